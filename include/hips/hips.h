@@ -1,0 +1,111 @@
+/*
+ * HiPS: hierarchical synchronization on fabrics whose wiring is known. The C API.
+ *
+ * Every call returns a status; on failure hips_last_error() gives one sentence with the cause, for the
+ * calling thread. Outputs are set only on success.
+ */
+#ifndef HIPS_HIPS_H
+#define HIPS_HIPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HIPS_API __attribute__((visibility("default")))
+#else
+#define HIPS_API
+#endif
+
+#define HIPS_VERSION_MAJOR 0
+#define HIPS_VERSION_MINOR 1
+#define HIPS_VERSION_PATCH 0
+
+typedef enum {
+  HIPS_OK = 0,
+  HIPS_ERR_INVALID_ARGUMENT = 1, /* the caller's input */
+  HIPS_ERR_UNSUPPORTED = 2,      /* well formed, but not to be done here */
+  HIPS_ERR_MISMATCH = 3,         /* ranks disagree */
+  HIPS_ERR_PEER_LOST = 4,        /* a rank died or left */
+  HIPS_ERR_ABORTED = 5,          /* a rank gave the communicator up */
+  HIPS_ERR_TIMEOUT = 6,          /* HIPS_TIMEOUT passed */
+  HIPS_ERR_OUT_OF_MEMORY = 7,
+  HIPS_ERR_SYSTEM = 8,
+  HIPS_ERR_INTERNAL = 9
+} hips_status_t;
+
+typedef enum { HIPS_INT32 = 0, HIPS_INT64 = 1, HIPS_FLOAT32 = 2, HIPS_FLOAT64 = 3 } hips_type_t;
+typedef enum { HIPS_SUM = 0, HIPS_PROD = 1, HIPS_MIN = 2, HIPS_MAX = 3 } hips_op_t;
+
+/* As the input of a collective: the data stands in the output buffer. The same buffer twice means it too. */
+#define HIPS_IN_PLACE ((const void*)(intptr_t)-1)
+
+typedef struct hips_comm* hips_comm_t;
+
+/*
+ * How ranks find each other: one collective that the caller supplies (MPI, torchrun's store, ...).
+ * allgather: every rank gives `bytes` bytes; `recv` takes size * bytes, in rank order. Returns 0 on success.
+ *
+ * progress: may be null. Called about every millisecond, on the waiting thread, while a call on the
+ * communicator waits, so that the caller's own runtime moves on: a rank that waits here inside an MPI program
+ * may owe its peer the rest of a message, and the peer comes only after it has it. `context` then has to live
+ * as long as the communicator.
+ */
+typedef struct {
+  size_t struct_size; /* sizeof(hips_bootstrap_t): lets the struct grow */
+  int rank;
+  int size;
+  int (*allgather)(void* context, const void* send, void* recv, size_t bytes);
+  void* context;
+  void (*progress)(void* context);
+} hips_bootstrap_t;
+
+/* A null string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM, HIPS_PATTERN), else the default. */
+typedef struct {
+  size_t struct_size;    /* sizeof(hips_comm_config_t) */
+  const char* topology;  /* spec, "bcube:3,1"; default: one switch of all ranks */
+  const char* algorithm; /* "hips", "flat-ring", ...; default "hips" */
+  const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: mesh on switches, ring on cables */
+  const char* name;      /* of the communicator, in logs and errors */
+} hips_comm_config_t;
+
+#define HIPS_COMM_CONFIG_INIT \
+  { sizeof(hips_comm_config_t), 0, 0, 0, 0 }
+
+/*
+ * Creates a communicator of all ranks of `bootstrap`; with a null bootstrap, of the ranks that HIPS_RANK,
+ * HIPS_SIZE and HIPS_ROOT=host:port describe. `config` may be null. Collective.
+ */
+HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_bootstrap_t* bootstrap,
+                                        hips_comm_t* comm);
+
+/* Says goodbye to the peers and frees the communicator. Local: waits for nobody. Null is allowed. */
+HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
+
+HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
+HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
+
+/* Which plan runs, in one line: "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated". Lives as long as comm. */
+HIPS_API const char* hips_comm_describe(hips_comm_t comm);
+
+/*
+ * out[i] = op over all ranks of in[i], for `count` elements. Bitwise equal on all ranks. Blocks until the
+ * result stands in `out` and both buffers may be reused. Every rank passes the same count, type and op.
+ */
+HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
+                                      hips_op_t op, hips_comm_t comm);
+
+/* The cause of the calling thread's last failed call; "" when there was none. Never null. */
+HIPS_API const char* hips_last_error(void);
+/* "peer lost" for HIPS_ERR_PEER_LOST, ... */
+HIPS_API const char* hips_status_string(hips_status_t status);
+HIPS_API const char* hips_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

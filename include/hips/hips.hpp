@@ -1,0 +1,9 @@
+#pragma once
+
+/// All of the C++ API.
+
+#include <hips/communicator.hpp>
+#include <hips/plan.hpp>
+#include <hips/status.hpp>
+#include <hips/topology.hpp>
+#include <hips/types.hpp>

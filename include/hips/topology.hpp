@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hips/export.hpp>
+#include <hips/status.hpp>
+
+namespace hips {
+
+enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kRail, kSwitch };
+
+/// How the servers of one group (they differ in one digit only) reach one another.
+enum class LevelKind : std::uint8_t {
+  kSwitch,  ///< through a switch of their own: any two in one hop
+  kRing,    ///< by cables to the digits +1 and -1, with wrap; rails[0] is "+", rails[1] is "-"
+  kTree,    ///< through a tier of a switch tree whose single NIC serves all levels
+  kNode,    ///< ranks of one server: shared memory, no NIC
+};
+
+/// One digit of a server's address: a radix and the rails that serve it.
+struct Level {
+  std::string name;  ///< "level 0", "x", "edge"
+  std::int64_t radix = 0;
+  LevelKind kind = LevelKind::kSwitch;
+  std::vector<Rail> rails;  ///< of every server; BCube one, a Torus dimension two, a rail rack K, a node none
+  double bandwidth_bytes_per_s = 0;  ///< of one rail, one direction
+  double latency_ns = 0;             ///< of one hop
+};
+
+/// 100 Gbit/s and 1 us: what a spec means when it names no rates.
+inline constexpr double kDefaultBandwidthBytesPerS = 12.5e9;
+inline constexpr double kDefaultLatencyNs = 1000;
+
+/// One way between two neighbouring servers: out by a rail of one, in by a rail of the other.
+struct Hop {
+  Rank from = -1;
+  Rank to = -1;
+  Rail out = kNoRail;
+  Rail in = kNoRail;
+  std::int32_t level = -1;
+  friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+/// A node of the wiring: a server or a switch.
+struct GraphNode {
+  bool is_switch = false;
+  std::int64_t id = 0;  ///< server: its number; switch: its number among the switches
+  std::string name;     ///< "<01>", "level 0 switch 2", "pod 1 edge 0"
+};
+
+/// A cable, full duplex; the same bandwidth in both directions.
+struct GraphLink {
+  std::int64_t a = 0, b = 0;                ///< indices of nodes
+  Rail a_port = kNoRail, b_port = kNoRail;  ///< the NIC, where the end is a server
+  double bandwidth_bytes_per_s = 0;
+  double latency_ns = 0;
+  bool up = true;
+};
+
+/// The whole wiring, one entry for each cable. Made only when a tool asks: its size grows with the servers.
+struct Graph {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphLink> links;
+};
+
+/// Servers, NICs and levels of a fabric; small whatever its size (a million servers take a few hundred
+/// bytes).
+///
+/// Shapes   rank r = a_0 + n_0*(a_1 + n_1*(a_2 + ...)), a_l the digit and n_l the radix of level l.
+///          Levels of radix 1 are left out.
+/// Units    bandwidth in bytes/s per rail and direction, latency in ns per hop.
+/// Threads  a value; any thread.
+/// Source   BCube: Guo et al., SIGCOMM 2009 (BCube(n,k) has levels 0..k); Fat-Tree: Al-Fares et al. 2008.
+struct HIPS_EXPORT Topology {
+  Family family = Family::kSwitch;
+  std::string spec;  ///< canonical: what parse_topology gives back for it is this topology
+  std::string name;  ///< for people: "BCube(3,1)"
+  std::vector<Level> levels;
+  Rail num_rails = 0;
+  bool servers_relay = false;  ///< do servers forward for others (BCube, Torus)
+  std::int64_t num_switches = 0;
+  std::int64_t num_links = 0;
+  std::int32_t ranks_per_server = 1;  ///< where > 1, levels[0] is the kNode level
+
+  /// Ranks in all: the product of all radices, the node level included.
+  [[nodiscard]] Rank num_ranks() const;
+  [[nodiscard]] Rank num_servers() const { return num_ranks() / ranks_per_server; }
+
+  /// The digits a_0, a_1, ... of a rank, one for each level.
+  [[nodiscard]] std::vector<std::int64_t> digits(Rank rank) const;
+  [[nodiscard]] Rank rank_of(std::span<const std::int64_t> digits) const;
+  /// The rank that differs from `rank` in one digit only.
+  [[nodiscard]] Rank with_digit(Rank rank, std::int32_t level, std::int64_t digit) const;
+  [[nodiscard]] std::int64_t digit(Rank rank, std::int32_t level) const;
+
+  /// "<01>" as the papers write it: highest level first, dots where a radix is above 10; "(x,y)" in a Torus;
+  /// "<01>:2" for rank 2 of a server with several.
+  [[nodiscard]] std::string address(Rank rank) const;
+
+  /// All ways to a rank one hop away that differs from `rank` in one digit, by level, digit and rail. For
+  /// tools: one entry for each rail to each rank of each group.
+  [[nodiscard]] std::vector<Hop> neighbours(Rank rank) const;
+
+  /// The way data takes from a to b: one hop where they share a switch or a cable, more where servers relay
+  /// (digits corrected from level 0 upwards, the shorter way round a ring, "+" on a tie), empty for a == b.
+  /// The first hop out of a server ends at the right local rank. By the first of a rack's rails.
+  [[nodiscard]] std::vector<Hop> route(Rank a, Rank b) const;
+
+  /// All servers, switches and cables. Errors (thrown) kUnsupported above 2^22 cables.
+  [[nodiscard]] Graph graph() const;
+};
+
+/// Reads a topology spec.
+///
+/// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | fattree:k | rail:servers,K |
+/// switch:n;
+///          any of them may go on with "@rate", the rate of every NIC (25Gb, 2.5Gb or 100Mb; bits per
+///          second), and then with "/m": m ranks on each server. bcube:3,1@25Gb/2 has both.
+/// Threads  pure; any thread.
+/// Errors   throws Error: kInvalidArgument names the spec, the part, the value seen and what would be right.
+/// Example  Topology topology = parse_topology("bcube:3,1");
+HIPS_EXPORT Topology parse_topology(std::string_view spec);
+
+}  // namespace hips

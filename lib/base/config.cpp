@@ -1,0 +1,249 @@
+#include "lib/base/config.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace hips {
+namespace {
+
+template <typename T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+/// A field of text that may not be empty.
+template <auto member>
+std::string set_text(Config& config, std::string_view text) {
+  if (text.empty()) return "a value, or leave it unset";
+  config.*member = std::string(text);
+  return {};
+}
+
+std::string set_rank(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 0) return "a number from 0 to HIPS_SIZE - 1";
+  config.rank = *value;
+  return {};
+}
+
+std::string set_size(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1) return "the number of ranks, 1 or more";
+  config.size = *value;
+  return {};
+}
+
+std::string set_timeout(Config& config, std::string_view text) {
+  const auto value = parse_duration_ns(text);
+  if (!value) return "a time above zero: 30, 30s, 500ms or 2m";
+  config.timeout_ns = *value;
+  return {};
+}
+
+std::string set_log(Config& config, std::string_view text) {
+  auto filter = log::parse_filter(text);
+  if (!filter) return "levels such as info,plan:debug; " + filter.error().message;
+  config.log = *filter;
+  return {};
+}
+
+std::string set_mpi_report(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.mpi_report = *value;
+  return {};
+}
+
+std::string set_credits(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1 || *value > 15) return "a number from 1 to 15";
+  config.credits = *value;
+  return {};
+}
+
+std::string set_segment_bytes(Config& config, std::string_view text) {
+  const auto value = parse_bytes(text);
+  if (!value || *value < 64 || *value > (1u << 30)) return "a size from 64 to 1G, such as 128K";
+  config.segment_bytes = static_cast<std::size_t>(*value);
+  return {};
+}
+
+std::string set_staging_bytes(Config& config, std::string_view text) {
+  const auto value = parse_bytes(text);
+  if (!value || *value < 4096) return "a size of 4K or more, such as 8M";
+  config.staging_bytes = static_cast<std::size_t>(*value);
+  return {};
+}
+
+constexpr std::array kVariables = {
+    ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
+                   "the wiring: bcube:n,k | torus:AxB | fattree:k | rail:servers,K | switch:n, each with /m",
+                   set_text<&Config::topology>},
+    ConfigVariable{"HIPS_ALGORITHM", "NAME", "hips", "the algorithm; `hips plan --help` lists them",
+                   set_text<&Config::algorithm>},
+    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
+                   "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
+    ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto", "which transport carries the data: auto or shm",
+                   set_text<&Config::transport>},
+    ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
+    ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
+    ConfigVariable{"HIPS_ROOT", "HOST:PORT", "", "where rank 0 listens while the ranks meet",
+                   set_text<&Config::root>},
+    ConfigVariable{"HIPS_JOB_TOKEN", "TEXT", "", "a word of the job; processes with another one are refused",
+                   set_text<&Config::job_token>},
+    ConfigVariable{
+        "HIPS_TIMEOUT", "TIME", "none",
+        "the longest that a call may wait (30, 500ms, 2m); also bounds the meeting of ranks (60 s)",
+        set_timeout},
+    ConfigVariable{"HIPS_LOG", "LEVEL[,SUBSYSTEM:LEVEL...]", "warn",
+                   "what is logged to stderr: info,plan:debug", set_log},
+    ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",
+                   set_text<&Config::trace_dir>},
+    ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
+                   "the interposer prints what it took, what it left to the host MPI, and why",
+                   set_mpi_report},
+    ConfigVariable{"HIPS_CREDITS", "NUMBER", "4", "receive slots for each peer and lane", set_credits},
+    ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K",
+                   "the largest piece that is pipelined through the stages", set_segment_bytes},
+    ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
+                   set_staging_bytes},
+    ConfigVariable{"HIPS_SEED", "NUMBER", "", "the seed of random tests", nullptr},
+    ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
+    ConfigVariable{"HIPS_EXE", "PATH", "", "tests: the hips program", nullptr},
+    ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},
+    ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests run all their trials", nullptr},
+};
+
+/// Levenshtein's distance, for the nearest match.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest(std::string_view name) {
+  return std::min_element(kVariables.begin(), kVariables.end(),
+                          [&](const ConfigVariable& a, const ConfigVariable& b) {
+                            return edit_distance(name, a.name) < edit_distance(name, b.name);
+                          })
+      ->name;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  int shift = 0;
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'K':
+      case 'k':
+        shift = 10;
+        break;
+      case 'M':
+      case 'm':
+        shift = 20;
+        break;
+      case 'G':
+      case 'g':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+  }
+  const auto value = parse_number<std::uint64_t>(shift == 0 ? text : text.substr(0, text.size() - 1));
+  if (!value || *value > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
+  return *value << shift;
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text == "on" || text == "1") return true;
+  if (text == "off" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_duration_ns(std::string_view text) {
+  double unit_ns = 1e9;
+  if (text.ends_with("ms")) {
+    unit_ns = 1e6;
+    text.remove_suffix(2);
+  } else if (text.ends_with("s")) {
+    text.remove_suffix(1);
+  } else if (text.ends_with("m")) {
+    unit_ns = 60e9;
+    text.remove_suffix(1);
+  }
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value <= 0) return std::nullopt;
+  const double ns = *value * unit_ns;
+  // A century is for ever, and far from overflow.
+  if (ns < 1 || ns > 3.2e18) return std::nullopt;
+  return static_cast<std::int64_t>(ns);
+}
+
+std::span<const ConfigVariable> config_variables() {
+  return kVariables;
+}
+
+LoadedConfig load_config(const Environment& environment) {
+  LoadedConfig loaded;
+  for (const auto& [name, value] : environment) {
+    if (!name.starts_with("HIPS_")) continue;
+    const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
+                                       [&](const ConfigVariable& v) { return v.name == name; });
+    if (variable == kVariables.end()) {
+      loaded.warnings.push_back(
+          fmt::format("{} is not a variable of HiPS; did you mean {}?", name, nearest(name)));
+      continue;
+    }
+    if (variable->set == nullptr) continue;
+    const std::string right = variable->set(loaded.config, value);
+    if (!right.empty() && loaded.status.ok())
+      loaded.status = Status::error(Code::kInvalidArgument,
+                                    fmt::format("{}=\"{}\" is wrong: give {}", name, value, right));
+  }
+  return loaded;
+}
+
+Environment process_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+LoadedConfig load_process_config() {
+  LoadedConfig loaded = load_config(process_environment());
+  log::configure(loaded.config.log, loaded.config.rank.value_or(-1));
+  static std::atomic<bool> reported{false};
+  if (!loaded.warnings.empty() && !reported.exchange(true))
+    for (const std::string& warning : loaded.warnings) log::warn(log::Subsystem::kConfig, "{}", warning);
+  return loaded;
+}
+
+}  // namespace hips

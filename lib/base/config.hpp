@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/log.hpp"
+#include "lib/base/result.hpp"
+
+namespace hips {
+
+/// Names and values, as in environ.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+/// A copy of this process's environment.
+Environment process_environment();
+
+/// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
+struct Config {
+  std::optional<std::string> topology, algorithm, pattern;
+  std::string transport = "auto";
+  std::optional<std::int32_t> rank, size;
+  std::string root;
+  std::string job_token;
+  std::optional<std::int64_t> timeout_ns;
+  log::Filter log;
+  std::string trace_dir;
+  bool mpi_report = false;
+  std::int32_t credits = 4;
+  std::size_t segment_bytes = 128u << 10;
+  std::size_t staging_bytes = 8u << 20;
+};
+
+/// A line of the table of variables: what `hips info env` and the README print.
+struct ConfigVariable {
+  std::string_view name;
+  std::string_view values;         ///< "BYTES", "on|off", ...
+  std::string_view default_value;  ///< as a user would write it; "" where unset is the default
+  std::string_view doc;            ///< one line
+  /// Sets the field from text; gives "" or what would be right. Null: read elsewhere, listed here so that it
+  /// is a known name.
+  std::string (*set)(Config&, std::string_view text);
+};
+std::span<const ConfigVariable> config_variables();
+
+/// What an environment says. Where a variable is wrong its field keeps the default, so that a rank can still
+/// meet its peers and tell them.
+struct LoadedConfig {
+  Config config;
+  Status status;                      ///< of the first wrong variable: name, value, and what is right
+  std::vector<std::string> warnings;  ///< unknown HIPS_* names, each with the nearest known one
+};
+
+/// Reads an environment. Pure.
+LoadedConfig load_config(const Environment& environment);
+
+/// Reads this process's environment, sets up the log, and reports unknown names once per process.
+LoadedConfig load_process_config();
+
+/// "64", "4K", "1.5M" is wrong, "2G" is right: whole numbers with an optional K, M or G (powers of 1024).
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+/// on, off, 1, 0; nothing else.
+std::optional<bool> parse_bool(std::string_view text);
+/// "500ms", "90s", "2m", "1.5" (seconds), in ns; positive.
+std::optional<std::int64_t> parse_duration_ns(std::string_view text);
+
+}  // namespace hips

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "topology/family.hpp"
+
+namespace hips {
+
+namespace {
+
+/// A cable costs about 60 bytes: 2^22 of them are the most a tool should ask for at once.
+constexpr std::int64_t kMaxLinks = std::int64_t{1} << 22;
+
+}  // namespace
+
+Graph Topology::graph() const {
+  if (num_links > kMaxLinks) {
+    throw Error(Status::error(Code::kUnsupported,
+                              fmt::format("topology \"{}\": its graph has {} cables; at most {} are listed",
+                                          spec, num_links, kMaxLinks)));
+  }
+  Graph graph;
+  graph.nodes.reserve(static_cast<std::size_t>(num_servers() + num_switches));
+  graph.links.reserve(static_cast<std::size_t>(num_links));
+  const topology::FamilyEntry& entry = topology::entry_of(family);
+  for (std::int64_t server = 0; server < num_servers(); ++server) {
+    const auto all = digits(static_cast<Rank>(server * ranks_per_server));
+    const auto of_server =
+        std::span(all).subspan(static_cast<std::size_t>(topology::first_network_level(*this)));
+    graph.nodes.push_back({.is_switch = false, .id = server, .name = entry.address(*this, of_server)});
+  }
+  entry.wire(*this, graph);
+  return graph;
+}
+
+namespace topology {
+
+std::int64_t add_switch(const Topology& topology, Graph& graph, std::string name) {
+  const auto node = static_cast<std::int64_t>(graph.nodes.size());
+  graph.nodes.push_back({.is_switch = true, .id = node - topology.num_servers(), .name = std::move(name)});
+  return node;
+}
+
+void add_link(Graph& graph, const Level& level, std::int64_t a, Rail a_port, std::int64_t b, Rail b_port) {
+  graph.links.push_back({.a = a,
+                         .b = b,
+                         .a_port = a_port,
+                         .b_port = b_port,
+                         .bandwidth_bytes_per_s = level.bandwidth_bytes_per_s,
+                         .latency_ns = level.latency_ns,
+                         .up = true});
+}
+
+}  // namespace topology
+
+}  // namespace hips

@@ -1,0 +1,144 @@
+#include "topology/parse.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "topology/family.hpp"
+
+namespace hips::topology {
+
+namespace {
+
+constexpr double kBytesPerGigabit = 1e9 / 8;
+constexpr double kMaxGigabits = 100'000;
+
+/// One example of each family: "bcube:3,1, torus:4x4, ... or switch:8".
+std::string examples() {
+  std::vector<std::string_view> all;
+  for (const FamilyEntry* entry : families()) all.push_back(entry->example);
+  return fmt::format("{} or {}", fmt::join(all.begin(), all.end() - 1, ", "), all.back());
+}
+
+/// Cuts "<separator><rest>" off the end of `text`; false where there is no separator.
+bool cut_suffix(std::string_view& text, char separator, std::string_view& suffix) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string_view::npos) return false;
+  suffix = text.substr(at + 1);
+  text = text.substr(0, at);
+  return true;
+}
+
+/// "25Gb" and "2.5Gb" are 10^9 bits per second, as NICs are sold; "100Mb" is 0.1Gb.
+Result<double> read_gigabits(std::string_view spec, std::string_view text) {
+  const std::string right = "write a rate such as 25Gb or 2.5Gb (10^9 bits per second) or 100Mb";
+  if (text.empty()) return bad_spec(spec, fmt::format("the rate after \"@\" is missing; {}", right));
+  const auto bad = [&] { return bad_spec(spec, fmt::format("the rate is {}; {}", quoted(text), right)); };
+  // from_chars would also take "-1", "inf" and "nan".
+  if (text.front() < '0' || text.front() > '9') return bad();
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc()) return bad();
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (unit == "Mb") {
+    value /= 1000;
+  } else if (unit != "Gb") {
+    return bad();
+  }
+  if (!(value >= 1e-3 && value <= kMaxGigabits)) {
+    return bad_spec(spec,
+                    fmt::format("the rate is {}; it must be from 1Mb to {}Gb", quoted(text), kMaxGigabits));
+  }
+  return value;
+}
+
+/// m ranks of one server are the innermost digit: their traffic stays in the server.
+Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topology& topology) {
+  const std::int64_t servers = topology.num_servers();
+  const auto ranks = read_number(spec, "the number of ranks on each server", suffix, 1, kMaxRanks);
+  if (!ranks) return fail(ranks.error());
+  if (*ranks > kMaxRanks / servers) {
+    return bad_spec(spec,
+                    fmt::format("{} ranks on each of {} servers are more than {} ranks, the most that can be "
+                                "numbered",
+                                *ranks, servers, kMaxRanks));
+  }
+  if (*ranks == 1) return {};
+  Level node;
+  node.name = "node";
+  node.radix = *ranks;
+  node.kind = LevelKind::kNode;
+  topology.levels.insert(topology.levels.begin(), std::move(node));
+  topology.ranks_per_server = static_cast<std::int32_t>(*ranks);
+  topology.spec += fmt::format("/{}", *ranks);
+  topology.name += fmt::format(", {} ranks per server", *ranks);
+  return {};
+}
+
+}  // namespace
+
+Result<Topology> parse(std::string_view text) {
+  if (text.empty()) return bad_spec(text, fmt::format("the spec is empty; write one such as {}", examples()));
+  Spec spec;
+  spec.text = text;
+  std::string_view rest = text;
+  std::string_view ranks, rate;
+  const bool has_ranks = cut_suffix(rest, '/', ranks);
+  const bool has_rate = cut_suffix(rest, '@', rate);
+
+  const std::size_t colon = rest.find(':');
+  spec.family = rest.substr(0, colon);
+  const FamilyEntry* family = nullptr;
+  for (const FamilyEntry* entry : families()) {
+    if (entry->keyword == spec.family) family = entry;
+  }
+  if (family == nullptr) {
+    return bad_spec(
+        text, fmt::format("the family {} is unknown; write one such as {}", quoted(spec.family), examples()));
+  }
+  spec.usage = family->usage;
+  if (colon == std::string_view::npos) {
+    return bad_spec(text,
+                    fmt::format("a \":\" and numbers must follow {}; write {}", spec.family, spec.usage));
+  }
+  spec.args = rest.substr(colon + 1);
+  if (spec.args.empty()) {
+    return bad_spec(text, fmt::format("nothing follows \"{}:\"; write {}", spec.family, spec.usage));
+  }
+  if (has_ranks && ranks.find('@') != std::string_view::npos) {
+    return bad_spec(text, "the rate stands after the ranks; write it before them, as in bcube:3,1@25Gb/2");
+  }
+
+  Result<Topology> topology = family->make(spec);
+  if (!topology) return topology;
+  topology->family = family->family;
+
+  double gigabits = kDefaultBandwidthBytesPerS / kBytesPerGigabit;
+  if (has_rate) {
+    const auto read = read_gigabits(text, rate);
+    if (!read) return fail(read.error());
+    // One topology has one canonical spec: the default is not written, nor is a rate that serves no level.
+    if (*read != gigabits && !topology->levels.empty()) topology->spec += fmt::format("@{}Gb", *read);
+    gigabits = *read;
+  }
+  for (Level& level : topology->levels) {
+    level.bandwidth_bytes_per_s = gigabits * kBytesPerGigabit;
+    level.latency_ns = kDefaultLatencyNs;
+  }
+  if (has_ranks) {
+    if (auto added = add_node_level(text, ranks, *topology); !added) return fail(added.error());
+  }
+  return topology;
+}
+
+}  // namespace hips::topology
+
+namespace hips {
+
+Topology parse_topology(std::string_view spec) {
+  return value_or_throw(topology::parse(spec));
+}
+
+}  // namespace hips

@@ -1,0 +1,92 @@
+#include <hips/topology.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "topology/family.hpp"
+#include "topology/walk.hpp"
+
+namespace hips {
+
+namespace {
+
+std::int64_t stride_of(const Topology& topology, std::int32_t level) {
+  std::int64_t stride = 1;
+  for (std::int32_t l = 0; l < level; ++l) stride *= topology.levels[static_cast<std::size_t>(l)].radix;
+  return stride;
+}
+
+}  // namespace
+
+Rank Topology::num_ranks() const {
+  return static_cast<Rank>(stride_of(*this, static_cast<std::int32_t>(levels.size())));
+}
+
+std::vector<std::int64_t> Topology::digits(Rank rank) const {
+  std::vector<std::int64_t> out;
+  out.reserve(levels.size());
+  std::int64_t rest = rank;
+  for (const Level& level : levels) {
+    out.push_back(rest % level.radix);
+    rest /= level.radix;
+  }
+  return out;
+}
+
+Rank Topology::rank_of(std::span<const std::int64_t> digits) const {
+  std::int64_t rank = 0;
+  for (std::size_t l = levels.size(); l-- > 0;) rank = rank * levels[l].radix + digits[l];
+  return static_cast<Rank>(rank);
+}
+
+std::int64_t Topology::digit(Rank rank, std::int32_t level) const {
+  return rank / stride_of(*this, level) % levels[static_cast<std::size_t>(level)].radix;
+}
+
+Rank Topology::with_digit(Rank rank, std::int32_t level, std::int64_t digit) const {
+  const std::int64_t stride = stride_of(*this, level);
+  const std::int64_t old = rank / stride % levels[static_cast<std::size_t>(level)].radix;
+  return static_cast<Rank>(rank + (digit - old) * stride);
+}
+
+std::string Topology::address(Rank rank) const {
+  const auto all = digits(rank);
+  const auto of_server =
+      std::span(all).subspan(static_cast<std::size_t>(topology::first_network_level(*this)));
+  std::string text = topology::entry_of(family).address(*this, of_server);
+  if (ranks_per_server > 1) text += fmt::format(":{}", all.front());
+  return text;
+}
+
+std::vector<Hop> Topology::neighbours(Rank rank) const {
+  std::vector<Hop> hops;
+  topology::visit_neighbours(*this, rank, [&](const Hop& hop) { hops.push_back(hop); });
+  return hops;
+}
+
+std::vector<Hop> Topology::route(Rank a, Rank b) const {
+  std::vector<Hop> hops;
+  topology::walk(*this, a, b, kNoRail, [&](const Hop& hop) { hops.push_back(hop); });
+  return hops;
+}
+
+namespace topology {
+
+std::string digit_address(const Topology& topology, std::span<const std::int64_t> digits) {
+  const auto levels = network_levels(topology);
+  // One digit alone needs no dots, and a server alone has no digit.
+  if (digits.empty()) return "<0>";
+  const bool dots =
+      std::any_of(levels.begin(), levels.end(), [](const Level& level) { return level.radix > 10; });
+  std::string text = "<";
+  for (std::size_t l = digits.size(); l-- > 0;) {
+    text += std::to_string(digits[l]);
+    if (dots && l > 0) text += '.';
+  }
+  return text + ">";
+}
+
+}  // namespace topology
+
+}  // namespace hips

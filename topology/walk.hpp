@@ -1,0 +1,142 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include <hips/topology.hpp>
+
+namespace hips::topology {
+
+/// Calls visit(Hop) for every hop of the way from a to b, in order and without allocating.
+///
+/// `out` names the NIC by which the data leaves a, where more than one leads the right way: another rail of a
+/// rack, the other way round a ring, or another level first where servers relay. kNoRail, or a NIC that does
+/// not lead to b, takes the way of Topology::route.
+///
+/// Local ranks need no hop of their own: the first hop out of a server ends at the right one.
+///
+/// Cost     one step for each level and each hop.
+template <typename Visit>
+void walk(const Topology& topology, Rank a, Rank b, Rail out, Visit&& visit) {
+  const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
+  const std::int64_t local = topology.ranks_per_server;
+  const std::int32_t first = local > 1 ? 1 : 0;
+  if (a == b) return;
+  if (a / local == b / local) {
+    visit(Hop{.from = a, .to = b, .out = kNoRail, .in = kNoRail, .level = 0});
+    return;
+  }
+  const auto serves = [&](std::int32_t level, Rail rail) {
+    const auto& rails = topology.levels[static_cast<std::size_t>(level)].rails;
+    return std::find(rails.begin(), rails.end(), rail) != rails.end();
+  };
+
+  if (!topology.servers_relay) {
+    // One hop, through as many tiers as it takes to the highest level at which the servers differ.
+    std::int32_t highest = first;
+    std::int64_t stride = local;
+    for (std::int32_t l = first; l < num_levels; ++l) {
+      const std::int64_t radix = topology.levels[static_cast<std::size_t>(l)].radix;
+      if (a / stride % radix != b / stride % radix) highest = l;
+      stride *= radix;
+    }
+    const Rail rail =
+        serves(highest, out) ? out : topology.levels[static_cast<std::size_t>(highest)].rails.front();
+    visit(Hop{.from = a, .to = b, .out = rail, .in = rail, .level = highest});
+    return;
+  }
+
+  // `here` moves towards b a digit at a time. From the first hop on its local rank is b's.
+  Rank from = a;
+  std::int64_t here = a / local * local + b % local;
+  Rail wanted = out;
+  const auto correct = [&](std::int32_t l, std::int64_t stride) {
+    const Level& level = topology.levels[static_cast<std::size_t>(l)];
+    const std::int64_t goal = b / stride % level.radix;
+    std::int64_t at = here / stride % level.radix;
+    const auto hop_to = [&](std::int64_t digit, Rail out_rail, Rail in_rail) {
+      here += (digit - at) * stride;
+      at = digit;
+      visit(Hop{.from = from, .to = static_cast<Rank>(here), .out = out_rail, .in = in_rail, .level = l});
+      from = static_cast<Rank>(here);
+    };
+    if (at == goal) return;
+    if (level.kind != LevelKind::kRing) {
+      hop_to(goal, level.rails.front(), level.rails.front());
+    } else {
+      const std::int64_t up = (goal - at + level.radix) % level.radix;
+      bool plus = 2 * up <= level.radix;
+      if (wanted == level.rails[0]) plus = true;
+      if (wanted == level.rails[1]) plus = false;
+      while (at != goal) {
+        if (plus) {
+          hop_to((at + 1) % level.radix, level.rails[0], level.rails[1]);
+        } else {
+          hop_to((at + level.radix - 1) % level.radix, level.rails[1], level.rails[0]);
+        }
+      }
+    }
+    wanted = kNoRail;
+  };
+
+  std::int64_t stride = local;
+  if (out != kNoRail) {
+    for (std::int32_t l = first; l < num_levels; ++l) {
+      if (serves(l, out)) correct(l, stride);
+      stride *= topology.levels[static_cast<std::size_t>(l)].radix;
+    }
+    stride = local;
+    wanted = kNoRail;
+  }
+  for (std::int32_t l = first; l < num_levels; ++l) {
+    correct(l, stride);
+    stride *= topology.levels[static_cast<std::size_t>(l)].radix;
+  }
+}
+
+/// Calls visit(Hop) for every way to a neighbour, as Topology::neighbours lists them, without the list.
+template <typename Visit>
+void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
+  std::int64_t stride = 1;
+  for (std::int32_t l = 0; l < static_cast<std::int32_t>(topology.levels.size()); ++l) {
+    const Level& level = topology.levels[static_cast<std::size_t>(l)];
+    const std::int64_t own = rank / stride % level.radix;
+    const auto hop = [&](std::int64_t digit, Rail out, Rail in) {
+      visit(Hop{.from = rank,
+                .to = static_cast<Rank>(rank + (digit - own) * stride),
+                .out = out,
+                .in = in,
+                .level = l});
+    };
+    if (level.kind == LevelKind::kRing) {
+      const std::int64_t up = (own + 1) % level.radix;
+      const std::int64_t down = (own + level.radix - 1) % level.radix;
+      const auto plus = [&] { hop(up, level.rails[0], level.rails[1]); };
+      const auto minus = [&] { hop(down, level.rails[1], level.rails[0]); };
+      if (up <= down) plus();
+      minus();
+      if (up > down) plus();
+    } else {
+      for (std::int64_t digit = 0; digit < level.radix; ++digit) {
+        if (digit == own) continue;
+        if (level.kind == LevelKind::kNode) hop(digit, kNoRail, kNoRail);
+        for (const Rail rail : level.rails) hop(digit, rail, rail);
+      }
+    }
+    stride *= level.radix;
+  }
+}
+
+/// Hops between the servers that are farthest apart.
+inline std::int64_t diameter_hops(const Topology& topology) {
+  std::int64_t hops = 0;
+  for (const Level& level : topology.levels) {
+    if (level.kind == LevelKind::kNode) continue;
+    if (!topology.servers_relay) return 1;
+    hops += level.kind == LevelKind::kRing ? level.radix / 2 : 1;
+  }
+  return hops;
+}
+
+}  // namespace hips::topology
