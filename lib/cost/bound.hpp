@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+namespace hips::cost {
+
+/// A way to cut the servers into equal parts, and what every allreduce must send across it.
+struct Cut {
+  std::string name;  ///< for people: "single servers", "groups of level 1", "pods"
+  std::int64_t num_parts = 0;
+  double part_bandwidth_bytes_per_s = 0;  ///< from one part to the others, one direction
+  double seconds_per_byte = 0;            ///< no allreduce of W bytes takes less than W times this
+};
+
+/// The lower bound of any allreduce on a topology, per byte of the vector.
+struct Bound {
+  std::vector<Cut> cuts;    ///< single servers first; of the cuts by levels the largest, then tiers of a tree
+  std::size_t largest = 0;  ///< in `cuts`; the first of equals
+
+  [[nodiscard]] const Cut& cut() const { return cuts[largest]; }
+  [[nodiscard]] double seconds(double bytes) const { return cut().seconds_per_byte * bytes; }
+};
+
+/// How fast any allreduce can possibly be.
+///
+/// Cut the servers into m equal parts, each with bandwidth X to the others. For every element m-1 messages
+/// must cross before some part has seen all parts' inputs, and m-1 more before all have the result: 2(m-1)W
+/// bytes over m*X, so T >= 2(m-1)W / (m*X).
+///
+/// Parts tried: single servers; the servers equal in the digits of S, for every set S of levels, where levels
+/// have NICs of their own; the servers of one edge switch and of one pod in a Fat-Tree. Valid where only
+/// servers add and copy. Several ranks of a server are one: what stays inside costs no NIC.
+///
+/// Cost     levels of equal radix and rate are alike, so the sets tried are those of different size in each
+///          kind of level; a million servers take microseconds.
+/// Threads  pure; any thread.
+/// Source   algorithms.md, sections 7 and 8.
+Bound bound(const Topology& topology);
+
+}  // namespace hips::cost

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <hips/plan.hpp>
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+
+namespace hips::plan {
+
+/// Bumped whenever a builder's output changes, so that ranks of different builds find out.
+inline constexpr std::int32_t kBuilderVersion = 1;
+
+/// An algorithm as the registry knows it; docs/architecture.md says how to add one.
+struct Algorithm {
+  std::string_view name;         ///< "flat-ring"
+  std::string_view description;  ///< one line
+  std::string_view cost;         ///< one line: steps and bytes per rank
+  Result<std::unique_ptr<PlanBuilder>> (*make)(const Topology& topology, const PlanRequest& request);
+};
+
+/// All algorithms, in the order in which they are listed to users.
+std::span<const Algorithm> algorithms();
+
+/// Makes the builder that `request.algorithm` names.
+///
+/// Errors   kInvalidArgument: no such algorithm (the message lists them), or a pattern list of the wrong
+///          length. kUnsupported: the algorithm needs a link that the topology lacks; names the pair.
+/// Example  auto builder = plan::make_builder(parse_topology("bcube:3,1"), {.algorithm = "hips"});
+Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, const PlanRequest& request);
+
+/// Programs of all ranks. Cost: num_ranks times one program; for tools and tests.
+Plan build_all(const PlanBuilder& builder);
+
+/// Reads "mesh", "mesh,ring", "ps:2", "mesh/ring,ring" (scatter/gather): the values of `--pattern`.
+Result<std::vector<LevelPattern>> parse_patterns(std::string_view text);
+
+}  // namespace hips::plan

@@ -1,0 +1,54 @@
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/plan/algorithms.hpp"
+#include "lib/plan/builder.hpp"
+
+namespace hips::plan {
+namespace {
+
+constexpr std::array kAlgorithms{
+    Algorithm{"hips", "hierarchical synchronization: lanes of scatter and gather through the levels",
+              "2 steps a level with mesh, 2(n-1) with ring; 2(N-1)/(N*K) of the vector per NIC direction",
+              make_hips},
+    Algorithm{"flat-ps", "P parameter servers among the ranks fold everything and send it back",
+              "2 steps; 2(N-1)/P of the vector per direction of a leader's NIC", make_flat_ps},
+    Algorithm{"flat-mesh", "every rank folds a piece from all others and sends it to all others",
+              "2 steps; 2(N-1)/N of the vector per NIC direction where all are neighbours", make_flat_mesh},
+    Algorithm{"flat-ring", "one ring of neighbours, or one for each NIC that the topology allows",
+              "2(N-1) steps; 2(N-1)/(N*R) of the vector per NIC direction, R rings", make_flat_ring},
+    Algorithm{"recursive-doubling", "whole vectors exchanged at distances 1, 2, 4, ...; for tiny vectors",
+              "log2 N steps, 2 more if N is no power of two; log2 N vectors per NIC direction",
+              make_recursive_doubling},
+    Algorithm{"halving-doubling", "recursive halving, then recursive doubling (Rabenseifner), for any N",
+              "2 log2 N steps, 2 more if N is no power of two; 2(N-1)/N of the vector per NIC direction",
+              make_halving_doubling},
+};
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() {
+  return kAlgorithms;
+}
+
+Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, const PlanRequest& request) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.name == request.algorithm) return algorithm.make(topology, request);
+    names.push_back(algorithm.name);
+  }
+  return fail(Code::kInvalidArgument, fmt::format("plan: no algorithm is called \"{}\"; there are {}",
+                                                  request.algorithm, fmt::join(names, ", ")));
+}
+
+Plan build_all(const PlanBuilder& builder) {
+  Plan plan;
+  plan.shape = builder.shape();
+  plan.programs.reserve(plan.shape.num_ranks);
+  for (Rank rank = 0; rank < plan.shape.num_ranks; ++rank) plan.programs.push_back(builder.program(rank));
+  return plan;
+}
+
+}  // namespace hips::plan

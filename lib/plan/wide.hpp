@@ -1,0 +1,8 @@
+#pragma once
+
+namespace hips::plan {
+
+/// Products of two 63-bit numbers, exactly. GCC and Clang have it; ISO C++ does not.
+__extension__ typedef __int128 Int128;
+
+}  // namespace hips::plan
