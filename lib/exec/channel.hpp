@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "lib/exec/compiled_program.hpp"
+#include "transports/transport.hpp"
+
+namespace hips::exec {
+
+class OperationImpl;
+struct Port;
+
+/// What a peer sends us in one lane: `credits` slots of our staging, used round robin.
+///
+/// Segments are numbered through all operations; number m lies in slot m mod credits. They may arrive out of
+/// order inside the window [released, released + credits), are consumed in any order, and released in order.
+struct InChannel {
+  enum class Slot : std::uint8_t { kEmpty, kArrived, kConsumed };
+
+  ChannelKey key;
+  transport::PeerId peer = -1;
+  Port* port = nullptr;              ///< by which credits go back
+  std::byte* staging = nullptr;      ///< of slot 0; null in phantom teams
+  std::uint64_t staging_offset = 0;  ///< of slot 0 in the arena's chunk
+  std::uint32_t slot_base = 0;
+  std::uint32_t credit_token = 0;  ///< the peer's token for credits, with credits = 0
+  std::uint64_t released = 0;
+  std::uint64_t next_base = 0;  ///< number at which the next operation starts
+  std::uint32_t to_return = 0;  ///< released, but the peer has not been told
+  bool listed = false;          ///< in the team's list of channels with credits to return
+  std::vector<Slot> slots;
+
+  [[nodiscard]] std::uint64_t number_of(std::int32_t slot) const {
+    const auto credits = static_cast<std::uint64_t>(slots.size());
+    return released + (static_cast<std::uint64_t>(slot) + credits - released % credits) % credits;
+  }
+  [[nodiscard]] bool arrived(std::uint64_t number) const {
+    return number >= released && number < released + slots.size() &&
+           slots[number % slots.size()] == Slot::kArrived;
+  }
+};
+
+/// What we send a peer in one lane.
+struct OutChannel {
+  ChannelKey key;
+  transport::PeerId peer = -1;
+  std::vector<Port*> port_by_rail;                  ///< [0] serves what lies beyond
+  const transport::RemoteRegion* remote = nullptr;  ///< the peer's staging
+  std::uint64_t remote_offset = 0;                  ///< of slot 0
+  std::uint32_t remote_slot_base = 0;
+  std::vector<std::uint8_t> remote_generation;  ///< by slot
+  std::uint32_t credit_slot = 0;                ///< ours: where the peer returns credits
+  std::uint32_t num_slots = 0;
+  std::uint32_t credits = 0;  ///< slots we may fill
+  std::uint64_t next_number = 0;
+  std::deque<OperationImpl*> operations;  ///< with segments still to send, oldest first
+  std::vector<std::byte> headers;         ///< a header per slot, alive until the slot comes back
+};
+
+}  // namespace hips::exec

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <hips/plan.hpp>
+
+namespace hips::exec {
+
+/// All messages between two ranks in one lane, in one direction.
+struct ChannelKey {
+  Rank peer = -1;
+  std::int32_t lane = 0;
+  friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
+};
+
+/// Channels of a rank over all programs of its team, sorted.
+struct ChannelTable {
+  std::vector<ChannelKey> in, out;
+  static ChannelTable of(std::span<const std::shared_ptr<const Program>> programs);
+  [[nodiscard]] std::int32_t find_in(ChannelKey key) const;
+  [[nodiscard]] std::int32_t find_out(ChannelKey key) const;
+};
+
+/// A message of an in-channel: the step and the source that take it.
+struct Receive {
+  StepId step = -1;
+  std::int32_t source = -1;  ///< in Program::sources
+};
+
+/// A program with what the executor looks up at run time; made once, whatever the vectors' sizes.
+struct CompiledProgram {
+  std::shared_ptr<const PlanShape> shape;
+  std::shared_ptr<const Program> program;
+  std::vector<std::int32_t> out_channel;       ///< by step; -1 where it is no send
+  std::vector<std::int32_t> in_channel;        ///< by source; -1 where it is local
+  std::vector<std::int32_t> first_dependent;   ///< by step, one more than steps
+  std::vector<StepId> dependents;              ///< steps that name this one in `after`
+  std::vector<std::vector<StepId>> sends;      ///< by out-channel, in order
+  std::vector<std::vector<Receive>> receives;  ///< by in-channel, in order
+
+  static CompiledProgram of(std::shared_ptr<const PlanShape> shape, std::shared_ptr<const Program> program,
+                            const ChannelTable& channels);
+  [[nodiscard]] std::span<const StepId> dependents_of(StepId step) const {
+    return {dependents.data() + first_dependent[step],
+            static_cast<std::size_t>(first_dependent[step + 1] - first_dependent[step])};
+  }
+};
+
+}  // namespace hips::exec

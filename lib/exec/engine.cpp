@@ -1,0 +1,315 @@
+#include "lib/exec/engine.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "lib/exec/engine_impl.hpp"
+#include "lib/exec/operation_impl.hpp"
+#include "lib/exec/team_impl.hpp"
+
+namespace hips::exec {
+namespace {
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+EngineImpl::EngineImpl(Engine::Options given) : options(given) {
+  clock = options.clock != nullptr ? options.clock : &SystemClock::instance();
+  trace = options.trace;
+  // With a core for each rank a peer's answer comes within the spin; with fewer, whoever spins keeps the
+  // peer from running, so the core is given away at once.
+  const bool crowded = options.local_ranks > usable_cores();
+  spin_polls = options.spin_polls >= 0 ? options.spin_polls : crowded ? 0 : 4000;
+  yield_polls = options.yield_polls >= 0 ? options.yield_polls : crowded ? 200 : 1000;
+  wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+EngineImpl::~EngineImpl() {
+  if (wake_fd >= 0) ::close(wake_fd);
+}
+
+void EngineImpl::own() {
+  if (try_own()) return;
+  waiters.fetch_add(1, std::memory_order_seq_cst);
+  wake();
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return try_own(); });
+  waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void EngineImpl::disown() {
+  completed_some = false;  // while it is still ours
+  owned.store(false, std::memory_order_seq_cst);
+  tell_waiters();
+}
+
+void EngineImpl::tell_waiters() {
+  if (waiters.load(std::memory_order_seq_cst) == 0) return;
+  // The lock orders this after a waiter's last look, so that it cannot miss the news.
+  { const std::lock_guard lock(mutex); }
+  changed.notify_all();
+}
+
+void EngineImpl::wake() const {
+  const std::uint64_t one = 1;
+  // A full counter means that the sleeper has been woken already.
+  if (wake_fd >= 0) (void)!::write(wake_fd, &one, sizeof(one));
+}
+
+Port* EngineImpl::port_of(transport::Transport* transport) {
+  for (auto& port : ports) {
+    if (port->transport.get() == transport) return port.get();
+  }
+  return nullptr;
+}
+
+std::uint32_t EngineImpl::add_posted(const Posted& record) {
+  if (free_posted.empty()) {
+    posted.push_back(record);
+    return static_cast<std::uint32_t>(posted.size() - 1);
+  }
+  const std::uint32_t index = free_posted.back();
+  free_posted.pop_back();
+  posted[index] = record;
+  return index;
+}
+
+void EngineImpl::complete(std::uint32_t index) {
+  if (index >= posted.size()) return;
+  const Posted record = posted[index];
+  posted[index] = {};
+  free_posted.push_back(index);
+  if (record.port != nullptr) record.port->posted_bytes -= record.bytes;
+  if (record.operation != nullptr) record.team->on_completion(*record.operation, record);
+}
+
+void EngineImpl::dispatch(const transport::Event& event) {
+  using Kind = transport::Event::Kind;
+  switch (event.kind) {
+    case Kind::kArrival: {
+      const Token token = Token::unpack(event.token);
+      SlotTable::Entry* entry = slots.find(token);
+      if (entry == nullptr) return;  // for a team that is gone
+      if (entry->index < 0) {
+        entry->team->on_credits(entry->channel, token.credits);
+      } else {
+        entry->team->on_arrival(entry->channel, entry->index);
+      }
+      return;
+    }
+    case Kind::kCompletion:
+      complete(static_cast<std::uint32_t>(event.context));
+      return;
+    case Kind::kPeerDead:
+    case Kind::kPortDown:
+      for (TeamImpl* team : teams) team->on_broken(event);
+      return;
+  }
+}
+
+bool EngineImpl::drain(Port& port) {
+  bool moved = false;
+  while (!port.queue.empty() && port.posted_bytes < kMaxPostedBytes) {
+    const ReadySegment ready = port.queue.front();
+    port.queue.pop();
+    switch (ready.operation->team().post_segment(port, ready)) {
+      case PostResult::kPosted:
+        moved = true;
+        break;
+      case PostResult::kNotReady:
+        break;
+      case PostResult::kFull:
+        port.queue.push(ready);
+        return moved;
+    }
+  }
+  return moved;
+}
+
+bool EngineImpl::progress() {
+  std::array<transport::Event, 64> events;
+  bool moved = false;
+  for (auto& port : ports) {
+    const std::size_t count = port->transport->poll(events);
+    for (std::size_t i = 0; i < count; ++i) dispatch(events[i]);
+    moved |= count > 0;
+  }
+  quiet = !moved;
+  if (control_pending.load(std::memory_order_relaxed) &&
+      control_pending.exchange(false, std::memory_order_acquire)) {
+    for (TeamImpl* team : teams) team->on_control();
+    quiet = false;
+    moved = true;
+  }
+  // A team may leave the list while it advances.
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    TeamImpl* team = active[i];
+    moved |= team->advance();
+    if (!team->busy()) {
+      team->set_listed(false);
+      active[i--] = active.back();
+      active.pop_back();
+    }
+  }
+  if (completed_some) {
+    completed_some = false;
+    tell_waiters();
+  }
+  return moved;
+}
+
+void EngineImpl::sleep(std::int64_t timeout_ns) {
+  std::array<pollfd, 64> fds{};
+  nfds_t count = 0;
+  std::size_t armed = 0;
+  bool ready = false;
+  fds[count++] = {wake_fd, POLLIN, 0};
+  for (; armed < ports.size() && count < fds.size() && !ready; ++armed) {
+    const transport::Armed answer = ports[armed]->transport->arm();
+    ready = answer.ready;
+    if (answer.fd >= 0) fds[count++] = {answer.fd, POLLIN, 0};
+  }
+  // What came between the last poll and arm() raised no wake-up: look once more before sleeping.
+  if (!ready && !progress()) {
+    const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+    (void)::ppoll(fds.data(), count, &timeout, nullptr);
+  }
+  for (std::size_t i = 0; i < armed; ++i) ports[i]->transport->disarm();
+  if ((fds[0].revents & POLLIN) != 0) {
+    std::uint64_t drained = 0;
+    (void)!::read(wake_fd, &drained, sizeof(drained));
+  }
+}
+
+Engine::Engine(Options options) : impl_(std::make_unique<EngineImpl>(options)) {}
+Engine::~Engine() = default;
+
+transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport> transport) {
+  auto port = std::make_unique<Port>();
+  port->transport = std::move(transport);
+  transport::Transport* added = port->transport.get();
+  impl_->own();
+  impl_->ports.push_back(std::move(port));
+  impl_->disown();
+  return added;
+}
+
+transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low) {
+  impl_->own();
+  const auto next = static_cast<transport::PeerId>(impl_->peers.size());
+  const transport::PeerId peer = impl_->peers.emplace(std::pair(uid_high, uid_low), next).first->second;
+  impl_->disown();
+  return peer;
+}
+
+bool Engine::progress() {
+  impl_->own();
+  const bool moved = impl_->progress();
+  impl_->disown();
+  return moved;
+}
+
+Status Engine::wait(Operation& operation, const WaitOptions& options) {
+  EngineImpl& impl = *impl_;
+  std::int64_t start_ns = -1;
+  std::int64_t next_tick_ns = 0;
+  bool hand_on = false;  // others wait too, and have ticks of their own
+  // Looks at the clock: ticks, and says whether the deadline has passed. Progress owner only.
+  const auto late = [&] {
+    const std::int64_t now = impl.clock->now_ns();
+    if (start_ns < 0) {
+      start_ns = now;
+      next_tick_ns = now + options.tick_ns;
+    }
+    if (now >= next_tick_ns) {
+      if (options.on_tick) options.on_tick(now - start_ns);
+      next_tick_ns = now + options.tick_ns;
+      hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
+    }
+    return now >= options.deadline_ns;
+  };
+  const auto timed_out = [&] {
+    return Status::error(Code::kTimeout, "the deadline passed; lacking: " + operation.waiting_text());
+  };
+
+  while (!operation.done()) {
+    if (!impl.try_own()) {
+      // Another thread drives. It tells us when operations end and when it stops driving.
+      impl.waiters.fetch_add(1, std::memory_order_seq_cst);
+      {
+        std::unique_lock lock(impl.mutex);
+        if (!operation.done() && impl.owned.load(std::memory_order_seq_cst)) {
+          impl.changed.wait_for(lock, std::chrono::nanoseconds(options.tick_ns));
+        }
+      }
+      impl.waiters.fetch_sub(1, std::memory_order_seq_cst);
+      if (!operation.done() && impl.clock->now_ns() >= options.deadline_ns) {
+        impl.own();
+        const Status status = timed_out();
+        impl.disown();
+        return status;
+      }
+      continue;
+    }
+    for (int idle = 0; !operation.done() && !hand_on;) {
+      if (impl.progress()) {
+        idle = 0;
+        continue;
+      }
+      ++idle;
+      if (idle <= impl.spin_polls) {
+        relax();
+        if (idle % 1024 != 0) continue;
+      } else if (idle <= impl.spin_polls + impl.yield_polls) {
+        sched_yield();
+        if (idle % 64 != 0) continue;
+      } else {
+        // Ticks are a convenience, the deadline is a promise: sleep to the nearer of the two.
+        const std::int64_t left = std::max<std::int64_t>(0, options.deadline_ns - impl.clock->now_ns());
+        impl.sleep(std::min(options.tick_ns, left));
+      }
+      if (!operation.done() && late()) {
+        const Status status = timed_out();
+        impl.disown();
+        return status;
+      }
+    }
+    impl.disown();
+    if (hand_on) sched_yield();
+    hand_on = false;
+  }
+  return operation.status();
+}
+
+void Engine::wake() {
+  impl_->wake();
+}
+Clock& Engine::clock() const {
+  return *impl_->clock;
+}
+TraceSink* Engine::trace() const {
+  return impl_->trace;
+}
+
+}  // namespace hips::exec

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/result.hpp"
+#include "lib/base/trace.hpp"
+#include "transports/transport.hpp"
+
+namespace hips::exec {
+
+class Team;
+class Operation;
+struct EngineImpl;
+
+/// How a blocking call waits. Times are those of the engine's clock.
+struct WaitOptions {
+  std::int64_t deadline_ns = INT64_MAX;  ///< the user's own; none by default
+  std::int64_t tick_ns = 250'000'000;    ///< on_tick is called about this often while waiting
+  std::function<void(std::int64_t waited_ns)> on_tick{};
+};
+
+/// The progress engine of a process: transports, endpoints, receive slots, and the only place that waits.
+///
+/// Endpoints belong to the engine and teams share them, so a thousand communicators cost no queue pairs.
+///
+/// Threads  any number may start operations and wait; one at a time drives progress, the others are woken
+///          when their operation is done or when nobody drives.
+class Engine {
+ public:
+  struct Options {
+    Clock* clock = nullptr;      ///< null: SystemClock
+    TraceSink* trace = nullptr;  ///< null: no trace
+    /// Polls before the first yield, and yields before sleeping. Negative: chosen from the number of cores
+    /// this process may use and `local_ranks`.
+    int spin_polls = -1;
+    int yield_polls = -1;
+    int local_ranks = 1;
+  };
+
+  explicit Engine(Options options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Adds a transport; it must outlive no team. Returns it for naming in Team::Route.
+  transport::Transport* add_transport(std::unique_ptr<transport::Transport> transport);
+
+  /// The engine's index for a process named by a 128-bit identity that is unique in the job.
+  transport::PeerId peer_for(std::uint64_t uid_high, std::uint64_t uid_low);
+
+  /// One round: polls transports, moves every operation as far as it gets. True when anything moved.
+  bool progress();
+
+  /// Drives progress until `operation` is done or the deadline passes (kTimeout; the operation goes on).
+  Status wait(Operation& operation, const WaitOptions& options = {});
+
+  /// Wakes a sleeper. Any thread, also a control thread.
+  void wake();
+
+  [[nodiscard]] Clock& clock() const;
+  [[nodiscard]] TraceSink* trace() const;
+
+ private:
+  friend class Team;
+  std::unique_ptr<EngineImpl> impl_;
+};
+
+}  // namespace hips::exec

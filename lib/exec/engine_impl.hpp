@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lib/exec/engine.hpp"
+#include "lib/exec/nic_queue.hpp"
+#include "lib/exec/slot_table.hpp"
+#include "lib/exec/staging_arena.hpp"
+
+namespace hips::exec {
+
+class TeamImpl;
+
+/// A transport with its software queue and its endpoints, which all teams share.
+struct Port {
+  std::unique_ptr<transport::Transport> transport;
+  NicQueue queue;
+  std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
+  std::map<transport::PeerId, transport::Address> endpoints;  ///< open ones, with our address for the peer
+  std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address
+};
+
+/// A posted segment whose local completion is awaited.
+struct Posted {
+  OperationImpl* operation = nullptr;  ///< null: nobody waits any more
+  TeamImpl* team = nullptr;
+  Port* port = nullptr;
+  StepId step = -1;
+  std::int32_t segment = 0;
+  std::uint32_t bytes = 0;
+  std::int64_t begin_ns = 0;
+};
+
+struct EngineImpl {
+  /// What may be posted to a NIC and not yet complete: enough to keep it busy, little enough to keep order.
+  static constexpr std::uint64_t kMaxPostedBytes = 4U << 20U;
+
+  Engine::Options options;
+  Clock* clock = nullptr;
+  TraceSink* trace = nullptr;
+  int spin_polls = 0;
+  int yield_polls = 0;
+  int wake_fd = -1;
+  std::vector<std::unique_ptr<Port>> ports;
+  StagingArena arena;  ///< declared after the ports: it deregisters from their transports when it goes
+  std::map<std::pair<std::uint64_t, std::uint64_t>, transport::PeerId> peers;
+  SlotTable slots;
+  std::vector<TeamImpl*> teams;
+  std::vector<TeamImpl*> active;  ///< with operations in flight or credits to return
+  std::vector<Posted> posted;
+  std::vector<std::uint32_t> free_posted;
+
+  // Ownership of progress. The fast path of a single thread is one exchange and one store.
+  std::atomic<bool> owned{false};
+  std::atomic<int> waiters{0};
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<bool> control_pending{false};  ///< a team was failed, a peer left, an operation was handed over
+  bool quiet = false;                        ///< this round polled everything and found nothing
+  bool completed_some = false;               ///< since the waiters were last told
+
+  explicit EngineImpl(Engine::Options given);
+  ~EngineImpl();
+
+  bool try_own() { return !owned.exchange(true, std::memory_order_seq_cst); }
+  void own();
+  void disown();
+  /// Tells threads that wait behind the owner to look at their operations.
+  void tell_waiters();
+
+  bool progress();
+  void sleep(std::int64_t timeout_ns);
+  void dispatch(const transport::Event& event);
+  bool drain(Port& port);
+  void wake() const;
+
+  std::uint32_t add_posted(const Posted& record);
+  void complete(std::uint32_t index);
+  Port* port_of(transport::Transport* transport);
+};
+
+}  // namespace hips::exec

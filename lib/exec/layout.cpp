@@ -1,0 +1,81 @@
+#include "lib/exec/layout.hpp"
+
+#include <algorithm>
+
+namespace hips::exec {
+namespace {
+
+// Scratch block s has the size of block s mod num_blocks, so scratch is rows of whole vectors.
+std::int64_t element_of(const BlockMap& blocks, Buffer buffer, BlockIdx block, std::int64_t count) {
+  if (buffer != Buffer::kScratch || blocks.num_blocks == 0) return blocks.boundary(block, count);
+  return block / blocks.num_blocks * count + blocks.boundary(block % blocks.num_blocks, count);
+}
+
+// The range that an `after` edge is about: what a send reads, what the others write.
+const BufferRange& footprint(const Program& program, const Step& step) {
+  return step.op == StepOp::kSend ? program.sources[step.first_source].local : step.dst;
+}
+
+}  // namespace
+
+Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::size_t element_bytes,
+                  std::size_t segment_bytes) {
+  const Program& program = *compiled.program;
+  const BlockMap& blocks = compiled.shape->blocks;
+  const auto signed_count = static_cast<std::int64_t>(count);
+  Layout layout;
+  layout.count = count;
+  layout.element_bytes = element_bytes;
+  layout.segment_elements =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(segment_bytes / element_bytes));
+  if (blocks.num_blocks > 0) {
+    layout.scratch_elements =
+        (blocks.num_scratch_blocks + blocks.num_blocks - 1) / blocks.num_blocks * signed_count;
+  }
+  layout.steps.resize(program.steps.size());
+  layout.source_first.assign(program.sources.size(), 0);
+  layout.first_message.assign(program.sources.size(), 0);
+  layout.first_dep.reserve(program.steps.size() + 1);
+  layout.in_totals.assign(compiled.receives.size(), 0);
+  layout.out_totals.assign(compiled.sends.size(), 0);
+
+  for (std::size_t id = 0; id < program.steps.size(); ++id) {
+    const Step& step = program.steps[id];
+    const BufferRange& range = footprint(program, step);
+    StepLayout& at = layout.steps[id];
+    at.first = element_of(blocks, range.buffer, range.blocks.first, signed_count);
+    at.elements = element_of(blocks, range.buffer, range.blocks.end(), signed_count) - at.first;
+    at.segments =
+        static_cast<std::int32_t>((at.elements + layout.segment_elements - 1) / layout.segment_elements);
+    if (at.elements > 0) ++layout.live_steps;
+    for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
+      const Source& source = program.sources[s];
+      if (source.kind == Source::Kind::kLocal) {
+        layout.source_first[s] =
+            element_of(blocks, source.local.buffer, source.local.blocks.first, signed_count);
+      }
+    }
+    layout.first_dep.push_back(static_cast<std::int32_t>(layout.deps.size()));
+    for (const StepId dep : program.after(step)) {
+      const BufferRange& other = footprint(program, program.steps[dep]);
+      const bool scratch = range.buffer == Buffer::kScratch || other.buffer == Buffer::kScratch;
+      const bool overlap = other.blocks.first < range.blocks.end() && range.blocks.first < other.blocks.end();
+      layout.deps.push_back({dep, scratch || !overlap});
+    }
+  }
+  layout.first_dep.push_back(static_cast<std::int32_t>(layout.deps.size()));
+  for (std::size_t channel = 0; channel < compiled.receives.size(); ++channel) {
+    for (const Receive& receive : compiled.receives[channel]) {
+      layout.first_message[receive.source] = layout.in_totals[channel];
+      layout.in_totals[channel] += static_cast<std::uint32_t>(layout.steps[receive.step].segments);
+    }
+  }
+  for (std::size_t channel = 0; channel < compiled.sends.size(); ++channel) {
+    for (const StepId id : compiled.sends[channel]) {
+      layout.out_totals[channel] += static_cast<std::uint32_t>(layout.steps[id].segments);
+    }
+  }
+  return layout;
+}
+
+}  // namespace hips::exec

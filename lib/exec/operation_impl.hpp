@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/exec/compiled_program.hpp"
+#include "lib/exec/layout.hpp"
+#include "lib/exec/team.hpp"
+
+namespace hips::exec {
+
+class TeamImpl;
+
+/// State of one running collective. Plain data that TeamImpl moves; reused, so that a call allocates nothing
+/// once its shape has been seen.
+class OperationImpl final : public Operation {
+ public:
+  explicit OperationImpl(TeamImpl& team) : team_(&team) {}
+
+  [[nodiscard]] bool done() const override { return done_.load(std::memory_order_acquire); }
+  [[nodiscard]] const Status& status() const override { return status_; }
+  [[nodiscard]] std::uint64_t sequence() const override { return sequence_; }
+  [[nodiscard]] std::vector<Rank> waiting_for() const override;
+  [[nodiscard]] std::string waiting_text() const override;
+  [[nodiscard]] TeamImpl& team() const { return *team_; }
+
+ private:
+  friend class TeamImpl;
+
+  struct StepState {
+    std::int32_t next = 0;              ///< segments posted (sends), or done
+    std::int32_t finished = 0;          ///< in order: sends locally complete, the others done
+    bool listed = false;                ///< on the work list
+    bool queued = false;                ///< in a NIC queue
+    std::int64_t waiting_since_ns = 0;  ///< trace: since when only a peer's message has been lacking
+    std::int32_t waiting_source = -1;   ///< trace: the last one that lacked
+  };
+  /// Segments of a send that completed before an earlier one of the same send.
+  struct EarlyCompletion {
+    StepId step;
+    std::int32_t segment;
+  };
+
+  TeamImpl* team_;
+  std::atomic<bool> done_{true};
+  Status status_;
+  std::uint64_t sequence_ = 0;
+  OperationArgs args_;
+  const CompiledProgram* program_ = nullptr;
+  std::shared_ptr<const Layout> layout_;
+  std::int32_t steps_left_ = 0;
+  std::int32_t posts_in_flight_ = 0;
+  bool mismatched_ = false;  ///< a message belongs to another call: nothing more is folded or sent
+  std::int64_t begin_ns_ = 0;
+  std::vector<StepState> steps_;
+  std::vector<StepId> work_;
+  std::vector<std::uint64_t> in_base_;    ///< by in-channel: number of this operation's first segment
+  std::vector<std::int32_t> out_cursor_;  ///< by out-channel: index of the head in CompiledProgram::sends
+  std::vector<EarlyCompletion> early_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace hips::exec

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "lib/exec/token.hpp"
+
+namespace hips::exec {
+
+class TeamImpl;
+
+/// What the notifications of this process mean: slot number -> channel of a team.
+///
+/// A slot that is given out again has another generation, so that what a slow peer still sends to a team that
+/// is gone is recognised and dropped.
+class SlotTable {
+ public:
+  struct Entry {
+    TeamImpl* team = nullptr;
+    std::int32_t channel = -1;
+    std::int32_t index = -1;  ///< of the slot in its in-channel; -1: credits of an out-channel
+    std::uint8_t generation = 0;
+  };
+
+  /// `count` consecutive slots; returns the first, or -1 when 2^20 are in use.
+  std::int64_t allocate(std::uint32_t count) {
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->second < count) continue;
+      const std::uint32_t first = it->first;
+      const std::uint32_t rest = it->second - count;
+      free_.erase(it);
+      if (rest > 0) free_.emplace(first + count, rest);
+      return first;
+    }
+    if (entries_.size() + count > Token::kMaxSlots) return -1;
+    const auto first = static_cast<std::int64_t>(entries_.size());
+    entries_.resize(entries_.size() + count);
+    return first;
+  }
+
+  void release(std::uint32_t first, std::uint32_t count) {
+    if (count == 0) return;
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      entries_[i].team = nullptr;
+      ++entries_[i].generation;
+    }
+    auto next = free_.emplace(first, count).first;
+    if (auto after = std::next(next); after != free_.end() && next->first + next->second == after->first) {
+      next->second += after->second;
+      free_.erase(after);
+    }
+    if (next != free_.begin()) {
+      if (auto before = std::prev(next); before->first + before->second == next->first) {
+        before->second += next->second;
+        free_.erase(next);
+      }
+    }
+  }
+
+  Entry& operator[](std::uint32_t slot) { return entries_[slot]; }
+  /// The entry a token means; null where it is out of range, free, or of an earlier generation.
+  Entry* find(Token token) {
+    if (token.slot >= entries_.size()) return nullptr;
+    Entry& entry = entries_[token.slot];
+    return entry.team != nullptr && entry.generation == token.generation ? &entry : nullptr;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+  std::map<std::uint32_t, std::uint32_t> free_;  ///< first -> count, neighbours merged
+};
+
+}  // namespace hips::exec

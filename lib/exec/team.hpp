@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hips/plan.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/result.hpp"
+#include "lib/exec/engine.hpp"
+
+namespace hips::exec {
+
+using Blob = std::vector<std::byte>;
+
+/// What an operation works on. A null `in` and `out` with phantom staging only moves sizes.
+struct OperationArgs {
+  std::int32_t program = 0;  ///< index in Team::Config::programs
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;  ///< may be equal to `in`
+  std::uint64_t count = 0;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  std::int32_t priority = 0;  ///< lower goes first in the NIC queues
+};
+
+/// A running collective: a state machine that the engine moves.
+///
+/// Owns     nothing; the buffers belong to the operation until done().
+/// Threads  done() and status() from any thread.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  [[nodiscard]] virtual bool done() const = 0;
+  [[nodiscard]] virtual const Status& status() const = 0;  ///< valid once done()
+  [[nodiscard]] virtual std::uint64_t sequence() const = 0;
+  /// Ranks whose messages are lacking right now, ascending; for logs and for errors. Progress owner only.
+  [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
+  /// "lane 0, scatter stage 1, from rank 4 over rail 1"; "" when nothing lacks. Progress owner only.
+  [[nodiscard]] virtual std::string waiting_text() const = 0;
+};
+
+/// The executor's part of one communicator in this process: channels, staging, credits, operations in flight.
+///
+/// Creation takes two exchanges, which the caller carries (a bootstrap, or a test that holds all ranks in one
+/// thread): offer() -> allocate(all offers) -> connect(all addresses).
+class Team {
+ public:
+  /// Which process a rank is, and which transport reaches it over a given rail.
+  struct Route {
+    transport::PeerId peer = -1;
+    std::vector<transport::Transport*> by_rail;  ///< [0] serves rails beyond the end and kNoRail
+  };
+  struct Config {
+    std::uint64_t id = 0;  ///< of the communicator; the same on all ranks, unique in the process
+    Rank rank = -1;
+    Rank size = 0;
+    std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
+    std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
+    std::vector<Route> routes;                             ///< by rank; unused ones may be empty
+    std::int32_t credits = 4;                              ///< slots per channel
+    std::size_t max_staging_bytes = 8u << 20;
+    std::size_t max_segment_bytes = 128u << 10;
+    /// Staging has a size but no bytes, and operations move none: the executor in simulated time.
+    bool phantom = false;
+    /// Called by the progress owner on the first local finding (a mismatched signature, a dead peer). The
+    /// operation stays undone until fail(); with no callback the team fails itself.
+    std::function<void(const Status&)> on_error;
+  };
+
+  static Result<std::unique_ptr<Team>> create(Engine& engine, Config config);
+  virtual ~Team() = default;
+
+  virtual Blob offer() = 0;
+  virtual Result<Blob> allocate(std::span<const Blob> offers) = 0;
+  virtual Status connect(std::span<const Blob> addresses) = 0;
+
+  /// Starts an operation. All ranks start the same ones in the same order.
+  virtual std::shared_ptr<Operation> start(const OperationArgs& args) = 0;
+
+  /// Ends every operation in flight, and every later one at once, with `status`. Any thread.
+  virtual void fail(const Status& status) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;
+  /// `rank` said goodbye: nothing more comes from it. Any thread.
+  virtual void peer_left(Rank rank) = 0;
+
+  [[nodiscard]] virtual std::size_t staging_bytes() const = 0;
+  [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
+};
+
+}  // namespace hips::exec

@@ -1,0 +1,237 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/exec/team_impl.hpp"
+
+namespace hips::exec {
+namespace {
+
+std::string signature(std::uint64_t count, std::uint8_t type, std::uint8_t op) {
+  return fmt::format("count {}, {}, {}", count, to_string(static_cast<DataType>(type)),
+                     to_string(static_cast<ReduceOp>(op)));
+}
+
+}  // namespace
+
+WireHeader TeamImpl::header_of(const OperationImpl& operation, StepId id, std::int32_t segment) const {
+  const Step& step = operation.program_->program->steps[id];
+  WireHeader header;
+  header.communicator = static_cast<std::uint32_t>(config_.id);
+  header.sequence = operation.sequence_;
+  header.count = operation.args_.count;
+  header.segment = static_cast<std::uint32_t>(segment);
+  header.round = static_cast<std::uint32_t>(step.round);
+  header.lane = static_cast<std::uint16_t>(step.lane);
+  header.stage = static_cast<std::uint16_t>(step.stage);
+  header.sender = config_.rank;
+  header.type = static_cast<std::uint8_t>(operation.args_.type);
+  header.op = static_cast<std::uint8_t>(operation.args_.op);
+  return header;
+}
+
+bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t number) {
+  if (config_.phantom) return true;
+  const InChannel& channel = in_[c];
+  WireHeader header;
+  std::memcpy(&header, payload(channel, number) - sizeof(WireHeader), sizeof(header));
+  const Receive receive = receive_of(operation, c, number);
+  const auto segment = static_cast<std::int32_t>(number - operation.in_base_[c] -
+                                                 operation.layout_->first_message[receive.source]);
+  const WireHeader expected = header_of(operation, receive.step, segment);
+  if (header.magic == expected.magic && header.communicator == expected.communicator &&
+      header.sequence == expected.sequence && header.count == expected.count &&
+      header.type == expected.type && header.op == expected.op && header.lane == expected.lane &&
+      header.stage == expected.stage && header.round == expected.round &&
+      header.segment == expected.segment) {
+    return true;
+  }
+  operation.mismatched_ = true;
+  Status status;
+  status.code = Code::kMismatch;
+  status.scope = Scope::kCommunicator;
+  status.rank = channel.key.peer;
+  const std::string mine = signature(expected.count, expected.type, expected.op);
+  const std::string theirs = signature(header.count, header.type, header.op);
+  if (header.magic != expected.magic || header.communicator != expected.communicator) {
+    status.message = fmt::format("rank {} sent a message that is none of ours (magic {:#x})",
+                                 channel.key.peer, header.magic);
+  } else if (mine != theirs) {
+    status.message = fmt::format(
+        "allreduce #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
+        expected.sequence, config_.rank, mine, channel.key.peer, theirs);
+  } else {
+    status.message = fmt::format(
+        "allreduce #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
+        "stage "
+        "{}, round {}; an earlier call did not match",
+        expected.sequence, channel.key.peer, header.sequence, header.lane, header.stage, header.round,
+        config_.rank, expected.lane, expected.stage, expected.round);
+  }
+  report(std::move(status));
+  return false;
+}
+
+void TeamImpl::report(Status status) {
+  if (reported_ || failed()) return;
+  reported_ = true;
+  if (config_.on_error) {
+    config_.on_error(status);
+  } else {
+    fail(status);
+  }
+}
+
+void TeamImpl::fail(const Status& status) {
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    failure_ = status;
+    failed_.store(true, std::memory_order_release);
+  }
+  engine_.control_pending.store(true, std::memory_order_release);
+  engine_.wake();
+}
+
+void TeamImpl::peer_left(Rank rank) {
+  {
+    const std::lock_guard lock(control_mutex_);
+    newly_left_.push_back(rank);
+  }
+  engine_.control_pending.store(true, std::memory_order_release);
+  engine_.wake();
+}
+
+void TeamImpl::on_control() {
+  {
+    const std::lock_guard lock(control_mutex_);
+    for (const Rank rank : newly_left_) {
+      if (rank >= 0 && rank < config_.size) left_[rank] = true;
+    }
+    any_left_ |= !newly_left_.empty();
+    newly_left_.clear();
+  }
+  if (failed() && !ended_) {
+    ended_by_failure_ = true;
+    end_all(failure_);
+  }
+  take_handed_over();
+}
+
+void TeamImpl::on_broken(const transport::Event& event) {
+  if (event.kind == transport::Event::Kind::kPortDown) {
+    Status status = event.error;
+    status.scope = Scope::kLink;
+    if (!in_flight_.empty()) report(std::move(status));
+    return;
+  }
+  for (Rank rank = 0; rank < config_.size; ++rank) {
+    const Route& route = config_.routes[rank];
+    if (rank == config_.rank || route.peer != event.peer || left_[rank]) continue;
+    Status status = event.error;
+    status.code = Code::kPeerLost;
+    status.scope = Scope::kPeer;
+    status.rank = rank;
+    if (!in_flight_.empty()) {
+      const std::string lacking = lacking_text(*in_flight_.front());
+      if (!lacking.empty()) status.message += "; waiting for " + lacking;
+    }
+    // The peer may have left with a goodbye that is still on its way: then this is no failure, and a later
+    // one has to be reported.
+    if (config_.on_error && !failed()) {
+      config_.on_error(status);
+    } else {
+      report(std::move(status));
+    }
+  }
+}
+
+void TeamImpl::check_left_peers() {
+  for (const OperationImpl* operation : in_flight_) {
+    for (const Rank rank : lacking(*operation)) {
+      if (!left_[rank]) continue;
+      Status status;
+      status.code = Code::kPeerLost;
+      status.scope = Scope::kPeer;
+      status.rank = rank;
+      status.message = fmt::format("allreduce #{}: rank {} left without taking part in it; rank {} lacks {}",
+                                   operation->sequence_, rank, config_.rank, lacking_text(*operation));
+      report(std::move(status));
+      return;
+    }
+  }
+}
+
+void TeamImpl::end_all(const Status& status) {
+  ended_ = true;
+  if (failure_.ok()) failure_ = status;
+  for (OperationImpl* operation : in_flight_) {
+    for (auto& port : engine_.ports) port->queue.drop(operation);
+    finish(*operation, status);
+  }
+  for (OutChannel& channel : out_) channel.operations.clear();
+  drop_finished();
+  credit_list_.clear();
+}
+
+// ---- Who is missing ------------------------------------------------------------------------------------
+
+// A peer is lacking when a segment of its has not come, or when it gives no slot to a segment of ours that
+// could go out.
+std::vector<Rank> TeamImpl::lacking(const OperationImpl& operation) const {
+  std::vector<Rank> ranks;
+  if (operation.done() || operation.layout_ == nullptr) return ranks;
+  for (std::size_t c = 0; c < in_.size(); ++c) {
+    const InChannel& channel = in_[c];
+    const std::uint64_t end = operation.in_base_[c] + operation.layout_->in_totals[c];
+    for (std::uint64_t number = std::max(operation.in_base_[c], channel.released); number < end; ++number) {
+      if (channel.slots[number % channel.slots.size()] == InChannel::Slot::kEmpty ||
+          number >= channel.released + channel.slots.size()) {
+        ranks.push_back(channel.key.peer);
+        break;
+      }
+    }
+  }
+  for (const OutChannel& channel : out_) {
+    if (!channel.operations.empty() && channel.operations.front() == &operation && channel.credits == 0) {
+      ranks.push_back(channel.key.peer);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
+  if (operation.done() || operation.layout_ == nullptr) return {};
+  const Program& program = *operation.program_->program;
+  for (std::size_t id = 0; id < program.steps.size(); ++id) {
+    const Step& step = program.steps[id];
+    const OperationImpl::StepState& state = operation.steps_[id];
+    if (step.op == StepOp::kSend || state.next >= operation.layout_->steps[id].segments) continue;
+    if (!dependencies_met(operation, static_cast<StepId>(id), state.next)) continue;
+    for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
+      const std::int32_t c = operation.program_->in_channel[s];
+      if (c < 0) continue;
+      const std::uint64_t number = operation.in_base_[c] + operation.layout_->first_message[s] +
+                                   static_cast<std::uint64_t>(state.next);
+      if (in_[c].arrived(number)) continue;
+      const Source& source = program.sources[s];
+      const std::string rail = source.rail == kNoRail ? "" : fmt::format(" over NIC {}", source.rail);
+      return fmt::format("rank {}{} (lane {}, {} stage {}, level {}, round {})", source.peer, rail, step.lane,
+                         step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, step.level,
+                         step.round);
+    }
+  }
+  return {};
+}
+
+std::vector<Rank> OperationImpl::waiting_for() const {
+  return team_->lacking(*this);
+}
+std::string OperationImpl::waiting_text() const {
+  return team_->lacking_text(*this);
+}
+
+}  // namespace hips::exec

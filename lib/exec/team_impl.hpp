@@ -1,0 +1,151 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/exec/channel.hpp"
+#include "lib/exec/compiled_program.hpp"
+#include "lib/exec/engine_impl.hpp"
+#include "lib/exec/layout.hpp"
+#include "lib/exec/operation_impl.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/exec/wire_header.hpp"
+
+namespace hips::exec {
+
+enum class PostResult : std::uint8_t { kPosted, kNotReady, kFull };
+
+/// See Team. Everything but fail(), peer_left() and start() is called by the progress owner only.
+///
+/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, segments, credits),
+/// team_failure.cpp (who is missing, signatures, dead peers).
+class TeamImpl final : public Team {
+ public:
+  TeamImpl(EngineImpl& engine, Config config);
+  ~TeamImpl() override;
+
+  /// What Team::create refuses.
+  [[nodiscard]] Status check() const;
+
+  // Team.
+  Blob offer() override;
+  Result<Blob> allocate(std::span<const Blob> offers) override;
+  Status connect(std::span<const Blob> addresses) override;
+  std::shared_ptr<Operation> start(const OperationArgs& args) override;
+  void fail(const Status& status) override;
+  [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
+  void peer_left(Rank rank) override;
+  [[nodiscard]] std::size_t staging_bytes() const override { return staging_.bytes; }
+  [[nodiscard]] std::size_t segment_bytes() const override { return segment_bytes_; }
+
+  // Events, from the engine.
+  void on_arrival(std::int32_t channel, std::int32_t slot);
+  void on_credits(std::int32_t channel, std::uint32_t credits);
+  void on_completion(OperationImpl& operation, const Posted& posted);
+  void on_broken(const transport::Event& event);
+  void on_control();
+
+  /// Runs work lists, NIC queues and credits as far as they go.
+  bool advance();
+  [[nodiscard]] bool busy() const { return !in_flight_.empty() || !credit_list_.empty(); }
+  void set_listed(bool listed) { listed_ = listed; }
+  PostResult post_segment(Port& port, const ReadySegment& ready);
+
+  // For Operation's reports.
+  [[nodiscard]] std::vector<Rank> lacking(const OperationImpl& operation) const;
+  [[nodiscard]] std::string lacking_text(const OperationImpl& operation) const;
+
+ private:
+  using StepState = OperationImpl::StepState;
+
+  // Set-up.
+  void give_back_slots();
+
+  // Progress.
+  std::shared_ptr<const Layout> layout_for(std::int32_t program, std::uint64_t count,
+                                           std::size_t element_bytes);
+  void take_handed_over();
+  std::shared_ptr<OperationImpl> idle_operation();
+  void begin(OperationImpl& operation);
+  void list_for_work(OperationImpl& operation, StepId step);
+  void list_dependents(OperationImpl& operation, StepId step);
+  void list_active();
+  bool run_local(OperationImpl& operation, StepId step);
+  void offer_segment(OperationImpl& operation, StepId step);
+  [[nodiscard]] bool send_ready(const OperationImpl& operation, StepId step) const;
+  [[nodiscard]] bool dependencies_met(const OperationImpl& operation, StepId step,
+                                      std::int32_t segment) const;
+  [[nodiscard]] StepId head_of(const OperationImpl& operation, std::int32_t channel) const;
+  void next_send(OperationImpl& operation, std::int32_t channel);
+  void list_head(std::int32_t channel);
+  Port& port_for(const OperationImpl& operation, StepId step);
+  [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
+                                   std::uint64_t number) const;
+  void take_early_arrivals(OperationImpl& operation);
+  [[nodiscard]] const std::byte* payload(const InChannel& channel, std::uint64_t number) const;
+  void consume(std::int32_t channel, std::uint64_t number);
+  void finish_segment(OperationImpl& operation, StepId step);
+  void finish(OperationImpl& operation, const Status& status);
+  void drop_finished();
+  bool return_credits();
+  [[nodiscard]] const std::byte* local_source(const OperationImpl& operation, const BufferRange& range,
+                                              std::int64_t first) const;
+  [[nodiscard]] std::byte* destination(OperationImpl& operation, const BufferRange& range,
+                                       std::int64_t first) const;
+  [[nodiscard]] std::int64_t now_if_traced() const;
+  void trace(TraceEvent::Kind kind, const OperationImpl& operation, StepId step, std::int32_t segment,
+             Rank peer, Rail rail, std::int64_t bytes, std::int64_t begin_ns) const;
+
+  // Failure.
+  [[nodiscard]] WireHeader header_of(const OperationImpl& operation, StepId step, std::int32_t segment) const;
+  bool verify(OperationImpl& operation, std::int32_t channel, std::uint64_t number);
+  void report(Status status);
+  void check_left_peers();
+  void end_all(const Status& status);
+
+  EngineImpl& engine_;
+  Config config_;
+  ChannelTable channels_;
+  std::vector<CompiledProgram> programs_;
+  std::vector<InChannel> in_;
+  std::vector<OutChannel> out_;
+  StagingArena::Piece staging_;
+  transport::Region phantom_region_;
+  std::list<transport::RemoteRegion> remote_regions_;  ///< out-channels point into it
+  std::size_t segment_bytes_ = 0;
+  std::size_t slot_stride_ = 0;
+  std::int64_t slot_base_ = -1;
+  std::uint32_t num_slots_ = 0;
+  bool listed_ = false;  ///< in the engine's active list
+
+  std::uint64_t next_sequence_ = 1;        ///< people count calls from one
+  std::vector<OperationImpl*> in_flight_;  ///< oldest first
+  std::vector<std::shared_ptr<OperationImpl>> pool_;
+  /// (program, layout), most recent first.
+  std::vector<std::pair<std::int32_t, std::shared_ptr<const Layout>>> layouts_;
+  std::vector<std::int32_t> credit_list_;   ///< in-channels with credits to return
+  std::vector<const std::byte*> operands_;  ///< of the segment being folded
+
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> has_handed_over_{false};
+  bool ended_ = false;  ///< no operation runs any more
+  bool ended_by_failure_ = false;
+  bool any_finished_ = false;        ///< since in_flight_ was last cleaned
+  std::int64_t early_arrivals_ = 0;  ///< segments of operations that have not been started here
+  bool reported_ = false;
+  std::mutex control_mutex_;  ///< guards what other threads hand over: the next three
+  Status failure_;
+  std::vector<Rank> newly_left_;
+  std::vector<std::shared_ptr<OperationImpl>> handed_over_;
+  std::vector<bool> left_;
+  bool any_left_ = false;
+};
+
+}  // namespace hips::exec

@@ -1,0 +1,575 @@
+#include <algorithm>
+#include <cstring>
+
+#include "lib/exec/team_impl.hpp"
+#include "lib/reduce/reduce.hpp"
+
+namespace hips::exec {
+namespace {
+
+constexpr std::size_t kMaxLayouts = 64;
+
+}  // namespace
+
+// ---- Starting ------------------------------------------------------------------------------------------
+
+std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
+  if (engine_.try_own()) {
+    take_handed_over();
+    drop_finished();
+    auto operation = idle_operation();
+    operation->args_ = args;
+    begin(*operation);
+    engine_.disown();
+    return operation;
+  }
+  // Another thread drives progress, perhaps asleep: it begins the operation for us.
+  auto operation = std::make_shared<OperationImpl>(*this);
+  operation->args_ = args;
+  operation->done_.store(false, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(control_mutex_);
+    handed_over_.push_back(operation);
+    has_handed_over_.store(true, std::memory_order_release);
+  }
+  engine_.control_pending.store(true, std::memory_order_release);
+  engine_.wake();
+  return operation;
+}
+
+void TeamImpl::take_handed_over() {
+  if (!has_handed_over_.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<OperationImpl>> operations;
+  {
+    const std::lock_guard lock(control_mutex_);
+    operations.swap(handed_over_);
+    has_handed_over_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& operation : operations) {
+    pool_.push_back(operation);
+    begin(*operation);
+  }
+}
+
+std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
+  for (auto& operation : pool_) {
+    // Only the pool knows it, and no completion of it is still to come.
+    if (operation.use_count() == 1 && operation->done() && operation->posts_in_flight_ == 0) return operation;
+  }
+  pool_.push_back(std::make_shared<OperationImpl>(*this));
+  return pool_.back();
+}
+
+std::shared_ptr<const Layout> TeamImpl::layout_for(std::int32_t program, std::uint64_t count,
+                                                   std::size_t element_bytes) {
+  for (std::size_t i = 0; i < layouts_.size(); ++i) {
+    const auto& [index, layout] = layouts_[i];
+    if (index != program || layout->count != count || layout->element_bytes != element_bytes) continue;
+    if (i > 0)
+      std::rotate(layouts_.begin(), layouts_.begin() + static_cast<std::ptrdiff_t>(i),
+                  layouts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return layouts_.front().second;
+  }
+  if (layouts_.size() == kMaxLayouts) layouts_.pop_back();
+  auto layout =
+      std::make_shared<const Layout>(Layout::of(programs_[program], count, element_bytes, segment_bytes_));
+  layouts_.emplace(layouts_.begin(), program, layout);
+  return layout;
+}
+
+void TeamImpl::begin(OperationImpl& operation) {
+  const OperationArgs& args = operation.args_;
+  operation.done_.store(false, std::memory_order_relaxed);
+  operation.status_ = {};
+  operation.sequence_ = next_sequence_++;
+  operation.begin_ns_ = now_if_traced();
+  operation.posts_in_flight_ = 0;
+  operation.mismatched_ = false;
+  operation.early_.clear();
+  operation.work_.clear();
+  if (ended_) {
+    operation.status_ = failure_;
+    operation.done_.store(true, std::memory_order_release);
+    return;
+  }
+  operation.program_ = &programs_[args.program];
+  operation.layout_ = layout_for(args.program, args.count, size_of(args.type));
+  const Layout& layout = *operation.layout_;
+  const std::size_t num_steps = layout.steps.size();
+  operation.steps_left_ = layout.live_steps;
+  operation.steps_.assign(num_steps, {});
+  if (!config_.phantom) {
+    operation.scratch_.resize(static_cast<std::size_t>(layout.scratch_elements) * layout.element_bytes);
+  }
+  operation.in_base_.resize(in_.size());
+  for (std::size_t c = 0; c < in_.size(); ++c) {
+    operation.in_base_[c] = in_[c].next_base;
+    in_[c].next_base += layout.in_totals[c];
+  }
+  in_flight_.push_back(&operation);
+  operation.out_cursor_.assign(out_.size(), 0);
+  for (std::size_t c = 0; c < out_.size(); ++c) {
+    if (layout.out_totals[c] == 0) continue;
+    const auto& sends = operation.program_->sends[c];
+    std::int32_t& cursor = operation.out_cursor_[c];
+    while (layout.steps[static_cast<std::size_t>(sends[cursor])].segments == 0) ++cursor;
+    out_[c].operations.push_back(&operation);
+  }
+  list_active();
+  if (early_arrivals_ > 0) take_early_arrivals(operation);
+  for (std::size_t id = 0; id < num_steps; ++id) {
+    if (layout.steps[id].elements > 0) list_for_work(operation, static_cast<StepId>(id));
+  }
+  if (operation.steps_left_ == 0) finish(operation, {});
+}
+
+void TeamImpl::list_active() {
+  if (listed_) return;
+  listed_ = true;
+  engine_.active.push_back(this);
+}
+
+void TeamImpl::list_for_work(OperationImpl& operation, StepId step) {
+  StepState& state = operation.steps_[step];
+  if (state.listed) return;
+  state.listed = true;
+  operation.work_.push_back(step);
+}
+
+void TeamImpl::list_dependents(OperationImpl& operation, StepId step) {
+  for (const StepId dependent : operation.program_->dependents_of(step)) {
+    if (operation.layout_->steps[dependent].elements > 0) {
+      list_for_work(operation, dependent);
+    }
+  }
+}
+
+// ---- Moving --------------------------------------------------------------------------------------------
+
+bool TeamImpl::advance() {
+  bool moved = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+      OperationImpl& operation = *in_flight_[i];
+      // The list grows while it is worked on: what a step finishes lists its dependents.
+      for (std::size_t w = 0; w < operation.work_.size(); ++w) {
+        const StepId step = operation.work_[w];
+        operation.steps_[step].listed = false;
+        if (operation.program_->program->steps[step].op == StepOp::kSend) {
+          offer_segment(operation, step);
+        } else {
+          again |= run_local(operation, step);
+        }
+      }
+      operation.work_.clear();
+    }
+    for (auto& port : engine_.ports) again |= engine_.drain(*port);
+    drop_finished();
+    moved |= again;
+  }
+  moved |= return_credits();
+  // The last messages of a rank that left were here before its goodbye, but perhaps not before our last poll.
+  if (any_left_ && !moved && engine_.quiet) check_left_peers();
+  return moved;
+}
+
+bool TeamImpl::dependencies_met(const OperationImpl& operation, StepId id, std::int32_t segment) const {
+  const Layout& layout = *operation.layout_;
+  const Layout::StepLayout& at = layout.steps[id];
+  const std::int64_t begin = at.first + segment * layout.segment_elements;
+  const std::int64_t end = std::min(begin + layout.segment_elements, at.first + at.elements);
+  for (std::int32_t d = layout.first_dep[id]; d < layout.first_dep[id + 1]; ++d) {
+    const Layout::Dependency& dep = layout.deps[d];
+    const Layout::StepLayout& before = layout.steps[dep.step];
+    if (before.elements == 0) continue;
+    const std::int32_t finished = operation.steps_[dep.step].finished;
+    if (finished == before.segments) continue;
+    if (dep.whole) return false;
+    const std::int64_t before_end = before.first + before.elements;
+    if (begin >= before_end || end <= before.first) continue;
+    if (before.first + finished * layout.segment_elements < std::min(end, before_end)) return false;
+  }
+  return true;
+}
+
+bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
+  const Layout& layout = *operation.layout_;
+  const Program& program = *operation.program_->program;
+  const Step& step = program.steps[id];
+  const Layout::StepLayout& at = layout.steps[id];
+  StepState& state = operation.steps_[id];
+  const std::int32_t last_source = step.first_source + step.num_sources;
+  bool moved = false;
+  while (!operation.mismatched_ && state.next < at.segments && dependencies_met(operation, id, state.next)) {
+    const std::int64_t offset = state.next * layout.segment_elements;
+    const auto elements = static_cast<std::size_t>(std::min(layout.segment_elements, at.elements - offset));
+    operands_.clear();
+    for (std::int32_t s = step.first_source; s < last_source; ++s) {
+      const Source& source = program.sources[s];
+      if (source.kind == Source::Kind::kLocal) {
+        operands_.push_back(local_source(operation, source.local, layout.source_first[s] + offset));
+        continue;
+      }
+      const std::int32_t c = operation.program_->in_channel[s];
+      const InChannel& channel = in_[c];
+      const std::uint64_t number =
+          operation.in_base_[c] + layout.first_message[s] + static_cast<std::uint64_t>(state.next);
+      if (!channel.arrived(number)) {
+        if (engine_.trace != nullptr) {
+          if (state.waiting_since_ns == 0) state.waiting_since_ns = now_if_traced();
+          state.waiting_source = s;
+        }
+        return moved;
+      }
+      operands_.push_back(config_.phantom ? nullptr : payload(channel, number));
+    }
+    if (state.waiting_since_ns != 0) {
+      const Source& source = program.sources[state.waiting_source];
+      trace(TraceEvent::Kind::kWait, operation, id, state.next, source.peer, source.rail,
+            static_cast<std::int64_t>(elements * layout.element_bytes), state.waiting_since_ns);
+      state.waiting_since_ns = 0;
+    }
+    const std::int64_t begin_ns = now_if_traced();
+    if (operation.args_.out != nullptr) {
+      std::byte* dst = destination(operation, step.dst, at.first + offset);
+      if (step.op == StepOp::kReduce) {
+        reduce::fold(operation.args_.type, operation.args_.op, dst, operands_, elements);
+      } else if (dst != operands_[0]) {
+        std::memcpy(dst, operands_[0], elements * layout.element_bytes);
+      }
+    }
+    if (engine_.trace != nullptr) {
+      trace(TraceEvent::Kind::kReduce, operation, id, state.next, -1, kNoRail,
+            static_cast<std::int64_t>(elements * layout.element_bytes), begin_ns);
+    }
+    for (std::int32_t s = step.first_source; s < last_source; ++s) {
+      const std::int32_t c = operation.program_->in_channel[s];
+      if (c < 0) continue;
+      consume(c, operation.in_base_[c] + layout.first_message[s] + static_cast<std::uint64_t>(state.next));
+    }
+    ++state.next;
+    finish_segment(operation, id);
+    moved = true;
+  }
+  return moved;
+}
+
+void TeamImpl::finish_segment(OperationImpl& operation, StepId step) {
+  StepState& state = operation.steps_[step];
+  ++state.finished;
+  list_dependents(operation, step);
+  if (state.finished == operation.layout_->steps[step].segments && --operation.steps_left_ == 0) {
+    finish(operation, {});
+  }
+}
+
+void TeamImpl::finish(OperationImpl& operation, const Status& status) {
+  if (operation.done()) return;
+  operation.status_ = status;
+  trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
+        static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
+        operation.begin_ns_);
+  any_finished_ = true;
+  engine_.completed_some = true;
+  operation.done_.store(true, std::memory_order_release);
+}
+
+void TeamImpl::drop_finished() {
+  if (!any_finished_) return;
+  any_finished_ = false;
+  std::erase_if(in_flight_, [](const OperationImpl* operation) { return operation->done(); });
+}
+
+const std::byte* TeamImpl::local_source(const OperationImpl& operation, const BufferRange& range,
+                                        std::int64_t first) const {
+  const OperationArgs& args = operation.args_;
+  if (args.out == nullptr) return nullptr;
+  const std::byte* base = range.buffer == Buffer::kInput    ? args.in
+                          : range.buffer == Buffer::kOutput ? args.out
+                                                            : operation.scratch_.data();
+  return base + static_cast<std::size_t>(first) * operation.layout_->element_bytes;
+}
+
+std::byte* TeamImpl::destination(OperationImpl& operation, const BufferRange& range,
+                                 std::int64_t first) const {
+  std::byte* base = range.buffer == Buffer::kScratch ? operation.scratch_.data() : operation.args_.out;
+  return base + static_cast<std::size_t>(first) * operation.layout_->element_bytes;
+}
+
+// ---- Sending -------------------------------------------------------------------------------------------
+
+StepId TeamImpl::head_of(const OperationImpl& operation, std::int32_t channel) const {
+  const auto& operations = out_[channel].operations;
+  if (operations.empty() || operations.front() != &operation) return -1;
+  const auto cursor = static_cast<std::size_t>(operation.out_cursor_[channel]);
+  return operation.program_->sends[channel][cursor];
+}
+
+bool TeamImpl::send_ready(const OperationImpl& operation, StepId step) const {
+  const std::int32_t c = operation.program_->out_channel[step];
+  const StepState& state = operation.steps_[step];
+  return state.next < operation.layout_->steps[step].segments && head_of(operation, c) == step &&
+         out_[c].credits > 0 && dependencies_met(operation, step, state.next);
+}
+
+void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
+  StepState& state = operation.steps_[id];
+  if (state.queued || operation.mismatched_ || operation.done() || !send_ready(operation, id)) return;
+  const Step& step = operation.program_->program->steps[id];
+  state.queued = true;
+  port_for(operation, id)
+      .queue.push({.operation = &operation,
+                   .step = id,
+                   .priority = operation.args_.priority,
+                   .sequence = operation.sequence_,
+                   .segment = state.next,
+                   .stage = step.stage});
+}
+
+Port& TeamImpl::port_for(const OperationImpl& operation, StepId id) {
+  const Step& step = operation.program_->program->steps[id];
+  const auto& ports = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].port_by_rail;
+  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < ports.size();
+  return *ports[named ? static_cast<std::size_t>(step.rail) : 0];
+}
+
+PostResult TeamImpl::post_segment(Port& port, const ReadySegment& ready) {
+  OperationImpl& operation = *ready.operation;
+  const auto id = static_cast<std::size_t>(ready.step);
+  StepState& state = operation.steps_[id];
+  state.queued = false;
+  if (operation.done() || !send_ready(operation, ready.step)) return PostResult::kNotReady;
+
+  const Layout& layout = *operation.layout_;
+  const Program& program = *operation.program_->program;
+  const Step& step = program.steps[id];
+  const Layout::StepLayout& at = layout.steps[id];
+  const std::int32_t c = operation.program_->out_channel[id];
+  OutChannel& channel = out_[c];
+  const std::int32_t segment = state.next;
+  const std::int64_t offset = segment * layout.segment_elements;
+  const auto bytes = static_cast<std::uint32_t>(std::min(layout.segment_elements, at.elements - offset) *
+                                                static_cast<std::int64_t>(layout.element_bytes));
+  const auto slot = static_cast<std::uint32_t>(channel.next_number % channel.num_slots);
+  const std::int64_t begin_ns = now_if_traced();
+
+  // The header's memory is free again when the slot is: the peer has consumed what lay there.
+  std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
+  WireHeader content = header_of(operation, ready.step, segment);
+  content.bytes = bytes;
+  content.posted_ns = begin_ns;
+  std::memcpy(header, &content, sizeof(content));
+  const Source& source = program.sources[step.first_source];
+
+  transport::WorkRequest request;
+  request.verb = transport::Verb::kPutNotify;
+  request.peer = channel.peer;
+  request.pieces[0] = {config_.phantom ? nullptr : header, sizeof(WireHeader), -1};
+  request.pieces[1] = {local_source(operation, source.local, layout.source_first[step.first_source] + offset),
+                       bytes, -1};
+  request.num_pieces = 2;
+  request.remote = channel.remote;
+  request.remote_offset = channel.remote_offset + slot * slot_stride_;
+  request.token = Token{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
+  const bool at_once = port.transport->query().completes_on_post;
+  if (!at_once) {
+    request.context = engine_.add_posted({&operation, this, &port, ready.step, segment, bytes, begin_ns});
+  }
+  request.signalled = !at_once;
+  if (port.transport->post({&request, 1}) == 0) {
+    if (!at_once) {
+      engine_.posted[request.context] = {};
+      engine_.free_posted.push_back(static_cast<std::uint32_t>(request.context));
+    }
+    state.queued = true;
+    return PostResult::kFull;
+  }
+  ++channel.next_number;
+  --channel.credits;
+  ++state.next;
+  if (state.next == at.segments) next_send(operation, c);
+  if (at_once) {
+    if (engine_.trace != nullptr) {
+      trace(TraceEvent::Kind::kWire, operation, ready.step, segment, step.peer, step.rail, bytes, begin_ns);
+    }
+    finish_segment(operation, ready.step);
+  } else {
+    port.posted_bytes += bytes;
+    ++operation.posts_in_flight_;
+  }
+  if (state.next < at.segments) offer_segment(operation, ready.step);
+  return PostResult::kPosted;
+}
+
+void TeamImpl::next_send(OperationImpl& operation, std::int32_t c) {
+  const Layout& layout = *operation.layout_;
+  const auto& sends = operation.program_->sends[c];
+  auto cursor = static_cast<std::size_t>(operation.out_cursor_[c]);
+  do {
+    ++cursor;
+  } while (cursor < sends.size() && layout.steps[static_cast<std::size_t>(sends[cursor])].segments == 0);
+  operation.out_cursor_[c] = static_cast<std::int32_t>(cursor);
+  auto& operations = out_[c].operations;
+  if (cursor == sends.size()) operations.pop_front();
+  list_head(c);
+}
+
+void TeamImpl::list_head(std::int32_t c) {
+  const auto& operations = out_[c].operations;
+  if (operations.empty()) return;
+  OperationImpl& operation = *operations.front();
+  list_for_work(operation, head_of(operation, c));
+}
+
+void TeamImpl::on_completion(OperationImpl& operation, const Posted& posted) {
+  --operation.posts_in_flight_;
+  if (operation.done()) return;  // ended by a failure meanwhile
+  if (engine_.trace != nullptr) {
+    const Step& step = operation.program_->program->steps[posted.step];
+    trace(TraceEvent::Kind::kWire, operation, posted.step, posted.segment, step.peer, step.rail, posted.bytes,
+          posted.begin_ns);
+  }
+  StepState& state = operation.steps_[posted.step];
+  if (posted.segment != state.finished) {
+    operation.early_.push_back({posted.step, posted.segment});
+    return;
+  }
+  finish_segment(operation, posted.step);
+  // Later segments may have completed before this one.
+  for (bool found = true; found && !operation.early_.empty();) {
+    found = false;
+    for (std::size_t i = 0; i < operation.early_.size(); ++i) {
+      if (operation.early_[i].step != posted.step || operation.early_[i].segment != state.finished) continue;
+      operation.early_[i] = operation.early_.back();
+      operation.early_.pop_back();
+      finish_segment(operation, posted.step);
+      found = true;
+      break;
+    }
+  }
+}
+
+// ---- Receiving -----------------------------------------------------------------------------------------
+
+void TeamImpl::on_arrival(std::int32_t c, std::int32_t slot) {
+  InChannel& channel = in_[c];
+  if (channel.slots[slot] != InChannel::Slot::kEmpty) return;
+  const std::uint64_t number = channel.number_of(slot);
+  channel.slots[slot] = InChannel::Slot::kArrived;
+  for (OperationImpl* operation : in_flight_) {
+    const std::uint64_t base = operation->in_base_[c];
+    if (number < base || number >= base + operation->layout_->in_totals[c]) continue;
+    if (verify(*operation, c, number)) {
+      list_for_work(*operation, receive_of(*operation, c, number).step);
+    }
+    return;
+  }
+  ++early_arrivals_;
+}
+
+Receive TeamImpl::receive_of(const OperationImpl& operation, std::int32_t c, std::uint64_t number) const {
+  const auto& receives = operation.program_->receives[c];
+  const auto relative = static_cast<std::uint32_t>(number - operation.in_base_[c]);
+  const auto& first_message = operation.layout_->first_message;
+  // The last one that starts at or before the number; empty ones before it share its start.
+  const auto after = std::upper_bound(
+      receives.begin(), receives.end(), relative,
+      [&](std::uint32_t value, const Receive& receive) { return value < first_message[receive.source]; });
+  return *std::prev(after);
+}
+
+void TeamImpl::take_early_arrivals(OperationImpl& operation) {
+  for (std::size_t c = 0; c < in_.size(); ++c) {
+    const InChannel& channel = in_[c];
+    const std::uint64_t base = operation.in_base_[c];
+    const std::uint64_t end =
+        std::min(base + operation.layout_->in_totals[c], channel.released + channel.slots.size());
+    for (std::uint64_t number = std::max(base, channel.released); number < end; ++number) {
+      if (!channel.arrived(number)) continue;
+      --early_arrivals_;
+      verify(operation, static_cast<std::int32_t>(c), number);
+    }
+  }
+}
+
+const std::byte* TeamImpl::payload(const InChannel& channel, std::uint64_t number) const {
+  return channel.staging + number % channel.slots.size() * slot_stride_ + sizeof(WireHeader);
+}
+
+void TeamImpl::consume(std::int32_t c, std::uint64_t number) {
+  InChannel& channel = in_[c];
+  const std::size_t credits = channel.slots.size();
+  channel.slots[number % credits] = InChannel::Slot::kConsumed;
+  // Released in order, so that a count of credits names the slots.
+  while (channel.slots[channel.released % credits] == InChannel::Slot::kConsumed) {
+    channel.slots[channel.released % credits] = InChannel::Slot::kEmpty;
+    ++channel.released;
+    ++channel.to_return;
+  }
+  // Half of them at a time: fewer notifications, and the sender is never left without.
+  if (channel.to_return * 2 >= credits && !channel.listed) {
+    channel.listed = true;
+    credit_list_.push_back(c);
+    list_active();
+  }
+}
+
+bool TeamImpl::return_credits() {
+  if (credit_list_.empty()) return false;
+  bool moved = false;
+  std::size_t kept = 0;
+  for (const std::int32_t c : credit_list_) {
+    InChannel& channel = in_[c];
+    transport::WorkRequest request;
+    request.verb = transport::Verb::kPutNotify;
+    request.peer = channel.peer;
+    request.token = channel.credit_token | channel.to_return;
+    request.signalled = false;
+    if (channel.port->transport->post({&request, 1}) == 0) {
+      credit_list_[kept++] = c;
+      continue;
+    }
+    channel.to_return = 0;
+    channel.listed = false;
+    moved = true;
+  }
+  credit_list_.resize(kept);
+  return moved;
+}
+
+void TeamImpl::on_credits(std::int32_t c, std::uint32_t credits) {
+  out_[c].credits += credits;
+  list_head(c);
+}
+
+// ---- Tracing -------------------------------------------------------------------------------------------
+
+std::int64_t TeamImpl::now_if_traced() const {
+  return engine_.trace == nullptr ? 0 : engine_.clock->now_ns();
+}
+
+void TeamImpl::trace(TraceEvent::Kind kind, const OperationImpl& operation, StepId id, std::int32_t segment,
+                     Rank peer, Rail rail, std::int64_t bytes, std::int64_t begin_ns) const {
+  if (engine_.trace == nullptr) return;
+  TraceEvent event;
+  event.kind = kind;
+  event.begin_ns = begin_ns;
+  event.end_ns = engine_.clock->now_ns();
+  event.communicator = config_.id;
+  event.sequence = operation.sequence_;
+  if (id >= 0) {
+    const Step& step = operation.program_->program->steps[id];
+    event.lane = step.lane;
+    event.stage = step.stage;
+    event.round = step.round;
+    event.level = step.level;
+  }
+  event.rail = rail;
+  event.peer = peer;
+  event.segment = segment;
+  event.bytes = bytes;
+  engine_.trace->record(event);
+}
+
+}  // namespace hips::exec

@@ -1,0 +1,373 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/exec/blob.hpp"
+#include "lib/exec/team_impl.hpp"
+
+namespace hips::exec {
+namespace {
+
+constexpr std::uint32_t kOfferMagic = kWireMagic ^ 0x4f464652U;
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kMinSegmentBytes = 1024;
+
+/// First exchange: what every rank has to agree on before memory is laid out.
+struct Offer {
+  std::uint32_t magic = kOfferMagic;
+  std::uint32_t in_channels = 0;
+  std::uint32_t credits = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t max_segment_bytes = 0;
+  std::uint64_t max_staging_bytes = 0;
+};
+
+/// Second exchange, for each channel and endpoint of a rank.
+struct InEntry {
+  std::int32_t peer, lane, rail;
+  std::uint32_t slot_base;
+  std::uint64_t offset;
+};
+struct OutEntry {
+  std::int32_t peer, lane, rail;
+  std::uint32_t credit_slot, generation;
+};
+struct EndpointEntry {
+  std::int32_t peer, rail;
+  transport::RemoteRegion region;
+};
+
+// The rail by which a channel's messages arrive: a plan uses one per (peer, lane).
+Rail arrival_rail(const std::vector<CompiledProgram>& programs, std::int32_t channel) {
+  for (const CompiledProgram& compiled : programs) {
+    for (const Receive& receive : compiled.receives[channel]) {
+      return compiled.program->sources[receive.source].rail;
+    }
+  }
+  return kNoRail;
+}
+
+Rail departure_rail(const std::vector<CompiledProgram>& programs, std::int32_t channel) {
+  for (const CompiledProgram& compiled : programs) {
+    for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
+  }
+  return kNoRail;
+}
+
+transport::Transport* transport_for(const Team::Route& route, Rail rail) {
+  if (route.by_rail.empty()) return nullptr;
+  const auto index = rail >= 0 && static_cast<std::size_t>(rail) < route.by_rail.size() ? rail : 0;
+  return route.by_rail[index];
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Team>> Team::create(Engine& engine, Config config) {
+  auto team = std::make_unique<TeamImpl>(*engine.impl_, std::move(config));
+  if (Status status = team->check(); !status.ok()) return hips::fail(std::move(status));
+  return team;
+}
+
+TeamImpl::TeamImpl(EngineImpl& engine, Config config) : engine_(engine), config_(std::move(config)) {
+  channels_ = ChannelTable::of(config_.programs);
+  for (std::size_t i = 0; i < config_.programs.size(); ++i) {
+    programs_.push_back(CompiledProgram::of(config_.shapes[i], config_.programs[i], channels_));
+  }
+  left_.assign(static_cast<std::size_t>(std::max(0, config_.size)), false);
+  engine_.own();
+  engine_.teams.push_back(this);
+  engine_.disown();
+}
+
+TeamImpl::~TeamImpl() {
+  engine_.own();
+  end_all(Status::error(Code::kAborted, "the communicator was destroyed", Scope::kCommunicator));
+  std::erase(engine_.teams, this);
+  std::erase(engine_.active, this);
+  // Completions of this team's requests may still come; nobody waits for them any more.
+  for (Posted& posted : engine_.posted) {
+    if (posted.team == this) posted.operation = nullptr;
+  }
+  give_back_slots();
+  if (config_.phantom) {
+    if (!engine_.ports.empty() && phantom_region_.local >= 0) {
+      engine_.ports.front()->transport->deregister(phantom_region_.local);
+    }
+  } else if (!ended_by_failure_) {
+    engine_.arena.release(staging_);
+  }
+  // The staging of a failed team is never given out again: a peer that does not know yet may write into it.
+  engine_.disown();
+}
+
+void TeamImpl::give_back_slots() {
+  if (slot_base_ < 0) return;
+  engine_.slots.release(static_cast<std::uint32_t>(slot_base_), num_slots_);
+  slot_base_ = -1;
+}
+
+Status TeamImpl::check() const {
+  if (config_.programs.empty() || config_.programs.size() != config_.shapes.size()) {
+    return Status::error(Code::kInternal, "team: as many shapes as programs, and at least one, are needed");
+  }
+  if (config_.credits < 1 || config_.credits > static_cast<std::int32_t>(Token::kMaxCredits)) {
+    return Status::error(Code::kInvalidArgument, fmt::format("credits: {} is not between 1 and {}",
+                                                             config_.credits, Token::kMaxCredits));
+  }
+  for (const auto* keys : {&channels_.in, &channels_.out}) {
+    for (const ChannelKey& key : *keys) {
+      if (key.peer < 0 || key.peer >= config_.size || key.peer == config_.rank) {
+        return Status::error(Code::kInternal, fmt::format("plan: rank {} talks to rank {} of {}",
+                                                          config_.rank, key.peer, config_.size));
+      }
+      const Route& route = config_.routes.at(static_cast<std::size_t>(key.peer));
+      if (route.by_rail.empty() || route.peer < 0) {
+        return Status::error(Code::kUnsupported,
+                             fmt::format("no transport reaches rank {} from rank {}", key.peer, config_.rank),
+                             Scope::kCommunicator);
+      }
+    }
+  }
+  return Status::success();
+}
+
+Blob TeamImpl::offer() {
+  BlobWriter writer;
+  Offer offer;
+  offer.in_channels = static_cast<std::uint32_t>(channels_.in.size());
+  offer.credits = static_cast<std::uint32_t>(config_.credits);
+  offer.max_segment_bytes = config_.max_segment_bytes;
+  offer.max_staging_bytes = config_.max_staging_bytes;
+  writer.put(offer);
+  return writer.take();
+}
+
+Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
+  if (offers.size() != static_cast<std::size_t>(config_.size)) {
+    return hips::fail(Code::kInternal, "team: one offer per rank is needed");
+  }
+  // The segment is the same on all ranks, so the one with the most channels in the least memory decides.
+  std::size_t segment = SIZE_MAX;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    BlobReader reader(offers[rank]);
+    const auto offer = reader.get<Offer>();
+    if (!reader.ok() || offer.magic != kOfferMagic) {
+      return hips::fail(Code::kMismatch, fmt::format("rank {} runs another version of the library", rank),
+                        Scope::kCommunicator);
+    }
+    const std::size_t slots = std::max<std::size_t>(1, std::size_t{offer.in_channels} * offer.credits);
+    const std::size_t share = offer.max_staging_bytes / slots;
+    segment = std::min({segment, static_cast<std::size_t>(offer.max_segment_bytes),
+                        share > sizeof(WireHeader) ? share - sizeof(WireHeader) : 0});
+  }
+  segment_bytes_ = std::max(kMinSegmentBytes, segment / kCacheLine * kCacheLine);
+  slot_stride_ = sizeof(WireHeader) + segment_bytes_;
+
+  const auto credits = static_cast<std::uint32_t>(config_.credits);
+  const auto num_in = static_cast<std::uint32_t>(channels_.in.size());
+  const auto num_out = static_cast<std::uint32_t>(channels_.out.size());
+  const std::size_t bytes = std::size_t{num_in} * credits * slot_stride_;
+
+  engine_.own();
+  struct Owned {
+    EngineImpl& engine;
+    ~Owned() { engine.disown(); }
+  } owned{engine_};
+
+  num_slots_ = num_in * credits + num_out;
+  slot_base_ = engine_.slots.allocate(num_slots_);
+  if (slot_base_ < 0) {
+    return hips::fail(
+        Code::kOutOfMemory,
+        fmt::format("all {} receive slots are in use; destroy communicators or lower HIPS_CREDITS",
+                    Token::kMaxSlots),
+        Scope::kProcess);
+  }
+  std::set<transport::Transport*> used;
+  for (const Route& route : config_.routes) used.insert(route.by_rail.begin(), route.by_rail.end());
+  const std::vector<transport::Transport*> transports(used.begin(), used.end());
+  if (config_.phantom) {
+    for (transport::Transport* transport : transports) {
+      auto region = transport->register_memory({.address = nullptr,
+                                                .bytes = std::max<std::size_t>(1, bytes),
+                                                .kind = transport::MemoryKind::kPhantom});
+      if (!region) return hips::fail(std::move(region).error());
+      phantom_region_ = *region;
+    }
+  } else {
+    auto staging = engine_.arena.allocate(bytes, transports);
+    if (!staging) return hips::fail(std::move(staging).error());
+    staging_ = *staging;
+  }
+
+  BlobWriter writer;
+  writer.put(num_in);
+  auto slot = static_cast<std::uint32_t>(slot_base_);
+  std::set<std::pair<std::int32_t, std::int32_t>> endpoints;  // (rank, rail)
+  in_.resize(num_in);
+  for (std::uint32_t c = 0; c < num_in; ++c) {
+    InChannel& channel = in_[c];
+    const Route& route = config_.routes[static_cast<std::size_t>(channels_.in[c].peer)];
+    const Rail rail = arrival_rail(programs_, static_cast<std::int32_t>(c));
+    channel.key = channels_.in[c];
+    channel.peer = route.peer;
+    channel.port = engine_.port_of(transport_for(route, rail));
+    channel.staging_offset = staging_.offset + std::size_t{c} * credits * slot_stride_;
+    channel.staging = config_.phantom ? nullptr : staging_.data() + std::size_t{c} * credits * slot_stride_;
+    channel.slot_base = slot;
+    channel.slots.assign(credits, InChannel::Slot::kEmpty);
+    writer.put(InEntry{channel.key.peer, channel.key.lane, rail, slot, channel.staging_offset});
+    for (std::uint32_t i = 0; i < credits; ++i, ++slot) {
+      SlotTable::Entry& entry = engine_.slots[slot];
+      entry.team = this;
+      entry.channel = static_cast<std::int32_t>(c);
+      entry.index = static_cast<std::int32_t>(i);
+      writer.put(entry.generation);
+    }
+    endpoints.emplace(channel.key.peer, rail);
+  }
+  writer.put(num_out);
+  out_.resize(num_out);
+  for (std::uint32_t c = 0; c < num_out; ++c, ++slot) {
+    OutChannel& channel = out_[c];
+    const Route& route = config_.routes[static_cast<std::size_t>(channels_.out[c].peer)];
+    const Rail rail = departure_rail(programs_, static_cast<std::int32_t>(c));
+    channel.key = channels_.out[c];
+    channel.peer = route.peer;
+    for (transport::Transport* transport : route.by_rail) {
+      channel.port_by_rail.push_back(engine_.port_of(transport));
+    }
+    channel.credit_slot = slot;
+    SlotTable::Entry& entry = engine_.slots[slot];
+    entry.team = this;
+    entry.channel = static_cast<std::int32_t>(c);
+    entry.index = -1;
+    writer.put(OutEntry{channel.key.peer, channel.key.lane, rail, slot, entry.generation});
+    endpoints.emplace(channel.key.peer, rail);
+  }
+  writer.put(static_cast<std::uint32_t>(endpoints.size()));
+  for (const auto& [rank, rail] : endpoints) {
+    const Route& route = config_.routes[rank];
+    transport::Transport* transport = transport_for(route, rail);
+    Port* port = engine_.port_of(transport);
+    auto open = port->endpoints.find(route.peer);
+    if (open == port->endpoints.end()) {
+      auto address = transport->open(route.peer);
+      if (!address) return hips::fail(std::move(address).error());
+      open = port->endpoints.emplace(route.peer, *std::move(address)).first;
+    }
+    transport::RemoteRegion region = phantom_region_.remote;
+    if (!config_.phantom) {
+      auto registered = engine_.arena.region(staging_, transport);
+      if (!registered) return hips::fail(std::move(registered).error());
+      region = registered->remote;
+    }
+    writer.put(EndpointEntry{rank, rail, region});
+    writer.put_bytes(open->second);
+  }
+  return writer.take();
+}
+
+Status TeamImpl::connect(std::span<const Blob> addresses) {
+  if (addresses.size() != static_cast<std::size_t>(config_.size)) {
+    return Status::error(Code::kInternal, "team: one address per rank is needed");
+  }
+  engine_.own();
+  struct Owned {
+    EngineImpl& engine;
+    ~Owned() { engine.disown(); }
+  } owned{engine_};
+
+  const auto disagree = [&](Rank rank, std::int32_t lane) {
+    return Status::error(
+        Code::kMismatch,
+        fmt::format("plan: rank {} and rank {} disagree about lane {}", config_.rank, rank, lane),
+        Scope::kCommunicator);
+  };
+  std::vector<bool> peers(addresses.size(), false);
+  for (const InChannel& channel : in_) peers[channel.key.peer] = true;
+  for (const OutChannel& channel : out_) peers[channel.key.peer] = true;
+
+  for (Rank rank = 0; rank < config_.size; ++rank) {
+    if (!peers[rank]) continue;
+    const Route& route = config_.routes[rank];
+    // What concerns this rank of the peer's blob.
+    struct In {
+      InEntry entry;
+      std::vector<std::uint8_t> generations;
+    };
+    std::vector<In> ins;
+    std::vector<OutEntry> outs;
+    std::vector<std::pair<EndpointEntry, transport::Address>> endpoints;
+    BlobReader reader(addresses[rank]);
+    const auto num_in = reader.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < num_in && reader.ok(); ++i) {
+      In in{reader.get<InEntry>(), {}};
+      for (std::int32_t k = 0; k < config_.credits; ++k) in.generations.push_back(reader.get<std::uint8_t>());
+      if (in.entry.peer == config_.rank) ins.push_back(std::move(in));
+    }
+    const auto num_out = reader.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < num_out && reader.ok(); ++i) {
+      const auto out = reader.get<OutEntry>();
+      if (out.peer == config_.rank) outs.push_back(out);
+    }
+    const auto num_endpoints = reader.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < num_endpoints && reader.ok(); ++i) {
+      const auto endpoint = reader.get<EndpointEntry>();
+      const auto address = reader.get_bytes();
+      if (endpoint.peer == config_.rank)
+        endpoints.emplace_back(endpoint, transport::Address(address.begin(), address.end()));
+    }
+    if (!reader.ok()) {
+      return Status::error(Code::kMismatch, fmt::format("rank {} sent a malformed address", rank),
+                           Scope::kCommunicator);
+    }
+    // Joins our endpoint on `rail` with the peer's on `peer_rail`; gives the peer's region there.
+    const auto join = [&](Rail rail, Rail peer_rail) -> Result<const transport::RemoteRegion*> {
+      const auto theirs = std::find_if(endpoints.begin(), endpoints.end(),
+                                       [&](const auto& e) { return e.first.rail == peer_rail; });
+      if (theirs == endpoints.end()) return hips::fail(disagree(rank, -1));
+      Port* port = engine_.port_of(transport_for(route, rail));
+      if (!port->connected.contains(route.peer)) {
+        if (Status status = port->transport->connect(route.peer, theirs->second); !status.ok()) {
+          status.rank = rank;
+          status.rail = rail;
+          return hips::fail(std::move(status));
+        }
+        port->connected.emplace(route.peer, theirs->second);
+      }
+      return &remote_regions_.emplace_back(theirs->first.region);
+    };
+
+    for (OutChannel& channel : out_) {
+      if (channel.key.peer != rank) continue;
+      const auto in =
+          std::find_if(ins.begin(), ins.end(), [&](const In& i) { return i.entry.lane == channel.key.lane; });
+      if (in == ins.end()) return disagree(rank, channel.key.lane);
+      const auto index = static_cast<std::int32_t>(&channel - out_.data());
+      auto region = join(departure_rail(programs_, index), in->entry.rail);
+      if (!region) return std::move(region).error();
+      channel.remote = *region;
+      channel.remote_offset = in->entry.offset;
+      channel.remote_slot_base = in->entry.slot_base;
+      channel.remote_generation = in->generations;
+      channel.num_slots = static_cast<std::uint32_t>(in->generations.size());
+      channel.credits = channel.num_slots;
+      channel.headers.resize(channel.num_slots * sizeof(WireHeader));
+    }
+    for (InChannel& channel : in_) {
+      if (channel.key.peer != rank) continue;
+      const auto out = std::find_if(outs.begin(), outs.end(),
+                                    [&](const OutEntry& o) { return o.lane == channel.key.lane; });
+      if (out == outs.end()) return disagree(rank, channel.key.lane);
+      const auto index = static_cast<std::int32_t>(&channel - in_.data());
+      auto region = join(arrival_rail(programs_, index), out->rail);
+      if (!region) return std::move(region).error();
+      channel.credit_token = Token{out->credit_slot, out->generation, 0}.pack();
+    }
+  }
+  return Status::success();
+}
+
+}  // namespace hips::exec

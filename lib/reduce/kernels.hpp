@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hips::reduce {
+
+/// Signature of every kernel: folds `num_srcs` inputs of `elements` elements into dst, left to right.
+using Kernel = void (*)(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
+                        std::size_t elements);
+
+/// Kernels of one instruction set, [DataType][ReduceOp].
+struct KernelTable {
+  Kernel fold[4][4];
+};
+
+// One table for each instruction set that kernels.cpp is compiled for; nullptr where the compiler could not.
+const KernelTable* kernels_baseline();
+const KernelTable* kernels_avx2();
+const KernelTable* kernels_avx512();
+
+}  // namespace hips::reduce

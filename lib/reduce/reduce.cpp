@@ -1,0 +1,40 @@
+#include "lib/reduce/reduce.hpp"
+
+#include <cstring>
+
+#include "lib/reduce/kernels.hpp"
+
+namespace hips::reduce {
+namespace {
+
+const KernelTable& choose() {
+#if defined(HIPS_HAVE_X86_KERNELS)
+  // All ranks of a job compute the same bits with any of the tables: every element is folded by the same
+  // IEEE operations in the same order. Only the payload of a NaN made of two NaNs is the hardware's choice,
+  // and there it is the first operand's.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512cd")) {
+    return *kernels_avx512();
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma")) {
+    return *kernels_avx2();
+  }
+#endif
+  return *kernels_baseline();
+}
+
+}  // namespace
+
+void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
+          std::size_t elements) {
+  if (elements == 0) return;
+  if (srcs.size() == 1) {
+    if (srcs[0] != dst) std::memcpy(dst, srcs[0], elements * size_of(type));
+    return;
+  }
+  static const KernelTable& table = choose();
+  table.fold[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(), elements);
+}
+
+}  // namespace hips::reduce

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+
+#include <hips/status.hpp>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/result.hpp"
+#include "transports/transport.hpp"
+
+namespace hips::inproc {
+
+class Fabric;
+
+/// What goes wrong, and how often. Each chance is drawn anew for each request and lies in [0, 1]; all are
+/// within what transport.hpp allows, so a correct user sees late and odd, never wrong.
+struct Faults {
+  /// A request is late: its data, arrival and completion are put off by a delay.
+  double delay = 0;
+  /// An arrival is held back by a delay while later ones of the same pair overtake it. With 0, arrivals of a
+  /// pair keep the order in which they were posted.
+  double reorder = 0;
+  /// The local completion is late, and each piece of the source is read at some moment between post() and
+  /// completion: a source that is overwritten before its completion arrives changed.
+  double late_completion = 0;
+  /// post() answers "full" in front of a request. With 1 nothing is ever taken.
+  double queue_full = 0;
+  /// A delay is uniform in [1, max_delay_steps] steps and [0, max_delay_ns] of the clock; both must pass.
+  std::uint32_t max_delay_steps = 8;
+  std::int64_t max_delay_ns = 0;
+};
+
+/// A network of ranks that live in one thread: for tests, and for anything else that must run step by step.
+///
+/// Everything that happens is drawn from one random sequence, so the same seed and the same calls give the
+/// same run, to the bit; trace_hash() says so. Without faults each request is done, and has arrived, before
+/// post() returns. Time passes in steps: each poll() of any transport is one (Options::step_on_poll), and
+/// step() is one.
+///
+///     rank 0: post  ->  [ data ] [ arrival ] [ completion ]   each waits for its step and its time
+///     rank 1: poll  <-  events that are due
+///
+/// Memory may be phantom: requests between phantom regions, or with null addresses, move sizes only.
+///
+/// Owns     its state together with the transports; they may go in any order.
+/// Threads  one thread for the network and all its transports.
+/// Source   the seam is Seastar's loopback socket; the faults are FoundationDB's way of testing.
+/// Example  std::mt19937_64 random(seed);
+///          auto network = inproc::Network::create({.random = &random, .faults = {.reorder = 0.5}});
+///          auto rank0 = (*network)->make_transport(0), rank1 = (*network)->make_transport(1);
+class Network {
+ public:
+  struct Options {
+    std::mt19937_64* random = nullptr;  ///< outlives the network; null: allowed where all chances are 0
+    Clock* clock = nullptr;             ///< outlives the network; null: only steps count
+    Faults faults{};
+    std::size_t max_posted = 256;  ///< unfinished requests of one transport; more are "full"
+    bool attaches_memory = true;   ///< false: as over a wire, attach() is kUnsupported
+    bool step_on_poll = true;      ///< false: only step() moves time
+    double latency_ns = 1000;      ///< what query() says; the network itself is not slowed down
+    double bandwidth_bytes_per_s = 12.5e9;
+  };
+
+  /// Errors   kInvalidArgument: a chance outside [0, 1], a chance above 0 without `random`, a delay in time
+  ///          without `clock`, max_posted of 0.
+  static Result<std::unique_ptr<Network>> create(const Options& options);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// A NIC of a rank. A rank may have any number, one call each; `rail` only names it.
+  std::unique_ptr<transport::Transport> make_transport(Rank rank, Rail rail = 0);
+
+  /// Lets one step pass and does what is due.
+  void step();
+
+  /// Changes the faults from now on; what is under way keeps its delays.
+  Status set_faults(const Faults& faults);
+
+  /// The rank ends as by kill -9: what it has under way is lost, its peers get kPeerDead, its memory is not
+  /// touched any more, its own transports take requests and do nothing.
+  void kill(Rank rank);
+
+  /// A NIC goes down: kPortDown on it, kPeerDead at each peer that reaches it, what is under way is lost.
+  void take_down(Rank rank, Rail rail);
+
+  /// Hash of all that happened, in order: data, arrivals, completions, deaths, with their steps.
+  [[nodiscard]] std::uint64_t trace_hash() const;
+
+  /// Things that still wait for their step or time.
+  [[nodiscard]] std::size_t num_under_way() const;
+
+ private:
+  explicit Network(std::shared_ptr<Fabric> fabric);
+  std::shared_ptr<Fabric> fabric_;
+};
+
+}  // namespace hips::inproc

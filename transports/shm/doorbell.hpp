@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+namespace hips::shm {
+
+/// Tells a receiver which of its rings have something, without looking at each. Lies in the receiver's
+/// memory.
+///
+/// Two levels: a bit for each ring, and in `summary_` a bit for each word of those. An idle poll reads one
+/// word, whatever the number of peers. `summary_`, the sleep word and the bits of the first 384 rings share a
+/// cache line, so ringing and looking whether the receiver sleeps costs one transfer of it.
+///
+/// **No wake-up is lost.** The sender sets its bits, then reads the sleep word; the receiver writes the sleep
+/// word, then reads the bits. All four are sequentially consistent: in their single order either the sender
+/// reads "asleep", or the receiver's read comes after the sender's bits and sees them.
+///
+/// Threads  any number of senders; one receiver. Lock-free, from any process.
+class alignas(64) Doorbell {
+ public:
+  static constexpr std::uint32_t kNumWords = 62;
+  static constexpr std::uint32_t kMaxRings = kNumWords * 64;
+
+  // Sender.
+
+  void ring(std::uint32_t slot) {
+    const std::uint32_t word = slot / 64;
+    const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
+    // Only the sender of this ring sets its bit, so one that is still set has its summary bit set too, or the
+    // receiver is between the two and will look at the word.
+    if ((words_[word].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return;
+    summary_.fetch_or(std::uint64_t{1} << word, std::memory_order_seq_cst);
+  }
+
+  /// After ring(): the number of the sleep to be ended, or 0 when the receiver is awake.
+  [[nodiscard]] std::uint64_t asleep() const {
+    const std::uint64_t sleep = sleep_.load(std::memory_order_seq_cst);
+    return (sleep & 1) != 0 ? sleep : 0;
+  }
+
+  /// After waking the receiver out of `sleep`: spares other senders the system call. A sender that dies or
+  /// stops before this line delays nobody, for the receiver is awake already; one that comes late changes
+  /// nothing, for the receiver sleeps under another number by then.
+  void woken(std::uint64_t sleep) {
+    sleep_.compare_exchange_strong(sleep, sleep + 1, std::memory_order_seq_cst);
+  }
+
+  // Receiver.
+
+  void fall_asleep() {
+    last_sleep_ += 2;
+    sleep_.store(last_sleep_, std::memory_order_seq_cst);
+  }
+  void wake_up() { sleep_.store(last_sleep_ + 1, std::memory_order_seq_cst); }
+  [[nodiscard]] bool rung() const { return summary_.load(std::memory_order_seq_cst) != 0; }
+
+  /// Before a ring gets another sender: the last one may have died between its bit and the summary, and a bit
+  /// that is left would keep the new one from setting the summary.
+  void clear(std::uint32_t slot) {
+    words_[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)), std::memory_order_seq_cst);
+  }
+
+  /// Takes all bits over; `take(word_idx, bits)` for each word that has any.
+  template <typename Take>
+  void take(Take take) {
+    if (summary_.load(std::memory_order_relaxed) == 0) return;
+    std::uint64_t summary = summary_.exchange(0, std::memory_order_seq_cst);
+    while (summary != 0) {
+      const auto word = static_cast<std::uint32_t>(std::countr_zero(summary));
+      summary &= summary - 1;
+      const std::uint64_t bits = words_[word].exchange(0, std::memory_order_seq_cst);
+      if (bits != 0) take(word, bits);
+    }
+  }
+
+ private:
+  std::atomic<std::uint64_t> summary_{0};
+  std::atomic<std::uint64_t> sleep_{0};  ///< odd: asleep; each sleep has its own number
+  std::array<std::atomic<std::uint64_t>, kNumWords> words_{};
+  alignas(64) std::uint64_t last_sleep_ = static_cast<std::uint64_t>(-1);  ///< receiver only; odd
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
+static_assert(Doorbell::kNumWords <= 64, "one summary bit for each word");
+static_assert(sizeof(Doorbell) == 576);
+
+}  // namespace hips::shm

@@ -1,0 +1,90 @@
+#include "transports/shm/watch.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace hips::shm {
+
+namespace {
+
+constexpr std::uint64_t kPipeKey = UINT64_MAX;
+
+Status system_error(const char* call) {
+  const int error = errno;
+  const char* hint = error == EMFILE ? " (raise the limit of open files, ulimit -n)" : "";
+  Status status = Status::error(Code::kSystem, fmt::format("shm: {}: {}{}", call, std::strerror(error), hint),
+                                Scope::kProcess);
+  status.sys_errno = error;
+  return status;
+}
+
+}  // namespace
+
+Result<Watch> Watch::create() {
+  Watch watch;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(system_error("pipe2"));
+  watch.read_end_.reset(ends[0]);
+  watch.write_end_.reset(ends[1]);  // kept, so that the pipe never hangs up
+  // One byte is enough to be readable; the default of 64 KiB would count against the user's pipe pages.
+  (void)fcntl(ends[0], F_SETPIPE_SZ, 4096);
+  watch.epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!watch.epoll_.valid()) return fail(system_error("epoll_create1"));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kPipeKey;
+  if (epoll_ctl(watch.epoll_.get(), EPOLL_CTL_ADD, ends[0], &event) != 0)
+    return fail(system_error("epoll_ctl"));
+  auto name = process_file(ends[0]);
+  if (!name) return fail(std::move(name).error());
+  watch.pipe_name_ = *name;
+  return watch;
+}
+
+Status Watch::add(std::int32_t key, int pidfd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = static_cast<std::uint32_t>(key);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd, &event) != 0) return system_error("epoll_ctl");
+  return Status::success();
+}
+
+void Watch::forget(int pidfd) {
+  // Not left to close(): a forked child may hold the same description, which would stay watched.
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, pidfd, nullptr);
+}
+
+void Watch::look(std::vector<std::int32_t>& ended) {
+  std::array<epoll_event, 32> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+    if (key != kPipeKey) {
+      ended.push_back(static_cast<std::int32_t>(key));
+      continue;
+    }
+    std::array<char, 512> bytes;
+    while (read(read_end_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
+    }
+  }
+}
+
+Result<UniqueFd> open_pidfd(std::int32_t pid) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (fd.valid() || errno == ENOSYS || errno == EPERM) return fd;  // EPERM: an old container's filter
+  if (errno == ESRCH) {
+    return fail(Code::kPeerLost, fmt::format("shm: process {} has ended", pid), Scope::kPeer);
+  }
+  return fail(system_error("pidfd_open"));
+}
+
+}  // namespace hips::shm

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/base/process_file.hpp"
+#include "lib/base/result.hpp"
+#include "lib/base/unique_fd.hpp"
+
+namespace hips::shm {
+
+/// What a sleeping process waits on: a pipe that peers write to, and the ends of peers' processes.
+///
+/// A pipe, because a peer can open it by itself as /proc/PID/fd/N (an eventfd it cannot), with O_RDWR, so
+/// that writing to it never raises SIGPIPE, whoever has died.
+///
+/// Threads  one at a time.
+class Watch {
+ public:
+  /// Errors   kSystem: the process has no descriptors left.
+  static Result<Watch> create();
+
+  /// Becomes readable when a peer writes to the pipe, or a watched process ends.
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  [[nodiscard]] const ProcessFile& pipe_name() const { return pipe_name_; }
+
+  /// Watches the process behind `pidfd`, under a name of the caller's, until forget().
+  Status add(std::int32_t key, int pidfd);
+  void forget(int pidfd);
+
+  /// Empties the pipe and gives the keys of processes that have ended, again at each call until forget().
+  void look(std::vector<std::int32_t>& ended);
+
+ private:
+  UniqueFd epoll_, read_end_, write_end_;
+  ProcessFile pipe_name_;
+};
+
+/// A descriptor that becomes readable when process `pid` ends; not valid on kernels before 5.3, where a death
+/// is left to the heartbeats of the control connection.
+///
+/// Errors   kPeerLost: there is no such process.
+Result<UniqueFd> open_pidfd(std::int32_t pid);
+
+}  // namespace hips::shm
