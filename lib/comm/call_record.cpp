@@ -1,0 +1,103 @@
+#include "lib/comm/call_record.hpp"
+
+#include <fmt/format.h>
+
+namespace hips::comm {
+
+std::string to_string(const CallEntry& entry) {
+  switch (entry.kind) {
+    case CallEntry::Kind::kNone:
+      return "no call yet";
+    case CallEntry::Kind::kTaken:
+      return fmt::format("allreduce #{} ({} x {}, {})", entry.index, entry.count, hips::to_string(entry.type),
+                         hips::to_string(entry.op));
+    case CallEntry::Kind::kDeclined:
+      return fmt::format("call #{} ({}, left to the host MPI)", entry.index, entry.what);
+  }
+  return "no call yet";
+}
+
+bool same_call(const CallEntry& a, const CallEntry& b) {
+  return a.kind == b.kind && a.index == b.index && a.count == b.count && a.type == b.type && a.op == b.op;
+}
+
+void put_call(ByteWriter& writer, const CallEntry& entry) {
+  writer.put(entry.index);
+  writer.put(entry.kind);
+  writer.put(static_cast<std::uint8_t>(entry.finished));
+  writer.put(entry.count);
+  writer.put(entry.type);
+  writer.put(entry.op);
+  writer.put_text(entry.what);
+}
+
+CallEntry get_call(ByteReader& reader) {
+  CallEntry entry;
+  entry.index = reader.get<std::uint64_t>();
+  entry.kind = reader.get<CallEntry::Kind>();
+  entry.finished = reader.get<std::uint8_t>() != 0;
+  entry.count = reader.get<std::uint64_t>();
+  entry.type = reader.get<DataType>();
+  entry.op = reader.get<ReduceOp>();
+  entry.what = reader.get_text();
+  return entry;
+}
+
+void CallRecord::write(CallEntry::Kind kind, std::uint64_t count, DataType type, ReduceOp op,
+                       const char* what) {
+  const std::uint64_t index = last_index_.load(std::memory_order_relaxed) + 1;
+  Slot& slot = slots_[index % kHistory];
+  const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
+  slot.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.index.store(index, std::memory_order_relaxed);
+  slot.count.store(count, std::memory_order_relaxed);
+  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(type) << 8 |
+                      static_cast<std::uint32_t>(op) << 16,
+                  std::memory_order_relaxed);
+  slot.what.store(what, std::memory_order_relaxed);
+  slot.version.store(version + 2, std::memory_order_release);
+  last_index_.store(index, std::memory_order_release);
+}
+
+std::uint64_t CallRecord::begin(std::uint64_t count, DataType type, ReduceOp op) {
+  write(CallEntry::Kind::kTaken, count, type, op, nullptr);
+  return last_index_.load(std::memory_order_relaxed);
+}
+
+void CallRecord::end() {
+  finished_index_.store(last_index_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void CallRecord::decline(const char* what) {
+  write(CallEntry::Kind::kDeclined, 0, DataType::kFloat32, ReduceOp::kSum, what);
+  end();
+}
+
+CallEntry CallRecord::last() const {
+  return at(last_index_.load(std::memory_order_acquire));
+}
+
+CallEntry CallRecord::at(std::uint64_t index) const {
+  if (index == 0) return {};
+  const Slot& slot = slots_[index % kHistory];
+  while (true) {
+    const std::uint64_t before = slot.version.load(std::memory_order_acquire);
+    CallEntry entry;
+    entry.index = slot.index.load(std::memory_order_relaxed);
+    entry.count = slot.count.load(std::memory_order_relaxed);
+    const std::uint32_t meta = slot.meta.load(std::memory_order_relaxed);
+    const char* const what = slot.what.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 1 || slot.version.load(std::memory_order_relaxed) != before) continue;
+    if (entry.index != index) return {};
+    entry.kind = static_cast<CallEntry::Kind>(meta & 0xff);
+    entry.type = static_cast<DataType>(meta >> 8 & 0xff);
+    entry.op = static_cast<ReduceOp>(meta >> 16 & 0xff);
+    entry.finished = finished_index_.load(std::memory_order_acquire) >= index;
+    if (what != nullptr) entry.what = what;
+    return entry;
+  }
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,161 @@
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <hips/hips.h>
+
+#include "lib/comm/bootstrap.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/comm/fork_guard.hpp"
+
+using hips::Code;
+using hips::Result;
+using hips::Status;
+
+struct hips_comm {
+  std::unique_ptr<hips::comm::Communicator> communicator;
+};
+
+// The C values are the C++ values; a new one has to be added in both places.
+static_assert(static_cast<int>(Code::kInternal) == HIPS_ERR_INTERNAL);
+static_assert(static_cast<int>(Code::kPeerLost) == HIPS_ERR_PEER_LOST);
+static_assert(static_cast<int>(hips::DataType::kFloat64) == HIPS_FLOAT64);
+static_assert(static_cast<int>(hips::ReduceOp::kMax) == HIPS_MAX);
+
+namespace {
+
+std::string& last_error() {
+  thread_local std::string message;
+  return message;
+}
+
+hips_status_t finish(const Status& status) {
+  if (status.ok()) return HIPS_OK;
+  last_error() = status.message;
+  return static_cast<hips_status_t>(status.code);
+}
+
+/// Runs a call; no exception leaves the C API.
+template <typename Call>
+hips_status_t guarded(Call&& call) {
+  try {
+    return finish(call());
+  } catch (const hips::Error& error) {
+    return finish(error.status());
+  } catch (const std::bad_alloc&) {
+    // Assigning the message could fail for the same reason; a short one fits into the string itself.
+    last_error() = "out of memory";
+    return HIPS_ERR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return finish(Status::error(Code::kInternal, error.what()));
+  }
+}
+
+Status null_argument(const char* call, const char* name) {
+  return Status::error(Code::kInvalidArgument, fmt::format("{}: {} is null", call, name));
+}
+
+std::optional<std::string> optional_text(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  return text;
+}
+
+Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* config) {
+  hips::comm::CommunicatorOptions options;
+  if (config == nullptr) return options;
+  if (config->struct_size < sizeof(hips_comm_config_t))
+    return hips::fail(
+        Code::kInvalidArgument,
+        fmt::format("hips_comm_create: config.struct_size is {}; begin with HIPS_COMM_CONFIG_INIT, "
+                    "which sets it to {}",
+                    config->struct_size, sizeof(hips_comm_config_t)));
+  options.topology = optional_text(config->topology);
+  options.algorithm = optional_text(config->algorithm);
+  options.pattern = optional_text(config->pattern);
+  if (config->name != nullptr) options.name = config->name;
+  return options;
+}
+
+Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstrap_t* callbacks) {
+  if (callbacks != nullptr) return hips::comm::make_callback_bootstrap(*callbacks);
+  const hips::LoadedConfig loaded = hips::load_process_config();
+  const auto rendezvous = hips::comm::rendezvous_from(loaded.config, hips::process_environment());
+  // A wrong HIPS_RANK shows up as a missing one here; the first error is the better one.
+  if (!rendezvous) return hips::fail(loaded.status.ok() ? rendezvous.error() : loaded.status);
+  return hips::comm::make_tcp_bootstrap(*rendezvous);
+}
+
+}  // namespace
+
+extern "C" {
+
+hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_bootstrap_t* bootstrap,
+                               hips_comm_t* comm) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument("hips_comm_create", "comm");
+    const auto options = options_from(config);
+    if (!options) return options.error();
+    auto ranks = bootstrap_from(bootstrap);
+    if (!ranks) return ranks.error();
+    auto created = hips::comm::Communicator::create(**ranks, *options);
+    if (!created) return created.error();
+    *comm = new hips_comm{std::move(*created)};
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_destroy(hips_comm_t comm) {
+  return guarded([&] {
+    delete comm;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_rank(hips_comm_t comm, int* rank) {
+  return guarded([&] {
+    if (comm == nullptr || rank == nullptr)
+      return null_argument("hips_comm_rank", comm == nullptr ? "comm" : "rank");
+    *rank = comm->communicator->rank();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_size(hips_comm_t comm, int* size) {
+  return guarded([&] {
+    if (comm == nullptr || size == nullptr)
+      return null_argument("hips_comm_size", comm == nullptr ? "comm" : "size");
+    *size = comm->communicator->size();
+    return Status::success();
+  });
+}
+
+const char* hips_comm_describe(hips_comm_t comm) {
+  return comm == nullptr ? "" : comm->communicator->describe().c_str();
+}
+
+hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
+                             hips_comm_t comm) {
+  return guarded([&] {
+    if (comm == nullptr) return null_argument("hips_allreduce", "comm");
+    return comm->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
+                                         static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
+  });
+}
+
+const char* hips_last_error(void) {
+  return last_error().c_str();
+}
+
+const char* hips_status_string(hips_status_t status) {
+  return hips::to_string(static_cast<Code>(status));
+}
+
+const char* hips_version(void) {
+  return "0.1.0";
+}
+
+}  // extern "C"

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <hips/status.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/result.hpp"
+#include "lib/comm/bootstrap.hpp"
+
+namespace hips::comm {
+
+/// How many threads of this process may be inside HiPS at once.
+enum class ThreadMode : std::uint8_t {
+  kSingle,    ///< one, always the same or never two together
+  kMultiple,  ///< any, on different communicators
+};
+
+/// What a communicator is made of; an empty value means: from the environment, else the default.
+struct CommunicatorOptions {
+  std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch of all ranks
+  std::optional<std::string> algorithm{};  ///< default "hips"
+  std::optional<std::string> pattern{};    ///< "mesh,ring"; default: mesh on switches, ring on cables
+  std::string name = "communicator";       ///< in logs and errors
+  ThreadMode thread_mode = ThreadMode::kMultiple;
+  /// Time of waits, deadlines and traces; null: SystemClock. Taken from the first communicator of a process.
+  Clock* clock = nullptr;
+  /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
+  /// waits. Empty: the bootstrap's.
+  std::function<void()> progress{};
+};
+
+/// A group of ranks that reduce together. This is the door for the C API and for the interposer.
+///
+/// Threads  one call at a time per communicator, as in MPI; different communicators at the same time.
+/// Errors   every creation error reaches every rank. After a failed call the communicator stays failed: each
+///          later call returns the same status.
+class Communicator {
+ public:
+  /// Builds this rank's program, compares with the other ranks what must agree, connects. Collective.
+  ///
+  /// Errors   kInvalidArgument: a malformed spec or variable, a topology of another size. kMismatch: names
+  ///          the ranks that differ and in what. kUnsupported: no transport reaches a peer, or the algorithm
+  ///          does not run on this topology.
+  static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
+                                                      const CommunicatorOptions& options);
+  virtual ~Communicator() = default;  ///< says goodbye; waits for nobody
+
+  [[nodiscard]] virtual Rank rank() const = 0;
+  [[nodiscard]] virtual Rank size() const = 0;
+  /// "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated: ..."
+  [[nodiscard]] virtual const std::string& describe() const = 0;
+
+  /// out[i] = op over all ranks of in[i]; `in` equal to `out` means in place. Blocks; on return both buffers
+  /// may be reused. A count of 0 returns at once; a peer that passed another count finds that out by asking,
+  /// after about a second.
+  ///
+  /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows; the call then
+  ///          did not take place. kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
+  virtual Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
+
+  /// Records that this rank's next collective goes to the host MPI instead, so that a peer that took the same
+  /// call finds out instead of waiting for ever. `what` must live as long as the program (a literal).
+  virtual void note_declined(const char* what) = 0;
+
+  /// Why the communicator has failed; ok while it has not.
+  [[nodiscard]] virtual Status failure() const = 0;
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,34 @@
+#include "lib/comm/fork_guard.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace hips::comm {
+namespace {
+
+std::atomic<bool> forked{false};
+
+}  // namespace
+
+void guard_against_fork() {
+  static std::once_flag once;
+  std::call_once(
+      once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
+}
+
+bool in_forked_child() {
+  return forked.load(std::memory_order_relaxed);
+}
+
+Status check_not_forked() {
+  if (!in_forked_child()) return Status::success();
+  return Status::error(
+      Code::kUnsupported,
+      "this process was forked from one that uses HiPS: only the parent may call HiPS; start the "
+      "child with exec to give it a HiPS of its own",
+      Scope::kProcess);
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,99 @@
+#include "lib/comm/process.hpp"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "lib/base/chrome_trace.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/transport_registry.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// Never destroyed, because threads and exit handlers may still look at it; at_exit() ends what has to end.
+struct State {
+  std::mutex mutex;
+  std::unique_ptr<Control> control;
+  std::string token;
+  std::weak_ptr<ProcessEngine> engine;
+  std::unique_ptr<TraceSink> trace;  ///< outlives engines, so that a second one goes on in the same file
+};
+
+State& state() {
+  static State* const instance = new State;
+  return *instance;
+}
+
+/// Registered by the first use of the control plane, so it also runs when the library is unloaded: the
+/// control thread must not outlive its code.
+void at_exit() {
+  if (in_forked_child()) return;
+  State& s = state();
+  if (s.control) s.control->shutdown();
+  const std::lock_guard lock(s.mutex);
+  if (s.engine.expired()) s.trace.reset();
+}
+
+}  // namespace
+
+const ProcessInfo& this_process() {
+  static const ProcessInfo* const info = [] {
+    guard_against_fork();
+    return new ProcessInfo(ProcessInfo::self());
+  }();
+  return *info;
+}
+
+Result<Control*> process_control(const std::string& token) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.control) {
+    if (s.token != token)
+      return fail(Code::kMismatch, "HIPS_JOB_TOKEN changed since this process made its first communicator");
+    return s.control.get();
+  }
+  auto control = Control::create({.self = this_process(), .token = token});
+  if (!control) return fail(control.error());
+  s.control = std::move(*control);
+  s.token = token;
+  pthread_atfork([] { state().control->before_fork(); }, [] { state().control->after_fork_in_parent(); },
+                 [] { state().control->after_fork_in_child(); });
+  std::atexit(at_exit);
+  return s.control.get();
+}
+
+Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (auto engine = s.engine.lock()) return engine;
+  if (!s.trace && !request.trace_dir.empty()) {
+    auto trace =
+        make_chrome_trace({.directory = request.trace_dir, .rank = request.rank, .num_ranks = request.size});
+    if (!trace) return fail(trace.error());
+    s.trace = std::move(*trace);
+  }
+  auto engine = std::make_shared<ProcessEngine>(exec::Engine::Options{
+      .clock = request.clock, .trace = s.trace.get(), .local_ranks = request.local_ranks});
+  s.engine = engine;
+  return engine;
+}
+
+Result<transport::Transport*> transport_of(ProcessEngine& engine, std::string_view name) {
+  const std::lock_guard lock(state().mutex);
+  if (const auto known = engine.transports.find(name); known != engine.transports.end()) return known->second;
+  for (const TransportEntry& entry : transport_entries()) {
+    if (entry.name != name) continue;
+    auto made = entry.make();
+    if (!made) return fail(made.error());
+    transport::Transport* const transport = engine.engine.add_transport(std::move(*made));
+    engine.transports.emplace(entry.name, transport);
+    return transport;
+  }
+  return fail(Code::kInternal, fmt::format("no transport is called \"{}\"", name));
+}
+
+}  // namespace hips::comm

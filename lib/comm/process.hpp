@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/config.hpp"
+#include "lib/base/result.hpp"
+#include "lib/comm/control.hpp"
+#include "lib/comm/process_info.hpp"
+#include "lib/exec/engine.hpp"
+
+namespace hips::comm {
+
+/// The engine of this process with its transports by name. Communicators share it; it ends with the last.
+struct ProcessEngine {
+  explicit ProcessEngine(const exec::Engine::Options& options) : engine(options) {}
+  exec::Engine engine;
+  std::map<std::string_view, transport::Transport*> transports;
+};
+
+/// What this process is to its peers. The same from the first call to the end; `control` is empty.
+const ProcessInfo& this_process();
+
+/// The control plane of this process, made by the first call and alive until exit, where it says goodbye for
+/// every communicator that is still there.
+///
+/// Errors   kSystem: the kernel refuses a thread or an eventfd. kMismatch: an earlier communicator of this
+///          process has another job token.
+Result<Control*> process_control(const std::string& token);
+
+struct EngineRequest {
+  Clock* clock = nullptr;   ///< null: SystemClock
+  int local_ranks = 1;      ///< of the first communicator, on this host
+  Rank rank = 0, size = 1;  ///< of the first communicator, for the trace
+  std::string trace_dir;    ///< "": no trace
+};
+
+/// The engine that is there, or a new one as `request` says.
+Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request);
+
+/// The engine's transport of that name, made when first asked for.
+Result<transport::Transport*> transport_of(ProcessEngine& engine, std::string_view name);
+
+}  // namespace hips::comm

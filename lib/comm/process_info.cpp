@@ -1,0 +1,83 @@
+#include "lib/comm/process_info.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <climits>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+namespace hips::comm {
+namespace {
+
+std::string read_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string link_target(const char* path) {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(path, target, sizeof target);
+  return length < 0 ? std::string("?") : std::string(target, static_cast<std::size_t>(length));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name[0] == '\0' ? "an unnamed host" : name;
+}
+
+}  // namespace
+
+ProcessUid ProcessUid::random() {
+  ProcessUid uid;
+  if (getrandom(&uid, sizeof uid, 0) != sizeof uid) {
+    std::random_device device;
+    const auto word = [&] { return std::uint64_t{device()} << 32 | device(); };
+    uid = {word(), word()};
+  }
+  return uid;
+}
+
+ProcessInfo ProcessInfo::self() {
+  ProcessInfo info;
+  info.uid = ProcessUid::random();
+  info.pid = getpid();
+  info.host = host_name();
+  // Containers of one machine share its boot id but not their process numbers, networks or users' files.
+  info.host_key = fmt::format("{} {} {} {}", read_line("/proc/sys/kernel/random/boot_id"),
+                              link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), getuid());
+  return info;
+}
+
+std::string to_string(const ProcessInfo& info) {
+  return fmt::format("pid {} on {}", info.pid, info.host);
+}
+
+void put_process(ByteWriter& writer, const ProcessInfo& info) {
+  writer.put(info.uid.high);
+  writer.put(info.uid.low);
+  writer.put(info.pid);
+  writer.put_text(info.host);
+  writer.put_text(info.host_key);
+  writer.put_text(info.control.host);
+  writer.put(info.control.port);
+}
+
+ProcessInfo get_process(ByteReader& reader) {
+  ProcessInfo info;
+  info.uid.high = reader.get<std::uint64_t>();
+  info.uid.low = reader.get<std::uint64_t>();
+  info.pid = reader.get<std::int32_t>();
+  info.host = reader.get_text();
+  info.host_key = reader.get_text();
+  info.control.host = reader.get_text();
+  info.control.port = reader.get<std::uint16_t>();
+  return info;
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "lib/comm/wire.hpp"
+
+namespace hips::comm {
+
+/// A random name for a process, unique in the job and beyond.
+struct ProcessUid {
+  std::uint64_t high = 0, low = 0;
+  static ProcessUid random();
+  friend auto operator<=>(const ProcessUid&, const ProcessUid&) = default;
+};
+
+/// Where a process's control plane listens: a numeric address.
+struct ControlAddress {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// What the members of a communicator know about each other's processes.
+struct ProcessInfo {
+  ProcessUid uid;
+  std::int32_t pid = 0;
+  std::string host;      ///< its name, for people
+  std::string host_key;  ///< equal where two processes can reach each other's memory and process numbers
+  ControlAddress control;
+
+  /// This process; `control` is left empty.
+  static ProcessInfo self();
+};
+
+/// "pid 17 on node1"
+std::string to_string(const ProcessInfo& info);
+
+void put_process(ByteWriter& writer, const ProcessInfo& info);
+ProcessInfo get_process(ByteReader& reader);
+
+}  // namespace hips::comm

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <hips/status.hpp>
+
+namespace hips::comm {
+
+/// Bumped whenever anything that travels between ranks changes: hello, control frames, data headers.
+inline constexpr std::uint32_t kWireVersion = 1;
+/// "HiPS", the first bytes of every connection.
+inline constexpr std::uint32_t kWireMagic = 0x53506948;
+
+using Blob = std::vector<std::byte>;
+
+/// Appends values to bytes in this machine's order; all machines of a job have the same, as their data has.
+class ByteWriter {
+ public:
+  template <typename T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void put(T value) { append(&value, sizeof value); }
+  void put_bytes(std::span<const std::byte> bytes) {
+    put(static_cast<std::uint32_t>(bytes.size()));
+    append(bytes.data(), bytes.size());
+  }
+  void put_text(std::string_view text) { put_bytes(std::as_bytes(std::span(text.data(), text.size()))); }
+  void put_status(const Status& status) {
+    put(status.code);
+    put(status.scope);
+    put(status.rank);
+    put(status.rail);
+    put(status.sys_errno);
+    put_text(status.message);
+  }
+  [[nodiscard]] const Blob& blob() const { return blob_; }
+  [[nodiscard]] Blob take() { return std::move(blob_); }
+
+ private:
+  void append(const void* data, std::size_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t old = blob_.size();
+    blob_.resize(old + bytes);
+    std::memcpy(blob_.data() + old, data, bytes);
+  }
+
+  Blob blob_;
+};
+
+/// Takes values from bytes that somebody else wrote: reading past the end gives zeros and makes ok() false.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) T get() {
+    T value{};
+    if (bytes_.size() < sizeof value) {
+      ok_ = false;
+      bytes_ = {};
+      return value;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_ = bytes_.subspan(sizeof value);
+    return value;
+  }
+  std::span<const std::byte> get_bytes() {
+    const auto size = get<std::uint32_t>();
+    if (bytes_.size() < size) {
+      ok_ = false;
+      bytes_ = {};
+      return {};
+    }
+    const auto bytes = bytes_.first(size);
+    bytes_ = bytes_.subspan(size);
+    return bytes;
+  }
+  std::string get_text() {
+    const auto bytes = get_bytes();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  Status get_status() {
+    Status status;
+    status.code = get<Code>();
+    status.scope = get<Scope>();
+    status.rank = get<Rank>();
+    status.rail = get<Rail>();
+    status.sys_errno = get<int>();
+    status.message = get_text();
+    return status;
+  }
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] std::span<const std::byte> rest() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+}  // namespace hips::comm

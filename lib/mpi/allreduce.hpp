@@ -1,0 +1,16 @@
+#pragma once
+
+#include <mpi.h>
+
+namespace hips::mpi {
+
+/// MPI_Allreduce as the program called it, handles and special addresses already those of C.
+///
+/// HiPS takes the call where the communicator is an intra-communicator of two ranks or more with a plan, the
+/// type and the op are predefined ones that HiPS has, and the count is above zero: all of it equal on all
+/// ranks by MPI's rules. Every other call goes to PMPI_Allreduce as it is.
+///
+/// Threads  as MPI_Allreduce.
+int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+
+}  // namespace hips::mpi

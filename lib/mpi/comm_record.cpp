@@ -1,0 +1,120 @@
+#include "lib/mpi/comm_record.hpp"
+
+#include <climits>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/base/log.hpp"
+#include "lib/mpi/host.hpp"
+#include "lib/mpi/process.hpp"
+#include "lib/mpi/topology_choice.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// The bootstrap's one collective, over the host; `context` is the communicator.
+int host_allgather(void* context, const void* send, void* recv, std::size_t bytes) {
+  if (bytes > INT_MAX) return MPI_ERR_COUNT;
+  const Host& mpi = *host();
+  const int count = static_cast<int>(bytes);
+  return mpi.Allgather(send, count, mpi.byte_type, recv, count, mpi.byte_type,
+                       static_cast<MPI_Comm>(context));
+}
+
+/// The name that the program gave; Open MPI's own names hold a number and would make every duplicate look
+/// different in the report.
+std::string name_of(MPI_Comm comm) {
+  char text[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  host()->Comm_get_name(comm, text, &length);
+  const std::string_view name(text, static_cast<std::size_t>(length));
+  if (name.empty() || name.starts_with("MPI COMMUNICATOR ")) return "unnamed communicator";
+  return std::string(name);
+}
+
+}  // namespace
+
+CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {
+  const Host& mpi = *host();
+  void* value = nullptr;
+  int flag = 0;
+  if (mpi.Comm_get_attr(comm, process.comm_keyval(), static_cast<void*>(&value), &flag) != MPI_SUCCESS)
+    return nullptr;
+  if (flag) return static_cast<CommRecord*>(value);
+  auto record = std::make_unique<CommRecord>();
+  record->set_up(process, comm);
+  if (mpi.Comm_set_attr(comm, process.comm_keyval(), record.get()) != MPI_SUCCESS) return nullptr;
+  process.add(record.get());
+  return record.release();
+}
+
+void CommRecord::set_up(Process& process, MPI_Comm comm) {
+  const Host& mpi = *host();
+  name_ = name_of(comm);
+  int is_inter = 0;
+  mpi.Comm_test_inter(comm, &is_inter);
+  if (is_inter) {
+    declined_ = "inter-communicator";
+    return;
+  }
+  mpi.Comm_rank(comm, &rank_);
+  mpi.Comm_size(comm, &size_);
+  if (size_ == 1) {
+    declined_ = "communicator of 1 rank";
+    return;
+  }
+
+  hips_bootstrap_t callbacks{};
+  callbacks.struct_size = sizeof callbacks;
+  callbacks.rank = rank_;
+  callbacks.size = size_;
+  callbacks.allgather = host_allgather;
+  callbacks.context = comm;
+  auto bootstrap = comm::make_callback_bootstrap(callbacks);
+  if (!bootstrap) {
+    failure_ = bootstrap.error();
+    return;
+  }
+
+  // All meet before any goes on: a variable may be set on some hosts only.
+  const LoadedConfig& loaded = process.config();
+  auto choice = choose_topology(loaded.config.topology, size_, process.world_size());
+  const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
+  failure_ = comm::agree(**bootstrap, mine);
+  if (!failure_.ok()) return;
+
+  comm::CommunicatorOptions options;
+  options.topology = choice->spec;
+  // Patterns that name each level of the user's topology say nothing about the one level of a switch.
+  if (!choice->is_users && loaded.config.pattern && loaded.config.pattern->find(',') != std::string::npos)
+    options.pattern = "mesh";
+  options.name = name_;
+  options.thread_mode = process.thread_mode();
+  options.progress = [&process] { process.progress_host(); };
+  auto created = comm::Communicator::create(**bootstrap, options);
+  // create() names this rank by its place in the new communicator; messages of a job are sorted by the
+  // world's.
+  log::configure(loaded.config.log, process.world_rank());
+  if (created) {
+    communicator_ = std::move(*created);
+    return;
+  }
+  // create() gives every rank the same error, so all of them decide alike.
+  const Status& error = created.error();
+  if (error.code == Code::kUnsupported || (!choice->is_users && error.code == Code::kInvalidArgument)) {
+    declined_ = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
+    return;
+  }
+  failure_ = error;
+}
+
+void CommRecord::end(Process& process) {
+  if (!communicator_) return;
+  if (process.reports())
+    process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
+  communicator_.reset();
+}
+
+}  // namespace hips::mpi

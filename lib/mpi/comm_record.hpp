@@ -1,0 +1,55 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include <hips/status.hpp>
+
+#include "lib/comm/communicator.hpp"
+#include "lib/mpi/report.hpp"
+
+namespace hips::mpi {
+
+class Process;
+
+/// What hangs on an MPI communicator, as an attribute: handles are reused, so nothing is ever looked up by
+/// one.
+///
+/// Threads  one call at a time on a communicator, as MPI asks of collectives; others at the same time.
+class CommRecord {
+ public:
+  /// The record of `comm`, made at the first MPI_Allreduce of any kind: also by one that HiPS will not take,
+  /// so that a rank which passes another type than its peers still meets them here. Collective where it is
+  /// made. Null where the host does not know the communicator and will say so itself.
+  static CommRecord* of(Process& process, MPI_Comm comm);
+
+  /// Carries out the calls; null where the host does or where set-up failed.
+  [[nodiscard]] comm::Communicator* communicator() const { return communicator_.get(); }
+  /// Why set-up failed; ok otherwise.
+  [[nodiscard]] const Status& failure() const { return failure_; }
+  /// Why the host carries out all calls on this communicator; "" where it does not.
+  [[nodiscard]] const std::string& declined() const { return declined_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  void count(const Tally& tally) { tally_ += tally; }
+  /// True the first time: an error is printed once for each communicator.
+  bool first_error() { return !std::exchange(error_printed_, true); }
+
+  /// Says goodbye to the peers and hands the counts to the report. Local.
+  void end(Process& process);
+
+ private:
+  void set_up(Process& process, MPI_Comm comm);
+
+  std::string name_;
+  int rank_ = -1, size_ = 0;
+  std::unique_ptr<comm::Communicator> communicator_;
+  Status failure_;
+  std::string declined_;
+  Tally tally_;
+  bool error_printed_ = false;
+};
+
+}  // namespace hips::mpi

@@ -1,0 +1,73 @@
+#include "lib/mpi/error.hpp"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "lib/base/log.hpp"
+#include "lib/mpi/comm_record.hpp"
+#include "lib/mpi/host.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// The first rank whose handler aborts takes the whole job down, within milliseconds. All ranks get the error
+/// at about the same time, and each should be able to say it.
+constexpr std::chrono::milliseconds kTimeForPeersToSpeak{500};
+
+int error_class(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument:
+      return MPI_ERR_ARG;
+    case Code::kUnsupported:
+      return MPI_ERR_UNSUPPORTED_OPERATION;
+    case Code::kOutOfMemory:
+      return MPI_ERR_NO_MEM;
+    case Code::kInternal:
+      return MPI_ERR_INTERN;
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+/// One code of MPI for each of ours, with the latest sentence as its text.
+int error_code(Code code, const std::string& sentence) {
+  static auto& mutex = *new std::mutex;
+  static auto& codes = *new std::map<Code, int>;
+  const Host& mpi = *host();
+  const std::lock_guard lock(mutex);
+  auto known = codes.find(code);
+  if (known == codes.end()) {
+    int made = 0;
+    if (mpi.Add_error_code(error_class(code), &made) != MPI_SUCCESS) return error_class(code);
+    known = codes.emplace(code, made).first;
+  }
+  mpi.Add_error_string(known->second, sentence.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  return known->second;
+}
+
+bool is_fatal(MPI_Comm comm) {
+  const Host& mpi = *host();
+  MPI_Errhandler handler = nullptr;
+  if (mpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
+  const bool fatal = handler == mpi.errors_are_fatal;
+  mpi.Errhandler_free(&handler);
+  return fatal;
+}
+
+}  // namespace
+
+int raise_error(MPI_Comm comm, CommRecord& record, const Status& status) {
+  const std::string sentence = fmt::format("MPI_Allreduce on {}: {}", record.name(), status.message);
+  if (record.first_error()) log::error(log::Subsystem::kMpi, "{}", sentence);
+  if (is_fatal(comm)) std::this_thread::sleep_for(kTimeForPeersToSpeak);
+  const int code = error_code(status.code, "hips: " + sentence);
+  host()->Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace hips::mpi

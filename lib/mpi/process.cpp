@@ -1,0 +1,116 @@
+#include "lib/mpi/process.hpp"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "lib/base/log.hpp"
+#include "lib/mpi/comm_record.hpp"
+#include "lib/mpi/host.hpp"
+#include "lib/mpi/preload.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// Set from MPI_Finalize on and in children: from then on every call goes to the host.
+std::atomic<bool> g_inert{false};
+std::atomic<Process*> g_process{nullptr};
+std::mutex g_making;
+
+/// A duplicate starts without a record; it makes its own at its first collective.
+int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+int on_comm_free(MPI_Comm, int, void* value, void*) {
+  if (Process* process = g_process.load()) process->remove(static_cast<CommRecord*>(value));
+  return MPI_SUCCESS;
+}
+
+/// "Open MPI v4.1.4, package: ..." is cut at the first comma.
+std::string host_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  host()->Get_library_version(text, &length);
+  const std::string_view version(text, static_cast<std::size_t>(length));
+  return std::string(version.substr(0, version.find(',')));
+}
+
+}  // namespace
+
+Process* Process::active() {
+  if (g_inert.load(std::memory_order_acquire)) return nullptr;
+  if (Process* process = g_process.load(std::memory_order_acquire)) return process;
+  if (!host()) return nullptr;
+  int initialised = 0, finalised = 0;
+  host()->Initialized(&initialised);
+  host()->Finalized(&finalised);
+  if (!initialised || finalised) return nullptr;
+  const std::lock_guard lock(g_making);
+  if (!g_process.load()) g_process.store(new Process, std::memory_order_release);
+  return g_process.load();
+}
+
+Process::Process() : config_(load_process_config()) {
+  // A child that starts an MPI program of its own must not inherit us.
+  leave_preload();
+  pthread_atfork(nullptr, nullptr, [] { g_inert.store(true); });
+
+  const Host& mpi = *host();
+  mpi.Comm_rank(mpi.world, &world_rank_);
+  mpi.Comm_size(mpi.world, &world_size_);
+  log::configure(config_.config.log, world_rank_);
+  int level = MPI_THREAD_SINGLE;
+  mpi.Query_thread(&level);
+  thread_mode_ = level == MPI_THREAD_MULTIPLE ? comm::ThreadMode::kMultiple : comm::ThreadMode::kSingle;
+  // The highest tag: no program is likely to have a message to itself under it that the probe would find.
+  int* tag_ub = nullptr;
+  int flag = 0;
+  mpi.Comm_get_attr(mpi.world, MPI_TAG_UB, static_cast<void*>(&tag_ub), &flag);
+  probe_tag_ = flag && tag_ub ? *tag_ub : 32767;
+
+  mpi.Comm_create_keyval(do_not_copy, on_comm_free, &comm_keyval_, nullptr);
+  // MPI deletes the attributes of MPI_COMM_SELF first of all in MPI_Finalize, while everything still works.
+  mpi.Comm_create_keyval(do_not_copy, on_finalize, &self_keyval_, nullptr);
+  mpi.Comm_set_attr(mpi.self, self_keyval_, this);
+}
+
+int Process::on_finalize(MPI_Comm, int, void* value, void*) {
+  static_cast<Process*>(value)->shut_down();
+  return MPI_SUCCESS;
+}
+
+void Process::shut_down() {
+  g_inert.store(true, std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  // The records themselves go when the host frees their communicators, or stay to the end.
+  for (CommRecord* record : records_) record->end(*this);
+  if (!reports() || world_rank_ != 0) return;
+  const std::string text = report_.text(host_version(), world_rank_, world_size_);
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void Process::progress_host() const {
+  const Host& mpi = *host();
+  int flag = 0;
+  mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.self, &flag, MPI_STATUS_IGNORE);
+}
+
+void Process::add(CommRecord* record) {
+  const std::lock_guard lock(mutex_);
+  records_.insert(record);
+}
+
+void Process::remove(CommRecord* record) {
+  {
+    const std::lock_guard lock(mutex_);
+    records_.erase(record);
+  }
+  record->end(*this);
+  delete record;
+}
+
+}  // namespace hips::mpi

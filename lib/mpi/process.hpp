@@ -1,0 +1,64 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "lib/base/config.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/mpi/report.hpp"
+
+namespace hips::mpi {
+
+class CommRecord;
+
+/// What the interposer keeps once per process: the configuration, the live records, the report.
+///
+/// Made at the first MPI_Allreduce between MPI_Init and MPI_Finalize, never destroyed: programs call
+/// MPI_Finalize from exit handlers too, which may run after ours.
+///
+/// Threads  any.
+class Process {
+ public:
+  /// Null while HiPS has to keep out of the way: before MPI_Init, from MPI_Finalize on, in a child of fork(),
+  /// and under an MPI that is not Open MPI.
+  static Process* active();
+
+  [[nodiscard]] const LoadedConfig& config() const { return config_; }
+  [[nodiscard]] bool reports() const { return config_.config.mpi_report; }
+  [[nodiscard]] Report& report() { return report_; }
+  [[nodiscard]] int world_rank() const { return world_rank_; }
+  [[nodiscard]] int world_size() const { return world_size_; }
+  [[nodiscard]] comm::ThreadMode thread_mode() const { return thread_mode_; }
+  /// Under which records hang on their communicators.
+  [[nodiscard]] int comm_keyval() const { return comm_keyval_; }
+
+  /// Gives the host MPI time: MPI asks that a rank which is blocked in one call moves its other messages on.
+  void progress_host() const;
+
+  void add(CommRecord* record);
+  /// Called as the communicator is freed. Deletes the record.
+  void remove(CommRecord* record);
+
+ private:
+  Process();
+  /// Runs inside MPI_Finalize while MPI still works: ends all communicators and prints the report.
+  void shut_down();
+  static int on_finalize(MPI_Comm comm, int keyval, void* value, void* extra);
+
+  LoadedConfig config_;
+  Report report_;
+  int world_rank_ = -1, world_size_ = 0;
+  int probe_tag_ = 0;
+  comm::ThreadMode thread_mode_ = comm::ThreadMode::kMultiple;
+  int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
+  std::mutex mutex_;
+  std::set<CommRecord*> records_;
+};
+
+}  // namespace hips::mpi
