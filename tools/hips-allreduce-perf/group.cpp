@@ -1,0 +1,80 @@
+#include "tools/hips-allreduce-perf/group.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+#include <hips/status.hpp>
+
+namespace hips::perf {
+namespace {
+
+void expect_ok(hips_status_t status) {
+  if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+}
+
+const char* text_or_null(const std::string& text) {
+  return text.empty() ? nullptr : text.c_str();
+}
+
+}  // namespace
+
+Group::Group(Launch& launch, const Options& options) {
+  hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
+  config.topology = text_or_null(options.topology);
+  config.algorithm = text_or_null(options.algorithm);
+  config.pattern = text_or_null(options.pattern);
+  config.name = "hips-allreduce-perf";
+  expect_ok(launch.create(config, &comm_));
+  expect_ok(hips_comm_rank(comm_, &rank_));
+  expect_ok(hips_comm_size(comm_, &size_));
+}
+
+Group::~Group() {
+  (void)hips_comm_destroy(comm_);
+}
+
+void Group::allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
+  expect_ok(
+      hips_allreduce(in, out, count, static_cast<hips_type_t>(type), static_cast<hips_op_t>(op), comm_));
+}
+
+void Group::barrier() {
+  (void)sum(0);
+}
+
+double Group::combine(double value, ReduceOp op) {
+  double all = 0;
+  allreduce(&value, &all, 1, DataType::kFloat64, op);
+  return all;
+}
+
+std::int64_t Group::sum(std::int64_t value) {
+  std::int64_t all = 0;
+  allreduce(&value, &all, 1, DataType::kInt64, ReduceOp::kSum);
+  return all;
+}
+
+std::vector<Process> Group::processes() {
+  constexpr std::size_t kHostChars = 64;  // a longer name is cut; it is only shown
+  constexpr std::size_t kWidth = 1 + kHostChars;
+  std::array<char, kHostChars + 1> host{};
+  (void)gethostname(host.data(), kHostChars);
+  // A gather as a sum: every rank fills its own row of zeros.
+  std::vector<std::int32_t> rows(kWidth * static_cast<std::size_t>(size_));
+  std::int32_t* mine = rows.data() + kWidth * static_cast<std::size_t>(rank_);
+  mine[0] = getpid();
+  for (std::size_t i = 0; i < kHostChars; ++i) mine[1 + i] = host[i];
+  allreduce(rows.data(), rows.data(), rows.size(), DataType::kInt32, ReduceOp::kSum);
+  std::vector<Process> processes(static_cast<std::size_t>(size_));
+  for (std::size_t r = 0; r < processes.size(); ++r) {
+    const std::int32_t* row = rows.data() + kWidth * r;
+    processes[r].pid = row[0];
+    for (std::size_t i = 0; i < kHostChars && row[1 + i] != 0; ++i) {
+      processes[r].host += static_cast<char>(row[1 + i]);
+    }
+  }
+  return processes;
+}
+
+}  // namespace hips::perf

@@ -1,0 +1,71 @@
+#include <cstdio>
+#include <exception>
+#include <span>
+
+#include "lib/base/result.hpp"
+#include "tools/hips-allreduce-perf/group.hpp"
+#include "tools/hips-allreduce-perf/launch.hpp"
+#include "tools/hips-allreduce-perf/measure.hpp"
+#include "tools/hips-allreduce-perf/options.hpp"
+#include "tools/hips-allreduce-perf/report.hpp"
+
+namespace hips::perf {
+namespace {
+
+/// Returns the number of wrong elements, the same on all ranks.
+std::int64_t run(Group& group, const Options& options, std::span<const char* const> args) {
+  const bool speaker = group.rank() == 0;
+  Report report(options, args);
+  const auto processes = group.processes();
+  if (speaker) report.begin(group.describe(), processes);
+
+  const auto warm_up_sizes = options.sizes(options.types.front());
+  Bench bench(group, options);
+  bench.warm_up({warm_up_sizes.back(), options.types.front(), options.ops.front()},
+                {warm_up_sizes.front(), options.types.front(), options.ops.front()});
+  std::int64_t num_wrong = 0;
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      for (const std::uint64_t bytes : options.sizes(type)) {
+        const Case test{bytes, type, op};
+        const Measured out_of_place = bench.run(test, false);
+        const Measured in_place = bench.run(test, true);
+        num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
+        if (speaker) report.row(test, out_of_place, in_place);
+      }
+    }
+  }
+  if (speaker) report.end();
+  return num_wrong;
+}
+
+}  // namespace
+}  // namespace hips::perf
+
+int main(int argc, char** argv) {
+  using namespace hips::perf;
+  const Parsed parsed = parse_options(argc, argv);
+  if (parsed.stop) {
+    if (Launch::speaks()) std::fputs(parsed.message.c_str(), parsed.exit_status == 0 ? stdout : stderr);
+    return parsed.exit_status;
+  }
+  try {
+    const auto launch = hips::value_or_throw(Launch::detect(&argc, &argv));
+    std::int64_t num_wrong = 0;
+    {
+      Group group(*launch, parsed.options);
+      num_wrong = run(group, parsed.options, {argv, static_cast<std::size_t>(argc)});
+    }
+    launch->finish();
+    return num_wrong == 0 ? 0 : 1;
+  } catch (const hips::Error& error) {
+    std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());
+    return error.status().code == hips::Code::kInvalidArgument ||
+                   error.status().code == hips::Code::kUnsupported
+               ? 2
+               : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());
+    return 1;
+  }
+}

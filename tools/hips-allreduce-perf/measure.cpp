@@ -1,0 +1,71 @@
+#include "tools/hips-allreduce-perf/measure.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "lib/base/clock.hpp"
+#include "tools/hips-allreduce-perf/values.hpp"
+
+namespace hips::perf {
+namespace {
+
+double over_ranks(Group& group, double value, Average average) {
+  switch (average) {
+    case Average::kRank0:
+      return group.combine(group.rank() == 0 ? value : 0, ReduceOp::kSum);
+    case Average::kAverage:
+      return group.combine(value, ReduceOp::kSum) / group.size();
+    case Average::kMin:
+      return group.combine(value, ReduceOp::kMin);
+    case Average::kMax:
+      break;
+  }
+  return group.combine(value, ReduceOp::kMax);
+}
+
+}  // namespace
+
+Bench::Bench(Group& group, const Options& options) : group_(group), options_(options) {
+  // Of all types the smallest loses least to rounding, so its sizes bound the others'.
+  const auto sizes = options.sizes(DataType::kInt32);
+  const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
+  send_.resize(largest);
+  receive_.resize(largest);
+}
+
+void Bench::call(const Case& test, bool in_place) {
+  group_.allreduce(in_place ? receive_.data() : send_.data(), receive_.data(), test.count(), test.type,
+                   test.op);
+}
+
+void Bench::warm_up(const Case& largest, const Case& smallest) {
+  for (const Case& test : {largest, smallest}) {
+    for (std::int32_t i = 0; i < options_.warmup_iters; ++i) call(test, false);
+  }
+}
+
+Measured Bench::run(const Case& test, bool in_place) {
+  const std::span<std::byte> input = std::span(in_place ? receive_ : send_).first(test.bytes);
+  fill(input, test.type, test.op, group_.rank(), group_.size());
+  group_.barrier();
+  const SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = clock.now_ns();
+  for (std::int32_t i = 0; i < options_.iters; ++i) call(test, in_place);
+  const double mine_us = static_cast<double>(clock.now_ns() - begin_ns) / 1e3 / options_.iters;
+
+  Measured measured;
+  measured.time_us = over_ranks(group_, mine_us, options_.average);
+  measured.alg_bw = static_cast<double>(test.bytes) / (measured.time_us * 1e3);
+  measured.bus_bw = measured.alg_bw * 2 * (group_.size() - 1) / group_.size();
+  if (options_.check == 0) return measured;
+
+  const std::span<std::byte> output = std::span(receive_).first(test.bytes);
+  // What an earlier call left must not pass for a result.
+  std::fill(output.begin(), output.end(), std::byte{0xa5});
+  fill(input, test.type, test.op, group_.rank(), group_.size());
+  call(test, in_place);
+  measured.num_wrong = group_.sum(count_wrong(output, test.type, test.op, group_.size()));
+  return measured;
+}
+
+}  // namespace hips::perf

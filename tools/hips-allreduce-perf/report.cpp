@@ -1,0 +1,178 @@
+#include "tools/hips-allreduce-perf/report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <hips/hips.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+
+namespace hips::perf {
+namespace {
+
+constexpr int kJsonVersion = 2;
+constexpr std::string_view kProgram = "hips-allreduce-perf";
+
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", local.tm_year + 1900, local.tm_mon + 1,
+                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+/// Only what steers HiPS: the rest of an environment is nobody's business.
+nlohmann::ordered_json hips_environment() {
+  auto list = nlohmann::ordered_json::array();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("HIPS_") && !text.starts_with("HIPS_JOB_TOKEN")) list.push_back(text);
+  }
+  return list;
+}
+
+std::string half_row(const Measured& measured) {
+  const std::string wrong =
+      measured.num_wrong ? fmt::format("{:>6g}", static_cast<double>(*measured.num_wrong)) : "   N/A";
+  return fmt::format("  {}  {}  {}  {}", figure(measured.time_us, 7), figure(measured.alg_bw, 6),
+                     figure(measured.bus_bw, 6), wrong);
+}
+
+nlohmann::ordered_json half_json(const Measured& measured) {
+  nlohmann::ordered_json json = {{"time", measured.time_us},
+                                 {"alg_bw", measured.alg_bw},
+                                 {"bus_bw", measured.bus_bw},
+                                 {"nwrong", nullptr}};
+  if (measured.num_wrong) json["nwrong"] = static_cast<double>(*measured.num_wrong);
+  return json;
+}
+
+/// Opens the first of FILE, FILE.0, FILE.1, ... that is not there: an earlier result is never lost.
+int open_new(const std::string& wanted, std::string& path) {
+  path = wanted;
+  for (int i = 0;; ++i) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd >= 0 || errno != EEXIST) return fd;
+    path = fmt::format("{}.{}", wanted, i);
+  }
+}
+
+}  // namespace
+
+std::string figure(double value, int width) {
+  int digits = 0;
+  for (double limit = 1; value >= limit && digits < 20; limit *= 10) ++digits;
+  if (digits < width - 2) return fmt::format("{:{}.2f}", value, width);
+  if (digits < width - 1) return fmt::format("{:{}.1f}", value, width);
+  if (digits < width + 1) return fmt::format("{:{}.0f}", value, width);
+  return fmt::format("{:{}.{}e}", value, width, width >= 7 ? 1 : 0);
+}
+
+Report::Report(const Options& options, std::span<const char* const> args) : options_(options) {
+  json_["version"] = kJsonVersion;
+  json_["start_time"] = now();
+  json_["args"] = std::vector<std::string>(args.begin(), args.end());
+  json_["env"] = hips_environment();
+  json_["hips_version"] = hips_version();
+}
+
+void Report::begin(const std::string& plan, const std::vector<Process>& processes) {
+  const bool factor = options_.step_factor > 1;
+  fmt::print("# hips-allreduce-perf version {} hips-library={}\n", hips_version(), hips_version());
+  fmt::print("# Collective test starting: {}\n", kProgram);
+  fmt::print(
+      "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: 1 "
+      "validation: {} graph: 0 unalign: 0\n",
+      options_.min_bytes, options_.max_bytes, factor ? options_.step_factor : options_.step_bytes,
+      factor ? "factor" : "bytes", options_.warmup_iters, options_.iters, options_.check);
+  fmt::print("#\n# Plan: {}\n#\n# Using devices\n", plan);
+  auto devices = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    const Process& process = processes[rank];
+    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [cpu] host memory\n", rank, process.pid,
+               process.host);
+    devices.push_back({{"rank", rank},
+                       {"group", 0},
+                       {"pid", process.pid},
+                       {"hostname", process.host},
+                       {"device", 0},
+                       {"device_hex", "cpu"},
+                       {"device_info", "host memory"}});
+  }
+  auto& config = json_["config"];
+  config = {{"nthreads", 1},
+            {"ngpus", 1},
+            {"minimum_bytes", options_.min_bytes},
+            {"maximum_bytes", options_.max_bytes},
+            {factor ? "step_factor" : "step_bytes", factor ? options_.step_factor : options_.step_bytes},
+            {"warmup_iters", options_.warmup_iters},
+            {"iterations", options_.iters},
+            {"aggregated_iterations", 1},
+            {"validation", options_.check},
+            {"graph", 0},
+            {"plan", plan}};
+  config["devices"] = std::move(devices);
+  json_["results"] = nlohmann::ordered_json::array();
+
+  fmt::print(
+      "#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place        "
+      "  \n",
+      "", "", "", "", "");
+  fmt::print(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}\n",
+      "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
+      "#wrong");
+  fmt::print(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}\n",
+      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+  std::fflush(stdout);
+}
+
+void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place) {
+  fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", test.bytes, test.count(), type_name(test.type),
+             to_string(test.op), -1, half_row(out_of_place), half_row(in_place));
+  std::fflush(stdout);
+  json_["results"].push_back({{"size", test.bytes},
+                              {"count", test.count()},
+                              {"type", type_name(test.type)},
+                              {"redop", to_string(test.op)},
+                              {"root", fmt::format("{:6}", -1)},
+                              {"out_of_place", half_json(out_of_place)},
+                              {"in_place", half_json(in_place)}});
+  for (const Measured& half : {out_of_place, in_place}) {
+    num_wrong_ += half.num_wrong.value_or(0);
+    sum_bus_bw_ += half.bus_bw;
+    ++num_measured_;
+  }
+}
+
+void Report::end() {
+  const double average = num_measured_ > 0 ? sum_bus_bw_ / static_cast<double>(num_measured_) : 0;
+  fmt::print("# {:<20} : {} {}\n", "Out of bounds values", num_wrong_, num_wrong_ == 0 ? "OK" : "FAILED");
+  fmt::print("# {:<20} : {:g} \n#\n", "Avg bus bandwidth", average);
+  fmt::print("# Collective test concluded: {}\n", kProgram);
+  json_["out_of_bounds"] = {{"count", num_wrong_}, {"okay", num_wrong_ == 0 ? "true" : "false"}};
+  json_["average_bus_bandwidth"] = {{"bandwidth", average}, {"okay", "unchecked"}};
+  json_["end_time"] = now();
+  if (!options_.json_file.empty()) write_json();
+}
+
+void Report::write_json() {
+  std::string path;
+  const int fd = open_new(options_.json_file, path);
+  const std::string text = json_.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int cause = errno;
+  if (fd >= 0) close(fd);
+  if (!written) {
+    throw Error(Status::error(Code::kSystem, fmt::format("cannot write {}: {}", path, std::strerror(cause))));
+  }
+  fmt::print("# Writing JSON output to {}\n", path);
+}
+
+}  // namespace hips::perf

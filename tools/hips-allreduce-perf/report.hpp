@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/hips-allreduce-perf/group.hpp"
+#include "tools/hips-allreduce-perf/measure.hpp"
+#include "tools/hips-allreduce-perf/options.hpp"
+
+namespace hips::perf {
+
+/// Writes rank 0's table and JSON file in the format of nccl-tests, which people's scripts read.
+///
+/// Errors   thrown: kSystem, the JSON file cannot be written.
+class Report {
+ public:
+  Report(const Options& options, std::span<const char* const> args);
+
+  void begin(const std::string& plan, const std::vector<Process>& processes);
+  void row(const Case& test, const Measured& out_of_place, const Measured& in_place);
+  void end();
+
+  [[nodiscard]] std::int64_t num_wrong() const { return num_wrong_; }
+
+ private:
+  void write_json();
+
+  const Options& options_;
+  nlohmann::ordered_json json_;
+  std::int64_t num_wrong_ = 0;
+  double sum_bus_bw_ = 0;
+  std::int64_t num_measured_ = 0;
+};
+
+/// A figure in exactly `width` characters where it can be: two decimals, then fewer, then an exponent.
+std::string figure(double value, int width);
+
+}  // namespace hips::perf

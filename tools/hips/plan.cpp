@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <streambuf>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hips/plan.hpp>
+#include <hips/topology.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/config.hpp"
+#include "lib/base/result.hpp"
+#include "lib/cost/estimate.hpp"
+#include "lib/plan/builder.hpp"
+#include "lib/plan/plan_json.hpp"
+#include "lib/plan/plan_text.hpp"
+#include "tools/hips/command.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct PlanArguments {
+  std::string topology, algorithm, patterns;
+  std::string bytes = "64M", type = "f32";
+  std::optional<Rank> rank;
+  std::int32_t num_leaders = 0, num_rings = 0;
+  bool all = false, json = false, list = false;
+};
+
+constexpr const char* kFooter =
+    R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
+-t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN.
+
+--json writes the plan as `hips check --plan` reads it when --all is given, otherwise of one rank:
+  format version algorithm description num_ranks num_steps neighbours_only blocks{} lanes[]
+  notes{}: topology bytes type nic_out_bytes nic_in_bytes (least and most of a NIC) bandwidth_seconds
+           barrier_seconds bound_seconds bound_cut ratio barrier_ratio covers
+  programs[]: rank owned[] steps[]: op phase lane stage level round [peer rail] dst srcs[] after[]
+)";
+
+/// Beyond this many steps in all, one server's own program stands for all.
+constexpr std::int64_t kMostPricedSteps = 4'000'000;
+
+[[noreturn]] void refuse(std::string message) {
+  throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
+}
+
+/// An option's value, else the environment's, else nothing.
+std::string or_environment(const std::string& value, const char* variable) {
+  if (!value.empty()) return value;
+  const char* from_environment = std::getenv(variable);
+  return from_environment == nullptr ? "" : from_environment;
+}
+
+DataType type_of(const std::string& name) {
+  constexpr std::array<std::pair<const char*, DataType>, 8> kNames = {{{"f32", DataType::kFloat32},
+                                                                       {"f64", DataType::kFloat64},
+                                                                       {"i32", DataType::kInt32},
+                                                                       {"i64", DataType::kInt64},
+                                                                       {"float32", DataType::kFloat32},
+                                                                       {"float64", DataType::kFloat64},
+                                                                       {"int32", DataType::kInt32},
+                                                                       {"int64", DataType::kInt64}}};
+  for (const auto& [known, type] : kNames) {
+    if (name == known) return type;
+  }
+  refuse(fmt::format("--type: \"{}\" is no type; write f32, f64, i32 or i64", name));
+}
+
+cost::Volume volume_of(const PlanArguments& arguments) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(type_of(arguments.type)));
+  const std::optional<std::uint64_t> bytes = parse_bytes(arguments.bytes);
+  if (!bytes || *bytes > INT64_MAX) {
+    refuse(fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", arguments.bytes));
+  }
+  const auto size = static_cast<std::int64_t>(*bytes);
+  if (size % element_bytes != 0) {
+    refuse(
+        fmt::format("--bytes: {} is no multiple of {}, the size of {}", size, element_bytes, arguments.type));
+  }
+  return {size / element_bytes, element_bytes};
+}
+
+void print_algorithms() {
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    fmt::print("{:<20}{}\n{:<20}{}\n", algorithm.name, algorithm.description, "", algorithm.cost);
+  }
+}
+
+/// Least and most that any NIC of the priced servers carries in one direction.
+struct Range {
+  std::int64_t least = INT64_MAX, most = 0;
+  void add(std::int64_t bytes) {
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  [[nodiscard]] std::string text() const {
+    const std::string high = plan::bytes_text(most);
+    const std::string low = plan::bytes_text(least);
+    return low == high ? high : fmt::format("{} to {}", low, high);
+  }
+};
+
+struct Priced {
+  cost::Cost cost;
+  bool all_servers = true;
+  Range out, in;
+};
+
+Priced price(const Topology& topology, const PlanBuilder& builder, Rank rank, cost::Volume volume) {
+  Priced priced;
+  const auto steps_of_one = static_cast<std::int64_t>(builder.program(rank).steps.size());
+  priced.all_servers = steps_of_one * topology.num_ranks() <= kMostPricedSteps;
+  priced.cost = priced.all_servers ? cost::estimate_all(topology, builder, volume)
+                                   : cost::estimate_server_of(topology, builder, rank, volume);
+  for (const cost::Traffic& nic : priced.cost.loads.total.nics) {
+    priced.out.add(nic.out_bytes);
+    priced.in.add(nic.in_bytes);
+  }
+  return priced;
+}
+
+std::string duration(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+void print_cost(const Topology& topology, const PlanShape& shape, const Priced& priced, Rank rank) {
+  const cost::Cost& cost = priced.cost;
+  const std::string whose =
+      priced.all_servers ? "all servers" : fmt::format("the server of {} alone", topology.address(rank));
+  fmt::print("steps       {} one after the other, {} of latency\n", shape.num_steps,
+             duration(cost.latency_seconds));
+  if (priced.cost.loads.total.nics.empty()) {
+    fmt::print("NICs        none used\n");
+    return;
+  }
+  fmt::print("NIC out     {} each ({}{})\n", priced.out.text(), whose,
+             cost.loads.complete ? "" : "; what it relays for others is not in it");
+  fmt::print("NIC in      {} each\n", priced.in.text());
+  fmt::print("bandwidth   {}; {} with a barrier after each stage\n", duration(cost.bandwidth_seconds),
+             duration(cost.barrier_seconds));
+  fmt::print("bound       {} by {}\n", duration(cost.bound_seconds),
+             cost.bound.cuts.empty() ? "nothing" : cost.bound.cut().name);
+  fmt::print("ratio       {:.3f} times the bound; {:.3f} with barriers\n", cost.ratio, cost.barrier_ratio);
+}
+
+nlohmann::ordered_json notes_of(const Topology& topology, const PlanArguments& arguments,
+                                const Priced& priced, cost::Volume volume) {
+  const cost::Cost& cost = priced.cost;
+  nlohmann::ordered_json notes{
+      {"topology", topology.spec}, {"bytes", volume.bytes()}, {"type", arguments.type}};
+  if (!cost.loads.total.nics.empty()) {
+    notes["nic_out_bytes"] = {priced.out.least, priced.out.most};
+    notes["nic_in_bytes"] = {priced.in.least, priced.in.most};
+  }
+  notes["bandwidth_seconds"] = cost.bandwidth_seconds;
+  notes["barrier_seconds"] = cost.barrier_seconds;
+  notes["bound_seconds"] = cost.bound_seconds;
+  if (!cost.bound.cuts.empty()) notes["bound_cut"] = cost.bound.cut().name;
+  notes["ratio"] = cost.ratio;
+  notes["barrier_ratio"] = cost.barrier_ratio;
+  notes["covers"] = priced.all_servers ? "all servers" : "one server";
+  return notes;
+}
+
+/// An ostream onto stdout through stdio, so that text and JSON share one buffer.
+class StdoutBuffer final : public std::streambuf {
+ protected:
+  int_type overflow(int_type character) override {
+    return character == traits_type::eof() ? 0 : std::putchar(character);
+  }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    return static_cast<std::streamsize>(std::fwrite(text, 1, static_cast<std::size_t>(size), stdout));
+  }
+};
+
+void run_plan(PlanArguments arguments) {
+  if (arguments.list) {
+    print_algorithms();
+    return;
+  }
+  arguments.topology = or_environment(arguments.topology, "HIPS_TOPO");
+  if (arguments.topology.empty())
+    refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
+  const Topology topology = parse_topology(arguments.topology);
+  PlanRequest request;
+  request.algorithm = or_environment(arguments.algorithm, "HIPS_ALGORITHM");
+  if (request.algorithm.empty()) request.algorithm = "hips";
+  std::string patterns = arguments.patterns;
+  // A pattern in the environment is meant for the plans that have levels, and no mistake beside others.
+  if (request.algorithm == "hips") patterns = or_environment(patterns, "HIPS_PATTERN");
+  if (!patterns.empty()) request.patterns = value_or_throw(plan::parse_patterns(patterns));
+  request.num_leaders = arguments.num_leaders;
+  request.num_rings = arguments.num_rings;
+  const cost::Volume volume = volume_of(arguments);
+
+  const std::unique_ptr<PlanBuilder> builder = value_or_throw(plan::make_builder(topology, request));
+  const PlanShape& shape = builder->shape();
+  const Rank rank = arguments.rank.value_or(0);
+  if (rank < 0 || rank >= shape.num_ranks) {
+    refuse(fmt::format("--rank: {} of {} ranks; give 0 to {}", rank, shape.num_ranks, shape.num_ranks - 1));
+  }
+  const Rank first = arguments.all ? 0 : rank;
+  const Rank last = arguments.all ? shape.num_ranks - 1 : rank;
+  const Priced priced = price(topology, *builder, rank, volume);
+
+  if (arguments.json) {
+    StdoutBuffer buffer;
+    std::ostream out(&buffer);
+    plan::PlanJsonWriter writer(out, shape, notes_of(topology, arguments, priced, volume));
+    for (Rank r = first; r <= last; ++r) writer.add(builder->program(r));
+    writer.finish();
+    return;
+  }
+  const plan::TextVolume text_volume{volume.count, volume.element_bytes};
+  fmt::print("{}", plan::shape_text(shape, topology, text_volume));
+  for (Rank r = first; r <= last; ++r) {
+    fmt::print("\n{}", plan::program_text(shape, builder->program(r), topology, text_volume));
+  }
+  fmt::print("\n");
+  print_cost(topology, shape, priced, rank);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command = app.add_subcommand("plan", "Show a plan: who sends what to whom, and what it costs");
+  command->footer(kFooter);
+  command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
+  command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  command->add_option("--type", arguments->type, "Element type: f32, f64, i32, i64")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_option("-a,--algorithm", arguments->algorithm, "Algorithm (see --list); default hips")
+      ->type_name("NAME");
+  command
+      ->add_option(
+          "--pattern", arguments->patterns,
+          "mesh, ring or ps:P, one for all levels or one per level: mesh,ring; scatter/gather: mesh/ring")
+      ->type_name("PATTERN");
+  command->add_option("--leaders", arguments->num_leaders, "flat-ps: number of servers that lead; default 1")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--rings", arguments->num_rings,
+                   "flat-ring: rings over different NICs; default as many as exist")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* rank =
+      command->add_option("--rank", arguments->rank, "Show the program of this rank; default 0");
+  command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
+  command->add_flag("--json", arguments->json, "Write JSON");
+  command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
+  command->callback([arguments] { run_plan(*arguments); });
+}
+
+}  // namespace hips::cli

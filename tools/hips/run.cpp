@@ -1,0 +1,135 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tools/hips/command.hpp"
+#include "tools/hips/launch.hpp"
+#include "tools/hips/launcher.hpp"
+#include "tools/hips/program.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct RunOptions {
+  std::string topology, algorithm, pattern, mpi, trace;
+  bool report = false;
+};
+
+std::optional<std::string> given(const std::string& option, const char* variable) {
+  if (!option.empty()) return option;
+  const char* value = std::getenv(variable);
+  if (value && *value) return std::string(value);
+  return std::nullopt;
+}
+
+/// Which ranks know the same error, so that one of them is enough to tell it.
+enum class Audience { kJob, kHost };
+
+[[noreturn]] void refuse(const Launcher& launcher, Audience audience, Status status) {
+  const bool speaks =
+      audience == Audience::kHost && launcher.local_rank ? *launcher.local_rank == 0 : launcher.rank == 0;
+  if (!speaks) {
+    // The launcher ends the job with the first rank that fails: the one that speaks goes first.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    throw CLI::RuntimeError(2);
+  }
+  throw Error(std::move(status));
+}
+
+/// libhips_mpi.so next to this program: in the build tree, or as installed.
+std::optional<std::string> find_interposer() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return std::nullopt;
+  for (const fs::path& folder :
+       {self.parent_path() / "../../lib/mpi", self.parent_path() / HIPS_LIBDIR_FROM_BINDIR}) {
+    const fs::path library = fs::weakly_canonical(folder / "libhips_mpi.so", error);
+    if (!error && fs::exists(library, error)) return library.string();
+  }
+  return std::nullopt;
+}
+
+void set(const char* name, const std::optional<std::string>& value) {
+  if (value) setenv(name, value->c_str(), 1);
+}
+
+void run(const RunOptions& options, const std::vector<std::string>& command) {
+  const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
+  LaunchRequest request;
+  request.topology = given(options.topology, "HIPS_TOPO");
+  request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
+  request.pattern = given(options.pattern, "HIPS_PATTERN");
+  if (!options.mpi.empty()) request.mpi = options.mpi;
+  request.command = command;
+  if (!request.command.empty() && request.command.front() == "--")
+    request.command.erase(request.command.begin());
+
+  const auto wrong = [&](std::string message) {
+    refuse(launcher, Audience::kJob, Status::error(Code::kInvalidArgument, std::move(message)));
+  };
+  if (request.command.empty()) wrong("run: no program; type: mpirun -n 9 hips run -t bcube:3,1 ./app");
+  if (request.command.front().starts_with('-'))
+    wrong(fmt::format("run: unknown option \"{}\"; hips run --help lists them", request.command.front()));
+
+  const char* path = std::getenv("PATH");
+  auto found = find_program(request.command.front(), path ? path : "/usr/local/bin:/usr/bin:/bin");
+  if (!found) refuse(launcher, Audience::kHost, found.error());
+  const Program program = inspect_program(*found);
+
+  auto spec = check_launch(request, program, launcher);
+  if (!spec) refuse(launcher, Audience::kJob, spec.error());
+  const auto interposer = find_interposer();
+  if (!interposer)
+    refuse(launcher, Audience::kHost,
+           Status::error(Code::kUnsupported,
+                         "libhips_mpi.so is not beside this program: build HiPS with -Dmpi=enabled"));
+
+  set("HIPS_TOPO", *spec);
+  set("HIPS_ALGORITHM", request.algorithm);
+  set("HIPS_PATTERN", request.pattern);
+  if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);
+  // Absolute, because the program may change its folder before it writes.
+  if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
+  const char* preload = std::getenv("LD_PRELOAD");
+  set("LD_PRELOAD", add_to_preload(preload ? preload : "", *interposer));
+
+  std::vector<char*> argv;
+  for (std::string& argument : request.command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execvp(found->c_str(), argv.data());
+  Status status = Status::error(Code::kInvalidArgument, fmt::format("program \"{}\" cannot be executed: {}",
+                                                                    *found, std::strerror(errno)));
+  status.sys_errno = errno;
+  refuse(launcher, Audience::kHost, std::move(status));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Runs an unmodified MPI program with HiPS: mpirun -n 9 hips run -t bcube:3,1 ./app");
+  command->add_option(
+      "-t,--topology", options->topology,
+      "the wiring: bcube:n,k | torus:AxB | fattree:k | rail:servers,K | switch:n, each with /m");
+  command->add_option("--algorithm", options->algorithm, "hips (the default), flat-ring, ...");
+  command->add_option("--pattern", options->pattern,
+                      "mesh, ring or ps:LEADERS, for all levels or one for each");
+  command->add_option("--mpi", options->mpi,
+                      "the program's MPI, where neither it nor the launcher tells: openmpi");
+  command->add_flag("--report", options->report, "prints at the end what HiPS took, what it left, and why");
+  command->add_option("--trace", options->trace, "writes a Chrome trace for each rank into this folder");
+  command->prefix_command();
+  command->callback([command, options] { run(*options, command->remaining()); });
+}
+
+}  // namespace hips::cli

@@ -1,0 +1,295 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <hips/topology.hpp>
+
+#include "tools/hips/command.hpp"
+#include "topology/family.hpp"
+#include "topology/names.hpp"
+#include "topology/walk.hpp"
+
+// Both forms are written as they are made, so that a million servers take no memory; what grows with them is
+// printed with --verbose only.
+
+namespace hips::cli {
+
+namespace {
+
+struct TopoOptions {
+  std::string spec;
+  bool verbose = false;
+  bool json = false;
+};
+
+constexpr const char* kFooter = R"(Topologies:
+  bcube:n,k  bcube:AxBxC   server-centric: k+1 levels of n-port switches, or one radix for each level
+  torus:AxBxC              two NICs and a wrapped ring of cables for each dimension
+  fattree:k                k-port switches, k^3/4 servers
+  rail:servers,rails       one switch for each rail
+  switch:servers           one switch, one NIC each
+  Any of them may go on with @RATE (25Gb, 2.5Gb, 100Mb: of every NIC) and /RANKS (on each server):
+  bcube:3,1@25Gb/2
+
+JSON keys:
+  spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
+  levels[]:       name radix kind ("switch", "ring", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
+                  (a node level is shared memory: no NICs, and rates of 0)
+  with --verbose, server_list[]:
+                  server address first_rank nics[]: nic switch (null: a cable to a server) and
+                  neighbours[]: level (its place in levels[]) server nic
+)";
+
+/// More addresses than this in one line help nobody.
+constexpr std::int64_t kMaxListed = 16;
+
+std::string rate(double bytes_per_s) {
+  return fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9);
+}
+
+std::string count(std::int64_t number, const char* one, const char* many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+/// "NIC 0", "NICs 0-3"
+std::string nics(const std::vector<Rail>& rails) {
+  if (rails.empty()) return "no NIC";
+  if (rails.size() == 1) return fmt::format("NIC {}", rails.front());
+  return fmt::format("NICs {}-{}", rails.front(), rails.back());
+}
+
+/// What a level is made of: "3 switches, one for each group".
+std::string made_of(const Topology& topology, const Level& level) {
+  const std::int64_t groups = topology.num_servers() / level.radix;
+  const auto rails = static_cast<std::int64_t>(level.rails.size());
+  switch (level.kind) {
+    case LevelKind::kSwitch:
+      return count(groups * rails, "switch", "switches") + (rails > 1    ? ", one for each NIC"
+                                                            : groups > 1 ? ", one for each group"
+                                                                         : "");
+    case LevelKind::kRing:
+      return count(groups, "ring", "rings") + " of cables, + and -";
+    case LevelKind::kTree:
+      return "switch tree";
+    case LevelKind::kNode:
+      return "shared memory";
+  }
+  return "";
+}
+
+/// Address of a server, without the rank that it may have several of.
+std::string server_address(const Topology& topology, std::int64_t server) {
+  std::string address = topology.address(static_cast<Rank>(server * topology.ranks_per_server));
+  if (topology.ranks_per_server > 1) address.resize(address.rfind(':'));
+  return address;
+}
+
+void print_summary(const Topology& topology) {
+  fmt::print("{}  ({})\n", topology.name, topology.spec);
+  fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
+  if (topology.ranks_per_server > 1) {
+    fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
+  }
+  fmt::print("  switches  {}\n", topology.num_switches);
+  fmt::print("  cables    {}\n", topology.num_links);
+  const std::int64_t diameter = topology::diameter_hops(topology);
+  if (topology.num_servers() == 1) {
+    fmt::print("  relaying  no: there is one server\n");
+  } else if (topology.servers_relay) {
+    fmt::print("  relaying  servers forward for others, any two are at most {} apart\n",
+               count(diameter, "hop", "hops"));
+  } else {
+    fmt::print("  relaying  no: switches join any two servers in one hop\n");
+  }
+  if (topology.levels.empty()) return;
+  fmt::print("  levels\n");
+  std::size_t name_width = 0;
+  std::size_t nics_width = 0;
+  std::size_t radix_width = 0;
+  for (const Level& level : topology.levels) {
+    name_width = std::max(name_width, level.name.size());
+    nics_width = std::max(nics_width, nics(level.rails).size());
+    radix_width = std::max(radix_width, std::to_string(level.radix).size());
+  }
+  for (const Level& level : topology.levels) {
+    fmt::print("    {:<{}}  radix {:>{}}  {:<{}}  ", level.name, name_width, level.radix, radix_width,
+               nics(level.rails), nics_width);
+    if (level.kind != LevelKind::kNode) {
+      fmt::print("{}, {:g} us  ", rate(level.bandwidth_bytes_per_s), level.latency_ns / 1000);
+    }
+    fmt::print("{}\n", made_of(topology, level));
+  }
+}
+
+/// "<00> <02>", or "<0> <1> ... <999> (999 servers)" for a large group.
+std::string group_members(const Topology& topology, std::int64_t server, std::int32_t level_idx) {
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  const std::int64_t radix = topology.levels[static_cast<std::size_t>(level_idx)].radix;
+  const std::int64_t own = topology.digit(rank, level_idx);
+  const auto address = [&](std::int64_t digit) {
+    return server_address(topology, topology.with_digit(rank, level_idx, digit) / topology.ranks_per_server);
+  };
+  std::string text;
+  const auto add = [&](const std::string& word) {
+    if (!text.empty()) text += ' ';
+    text += word;
+  };
+  if (radix - 1 <= kMaxListed) {
+    for (std::int64_t digit = 0; digit < radix; ++digit) {
+      if (digit != own) add(address(digit));
+    }
+    return text;
+  }
+  const std::int64_t first = own == 0 ? 1 : 0;
+  const std::int64_t last = own == radix - 1 ? radix - 2 : radix - 1;
+  add(address(first));
+  add(address(first + 1 == own ? first + 2 : first + 1));
+  add("...");
+  add(address(last));
+  add(fmt::format("({} servers)", radix - 1));
+  return text;
+}
+
+/// Where each of a server's NICs leads, a line each.
+void print_server(const Topology& topology, std::int64_t server) {
+  const auto& entry = topology::entry_of(topology.family);
+  const std::int32_t first_level = topology::first_network_level(topology);
+  const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  fmt::print("server {} {}", server, server_address(topology, server));
+  if (topology.ranks_per_server > 1) fmt::print("  ranks {}-{}", rank, rank + topology.ranks_per_server - 1);
+  fmt::print("\n");
+  for (Rail rail = 0; rail < topology.num_rails; ++rail) {
+    std::string line = fmt::format("  NIC {}", rail);
+    if (const std::string name = entry.switch_name(topology, server, rail); !name.empty()) {
+      line += fmt::format("  {}", name);
+    }
+    for (std::int32_t l = first_level; l < num_levels; ++l) {
+      const Level& level = topology.levels[static_cast<std::size_t>(l)];
+      const auto served = std::find(level.rails.begin(), level.rails.end(), rail);
+      if (served == level.rails.end()) continue;
+      if (level.kind == LevelKind::kRing) {
+        const bool plus = served == level.rails.begin();
+        const std::int64_t digit = topology.digit(rank, l);
+        const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
+        const std::int64_t peer = topology.with_digit(rank, l, next) / topology.ranks_per_server;
+        line += fmt::format("  {}{}  to {} NIC {}", level.name, plus ? '+' : '-',
+                            server_address(topology, peer), level.rails[plus ? 1 : 0]);
+      } else if (level.kind == LevelKind::kTree) {
+        // One NIC for all tiers: say through which one each group is reached.
+        line += fmt::format("  {}: {}", level.name, group_members(topology, server, l));
+      } else {
+        line += fmt::format("  to {}", group_members(topology, server, l));
+      }
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+nlohmann::ordered_json summary_json(const Topology& topology) {
+  nlohmann::ordered_json json;
+  json["spec"] = topology.spec;
+  json["name"] = topology.name;
+  json["family"] = to_string(topology.family);
+  json["servers"] = topology.num_servers();
+  json["ranks"] = topology.num_ranks();
+  json["ranks_per_server"] = topology.ranks_per_server;
+  json["nics_per_server"] = topology.num_rails;
+  json["switches"] = topology.num_switches;
+  json["cables"] = topology.num_links;
+  json["servers_relay"] = topology.servers_relay;
+  json["diameter_hops"] = topology::diameter_hops(topology);
+  json["levels"] = nlohmann::ordered_json::array();
+  for (const Level& level : topology.levels) {
+    json["levels"].push_back({{"name", level.name},
+                              {"radix", level.radix},
+                              {"kind", to_string(level.kind)},
+                              {"nics", level.rails},
+                              {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s},
+                              {"latency_ns", level.latency_ns}});
+  }
+  return json;
+}
+
+/// One line of JSON; written piece by piece, because a rack's neighbours are as many as its servers.
+void print_server_json(const Topology& topology, std::int64_t server) {
+  const auto& entry = topology::entry_of(topology.family);
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  const auto text = [](const std::string& value) { return nlohmann::json(value).dump(); };
+  fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
+             text(server_address(topology, server)), rank);
+  for (Rail rail = 0; rail < topology.num_rails; ++rail) {
+    const std::string name = entry.switch_name(topology, server, rail);
+    fmt::print(R"({}{{"nic":{},"switch":{},"neighbours":[)", rail == 0 ? "" : ",", rail,
+               name.empty() ? "null" : text(name));
+    const char* separator = "";
+    topology::visit_neighbours(topology, rank, [&](const Hop& hop) {
+      if (hop.out != rail) return;
+      fmt::print(R"({}{{"level":{},"server":{},"nic":{}}})", separator, hop.level,
+                 hop.to / topology.ranks_per_server, hop.in);
+      separator = ",";
+    });
+    fmt::print("]}}");
+  }
+  fmt::print("]}}");
+}
+
+void print_json(const Topology& topology, bool verbose) {
+  std::string text = summary_json(topology).dump(2);
+  if (verbose) {
+    text.resize(text.rfind('\n'));
+    fmt::print("{},\n  \"server_list\": [\n    ", text);
+    for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
+      if (server > 0) fmt::print(",\n    ");
+      print_server_json(topology, server);
+    }
+    text = "\n  ]\n}";
+  }
+  fmt::print("{}\n", text);
+}
+
+void run(const TopoOptions& options) {
+  if (options.spec.empty()) {
+    throw Error(
+        Status::error(Code::kInvalidArgument,
+                      "topo: no topology is named; give one with -t, such as -t bcube:3,1, or in HIPS_TOPO"));
+  }
+  const Topology topology = parse_topology(options.spec);
+  if (options.json) {
+    print_json(topology, options.verbose);
+  } else {
+    print_summary(topology);
+    if (options.verbose) {
+      fmt::print("\n");
+      for (std::int64_t server = 0; server < topology.num_servers(); ++server) print_server(topology, server);
+    }
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(
+        Status::error(Code::kSystem, fmt::format("topo: cannot write the output: {}", std::strerror(errno))));
+  }
+}
+
+}  // namespace
+
+void add_topo(CLI::App& app) {
+  auto options = std::make_shared<TopoOptions>();
+  CLI::App* command =
+      app.add_subcommand("topo", "Prints a topology: servers, NICs, switches, cables and levels");
+  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1")
+      ->type_name("SPEC")
+      ->envname("HIPS_TOPO");
+  command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
+  command->add_flag("--json", options->json, "the same for machines");
+  command->footer(kFooter);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace hips::cli

@@ -1,0 +1,238 @@
+#include "tools/hips/trace/trace_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <system_error>
+#include <utility>
+
+namespace hips::trace {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Thrown inside this file only; read_trace_file() adds the file's name.
+struct Malformed {
+  std::string message;
+};
+
+std::string shortened(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 120) text = text.substr(0, 117) + "...";
+  return text;
+}
+
+std::optional<TraceEvent::Kind> kind_of(const std::string& category) {
+  if (category == "operation") return TraceEvent::Kind::kOperation;
+  if (category == "wait") return TraceEvent::Kind::kWait;
+  if (category == "wire") return TraceEvent::Kind::kWire;
+  if (category == "reduce") return TraceEvent::Kind::kReduce;
+  return std::nullopt;
+}
+
+const Json& field(const Json& object, const char* name, const Json& event) {
+  const auto found = object.find(name);
+  if (found == object.end()) {
+    throw Malformed{fmt::format("an event lacks \"{}\": {}", name, shortened(event))};
+  }
+  return *found;
+}
+
+std::int64_t time_ns(const Json& event, const char* name) {
+  const Json& value = field(event, name, event);
+  // 2^53 us are 285 years; beyond it a double no longer counts microseconds.
+  if (!value.is_number() || !(std::abs(value.get<double>()) < 9.0e15) || value.get<double>() < 0) {
+    throw Malformed{fmt::format("\"{}\" is {}; a number of microseconds, 0 or more, is needed: {}", name,
+                                shortened(value), shortened(event))};
+  }
+  return static_cast<std::int64_t>(std::llround(value.get<double>() * 1000));
+}
+
+template <typename Integer>
+Integer integer(const Json& args, const char* name, const Json& event) {
+  const Json& value = field(args, name, event);
+  const bool fits = value.is_number_integer() &&
+                    (value.is_number_unsigned() ? std::in_range<Integer>(value.get<std::uint64_t>())
+                                                : std::in_range<Integer>(value.get<std::int64_t>()));
+  if (!fits) {
+    throw Malformed{
+        fmt::format("\"{}\" is {}; an integer is needed: {}", name, shortened(value), shortened(event))};
+  }
+  return value.get<Integer>();
+}
+
+/// Communicators have 64-bit names: text in hexadecimal, since viewers count in doubles.
+std::uint64_t communicator(const Json& args, const Json& event) {
+  const Json& value = field(args, "communicator", event);
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  std::uint64_t name = 0;
+  const char* end = text.data() + text.size();
+  if (!text.starts_with("0x") || text.size() < 3 ||
+      std::from_chars(text.data() + 2, end, name, 16).ptr != end || text.size() > 18) {
+    throw Malformed{fmt::format("\"communicator\" is {}; text such as \"0x1f\" is needed: {}",
+                                shortened(value), shortened(event))};
+  }
+  return name;
+}
+
+template <typename Integer>
+void optional_integer(const Json& args, const char* name, const Json& event, Integer& into) {
+  if (args.contains(name)) into = integer<Integer>(args, name, event);
+}
+
+const Json& args_of(const Json& event) {
+  const Json& args = field(event, "args", event);
+  if (!args.is_object()) throw Malformed{fmt::format("\"args\" is no object: {}", shortened(event))};
+  return args;
+}
+
+class Reader {
+ public:
+  explicit Reader(RankTrace& trace) : trace_(trace) {}
+
+  void take(const Json& event) {
+    const auto phase = event.find("ph");
+    if (phase == event.end() || !phase->is_string()) {
+      throw Malformed{fmt::format("an event lacks \"ph\": {}", shortened(event))};
+    }
+    if (*phase == "M" && event.value("name", "") == "process_name") take_process(event);
+    if (*phase == "X") take_span(event);
+  }
+
+  void finish() const {
+    if (trace_.rank < 0) throw Malformed{"names no rank: not a trace of HiPS"};
+  }
+
+ private:
+  void take_process(const Json& event) {
+    const Json& args = args_of(event);
+    trace_.rank = integer<Rank>(event, "pid", event);
+    optional_integer(args, "num_ranks", event, trace_.num_ranks);
+    optional_integer(args, "wall_offset_ns", event, trace_.wall_offset_ns);
+    if (const auto host = args.find("host"); host != args.end() && host->is_string()) {
+      trace_.host = host->get<std::string>();
+    }
+  }
+
+  void take_span(const Json& event) {
+    const auto category = event.find("cat");
+    if (category == event.end() || !category->is_string()) return;
+    const auto kind = kind_of(category->get<std::string>());
+    if (!kind) return;
+    const Json& args = args_of(event);
+    TraceEvent span;
+    span.kind = *kind;
+    span.begin_ns = time_ns(event, "ts");
+    span.end_ns = span.begin_ns + time_ns(event, "dur");
+    span.communicator = communicator(args, event);
+    span.sequence = integer<std::uint64_t>(args, "sequence", event);
+    span.bytes = integer<std::int64_t>(args, "bytes", event);
+    if (*kind == TraceEvent::Kind::kWire) span.peer = integer<std::int32_t>(args, "peer", event);
+    optional_integer(args, "peer", event, span.peer);
+    optional_integer(args, "lane", event, span.lane);
+    optional_integer(args, "stage", event, span.stage);
+    optional_integer(args, "round", event, span.round);
+    optional_integer(args, "level", event, span.level);
+    optional_integer(args, "rail", event, span.rail);
+    optional_integer(args, "segment", event, span.segment);
+    trace_.events.push_back(span);
+  }
+
+  RankTrace& trace_;
+};
+
+void parse(const std::string& text, RankTrace& trace) {
+  Reader reader(trace);
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  const bool array = start != std::string::npos && text[start] == '[';
+  // Events stand one level below the root of the Array Format and two below that of the Object Format. Each
+  // is taken as soon as it is complete and then dropped, so the tree never grows.
+  const int event_depth = array ? 1 : 2;
+  const Json::parser_callback_t on_node = [&](int depth, Json::parse_event_t what, Json& node) {
+    if (what != Json::parse_event_t::object_end || depth != event_depth) return true;
+    if (!array && !node.contains("ph")) return true;
+    reader.take(node);
+    return false;
+  };
+  try {
+    const Json root = Json::parse(text, on_node);
+    if (!array && !(root.is_object() && root.contains("traceEvents"))) {
+      throw Malformed{
+          "is JSON, but not a trace: neither an array of events nor an object with \"traceEvents\""};
+    }
+  } catch (const Json::parse_error& error) {
+    // A process that was killed leaves the array open, or breaks off within an event: the end of the text
+    // (byte size + 1) is what the parser stumbles over.
+    if (!array || error.byte <= text.size()) {
+      throw Malformed{fmt::format("no JSON at byte {} of {}", error.byte, text.size())};
+    }
+    trace.truncated = true;
+  }
+  reader.finish();
+}
+
+}  // namespace
+
+Result<RankTrace> read_trace_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::kSystem, fmt::format("trace: cannot open {}: {}", path, std::strerror(errno)));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return fail(Code::kSystem, fmt::format("trace: cannot read {}", path));
+  RankTrace trace;
+  trace.path = path;
+  try {
+    parse(text, trace);
+  } catch (const Malformed& error) {
+    return fail(Code::kInvalidArgument, fmt::format("trace: {}: {}", path, error.message));
+  } catch (const Json::exception& error) {
+    return fail(Code::kInvalidArgument, fmt::format("trace: {}: {}", path, error.what()));
+  }
+  return trace;
+}
+
+Result<std::vector<RankTrace>> read_trace_directory(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::string> paths;
+  static const std::regex kName("trace-[0-9]+\\.json");
+  std::filesystem::directory_iterator entry(directory, error);
+  if (error)
+    return fail(Code::kInvalidArgument, fmt::format("trace: cannot open {}: {}", directory, error.message()));
+  for (; entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (error)
+      return fail(Code::kSystem, fmt::format("trace: cannot list {}: {}", directory, error.message()));
+    if (std::regex_match(entry->path().filename().string(), kName)) paths.push_back(entry->path().string());
+  }
+  if (paths.empty()) {
+    return fail(Code::kInvalidArgument,
+                fmt::format("trace: {} holds no trace-<rank>.json; run the program with HIPS_TRACE={}",
+                            directory, directory));
+  }
+  std::vector<RankTrace> traces;
+  for (const std::string& path : paths) {
+    Result<RankTrace> trace = read_trace_file(path);
+    if (!trace) return fail(std::move(trace).error());
+    traces.push_back(*std::move(trace));
+  }
+  std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) {
+    return std::tie(a.rank, a.path) < std::tie(b.rank, b.path);
+  });
+  const auto twin = std::adjacent_find(
+      traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank == b.rank; });
+  if (twin != traces.end()) {
+    return fail(Code::kInvalidArgument, fmt::format("trace: {} and {} are both of rank {}", twin->path,
+                                                    std::next(twin)->path, twin->rank));
+  }
+  return traces;
+}
+
+}  // namespace hips::trace

@@ -1,0 +1,255 @@
+#include "tools/hips/trace/trace_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace hips::trace {
+namespace {
+
+using Interval = std::pair<std::int64_t, std::int64_t>;
+
+/// Length of the union of intervals.
+std::int64_t covered_ns(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  std::int64_t covered = 0;
+  std::int64_t end = INT64_MIN;
+  for (const auto& [from, to] : intervals) {
+    if (to <= end) continue;
+    covered += to - std::max(from, end);
+    end = to;
+  }
+  return covered;
+}
+
+/// Upper median, so that it is one of the values.
+std::int64_t median(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+RankUse rank_use(const RankTrace& trace) {
+  std::map<TraceEvent::Kind, std::vector<Interval>> spans;
+  for (const TraceEvent& event : trace.events) spans[event.kind].emplace_back(event.begin_ns, event.end_ns);
+  RankUse use;
+  use.rank = trace.rank;
+  use.host = trace.host;
+  use.operation_ns = covered_ns(spans[TraceEvent::Kind::kOperation]);
+  use.wait_ns = covered_ns(spans[TraceEvent::Kind::kWait]);
+  use.wire_ns = covered_ns(spans[TraceEvent::Kind::kWire]);
+  use.reduce_ns = covered_ns(spans[TraceEvent::Kind::kReduce]);
+  return use;
+}
+
+std::vector<LinkUse> link_uses(std::span<const RankTrace> traces) {
+  struct Seen {
+    std::int64_t bytes = 0;
+    std::vector<Interval> busy;
+  };
+  std::map<std::tuple<Rank, Rank, Rail>, Seen> seen;
+  for (const RankTrace& trace : traces) {
+    for (const TraceEvent& event : trace.events) {
+      if (event.kind != TraceEvent::Kind::kWire) continue;
+      Seen& link = seen[{trace.rank, event.peer, event.rail}];
+      link.bytes += event.bytes;
+      link.busy.emplace_back(event.begin_ns, event.end_ns);
+    }
+  }
+  std::vector<LinkUse> links;
+  std::vector<std::int64_t> bytes;
+  for (const auto& [key, link] : seen) {
+    const auto& [sender, receiver, rail] = key;
+    links.push_back({sender, receiver, rail, link.bytes, covered_ns(link.busy)});
+    bytes.push_back(link.bytes);
+  }
+  const std::int64_t typical = median(bytes);
+  std::stable_sort(links.begin(), links.end(), [&](const LinkUse& a, const LinkUse& b) {
+    return std::tuple(2 * a.bytes < typical, a.bytes_per_s()) <
+           std::tuple(2 * b.bytes < typical, b.bytes_per_s());
+  });
+  return links;
+}
+
+/// Fills the lateness of each rank; returns how many operations all ranks have in common.
+std::int64_t compare_entries(std::span<const RankTrace> traces, bool wall_clock, std::vector<RankUse>& ranks,
+                             std::int64_t& num_operations) {
+  // Operation -> when each rank, by index in `traces`, entered it.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::size_t, std::int64_t>> entries;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const std::int64_t offset_ns = wall_clock ? traces[i].wall_offset_ns : 0;
+    for (const TraceEvent& event : traces[i].events) {
+      if (event.kind != TraceEvent::Kind::kOperation) continue;
+      entries[{event.communicator, event.sequence}].emplace(i, event.begin_ns + offset_ns);
+    }
+  }
+  num_operations = static_cast<std::int64_t>(entries.size());
+  std::int64_t compared = 0;
+  std::vector<std::vector<std::int64_t>> late(traces.size());
+  for (const auto& [operation, by_rank] : entries) {
+    if (by_rank.size() < traces.size() || traces.size() < 2) continue;
+    ++compared;
+    const auto earlier = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const auto [first, last] = std::minmax_element(by_rank.begin(), by_rank.end(), earlier);
+    for (const auto& [i, entered_ns] : by_rank) late[i].push_back(entered_ns - first->second);
+    if (last->second > first->second) ++ranks[last->first].times_last;
+  }
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    ranks[i].median_late_ns = median(late[i]);
+    if (!late[i].empty()) ranks[i].max_late_ns = *std::max_element(late[i].begin(), late[i].end());
+  }
+  return compared;
+}
+
+std::vector<std::string> notes_on(std::span<const RankTrace> traces, const std::set<std::string>& hosts) {
+  std::vector<std::string> notes;
+  std::set<Rank> present;
+  Rank num_ranks = 0;
+  for (const RankTrace& trace : traces) {
+    present.insert(trace.rank);
+    num_ranks = std::max(num_ranks, trace.num_ranks);
+    if (trace.truncated) {
+      notes.push_back(
+          fmt::format("rank {} ended without closing its trace; up to 1 s may be missing", trace.rank));
+    }
+  }
+  std::string missing;
+  for (Rank rank = 0; rank < num_ranks; ++rank) {
+    if (!present.contains(rank)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  }
+  if (!missing.empty()) notes.push_back(fmt::format("no trace of rank {} of {}", missing, num_ranks));
+  if (hosts.size() > 1) {
+    notes.push_back(fmt::format("{} hosts: lateness is as exact as their wall clocks agree", hosts.size()));
+  }
+  return notes;
+}
+
+std::string rail_name(Rail rail) {
+  return rail == kNoRail ? "local" : fmt::format("{}", rail);
+}
+
+double share(std::int64_t part_ns, std::int64_t whole_ns) {
+  return whole_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(whole_ns) : 0;
+}
+
+double us(std::int64_t ns) {
+  return static_cast<double>(ns) / 1e3;
+}
+
+nlohmann::json link_json(const LinkUse& link) {
+  return {{"sender", link.sender}, {"receiver", link.receiver}, {"rail", link.rail},
+          {"bytes", link.bytes},   {"busy_ns", link.busy_ns},   {"bytes_per_s", link.bytes_per_s()}};
+}
+
+nlohmann::json rank_json(const RankUse& rank) {
+  return {{"rank", rank.rank},
+          {"host", rank.host},
+          {"operation_ns", rank.operation_ns},
+          {"wait_ns", rank.wait_ns},
+          {"wire_ns", rank.wire_ns},
+          {"reduce_ns", rank.reduce_ns},
+          {"times_last", rank.times_last},
+          {"median_late_ns", rank.median_late_ns},
+          {"max_late_ns", rank.max_late_ns}};
+}
+
+}  // namespace
+
+Summary summarize(std::span<const RankTrace> traces) {
+  Summary summary;
+  std::set<std::string> hosts;
+  for (const RankTrace& trace : traces) {
+    hosts.insert(trace.host);
+    summary.ranks.push_back(rank_use(trace));
+  }
+  summary.links = link_uses(traces);
+  if (!summary.links.empty()) summary.slowest_link = 0;
+  summary.num_compared_operations =
+      compare_entries(traces, hosts.size() > 1, summary.ranks, summary.num_operations);
+  if (summary.num_compared_operations > 0) {
+    const auto latest =
+        std::max_element(summary.ranks.begin(), summary.ranks.end(), [](const RankUse& a, const RankUse& b) {
+          return std::tie(a.median_late_ns, a.times_last) < std::tie(b.median_late_ns, b.times_last);
+        });
+    // Where all enter at the same moment nobody is late.
+    if (latest->max_late_ns > 0) {
+      summary.latest_rank = static_cast<std::size_t>(std::distance(summary.ranks.begin(), latest));
+    }
+  }
+  summary.notes = notes_on(traces, hosts);
+  return summary;
+}
+
+std::string to_text(const Summary& summary) {
+  std::string text;
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "{} ranks, {} operations\n\n", summary.ranks.size(), summary.num_operations);
+  fmt::format_to(out, "{:>6}  {:>12}  {:>6}  {:>6}  {:>6}  {:>10}  {:>12}  {:>12}\n", "rank", "in ops (ms)",
+                 "wait", "wire", "reduce", "last", "median late", "max late");
+  fmt::format_to(out, "{:>6}  {:>12}  {:>6}  {:>6}  {:>6}  {:>10}  {:>12}  {:>12}\n", "", "", "(%)", "(%)",
+                 "(%)", "(times)", "(us)", "(us)");
+  for (const RankUse& rank : summary.ranks) {
+    fmt::format_to(out, "{:>6}  {:>12.3f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>10}  {:>12.1f}  {:>12.1f}\n",
+                   rank.rank, us(rank.operation_ns) / 1e3, 100 * share(rank.wait_ns, rank.operation_ns),
+                   100 * share(rank.wire_ns, rank.operation_ns),
+                   100 * share(rank.reduce_ns, rank.operation_ns), rank.times_last, us(rank.median_late_ns),
+                   us(rank.max_late_ns));
+  }
+  fmt::format_to(out, "\nShares overlap: a rank sends, folds and waits at the same time.\n\n");
+
+  constexpr std::size_t kMaxLinks = 10;
+  const std::size_t shown = std::min(summary.links.size(), kMaxLinks);
+  if (shown > 0) {
+    fmt::format_to(out, "{:>6}  {:>6}  {:>6}  {:>14}  {:>12}  {:>8}\n", "from", "to", "rail", "bytes",
+                   "busy (ms)", "GB/s");
+    for (const LinkUse& link : std::span(summary.links).first(shown)) {
+      fmt::format_to(out, "{:>6}  {:>6}  {:>6}  {:>14}  {:>12.3f}  {:>8.3f}\n", link.sender, link.receiver,
+                     rail_name(link.rail), link.bytes, us(link.busy_ns) / 1e3, link.bytes_per_s() / 1e9);
+    }
+    if (shown < summary.links.size())
+      fmt::format_to(out, "({} faster links)\n", summary.links.size() - shown);
+    fmt::format_to(out, "\n");
+  }
+
+  if (summary.slowest_link) {
+    const LinkUse& link = summary.links[*summary.slowest_link];
+    fmt::format_to(out, "slowest link: rank {} -> rank {}, rail {}: {:.3f} GB/s\n", link.sender,
+                   link.receiver, rail_name(link.rail), link.bytes_per_s() / 1e9);
+  } else {
+    fmt::format_to(out, "slowest link: nothing was sent\n");
+  }
+  if (summary.latest_rank) {
+    const RankUse& rank = summary.ranks[*summary.latest_rank];
+    fmt::format_to(out,
+                   "latest rank: {}: {:.1f} us behind the first on median, last in {} of {} operations\n",
+                   rank.rank, us(rank.median_late_ns), rank.times_last, summary.num_compared_operations);
+  } else {
+    fmt::format_to(out, "latest rank: none\n");
+  }
+  for (const std::string& note : summary.notes) fmt::format_to(out, "note: {}\n", note);
+  return text;
+}
+
+nlohmann::json to_json(const Summary& summary) {
+  nlohmann::json json = {{"num_operations", summary.num_operations},
+                         {"num_compared_operations", summary.num_compared_operations},
+                         {"ranks", nlohmann::json::array()},
+                         {"links", nlohmann::json::array()},
+                         {"slowest_link", nullptr},
+                         {"latest_rank", nullptr},
+                         {"notes", summary.notes}};
+  for (const RankUse& rank : summary.ranks) json["ranks"].push_back(rank_json(rank));
+  for (const LinkUse& link : summary.links) json["links"].push_back(link_json(link));
+  if (summary.slowest_link) json["slowest_link"] = json["links"][*summary.slowest_link];
+  if (summary.latest_rank) json["latest_rank"] = json["ranks"][*summary.latest_rank];
+  return json;
+}
+
+}  // namespace hips::trace
