@@ -1,0 +1,348 @@
+#include "lib/comm/bootstrap.hpp"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "lib/comm/wire.hpp"
+#include "tests/comm/rank_processes.hpp"
+
+namespace {
+
+using hips::Code;
+using hips::Config;
+using hips::Rank;
+using hips::Result;
+using hips::Status;
+using hips::comm::Blob;
+using hips::comm::Bootstrap;
+using hips::comm::make_tcp_bootstrap;
+using hips::comm::rendezvous_from;
+using hips::comm::TcpRendezvous;
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+Blob blob_of(const std::string& text) {
+  Blob blob(text.size());
+  std::memcpy(blob.data(), text.data(), text.size());
+  return blob;
+}
+
+std::string text_of(const Blob& blob) {
+  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
+}
+
+class TcpBootstrap : public testing::Test {
+ protected:
+  TcpRendezvous rendezvous(Rank rank, Rank size) const {
+    TcpRendezvous r;
+    r.rank = rank;
+    r.size = size;
+    r.host = "127.0.0.1";
+    r.port = port_;
+    r.token = "job 7";
+    r.connect_timeout_ns = 20'000'000'000;
+    return r;
+  }
+  using Meeting = std::future<Result<std::unique_ptr<Bootstrap>>>;
+  static Meeting start(TcpRendezvous r) {
+    return std::async(std::launch::async, [r] { return make_tcp_bootstrap(r); });
+  }
+  /// Sends bytes to rank 0 as a stranger would; gives what comes back until the other side closes.
+  std::string talk(const std::string& bytes) const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port_);
+    for (int attempt = 0; attempt < 500; ++attempt) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+        close(fd);
+        std::this_thread::sleep_for(10ms);
+        continue;
+      }
+      (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      std::string answer;
+      char buffer[512];
+      while (true) {
+        const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+        if (got <= 0) break;
+        answer.append(buffer, static_cast<std::size_t>(got));
+      }
+      close(fd);
+      return answer;
+    }
+    return "nobody listens";
+  }
+  static std::string hello(std::uint32_t version, const std::string& token, Rank rank, Rank size) {
+    hips::comm::ByteWriter writer;
+    writer.put(hips::comm::kWireMagic);
+    writer.put(version);
+    writer.put_text(token);
+    writer.put(rank);
+    writer.put(size);
+    writer.put(std::int32_t{99});
+    writer.put_text("elsewhere");
+    hips::comm::ByteWriter frame;
+    frame.put_bytes(writer.blob());
+    return text_of(frame.blob());
+  }
+  const std::uint16_t port_ = hips::test::free_port();
+};
+
+TEST_F(TcpBootstrap, RanksExchangeBytesOfDifferentLengthsInRankOrder) {
+  constexpr Rank kSize = 5;
+  std::vector<std::future<std::string>> ranks;
+  for (Rank rank = 0; rank < kSize; ++rank)
+    ranks.push_back(std::async(std::launch::async, [this, rank] {
+      auto bootstrap = make_tcp_bootstrap(rendezvous(rank, kSize));
+      if (!bootstrap) return bootstrap.error().message;
+      std::string seen;
+      for (int round = 0; round < 3; ++round) {
+        const auto all = (*bootstrap)
+                             ->allgather(blob_of(std::string(static_cast<std::size_t>(rank * round),
+                                                             static_cast<char>('a' + rank))));
+        if (!all) return all.error().message;
+        for (const Blob& blob : *all) seen += text_of(blob) + ",";
+      }
+      return seen;
+    }));
+  for (auto& rank : ranks) EXPECT_EQ(rank.get(), ",,,,,,b,cc,ddd,eeee,,bb,cccc,dddddd,eeeeeeee,");
+}
+
+TEST_F(TcpBootstrap, AMegabyteFromEachRankArrives) {
+  constexpr Rank kSize = 3;
+  std::vector<std::future<bool>> ranks;
+  for (Rank rank = 0; rank < kSize; ++rank)
+    ranks.push_back(std::async(std::launch::async, [this, rank] {
+      auto bootstrap = make_tcp_bootstrap(rendezvous(rank, kSize));
+      if (!bootstrap) return false;
+      const auto all = (*bootstrap)->allgather(Blob(1 << 20, static_cast<std::byte>(rank + 1)));
+      if (!all) return false;
+      for (Rank r = 0; r < kSize; ++r)
+        if ((*all)[static_cast<std::size_t>(r)] != Blob(1 << 20, static_cast<std::byte>(r + 1))) return false;
+      return true;
+    }));
+  for (auto& rank : ranks) EXPECT_TRUE(rank.get());
+}
+
+TEST_F(TcpBootstrap, AMissingRankIsNamedOnEveryRankThatCame) {
+  auto root = rendezvous(0, 4);
+  root.connect_timeout_ns = 300'000'000;
+  auto zero = start(root);
+  auto two = start(rendezvous(2, 4));
+  const auto at_root = zero.get();
+  const auto at_two = two.get();
+  ASSERT_FALSE(at_root);
+  ASSERT_FALSE(at_two);
+  EXPECT_EQ(at_root.error().code, Code::kTimeout);
+  EXPECT_THAT(at_root.error().message,
+              AllOf(HasSubstr("ranks 1, 3 of 4 did not connect"), HasSubstr("0.3 s")));
+  EXPECT_EQ(at_two.error().message, at_root.error().message);
+}
+
+TEST_F(TcpBootstrap, WithoutRankZeroTheOthersSayWhereTheyLookedForIt) {
+  auto r = rendezvous(1, 2);
+  r.connect_timeout_ns = 300'000'000;
+  const auto result = make_tcp_bootstrap(r);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kTimeout);
+  EXPECT_THAT(
+      result.error().message,
+      AllOf(HasSubstr("rank 1"), HasSubstr("127.0.0.1:" + std::to_string(port_)), HasSubstr("refused")));
+}
+
+TEST_F(TcpBootstrap, StrangersAreRefusedAndDoNotDisturb) {
+  auto zero = start(rendezvous(0, 2));
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("HiPS job"));
+  EXPECT_THAT(talk(std::string(8, '\0')), HasSubstr("HiPS job"));
+  EXPECT_THAT(talk(hello(hips::comm::kWireVersion, "another job", 1, 2)), HasSubstr("HIPS_JOB_TOKEN"));
+  auto one = start(rendezvous(1, 2));
+  EXPECT_TRUE(zero.get());
+  EXPECT_TRUE(one.get());
+}
+
+TEST_F(TcpBootstrap, ADuplicateRankIsRefusedAndTheFirstStays) {
+  auto zero = start(rendezvous(0, 3));
+  auto one = start(rendezvous(1, 3));
+  // Which of the two comes first is open; exactly one of them is refused, with one line that says why.
+  auto other_one = start(rendezvous(1, 3));
+  auto two = [&] {
+    std::this_thread::sleep_for(100ms);
+    return start(rendezvous(2, 3));
+  }();
+  EXPECT_TRUE(zero.get());
+  EXPECT_TRUE(two.get());
+  const auto first = one.get();
+  const auto second = other_one.get();
+  ASSERT_NE(first.has_value(), second.has_value());
+  const Status& refused = first ? second.error() : first.error();
+  EXPECT_EQ(refused.code, Code::kInvalidArgument);
+  EXPECT_THAT(refused.message, AllOf(HasSubstr("rank 1"), HasSubstr("has that rank already")));
+}
+
+TEST_F(TcpBootstrap, AnotherWireVersionOfTheSameJobEndsTheMeetingForAll) {
+  auto zero = start(rendezvous(0, 3));
+  auto one = start(rendezvous(1, 3));
+  talk(hello(hips::comm::kWireVersion + 1, "job 7", 2, 3));
+  const auto at_root = zero.get();
+  const auto at_one = one.get();
+  ASSERT_FALSE(at_root);
+  ASSERT_FALSE(at_one);
+  EXPECT_EQ(at_root.error().code, Code::kMismatch);
+  EXPECT_THAT(at_root.error().message, AllOf(HasSubstr("rank 2"), HasSubstr("wire version")));
+  EXPECT_EQ(at_one.error().message, at_root.error().message);
+}
+
+TEST_F(TcpBootstrap, AnotherSizeEndsTheMeetingForAll) {
+  auto zero = start(rendezvous(0, 3));
+  auto one = start(rendezvous(1, 4));
+  const auto at_root = zero.get();
+  const auto at_one = one.get();
+  ASSERT_FALSE(at_root);
+  ASSERT_FALSE(at_one);
+  EXPECT_THAT(at_root.error().message, AllOf(HasSubstr("4 ranks"), HasSubstr("rank 0 says 3")));
+  EXPECT_EQ(at_one.error().message, at_root.error().message);
+}
+
+TEST_F(TcpBootstrap, ARankThatGoesAwayDuringTheSetUpIsNamed) {
+  auto zero = start(rendezvous(0, 3));
+  auto one = start(rendezvous(1, 3));
+  auto two = start(rendezvous(2, 3));
+  auto root = zero.get();
+  auto first = one.get();
+  ASSERT_TRUE(root && first);
+  ASSERT_TRUE(two.get());  // and is destroyed here
+  auto gathering = std::async(std::launch::async, [&] { return (*first)->allgather({}); });
+  const auto at_root = (*root)->allgather({});
+  const auto at_one = gathering.get();
+  ASSERT_FALSE(at_root);
+  ASSERT_FALSE(at_one);
+  EXPECT_EQ(at_root.error().code, Code::kPeerLost);
+  EXPECT_THAT(at_root.error().message, HasSubstr("rank 2 (pid "));
+  EXPECT_EQ(at_one.error().message, at_root.error().message);
+}
+
+TEST(Agree, TheOutcomeIsTheSameOnAllRanks) {
+  const std::uint16_t port = hips::test::free_port();
+  std::vector<std::future<Status>> ranks;
+  for (Rank rank = 0; rank < 3; ++rank)
+    ranks.push_back(std::async(std::launch::async, [rank, port]() -> Status {
+      TcpRendezvous r;
+      r.rank = rank;
+      r.size = 3;
+      r.host = "127.0.0.1";
+      r.port = port;
+      auto bootstrap = make_tcp_bootstrap(r);
+      if (!bootstrap) return bootstrap.error();
+      if (Status status = hips::comm::agree(**bootstrap, Status::success()); !status.ok()) return status;
+      return hips::comm::agree(**bootstrap, rank == 1
+                                                ? Status::error(Code::kOutOfMemory, "no memory for 7 bytes")
+                                                : Status::success());
+    }));
+  for (auto& rank : ranks) {
+    const Status status = rank.get();
+    EXPECT_EQ(status.code, Code::kOutOfMemory);
+    EXPECT_EQ(status.message, "rank 1: no memory for 7 bytes");
+  }
+}
+
+/// A bootstrap of one rank over the callbacks of the C API.
+TEST(CallbackBootstrap, GivesWhatTheCallbackGivesAndItsError) {
+  static int result = 0;
+  hips_bootstrap_t callbacks{};
+  callbacks.struct_size = sizeof callbacks;
+  callbacks.size = 1;
+  callbacks.allgather = [](void*, const void* send, void* receive, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(receive, send, bytes);
+    return result;
+  };
+  auto bootstrap = hips::comm::make_callback_bootstrap(callbacks);
+  ASSERT_TRUE(bootstrap);
+  EXPECT_EQ(text_of((*bootstrap)->allgather(blob_of("hello")).value()[0]), "hello");
+  EXPECT_EQ((*bootstrap)->allgather({}).value()[0].size(), 0u);
+  result = 17;
+  EXPECT_THAT((*bootstrap)->allgather({}).error().message, HasSubstr("returned 17"));
+}
+
+TEST(CallbackBootstrap, RefusesWhatCannotBe) {
+  hips_bootstrap_t callbacks{};
+  callbacks.size = 1;
+  EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("struct_size"));
+  callbacks.struct_size = sizeof callbacks;
+  EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("allgather is null"));
+  callbacks.allgather = [](void*, const void*, void*, std::size_t) { return 0; };
+  callbacks.rank = 1;
+  EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("rank 1 of 1"));
+}
+
+TEST(Rendezvous, ReadsOurVariables) {
+  Config config;
+  config.rank = 2;
+  config.size = 4;
+  config.root = "[fe80::1]:4711";
+  config.timeout_ns = 5'000'000'000;
+  const auto r = rendezvous_from(config, {});
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->rank, 2);
+  EXPECT_EQ(r->size, 4);
+  EXPECT_EQ(r->host, "fe80::1");
+  EXPECT_EQ(r->port, 4711);
+  EXPECT_EQ(r->connect_timeout_ns, 5'000'000'000);
+}
+
+TEST(Rendezvous, UnderstandsTorchrunAndLeavesItsPortAlone) {
+  const auto r = rendezvous_from({}, {{"RANK", "1"},
+                                      {"WORLD_SIZE", "2"},
+                                      {"MASTER_ADDR", "node1"},
+                                      {"MASTER_PORT", "29500"},
+                                      {"TORCHELASTIC_RUN_ID", "abc"}});
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->rank, 1);
+  EXPECT_EQ(r->host, "node1");
+  EXPECT_EQ(r->port, 29501);
+  EXPECT_EQ(r->token, "abc");
+}
+
+TEST(Rendezvous, SaysWhatIsMissingOrWrong) {
+  const auto message = [](const Config& config, const hips::Environment& environment = {}) {
+    const auto r = rendezvous_from(config, environment);
+    EXPECT_FALSE(r);
+    return r ? std::string() : r.error().message;
+  };
+  EXPECT_THAT(message({}), AllOf(HasSubstr("HIPS_RANK"), HasSubstr("mpirun"), HasSubstr("torchrun")));
+  Config config;
+  config.size = 4;
+  EXPECT_THAT(message(config), HasSubstr("HIPS_SIZE is set but HIPS_RANK is not"));
+  config.rank = 4;
+  EXPECT_THAT(message(config), HasSubstr("ranks go from 0 to 3"));
+  config.rank = 3;
+  EXPECT_THAT(message(config), HasSubstr("HIPS_ROOT is not"));
+  for (const char* root : {"node1", ":1", "node1:0", "node1:65536", "node1:port"}) {
+    config.root = root;
+    EXPECT_THAT(message(config), HasSubstr("HIPS_ROOT")) << root;
+  }
+  EXPECT_THAT(message({}, {{"RANK", "x"}, {"WORLD_SIZE", "2"}}), HasSubstr("RANK=\"x\""));
+  EXPECT_THAT(message({}, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}), HasSubstr("MASTER_ADDR"));
+}
+
+TEST(Rendezvous, OneRankAloneNeedsNoRoot) {
+  Config config;
+  config.rank = 0;
+  config.size = 1;
+  const auto r = rendezvous_from(config, {});
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(make_tcp_bootstrap(*r));
+}
+
+}  // namespace

@@ -1,0 +1,87 @@
+#include "lib/comm/call_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+using hips::DataType;
+using hips::ReduceOp;
+using hips::comm::CallEntry;
+using hips::comm::CallRecord;
+
+TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
+  CallRecord record;
+  EXPECT_EQ(record.last().kind, CallEntry::Kind::kNone);
+  EXPECT_EQ(record.begin(4, DataType::kFloat64, ReduceOp::kMax), 1u);
+  EXPECT_FALSE(record.last().finished);
+  record.end();
+  record.decline("MPI_Allreduce of a derived type");
+  EXPECT_EQ(record.begin(1, DataType::kInt32, ReduceOp::kSum), 3u);
+
+  EXPECT_EQ(to_string(record.at(1)), "allreduce #1 (4 x float64, max)");
+  EXPECT_TRUE(record.at(1).finished);
+  EXPECT_EQ(to_string(record.at(2)), "call #2 (MPI_Allreduce of a derived type, left to the host MPI)");
+  EXPECT_EQ(record.last().index, 3u);
+  EXPECT_FALSE(record.last().finished);
+  EXPECT_EQ(record.at(4).kind, CallEntry::Kind::kNone);
+}
+
+TEST(CallRecord, OldCallsLeaveTheHistory) {
+  CallRecord record;
+  for (std::uint64_t i = 0; i < CallRecord::kHistory + 2; ++i)
+    record.begin(i, DataType::kInt32, ReduceOp::kSum);
+  EXPECT_EQ(record.at(2).kind, CallEntry::Kind::kNone);
+  EXPECT_EQ(record.at(3).count, 2u);
+}
+
+TEST(CallRecord, CallsAreTheSameOnlyWithTheSameOutcomeAndSignature) {
+  CallRecord a, b;
+  a.begin(4, DataType::kInt32, ReduceOp::kSum);
+  b.begin(4, DataType::kInt32, ReduceOp::kSum);
+  EXPECT_TRUE(same_call(a.at(1), b.at(1)));
+  a.begin(4, DataType::kInt32, ReduceOp::kSum);
+  b.begin(5, DataType::kInt32, ReduceOp::kSum);
+  EXPECT_FALSE(same_call(a.at(2), b.at(2)));
+  a.begin(4, DataType::kInt32, ReduceOp::kSum);
+  b.decline("MPI_Allreduce");
+  EXPECT_FALSE(same_call(a.at(3), b.at(3)));
+}
+
+TEST(CallRecord, AnEntrySurvivesTheWire) {
+  CallRecord record;
+  record.decline("MPI_Allreduce of a user op");
+  hips::comm::ByteWriter writer;
+  hips::comm::put_call(writer, record.last());
+  hips::comm::ByteReader reader(writer.blob());
+  EXPECT_EQ(hips::comm::get_call(reader), record.last());
+  EXPECT_TRUE(reader.ok());
+}
+
+TEST(CallRecord, AReaderInAnotherThreadSeesWholeEntries) {
+  CallRecord record;
+  std::atomic<bool> stop{false};
+  std::uint64_t seen = 0, torn = 0;
+  std::thread reader([&] {
+    while (!stop.load()) {
+      const CallEntry last = record.last();
+      if (last.kind == CallEntry::Kind::kNone) continue;
+      ++seen;
+      // The writer gives each call its index as its count.
+      torn += last.count != last.index;
+    }
+  });
+  std::uint64_t index = 0;
+  while (index < 200'000) {
+    ++index;
+    record.begin(index, DataType::kInt32, ReduceOp::kSum);
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(torn, 0u);
+  RecordProperty("seen", static_cast<int>(seen));
+}
+
+}  // namespace

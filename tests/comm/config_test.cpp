@@ -1,0 +1,130 @@
+#include "lib/base/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using hips::load_config;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Config, AnEmptyEnvironmentGivesTheDefaultsOfTheTable) {
+  const auto loaded = load_config({{"PATH", "/bin"}});
+  EXPECT_TRUE(loaded.status.ok());
+  EXPECT_THAT(loaded.warnings, IsEmpty());
+  EXPECT_FALSE(loaded.config.topology.has_value());
+  EXPECT_EQ(loaded.config.credits, 4);
+  EXPECT_FALSE(loaded.config.mpi_report);
+}
+
+TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
+  for (const hips::ConfigVariable& variable : hips::config_variables()) {
+    SCOPED_TRACE(variable.name);
+    EXPECT_FALSE(variable.doc.empty());
+    EXPECT_FALSE(variable.values.empty());
+    if (variable.set == nullptr || variable.default_value.empty()) continue;
+    hips::Config given;
+    if (variable.name == "HIPS_CREDITS" || variable.name == "HIPS_SEGMENT_BYTES" ||
+        variable.name == "HIPS_STAGING_BYTES" || variable.name == "HIPS_LOG" ||
+        variable.name == "HIPS_MPI_REPORT" || variable.name == "HIPS_TRANSPORT") {
+      EXPECT_EQ(variable.set(given, variable.default_value), "");
+    }
+    const hips::Config fresh;
+    EXPECT_EQ(given.credits, fresh.credits);
+    EXPECT_EQ(given.segment_bytes, fresh.segment_bytes);
+    EXPECT_EQ(given.staging_bytes, fresh.staging_bytes);
+    EXPECT_EQ(given.log, fresh.log);
+    EXPECT_EQ(given.mpi_report, fresh.mpi_report);
+    EXPECT_EQ(given.transport, fresh.transport);
+  }
+}
+
+TEST(Config, ReadsEveryKindOfValue) {
+  const auto loaded = load_config({{"HIPS_TOPO", "bcube:3,1"},
+                                   {"HIPS_RANK", "2"},
+                                   {"HIPS_SIZE", "9"},
+                                   {"HIPS_ROOT", "node1:4711"},
+                                   {"HIPS_TIMEOUT", "1500ms"},
+                                   {"HIPS_MPI_REPORT", "on"},
+                                   {"HIPS_SEGMENT_BYTES", "64K"},
+                                   {"HIPS_STAGING_BYTES", "1M"},
+                                   {"HIPS_CREDITS", "1"}});
+  ASSERT_TRUE(loaded.status.ok()) << loaded.status.message;
+  EXPECT_EQ(loaded.config.topology, "bcube:3,1");
+  EXPECT_EQ(loaded.config.rank, 2);
+  EXPECT_EQ(loaded.config.size, 9);
+  EXPECT_EQ(loaded.config.root, "node1:4711");
+  EXPECT_EQ(loaded.config.timeout_ns, 1'500'000'000);
+  EXPECT_TRUE(loaded.config.mpi_report);
+  EXPECT_EQ(loaded.config.segment_bytes, 65536u);
+  EXPECT_EQ(loaded.config.staging_bytes, 1u << 20);
+  EXPECT_EQ(loaded.config.credits, 1);
+}
+
+TEST(Config, ABadValueNamesVariableValueAndWhatIsRight) {
+  const auto message = [](const char* name, const char* value) {
+    const auto loaded = load_config({{name, value}});
+    EXPECT_EQ(loaded.status.code, hips::Code::kInvalidArgument) << name << "=" << value;
+    return loaded.status.message;
+  };
+  EXPECT_THAT(message("HIPS_MPI_REPORT", "yes"),
+              AllOf(HasSubstr("HIPS_MPI_REPORT"), HasSubstr("\"yes\""), HasSubstr("on, off, 1 or 0")));
+  EXPECT_THAT(message("HIPS_MPI_REPORT", "true"), HasSubstr("on, off, 1 or 0"));
+  EXPECT_THAT(message("HIPS_CREDITS", "0"), HasSubstr("from 1 to"));
+  EXPECT_THAT(message("HIPS_SEGMENT_BYTES", "128 K"), HasSubstr("\"128 K\""));
+  EXPECT_THAT(message("HIPS_SEGMENT_BYTES", "-1"), HasSubstr("size"));
+  EXPECT_THAT(message("HIPS_TIMEOUT", "0"), HasSubstr("above zero"));
+  EXPECT_THAT(message("HIPS_TIMEOUT", "soon"), HasSubstr("\"soon\""));
+  EXPECT_THAT(message("HIPS_RANK", "one"), HasSubstr("HIPS_RANK"));
+  EXPECT_THAT(message("HIPS_TOPO", ""), HasSubstr("HIPS_TOPO"));
+  EXPECT_THAT(message("HIPS_LOG", "loud"),
+              AllOf(HasSubstr("HIPS_LOG"), HasSubstr("loud"), HasSubstr("info")));
+}
+
+TEST(Config, AWrongVariableLeavesTheOthersReadable) {
+  // A rank with a wrong HIPS_CREDITS must still be able to meet its peers and tell them.
+  const auto loaded = load_config({{"HIPS_CREDITS", "many"}, {"HIPS_RANK", "1"}, {"HIPS_SIZE", "2"}});
+  EXPECT_FALSE(loaded.status.ok());
+  EXPECT_EQ(loaded.config.rank, 1);
+  EXPECT_EQ(loaded.config.size, 2);
+}
+
+TEST(Config, AnUnknownNameIsReportedWithTheNearestOne) {
+  EXPECT_THAT(load_config({{"HIPS_TOPOLOGY", "x"}, {"HIPS_TIMEOUTS", "1"}}).warnings,
+              ElementsAre(AllOf(HasSubstr("HIPS_TOPOLOGY"), HasSubstr("HIPS_TOPO?")),
+                          AllOf(HasSubstr("HIPS_TIMEOUTS"), HasSubstr("HIPS_TIMEOUT?"))));
+  // Names that only tests read are known.
+  EXPECT_THAT(load_config({{"HIPS_SEED", "1"}}).warnings, IsEmpty());
+}
+
+TEST(Config, SizesTakeBinarySuffixesAndRefuseOverflow) {
+  EXPECT_EQ(hips::parse_bytes("0"), 0u);
+  EXPECT_EQ(hips::parse_bytes("4k"), 4096u);
+  EXPECT_EQ(hips::parse_bytes("3G"), 3ull << 30);
+  EXPECT_FALSE(hips::parse_bytes(""));
+  EXPECT_FALSE(hips::parse_bytes("K"));
+  EXPECT_FALSE(hips::parse_bytes("1T"));
+  EXPECT_FALSE(hips::parse_bytes("1.5M"));
+  EXPECT_FALSE(hips::parse_bytes("18446744073709551615K"));
+}
+
+TEST(Config, BooleansAreOnOffOneZeroAndNothingElse) {
+  EXPECT_EQ(hips::parse_bool("on"), true);
+  EXPECT_EQ(hips::parse_bool("0"), false);
+  for (const char* wrong : {"", "ON", "true", "no", "2", " on"})
+    EXPECT_FALSE(hips::parse_bool(wrong)) << wrong;
+}
+
+TEST(Config, TimesTakeUnitsAndAreSecondsWithout) {
+  EXPECT_EQ(hips::parse_duration_ns("2"), 2'000'000'000);
+  EXPECT_EQ(hips::parse_duration_ns("0.5s"), 500'000'000);
+  EXPECT_EQ(hips::parse_duration_ns("250ms"), 250'000'000);
+  EXPECT_EQ(hips::parse_duration_ns("2m"), 120'000'000'000);
+  for (const char* wrong : {"", "-1", "0", "1h", "nan", "inf", "1e300", "ms"})
+    EXPECT_FALSE(hips::parse_duration_ns(wrong)) << wrong;
+}
+
+}  // namespace

@@ -1,0 +1,483 @@
+#include "lib/comm/control.hpp"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace {
+
+using hips::Code;
+using hips::Rank;
+using hips::Status;
+using hips::comm::CallAnswer;
+using hips::comm::CallEntry;
+using hips::comm::CallRecord;
+using hips::comm::Control;
+using hips::comm::ControlAddress;
+using hips::comm::GroupListener;
+using hips::comm::ProcessInfo;
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kGroup = 77;
+
+/// Remembers what it hears.
+class Ear final : public GroupListener {
+ public:
+  void on_failed(const Status& status) override {
+    const std::lock_guard lock(mutex_);
+    ++failures_;
+    failure_ = status;
+    changed_.notify_all();
+  }
+  void on_left(Rank rank) override {
+    const std::lock_guard lock(mutex_);
+    left_.insert(rank);
+    changed_.notify_all();
+  }
+  void on_answer(Rank from, const CallAnswer& answer) override {
+    const std::lock_guard lock(mutex_);
+    answers_[from] = answer;
+    changed_.notify_all();
+  }
+  CallAnswer answer(std::uint64_t call_index) const override {
+    return {record.at(call_index), record.last()};
+  }
+  std::string activity(Rank) const override { return activity_text; }
+  bool in_call() const override {
+    return record.last().kind == CallEntry::Kind::kTaken && !record.last().finished;
+  }
+
+  bool hears_failure(std::chrono::milliseconds limit = 5s) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return failures_ > 0; });
+  }
+  bool hears_left(Rank rank, std::chrono::milliseconds limit = 5s) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return left_.contains(rank); });
+  }
+  bool hears_answer(Rank rank, std::chrono::milliseconds limit = 5s) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return answers_.contains(rank); });
+  }
+  Status failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  int failures() {
+    const std::lock_guard lock(mutex_);
+    return failures_;
+  }
+  CallAnswer answer_of(Rank rank) {
+    const std::lock_guard lock(mutex_);
+    return answers_[rank];
+  }
+
+  CallRecord record;
+  std::string activity_text;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int failures_ = 0;
+  Status failure_;
+  std::set<Rank> left_;
+  std::map<Rank, CallAnswer> answers_;
+};
+
+/// A process with a control plane that does what it is told: joins, and then exits on a byte, or waits to be
+/// killed. Forked before this process has any thread.
+class ControlProcess {
+ public:
+  ControlProcess() {
+    int up[2], down[2];
+    if (pipe(up) != 0 || pipe(down) != 0) abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(up[0]);
+      close(down[1]);
+      run(down[0], up[1]);
+      _exit(0);
+    }
+    close(up[1]);
+    close(down[0]);
+    from_ = up[0];
+    to_ = down[1];
+    ProcessInfo info = ProcessInfo::self();
+    info.pid = pid_;
+    (void)!read(from_, &info.uid, sizeof info.uid);
+    (void)!read(from_, &info.control.port, sizeof info.control.port);
+    info.control.host = "127.0.0.1";
+    info_ = info;
+  }
+  ~ControlProcess() {
+    signal(SIGKILL);
+    reap();
+    close(from_);
+    close(to_);
+  }
+  [[nodiscard]] const ProcessInfo& info() const { return info_; }
+  void join(Rank rank, const std::vector<ProcessInfo>& members) const {
+    hips::comm::ByteWriter writer;
+    writer.put(rank);
+    writer.put(static_cast<std::uint32_t>(members.size()));
+    for (const ProcessInfo& member : members) put_process(writer, member);
+    const auto length = static_cast<std::uint32_t>(writer.blob().size());
+    (void)!write(to_, &length, sizeof length);
+    (void)!write(to_, writer.blob().data(), length);
+    char joined = 0;
+    (void)!read(from_, &joined, 1);
+  }
+  /// Ends by return from main's end: goodbyes are said.
+  void finish() {
+    (void)!write(to_, "x", 1);
+    reap();
+  }
+  void signal(int number) const {
+    // A process number of -1, after reap(), would mean every process there is.
+    if (pid_ > 0) kill(pid_, number);
+  }
+  void reap() {
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  static void run(int in, int out) {
+    ProcessInfo self = ProcessInfo::self();
+    auto control = Control::create({.self = self, .token = "t"});
+    const std::uint16_t port = (*control)->listen(Control::Reach::kHost)->port;
+    (void)!write(out, &self.uid, sizeof self.uid);
+    (void)!write(out, &port, sizeof port);
+    std::uint32_t length = 0;
+    if (read(in, &length, sizeof length) != sizeof length) return;
+    std::vector<std::byte> bytes(length);
+    for (std::size_t done = 0; done < length;) {
+      const ssize_t got = read(in, bytes.data() + done, length - done);
+      if (got <= 0) return;
+      done += static_cast<std::size_t>(got);
+    }
+    hips::comm::ByteReader reader(bytes);
+    const auto rank = reader.get<Rank>();
+    const auto size = reader.get<std::uint32_t>();
+    std::vector<ProcessInfo> members;
+    for (std::uint32_t i = 0; i < size; ++i) members.push_back(hips::comm::get_process(reader));
+    const auto ear = std::make_shared<Ear>();
+    (*control)->join({.id = kGroup, .rank = rank, .members = members, .listener = ear});
+    (void)!write(out, "j", 1);
+    char byte = 0;
+    (void)!read(in, &byte, 1);
+    control->reset();  // says goodbye
+  }
+
+  pid_t pid_ = -1;
+  int from_ = -1, to_ = -1;
+  ProcessInfo info_;
+};
+
+/// Control planes in this process, with identities of their own, beside those of other processes.
+class Members {
+ public:
+  /// `others`: the ranks that are processes of their own.
+  explicit Members(Rank size, const std::map<Rank, ControlProcess*>& others = {}) {
+    std::vector<ProcessInfo> infos(static_cast<std::size_t>(size));
+    for (Rank r = 0; r < size; ++r) {
+      auto& info = infos[static_cast<std::size_t>(r)];
+      if (const auto other = others.find(r); other != others.end()) {
+        info = other->second->info();
+        continue;
+      }
+      info = ProcessInfo::self();
+      info.uid = hips::comm::ProcessUid::random();
+      controls[r] = std::move(*Control::create({.self = info, .token = "t"}));
+      info.control = *controls[r]->listen(Control::Reach::kHost);
+      ears[r] = std::make_shared<Ear>();
+    }
+    for (const auto& [r, process] : others) process->join(r, infos);
+    for (auto& [r, control] : controls)
+      control->join({.id = kGroup, .rank = r, .members = infos, .listener = ears[r]});
+    members = infos;
+  }
+  std::map<Rank, std::unique_ptr<Control>> controls;
+  std::map<Rank, std::shared_ptr<Ear>> ears;
+  std::vector<ProcessInfo> members;
+};
+
+TEST(Control, TheFirstReportIsEverybodysAndTheOnlyOne) {
+  Members m(4);
+  m.controls[2]->report(kGroup, Status::error(Code::kMismatch, "rank 2 found a mismatch"));
+  for (auto& [rank, ear] : m.ears) {
+    ASSERT_TRUE(ear->hears_failure()) << rank;
+    EXPECT_EQ(ear->failure().code, Code::kMismatch);
+    EXPECT_EQ(ear->failure().message, "rank 2 found a mismatch");
+  }
+  m.controls[1]->report(kGroup, Status::error(Code::kTimeout, "later"));
+  m.controls[0]->report(kGroup, Status::error(Code::kTimeout, "later"));
+  std::this_thread::sleep_for(100ms);
+  for (auto& [rank, ear] : m.ears) {
+    EXPECT_EQ(ear->failures(), 1) << rank;
+    EXPECT_EQ(ear->failure().message, "rank 2 found a mismatch") << rank;
+  }
+}
+
+TEST(Control, ReportsOfTwoRanksAtOnceEndInOneVerdict) {
+  for (int trial = 0; trial < 20; ++trial) {
+    Members m(4);
+    std::thread one([&] { m.controls[1]->report(kGroup, Status::error(Code::kMismatch, "one")); });
+    std::thread three([&] { m.controls[3]->report(kGroup, Status::error(Code::kMismatch, "three")); });
+    one.join();
+    three.join();
+    ASSERT_TRUE(m.ears[0]->hears_failure());
+    const std::string verdict = m.ears[0]->failure().message;
+    for (auto& [rank, ear] : m.ears) {
+      ASSERT_TRUE(ear->hears_failure());
+      EXPECT_EQ(ear->failure().message, verdict);
+    }
+  }
+}
+
+TEST(Control, AGoodbyeIsNoDeath) {
+  Members m(3);
+  m.controls[2]->leave(kGroup);
+  m.controls[2].reset();
+  EXPECT_TRUE(m.ears[0]->hears_left(2));
+  EXPECT_TRUE(m.ears[1]->hears_left(2));
+  EXPECT_FALSE(m.ears[0]->hears_failure(200ms));
+  EXPECT_FALSE(m.ears[1]->hears_failure(0ms));
+}
+
+TEST(Control, WhenTheHubLeavesTheNextRankTakesOver) {
+  Members m(4);
+  m.controls[0]->leave(kGroup);
+  m.controls[0].reset();
+  for (const Rank r : {1, 2, 3}) ASSERT_TRUE(m.ears[r]->hears_left(0));
+  // Rank 1 leaves too; what rank 3 then says goes over rank 2.
+  m.controls[1].reset();
+  for (const Rank r : {2, 3}) ASSERT_TRUE(m.ears[r]->hears_left(1));
+  m.controls[3]->report(kGroup, Status::error(Code::kAborted, "three gives up"));
+  for (const Rank r : {2, 3}) {
+    ASSERT_TRUE(m.ears[r]->hears_failure());
+    EXPECT_EQ(m.ears[r]->failure().message, "three gives up");
+  }
+}
+
+TEST(Control, AllRanksMayLeaveAtOnceInAnyOrder) {
+  for (int trial = 0; trial < 20; ++trial) {
+    Members m(6);
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    for (auto& [rank, control] : m.controls) threads.emplace_back([&control = control] { control.reset(); });
+    for (std::thread& thread : threads) thread.join();
+    // Nobody waited for a goodbye that did not come, and nobody was taken for dead.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 900ms);
+    for (auto& [rank, ear] : m.ears) EXPECT_EQ(ear->failures(), 0) << rank << ": " << ear->failure().message;
+  }
+}
+
+TEST(Control, TheLastCallOfABusyRankCanBeAskedForThroughTheHub) {
+  Members m(3);
+  m.ears[2]->record.begin(4, hips::DataType::kInt32, hips::ReduceOp::kSum);
+  m.ears[2]->record.end();
+  m.ears[2]->record.decline("MPI_Allreduce of a derived type");
+  // A question is lost while the target is not yet linked to the hub: whoever waits asks again.
+  const auto ask = [&](Rank asker, Rank target, std::uint64_t index) {
+    for (int i = 0; i < 100; ++i) {
+      m.controls[asker]->query(kGroup, target, index);
+      if (m.ears[asker]->hears_answer(target, 50ms)) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(ask(1, 2, 1));
+  EXPECT_EQ(to_string(m.ears[1]->answer_of(2).asked), "allreduce #1 (4 x int32, sum)");
+  EXPECT_EQ(m.ears[1]->answer_of(2).last.kind, CallEntry::Kind::kDeclined);
+  // The hub asks, and is asked.
+  ASSERT_TRUE(ask(0, 2, 2));
+  ASSERT_TRUE(ask(2, 0, 1));
+  EXPECT_EQ(m.ears[2]->answer_of(0).last.kind, CallEntry::Kind::kNone);
+}
+
+TEST(Control, TheDeathOfAMemberIsToldToAllWithTheSameWords) {
+  ControlProcess mortal;
+  Members m(4, {{2, &mortal}});
+  m.ears[0]->activity_text = "lane 0, scatter stage 1";
+  mortal.signal(SIGKILL);
+  for (auto& [rank, ear] : m.ears) {
+    ASSERT_TRUE(ear->hears_failure()) << rank;
+    EXPECT_EQ(ear->failure().code, Code::kPeerLost);
+    EXPECT_EQ(ear->failure().rank, 2);
+    EXPECT_EQ(ear->failure().message, m.ears[0]->failure().message);
+  }
+  EXPECT_THAT(m.ears[1]->failure().message,
+              AllOf(HasSubstr("rank 2 (pid " + std::to_string(mortal.info().pid)), HasSubstr("died"),
+                    HasSubstr("lane 0, scatter stage 1")));
+}
+
+TEST(Control, ADeathIsToldEvenIfTheHubNeverSeesWhatItLacks) {
+  ControlProcess mortal;
+  Members m(3, {{1, &mortal}});
+  m.ears[0]->record.begin(4, hips::DataType::kInt32, hips::ReduceOp::kSum);
+  mortal.signal(SIGKILL);
+  ASSERT_TRUE(m.ears[2]->hears_failure());
+  EXPECT_EQ(m.ears[2]->failure().rank, 1);
+  EXPECT_TRUE(m.ears[0]->hears_failure());
+}
+
+TEST(Control, TheDeathOfTheHubIsFoundByEachMemberWithTheSameWords) {
+  ControlProcess mortal;
+  Members m(4, {{0, &mortal}});
+  mortal.signal(SIGKILL);
+  for (auto& [rank, ear] : m.ears) {
+    ASSERT_TRUE(ear->hears_failure()) << rank;
+    EXPECT_EQ(ear->failure().rank, 0);
+    EXPECT_EQ(ear->failure().message, m.ears[1]->failure().message);
+  }
+}
+
+TEST(Control, ADeathAfterTheHubHasLeftIsFoundByItsSuccessor) {
+  ControlProcess mortal;
+  Members m(4, {{3, &mortal}});
+  m.controls[0].reset();
+  ASSERT_TRUE(m.ears[1]->hears_left(0));
+  mortal.signal(SIGKILL);
+  for (const Rank r : {1, 2}) {
+    ASSERT_TRUE(m.ears[r]->hears_failure());
+    EXPECT_EQ(m.ears[r]->failure().rank, 3);
+  }
+}
+
+TEST(Control, AProcessThatFinishesIsNotDead) {
+  ControlProcess member, hub;
+  Members m(4, {{0, &hub}, {3, &member}});
+  member.finish();
+  EXPECT_TRUE(m.ears[1]->hears_left(3));
+  hub.finish();
+  EXPECT_TRUE(m.ears[1]->hears_left(0));
+  EXPECT_TRUE(m.ears[2]->hears_left(0));
+  EXPECT_FALSE(m.ears[1]->hears_failure(200ms)) << m.ears[1]->failure().message;
+  EXPECT_FALSE(m.ears[2]->hears_failure(0ms)) << m.ears[2]->failure().message;
+}
+
+TEST(Control, AStoppedProcessIsLateAndNotDead) {
+  ControlProcess sleeper;
+  Members m(3, {{1, &sleeper}});
+  sleeper.signal(SIGSTOP);
+  // Longer than a probe of the kernel's keepalive needs; a stopped process's kernel answers those.
+  EXPECT_FALSE(m.ears[0]->hears_failure(2500ms)) << m.ears[0]->failure().message;
+  sleeper.signal(SIGCONT);
+  EXPECT_FALSE(m.ears[0]->hears_failure(200ms));
+  sleeper.finish();
+  EXPECT_TRUE(m.ears[2]->hears_left(1));
+}
+
+TEST(Control, ASuspectThatSaysGoodbyeIsCleared) {
+  Members m(3);
+  m.controls[0]->suspect(kGroup, 2, Status::error(Code::kPeerLost, "the transport lost rank 2"));
+  m.controls[2].reset();
+  EXPECT_TRUE(m.ears[0]->hears_left(2));
+  EXPECT_FALSE(m.ears[0]->hears_failure(2500ms));
+}
+
+TEST(Control, ASuspectThatStaysIsReportedAfterTwoSeconds) {
+  Members m(3);
+  m.controls[1]->suspect(kGroup, 2, Status::error(Code::kPeerLost, "the transport lost rank 2"));
+  EXPECT_FALSE(m.ears[0]->hears_failure(1s));
+  for (auto& [rank, ear] : m.ears) {
+    ASSERT_TRUE(ear->hears_failure());
+    EXPECT_EQ(ear->failure().message, "the transport lost rank 2");
+  }
+}
+
+TEST(Control, AChildOfForkNeitherKeepsLinksOpenNorSpeaks) {
+  ControlProcess hub;
+  Members m(3, {{0, &hub}});
+  m.controls[1]->before_fork();
+  m.controls[2]->before_fork();
+  const pid_t child = fork();
+  if (child == 0) {
+    m.controls[1]->after_fork_in_child();
+    m.controls[2]->after_fork_in_child();
+    m.controls[1]->leave(kGroup);  // does nothing
+    std::this_thread::sleep_for(3s);
+    _exit(0);
+  }
+  m.controls[1]->after_fork_in_parent();
+  m.controls[2]->after_fork_in_parent();
+  // Rank 1 leaves: its links end although the child lives, and nothing the child did was heard.
+  EXPECT_FALSE(m.ears[2]->hears_left(1, 200ms));
+  m.controls[1].reset();
+  EXPECT_TRUE(m.ears[2]->hears_left(1));
+  EXPECT_FALSE(m.ears[2]->hears_failure(100ms));
+  if (child > 0) kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+/// A connection to a control port that says `bytes` and waits until the other side hangs up.
+bool refused(const ControlAddress& target, const std::string& bytes) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(target.port);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const timeval limit{5, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+  (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  char buffer[256];
+  ssize_t got = 0;
+  do got = recv(fd, buffer, sizeof buffer, 0);
+  while (got > 0);
+  const bool hung_up = got == 0 || errno == ECONNRESET;
+  close(fd);
+  return hung_up;
+}
+
+std::string frame(const hips::comm::ByteWriter& body) {
+  hips::comm::ByteWriter framed;
+  framed.put_bytes(body.blob());
+  return {reinterpret_cast<const char*>(framed.blob().data()), framed.blob().size()};
+}
+
+TEST(Control, StrangersAreRefusedAndBreakNothing) {
+  Members m(2);
+  const ControlAddress& port = m.members[0].control;
+  EXPECT_TRUE(refused(port, "GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_TRUE(refused(port, std::string("\4\0\0\0\3\3\3\3", 8)));
+  const auto hello = [](std::uint32_t version, const char* token) {
+    hips::comm::ByteWriter writer;
+    writer.put(std::uint8_t{1});
+    writer.put(hips::comm::kWireMagic);
+    writer.put(version);
+    writer.put_text(token);
+    writer.put(std::uint64_t{1});
+    writer.put(std::uint64_t{2});
+    return frame(writer);
+  };
+  EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion + 1, "t")));
+  EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion, "another token")));
+  // With the token, but as a rank that is somebody else.
+  hips::comm::ByteWriter join;
+  join.put(std::uint8_t{2});
+  join.put(kGroup);
+  join.put(Rank{1});
+  join.put(std::uint32_t{0});
+  EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion, "t") + frame(join)));
+  // Rank 1's goodbye, by somebody who is not rank 1 and has not joined.
+  m.controls[1]->report(kGroup, Status::error(Code::kAborted, "still there"));
+  ASSERT_TRUE(m.ears[0]->hears_failure());
+  EXPECT_EQ(m.ears[0]->failure().message, "still there");
+}
+
+}  // namespace

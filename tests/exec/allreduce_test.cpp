@@ -1,0 +1,252 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/exec/world.hpp"
+
+namespace hips::exec {
+namespace {
+
+using testing::World;
+using testing::WorldOptions;
+
+struct Case {
+  std::string spec;
+  PlanRequest request;
+  [[nodiscard]] std::string text() const {
+    std::string result = spec + " " + request.algorithm;
+    for (const LevelPattern& pattern : request.patterns) {
+      result += " " + std::to_string(static_cast<int>(pattern.scatter)) +
+                std::to_string(static_cast<int>(pattern.gather)) + ":" + std::to_string(pattern.num_leaders);
+    }
+    return result;
+  }
+};
+
+std::vector<Case> cases() {
+  const LevelPattern mesh{Pattern::kMesh, Pattern::kMesh, 0};
+  const LevelPattern ring{Pattern::kRing, Pattern::kRing, 0};
+  const LevelPattern mixed{Pattern::kMesh, Pattern::kRing, 0};
+  const LevelPattern ps1{Pattern::kPs, Pattern::kPs, 1};
+  std::vector<Case> all;
+  for (const char* spec : {"switch:1", "switch:2", "switch:5", "bcube:3,1", "bcube:2,2", "bcube:2x4",
+                           "bcube:2x3x2", "torus:3x3", "torus:4x2", "fattree:4", "rail:3,2", "bcube:2,1/2"}) {
+    all.push_back({spec, {}});
+    all.push_back({spec, {.patterns = {mesh}}});
+    all.push_back({spec, {.patterns = {ring}}});
+    all.push_back({spec, {.patterns = {mixed}}});
+    all.push_back({spec, {.patterns = {ps1}}});
+  }
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    if (algorithm.name == "hips") continue;
+    for (const char* spec :
+         {"switch:1", "switch:2", "switch:3", "switch:6", "switch:9", "rail:4,2", "bcube:3,1"}) {
+      all.push_back({spec, {.algorithm = std::string(algorithm.name)}});
+    }
+  }
+  return all;
+}
+
+// Runs one allreduce of small integers, whose sums and products are exact in every type.
+template <typename T>
+void run_one(World& world, DataType type, ReduceOp op, std::uint64_t count, bool in_place,
+             std::uint64_t salt) {
+  const Rank size = world.size();
+  std::vector<std::vector<T>> inputs(static_cast<std::size_t>(size)), outputs(static_cast<std::size_t>(size));
+  std::vector<T> expected(count);
+  for (Rank rank = 0; rank < size; ++rank) {
+    inputs[rank].resize(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t hash = (i * 31 + static_cast<std::uint64_t>(rank) * 17 + salt) % 64;
+      // Few factors other than 1, so that products of many ranks stay exact.
+      const T value = op == ReduceOp::kProd ? static_cast<T>(hash < 4 ? 2 : 1) : static_cast<T>(hash);
+      inputs[rank][i] = value;
+      if (rank == 0)
+        expected[i] = value;
+      else if (op == ReduceOp::kSum)
+        expected[i] += value;
+      else if (op == ReduceOp::kProd)
+        expected[i] *= value;
+      else if (op == ReduceOp::kMin)
+        expected[i] = std::min(expected[i], value);
+      else
+        expected[i] = std::max(expected[i], value);
+    }
+    outputs[rank] = in_place ? inputs[rank] : std::vector<T>(count, T{99});
+  }
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (Rank rank = 0; rank < size; ++rank) {
+    const auto* in =
+        reinterpret_cast<const std::byte*>(in_place ? outputs[rank].data() : inputs[rank].data());
+    operations.push_back(world[rank].team->start({.in = in,
+                                                  .out = reinterpret_cast<std::byte*>(outputs[rank].data()),
+                                                  .count = count,
+                                                  .type = type,
+                                                  .op = op}));
+    // What a user may do: the moment an operation is done its buffers are the user's again.
+    if (world.random()() % 4 == 0) world[rank].engine->progress();
+  }
+  std::vector<bool> overwritten(static_cast<std::size_t>(size), false);
+  std::vector<std::vector<T>> results(static_cast<std::size_t>(size));
+  ASSERT_TRUE(world.run([&] {
+    bool all = true;
+    for (Rank rank = 0; rank < size; ++rank) {
+      if (!operations[rank]->done()) {
+        all = false;
+      } else if (!overwritten[rank]) {
+        overwritten[rank] = true;
+        results[rank] = outputs[rank];
+        std::fill(outputs[rank].begin(), outputs[rank].end(), T{77});
+        std::fill(inputs[rank].begin(), inputs[rank].end(), T{78});
+      }
+    }
+    return all;
+  })) << "rank 0 waits for "
+      << operations[0]->waiting_text();
+  for (Rank rank = 0; rank < size; ++rank) {
+    ASSERT_TRUE(operations[rank]->status().ok()) << operations[rank]->status().message;
+    ASSERT_TRUE(world[rank].errors.empty()) << world[rank].errors[0].message;
+    ASSERT_EQ(results[rank], expected) << "rank " << rank << " count " << count;
+  }
+}
+
+void run_any(World& world, std::uint64_t count, bool in_place, std::uint64_t salt) {
+  const auto op = static_cast<ReduceOp>(salt % kNumReduceOps);
+  switch (salt / 4 % 4) {
+    case 0:
+      run_one<std::int32_t>(world, DataType::kInt32, op, count, in_place, salt);
+      break;
+    case 1:
+      run_one<std::int64_t>(world, DataType::kInt64, op, count, in_place, salt);
+      break;
+    case 2:
+      run_one<float>(world, DataType::kFloat32, op, count, in_place, salt);
+      break;
+    default:
+      run_one<double>(world, DataType::kFloat64, op, count, in_place, salt);
+      break;
+  }
+}
+
+class Allreduce : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Allreduce, is_exact_for_every_size_in_and_out_of_place) {
+  const std::uint64_t seed = testing::test_seed();
+  World world(GetParam().spec, seed, {.request = GetParam().request});
+  const auto n = static_cast<std::uint64_t>(world.size());
+  for (std::uint64_t count :
+       {std::uint64_t{0}, std::uint64_t{1}, n - 1, n, n + 1, std::uint64_t{101}, std::uint64_t{2003}}) {
+    run_any(world, count, false, world.random()());
+    run_any(world, count, true, world.random()());
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_out_of_order) {
+  const std::uint64_t seed = testing::test_seed();
+  std::mt19937_64 random(seed);
+  WorldOptions options{.request = GetParam().request};
+  options.credits = random() % 2 == 0 ? 1 : 1 + static_cast<std::int32_t>(random() % 5);
+  options.segment_bytes = 1024;
+  options.faults = {
+      .delay = 0.2, .reorder = 0.3, .late_completion = 0.5, .queue_full = 0.2, .max_delay_steps = 12};
+  World world(GetParam().spec, seed, options);
+  for (std::uint64_t count : {std::uint64_t{3}, std::uint64_t{5003}}) {
+    run_any(world, count, false, random());
+    run_any(world, count, true, random());
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(cases()), [](const auto& instance) {
+  std::string name;
+  for (const char c : instance.param.text())
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+});
+
+TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicator) {
+  const std::uint64_t seed = testing::test_seed();
+  WorldOptions options{.credits = 1};
+  options.faults = {.delay = 0.2, .reorder = 0.3, .late_completion = 0.5, .queue_full = 0.1};
+  World world("bcube:3,1", seed, options);
+  constexpr int kOperations = 6;
+  const std::uint64_t counts[kOperations] = {1000, 0, 7, 3000, 1, 500};
+  std::vector<std::vector<std::vector<std::int64_t>>> data(kOperations);
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (int o = 0; o < kOperations; ++o) data[o].resize(static_cast<std::size_t>(world.size()));
+  for (Rank rank = 0; rank < world.size(); ++rank) {
+    for (int o = 0; o < kOperations; ++o) {
+      data[o][rank].assign(counts[o], rank + o);
+      auto* bytes = reinterpret_cast<std::byte*>(data[o][rank].data());
+      operations.push_back(world[rank].team->start(
+          {.in = bytes, .out = bytes, .count = counts[o], .type = DataType::kInt64, .op = ReduceOp::kSum}));
+      // Ranks run ahead of one another by any number of operations.
+      for (std::uint64_t i = world.random()() % 3; i > 0; --i) world[rank].engine->progress();
+    }
+  }
+  ASSERT_TRUE(world.run(operations));
+  for (int o = 0; o < kOperations; ++o) {
+    for (Rank rank = 0; rank < world.size(); ++rank) {
+      const std::vector<std::int64_t> expected(counts[o], 36 + 9 * o);
+      ASSERT_EQ(data[o][rank], expected) << "operation " << o << " rank " << rank;
+    }
+  }
+}
+
+TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
+  const std::uint64_t seed = testing::test_seed();
+  for (const Case& tested : cases()) {
+    World world(tested.spec, seed, {.request = tested.request});
+    for (int op = 0; op < kNumReduceOps; ++op) {
+      constexpr std::uint64_t kCount = 700;
+      std::vector<std::vector<float>> data(static_cast<std::size_t>(world.size()));
+      std::vector<std::shared_ptr<Operation>> operations;
+      for (auto& vector : data) {
+        for (std::uint64_t i = 0; i < kCount; ++i) {
+          const std::uint64_t r = world.random()();
+          float value = static_cast<float>(r % 1000) / 7.0F;
+          if (r % 5 == 0)
+            value = std::bit_cast<float>(0x7fc00000U | static_cast<std::uint32_t>(r >> 40U & 0x3fffffU));
+          if (r % 5 == 1) value = -0.0F;
+          if (r % 5 == 2) value = 0.0F;
+          if (r % 31 == 3) value = -std::numeric_limits<float>::infinity();
+          if (r % 31 == 4) value = std::numeric_limits<float>::infinity();
+          vector.push_back(value);
+        }
+      }
+      for (Rank rank = 0; rank < world.size(); ++rank) {
+        auto* bytes = reinterpret_cast<std::byte*>(data[rank].data());
+        operations.push_back(world[rank].team->start({.in = bytes,
+                                                      .out = bytes,
+                                                      .count = kCount,
+                                                      .type = DataType::kFloat32,
+                                                      .op = static_cast<ReduceOp>(op)}));
+      }
+      ASSERT_TRUE(world.run(operations));
+      for (Rank rank = 1; rank < world.size(); ++rank) {
+        ASSERT_EQ(0, std::memcmp(data[0].data(), data[rank].data(), kCount * sizeof(float)))
+            << tested.text() << " op " << op << " rank " << rank;
+      }
+    }
+  }
+}
+
+TEST(Executor, moves_only_sizes_where_memory_is_phantom) {
+  const std::uint64_t seed = testing::test_seed();
+  World world("bcube:4,1", seed, {.credits = 2, .segment_bytes = 1U << 20U, .phantom = true});
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (Rank rank = 0; rank < world.size(); ++rank) {
+    operations.push_back(world[rank].team->start({.count = 1ULL << 28U, .type = DataType::kFloat32}));
+  }
+  ASSERT_TRUE(world.run(operations));
+  for (auto& operation : operations) EXPECT_TRUE(operation->status().ok());
+}
+
+}  // namespace
+}  // namespace hips::exec

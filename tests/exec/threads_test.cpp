@@ -1,0 +1,149 @@
+// Ranks as threads over shared memory: what only real concurrency shows. Runs under TSan in tools/check.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/exec/engine.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/plan/builder.hpp"
+#include "transports/shm/shm.hpp"
+
+namespace hips::exec {
+namespace {
+
+/// Carries the two exchanges of a team's set-up between the threads.
+class Exchange {
+ public:
+  explicit Exchange(Rank size) : barrier_(size), blobs_(static_cast<std::size_t>(size)) {}
+  std::vector<Blob> all(Rank rank, Blob blob) {
+    blobs_[rank] = std::move(blob);
+    barrier_.arrive_and_wait();
+    std::vector<Blob> copy = blobs_;
+    barrier_.arrive_and_wait();
+    return copy;
+  }
+  void meet() { barrier_.arrive_and_wait(); }
+
+ private:
+  std::barrier<> barrier_;
+  std::vector<Blob> blobs_;
+};
+
+std::unique_ptr<Team> make_team(Engine& engine, transport::Transport* transport, const std::string& spec,
+                                std::uint64_t id, Rank rank, Exchange& exchange) {
+  const Topology topology = parse_topology(spec);
+  auto builder = value_or_throw(plan::make_builder(topology, {}));
+  Team::Config config;
+  config.id = id;
+  config.rank = rank;
+  config.size = topology.num_ranks();
+  config.shapes = {std::make_shared<const PlanShape>(builder->shape())};
+  config.programs = {std::make_shared<const Program>(builder->program(rank))};
+  for (Rank peer = 0; peer < config.size; ++peer) {
+    config.routes.push_back({engine.peer_for(1, static_cast<std::uint64_t>(peer)), {transport}});
+  }
+  config.max_segment_bytes = 4096;
+  auto team = value_or_throw(Team::create(engine, std::move(config)));
+  const auto addresses =
+      exchange.all(rank, value_or_throw(team->allocate(exchange.all(rank, team->offer()))));
+  if (Status status = team->connect(addresses); !status.ok()) throw Error(status);
+  return team;
+}
+
+void reduce_and_check(Engine& engine, Team& team, Rank rank, Rank size, std::uint64_t count, int salt) {
+  std::vector<std::int64_t> data(count, rank + salt);
+  auto* bytes = reinterpret_cast<std::byte*>(data.data());
+  auto operation =
+      team.start({.in = bytes, .out = bytes, .count = count, .type = DataType::kInt64, .op = ReduceOp::kSum});
+  const Status status = engine.wait(*operation);
+  ASSERT_TRUE(status.ok()) << status.message;
+  const std::int64_t expected = std::int64_t{size} * (size - 1) / 2 + std::int64_t{size} * salt;
+  for (const std::int64_t value : data) ASSERT_EQ(value, expected);
+}
+
+TEST(Threads, as_ranks_reduce_exactly_awake_and_asleep) {
+  constexpr Rank kSize = 4;
+  Exchange exchange(kSize);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    threads.emplace_back([&, rank] {
+      // No spinning and few yields: most waits end in a sleep.
+      Engine engine({.spin_polls = 0, .yield_polls = rank % 2, .local_ranks = kSize});
+      auto* transport = engine.add_transport(value_or_throw(shm::create({})));
+      auto team = make_team(engine, transport, "bcube:2,1", 1, rank, exchange);
+      for (int i = 0; i < 300; ++i) {
+        reduce_and_check(engine, *team, rank, kSize, static_cast<std::uint64_t>(i % 7 == 0 ? 5000 : i), i);
+      }
+      exchange.meet();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Threads, of_one_rank_use_different_communicators_at_once) {
+  constexpr Rank kSize = 3;
+  constexpr int kTeams = 3;
+  Exchange exchange(kSize);
+  std::vector<std::thread> ranks;
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Engine engine({.spin_polls = 10, .yield_polls = 10, .local_ranks = kSize * kTeams});
+      auto* transport = engine.add_transport(value_or_throw(shm::create({})));
+      std::vector<std::unique_ptr<Team>> teams;
+      for (int t = 0; t < kTeams; ++t) {
+        teams.push_back(
+            make_team(engine, transport, "switch:3", 10 + static_cast<std::uint64_t>(t), rank, exchange));
+      }
+      std::vector<std::thread> users;
+      for (int t = 0; t < kTeams; ++t) {
+        users.emplace_back([&, t] {
+          for (int i = 0; i < 100; ++i) {
+            reduce_and_check(engine, *teams[t], rank, kSize, static_cast<std::uint64_t>(1 + i * (t + 1)),
+                             i + t);
+          }
+        });
+      }
+      for (auto& user : users) user.join();
+      exchange.meet();
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+}
+
+TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
+  constexpr Rank kSize = 2;
+  Exchange exchange(kSize);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    threads.emplace_back([&, rank] {
+      Engine engine({.spin_polls = 0, .yield_polls = 0, .local_ranks = kSize});
+      auto* transport = engine.add_transport(value_or_throw(shm::create({})));
+      auto team = make_team(engine, transport, "switch:2", 1, rank, exchange);
+      if (rank == 0) {
+        std::int32_t value = 1;
+        auto* bytes = reinterpret_cast<std::byte*>(&value);
+        auto operation = team->start(
+            {.in = bytes, .out = bytes, .count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum});
+        std::thread control([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          team->fail(Status::error(Code::kPeerLost, "told by the control plane"));
+        });
+        const Status status = engine.wait(*operation);
+        EXPECT_EQ(status.message, "told by the control plane");
+        control.join();
+      }
+      exchange.meet();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace hips::exec

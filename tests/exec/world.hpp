@@ -1,0 +1,118 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <hips/plan.hpp>
+#include <hips/topology.hpp>
+
+#include "lib/exec/engine.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/plan/builder.hpp"
+#include "transports/inproc/network.hpp"
+
+namespace hips::exec::testing {
+
+/// The seed of a random test: HIPS_SEED, else a new one; printed either way.
+inline std::uint64_t test_seed() {
+  const char* text = std::getenv("HIPS_SEED");
+  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+  std::printf("HIPS_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+struct WorldOptions {
+  PlanRequest request{};
+  std::int32_t credits = 4;
+  std::size_t segment_bytes = 1024;
+  inproc::Faults faults{};
+  bool phantom = false;
+  Clock* clock = nullptr;
+};
+
+/// All ranks of a job in one thread over the inproc network; each has its engine and team and is stepped in
+/// random order.
+class World {
+ public:
+  struct Member {
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Team> team;
+    std::vector<Status> errors;  ///< what on_error was told
+  };
+
+  World(const std::string& spec, std::uint64_t seed, WorldOptions options = {})
+      : random_(seed), options_(std::move(options)) {
+    const Topology topology = parse_topology(spec);
+    auto builder = plan::make_builder(topology, options_.request);
+    if (!builder) throw Error(builder.error());
+    shape_ = std::make_shared<const PlanShape>((*builder)->shape());
+    network_ = value_or_throw(inproc::Network::create(
+        {.random = &random_, .clock = options_.clock, .faults = options_.faults, .max_posted = 64}));
+    const Rank size = shape_->num_ranks;
+    members_.resize(static_cast<std::size_t>(size));
+    for (Rank rank = 0; rank < size; ++rank) {
+      Member& member = members_[rank];
+      member.engine = std::make_unique<Engine>(Engine::Options{.clock = options_.clock});
+      auto* transport = member.engine->add_transport(network_->make_transport(rank));
+      Team::Config config;
+      config.id = 7;
+      config.rank = rank;
+      config.size = size;
+      config.shapes = {shape_};
+      config.programs = {std::make_shared<const Program>((*builder)->program(rank))};
+      for (Rank peer = 0; peer < size; ++peer) {
+        config.routes.push_back({member.engine->peer_for(0, static_cast<std::uint64_t>(peer)), {transport}});
+      }
+      config.credits = options_.credits;
+      config.max_segment_bytes = options_.segment_bytes;
+      config.phantom = options_.phantom;
+      if (hold_errors) config.on_error = [&member](const Status& status) { member.errors.push_back(status); };
+      member.team = value_or_throw(Team::create(*member.engine, std::move(config)));
+    }
+    std::vector<Blob> offers, addresses;
+    for (auto& member : members_) offers.push_back(member.team->offer());
+    for (auto& member : members_) addresses.push_back(value_or_throw(member.team->allocate(offers)));
+    for (auto& member : members_) {
+      if (Status status = member.team->connect(addresses); !status.ok()) throw Error(status);
+    }
+  }
+
+  [[nodiscard]] Rank size() const { return static_cast<Rank>(members_.size()); }
+  [[nodiscard]] const PlanShape& shape() const { return *shape_; }
+  Member& operator[](Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
+  std::mt19937_64& random() { return random_; }
+  inproc::Network& network() { return *network_; }
+
+  /// Steps random ranks until `finished` says so; false after `max_rounds` rounds of all ranks.
+  template <typename Finished>
+  bool run(Finished finished, int max_rounds = 20000) {
+    std::vector<Rank> order(members_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Rank>(i);
+    for (int round = 0; round < max_rounds; ++round) {
+      if (finished()) return true;
+      std::shuffle(order.begin(), order.end(), random_);
+      for (const Rank rank : order) members_[rank].engine->progress();
+    }
+    return finished();
+  }
+  bool run(const std::vector<std::shared_ptr<Operation>>& operations) {
+    return run(
+        [&] { return std::all_of(operations.begin(), operations.end(), [](auto& o) { return o->done(); }); });
+  }
+
+ private:
+  static constexpr bool hold_errors = true;
+  std::mt19937_64 random_;
+  WorldOptions options_;
+  std::shared_ptr<const PlanShape> shape_;
+  std::unique_ptr<inproc::Network> network_;
+  std::vector<Member> members_;
+};
+
+}  // namespace hips::exec::testing

@@ -1,0 +1,220 @@
+/*
+ * Ordinary MPI programs, each a way of using MPI_Allreduce that an interposer can break; the first argument
+ * picks one. Exit status 0 and "ok" from rank 0 where all is as MPI says.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static int fail(const char* what) {
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  return 1;
+}
+
+static int sum_is_right(MPI_Comm comm, int count) {
+  int comm_size, ok = 1;
+  MPI_Comm_size(comm, &comm_size);
+  double* buffer = malloc(sizeof(double) * (size_t)count);
+  for (int i = 0; i < count; ++i) buffer[i] = i;
+  MPI_Allreduce(MPI_IN_PLACE, buffer, count, MPI_DOUBLE, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) ok = ok && buffer[i] == (double)i * comm_size;
+  free(buffer);
+  return ok;
+}
+
+/* A rank that waits in the allreduce still owes its neighbour the rest of a large message. */
+static int large_message_in_flight(void) {
+  const int count = 4 << 20;
+  char* out = malloc((size_t)count);
+  char* in = calloc((size_t)count, 1);
+  MPI_Request request;
+  memset(out, rank + 1, (size_t)count);
+  for (int root = 0; root < size; ++root) {
+    const int target = (root + 1) % size;
+    if (rank == root) MPI_Isend(out, count, MPI_CHAR, target, 7, MPI_COMM_WORLD, &request);
+    if (rank == target) MPI_Recv(in, count, MPI_CHAR, root, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum");
+    if (rank == root) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (in[0] != (rank + size - 1) % size + 1 || in[count - 1] != in[0]) return fail("wrong message");
+  free(in);
+  free(out);
+  return 0;
+}
+
+struct thread_args {
+  MPI_Comm comm;
+  int ok;
+};
+
+static void* many_sums(void* pointer) {
+  struct thread_args* args = pointer;
+  for (int i = 0; i < 200 && args->ok; ++i) args->ok = sum_is_right(args->comm, 1 + i * 7);
+  return NULL;
+}
+
+/* MPI_THREAD_MULTIPLE: threads of a rank on communicators of their own, at the same time. */
+static int threads(void) {
+  enum { kThreads = 3 };
+  pthread_t ids[kThreads];
+  struct thread_args args[kThreads];
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &args[i].comm);
+    args[i].ok = 1;
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_create(&ids[i], NULL, many_sums, &args[i]);
+  for (int i = 0; i < kThreads; ++i) pthread_join(ids[i], NULL);
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_free(&args[i].comm);
+    if (!args[i].ok) return fail("wrong sum in a thread");
+  }
+  return 0;
+}
+
+/* Children of a rank are no ranks: they do not load what was preloaded into us. */
+static int children(void) {
+  if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum before fork");
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("sh", "sh", "-c",
+           "case \"$LD_PRELOAD\" in *hips*) exit 1;; esac; ! grep -q libhips_mpi /proc/self/maps",
+           (char*)NULL);
+    _exit(2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return fail("a child loaded the interposer");
+  if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum after fork");
+  return 0;
+}
+
+/* With MPI_ERRORS_RETURN a failed call gives a code, and MPI_Error_string says why. */
+static int errors_return(void) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, values[2] = {rank, rank}, sums[2];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int code = MPI_Allreduce(values, sums, 1 + rank % 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (code == MPI_SUCCESS) return fail("ranks with different counts got MPI_SUCCESS");
+  MPI_Error_string(code, text, &length);
+  if (!strstr(text, "hips: ") || !strstr(text, "count")) {
+    fprintf(stderr, "rank %d: unclear text \"%s\"\n", rank, text);
+    return 1;
+  }
+  return 0;
+}
+
+/* The host finds the null communicator, and says so in its own words. */
+static int null_communicator(void) {
+  int value = 1, sum = 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!sum_is_right(MPI_COMM_WORLD, 1)) return fail("wrong sum");
+  int class = MPI_SUCCESS;
+  const int code = MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
+  MPI_Error_class(code, &class);
+  return class == MPI_ERR_COMM ? 0 : fail("MPI_COMM_NULL is no error of class MPI_ERR_COMM");
+}
+
+/* A fast rank leaves right after its last call. */
+static int leave_early(void) {
+  for (int i = 0; i < 20; ++i)
+    if (!sum_is_right(MPI_COMM_WORLD, 1000)) return fail("wrong sum");
+  if (rank == size - 1) usleep(200000);
+  return 0;
+}
+
+/* Never returns on its own: another rank passes something else. */
+static int mismatch(const char* what) {
+  int ints[64] = {0}, sums[64];
+  float floats[64] = {0}, float_sums[64];
+  if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
+  const int odd = rank == size - 1;
+  if (strcmp(what, "count") == 0)
+    MPI_Allreduce(ints, sums, odd ? 8 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "zero") == 0)
+    MPI_Allreduce(ints, sums, odd ? 0 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "op") == 0)
+    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "other-op") == 0)
+    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? MPI_BAND : MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "type") == 0 && odd)
+    MPI_Allreduce(floats, float_sums, 16, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "other-type") == 0 && odd)
+    MPI_Allreduce(ints, sums, 16, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+  else
+    MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return 0;
+}
+
+static void die(int number) {
+  (void)number;
+  raise(SIGKILL);
+}
+
+/* One rank is killed some time after the first allreduce, wherever it is then. */
+static int killed_at(int victim, int microseconds) {
+  if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
+  if (rank == victim) {
+    const struct itimerval timer = {{0, 0}, {microseconds / 1000000, microseconds % 1000000}};
+    signal(SIGALRM, die);
+    setitimer(ITIMER_REAL, &timer, NULL);
+  }
+  const double begin = MPI_Wtime();
+  for (int i = 0; MPI_Wtime() < begin + 30; ++i)
+    if (!sum_is_right(MPI_COMM_WORLD, 1 + i * 97 % 50000)) return fail("wrong sum");
+  return fail("nobody died");
+}
+
+/* MPI_Finalize may come from an exit handler. */
+static void finalize_at_exit(void) {
+  MPI_Finalize();
+}
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  int provided, result;
+  MPI_Init_thread(&argc, &argv, strcmp(what, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (strcmp(what, "large-message-in-flight") == 0) {
+    result = large_message_in_flight();
+  } else if (strcmp(what, "threads") == 0) {
+    result = provided == MPI_THREAD_MULTIPLE ? threads() : fail("this MPI has no MPI_THREAD_MULTIPLE");
+  } else if (strcmp(what, "children") == 0) {
+    result = children();
+  } else if (strcmp(what, "errors-return") == 0) {
+    result = errors_return();
+  } else if (strcmp(what, "null-communicator") == 0) {
+    result = null_communicator();
+  } else if (strcmp(what, "leave-early") == 0) {
+    result = leave_early();
+  } else if (strcmp(what, "finalize-at-exit") == 0) {
+    result = sum_is_right(MPI_COMM_WORLD, 100) ? 0 : fail("wrong sum");
+  } else if (strcmp(what, "exit-status") == 0) {
+    result = sum_is_right(MPI_COMM_WORLD, 100) ? 7 : 1;
+  } else if (strcmp(what, "mismatch") == 0 && argc > 2) {
+    result = mismatch(argv[2]);
+  } else if (strcmp(what, "killed-at") == 0 && argc > 3) {
+    result = killed_at(atoi(argv[2]), atoi(argv[3]));
+  } else {
+    fprintf(stderr, "unknown way \"%s\"\n", what);
+    result = 2;
+  }
+  if (rank == 0 && result == 0) printf("ok\n");
+  fflush(stdout);
+  if (result == 0 && strcmp(what, "finalize-at-exit") == 0) {
+    atexit(finalize_at_exit);
+    exit(0);
+  }
+  MPI_Finalize();
+  return result;
+}

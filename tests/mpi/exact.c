@@ -1,0 +1,319 @@
+/*
+ * An ordinary MPI program that knows nothing of HiPS: allreduces over types, ops, counts and communicators,
+ * and compares every element. Floating point values are small integers, so that every order of summing is
+ * exact.
+ *
+ * Rank 0 prints what a library that takes sum, prod, min and max of 32 and 64 bit integers and floats should
+ * have taken ("expect taken CALLS BYTES") and left ("expect left CALLS REASON"); the driver compares that
+ * with the interposer's report.
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_REASONS 16
+
+static int world_rank, world_size;
+static long taken_calls, num_wrong;
+static long long taken_bytes;
+static const char* reasons[MAX_REASONS];
+static long reason_calls[MAX_REASONS];
+static int num_reasons;
+
+static void expect_left(const char* reason) {
+  int i;
+  for (i = 0; i < num_reasons; ++i)
+    if (strcmp(reasons[i], reason) == 0) break;
+  if (i == num_reasons) reasons[num_reasons++] = reason;
+  ++reason_calls[i];
+}
+
+static void wrong(const char* what, int i) {
+  if (++num_wrong <= 5) fprintf(stderr, "rank %d: %s: element %d is wrong\n", world_rank, what, i);
+}
+
+enum { kInt, kLong, kLongLong, kInt32, kInt64, kFloat, kDouble, kUnsigned, kNumTypes };
+static const char* const type_names[] = {"MPI_INT",     "MPI_LONG",  "MPI_LONG_LONG", "MPI_INT32_T",
+                                         "MPI_INT64_T", "MPI_FLOAT", "MPI_DOUBLE",    "MPI_UNSIGNED"};
+
+static MPI_Datatype mpi_type(int type) {
+  switch (type) {
+    case kInt:
+      return MPI_INT;
+    case kLong:
+      return MPI_LONG;
+    case kLongLong:
+      return MPI_LONG_LONG;
+    case kInt32:
+      return MPI_INT32_T;
+    case kInt64:
+      return MPI_INT64_T;
+    case kFloat:
+      return MPI_FLOAT;
+    case kDouble:
+      return MPI_DOUBLE;
+    default:
+      return MPI_UNSIGNED;
+  }
+}
+
+static void put(void* buffer, int type, int i, long value) {
+  switch (type) {
+    case kInt:
+      ((int*)buffer)[i] = (int)value;
+      break;
+    case kLong:
+      ((long*)buffer)[i] = value;
+      break;
+    case kLongLong:
+      ((long long*)buffer)[i] = value;
+      break;
+    case kInt32:
+      ((int32_t*)buffer)[i] = (int32_t)value;
+      break;
+    case kInt64:
+      ((int64_t*)buffer)[i] = value;
+      break;
+    case kFloat:
+      ((float*)buffer)[i] = (float)value;
+      break;
+    case kDouble:
+      ((double*)buffer)[i] = (double)value;
+      break;
+    default:
+      ((unsigned*)buffer)[i] = (unsigned)value;
+      break;
+  }
+}
+
+static int equals(const void* buffer, int type, int i, long value) {
+  switch (type) {
+    case kInt:
+      return ((const int*)buffer)[i] == (int)value;
+    case kLong:
+      return ((const long*)buffer)[i] == value;
+    case kLongLong:
+      return ((const long long*)buffer)[i] == value;
+    case kInt32:
+      return ((const int32_t*)buffer)[i] == (int32_t)value;
+    case kInt64:
+      return ((const int64_t*)buffer)[i] == value;
+    case kFloat:
+      return ((const float*)buffer)[i] == (float)value;
+    case kDouble:
+      return ((const double*)buffer)[i] == (double)value;
+    default:
+      return ((const unsigned*)buffer)[i] == (unsigned)value;
+  }
+}
+
+enum { kSum, kProd, kMin, kMax, kBand, kUser, kNumOps };
+static const char* const op_names[] = {"MPI_SUM", "MPI_PROD", "MPI_MIN", "MPI_MAX", "MPI_BAND", "user op"};
+static MPI_Op user_op;
+
+static MPI_Op mpi_op(int op) {
+  switch (op) {
+    case kSum:
+      return MPI_SUM;
+    case kProd:
+      return MPI_PROD;
+    case kMin:
+      return MPI_MIN;
+    case kMax:
+      return MPI_MAX;
+    case kBand:
+      return MPI_BAND;
+    default:
+      return user_op;
+  }
+}
+
+static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+/* What rank r of a communicator puts in, small enough that 27 of them multiply exactly in 24 bits. */
+static long value_of(int rank, int i, int op) {
+  if (op == kProd) return (rank + i) % 5 == 0 ? 2 : 1;
+  return (rank * 7 + i * 3) % 101;
+}
+
+static long fold(int size, int i, int op) {
+  long result = value_of(0, i, op);
+  for (int r = 1; r < size; ++r) {
+    const long value = value_of(r, i, op);
+    switch (op) {
+      case kProd:
+        result *= value;
+        break;
+      case kMin:
+        result = value < result ? value : result;
+        break;
+      case kMax:
+        result = value > result ? value : result;
+        break;
+      case kBand:
+        result &= value;
+        break;
+      default:
+        result += value;
+        break;
+    }
+  }
+  return result;
+}
+
+static void check(MPI_Comm comm, const char* comm_name, int type, int op, int count, int in_place) {
+  const unsigned char guard = 0xA5;
+  int rank, size, type_bytes;
+  char what[200];
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  MPI_Type_size(mpi_type(type), &type_bytes);
+  const size_t bytes = (size_t)count * (size_t)type_bytes;
+  unsigned char* in = malloc(bytes + 1);
+  unsigned char* out = malloc(bytes + 16);
+  memset(out, guard, bytes + 16);
+  for (int i = 0; i < count; ++i) put(in_place ? out : in, type, i, value_of(rank, i, op));
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, mpi_type(type), mpi_op(op), comm);
+  memset(in, 0xFF, bytes); /* allowed at once */
+  snprintf(what, sizeof what, "%s on %s of %d ranks, %s, %d elements%s", op_names[op], comm_name, size,
+           type_names[type], count, in_place ? ", in place" : "");
+  for (int i = 0; i < count; ++i)
+    if (!equals(out, type, i, fold(size, i, op))) wrong(what, i);
+  for (size_t i = 0; i < 16; ++i)
+    if (out[bytes + i] != guard) wrong(what, count);
+  free(in);
+  free(out);
+
+  if (size == 1) {
+    expect_left("communicator of 1 rank");
+  } else if (type == kUnsigned) {
+    expect_left("type MPI_UNSIGNED");
+  } else if (op == kBand) {
+    expect_left("op MPI_BAND");
+  } else if (op == kUser) {
+    expect_left("op a user's op");
+  } else if (count == 0) {
+    expect_left("count 0");
+  } else {
+    ++taken_calls;
+    taken_bytes += (long long)bytes;
+  }
+}
+
+static void check_all(MPI_Comm comm, const char* name) {
+  static const int counts[] = {1, 2, 7, 8, 9, 64, 1009, 40000};
+  for (int type = 0; type < kUnsigned; ++type)
+    for (int op = 0; op < kBand; ++op)
+      for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i)
+        check(comm, name, type, op, counts[i], i % 2);
+}
+
+/* Calls that no rule of HiPS covers: the host's result has to come through. */
+static void check_left(MPI_Comm comm, const char* name) {
+  check(comm, name, kInt, kUser, 33, 0);
+  check(comm, name, kInt, kUser, 33, 1);
+  check(comm, name, kInt, kBand, 33, 0);
+  check(comm, name, kUnsigned, kSum, 33, 0);
+  check(comm, name, kInt, kSum, 0, 0);
+
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  MPI_Datatype pair;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Op pair_op;
+  MPI_Op_create(add_ints, 1, &pair_op);
+  int in[2] = {rank, 1}, out[2] = {0, 0};
+  /* add_ints sees one element of the derived type and adds its first int only. */
+  MPI_Allreduce(in, out, 1, pair, pair_op, comm);
+  if (out[0] != size * (size - 1) / 2) wrong("derived type", 0);
+  expect_left(size == 1 ? "communicator of 1 rank" : "type a derived type");
+  MPI_Op_free(&pair_op);
+  MPI_Type_free(&pair);
+
+  struct {
+    double value;
+    int index;
+  } mine = {(double)((rank + 1) % size), rank}, best = {0, 0};
+  MPI_Allreduce(&mine, &best, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  if (best.index != (size == 1 ? 0 : size - 2)) wrong("maxloc", 0);
+  expect_left(size == 1 ? "communicator of 1 rank" : "type MPI_DOUBLE_INT");
+}
+
+static void check_intercommunicator(void) {
+  const int color = world_rank % 2;
+  MPI_Comm half, inter;
+  MPI_Comm_split(MPI_COMM_WORLD, color, world_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - color, 1, &inter);
+  int mine = 1 + color, sum = 0, remote_size;
+  MPI_Comm_remote_size(inter, &remote_size);
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+  if (sum != remote_size * (2 - color)) wrong("inter-communicator", 0);
+  expect_left("inter-communicator");
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  MPI_Op_create(add_ints, 1, &user_op);
+
+  check_all(MPI_COMM_WORLD, "world");
+  check_left(MPI_COMM_WORLD, "world");
+  check_left(MPI_COMM_SELF, "self");
+  check(MPI_COMM_SELF, "self", kDouble, kSum, 10, 0);
+
+  MPI_Comm duplicate;
+  MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
+  MPI_Comm_set_name(duplicate, "duplicate");
+  /* The first call on it is one that goes to the host. */
+  check_left(duplicate, "duplicate");
+  check(duplicate, "duplicate", kDouble, kSum, 1000, 0);
+  check(MPI_COMM_WORLD, "world", kDouble, kSum, 1000, 0);
+
+  /* Halves, ranks in reverse order. */
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half);
+  check(half, "half", kFloat, kSum, 777, 0);
+  check(half, "half", kInt64, kMax, 12345, 1);
+  check(duplicate, "duplicate", kInt, kMin, 5, 1);
+  MPI_Comm_free(&half);
+
+  /* One rank stays outside. */
+  MPI_Comm others;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank == 0 ? MPI_UNDEFINED : 1, 0, &others);
+  if (others != MPI_COMM_NULL) {
+    check(others, "others", kLong, kProd, 100, 0);
+    MPI_Comm_free(&others);
+  }
+
+  /* Handles are reused: each new communicator is another one, of another size in turn. */
+  for (int round = 0; round < 12; ++round) {
+    MPI_Comm passing;
+    MPI_Comm_split(MPI_COMM_WORLD, round % 2 ? 0 : world_rank % 2, world_rank, &passing);
+    check(passing, "passing", kInt, kSum, 10 + round, round % 3 == 0);
+    MPI_Comm_free(&passing);
+  }
+  MPI_Comm_free(&duplicate);
+  check_intercommunicator();
+  check(MPI_COMM_WORLD, "world", kDouble, kSum, 1000, 1);
+
+  MPI_Op_free(&user_op);
+  long all_wrong = 0;
+  MPI_Reduce(&num_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (world_rank == 0) {
+    printf("expect taken %ld %lld\n", taken_calls, taken_bytes);
+    for (int i = 0; i < num_reasons; ++i) printf("expect left %ld %s\n", reason_calls[i], reasons[i]);
+    printf("wrong %ld\n", all_wrong);
+  }
+  MPI_Finalize();
+  return num_wrong ? 1 : 0;
+}

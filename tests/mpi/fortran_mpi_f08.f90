@@ -1,0 +1,34 @@
+! An ordinary Fortran program that uses the module mpi_f08.
+program fortran_mpi_f08
+  use mpi_f08
+  implicit none
+  integer :: rank, nranks, i, wrong, ierr
+  real(kind=8) :: doubles(60), sums(30)
+  integer :: ints(60)
+  call mpi_init()
+  call mpi_comm_rank(MPI_COMM_WORLD, rank)
+  call mpi_comm_size(MPI_COMM_WORLD, nranks)
+  wrong = 0
+  do i = 1, 60
+    doubles(i) = i + rank
+    ints(i) = i * (rank + 1)
+  end do
+  ! Every other element: the compiler packs it; ierror is left out.
+  call mpi_allreduce(doubles(1:60:2), sums, 30, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+  call mpi_allreduce(MPI_IN_PLACE, ints, 60, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (ierr /= MPI_SUCCESS) wrong = wrong + 1
+  do i = 1, 30
+    if (sums(i) /= nranks * (2 * i - 1) + nranks * (nranks - 1) / 2) wrong = wrong + 1
+  end do
+  do i = 1, 60
+    if (ints(i) /= i * nranks * (nranks + 1) / 2) wrong = wrong + 1
+  end do
+  call mpi_allreduce(MPI_IN_PLACE, ints, 60, MPI_INTEGER, MPI_BOR, MPI_COMM_WORLD)
+  if (rank == 0) then
+    print '(a)', 'expect taken 2 480'
+    print '(a)', 'expect left 1 op MPI_BOR'
+    print '(a,i0)', 'wrong ', wrong
+  end if
+  call mpi_finalize()
+  if (wrong /= 0) stop 1
+end program

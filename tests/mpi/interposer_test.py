@@ -1,0 +1,383 @@
+"""Runs ordinary MPI programs with and without the interposer, under mpirun and `hips run`."""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--hips", required=True)
+parser.add_argument("--mpirun", required=True)
+parser.add_argument("--programs", required=True, nargs="+")
+args, rest = parser.parse_known_args()
+PROGRAMS = {os.path.basename(path): path for path in args.programs}
+
+TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1"}
+LIMIT_S = 60
+
+
+def environment(**more):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("HIPS_", "OMPI_", "PMIX_"))}
+    # mpirun 4.1 reads a wrong length now and then while it prints the text of an abort and allocates gigabytes,
+    # which only hurts where malloc fills them.
+    env.pop("MALLOC_PERTURB_", None)
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    env.update(more)
+    return env
+
+
+class Outcome:
+    def __init__(self, code, out, err, seconds):
+        self.code, self.out, self.err, self.seconds = code, out, err, seconds
+
+    def text(self):
+        return f"exit status {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
+
+    def lines_of_hips(self):
+        return [line for line in self.err.splitlines() if line.startswith("hips")]
+
+    def report(self):
+        """(calls, bytes) that were taken, and calls that were left, by reason."""
+        taken = re.search(r"^hips report: taken (\d+) calls?, (\d+) bytes", self.err, re.MULTILINE)
+        left = re.search(r"^hips report: left to the host.*\n((?:hips report:   .*\n)*)", self.err, re.MULTILINE)
+        if not taken or not left:
+            raise AssertionError("no report\n" + self.text())
+        reasons = {}
+        for line in left.group(1).splitlines():
+            calls, reason = re.match(r"hips report:   (\d+) calls?: (.*)", line).groups()
+            reasons[reason] = int(calls)
+        return tuple(map(int, taken.groups())), reasons
+
+    def expected(self):
+        """The same, as the program itself counted."""
+        taken = re.search(r"^expect taken (\d+) (\d+)", self.out, re.MULTILINE)
+        left = re.findall(r"^expect left (\d+) (.*)", self.out, re.MULTILINE)
+        return tuple(map(int, taken.groups())), {reason: int(calls) for calls, reason in left}
+
+
+def run(command, limit_s=LIMIT_S, **more):
+    begin = time.monotonic()
+    with subprocess.Popen(
+        command, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            # mpirun ends its ranks on SIGTERM; only if it does not, its session goes as a whole.
+            process.terminate()
+            try:
+                out, err = process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+            raise AssertionError(f"hangs: {' '.join(command)}\n{out}\n{err}") from None
+    return Outcome(process.returncode, out, err, time.monotonic() - begin)
+
+
+def mpirun(ranks, *command, **more):
+    return run([args.mpirun, "--oversubscribe", "-n", str(ranks), *command], **more)
+
+
+def under_hips(ranks, program, *arguments, options=(), topology=None, **more):
+    return mpirun(
+        ranks, args.hips, "run", "-t", topology or TOPOLOGIES[ranks], *options, PROGRAMS[program], *arguments, **more
+    )
+
+
+def left_in_dev_shm():
+    return sorted(name for name in os.listdir("/dev/shm") if "hips" in name)
+
+
+class Case(unittest.TestCase):
+    def assert_exact(self, outcome):
+        self.assertEqual(outcome.code, 0, outcome.text())
+        self.assertIn("wrong 0\n", outcome.out, outcome.text())
+
+    def assert_ok(self, outcome):
+        self.assertEqual(outcome.code, 0, outcome.text())
+        self.assertIn("ok\n", outcome.out, outcome.text())
+
+    def assert_reported_as_expected(self, outcome):
+        self.assertEqual(outcome.report(), outcome.expected(), outcome.text())
+
+
+class ExactResults(Case):
+    def test_without_the_interposer_the_host_is_exact(self):
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                outcome = mpirun(ranks, PROGRAMS["exact"])
+                self.assert_exact(outcome)
+                self.assertEqual(outcome.lines_of_hips(), [])
+
+    def test_with_the_interposer_every_rank_count_is_exact_and_reported(self):
+        for ranks in TOPOLOGIES:
+            with self.subTest(ranks=ranks):
+                outcome = under_hips(ranks, "exact", options=["--report"])
+                self.assert_exact(outcome)
+                self.assert_reported_as_expected(outcome)
+                self.assertRegex(outcome.err, r"MPI_COMM_WORLD, \d+ ranks: .* emulated")
+
+    def test_several_ranks_on_each_server(self):
+        outcome = under_hips(8, "exact", options=["--report"], topology="bcube:2,1")
+        self.assert_exact(outcome)
+        self.assert_reported_as_expected(outcome)
+
+    def test_algorithms_and_patterns(self):
+        for options in (["--algorithm", "flat-ring"], ["--algorithm", "halving-doubling"], ["--pattern", "ring"],
+                        ["--pattern", "mesh,ring"], ["--pattern", "ps:1"]):
+            with self.subTest(options=options):
+                outcome = under_hips(4, "exact", options=[*options, "--report"])
+                self.assert_exact(outcome)
+                self.assert_reported_as_expected(outcome)
+
+    def test_without_a_report_nothing_is_printed(self):
+        outcome = under_hips(4, "exact")
+        self.assert_exact(outcome)
+        self.assertEqual(outcome.err, "")
+
+    def test_a_topology_is_not_needed(self):
+        outcome = mpirun(3, args.hips, "run", "--report", PROGRAMS["exact"])
+        self.assert_exact(outcome)
+        self.assert_reported_as_expected(outcome)
+
+
+class Fortran(Case):
+    def check(self, program):
+        self.assert_exact(mpirun(3, PROGRAMS[program]))
+        for ranks in (2, 4, 9):
+            with self.subTest(ranks=ranks):
+                outcome = under_hips(ranks, program, options=["--report"])
+                self.assert_exact(outcome)
+                # Each call counted once, and MPI_IN_PLACE understood.
+                self.assert_reported_as_expected(outcome)
+
+    def test_mpif_h(self):
+        self.check("fortran_mpifh")
+
+    def test_the_module_mpi(self):
+        self.check("fortran_mpi")
+
+    def test_the_module_mpi_f08(self):
+        self.check("fortran_mpi_f08")
+
+
+class Behaviour(Case):
+    def test_a_large_message_in_flight_arrives_while_its_sender_waits(self):
+        self.assert_ok(under_hips(3, "behave", "large-message-in-flight"))
+        # Not by single copy from the sender's memory: the sender itself has to go on.
+        self.assert_ok(
+            under_hips(3, "behave", "large-message-in-flight", OMPI_MCA_btl_vader_single_copy_mechanism="none",
+                       OMPI_MCA_btl="self,vader")
+        )
+
+    def test_threads_on_communicators_of_their_own(self):
+        self.assert_ok(under_hips(3, "behave", "threads"))
+
+    def test_children_do_not_load_the_interposer(self):
+        self.assert_ok(under_hips(2, "behave", "children"))
+
+    def test_the_null_communicator_is_the_hosts_error(self):
+        self.assert_ok(under_hips(2, "behave", "null-communicator"))
+
+    def test_a_fast_rank_may_leave(self):
+        self.assert_ok(under_hips(4, "behave", "leave-early"))
+
+    def test_finalize_may_come_from_an_exit_handler(self):
+        outcome = under_hips(2, "behave", "finalize-at-exit", options=["--report"])
+        self.assert_ok(outcome)
+        self.assertEqual(outcome.report()[0][0], 1)
+
+    def test_the_exit_status_is_the_programs(self):
+        self.assertEqual(under_hips(2, "behave", "exit-status").code, 7)
+
+    def test_errors_return_gives_a_code_with_a_text(self):
+        outcome = under_hips(2, "behave", "errors-return", limit_s=20)
+        self.assertEqual(outcome.code, 0, outcome.text())
+
+    def test_a_shell_on_the_way_hands_the_interposer_on(self):
+        outcome = mpirun(2, args.hips, "run", "-t", "switch:2", "--report", "sh", "-c",
+                         f"ls / > /dev/null; {PROGRAMS['exact']}")
+        self.assert_exact(outcome)
+        self.assert_reported_as_expected(outcome)
+
+
+class LoadedLater(Case):
+    """MPI comes with a module that a program loads with local scope, as Python does."""
+
+    def check(self, module, ranks=4):
+        outcome = mpirun(ranks, args.hips, "run", "-t", TOPOLOGIES[ranks], "--report", PROGRAMS["loader"],
+                         PROGRAMS[module])
+        self.assert_exact(outcome)
+        self.assert_reported_as_expected(outcome)
+
+    def test_a_module_of_c(self):
+        self.check("module_c.so")
+
+    def test_a_module_of_fortran_has_an_in_place_of_its_own(self):
+        if "module_fortran.so" not in PROGRAMS:
+            self.skipTest("no Fortran compiler of Open MPI")
+        self.check("module_fortran.so")
+
+
+class Mismatch(Case):
+    """Ranks that disagree, or die: an error on each, within seconds, and nothing left behind."""
+
+    def check(self, what, speakers, *words, ranks=3):
+        before = left_in_dev_shm()
+        outcome = under_hips(ranks, "behave", "mismatch", what, limit_s=20)
+        self.assertNotEqual(outcome.code, 0, outcome.text())
+        self.assertLess(outcome.seconds, 5, outcome.text())
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), speakers, outcome.text())
+        for line in errors:
+            for word in words:
+                self.assertIn(word, line)
+        self.assertEqual(left_in_dev_shm(), before)
+
+    def test_another_count(self):
+        self.check("count", 3, "rank 2", "count 8", "count 16")
+
+    def test_another_op(self):
+        self.check("op", 3, "rank 2", "max", "sum")
+
+    def test_another_type(self):
+        self.check("type", 3, "rank 2", "float32", "int32")
+
+    # The odd rank itself waits in the host until the others end the job.
+
+    def test_count_zero_on_one_rank(self):
+        self.check("zero", 2, "rank 2", "count 0")
+
+    def test_an_op_that_goes_to_the_host_on_one_rank(self):
+        self.check("other-op", 2, "rank 2", "another op")
+
+    def test_a_type_that_goes_to_the_host_on_one_rank(self):
+        self.check("other-type", 2, "rank 2", "another type")
+
+    def test_a_rank_dies_and_the_job_ends(self):
+        before = left_in_dev_shm()
+        outcome = under_hips(4, "behave", "killed-at", "1", "20000", limit_s=20)
+        self.assertNotEqual(outcome.code, 0, outcome.text())
+        self.assertLess(outcome.seconds, 5, outcome.text())
+        self.assertNotIn("wrong sum", outcome.err)
+        self.assertEqual(left_in_dev_shm(), before)
+
+    def test_a_rank_dies_and_the_others_say_which(self):
+        seed = int(os.environ.get("HIPS_SEED", time.time_ns()))
+        print(f"HIPS_SEED={seed}", flush=True)
+        choose = random.Random(seed)
+        for trial in range(50 if os.environ.get("HIPS_TEST_FULL") else 3):
+            ranks = choose.choice((2, 3, 4))
+            victim = choose.randrange(ranks)
+            delay_us = choose.randrange(1, 300000)
+            with self.subTest(trial=trial, ranks=ranks, victim=victim, delay_us=delay_us):
+                before = left_in_dev_shm()
+                # Without recovery mpirun ends the survivors at once, and nobody could say anything. With it,
+                # mpirun's own exit status is 0.
+                outcome = mpirun(ranks, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[ranks],
+                                 PROGRAMS["behave"], "killed-at", str(victim), str(delay_us), limit_s=20)
+                self.assertLess(outcome.seconds, 5, outcome.text())
+                errors = outcome.lines_of_hips()
+                self.assertEqual(len(errors), ranks - 1, outcome.text())
+                for line in errors:
+                    self.assertIn(f"rank {victim} ", line)
+                self.assertNotIn("wrong sum", outcome.err)
+                self.assertEqual(left_in_dev_shm(), before)
+
+
+class WrongTopology(Case):
+    """`hips run` refuses; a library that was preloaded by hand finds out at the first call."""
+
+    def preloaded(self, ranks, **more):
+        library = os.path.join(os.path.dirname(args.hips), "../../lib/mpi/libhips_mpi.so")
+        return mpirun(ranks, "env", f"LD_PRELOAD={library}", *[f"{k}={v}" for k, v in more.items()],
+                      PROGRAMS["exact"], limit_s=20)
+
+    def test_a_world_of_another_size(self):
+        outcome = self.preloaded(3, HIPS_TOPO="bcube:2,1")
+        self.assertNotEqual(outcome.code, 0)
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), 3, outcome.text())
+        for line in errors:
+            self.assertIn("bcube:2,1 has 4 ranks, but MPI_COMM_WORLD has 3", line)
+
+    def test_a_malformed_spec(self):
+        outcome = self.preloaded(2, HIPS_TOPO="bcube:2")
+        self.assertNotEqual(outcome.code, 0)
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), 2, outcome.text())
+        for line in errors:
+            self.assertIn("bcube:2", line)
+
+
+class Refusals(Case):
+    """One line, from one rank, that says what to type instead."""
+
+    def check(self, outcome, *words):
+        self.assertEqual(outcome.code, 2, outcome.text())
+        lines = outcome.lines_of_hips()
+        self.assertEqual(len(lines), 1, outcome.text())
+        for word in words:
+            self.assertIn(word, lines[0])
+
+    def test_no_launcher(self):
+        self.check(run([args.hips, "run", "-t", "bcube:3,1", PROGRAMS["exact"]]), "mpirun -n 9 hips run -t bcube:3,1")
+
+    def test_another_number_of_ranks(self):
+        self.check(under_hips(4, "exact", topology="bcube:3,1"), "9 ranks", "4 were started", "mpirun -n 9")
+
+    def test_a_program_that_does_not_exist(self):
+        self.check(mpirun(4, args.hips, "run", "-t", "bcube:2,1", "/nonexistent/app"), "/nonexistent/app")
+
+    def test_a_program_that_is_not_executable(self):
+        self.check(mpirun(2, args.hips, "run", "-t", "switch:2", __file__), "not executable")
+
+    def test_an_unknown_option(self):
+        self.check(run([args.hips, "run", "--toplogy", "switch:2", "true"]), "--toplogy")
+
+    def test_an_unknown_algorithm(self):
+        self.check(under_hips(2, "exact", options=["--algorithm", "fastest"]), "fastest")
+
+    def test_plain_srun(self):
+        self.check(
+            run([args.hips, "run", "-t", "bcube:3,1", PROGRAMS["exact"]], SLURM_STEP_ID="0", SLURM_PROCID="0",
+                SLURM_NTASKS="9"),
+            "srun --mpi=pmix -n 9",
+        )
+
+    def test_the_other_ranks_of_srun_are_silent(self):
+        outcome = run([args.hips, "run", "-t", "bcube:3,1", PROGRAMS["exact"]], SLURM_STEP_ID="0", SLURM_PROCID="5",
+                      SLURM_NTASKS="9")
+        self.assertEqual((outcome.code, outcome.out, outcome.err), (2, "", ""))
+
+
+class OtherMpi(Case):
+    """Where MPICH is installed too; the build says by HIPS_TEST_HYDRA and HIPS_TEST_MPICH_PROGRAM."""
+
+    def test_hydra_with_an_open_mpi_program_is_refused(self):
+        hydra = os.environ.get("HIPS_TEST_HYDRA")
+        if not hydra:
+            self.skipTest("no mpiexec.hydra")
+        outcome = run([hydra, "-n", "4", args.hips, "run", "-t", "bcube:2,1", PROGRAMS["exact"]])
+        self.assertEqual(outcome.code, 2, outcome.text())
+        lines = outcome.lines_of_hips()
+        self.assertEqual(len(lines), 1, outcome.text())
+        self.assertIn("mpirun.openmpi -n 4 hips run -t bcube:2,1", lines[0])
+
+    def test_a_program_of_mpich_is_refused(self):
+        program = os.environ.get("HIPS_TEST_MPICH_PROGRAM")
+        if not program:
+            self.skipTest("no compiler of MPICH")
+        outcome = mpirun(2, args.hips, "run", "-t", "switch:2", program)
+        self.assertEqual(outcome.code, 2, outcome.text())
+        lines = outcome.lines_of_hips()
+        self.assertEqual(len(lines), 1, outcome.text())
+        self.assertIn("libmpich", lines[0])
+
+
+unittest.main(argv=[__file__, *rest], verbosity=2)

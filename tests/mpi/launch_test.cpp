@@ -1,0 +1,251 @@
+#include "tools/hips/launch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hips::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Launcher detect(const std::map<std::string, std::string>& variables) {
+  return detect_launcher([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Launcher, MpirunIsKnownByItsVariables) {
+  const Launcher launcher = detect({{"OMPI_COMM_WORLD_SIZE", "9"},
+                                    {"OMPI_COMM_WORLD_RANK", "4"},
+                                    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                    {"PMIX_RANK", "4"}});
+  EXPECT_EQ(launcher.kind, LauncherKind::kOpenMpi);
+  EXPECT_EQ(launcher.size, 9);
+  EXPECT_EQ(launcher.rank, 4);
+  EXPECT_EQ(launcher.local_rank, 1);
+}
+
+TEST(Launcher, MpirunInsideASlurmJobIsMpirun) {
+  const Launcher launcher =
+      detect({{"OMPI_COMM_WORLD_SIZE", "9"}, {"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "0"}});
+  EXPECT_EQ(launcher.kind, LauncherKind::kOpenMpi);
+}
+
+TEST(Launcher, HydraInsideASlurmJobIsHydra) {
+  const Launcher launcher = detect({{"HYDI_CONTROL_FD", "7"},
+                                    {"PMI_RANK", "2"},
+                                    {"PMI_SIZE", "4"},
+                                    {"SLURM_STEP_ID", "1"},
+                                    {"SLURM_PROCID", "0"}});
+  EXPECT_EQ(launcher.kind, LauncherKind::kHydra);
+  EXPECT_EQ(launcher.rank, 2);
+  EXPECT_EQ(launcher.size, 4);
+}
+
+TEST(Launcher, SrunWithPmixIsNoPlainSrun) {
+  const std::map<std::string, std::string> plain = {
+      {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_NTASKS", "16"}};
+  EXPECT_EQ(detect(plain).kind, LauncherKind::kSrun);
+  EXPECT_EQ(detect(plain).rank, 3);
+  EXPECT_EQ(detect(plain).size, 8);
+  auto pmix = plain;
+  pmix["PMIX_RANK"] = "3";
+  EXPECT_EQ(detect(pmix).kind, LauncherKind::kPmix);
+  EXPECT_EQ(detect(pmix).size, 8);
+  // srun --mpi=pmi2 speaks a protocol that is not PMIx.
+  auto pmi2 = plain;
+  pmi2["PMI_RANK"] = "3";
+  EXPECT_EQ(detect(pmi2).kind, LauncherKind::kSrun);
+}
+
+TEST(Launcher, ABatchScriptAndAShellHaveNoLauncher) {
+  EXPECT_EQ(detect({}).kind, LauncherKind::kNone);
+  EXPECT_EQ(detect({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).kind, LauncherKind::kNone);
+  EXPECT_EQ(detect({{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "4294967291"}}).kind, LauncherKind::kNone);
+}
+
+TEST(Launcher, AMalformedNumberIsNotTakenForARank) {
+  EXPECT_EQ(detect({{"OMPI_COMM_WORLD_SIZE", "many"}}).kind, LauncherKind::kNone);
+  EXPECT_EQ(detect({{"OMPI_COMM_WORLD_SIZE", "-1"}}).kind, LauncherKind::kNone);
+}
+
+TEST(Program, TheLibraryTellsTheAbi) {
+  EXPECT_EQ(abi_of_library("libmpi.so.40"), MpiAbi::kOpenMpi);
+  EXPECT_EQ(abi_of_library("libmpi_mpifh.so.40"), MpiAbi::kOpenMpi);
+  EXPECT_EQ(abi_of_library("libmpi_usempif08.so.40"), MpiAbi::kOpenMpi);
+  EXPECT_EQ(abi_of_library("libmpi_cxx.so.40"), MpiAbi::kOpenMpi);
+  EXPECT_EQ(abi_of_library("libmpi.so.12"), MpiAbi::kMpich);
+  EXPECT_EQ(abi_of_library("libmpich.so.12"), MpiAbi::kMpich);
+  EXPECT_EQ(abi_of_library("libmpichfort.so.12"), MpiAbi::kMpich);
+  EXPECT_EQ(abi_of_library("libmpifort.so.12"), MpiAbi::kMpich);
+  EXPECT_EQ(abi_of_library("libmpfr.so.6"), MpiAbi::kUnknown);
+  EXPECT_EQ(abi_of_library("libc.so.6"), MpiAbi::kUnknown);
+}
+
+TEST(Program, AProgramThatNeedsNoMpiIsUnknown) {
+  const Program program = inspect_program("/proc/self/exe");
+  EXPECT_EQ(program.abi, MpiAbi::kUnknown);
+  EXPECT_FALSE(program.is_static);
+}
+
+/// A file in a folder of its own.
+class ProgramFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "hips-launch-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = folder_ + "/app";
+  }
+  void TearDown() override {
+    unlink(path_.c_str());
+    rmdir(folder_.c_str());
+  }
+  void write(const std::string& text, mode_t mode) {
+    std::ofstream(path_, std::ios::binary) << text;
+    ASSERT_EQ(chmod(path_.c_str(), mode), 0);
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(ProgramFile, AScriptAndDamagedElfFilesAreUnknownAndHarmless) {
+  write("#!/bin/sh\nexec ./app\n", 0755);
+  EXPECT_EQ(inspect_program(path_).abi, MpiAbi::kUnknown);
+  EXPECT_FALSE(inspect_program(path_).is_static);
+  // An ELF header whose tables lie outside the file, cut at every length.
+  std::ifstream self("/proc/self/exe", std::ios::binary);
+  std::string head(128, '\0');
+  ASSERT_TRUE(self.read(head.data(), 128));
+  for (std::size_t length = 0; length <= head.size(); ++length) {
+    write(head.substr(0, length), 0755);
+    EXPECT_EQ(inspect_program(path_).abi, MpiAbi::kUnknown);
+  }
+}
+
+TEST_F(ProgramFile, AProgramIsFoundAsExecvpWouldFindIt) {
+  write("#!/bin/sh\n", 0755);
+  EXPECT_EQ(find_program(path_, "").value(), path_);
+  EXPECT_EQ(find_program("app", "/nonexistent:" + folder_).value(), path_);
+}
+
+TEST_F(ProgramFile, AMissingProgramAndOneThatIsNotExecutableAreToldApart) {
+  write("#!/bin/sh\n", 0644);
+  const auto not_executable = find_program(path_, "");
+  ASSERT_FALSE(not_executable);
+  EXPECT_EQ(not_executable.error().sys_errno, EACCES);
+  EXPECT_THAT(not_executable.error().message, HasSubstr("not executable"));
+  EXPECT_THAT(find_program("app", folder_).error().message, HasSubstr("not executable"));
+  const auto missing = find_program(folder_ + "/other", "");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().sys_errno, ENOENT);
+  EXPECT_THAT(find_program("other", folder_).error().message, HasSubstr("not in PATH"));
+  EXPECT_THAT(find_program(folder_, "").error().message, HasSubstr("not a file"));
+}
+
+LaunchRequest request_for(const std::string& spec) {
+  LaunchRequest request;
+  if (!spec.empty()) request.topology = spec;
+  request.command = {"./app", "5"};
+  return request;
+}
+
+Launcher mpirun(Rank size) {
+  return {LauncherKind::kOpenMpi, 0, size, 0};
+}
+
+Program open_mpi_program() {
+  return {.path = "./app", .abi = MpiAbi::kOpenMpi, .mpi_library = "libmpi.so.40", .is_static = false};
+}
+
+/// The sentence of a refusal; fails where there is none.
+std::string refusal(const LaunchRequest& request, const Program& program, const Launcher& launcher) {
+  const auto spec = check_launch(request, program, launcher);
+  if (spec) {
+    ADD_FAILURE() << "not refused";
+    return {};
+  }
+  EXPECT_THAT(spec.error().message, Not(HasSubstr("\n")));
+  return spec.error().message;
+}
+
+TEST(Launch, AsManyRanksAsTheTopologyHasRunIt) {
+  EXPECT_EQ(check_launch(request_for("bcube:3,1"), open_mpi_program(), mpirun(9)).value(), "bcube:3,1");
+}
+
+TEST(Launch, AMultipleOfTheServersPutsSeveralRanksOnEach) {
+  EXPECT_EQ(check_launch(request_for("bcube:2,1"), open_mpi_program(), mpirun(8)).value(), "bcube:2,1/2");
+  EXPECT_EQ(check_launch(request_for("bcube:2,1/2"), open_mpi_program(), mpirun(8)).value(), "bcube:2,1/2");
+}
+
+TEST(Launch, AnotherNumberOfRanksIsRefusedWithTheRightOne) {
+  EXPECT_THAT(
+      refusal(request_for("bcube:3,1"), open_mpi_program(), mpirun(8)),
+      HasSubstr(
+          "bcube:3,1 has 9 ranks, but 8 were started; type: mpirun -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_THAT(refusal(request_for("bcube:2,1/2"), open_mpi_program(), mpirun(16)), HasSubstr("mpirun -n 8"));
+}
+
+TEST(Launch, WithoutALauncherOnlyOneRankRuns) {
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), {}),
+              HasSubstr("type: mpirun -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_TRUE(check_launch(request_for("switch:1"), open_mpi_program(), {}));
+  EXPECT_TRUE(check_launch(request_for(""), open_mpi_program(), {}));
+}
+
+TEST(Launch, HydraIsRefusedForOpenMpiAndForTheUnknown) {
+  const Launcher hydra{LauncherKind::kHydra, 0, 9, 0};
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), hydra),
+              HasSubstr("type: mpirun.openmpi -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), {}, hydra), HasSubstr("mpiexec.hydra"));
+}
+
+TEST(Launch, PlainSrunIsRefusedAndPmixIsNot) {
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kSrun, 0, 9, 0}),
+              HasSubstr("type: srun --mpi=pmix -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kPmix, 0, 9, 0}));
+  // PMIx alone does not say how many ranks there are: MPI_Init will.
+  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kPmix, 0, {}, {}}));
+}
+
+TEST(Launch, AProgramOfMpichAndAStaticOneAreRefused) {
+  Program mpich = open_mpi_program();
+  mpich.abi = MpiAbi::kMpich;
+  mpich.mpi_library = "libmpich.so.12";
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich, mpirun(9)), HasSubstr("libmpich.so.12"));
+  Program still;
+  still.is_static = true;
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), still, mpirun(9)), HasSubstr("linked statically"));
+}
+
+TEST(Launch, WrongSpecsAlgorithmsPatternsAndMpisAreRefused) {
+  EXPECT_THAT(refusal(request_for("bcube:3"), open_mpi_program(), mpirun(9)), HasSubstr("bcube:3"));
+  LaunchRequest request = request_for("bcube:3,1");
+  request.algorithm = "flat-rong";
+  EXPECT_THAT(refusal(request, open_mpi_program(), mpirun(9)), HasSubstr("flat-rong"));
+  request = request_for("bcube:3,1");
+  request.pattern = "mesh,ring,mesh";
+  refusal(request, open_mpi_program(), mpirun(9));
+  request = request_for("bcube:3,1");
+  request.mpi = "mvapich";
+  EXPECT_THAT(refusal(request, {}, mpirun(9)), HasSubstr("--mpi openmpi"));
+}
+
+TEST(Launch, ThePreloadThatIsThereStays) {
+  EXPECT_EQ(add_to_preload("", "/l/libhips_mpi.so"), "/l/libhips_mpi.so");
+  EXPECT_EQ(add_to_preload("a.so b.so", "/l/libhips_mpi.so"), "/l/libhips_mpi.so:a.so b.so");
+  EXPECT_EQ(add_to_preload("a.so:/l/libhips_mpi.so", "/l/libhips_mpi.so"), "a.so:/l/libhips_mpi.so");
+}
+
+}  // namespace
+}  // namespace hips::cli

@@ -1,0 +1,99 @@
+"""hips plan as users meet it: text, JSON that hips check reads, one clear error, and a million servers.
+
+usage: plan_command_test.py <hips>
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HIPS = sys.argv.pop(1)
+
+
+def hips(*args, **environment):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("HIPS_")}
+    return subprocess.run([HIPS, *args], env={**clean, **environment}, capture_output=True, text=True, timeout=60)
+
+
+class PlanCommand(unittest.TestCase):
+    def test_prints_lanes_messages_and_cost(self):
+        done = hips("plan", "-t", "bcube:3,1", "--rank", "1", "--bytes", "18K")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("HiPS, 2 lanes, mesh on both levels", done.stdout)
+        self.assertIn("server <01>: gather stage 1, level 0, to <00>: blocks 3-5, 3.1 kB, NIC 0\n", done.stdout)
+        self.assertIn("steps       4 ", done.stdout)
+        self.assertIn("NIC out     16.4 kB each (all servers)", done.stdout)
+        self.assertIn("ratio       1.000 times the bound", done.stdout)
+
+    def test_takes_topology_algorithm_and_pattern_from_the_environment(self):
+        done = hips("plan", HIPS_TOPO="torus:4x4", HIPS_PATTERN="ps:1")
+        self.assertIn("HiPS, 4 lanes, ps:1 on both levels", done.stdout)
+        done = hips("plan", HIPS_TOPO="torus:4x4", HIPS_PATTERN="ps:1", HIPS_ALGORITHM="flat-mesh")
+        self.assertIn("flat mesh of 16 ranks", done.stdout)
+        done = hips("plan", "-t", "bcube:3,1", "--algorithm", "flat-ring", HIPS_ALGORITHM="flat-mesh")
+        self.assertIn("flat ring of 9 ranks over 2 of 2 NICs", done.stdout)
+
+    def test_json_of_all_ranks_is_what_check_reads(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            done = hips("plan", "-t", "bcube:2x4", "--all", "--json")
+            plan = json.loads(done.stdout)
+            self.assertEqual(len(plan["programs"]), 8)
+            self.assertAlmostEqual(plan["notes"]["ratio"], 1, places=3)
+            file.write(done.stdout)
+            file.flush()
+            proof = hips("check", "-t", "bcube:2x4", "--plan", file.name)
+            self.assertEqual(proof.returncode, 0, proof.stderr)
+            self.assertIn("proved", proof.stdout)
+
+    def test_refuses_bad_input_with_one_sentence(self):
+        for args, words in [
+            ((), "no topology; give -t SPEC"),
+            (("-t", "bcube:3"), 'topology "bcube:3"'),
+            (("-t", "bcube:3,1", "--rank", "9"), "9 of 9 ranks; give 0 to 8"),
+            (("-t", "bcube:3,1", "--rank", "-1"), "-1 of 9 ranks"),
+            (("-t", "bcube:3,1", "--bytes", "64X"), '"64X" is no size'),
+            (("-t", "bcube:3,1", "--bytes", "6"), "6 is no multiple of 4"),
+            (("-t", "bcube:3,1", "--type", "f8"), '"f8" is no type'),
+            (("-t", "bcube:3,1", "--algorithm", "x"), 'no algorithm is called "x"'),
+            (("-t", "bcube:3,1", "--pattern", "mesh,ring,mesh"), "3 patterns for 2 levels"),
+            (("-t", "bcube:3,1", "--leaders", "2"), "a number of leaders means nothing to hips"),
+            (("-t", "bcube:2,2", "--algorithm", "flat-ring", "--rings", "3"), "none exist"),
+        ]:
+            done = hips("plan", *args)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_lists_algorithms(self):
+        for option in ("--list", "--algorithms"):
+            done = hips("plan", option)
+            for name in ("hips", "flat-ps", "flat-mesh", "flat-ring", "recursive-doubling", "halving-doubling"):
+                self.assertIn("\n" + name + " ", "\n" + done.stdout)
+
+    def test_one_rank_of_a_million_servers_takes_50_ms_and_64_mib(self):
+        # Processor time, so that a busy machine does not fail it; the best of three, so that a cold one does not.
+        used = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = hips("plan", "-t", "bcube:10,5", "--rank", "123456", "--bytes", "575M")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("server <123456>: ", done.stdout)
+            self.assertIn("ratio       1.000 times the bound", done.stdout)
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            peak_kib = after.ru_maxrss
+        if not HIPS_IS_SANITIZED:
+            self.assertLess(min(used), 0.050)
+            self.assertLess(peak_kib, 64 * 1024)
+
+
+# By a process of its own: the peak of a child's memory counts that of the parent it was forked from.
+HIPS_IS_SANITIZED = subprocess.run(["grep", "-qE", "__(asan|tsan)_init", HIPS]).returncode == 0
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace hips::tests {
+
+/// All ordered mixes of radices with at most `max_servers` servers: "2", "2x2", ..., "64", as specs name
+/// them.
+inline std::vector<std::string> radix_mixes(std::int64_t max_servers) {
+  std::vector<std::string> mixes;
+  const auto extend = [&](const auto& self, const std::string& prefix, std::int64_t servers) -> void {
+    for (std::int64_t radix = 2; servers * radix <= max_servers; ++radix) {
+      const std::string mix = prefix.empty() ? fmt::format("{}", radix) : fmt::format("{}x{}", prefix, radix);
+      mixes.push_back(mix);
+      self(self, mix, servers * radix);
+    }
+  };
+  extend(extend, "", 1);
+  return mixes;
+}
+
+/// "bcube:2x4"; a single level is written as the papers do, "bcube:2,0".
+inline std::string bcube_spec(const std::string& mix) {
+  return fmt::format("bcube:{}{}", mix, mix.find('x') == std::string::npos ? ",0" : "");
+}
+
+}  // namespace hips::tests

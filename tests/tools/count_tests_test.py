@@ -1,0 +1,40 @@
+"""How tools/check counts: count_tests_test.py TOOLS_FOLDER."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, sys.argv.pop())
+import count_tests  # noqa: E402
+
+
+class Count(unittest.TestCase):
+    def count(self, *logs):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for index, text in enumerate(logs):
+                paths.append(os.path.join(folder, f"{index}.json"))
+                if text is not None:
+                    with open(paths[-1], "w", encoding="utf-8") as file:
+                        file.write(text)
+            return count_tests.count(paths)
+
+    def test_every_result_that_is_no_pass_and_no_skip_is_a_failure(self):
+        log = "".join(f'{{"name": "{result}", "result": "{result}"}}\n'
+                      for result in ["OK", "EXPECTEDFAIL", "SKIP", "FAIL", "TIMEOUT", "ERROR", "UNEXPECTEDPASS",
+                                     "INTERRUPT"])
+        passed, failed, skipped = self.count(log)
+        self.assertEqual((passed, skipped), (2, 1))
+        self.assertEqual([name for name, _ in failed], ["FAIL", "TIMEOUT", "ERROR", "UNEXPECTEDPASS", "INTERRUPT"])
+
+    def test_logs_are_added_and_a_missing_one_counts_nothing(self):
+        line = '{"name": "a", "result": "OK"}\n'
+        self.assertEqual(self.count(line, None, "", line + line), (3, [], 0))
+
+    def test_a_broken_log_is_an_error(self):
+        with self.assertRaises(ValueError):
+            self.count('{"name": "a", "resu')
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

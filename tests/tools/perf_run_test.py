@@ -1,0 +1,121 @@
+"""hips-allreduce-perf as a whole program: perf_run_test.py PERF [MPIRUN]. Without MPIRUN, without a launcher."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import ranks
+
+MPIRUN = sys.argv.pop() if len(sys.argv) > 2 else None
+PERF = sys.argv.pop()
+
+ROW = re.compile(r"^ +(\d+) +(\d+) +(\w+) +(\w+) +(-1)"
+                 r"  ([ 0-9.e+]{7})  ([ 0-9.e+-]{6})  ([ 0-9.e+-]{6})  ([ 0-9N/A]{6})"
+                 r"  ([ 0-9.e+]{7})  ([ 0-9.e+-]{6})  ([ 0-9.e+-]{6})  ([ 0-9N/A]{6})$")
+# Of nccl-tests, whose table people parse.
+HEADER = ["#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw"
+          "  #wrong",
+          "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)"
+          "  (GB/s)"]
+
+
+def rows(text):
+    return [match.groups() for match in map(ROW.match, text.splitlines()) if match]
+
+
+class Base(unittest.TestCase):
+    def start(self, size, *args, **extra):
+        """Rank 0's output; every rank has to succeed."""
+        if MPIRUN:
+            done = subprocess.run([MPIRUN, "--oversubscribe", "-n", str(size), PERF, *args], text=True, timeout=60,
+                                  capture_output=True, env=ranks.environment(**extra), check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stdout
+        done = ranks.run_ranks(size, [PERF, *args], **extra)
+        for rank in done:
+            self.assertEqual(rank.returncode, 0, rank.stdout + rank.stderr)
+        for rank in done[1:]:
+            self.assertEqual(rank.stdout, "")
+        return done[0].stdout
+
+
+class Table(Base):
+    def test_rows_and_columns_are_those_of_nccl_tests(self):
+        text = self.start(3, "-b", "8", "-e", "512", "-f", "8", "-n", "2")
+        lines = [line.rstrip() for line in text.splitlines()]
+        for header in HEADER:
+            self.assertIn(header, lines)
+        found = rows(text)
+        self.assertEqual([(row[0], row[1], row[2], row[3]) for row in found],
+                         [("8", "2", "float", "sum"), ("64", "16", "float", "sum"), ("512", "128", "float", "sum")])
+        for row in found:
+            self.assertEqual((row[8].strip(), row[12].strip()), ("0", "0"))
+        self.assertIn("# Out of bounds values : 0 OK", lines)
+        self.assertIn("# Collective test concluded: hips-allreduce-perf", lines)
+
+    def test_every_type_and_operation_is_exact_and_odd_sizes_too(self):
+        text = self.start(3, "-b", "40", "-e", "100K", "-i", "99960", "-n", "1", "-w", "0", "-d", "all", "-o", "all")
+        found = rows(text)
+        self.assertEqual(len(found), 2 * 4 * 4)
+        self.assertEqual({(row[8].strip(), row[12].strip()) for row in found}, {("0", "0")})
+
+    def test_unchecked_rows_say_so(self):
+        found = rows(self.start(2, "-b", "8", "-e", "8", "-n", "1", "-c", "0"))
+        self.assertEqual((found[0][8].strip(), found[0][12].strip()), ("N/A", "N/A"))
+
+    def test_the_topology_reaches_the_plan(self):
+        text = self.start(4, "-b", "8", "-e", "8", "-n", "1", "--topo", "bcube:2,1", "--pattern", "mesh")
+        self.assertRegex(text, r"# Plan: .*BCube\(2,1\)")
+
+
+class Json(Base):
+    def test_it_has_the_keys_of_nccl_tests_and_spares_an_earlier_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            for _ in range(2):
+                text = self.start(2, "-b", "64", "-e", "128", "-f", "2", "-n", "1", "-J", path)
+            self.assertIn(f"# Writing JSON output to {path}.0", text)
+            self.assertEqual(sorted(os.listdir(folder)), ["out.json", "out.json.0"])
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        self.assertLessEqual({"version", "start_time", "end_time", "args", "env", "config", "results", "out_of_bounds",
+                              "average_bus_bandwidth"}, set(report))
+        self.assertEqual(report["config"]["minimum_bytes"], 64)
+        self.assertEqual([device["rank"] for device in report["config"]["devices"]], [0, 1])
+        self.assertEqual([row["size"] for row in report["results"]], [64, 128])
+        for row in report["results"]:
+            self.assertEqual((row["type"], row["redop"], row["count"]), ("float", "sum", row["size"] // 4))
+            for half in (row["out_of_place"], row["in_place"]):
+                self.assertEqual(half["nwrong"], 0)
+                self.assertGreater(half["time"], 0)
+                self.assertAlmostEqual(half["alg_bw"], row["size"] / half["time"] / 1e3, places=9)
+                self.assertAlmostEqual(half["bus_bw"], half["alg_bw"], places=9)  # 2(n-1)/n of two ranks
+
+
+class Mistakes(unittest.TestCase):
+    def test_no_launcher_gives_one_line(self):
+        done = subprocess.run([PERF], text=True, capture_output=True, env=ranks.environment(), timeout=30, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, r"^hips-allreduce-perf: no launcher: .*mpirun -n N.*HIPS_RANK.*\n$")
+
+    def test_only_rank_0_tells_a_mistake_that_all_ranks_see(self):
+        done = ranks.run_ranks(2, [PERF, "-b", "many"])
+        self.assertEqual([rank.returncode for rank in done], [2, 2])
+        self.assertEqual(done[0].stderr.count("\n"), 1)
+        self.assertIn('"many" is no size', done[0].stderr)
+        self.assertEqual(done[1].stderr, "")
+
+    def test_a_topology_of_another_size_is_an_error_on_every_rank(self):
+        done = ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8", "--topo", "bcube:3,1"])
+        for rank in done:
+            self.assertEqual(rank.returncode, 2)
+            self.assertIn("9", rank.stderr)
+            self.assertIn("2", rank.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

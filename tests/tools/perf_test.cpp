@@ -1,0 +1,164 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lib/reduce/reduce.hpp"
+#include "tools/hips-allreduce-perf/options.hpp"
+#include "tools/hips-allreduce-perf/report.hpp"
+#include "tools/hips-allreduce-perf/values.hpp"
+
+namespace hips::perf {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Parsed parse(std::vector<const char*> args) {
+  args.insert(args.begin(), "hips-allreduce-perf");
+  return parse_options(static_cast<int>(args.size()), args.data());
+}
+
+std::vector<std::byte> folded(DataType type, ReduceOp op, int num_ranks, std::size_t elements) {
+  std::vector<std::vector<std::byte>> inputs;
+  std::vector<const std::byte*> sources;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    inputs.emplace_back(elements * size_of(type));
+    fill(inputs.back(), type, op, rank, num_ranks);
+    sources.push_back(inputs.back().data());
+  }
+  std::vector<std::byte> result(elements * size_of(type));
+  reduce::fold(type, op, result.data(), sources, elements);
+  return result;
+}
+
+TEST(PerfOptionsTest, DefaultsAreThoseOfNcclTests) {
+  const Parsed parsed = parse({});
+  ASSERT_FALSE(parsed.stop) << parsed.message;
+  EXPECT_THAT(parsed.options.sizes(DataType::kFloat32), ElementsAre(32u << 20));
+  EXPECT_EQ(parsed.options.iters, 20);
+  EXPECT_EQ(parsed.options.warmup_iters, 1);
+  EXPECT_EQ(parsed.options.check, 1);
+}
+
+TEST(PerfOptionsTest, ACommandLineOfNcclTestsIsUnderstood) {
+  const Parsed parsed = parse({"-b", "8", "-e", "1K", "-f", "4",   "-n", "5",   "-w", "2", "-c", "0",
+                               "-t", "1", "-g", "1",  "-d", "all", "-o", "max", "-a", "3", "-J", "out.json"});
+  ASSERT_FALSE(parsed.stop) << parsed.message;
+  EXPECT_THAT(parsed.options.sizes(DataType::kFloat32), ElementsAre(8, 32, 128, 512));
+  EXPECT_EQ(parsed.options.types.size(), 4u);
+  EXPECT_THAT(parsed.options.ops, ElementsAre(ReduceOp::kMax));
+  EXPECT_EQ(parsed.options.average, Average::kMax);
+  EXPECT_EQ(parsed.options.json_file, "out.json");
+}
+
+TEST(PerfOptionsTest, SizesStepByBytesAndHoldWholeElements) {
+  const Parsed parsed = parse({"-b", "4", "-e", "40", "-i", "12"});
+  EXPECT_THAT(parsed.options.sizes(DataType::kFloat32), ElementsAre(4, 16, 28, 40));
+  EXPECT_THAT(parsed.options.sizes(DataType::kFloat64), ElementsAre(0, 16, 24, 40));
+}
+
+TEST(PerfOptionsTest, SizesEndWhereSixtyFourBitsDo) {
+  Options options;
+  options.min_bytes = std::uint64_t{1} << 62;
+  options.max_bytes = UINT64_MAX;
+  options.step_factor = 3;
+  EXPECT_EQ(options.sizes(DataType::kFloat32).size(), 2u);
+  options.step_factor = 1;
+  options.step_bytes = std::uint64_t{1} << 63;
+  EXPECT_EQ(options.sizes(DataType::kFloat32).size(), 2u);
+  options.min_bytes = 0;
+  options.step_factor = 2;
+  EXPECT_THAT(options.sizes(DataType::kFloat32), ElementsAre(0));
+}
+
+TEST(PerfOptionsTest, AMistakeGivesOneLineWithTheValueSeen) {
+  const std::vector<std::pair<std::vector<const char*>, const char*>> mistakes = {
+      {{"-b", "1.5M"}, "\"1.5M\" is no size"},
+      {{"-d", "float16"}, "no type \"float16\""},
+      {{"-o", "avg"}, "no operation \"avg\""},
+      {{"-b", "64M", "-e", "1M"}, "above the largest"},
+      {{"-n", "0"}, "Value 0 not in range"},
+      {{"-g", "8"}, "Value 8 not in range"},
+      {{"--unknown"}, "--unknown"},
+      {{"-b", "1", "-e", "2", "-i", "0"}, "a step of 0 bytes"},
+  };
+  for (const auto& [args, text] : mistakes) {
+    const Parsed parsed = parse(args);
+    EXPECT_TRUE(parsed.stop);
+    EXPECT_EQ(parsed.exit_status, 2);
+    EXPECT_THAT(parsed.message, HasSubstr(text));
+    EXPECT_EQ(std::count(parsed.message.begin(), parsed.message.end(), '\n'), 1) << parsed.message;
+  }
+}
+
+TEST(PerfOptionsTest, HelpIsNoMistake) {
+  const Parsed parsed = parse({"--help"});
+  EXPECT_TRUE(parsed.stop);
+  EXPECT_EQ(parsed.exit_status, 0);
+  EXPECT_THAT(parsed.message, HasSubstr("-b,--minbytes"));
+}
+
+class PerfValuesTest : public ::testing::TestWithParam<std::tuple<DataType, ReduceOp, int>> {};
+
+TEST_P(PerfValuesTest, TheFoldOfAllInputsIsExactlyWhatTheCheckExpects) {
+  const auto [type, op, num_ranks] = GetParam();
+  EXPECT_EQ(count_wrong(folded(type, op, num_ranks, 5000), type, op, num_ranks), 0);
+}
+
+TEST_P(PerfValuesTest, OneChangedBitIsCounted) {
+  const auto [type, op, num_ranks] = GetParam();
+  auto result = folded(type, op, num_ranks, 100);
+  result[57 * size_of(type) + 2] ^= std::byte{0x40};
+  EXPECT_EQ(count_wrong(result, type, op, num_ranks), 1);
+}
+
+TEST_P(PerfValuesTest, ABlockFromAnotherPlaceIsNoticed) {
+  const auto [type, op, num_ranks] = GetParam();
+  // Under prod with one or two ranks the result may be the same everywhere.
+  if (op == ReduceOp::kProd && num_ranks < 3) return;
+  const auto result = folded(type, op, num_ranks, 4096);
+  for (const std::size_t distance : {1, 64, 1000, 2048}) {
+    const auto shifted = std::span(result).subspan(distance * size_of(type));
+    EXPECT_GT(count_wrong(shifted, type, op, num_ranks), 0) << distance;
+  }
+}
+
+TEST_P(PerfValuesTest, ALostRankIsNoticed) {
+  const auto [type, op, num_ranks] = GetParam();
+  for (int lost = 0; lost < num_ranks && num_ranks > 1; ++lost) {
+    std::vector<std::vector<std::byte>> inputs;
+    std::vector<const std::byte*> sources;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      inputs.emplace_back(1000 * size_of(type));
+      fill(inputs.back(), type, op, rank, num_ranks);
+      if (rank != lost) sources.push_back(inputs.back().data());
+    }
+    std::vector<std::byte> result(1000 * size_of(type));
+    reduce::fold(type, op, result.data(), sources, 1000);
+    EXPECT_GT(count_wrong(result, type, op, num_ranks), 0) << "lost rank " << lost;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllTypesAndOperations, PerfValuesTest,
+                         ::testing::Combine(::testing::Values(DataType::kInt32, DataType::kInt64,
+                                                              DataType::kFloat32, DataType::kFloat64),
+                                            ::testing::Values(ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
+                                                              ReduceOp::kMax),
+                                            ::testing::Values(1, 2, 3, 9, 64)));
+
+TEST(PerfReportTest, FiguresKeepToTheirColumn) {
+  EXPECT_EQ(figure(0, 7), "   0.00");
+  EXPECT_EQ(figure(12.345, 7), "  12.35");
+  EXPECT_EQ(figure(9999.99, 7), "9999.99");
+  EXPECT_EQ(figure(12345.6, 7), "12345.6");
+  EXPECT_EQ(figure(1234567, 7), "1234567");
+  EXPECT_EQ(figure(123456789, 7), "1.2e+08");
+  EXPECT_EQ(figure(0.125, 6), "  0.12");
+  EXPECT_EQ(figure(1e30, 6).size(), 6u);
+}
+
+}  // namespace
+}  // namespace hips::perf

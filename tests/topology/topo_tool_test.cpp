@@ -1,0 +1,139 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include <hips/topology.hpp>
+
+#include "tests/topology/samples.hpp"
+
+// Runs the tool as a user does; HIPS_TOOL names it.
+
+namespace hips {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;  ///< and err, where the command says so
+};
+
+Outcome run(const std::string& arguments, const std::string& environment = "") {
+  const char* tool = std::getenv("HIPS_TOOL");
+  EXPECT_NE(tool, nullptr) << "HIPS_TOOL names the hips program to test";
+  const std::string command =
+      environment + " '" + std::string(tool != nullptr ? tool : "") + "' " + arguments;
+  Outcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 1 << 16> buffer{};
+  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    outcome.out.append(buffer.data(), n);
+  const int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+TEST(TopoTool, PrintsWhatAPersonWantsToKnow) {
+  const Outcome outcome = run("topo -t bcube:3,1");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out,
+            "BCube(3,1)  (bcube:3,1)\n"
+            "  servers   9, 2 NICs each\n"
+            "  switches  6\n"
+            "  cables    18\n"
+            "  relaying  servers forward for others, any two are at most 2 hops apart\n"
+            "  levels\n"
+            "    level 0  radix 3  NIC 0  100 Gb/s, 1 us  3 switches, one for each group\n"
+            "    level 1  radix 3  NIC 1  100 Gb/s, 1 us  3 switches, one for each group\n");
+}
+
+TEST(TopoTool, ShowsEveryServersAddressNicsAndNeighbours) {
+  EXPECT_THAT(run("topo -t bcube:3,1 --verbose").out, HasSubstr("server 5 <12>\n"
+                                                                "  NIC 0  level 0 switch 1  to <10> <11>\n"
+                                                                "  NIC 1  level 1 switch 2  to <02> <22>\n"));
+  EXPECT_THAT(run("topo -t torus:4x2/2 --verbose").out, HasSubstr("server 6 (2,1)  ranks 12-13\n"
+                                                                  "  NIC 0  x+  to (3,1) NIC 1\n"
+                                                                  "  NIC 1  x-  to (1,1) NIC 0\n"
+                                                                  "  NIC 2  y+  to (2,0) NIC 3\n"
+                                                                  "  NIC 3  y-  to (2,0) NIC 2\n"));
+  EXPECT_THAT(
+      run("topo -t fattree:4 --verbose").out,
+      HasSubstr(
+          "server 14 <310>\n  NIC 0  pod 3 edge 1  edge: <311>  pod: <300>  core: <010> <110> <210>\n"));
+  EXPECT_THAT(run("topo -t rail:40,2 --verbose").out,
+              HasSubstr("server 1 <1>\n  NIC 0  rail 0 switch  to <0> <2> ... <39> (39 servers)\n"));
+}
+
+TEST(TopoTool, TellsMachinesTheSameAsTheLibrary) {
+  for (const std::string& spec : tests::sample_specs()) {
+    const Topology topology = parse_topology(spec);
+    const auto json = nlohmann::json::parse(run("topo --json --verbose -t " + spec).out);
+    EXPECT_EQ(json.at("spec"), topology.spec);
+    EXPECT_EQ(json.at("servers"), topology.num_servers());
+    EXPECT_EQ(json.at("ranks"), topology.num_ranks());
+    EXPECT_EQ(json.at("switches"), topology.num_switches);
+    EXPECT_EQ(json.at("cables"), topology.num_links);
+    ASSERT_EQ(json.at("levels").size(), topology.levels.size());
+    ASSERT_EQ(json.at("server_list").size(), static_cast<std::size_t>(topology.num_servers()));
+    const std::int64_t local = topology.ranks_per_server;
+    for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
+      const auto& each = json.at("server_list").at(server);
+      EXPECT_EQ(each.at("server"), server);
+      EXPECT_EQ(each.at("first_rank"), server * local);
+      ASSERT_EQ(each.at("nics").size(), static_cast<std::size_t>(topology.num_rails));
+      using Way = std::tuple<Rail, std::int32_t, std::int64_t, Rail>;
+      std::set<Way> told, known;
+      for (const auto& nic : each.at("nics")) {
+        for (const auto& way : nic.at("neighbours")) {
+          told.emplace(nic.at("nic"), way.at("level"), way.at("server"), way.at("nic"));
+        }
+      }
+      for (const Hop& hop : topology.neighbours(static_cast<Rank>(server * local))) {
+        if (hop.out != kNoRail) known.emplace(hop.out, hop.level, hop.to / local, hop.in);
+      }
+      EXPECT_EQ(told, known) << spec << " server " << server;
+    }
+  }
+}
+
+TEST(TopoTool, TakesTheTopologyFromTheEnvironmentWhereNoneIsNamed) {
+  EXPECT_THAT(run("topo", "HIPS_TOPO=torus:3x3").out, HasSubstr("Torus(3x3)"));
+  EXPECT_THAT(run("topo -t switch:4", "HIPS_TOPO=torus:3x3").out, HasSubstr("Switch(4)"));
+}
+
+TEST(TopoTool, RefusesBadInputInOneLineAndWithStatusTwo) {
+  Outcome outcome = run("topo -t bcube:3,k 2>&1", "env -u HIPS_TOPO");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out,
+            "hips: topology \"bcube:3,k\": k is \"k\"; it must be a whole number from 0 to 29\n");
+  outcome = run("topo 2>&1", "env -u HIPS_TOPO");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("no topology is named"));
+}
+
+TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {
+  const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("No space left on device"));
+}
+
+TEST(TopoTool, SummarisesAMillionServersAtOnceAndStreamsThem) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(run("topo -t bcube:10,5").out, HasSubstr("servers   1000000, 6 NICs each"));
+  // The first servers come although all of them would take seconds.
+  EXPECT_THAT(run("topo -t bcube:10,5 --verbose | head -n 20").out, HasSubstr("server 0 <000000>"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace hips

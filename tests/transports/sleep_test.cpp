@@ -1,0 +1,278 @@
+// Two transports that sleep in turn must never lose a wake-up. HIPS_TEST_FULL=1 runs ten times the rounds.
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/transports/child.hpp"
+#include "tests/transports/world.hpp"
+#include "transports/shm/shm.hpp"
+
+namespace hips::test {
+namespace {
+
+using transport::Event;
+using transport::Transport;
+using transport::WorkRequest;
+
+std::uint32_t rounds() {
+  const char* full = std::getenv("HIPS_TEST_FULL");
+  return full != nullptr && *full == '1' ? 1'000'000 : 100'000;
+}
+
+const Backend kShm = {.name = "Shm", .start = [] { return [](Rank) { return shm::create({}).value(); }; }};
+
+struct Outcome {
+  std::uint32_t rounds = 0;
+  std::uint32_t sleeps = 0;  ///< times it blocked in ppoll
+  bool lost = false;         ///< it slept although something had come
+};
+
+bool readable(int fd, int timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now());
+    const std::int64_t left_ns = std::max<std::int64_t>(0, left.count());
+    const timespec timeout{.tv_sec = left_ns / 1'000'000'000, .tv_nsec = left_ns % 1'000'000'000};
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    const int count = ppoll(&waiting, 1, &timeout, nullptr);
+    if (count >= 0 || errno != EINTR) return count == 1;
+  }
+}
+
+/// Halts threads between any two of their instructions, for as long as the others need to get through the
+/// narrow places: a signal whose handler dawdles, some ten thousand times a second.
+class Jitter {
+ public:
+  explicit Jitter(std::vector<pthread_t> victims)
+      : victims_(std::move(victims)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  static void install() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const int error = errno;
+      for (int i = 0; i < 3000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      errno = error;
+    };
+    sigaction(SIGUSR1, &action, nullptr);
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    std::mt19937_64 random(seed() + 99);
+    while (!stop.stop_requested()) {
+      pthread_kill(victims_[random() % victims_.size()], SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 50));
+    }
+  }
+
+  std::vector<pthread_t> victims_;
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+/// One side: waits for token i asleep, answers with token i. Data goes along, for ThreadSanitizer to see that
+/// it is handed over and not merely there.
+class Sleeper {
+ public:
+  Sleeper(Transport& transport, std::span<const std::byte> mine, const transport::RemoteRegion& theirs,
+          bool first, std::uint64_t from_seed)
+      : transport_(transport), mine_(mine), theirs_(theirs), random_(from_seed), first_(first) {}
+
+  Outcome run(std::uint32_t count) {
+    for (std::uint32_t round = 0; round < count && !outcome_.lost; ++round) {
+      if (first_) post(round);
+      wait_for(round);
+      if (gave_up_) break;
+      if (!first_) post(round);
+      ++outcome_.rounds;
+    }
+    return outcome_;
+  }
+
+ private:
+  /// Between nothing and about the time that a peer takes to fall asleep, so that all interleavings occur.
+  void spin() {
+    const std::uint64_t choice = random_();
+    const std::uint64_t turns = choice % 4 == 0 ? 0 : (choice >> 8) % (choice % 4 == 1 ? 20 : 2000);
+    for (std::uint64_t i = 0; i < turns; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+
+  void post(std::uint32_t token) {
+    spin();
+    const std::uint64_t words[4] = {token, ~std::uint64_t{token}, token + 1ull, 5};
+    WorkRequest request =
+        put(transport::Verb::kPutNotify, 0, std::as_bytes(std::span(words)), theirs_, 8, token);
+    request.signalled = false;
+    while (transport_.post({&request, 1}) == 0) std::this_thread::yield();
+  }
+
+  bool poll_once(std::uint32_t token) {
+    Event event;
+    if (transport_.poll({&event, 1}) == 0) return false;
+    EXPECT_EQ(event.kind, Event::Kind::kArrival);
+    EXPECT_EQ(event.token, token);
+    std::uint64_t words[4];
+    std::memcpy(words, mine_.data() + 8, sizeof words);
+    EXPECT_EQ(words[1], ~std::uint64_t{token});
+    EXPECT_EQ(words[2], token + 1ull);
+    return true;
+  }
+
+  void wait_for(std::uint32_t token) {
+    spin();
+    for (int idle_seconds = 0;;) {
+      if (poll_once(token)) return;
+      const transport::Armed armed = transport_.arm();
+      bool came = !armed.ready && poll_once(token);
+      if (!armed.ready && !came) {
+        ++outcome_.sleeps;
+        if (!readable(armed.fd, 1000)) {
+          // Nothing for a second. If something has come, its sender must have rung, or be about to.
+          came = poll_once(token);
+          if (came && !readable(armed.fd, 10'000)) outcome_.lost = true;
+          gave_up_ = !came && ++idle_seconds == 30;  // the other side has failed
+        }
+      }
+      transport_.disarm();
+      if (came || gave_up_) return;
+    }
+  }
+
+  Transport& transport_;
+  std::span<const std::byte> mine_;
+  transport::RemoteRegion theirs_;
+  std::mt19937_64 random_;
+  bool first_;
+  bool gave_up_ = false;
+  Outcome outcome_;
+};
+
+TEST(Sleep, TwoThreadsNeverLoseAWakeUp) {
+  World world(kShm, 2, 4096);
+  auto from0 = world.transport(0).open(0);
+  auto from1 = world.transport(1).open(0);
+  ASSERT_TRUE(world.transport(0).connect(0, *from1).ok());
+  ASSERT_TRUE(world.transport(1).connect(0, *from0).ok());
+  Outcome second;
+  std::thread thread([&] {
+    second = Sleeper(world.transport(1), world.memory(1), world.remote(0), false, seed() + 1).run(rounds());
+  });
+  Jitter::install();
+  std::optional<Jitter> jitter(std::in_place, std::vector{pthread_self(), thread.native_handle()});
+  const Outcome first =
+      Sleeper(world.transport(0), world.memory(0), world.remote(1), true, seed()).run(rounds());
+  jitter.reset();
+  thread.join();
+  EXPECT_FALSE(first.lost);
+  EXPECT_FALSE(second.lost);
+  EXPECT_EQ(first.rounds, rounds());
+  EXPECT_EQ(second.rounds, rounds());
+  // Expect: it did sleep, else it proved nothing.
+  EXPECT_GT(first.sleeps + second.sleeps, rounds() / 10);
+  RecordProperty("sleeps", static_cast<int>(first.sleeps + second.sleeps));
+}
+
+TEST(Sleep, TwoProcessesNeverLoseAWakeUp) {
+  const std::uint64_t from_seed = seed();
+  const std::uint32_t count = rounds();
+  // A rank with memory, connected to the one at the other end of the channel.
+  const auto run = [count](Channel& channel, bool first, std::uint64_t own_seed) {
+    World world(kShm, 1, 4096);
+    channel.send(world.transport(0).open(0).value());
+    channel.send_value(world.remote(0));
+    const auto address = channel.receive();
+    const auto theirs = channel.receive_value<transport::RemoteRegion>();
+    EXPECT_TRUE(world.transport(0).connect(0, address).ok());
+    const Outcome outcome = Sleeper(world.transport(0), world.memory(0), theirs, first, own_seed).run(count);
+    channel.send_value(outcome);
+    return std::pair(outcome, channel.receive_value<Outcome>());
+  };
+  Child child([&](Channel& channel) {
+    run(channel, false, from_seed + 1);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  const auto [first, second] = run(child.channel(), true, from_seed);
+  EXPECT_FALSE(first.lost);
+  EXPECT_FALSE(second.lost);
+  EXPECT_EQ(first.rounds, count);
+  EXPECT_EQ(second.rounds, count);
+  EXPECT_GT(first.sleeps + second.sleeps, count / 10);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Sleep, ManySendersWakeOneSleeperAndNoneIsLost) {
+  // Six threads send to one that sleeps whenever it can.
+  constexpr Rank kSenders = 6;
+  const std::uint32_t each = rounds() / 20;
+  World world(
+      {.name = "Shm", .start = [] { return [](Rank) { return shm::create({.ring_entries = 16}).value(); }; }},
+      kSenders + 1, 4096);
+  for (Rank sender = 0; sender < kSenders; ++sender) world.join(sender, kSenders);
+  std::vector<std::thread> threads;
+  for (Rank sender = 0; sender < kSenders; ++sender) {
+    threads.emplace_back([&, sender] {
+      std::mt19937_64 random(seed() + sender);
+      Transport& transport = world.transport(sender);
+      for (std::uint32_t i = 0; i < each; ++i) {
+        const WorkRequest request = notification(kSenders, i);
+        while (transport.post({&request, 1}) == 0) {
+          // Full: sleep until there is room.
+          Event event;
+          const transport::Armed armed = transport.arm();
+          (void)transport.poll({&event, 1});
+          if (!armed.ready && transport.post({&request, 1}) == 1) {
+            transport.disarm();
+            break;
+          }
+          if (!armed.ready) {
+            EXPECT_TRUE(readable(armed.fd, 10'000)) << "nobody told sender " << sender << " of room";
+          }
+          transport.disarm();
+        }
+        if (random() % 8 == 0) std::this_thread::yield();
+      }
+    });
+  }
+  Jitter::install();
+  std::vector<pthread_t> victims{pthread_self()};
+  for (std::thread& thread : threads) victims.push_back(thread.native_handle());
+  std::optional<Jitter> jitter(std::in_place, victims);
+  std::vector<std::uint32_t> next(kSenders, 0);
+  std::uint64_t left = std::uint64_t{each} * kSenders;
+  Transport& transport = world.transport(kSenders);
+  Event events[4];
+  const auto take = [&] {
+    const std::size_t count = transport.poll(events);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(events[i].token, next[static_cast<std::size_t>(events[i].peer)]++);
+    }
+    left -= count;
+    return count;
+  };
+  while (left > 0) {
+    if (take() > 0) continue;
+    const transport::Armed armed = transport.arm();
+    if (!armed.ready && take() == 0) {
+      ASSERT_TRUE(readable(armed.fd, 10'000)) << "lost, with " << left << " notifications to come";
+    }
+    transport.disarm();
+  }
+  jitter.reset();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace hips::test

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/base/shared_memory.hpp"
+#include "transports/transport.hpp"
+
+namespace hips::test {
+
+/// The seed of this run: HIPS_SEED, or a random one; printed once, so that a failure can be repeated.
+inline std::uint64_t seed() {
+  static const std::uint64_t value = [] {
+    const char* given = std::getenv("HIPS_SEED");
+    const std::uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device()();
+    std::cout << "HIPS_SEED=" << chosen << std::endl;
+    return chosen;
+  }();
+  return value;
+}
+
+/// A transport of the suite: how n connected ranks of it are made in this process.
+struct Backend {
+  std::string name;
+  /// Gives a maker of transports, one per rank; what it captures lives as long as the transports.
+  std::function<std::function<std::unique_ptr<transport::Transport>(Rank)>()> start;
+};
+
+inline void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
+}
+
+/// n ranks in this thread. The peer that rank a calls b is rank b.
+class World {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+
+  struct Node {
+    std::unique_ptr<transport::Transport> transport;
+    SharedMemory memory;
+    transport::Region region;
+    std::deque<transport::Event> events;  ///< polled, and not yet asked for
+  };
+
+  World(const Backend& backend, Rank size, std::size_t bytes = kBytes)
+      : make_(backend.start()), nodes_(size) {
+    for (Rank rank = 0; rank < size; ++rank) {
+      Node& node = nodes_[rank];
+      node.transport = make_(rank);
+      auto memory = SharedMemory::create(bytes);
+      EXPECT_TRUE(memory.has_value()) << memory.error().message;
+      node.memory = *std::move(memory);
+      auto region = node.transport->register_memory(describe(node.memory));
+      EXPECT_TRUE(region.has_value()) << region.error().message;
+      node.region = *std::move(region);
+    }
+  }
+
+  static transport::MemoryDesc describe(const SharedMemory& memory) {
+    return {.address = memory.data(),
+            .bytes = memory.size(),
+            .kind = transport::MemoryKind::kShared,
+            .fd = memory.fd()};
+  }
+
+  [[nodiscard]] Rank size() const { return static_cast<Rank>(nodes_.size()); }
+  Node& operator[](Rank rank) { return nodes_[rank]; }
+  transport::Transport& transport(Rank rank) { return *nodes_[rank].transport; }
+  std::span<std::byte> memory(Rank rank) { return nodes_[rank].memory.bytes(); }
+  const transport::RemoteRegion& remote(Rank rank) { return nodes_[rank].region.remote; }
+
+  /// Opens and connects two ranks.
+  void join(Rank a, Rank b) {
+    auto from_a = transport(a).open(b);
+    auto from_b = transport(b).open(a);
+    ASSERT_TRUE(from_a.has_value()) << from_a.error().message;
+    ASSERT_TRUE(from_b.has_value()) << from_b.error().message;
+    const Status at_a = transport(a).connect(b, *from_b);
+    const Status at_b = transport(b).connect(a, *from_a);
+    ASSERT_TRUE(at_a.ok()) << at_a.message;
+    ASSERT_TRUE(at_b.ok()) << at_b.message;
+  }
+
+  void join_all() {
+    for (Rank a = 0; a < size(); ++a) {
+      for (Rank b = a + 1; b < size(); ++b) join(a, b);
+    }
+  }
+
+  /// One poll of one rank; how many events came.
+  std::size_t poll(Rank rank) {
+    if (!nodes_[rank].transport) return 0;
+    transport::Event events[8];
+    const std::size_t count = transport(rank).poll(events);
+    for (std::size_t i = 0; i < count; ++i) nodes_[rank].events.push_back(std::move(events[i]));
+    return count;
+  }
+  void poll_all() {
+    for (Rank rank = 0; rank < size(); ++rank) poll(rank);
+  }
+
+  /// Polls all until `done`; false after ten seconds.
+  bool poll_until(const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done()) {
+      poll_all();
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  }
+
+  /// Posts one request, polling all ranks while the queue is full.
+  void post(Rank rank, const transport::WorkRequest& request) {
+    ASSERT_TRUE(poll_until([&] {
+      return transport(rank).post({&request, 1}) == 1;
+    })) << "the queue stayed full";
+  }
+
+  /// The next event of that kind at a rank, once it has come; takes it out.
+  transport::Event wait(Rank rank, transport::Event::Kind kind) {
+    std::optional<transport::Event> found;
+    EXPECT_TRUE(poll_until([&] { return (found = take(rank, kind)).has_value(); }))
+        << "the event did not come";
+    return found.value_or(transport::Event{});
+  }
+
+  std::optional<transport::Event> take(Rank rank, transport::Event::Kind kind) {
+    auto& events = nodes_[rank].events;
+    for (auto it = events.begin(); it != events.end(); ++it) {
+      if (it->kind != kind) continue;
+      transport::Event event = std::move(*it);
+      events.erase(it);
+      return event;
+    }
+    return std::nullopt;
+  }
+
+  /// Polls long enough for anything that is under way to show up.
+  void settle() {
+    for (int i = 0; i < 3000; ++i) poll_all();
+  }
+
+ private:
+  std::function<std::unique_ptr<transport::Transport>(Rank)> make_;
+  std::deque<Node> nodes_;
+};
+
+/// A put of one piece.
+inline transport::WorkRequest put(transport::Verb verb, Rank peer, std::span<const std::byte> data,
+                                  const transport::RemoteRegion& remote, std::uint64_t offset,
+                                  std::uint32_t token = 0) {
+  transport::WorkRequest request;
+  request.verb = verb;
+  request.peer = peer;
+  request.pieces[0] = {.address = data.data(), .bytes = data.size(), .memory = -1};
+  request.num_pieces = 1;
+  request.remote = &remote;
+  request.remote_offset = offset;
+  request.token = token;
+  return request;
+}
+
+/// A notification without data.
+inline transport::WorkRequest notification(Rank peer, std::uint32_t token, bool signalled = false) {
+  transport::WorkRequest request;
+  request.peer = peer;
+  request.token = token;
+  request.signalled = signalled;
+  return request;
+}
+
+inline std::vector<std::byte> random_bytes(std::mt19937_64& random, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t at = 0; at < count; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + at, &word, std::min(sizeof word, count - at));
+  }
+  return bytes;
+}
+
+}  // namespace hips::test
