@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -33,9 +34,8 @@ using testing::HasSubstr;
 using namespace std::chrono_literals;
 
 Blob blob_of(const std::string& text) {
-  Blob blob(text.size());
-  std::memcpy(blob.data(), text.data(), text.size());
-  return blob;
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::string text_of(const Blob& blob) {

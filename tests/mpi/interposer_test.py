@@ -16,8 +16,17 @@ parser.add_argument("--programs", required=True, nargs="+")
 args, rest = parser.parse_known_args()
 PROGRAMS = {os.path.basename(path): path for path in args.programs}
 
-TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1"}
+TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1", 16: "torus:4x4",
+              27: "bcube:3,2"}
+ALGORITHMS = ["hips", "flat-ps", "flat-mesh", "flat-ring", "recursive-doubling", "halving-doubling"]
+FULL = bool(os.environ.get("HIPS_TEST_FULL"))
 LIMIT_S = 60
+
+
+def seeded():
+    seed = int(os.environ.get("HIPS_SEED", time.time_ns()))
+    print(f"HIPS_SEED={seed}", flush=True)
+    return random.Random(seed)
 
 
 def environment(**more):
@@ -117,7 +126,7 @@ class ExactResults(Case):
     def test_with_the_interposer_every_rank_count_is_exact_and_reported(self):
         for ranks in TOPOLOGIES:
             with self.subTest(ranks=ranks):
-                outcome = under_hips(ranks, "exact", options=["--report"])
+                outcome = under_hips(ranks, "exact", "bits", options=["--report"])
                 self.assert_exact(outcome)
                 self.assert_reported_as_expected(outcome)
                 self.assertRegex(outcome.err, r"MPI_COMM_WORLD, \d+ ranks: .* emulated")
@@ -127,11 +136,25 @@ class ExactResults(Case):
         self.assert_exact(outcome)
         self.assert_reported_as_expected(outcome)
 
-    def test_algorithms_and_patterns(self):
-        for options in (["--algorithm", "flat-ring"], ["--algorithm", "halving-doubling"], ["--pattern", "ring"],
-                        ["--pattern", "mesh,ring"], ["--pattern", "ps:1"]):
-            with self.subTest(options=options):
-                outcome = under_hips(4, "exact", options=[*options, "--report"])
+    def test_every_algorithm_at_every_rank_count(self):
+        # HiPS itself runs above at all counts. Here each count meets an algorithm, and each algorithm a count.
+        flat = ALGORITHMS[1:]
+        seeded().shuffle(flat)
+        pairs = [(ranks, flat[i % len(flat)]) for i, ranks in enumerate(TOPOLOGIES)]
+        if FULL:
+            pairs = [(ranks, algorithm) for ranks in TOPOLOGIES for algorithm in flat]
+        for ranks, algorithm in pairs:
+            with self.subTest(ranks=ranks, algorithm=algorithm):
+                outcome = under_hips(ranks, "exact", "bits", options=["--algorithm", algorithm, "--report"])
+                self.assert_exact(outcome)
+                self.assert_reported_as_expected(outcome)
+                self.assertRegex(outcome.err, f"(?i)MPI_COMM_WORLD, {ranks} ranks: .*{algorithm.replace('-', '[- ]')}",
+                                 "another algorithm ran")
+
+    def test_patterns(self):
+        for pattern in ("ring", "mesh,ring", "ps:1", "mesh/ring,ring/mesh"):
+            with self.subTest(pattern=pattern):
+                outcome = under_hips(4, "exact", "bits", options=["--pattern", pattern, "--report"])
                 self.assert_exact(outcome)
                 self.assert_reported_as_expected(outcome)
 
@@ -268,10 +291,8 @@ class Mismatch(Case):
         self.assertEqual(left_in_dev_shm(), before)
 
     def test_a_rank_dies_and_the_others_say_which(self):
-        seed = int(os.environ.get("HIPS_SEED", time.time_ns()))
-        print(f"HIPS_SEED={seed}", flush=True)
-        choose = random.Random(seed)
-        for trial in range(50 if os.environ.get("HIPS_TEST_FULL") else 3):
+        choose = seeded()
+        for trial in range(50 if FULL else 3):
             ranks = choose.choice((2, 3, 4))
             victim = choose.randrange(ranks)
             delay_us = choose.randrange(1, 300000)

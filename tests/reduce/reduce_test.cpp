@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "lib/reduce/kernels.hpp"
@@ -34,6 +36,11 @@ T apply(ReduceOp op, T a, T b) {
     if (op == ReduceOp::kProd) return a * b;
   }
   return op == ReduceOp::kMin ? std::min(a, b) : std::max(a, b);
+}
+
+template <typename T>
+bool same_bits(std::span<const T> a, std::span<const T> b) {
+  return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
 }
 
 template <typename T>
@@ -79,14 +86,14 @@ TYPED_TEST(Fold, folds_left_to_right_for_every_length_number_of_sources_and_alig
         std::vector<TypeParam> out(elements + 1, TypeParam{42});
         fold(type_of<TypeParam>(), static_cast<ReduceOp>(op), reinterpret_cast<std::byte*>(out.data()),
              pointers, elements);
-        ASSERT_EQ(0, std::memcmp(out.data(), expected.data(), elements * sizeof(TypeParam)))
+        ASSERT_TRUE(same_bits<TypeParam>(std::span(out).first(elements), expected))
             << "op " << op << " elements " << elements << " sources " << num_srcs;
         ASSERT_EQ(out[elements], TypeParam{42}) << "wrote past the end";
         // In place: dst is the last source.
         if (num_srcs > 1) {
           auto* dst = reinterpret_cast<std::byte*>(srcs.back().data() + offset);
           fold(type_of<TypeParam>(), static_cast<ReduceOp>(op), dst, pointers, elements);
-          ASSERT_EQ(0, std::memcmp(dst, expected.data(), elements * sizeof(TypeParam)));
+          ASSERT_TRUE(same_bits<TypeParam>(std::span(srcs.back()).subspan(offset), expected));
         }
       }
     }
