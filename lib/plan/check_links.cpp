@@ -75,7 +75,7 @@ void note_loads(const Plan& plan, const CheckLayout& layout, Findings& findings)
   std::int64_t largest_fan_in = 0;
   Place fan_in_place;
   Rail fan_in_rail = kNoRail;
-  Rail num_rails = 0;
+  std::int64_t num_rails = 0;
   // Ranks of one server share its NICs.
   const Topology* topology = findings.options().topology;
   const Rank per_server = topology == nullptr ? 1 : topology->ranks_per_server;
@@ -98,7 +98,7 @@ void note_loads(const Plan& plan, const CheckLayout& layout, Findings& findings)
         meetings.emplace_back(source.rail, step.lane, step.stage, step.round);
       }
     }
-    if (!load.empty()) num_rails = std::max(num_rails, load.rbegin()->first + 1);
+    if (!load.empty()) num_rails = std::max(num_rails, std::int64_t{load.rbegin()->first} + 1);
     std::sort(meetings.begin(), meetings.end());
     for (std::size_t i = 0; i < meetings.size();) {
       const auto end =
