@@ -56,11 +56,18 @@ class Ear final : public GroupListener {
   CallAnswer answer(std::uint64_t call_index) const override {
     return {record.at(call_index), record.last()};
   }
-  std::string activity(Rank) const override { return activity_text; }
+  std::string activity(Rank) const override {
+    const std::lock_guard lock(mutex_);
+    return activity_;
+  }
   bool in_call() const override {
     return record.last().kind == CallEntry::Kind::kTaken && !record.last().finished;
   }
 
+  void set_activity(std::string text) {
+    const std::lock_guard lock(mutex_);
+    activity_ = std::move(text);
+  }
   bool hears_failure(std::chrono::milliseconds limit = 5s) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, limit, [&] { return failures_ > 0; });
@@ -87,10 +94,10 @@ class Ear final : public GroupListener {
   }
 
   CallRecord record;
-  std::string activity_text;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string activity_;
   std::condition_variable changed_;
   int failures_ = 0;
   Status failure_;
@@ -312,7 +319,7 @@ TEST(Control, TheLastCallOfABusyRankCanBeAskedForThroughTheHub) {
 TEST(Control, TheDeathOfAMemberIsToldToAllWithTheSameWords) {
   ControlProcess mortal;
   Members m(4, {{2, &mortal}});
-  m.ears[0]->activity_text = "lane 0, scatter stage 1";
+  m.ears[0]->set_activity("lane 0, scatter stage 1");
   mortal.signal(SIGKILL);
   for (auto& [rank, ear] : m.ears) {
     ASSERT_TRUE(ear->hears_failure()) << rank;
