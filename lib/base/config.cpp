@@ -121,7 +121,6 @@ constexpr std::array kVariables = {
                    set_staging_bytes},
     ConfigVariable{"HIPS_SEED", "NUMBER", "", "the seed of random tests", nullptr},
     ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
-    ConfigVariable{"HIPS_EXE", "PATH", "", "tests: the hips program", nullptr},
     ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},
     ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests run all their trials", nullptr},
 };

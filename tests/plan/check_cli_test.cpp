@@ -1,4 +1,4 @@
-// `hips check` as a user types it. HIPS_EXE names the program.
+// `hips check` as a user types it. HIPS_TOOL names the program.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ struct Ran {
 };
 
 Ran hips_check(const std::string& arguments) {
-  const char* program = std::getenv("HIPS_EXE");
-  if (program == nullptr) return {-1, "HIPS_EXE is not set"};
+  const char* program = std::getenv("HIPS_TOOL");
+  if (program == nullptr) return {-1, "HIPS_TOOL is not set"};
   const bool redirected = arguments.find("2>") != std::string::npos;
   const std::string command = std::string(program) + " check " + arguments + (redirected ? "" : " 2>&1");
   Ran ran;
