@@ -59,7 +59,8 @@ void add_run_command(CLI::App& lab) {
   command->add_flag("--tag", options->tagged, "begins each line of output with its rank");
   command->add_flag("-q,--quiet", options->quiet, "does not tell how long it took to boot");
   command->footer(kFooter);
-  // One positional, and not CLI11's prefix commands: those lose what follows "--" in a subcommand's subcommand.
+  // One positional, and not CLI11's prefix commands: those lose what follows "--" in a subcommand's
+  // subcommand.
   command->add_option("command", options->command, "the program and its arguments, after --");
   command->callback([options] {
     const int code = value_or_throw(lab::run_lab(*options));
