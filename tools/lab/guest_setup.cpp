@@ -108,8 +108,8 @@ std::string one_guest_script(const GuestSetup& setup, std::int64_t num_devices) 
     commands.ip += fmt::format("link add nic{} type dummy\n", device);
     commands.add(static_cast<Rail>(device), fmt::format("10.100.{}.1", device));
   }
-  return fmt::format("{}ip -batch - <<'END'\n{}END\nrdma -b - <<'END'\n{}END\n",
-                     common_script(setup, {}, 0), commands.ip, commands.rdma);
+  return fmt::format("{}ip -batch - <<'END'\n{}END\nrdma -b - <<'END'\n{}END\n", common_script(setup, {}, 0),
+                     commands.ip, commands.rdma);
 }
 
 std::string device_list(const std::vector<std::int64_t>& devices) {
