@@ -12,7 +12,9 @@ import unittest
 
 import lab
 
-HIPS = sys.argv.pop(1)
+HIPS = os.path.abspath(sys.argv.pop(1))
+# Where the host has soft-RoCE itself, one guest would not be booted.
+GUEST = "tcg"
 
 # A client finds its server when that listens; the lab's --timeout ends one that never does.
 WRITE_BW = """
@@ -53,13 +55,13 @@ class OneGuest(Base):
               3) echo lost >/var/tmp/lost; kill -9 $$ ;;
             esac
             """)
-        done = lab.run(HIPS, "-t", "bcube:2,1", "--one-guest", "-x", "FRUIT=a pear", "--output", self.folder,
+        done = lab.run(HIPS, "-t", "bcube:2,1", "--one-guest", "--accel", GUEST, "-x", "FRUIT=a pear", "--output", self.folder,
                        "--writable", self.folder, "--counters", os.path.join(self.folder, "counters.json"),
                        "--timeout", "120", "--", "sh", script, HIPS_SEED="5")
         # Expect: the exit code of rank 3, the only one that failed, as a shell has it.
         self.assertEqual(done.returncode, 137, done.stderr)
         self.assertIn("hips lab: rank 3 was killed by signal 9 (Killed)\n", done.stderr)
-        self.assertIn("hips lab: 1 guest of bcube:2,1 up", done.stderr)
+        self.assertIn("hips lab: bcube:2,1 on 1 guest with ", done.stderr)
         for rank in range(4):
             self.assertIn(f"rank {rank}/4 bcube:2,1 rxe0:1,rxe1:1 127.0.0.1:18500 5 a pear /root\n",
                           self.read(f"rank{rank}.out"))
@@ -78,10 +80,31 @@ class OneGuest(Base):
         self.assertGreater(devices["rxe0"]["rcvd_pkts"], 20)
         self.assertEqual(devices["rxe1"]["rcvd_pkts"], 0)
 
-    def test_a_command_that_does_not_end_is_ended(self):
-        done = lab.run(HIPS, "-t", "switch:1", "--one-guest", "--timeout", "1", "--", "sleep", "1000")
-        self.assertEqual(done.returncode, 124, done.stderr)
-        self.assertIn("hips lab: rank 0 did not end in 1 s\n", done.stderr)
+    def test_a_host_with_soft_roce_needs_no_guest(self):
+        # A guest is such a host: a lab in it uses the guest's own kernel, in a network namespace.
+        rank = self.script("""
+            echo "rank $HIPS_RANK/$HIPS_SIZE"
+            if [ $HIPS_RANK = 0 ]; then write_bw ${HIPS_IB_HCA%:1}; else write_bw ${HIPS_IB_HCA%:1} localhost; fi
+            """)
+        with open(os.path.join(self.folder, "host.sh"), "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(f"""
+                {HIPS} lab run -t switch:2 --one-guest --timeout 100 -- sh {rank} 2>&1
+                echo "exit $?"
+                {HIPS} lab run -t switch:1 --one-guest --accel host --timeout 1 -- sleep 1000 2>&1
+                echo "exit $?"
+                echo "left: $(ls /sys/class/infiniband) $(ls /sys/class/net)"
+                """))
+        done = lab.run(HIPS, "-t", "switch:1", "--one-guest", "--accel", GUEST, "--timeout", "120", "--", "sh",
+                       file.name)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("hips lab: switch:2 on this host's own devices", done.stdout)
+        for line in ("rank 0/2", "rank 1/2"):
+            self.assertIn(line, done.stdout.splitlines())
+        self.assertEqual(len(re.findall(r"^wrote over lab\d+x0$", done.stdout, re.MULTILINE)), 2, done.stdout)
+        # A command that does not end is ended, and the devices of the lab are gone with it.
+        self.assertEqual(re.findall(r"^exit (\d+)$", done.stdout, re.MULTILINE), ["0", "124"])
+        self.assertIn("hips lab: rank 0 did not end in 1 s\n", done.stdout)
+        self.assertRegex(done.stdout, r"\bleft: rxe0 lo\s+nic0\n")
 
 
 class FourGuests(Base):

@@ -2,8 +2,10 @@
 
 #include "tools/hips/command.hpp"
 #include "tools/lab/agent.hpp"
+#include "tools/lab/host_devices.hpp"
 #include "tools/lab/image.hpp"
 #include "tools/lab/lab.hpp"
+#include "tools/lab/sandbox.hpp"
 
 namespace hips::cli {
 namespace {
@@ -42,8 +44,11 @@ void add_run_command(CLI::App& lab) {
   command->add_option("--cpus", options->num_cpus, "of each guest")->check(CLI::Range(1, 64));
   command->add_option("--memory", options->memory_mb, "of each guest, in MB")
       ->check(CLI::Range(128, 1 << 20));
-  command->add_option("--accel", options->accelerator, "kvm or tcg, instead of what was found to work")
-      ->check(CLI::IsMember({"kvm", "tcg"}));
+  command
+      ->add_option(
+          "--accel", options->accelerator,
+          "kvm, tcg, or with --one-guest host: the host's own soft-RoCE, no guest; default: what works")
+      ->check(CLI::IsMember({"host", "kvm", "tcg"}));
   command->add_option("--timeout", options->timeout_s, "seconds for the command, 0: no limit")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -82,8 +87,17 @@ void add_lab(CLI::App& app) {
       });
 
   // What runs inside the guests; nobody types these.
-  command->add_subcommand("agent", "")->group("")->callback([] {
-    throw CLI::RuntimeError(lab::run_agent());
+  auto fd = std::make_shared<int>(-1);
+  CLI::App* agent = command->add_subcommand("agent", "")->group("");
+  agent->add_option("--fd", *fd);
+  agent->callback([fd] { throw CLI::RuntimeError(lab::run_agent(*fd)); });
+  command->add_subcommand("host-check", "")->group("")->callback([] {
+    const int code = value_or_throw(lab::run_in_sandbox([](int) {
+      const Status status = lab::check_host_device();
+      if (!status.ok()) std::fprintf(stderr, "hips: %s\n", status.message.c_str());
+      return status.ok() ? 0 : 2;
+    }));
+    if (code != 0) throw CLI::RuntimeError(code);
   });
   CLI::App* shell = command->add_subcommand("rsh", "")->group("");
   shell->prefix_command();

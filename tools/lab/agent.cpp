@@ -75,19 +75,20 @@ UniqueFd listen_to_guests() {
 
 class Agent {
  public:
-  bool begin() {
+  bool begin(int given_fd) {
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
     children_ = UniqueFd(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-    const std::string port = find_port();
-    UniqueFd fd(open(port.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    UniqueFd fd(given_fd >= 0 ? given_fd : open(find_port().c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid()) {
       std::fprintf(stderr, "hips lab guest: the agent finds no port to the lab\n");
       return false;
     }
+    set_nonblocking(fd.get());
+    fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
     listener_ = listen_to_guests();
     add_session(std::move(fd), true);
     return true;
@@ -245,9 +246,9 @@ class Agent {
 
 }  // namespace
 
-int run_agent() {
+int run_agent(int fd) {
   Agent agent;
-  if (!agent.begin()) return 1;
+  if (!agent.begin(fd)) return 1;
   while (agent.step()) {
   }
   return 1;

@@ -95,7 +95,9 @@ Result<Guest> Guest::boot(const GuestOptions& options) {
   set_nonblocking(console.get());
 
   ChildOptions child;
-  child.argv = emulator_command(options, agent_end.get());
+  child.argv = options.accelerator == "host" ? std::vector<std::string>{options.agent, "lab", "agent", "--fd",
+                                                                        std::to_string(agent_end.get())}
+                                             : emulator_command(options, agent_end.get());
   child.out = child.err = console_end.get();
   child.keep = agent_end.get();
   child.own_session = true;  // else Ctrl-C would end it before we have heard of it

@@ -22,8 +22,8 @@ struct GuestNic {
 struct GuestOptions {
   Image image;
   std::string emulator;
-  std::string accelerator = "tcg";
-  std::string agent;  ///< path of the program whose "lab agent" the guest runs
+  std::string accelerator = "tcg";  ///< "kvm", or "host": no guest, the agent is a process of the host
+  std::string agent;                ///< path of the program whose "lab agent" the guest runs
   int num_cpus = 1;
   std::int64_t memory_mb = 512;
   std::vector<GuestNic> nics;

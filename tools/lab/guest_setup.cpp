@@ -112,9 +112,11 @@ std::string one_guest_script(const GuestSetup& setup, std::int64_t num_devices) 
                      commands.ip, commands.rdma);
 }
 
-std::string device_list(const std::vector<std::int64_t>& devices) {
+std::string device_list(const std::vector<std::int64_t>& devices, const std::string& prefix) {
   std::string list;
-  for (const std::int64_t device : devices) list += fmt::format("{}rxe{}:1", list.empty() ? "" : ",", device);
+  for (const std::int64_t device : devices) {
+    list += fmt::format("{}{}{}:1", list.empty() ? "" : ",", prefix, device);
+  }
   return list;
 }
 

@@ -21,6 +21,7 @@
 #include "tools/lab/counters.hpp"
 #include "tools/lab/guest_setup.hpp"
 #include "tools/lab/guests.hpp"
+#include "tools/lab/host_devices.hpp"
 #include "tools/lab/image.hpp"
 #include "tools/lab/network.hpp"
 #include "tools/lab/output.hpp"
@@ -48,6 +49,7 @@ struct Plan {
   Wiring wiring;
   GuestSetup setup;
   std::vector<std::int64_t> devices;  ///< of a server's rails
+  std::string device_prefix = "rxe";
   GuestOptions guest;
   std::string folder;  ///< where the command starts
   std::string self;    ///< this program
@@ -102,6 +104,49 @@ Result<std::map<std::string, std::string>> passed_variables(const LabOptions& op
   return env;
 }
 
+/// What the ranks run in: the host itself where its kernel has the devices and one machine is enough, else
+/// guests. What they need is looked for here, before there is anything to take down.
+Status choose_guest(Plan& plan) {
+  const LabOptions& options = *plan.options;
+  plan.guest.agent = plan.self;
+  if (options.accelerator == "host" && !options.one_guest) {
+    return wrong("one host is one machine; --accel host needs --one-guest");
+  }
+  if (options.one_guest && (options.accelerator.empty() || options.accelerator == "host")) {
+    Status status = ask_for_host_devices(plan.self);
+    if (status.ok()) {
+      plan.guest.accelerator = "host";
+      plan.device_prefix = fmt::format("lab{}x", getpid());  // names of devices are the whole host's
+      return status;
+    }
+    if (options.accelerator == "host") return status;
+  }
+  auto emulator = find_emulator();
+  if (!emulator) return emulator.error();
+  for (const char* program : {"ip", "bridge", "tc", "rdma"}) {
+    if (!find_on_path(program)) {
+      return Status::error(Code::kUnsupported,
+                           fmt::format("lab: {} is missing: apt-get install iproute2", program));
+    }
+  }
+  if (!options.one_guest && access("/dev/net/tun", R_OK | W_OK) != 0) {
+    return Status::error(
+        Code::kUnsupported,
+        fmt::format("lab: /dev/net/tun: {}; the guests' network needs it; as root: modprobe tun",
+                    std::strerror(errno)));
+  }
+  auto image = find_or_make_image();
+  if (!image) return image.error();
+  plan.guest.image = *image;
+  plan.guest.emulator = *emulator;
+  plan.guest.accelerator = options.accelerator.empty() ? choose_accelerator(*image) : options.accelerator;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  plan.guest.num_cpus = options.num_cpus > 0 ? options.num_cpus : options.one_guest ? std::min(cores, 8) : 1;
+  plan.guest.memory_mb = options.memory_mb > 0 ? options.memory_mb : options.one_guest ? 2048 : 512;
+  plan.guest.writable = plan.setup.writable;
+  return Status::success();
+}
+
 Result<Plan> make_plan(const LabOptions& options) {
   Plan plan;
   plan.options = &options;
@@ -139,33 +184,12 @@ Result<Plan> make_plan(const LabOptions& options) {
   plan.env = std::move(*env);
   for (const char* own : {"HIPS_RANK", "HIPS_SIZE", "HIPS_ROOT"}) plan.env.erase(own);
   plan.env["HIPS_TOPO"] = plan.topology.spec;
-  plan.env["HIPS_IB_HCA"] = device_list(plan.devices);
   std::error_code error;
   plan.folder = fs::current_path(error).string();
   plan.self = fs::read_symlink("/proc/self/exe", error).string();
 
-  auto emulator = find_emulator();
-  if (!emulator) return fail(emulator.error());
-  for (const char* program : {"ip", "bridge", "tc", "rdma"}) {
-    if (!find_on_path(program)) {
-      return fail(Code::kUnsupported, fmt::format("lab: {} is missing: apt-get install iproute2", program));
-    }
-  }
-  if (!options.one_guest && access("/dev/net/tun", R_OK | W_OK) != 0) {
-    return fail(Code::kUnsupported,
-                fmt::format("lab: /dev/net/tun: {}; the guests' network needs it; as root: modprobe tun",
-                            std::strerror(errno)));
-  }
-  auto image = find_or_make_image();
-  if (!image) return fail(image.error());
-  plan.guest.image = *image;
-  plan.guest.emulator = *emulator;
-  plan.guest.accelerator = options.accelerator.empty() ? choose_accelerator(*image) : options.accelerator;
-  plan.guest.agent = plan.self;
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  plan.guest.num_cpus = options.num_cpus > 0 ? options.num_cpus : options.one_guest ? std::min(cores, 8) : 1;
-  plan.guest.memory_mb = options.memory_mb > 0 ? options.memory_mb : options.one_guest ? 2048 : 512;
-  plan.guest.writable = plan.setup.writable;
+  if (Status status = choose_guest(plan); !status.ok()) return fail(std::move(status));
+  plan.env["HIPS_IB_HCA"] = device_list(plan.devices, plan.device_prefix);
   return plan;
 }
 
@@ -184,14 +208,19 @@ std::vector<GuestOptions> guests_of(const Plan& plan) {
 /// Makes each guest its node of the lab.
 Status set_up(Guests& guests, const Plan& plan) {
   std::vector<Job> jobs;
+  const bool on_host = plan.guest.accelerator == "host";
+  const auto num_devices = 1 + *std::max_element(plan.devices.begin(), plan.devices.end());
+  if (on_host) {
+    if (Status status = add_host_devices(plan.device_prefix, num_devices); !status.ok()) return status;
+  }
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
     Job job{guest, {}};
     const auto server = static_cast<std::int64_t>(guest);
-    const auto num_devices = 1 + *std::max_element(plan.devices.begin(), plan.devices.end());
-    job.request.argv = {"sh", "-c",
-                        plan.options->one_guest
-                            ? one_guest_script(plan.setup, num_devices)
-                            : guest_script(plan.setup, plan.wiring, plan.options->shaping, server)};
+    const std::string script = on_host ? ":"
+                               : plan.options->one_guest
+                                   ? one_guest_script(plan.setup, num_devices)
+                                   : guest_script(plan.setup, plan.wiring, plan.options->shaping, server);
+    job.request.argv = {"sh", "-c", script};
     job.request.env = plan.env;
     job.request.shared = true;
     jobs.push_back(std::move(job));
@@ -213,15 +242,20 @@ Status set_up(Guests& guests, const Plan& plan) {
 /// line says comes before these variables.
 std::map<std::string, std::string> mpirun_variables(const Plan& plan) {
   const char* interface = plan.setup.num_guests == 1 ? "lo" : "mgmt0";
-  return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-          {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-          {"OMPI_MCA_orte_default_hostfile", kHostFile},
-          {"OMPI_MCA_plm_rsh_agent", plan.self + " lab rsh"},
-          {"OMPI_MCA_oob_tcp_if_include", interface},
-          {"OMPI_MCA_btl_tcp_if_include", interface},
-          {"OMPI_MCA_pml", "ob1"},
-          {"OMPI_MCA_btl", "self,vader,tcp"},
-          {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  std::map<std::string, std::string> variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                                  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                                  {"OMPI_MCA_plm_rsh_agent", plan.self + " lab rsh"},
+                                                  {"OMPI_MCA_oob_tcp_if_include", interface},
+                                                  {"OMPI_MCA_btl_tcp_if_include", interface},
+                                                  {"OMPI_MCA_pml", "ob1"},
+                                                  {"OMPI_MCA_btl", "self,vader,tcp"},
+                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  if (plan.guest.accelerator == "host") {
+    variables["OMPI_MCA_rmaps_base_oversubscribe"] = "1";
+  } else {
+    variables["OMPI_MCA_orte_default_hostfile"] = kHostFile;
+  }
+  return variables;
 }
 
 std::vector<Job> rank_jobs(const Plan& plan) {
@@ -302,9 +336,12 @@ Result<int> run_inside(const Plan& plan, int lifeline) {
   const double boot_s = seconds();
   if (Status status = set_up(guests, plan); !status.ok()) return fail(std::move(status));
   if (!options.quiet) {
-    fmt::print(stderr, "hips lab: {} {} of {} up with {}: booted in {:.1f} s, set up in {:.1f} s\n",
-               guests.size(), guests.size() == 1 ? "guest" : "guests", plan.topology.spec,
-               plan.guest.accelerator, boot_s, seconds() - boot_s);
+    const std::string where = plan.guest.accelerator == "host" ? "this host's own devices"
+                              : guests.size() == 1
+                                  ? "1 guest with " + plan.guest.accelerator
+                                  : fmt::format("{} guests with {}", guests.size(), plan.guest.accelerator);
+    fmt::print(stderr, "hips lab: {} on {}: booted in {:.1f} s, set up in {:.1f} s\n", plan.topology.spec,
+               where, boot_s, seconds() - boot_s);
   }
   Counters before;
   if (!options.counters.empty()) {

@@ -18,7 +18,7 @@ struct LabOptions {
   Shaping shaping;
   int num_cpus = 0;                    ///< of a guest; 0: one, or all of the host's for the lab of one guest
   std::int64_t memory_mb = 0;          ///< of a guest; 0: 512, or 2048 for the lab of one guest
-  std::string accelerator;             ///< kvm or tcg; empty: what works
+  std::string accelerator;             ///< host, kvm or tcg; empty: the first of these that works
   std::int64_t timeout_s = 600;        ///< for the command; 0: none
   std::string counters;                ///< a file for them
   std::string output;                  ///< a folder for the ranks' output
