@@ -170,6 +170,7 @@ TEST(Child, AProgramThatIsNotThereExitsWith127AndASignalIsNamed) {
 TEST(DeviceList, IsInRailOrder) {
   EXPECT_EQ(device_list({0, 1}), "rxe0:1,rxe1:1");
   EXPECT_EQ(device_list({0, 0, 1, 1}), "rxe0:1,rxe0:1,rxe1:1,rxe1:1");
+  EXPECT_EQ(device_list({9, 10}), "=rxe9:1,rxe10:1");
 }
 
 }  // namespace

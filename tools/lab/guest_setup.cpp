@@ -1,5 +1,7 @@
 #include "tools/lab/guest_setup.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tools/lab/guest.hpp"
@@ -117,7 +119,8 @@ std::string device_list(const std::vector<std::int64_t>& devices, const std::str
   for (const std::int64_t device : devices) {
     list += fmt::format("{}{}{}:1", list.empty() ? "" : ",", prefix, device);
   }
-  return list;
+  const auto last = std::max_element(devices.begin(), devices.end());
+  return (last != devices.end() && *last > 9 ? "=" : "") + list;
 }
 
 }  // namespace hips::lab

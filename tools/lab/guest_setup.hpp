@@ -31,7 +31,8 @@ std::string guest_script(const GuestSetup& setup, const Wiring& wiring, const Sh
 /// a dummy interface.
 std::string one_guest_script(const GuestSetup& setup, std::int64_t num_devices);
 
-/// HIPS_IB_HCA: the device and port that serve each rail, in rail order: "rxe0:1,rxe1:1".
+/// HIPS_IB_HCA: the device and port that serve each rail, in rail order: "rxe0:1,rxe1:1". From eleven devices
+/// on it begins with "=", because "rxe1" without it means "rxe10", too.
 std::string device_list(const std::vector<std::int64_t>& devices, const std::string& prefix = "rxe");
 
 }  // namespace hips::lab
