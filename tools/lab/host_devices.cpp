@@ -12,7 +12,8 @@
 namespace hips::lab {
 namespace {
 
-constexpr int kPingPongMs = 5000;
+/// A moment on a real machine; it may be an emulated one that is busy.
+constexpr int kPingPongMs = 30'000;
 
 Status unsupported(const std::string& what, const Result<Finished>& done) {
   std::string why = done ? done->err : done.error().message;
@@ -63,11 +64,11 @@ Status check_host_device() {
     return Status::error(Code::kUnsupported,
                          "lab: ibv_rc_pingpong is missing: apt-get install ibverbs-utils");
   }
-  // Both ends in one shell: the server, and a client that tries until the server listens.
+  // Both ends in one shell: the server, and a client that tries again while the server waits for it.
   const auto done = run_with_input({"sh", "-c",
-                                    "\"$0\" -d \"$1\" -g 1 -n 20 >/dev/null & until \"$0\" -d \"$1\" -g 1 -n "
-                                    "20 127.0.0.1 2>/dev/null; do sleep 0.1; done; "
-                                    "wait $!",
+                                    "\"$0\" -d \"$1\" -g 1 -n 20 >/dev/null & "
+                                    "until \"$0\" -d \"$1\" -g 1 -n 20 127.0.0.1 2>/dev/null; do kill -0 $! "
+                                    "|| exit 1; sleep 0.1; done; wait $!",
                                     *pingpong, prefix + "0"},
                                    "", kPingPongMs);
   if (!done || !done->ok()) {

@@ -135,7 +135,7 @@ std::string choose_accelerator(const Image& image) {
                   "-initrd",
                   image.initrd,
                   "-append",
-                  "console=ttyS0 quiet panic=-1 hips.probe",
+                  "console=ttyS0 quiet panic=-1 no_timer_check hips.probe",
                   "-display",
                   "none",
                   "-monitor",
