@@ -12,5 +12,6 @@ void add_plan(CLI::App& app);
 void add_check(CLI::App& app);
 void add_run(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_lab(CLI::App& app);
 
 }  // namespace hips::cli

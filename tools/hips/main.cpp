@@ -15,8 +15,12 @@ int main(int argc, char** argv) {
   hips::cli::add_check(app);
   hips::cli::add_run(app);
   hips::cli::add_trace(app);
+  hips::cli::add_lab(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {
+    // A command that ran something has that program's exit code.
+    return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
     // Help and version exit 0; a wrong flag is the caller's and exits 2.
     return app.exit(error) == 0 ? 0 : 2;

@@ -1,0 +1,60 @@
+"""Runs programs in the guests of `hips lab` and looks at what the lab leaves behind."""
+import json
+import os
+import subprocess
+
+
+def environment(**extra):
+    """This process's, without what says something to HiPS."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("HIPS_")}, **extra}
+
+
+def command(hips, *arguments):
+    return [hips, "lab", "run", *arguments]
+
+
+def run(hips, *arguments, timeout=240, **extra):
+    """A CompletedProcess of `hips lab run ARGUMENTS`."""
+    return subprocess.run(command(hips, *arguments), env=environment(**extra), text=True, capture_output=True,
+                          timeout=timeout, check=False)
+
+
+def descendants(pid):
+    """Process ids of all children and children's children."""
+    found = []
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        for task in tasks:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                for child in file.read().split():
+                    found += [int(child), *descendants(int(child))]
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def alive(pids):
+    """Those that still run; a zombie that its reaper has not got to yet runs no more."""
+    running = []
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                if file.read().rpartition(")")[2].split()[0] not in ("Z", "X"):
+                    running.append(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return running
+
+
+def interfaces(*prefix):
+    """Names of the network interfaces that a command sees: ours, or with nsenter those of a lab."""
+    text = subprocess.run([*prefix, "ip", "-json", "link"], capture_output=True, text=True, check=True).stdout
+    return sorted(link["ifname"] for link in json.loads(text))

@@ -1,0 +1,177 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <string>
+
+#include <hips/topology.hpp>
+
+#include "tools/lab/child.hpp"
+#include "tools/lab/frames.hpp"
+#include "tools/lab/guest.hpp"
+#include "tools/lab/guest_setup.hpp"
+#include "tools/lab/network.hpp"
+#include "tools/lab/shaping.hpp"
+#include "tools/lab/start_request.hpp"
+
+namespace hips::lab {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Frames, AreFoundHoweverTheStreamIsCut) {
+  std::string wire;
+  append_frame(wire, FrameKind::kStart, 7, "a program");
+  append_frame(wire, FrameKind::kExit, 0x01020304, "");
+  append_frame(wire, FrameKind::kOutput, 9, std::string(100'000, 'x'));
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{5}, std::size_t{4096}, wire.size()}) {
+    FrameReader reader;
+    std::vector<Frame> frames;
+    for (std::size_t at = 0; at < wire.size(); at += piece) {
+      reader.add(std::string_view(wire).substr(at, piece));
+      for (auto frame = reader.next(); frame && *frame; frame = reader.next()) frames.push_back(**frame);
+    }
+    ASSERT_EQ(frames.size(), 3u);
+    EXPECT_EQ(frames[0].kind, FrameKind::kStart);
+    EXPECT_EQ(frames[0].process, 7u);
+    EXPECT_EQ(frames[0].payload, "a program");
+    EXPECT_EQ(frames[1].process, 0x01020304u);
+    EXPECT_EQ(frames[2].payload.size(), 100'000u);
+  }
+}
+
+TEST(Frames, AStreamOfSomethingElseIsAnError) {
+  FrameReader reader;
+  reader.add("GET / HTTP/1.1\r\n");
+  EXPECT_FALSE(reader.next().has_value());
+  std::string huge;
+  append_frame(huge, FrameKind::kOutput, 1, "");
+  huge[8] = '\x7f';  // the highest byte of the size
+  FrameReader other;
+  other.add(huge);
+  EXPECT_FALSE(other.next().has_value());
+}
+
+TEST(StartRequest, ComesBackFromJson) {
+  const StartRequest request{{"sh", "-c", "echo \"x\" 'y'\n"}, {{"HIPS_RANK", "3"}}, "/tmp/a b", true};
+  const auto back = parse_start_request(to_json(request));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->argv, request.argv);
+  EXPECT_EQ(back->env, request.env);
+  EXPECT_EQ(back->folder, request.folder);
+  EXPECT_TRUE(back->shared);
+}
+
+TEST(StartRequest, AnythingElseIsAnError) {
+  for (const char* text :
+       {"", "{", "[]", "{\"argv\": []}", "{\"argv\": [], \"env\": {}, \"folder\": \"\", \"shared\": 0}",
+        "{\"argv\": [1], \"env\": {}, \"folder\": \"\", \"shared\": true}",
+        "{\"argv\": [], \"env\": {}, \"folder\": \"\", \"shared\": true}"}) {
+    EXPECT_FALSE(parse_start_request(text).has_value()) << text;
+  }
+}
+
+TEST(Shaping, TakesWhatTcTakesAndNamesTheRest) {
+  for (const char* rate : {"4mbit", "2.5gbit", "800kbit"})
+    EXPECT_TRUE(check_shaping({.rate = rate, .loss = {}}).ok());
+  for (const char* rate : {"fast", "4", "0mbit", "4 mbit", "4mbit; reboot"}) {
+    EXPECT_THAT(check_shaping({.rate = rate, .loss = {}}).message, HasSubstr("write --rate 4mbit")) << rate;
+  }
+  for (const char* loss : {"1%", "0.1%", "99%"}) EXPECT_TRUE(check_shaping({.rate = {}, .loss = loss}).ok());
+  for (const char* loss : {"1", "100%", "-1%", "some"}) {
+    EXPECT_THAT(check_shaping({.rate = {}, .loss = loss}).message, HasSubstr("write --loss 1%")) << loss;
+  }
+}
+
+TEST(Network, ARateIsSetOnTheLabsSideOfEveryNicAndOnBothEndsOfATrunk) {
+  const Wiring wiring = value_or_throw(wire(parse_topology("fattree:2")));
+  const auto commands = network_commands(wiring, 2, {.rate = "4mbit", .loss = "1%"});
+  for (const Port& port : wiring.ports)
+    EXPECT_THAT(commands.tc, HasSubstr("dev " + port.tap + " root tbf rate 4mbit"));
+  for (const Trunk& trunk : wiring.trunks) {
+    EXPECT_THAT(commands.tc, HasSubstr("dev " + trunk.a_end + " root tbf"));
+    EXPECT_THAT(commands.tc, HasSubstr("dev " + trunk.b_end + " root tbf"));
+  }
+  // Each packet is lost once at most: where its guest sends it.
+  EXPECT_THAT(commands.tc, Not(HasSubstr("netem")));
+  EXPECT_EQ(network_commands(wiring, 2, {}).tc, "");
+}
+
+TEST(GuestScript, NamesNicsAfterTheTopologyAndShapesWhatTheyLetOut) {
+  const Wiring wiring = value_or_throw(wire(parse_topology("bcube:2,1")));
+  const std::string script = guest_script({.num_guests = 4, .slots = 2, .writable = {"/a 'b'"}}, wiring,
+                                          {.rate = "4mbit", .loss = "1%"}, 3);
+  for (const Port& port : wiring.ports_of(3)) {
+    const std::string nic = "nic" + std::to_string(port.rail);
+    EXPECT_THAT(script, HasSubstr(port.mac + ") name=" + nic));
+    EXPECT_THAT(script, HasSubstr("addr add " + port.ip + "/24 dev " + nic));
+    EXPECT_THAT(script, HasSubstr("link add rxe" + std::to_string(port.rail) + " type rxe netdev " + nic));
+    EXPECT_THAT(script, HasSubstr("dev " + nic + " root handle 1: netem loss 1%"));
+    EXPECT_THAT(script, HasSubstr("dev " + nic + " parent 1:1 handle 2: tbf rate 4mbit"));
+  }
+  EXPECT_THAT(script, HasSubstr("node0 slots=2\nnode1 slots=2\n"));
+  EXPECT_THAT(script, HasSubstr("'/a '\\''b'\\'''"));
+}
+
+TEST(GuestScript, NeighboursAreKnownBeforehandWhereSwitchesFloodNothing) {
+  const Wiring tree = value_or_throw(wire(parse_topology("fattree:4")));
+  const std::string script = guest_script({.num_guests = 16, .slots = 1, .writable = {}}, tree, {}, 0);
+  EXPECT_THAT(script, HasSubstr("neigh add 10.100.0.16 lladdr 02:48:50:00:0f:00 nud permanent dev nic0"));
+  EXPECT_THAT(script, HasSubstr("neigh add fe80::48:50ff:fe00:f00 lladdr 02:48:50:00:0f:00"));
+  const Wiring cube = value_or_throw(wire(parse_topology("bcube:2,1")));
+  EXPECT_THAT(guest_script({.num_guests = 4, .slots = 1, .writable = {}}, cube, {}, 0),
+              Not(HasSubstr("neigh add")));
+}
+
+TEST(EmulatorCommand, PathsMayHoldAnything) {
+  GuestOptions options;
+  options.emulator = "qemu";
+  options.agent = "/opt/my programs/hips";
+  options.writable = {"/data,set"};
+  options.nics = {{.tap = "s0n1", .mac = "02:48:50:00:00:01", .mtu = 9000}};
+  const auto command = emulator_command(options, 5);
+  EXPECT_THAT(command, Contains(HasSubstr("hips.agent=/opt/my\\0040programs/hips")));
+  EXPECT_THAT(command, Contains(HasSubstr("path=/data,,set,")));
+  EXPECT_THAT(command, Contains(HasSubstr("ifname=s0n1")));
+  EXPECT_THAT(command, Contains(HasSubstr("mac=02:48:50:00:00:01,host_mtu=9000")));
+}
+
+TEST(Child, GivesOutputErrorAndExitOfAProgramThatReadsItsInput) {
+  ChildOptions options;
+  options.argv = {"sh", "-c", "cat; echo oops >&2; exit 3"};
+  const std::string input(300'000, 'i');
+  const auto done = run_child(options, input);
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->out, input);
+  EXPECT_EQ(done->err, "oops\n");
+  EXPECT_EQ(exit_code_of(done->wait_status), 3);
+  EXPECT_EQ(describe_exit(done->wait_status), "exited with code 3");
+}
+
+TEST(Child, AProgramThatIsNotThereExitsWith127AndASignalIsNamed) {
+  ChildOptions missing;
+  missing.argv = {"no-such-program"};
+  const auto done = run_child(missing);
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(exit_code_of(done->wait_status), 127);
+  EXPECT_EQ(done->err, "no-such-program: No such file or directory\n");
+
+  ChildOptions killed;
+  killed.argv = {"sh", "-c", "kill -9 $$"};
+  const auto dead = run_child(killed);
+  ASSERT_TRUE(dead.has_value());
+  EXPECT_EQ(exit_code_of(dead->wait_status), 137);
+  EXPECT_THAT(describe_exit(dead->wait_status), HasSubstr("signal 9"));
+}
+
+TEST(DeviceList, IsInRailOrder) {
+  EXPECT_EQ(device_list({0, 1}), "rxe0:1,rxe1:1");
+  EXPECT_EQ(device_list({0, 0, 1, 1}), "rxe0:1,rxe0:1,rxe1:1,rxe1:1");
+  EXPECT_EQ(device_list({9, 10}), "=rxe9:1,rxe10:1");
+}
+
+}  // namespace
+}  // namespace hips::lab

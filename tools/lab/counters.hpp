@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/lab/guests.hpp"
+#include "tools/lab/network.hpp"
+#include "tools/lab/wiring.hpp"
+
+namespace hips::lab {
+
+/// Counters of a guest's devices: device, then name, as in /sys/class/infiniband/rxe0/ports/1/hw_counters.
+using DeviceCounters = std::map<std::string, std::map<std::string, std::int64_t>>;
+
+/// All counters of a lab at one moment.
+struct Counters {
+  std::map<std::string, InterfaceCounters> interfaces;
+  std::vector<DeviceCounters> guests;  ///< empty for a guest that is down
+};
+
+/// Reads all counters of the lab. A guest that does not answer in time has none.
+Result<Counters> read_counters(Guests& guests);
+
+/// What was counted between two moments, as JSON.
+///
+/// Shapes   {"topology", "servers": [{"server", "up", "nics": [{"nic", "device", "ip", "mac", "sent_bytes",
+///          "received_bytes", "sent_packets", "received_packets", "dropped_packets"}], "devices": {"rxe0":
+///          {counter: n}}}], "trunks": [{"from", "to", "bytes", "packets", "dropped_packets"}]}. "Sent" and
+///          "received" are the guest's; in the lab of one guest there are no NICs to count at. A guest that
+///          went down has "up": false and no devices.
+std::string counters_json(const std::string& topology, const Wiring& wiring, const Counters& before,
+                          const Counters& after);
+
+}  // namespace hips::lab

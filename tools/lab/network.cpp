@@ -1,0 +1,122 @@
+#include "tools/lab/network.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/lab/child.hpp"
+
+namespace hips::lab {
+namespace {
+
+constexpr const char* kManagementBridge = "mgmt";
+
+Status run_batch(const std::string& program, const std::string& commands) {
+  if (commands.empty()) return Status::success();
+  const auto path = find_on_path(program);
+  if (!path) {
+    return Status::error(Code::kUnsupported,
+                         fmt::format("lab: {} is missing: apt-get install iproute2", program));
+  }
+  ChildOptions options;
+  options.argv = {*path, "-batch", "-"};
+  options.dies_with_us = true;
+  const auto done = run_child(options, commands);
+  if (!done) return done.error();
+  if (done->ok()) return Status::success();
+  const bool no_tun = done->err.find("/dev/net/tun") != std::string::npos;
+  return Status::error(
+      no_tun ? Code::kUnsupported : Code::kSystem,
+      fmt::format("lab: {} cannot build the network: {}{}", program,
+                  done->err.substr(0, done->err.find('\n')), no_tun ? "; as root: modprobe tun" : ""));
+}
+
+}  // namespace
+
+std::string management_tap(std::int64_t server) {
+  return fmt::format("m{}", server);
+}
+
+NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping) {
+  NetworkCommands commands;
+  const auto add_bridge = [&](const std::string& name) {
+    // Nobody needs the host's multicast snooping here, and it would drop neighbour discovery at first.
+    commands.ip +=
+        fmt::format("link add {} type bridge stp_state 0 mcast_snooping 0\nlink set {} up\n", name, name);
+  };
+  const auto plug = [&](const std::string& interface, const std::string& bridge, std::int64_t mtu) {
+    commands.ip += fmt::format("link set {} mtu {} master {} up\n", interface, mtu, bridge);
+  };
+  const auto add_tap = [&](const std::string& tap, const std::string& bridge, std::int64_t mtu) {
+    commands.ip += fmt::format("tuntap add {} mode tap\n", tap);
+    plug(tap, bridge, mtu);
+  };
+  const auto bridge_name = [&](std::int64_t bridge) {
+    return wiring.bridges[static_cast<std::size_t>(bridge)];
+  };
+  const auto fix = [&](const std::string& interface) {
+    commands.bridge +=
+        fmt::format("link set dev {} learning off flood off mcast_flood off bcast_flood off\n", interface);
+  };
+
+  commands.ip += "link set lo up\n";
+  add_bridge(kManagementBridge);
+  for (std::int64_t server = 0; server < num_servers; ++server) {
+    add_tap(management_tap(server), kManagementBridge, 1500);
+  }
+  for (const std::string& bridge : wiring.bridges) add_bridge(bridge);
+  for (const Port& port : wiring.ports) {
+    add_tap(port.tap, bridge_name(port.bridge), kRailMtu);
+    commands.tc += shaping_commands(shaping, port.tap, false);
+    if (wiring.fixed[static_cast<std::size_t>(port.segment)]) fix(port.tap);
+  }
+  for (const Trunk& trunk : wiring.trunks) {
+    commands.ip += fmt::format("link add {} type veth peer name {}\n", trunk.a_end, trunk.b_end);
+    plug(trunk.a_end, bridge_name(trunk.a), kRailMtu);
+    plug(trunk.b_end, bridge_name(trunk.b), kRailMtu);
+    for (const std::string& end : {trunk.a_end, trunk.b_end}) {
+      commands.tc += shaping_commands(shaping, end, false);
+      fix(end);
+    }
+  }
+  for (const Forwarding& entry : wiring.tables) {
+    commands.bridge += fmt::format("fdb add {} dev {} master static\n", entry.mac, entry.interface);
+  }
+  return commands;
+}
+
+Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping) {
+  const NetworkCommands commands = network_commands(wiring, num_servers, shaping);
+  for (const auto& [program, text] : {std::pair("ip", &commands.ip), std::pair("bridge", &commands.bridge),
+                                      std::pair("tc", &commands.tc)}) {
+    if (Status status = run_batch(program, *text); !status.ok()) return status;
+  }
+  return Status::success();
+}
+
+Result<std::map<std::string, InterfaceCounters>> read_interfaces() {
+  ChildOptions options;
+  options.argv = {find_on_path("ip").value_or("ip"), "-json", "-statistics", "link"};
+  options.dies_with_us = true;
+  const auto done = run_child(options);
+  if (!done) return fail(done.error());
+  const auto json = nlohmann::json::parse(done->out, nullptr, false);
+  if (!json.is_array()) return fail(Code::kSystem, "lab: ip gives no counters: " + done->err);
+  std::map<std::string, InterfaceCounters> counters;
+  try {
+    for (const auto& link : json) {
+      const auto& stats = link.at("stats64");
+      InterfaceCounters& own = counters[link.at("ifname").get<std::string>()];
+      own.received_bytes = stats.at("rx").at("bytes").get<std::int64_t>();
+      own.received_packets = stats.at("rx").at("packets").get<std::int64_t>();
+      own.sent_bytes = stats.at("tx").at("bytes").get<std::int64_t>();
+      own.sent_packets = stats.at("tx").at("packets").get<std::int64_t>();
+      own.dropped_packets =
+          stats.at("rx").at("dropped").get<std::int64_t>() + stats.at("tx").at("dropped").get<std::int64_t>();
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return fail(Code::kSystem, std::string("lab: ip gives other counters than expected: ") + error.what());
+  }
+  return counters;
+}
+
+}  // namespace hips::lab

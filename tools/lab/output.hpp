@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.hpp"
+
+namespace hips::lab {
+
+/// Where the ranks' output goes: whole lines to our own streams, so that those of two ranks do not mix, and
+/// every byte to a file for each rank and stream, where a folder is given (rank0.out, rank0.err).
+class RankOutput {
+ public:
+  /// `tagged`: each line begins with "[rank] ".
+  ///
+  /// Errors   kInvalidArgument: the folder cannot be written to.
+  static Result<RankOutput> create(std::size_t num_ranks, const std::string& folder, bool tagged);
+
+  void add(std::size_t rank, bool is_error, std::string_view bytes);
+  /// Prints lines that were begun and not ended.
+  void finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  struct Stream {
+    std::string begun;
+    std::unique_ptr<std::FILE, Close> file;
+  };
+  void print(std::size_t rank, bool is_error, std::string_view lines) const;
+
+  std::vector<Stream> streams_;  ///< by rank, then output, error
+  bool tagged_ = false;
+};
+
+}  // namespace hips::lab
