@@ -32,6 +32,10 @@ struct Limits {
   /// What post() takes is locally complete when it returns; a signalled request still raises its completion.
   bool completes_on_post = false;
   bool needs_local_registration = false;  ///< sources of put must lie in registered memory
+  /// What is posted arrives although the peer has not called connect(); false: it comes once it has.
+  bool arrives_before_connect = true;
+  /// Requests move by themselves, at some time after post(); false: before post() or a poll() returns.
+  bool asynchronous = false;
 };
 
 enum class MemoryKind : std::uint8_t {
@@ -129,7 +133,7 @@ class Transport {
   /// Makes this side's endpoint for `peer` and gives what the peer's connect() needs.
   virtual Result<Address> open(PeerId peer) = 0;
   /// Completes the endpoint with the address that the peer's open() of us gave. Both sides must have called
-  /// open() before either posts; that the other side has called connect() is not needed.
+  /// open() before either posts; see Limits::arrives_before_connect.
   /// kPeerLost: it is gone already; what it has posted still arrives.
   virtual Status connect(PeerId peer, std::span<const std::byte> address) = 0;
   /// Drops the endpoint; unfinished requests to it are dropped without completion, and no event of it comes
