@@ -133,7 +133,9 @@ void expect_sound(const DeviceLimits& device, const Budget& budget) {
   EXPECT_GE(budget.pairs_per_queue, 1u);
   EXPECT_LE(budget.max_queue_pairs, device.max_queue_pairs);
   EXPECT_LE(budget.shared_receives, device.max_shared_receives);
-  if (budget.own_receives < budget.max_queue_pairs) EXPECT_GE(budget.shared_window / 2, 1u);
+  if (budget.own_receives < budget.max_queue_pairs) {
+    EXPECT_GE(budget.shared_window / 2, 1u);
+  }
 }
 
 TEST(Budget, FitsEveryDeviceThatIsLargeEnough) {
