@@ -89,7 +89,7 @@ struct WorkRequest {
   PeerId peer = -1;
   std::array<LocalPiece, 2> pieces{};  ///< typically header and payload
   std::int32_t num_pieces = 0;
-  std::span<std::byte> into;             ///< kGet
+  std::span<std::byte> into;             ///< kGet; its registration, where needed, is that of pieces[0]
   const RemoteRegion* remote = nullptr;  ///< may be null where nothing is written
   std::uint64_t remote_offset = 0;
   std::uint32_t token = 0;    ///< kPutNotify: {slot, generation}, meaning nothing to the transport

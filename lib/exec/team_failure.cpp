@@ -166,6 +166,7 @@ void TeamImpl::check_left_peers() {
 void TeamImpl::end_all(const Status& status) {
   ended_ = true;
   if (failure_.ok()) failure_ = status;
+  engine_.drop_batched(this);
   for (OperationImpl* operation : in_flight_) {
     for (auto& port : engine_.ports) port->queue.drop(operation);
     finish(*operation, status);

@@ -100,6 +100,12 @@ class World {
     const Status at_b = transport(b).connect(a, *from_a);
     ASSERT_TRUE(at_a.ok()) << at_a.message;
     ASSERT_TRUE(at_b.ok()) << at_b.message;
+    if (transport(a).query().arrives_before_connect) return;
+    // The connection may still be on its way; then nothing is taken until it stands.
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      post(from, greeting(to));
+      (void)wait(to, transport::Event::Kind::kArrival);
+    }
   }
 
   void join_all() {
@@ -178,6 +184,13 @@ class World {
   [[nodiscard]] int patience_ms() { return transport_of_first().query().asynchronous ? 5000 : 0; }
 
  private:
+  static transport::WorkRequest greeting(Rank to) {
+    transport::WorkRequest request;
+    request.peer = to;
+    request.signalled = false;
+    return request;
+  }
+
   transport::Transport& transport_of_first() {
     for (Node& node : nodes_) {
       if (node.transport) return *node.transport;
