@@ -24,6 +24,7 @@ using Address = std::vector<std::byte>;
 struct Limits {
   std::string name;  ///< "shm", "inproc", "mlx5_0:1"
   std::string device;
+  std::string description{};  ///< for people: the device's address and settings, and why they were chosen
   double latency_ns = 0;
   double bandwidth_bytes_per_s = 0;
   std::size_t max_message_bytes = 0;  ///< of one put

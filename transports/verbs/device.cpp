@@ -183,8 +183,8 @@ Result<std::vector<PortChoice>> find_ports(const Options& options) {
       auto facts = query_port(*context, port);
       if (!facts) return fail(std::move(facts).error());
       seen += fmt::format("{}{} ({})", seen.empty() ? "" : ", ", name, facts->state);
-      const std::int32_t place = filter.place_of(ibv_get_device_name(context->device), port);
-      if (place < 0) continue;
+      const auto places = filter.places_of(ibv_get_device_name(context->device), port);
+      if (places.empty()) continue;
       if (!facts->active) {
         inactive += fmt::format("{}{} is {}", inactive.empty() ? "" : ", ", name, facts->state);
         continue;
@@ -202,7 +202,7 @@ Result<std::vector<PortChoice>> find_ports(const Options& options) {
           fmt::format("{}, {} ({}), MTU {}, {}", name, gid->gid.to_string(), gid->reason,
                       mtu_bytes(facts->active_mtu),
                       filter.empty() ? std::string("found") : fmt::format("HIPS_IB_HCA={}", options.hca));
-      found.push_back({place, std::move(choice)});
+      for (const std::int32_t place : places) found.push_back({place, choice});
     }
   }
   if (found.empty()) {

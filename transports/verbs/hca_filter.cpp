@@ -1,5 +1,6 @@
 #include "transports/verbs/hca_filter.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -48,13 +49,16 @@ bool HcaFilter::matches(const Entry& entry, std::string_view device, std::uint8_
   return exact_ ? device == entry.name : device.starts_with(entry.name);
 }
 
-std::int32_t HcaFilter::place_of(std::string_view device, std::uint8_t port) const {
-  std::int32_t place = 0;
-  for (const Entry& entry : entries_) {
-    if (matches(entry, device, port)) return exclude_ ? -1 : place;
-    ++place;
+std::vector<std::int32_t> HcaFilter::places_of(std::string_view device, std::uint8_t port) const {
+  const auto first = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return matches(entry, device, port); });
+  if (exclude_ || entries_.empty())
+    return first == entries_.end() ? std::vector<std::int32_t>{0} : std::vector<std::int32_t>{};
+  std::vector<std::int32_t> places;
+  for (auto it = first; it != entries_.end(); ++it) {
+    if (*it == *first) places.push_back(static_cast<std::int32_t>(it - entries_.begin()));
   }
-  return exclude_ || entries_.empty() ? 0 : -1;
+  return places;
 }
 
 }  // namespace hips::verbs

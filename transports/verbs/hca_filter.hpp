@@ -14,7 +14,7 @@ namespace hips::verbs {
 ///     mlx5           devices whose names begin with "mlx5"
 ///     =mlx5_1        the device of exactly that name
 ///     mlx5_0:1       port 1 of it
-///     a,b:2          any of them, in this order of preference
+///     a,b:2          any of them, in this order of preference; rails take them in turn
 ///     ^mlx5_3        all but; "^=" all but exactly
 ///
 /// Source   NCCL's user guide, NCCL_IB_HCA; its parser is src/misc/utils.cc.
@@ -25,14 +25,16 @@ class HcaFilter {
   /// Errors   kInvalidArgument: names the entry and says what would be right.
   static Result<HcaFilter> parse(std::string_view text);
 
-  /// Its place among what passes, lower first; -1 where it does not pass.
-  [[nodiscard]] std::int32_t place_of(std::string_view device, std::uint8_t port) const;
+  /// Its places among what passes, lower first; none where it does not pass. An entry that is written several
+  /// times gives its ports as many places: one port may serve several rails.
+  [[nodiscard]] std::vector<std::int32_t> places_of(std::string_view device, std::uint8_t port) const;
   [[nodiscard]] bool empty() const { return entries_.empty(); }
 
  private:
   struct Entry {
     std::string name;
     std::int32_t port = -1;  ///< -1: any
+    friend bool operator==(const Entry&, const Entry&) = default;
   };
   [[nodiscard]] bool matches(const Entry& entry, std::string_view device, std::uint8_t port) const;
 

@@ -122,6 +122,7 @@ Status VerbsTransport::start() {
   const std::uint32_t requests = budget_.send_depth - Budget::kControl;
   limits_ = {.name = "verbs",
              .device = port_.name,
+             .description = port_.description,
              .latency_ns = kLatencyNs,
              .bandwidth_bytes_per_s = facts_.bandwidth_bytes_per_s,
              .max_message_bytes = static_cast<std::size_t>(facts_.limits.max_message_bytes) *
@@ -133,9 +134,7 @@ Status VerbsTransport::start() {
              .arrives_before_connect = false,
              .asynchronous = true};
   events_.resize(256);
-  log::info(log::Subsystem::kTransport,
-            "verbs: {}: {}; {} queue pair{} per peer, send queue {}, window {}, inline and further limits as queue "
-            "pairs are made",
+  log::info(log::Subsystem::kTransport, "verbs: {}: {}; {} queue pair{} per peer, send queue {}, window {}",
             port_.description, options_.cm ? "connects by rdma_cm" : "connects by exchanged addresses",
             options_.pairs_per_peer, options_.pairs_per_peer == 1 ? "" : "s", budget_.send_depth, budget_.window);
   return Status::success();

@@ -11,6 +11,8 @@ namespace hips::verbs {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::HasSubstr;
 
 HcaFilter filter(std::string_view text) {
@@ -18,35 +20,41 @@ HcaFilter filter(std::string_view text) {
 }
 
 TEST(HcaFilter, AnEmptyOneLetsAllPass) {
-  EXPECT_EQ(HcaFilter().place_of("mlx5_0", 1), 0);
+  EXPECT_THAT(HcaFilter().places_of("mlx5_0", 1), ElementsAre(0));
 }
 
 TEST(HcaFilter, NamesAreBeginningsUnlessExact) {
-  EXPECT_EQ(filter("mlx5").place_of("mlx5_7", 1), 0);
-  EXPECT_EQ(filter("mlx5_1").place_of("mlx5_10", 1), 0);
-  EXPECT_EQ(filter("=mlx5_1").place_of("mlx5_10", 1), -1);
-  EXPECT_EQ(filter("=mlx5_1").place_of("mlx5_1", 2), 0);
-  EXPECT_EQ(filter("mlx5").place_of("rxe0", 1), -1);
+  EXPECT_THAT(filter("mlx5").places_of("mlx5_7", 1), ElementsAre(0));
+  EXPECT_THAT(filter("mlx5_1").places_of("mlx5_10", 1), ElementsAre(0));
+  EXPECT_THAT(filter("=mlx5_1").places_of("mlx5_10", 1), IsEmpty());
+  EXPECT_THAT(filter("=mlx5_1").places_of("mlx5_1", 2), ElementsAre(0));
+  EXPECT_THAT(filter("mlx5").places_of("rxe0", 1), IsEmpty());
 }
 
 TEST(HcaFilter, PortsCountWhereTheyAreNamed) {
-  EXPECT_EQ(filter("mlx5_0:2").place_of("mlx5_0", 1), -1);
-  EXPECT_EQ(filter("mlx5_0:2").place_of("mlx5_0", 2), 0);
+  EXPECT_THAT(filter("mlx5_0:2").places_of("mlx5_0", 1), IsEmpty());
+  EXPECT_THAT(filter("mlx5_0:2").places_of("mlx5_0", 2), ElementsAre(0));
 }
 
 TEST(HcaFilter, TheListIsAnOrderOfPreference) {
   const HcaFilter list = filter("mlx5_3,mlx5_1:1,mlx5");
-  EXPECT_EQ(list.place_of("mlx5_3", 2), 0);
-  EXPECT_EQ(list.place_of("mlx5_1", 1), 1);
-  EXPECT_EQ(list.place_of("mlx5_0", 1), 2);
+  EXPECT_THAT(list.places_of("mlx5_3", 2), ElementsAre(0));
+  EXPECT_THAT(list.places_of("mlx5_1", 1), ElementsAre(1));
+  EXPECT_THAT(list.places_of("mlx5_0", 1), ElementsAre(2));
+}
+
+TEST(HcaFilter, AnEntryWrittenTwiceServesTwoRails) {
+  const HcaFilter list = filter("rxe0:1,rxe1:1,rxe0:1");
+  EXPECT_THAT(list.places_of("rxe0", 1), ElementsAre(0, 2));
+  EXPECT_THAT(list.places_of("rxe1", 1), ElementsAre(1));
 }
 
 TEST(HcaFilter, ACaretExcludes) {
-  EXPECT_EQ(filter("^mlx5_3").place_of("mlx5_3", 1), -1);
-  EXPECT_EQ(filter("^mlx5_3").place_of("mlx5_2", 1), 0);
-  EXPECT_EQ(filter("^=mlx5_1,rxe0:1").place_of("mlx5_10", 1), 0);
-  EXPECT_EQ(filter("^=mlx5_1,rxe0:1").place_of("rxe0", 1), -1);
-  EXPECT_EQ(filter("^=mlx5_1,rxe0:1").place_of("rxe0", 2), 0);
+  EXPECT_THAT(filter("^mlx5_3").places_of("mlx5_3", 1), IsEmpty());
+  EXPECT_THAT(filter("^mlx5_3").places_of("mlx5_2", 1), ElementsAre(0));
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("mlx5_10", 1), ElementsAre(0));
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("rxe0", 1), IsEmpty());
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("rxe0", 2), ElementsAre(0));
 }
 
 TEST(HcaFilter, WhatIsWrongIsNamed) {
