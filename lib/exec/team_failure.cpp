@@ -225,6 +225,10 @@ std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
                          step.round);
     }
   }
+  for (const OutChannel& channel : out_) {
+    if (!channel.operations.empty() && channel.operations.front() == &operation && channel.credits == 0)
+      return fmt::format("rank {} to take what was sent (lane {})", channel.key.peer, channel.key.lane);
+  }
   return {};
 }
 

@@ -69,6 +69,7 @@ class TeamImpl final : public Team {
   // Set-up.
   void give_back_slots();
   [[nodiscard]] bool needs_send_slots(Rank rank) const;
+  [[nodiscard]] Status unreached(Rank rank, Rail rail, Status status) const;
 
   // Progress.
   std::shared_ptr<const Layout> layout_for(std::int32_t program, std::uint64_t count,

@@ -145,6 +145,13 @@ bool TeamImpl::needs_send_slots(Rank rank) const {
                      [](const auto* transport) { return transport->query().needs_local_registration; });
 }
 
+Status TeamImpl::unreached(Rank rank, Rail rail, Status status) const {
+  status.rank = rank;
+  status.rail = rail;
+  status.message = fmt::format("rank {} cannot reach rank {}: {}", config_.rank, rank, status.message);
+  return status;
+}
+
 Blob TeamImpl::offer() {
   BlobWriter writer;
   Offer offer;
@@ -289,7 +296,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     auto open = port->endpoints.find(route.peer);
     if (open == port->endpoints.end()) {
       auto address = transport->open(route.peer);
-      if (!address) return hips::fail(std::move(address).error());
+      if (!address) return hips::fail(unreached(rank, rail, std::move(address).error()));
       open = port->endpoints.emplace(route.peer, *std::move(address)).first;
     }
     transport::RemoteRegion region = phantom_region_.remote;
@@ -366,9 +373,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       Port* port = engine_.port_of(transport_for(route, rail));
       if (!port->connected.contains(route.peer)) {
         if (Status status = port->transport->connect(route.peer, theirs->second); !status.ok()) {
-          status.rank = rank;
-          status.rail = rail;
-          return hips::fail(std::move(status));
+          return hips::fail(unreached(rank, rail, std::move(status)));
         }
         port->connected.emplace(route.peer, theirs->second);
       }

@@ -154,6 +154,8 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
   facts.lid = attributes.lid;
   facts.active = attributes.state == IBV_PORT_ACTIVE;
   facts.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
+  // The kernel's rdma_rxe bears this vendor, and does not count down from 7: it would never give a peer up.
+  facts.endless_retry = device.vendor_id == 0xffffff && !facts.iwarp;
   facts.bandwidth_bytes_per_s = lane_gbits(attributes.active_speed) * lanes_of(attributes.active_width) * 1e9 / 8;
   facts.state = ibv_port_state_str(attributes.state);
   return facts;

@@ -96,6 +96,7 @@ Status VerbsTransport::start() {
   auto facts = query_port(*owned_.context, port_.port);
   if (!facts) return std::move(facts).error();
   facts_ = *std::move(facts);
+  if (facts_.endless_retry) options_.retry_count = std::min<std::uint8_t>(options_.retry_count, 6);
   // Receives of a device without immediates have buffers, and those belong to a queue pair.
   if (!immediates_) facts_.limits.max_shared_receives = 0;
   auto budget = Budget::of(facts_.limits, options_.max_queue_pairs, port_.name);
