@@ -24,6 +24,7 @@ using Address = std::vector<std::byte>;
 struct Limits {
   std::string name;  ///< "shm", "inproc", "mlx5_0:1"
   std::string device;
+  std::string description{};  ///< for people: the device's address and settings, and why they were chosen
   double latency_ns = 0;
   double bandwidth_bytes_per_s = 0;
   std::size_t max_message_bytes = 0;  ///< of one put
@@ -32,6 +33,10 @@ struct Limits {
   /// What post() takes is locally complete when it returns; a signalled request still raises its completion.
   bool completes_on_post = false;
   bool needs_local_registration = false;  ///< sources of put must lie in registered memory
+  /// What is posted arrives although the peer has not called connect(); false: it comes once it has.
+  bool arrives_before_connect = true;
+  /// Requests move by themselves, at some time after post(); false: before post() or a poll() returns.
+  bool asynchronous = false;
 };
 
 enum class MemoryKind : std::uint8_t {
@@ -85,7 +90,7 @@ struct WorkRequest {
   PeerId peer = -1;
   std::array<LocalPiece, 2> pieces{};  ///< typically header and payload
   std::int32_t num_pieces = 0;
-  std::span<std::byte> into;             ///< kGet
+  std::span<std::byte> into;             ///< kGet; its registration, where needed, is that of pieces[0]
   const RemoteRegion* remote = nullptr;  ///< may be null where nothing is written
   std::uint64_t remote_offset = 0;
   std::uint32_t token = 0;    ///< kPutNotify: {slot, generation}, meaning nothing to the transport
@@ -129,7 +134,7 @@ class Transport {
   /// Makes this side's endpoint for `peer` and gives what the peer's connect() needs.
   virtual Result<Address> open(PeerId peer) = 0;
   /// Completes the endpoint with the address that the peer's open() of us gave. Both sides must have called
-  /// open() before either posts; that the other side has called connect() is not needed.
+  /// open() before either posts; see Limits::arrives_before_connect.
   /// kPeerLost: it is gone already; what it has posted still arrives.
   virtual Status connect(PeerId peer, std::span<const std::byte> address) = 0;
   /// Drops the endpoint; unfinished requests to it are dropped without completion, and no event of it comes

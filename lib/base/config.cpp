@@ -87,6 +87,27 @@ std::string set_staging_bytes(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_hca(Config& config, std::string_view text) {
+  if (text.empty()) return "names of devices such as mlx5_0:1,mlx5_1:1, or leave it unset";
+  config.rdma.hca = std::string(text);
+  return {};
+}
+
+template <auto member, std::int32_t least, std::int32_t most>
+std::string set_rdma(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < least || *value > most) return fmt::format("a number from {} to {}", least, most);
+  config.rdma.*member = *value;
+  return {};
+}
+
+std::string set_cm(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.rdma.cm = *value;
+  return {};
+}
+
 constexpr std::array kVariables = {
     ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
                    "the wiring: bcube:n,k | torus:AxB | fattree:k | rail:servers,K | switch:n, each with /m",
@@ -95,7 +116,7 @@ constexpr std::array kVariables = {
                    set_text<&Config::algorithm>},
     ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
-    ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto", "which transport carries the data: auto or shm",
+    ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto", "what carries the data: shm, verbs, or auto: shm inside a host, verbs between hosts",
                    set_text<&Config::transport>},
     ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
     ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
@@ -119,6 +140,25 @@ constexpr std::array kVariables = {
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
     ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
                    set_staging_bytes},
+    ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
+                   "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but", set_hca},
+    ConfigVariable{"HIPS_IB_GID_INDEX", "NUMBER", "-1",
+                   "the port's address to use; -1: RoCE v2 over IPv4 where there is one",
+                   set_rdma<&RdmaConfig::gid_index, -1, 255>},
+    ConfigVariable{"HIPS_IB_TC", "NUMBER", "0", "traffic class: DSCP times 4, as the switches' PFC and ECN expect",
+                   set_rdma<&RdmaConfig::traffic_class, 0, 255>},
+    ConfigVariable{"HIPS_IB_SL", "NUMBER", "0", "service level", set_rdma<&RdmaConfig::service_level, 0, 15>},
+    ConfigVariable{"HIPS_IB_TIMEOUT", "NUMBER", "18",
+                   "a packet without answer is sent again after 4.096 us times 2 to this power",
+                   set_rdma<&RdmaConfig::timeout, 1, 31>},
+    ConfigVariable{"HIPS_IB_RETRY_CNT", "NUMBER", "7", "how often, before the peer counts as lost",
+                   set_rdma<&RdmaConfig::retry_count, 0, 7>},
+    ConfigVariable{"HIPS_IB_QPS_PER_CONNECTION", "NUMBER", "1",
+                   "queue pairs to a peer, over which segments are striped; 4 where switches spread flows (ECMP)",
+                   set_rdma<&RdmaConfig::pairs_per_connection, 1, 8>},
+    ConfigVariable{"HIPS_VERBS_CM", "on|off", "off", "connects queue pairs by librdmacm; iWARP always does", set_cm},
+    ConfigVariable{"HIPS_VERBS_MAX_QP", "NUMBER", "0", "the most queue pairs of a port; 0: what it allows",
+                   set_rdma<&RdmaConfig::max_queue_pairs, 0, 1 << 24>},
     ConfigVariable{"HIPS_SEED", "NUMBER", "", "the seed of random tests", nullptr},
     ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
     ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},

@@ -19,6 +19,17 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// A copy of this process's environment.
 Environment process_environment();
 
+/// What HIPS_IB_* and HIPS_VERBS_* say; names and values are those of NCCL where it has them.
+struct RdmaConfig {
+  std::string hca;
+  std::int32_t gid_index = -1;
+  std::int32_t traffic_class = 0, service_level = 0, timeout = 18, retry_count = 7;
+  std::int32_t pairs_per_connection = 1;
+  std::int32_t max_queue_pairs = 0;  ///< 0: what the device allows
+  bool cm = false;
+  friend bool operator==(const RdmaConfig&, const RdmaConfig&) = default;
+};
+
 /// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
 struct Config {
   std::optional<std::string> topology, algorithm, pattern;
@@ -33,6 +44,7 @@ struct Config {
   std::int32_t credits = 4;
   std::size_t segment_bytes = 128u << 10;
   std::size_t staging_bytes = 8u << 20;
+  RdmaConfig rdma;
 };
 
 /// A line of the table of variables: what `hips info env` and the README print.

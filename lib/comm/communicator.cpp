@@ -117,6 +117,8 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
       {"credits", std::to_string(config.credits)},
       {"segment bytes", std::to_string(config.segment_bytes)},
       {"staging bytes", std::to_string(config.staging_bytes)},
+      {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
+      {"rdma_cm", config.rdma.cm ? "on" : "off"},
   };
   return design;
 }
@@ -166,14 +168,19 @@ Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& pr
                            fmt::format("ranks {} and {} are one process ({}); start a process for each rank",
                                        other->second, a, to_string(processes[a])),
                            Scope::kCommunicator);
-    if (transport_between(choice, processes[0], processes[a]) == nullptr)
-      return Status::error(
-          Code::kUnsupported,
-          fmt::format(
-              "no transport reaches from rank 0 ({}) to rank {} ({}): {} needs both on one host, in one "
-              "container and of one user",
-              to_string(processes[0]), a, to_string(processes[a]), choice == "auto" ? "shm" : choice),
-          Scope::kCommunicator);
+  }
+  // Processes of one host with as many ports are alike: one of each kind speaks for all.
+  std::map<std::pair<std::string_view, std::uint32_t>, std::size_t> kinds;
+  for (std::size_t a = 0; a < processes.size(); ++a) {
+    kinds.emplace(std::pair(std::string_view(processes[a].host_key), processes[a].rdma_rails), a);
+    for (const auto& [kind, b] : kinds) {
+      if (transport_between(choice, processes[b], processes[a]) != nullptr) continue;
+      return Status::error(Code::kUnsupported,
+                           fmt::format("no transport reaches from rank {} ({}) to rank {} ({}): {}", b,
+                                       to_string(processes[b]), a, to_string(processes[a]),
+                                       obstacles_between(choice, processes[b], processes[a])),
+                           Scope::kCommunicator);
+    }
   }
   return Status::success();
 }
@@ -260,6 +267,9 @@ class TeamCommunicator final : public Communicator {
  private:
   Status make_team(const Config& config, const Design& design, const std::vector<ProcessInfo>& processes,
                    std::uint64_t id, const CommunicatorOptions& options);
+  Result<std::vector<transport::Transport*>> rails_of(const TransportEntry& entry, const Config& config,
+                                                      const Topology& topology,
+                                                      const std::vector<ProcessInfo>& processes);
   struct Waiter;
   Status wait(exec::Operation& operation);
 
@@ -273,6 +283,32 @@ class TeamCommunicator final : public Communicator {
   ThreadMode mode_;
   std::atomic<bool> in_call_{false};
 };
+
+/// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all ranks
+/// count ports up to the number that every one of them has.
+Result<std::vector<transport::Transport*>> TeamCommunicator::rails_of(
+    const TransportEntry& entry, const Config& config, const Topology& topology,
+    const std::vector<ProcessInfo>& processes) {
+  auto made = transports_of(*engine_, entry.name, config);
+  if (!made) return made;
+  std::size_t count = made->size();
+  for (const ProcessInfo& process : processes) {
+    if (const std::size_t rails = entry.rails(process); rails > 0) count = std::min(count, rails);
+  }
+  std::vector<transport::Transport*> rails;
+  const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
+  for (std::size_t rail = 0; rail < wanted; ++rail) rails.push_back((*made)[rail % count]);
+  for (std::size_t level = 0; level < topology.levels.size(); ++level) {
+    for (const Rail rail : topology.levels[level].rails) {
+      const transport::Limits& port = rails[static_cast<std::size_t>(rail) % rails.size()]->query();
+      if (port.description.empty()) continue;
+      log::info(Subsystem::kTransport, "level {}, rail {}: {}{}", level, rail, port.description,
+                wanted > count ? fmt::format("; {} rails share {} port{}", wanted, count, count == 1 ? "" : "s")
+                               : "");
+    }
+  }
+  return rails;
+}
 
 Status TeamCommunicator::make_team(const Config& config, const Design& design,
                                    const std::vector<ProcessInfo>& processes, std::uint64_t id,
@@ -299,15 +335,17 @@ Status TeamCommunicator::make_team(const Config& config, const Design& design,
   team.max_staging_bytes = config.staging_bytes;
   team.on_error = [watch = watch_.get()](const Status& status) { watch->found(status); };
   team.routes.resize(processes.size());
-  std::set<std::string_view> used;
+  std::map<std::string_view, std::vector<transport::Transport*>> used;
   for (std::size_t r = 0; r < processes.size(); ++r) {
     if (static_cast<Rank>(r) == rank_) continue;
     const TransportEntry* entry = transport_between(config.transport, self, processes[r]);
-    auto transport = transport_of(*engine_, entry->name);
-    if (!transport) return transport.error();
-    used.insert(entry->name);
+    if (!used.contains(entry->name)) {
+      auto rails = rails_of(*entry, config, design.topology, processes);
+      if (!rails) return rails.error();
+      used.emplace(entry->name, *std::move(rails));
+    }
     team.routes[r].peer = engine_->engine.peer_for(processes[r].uid.high, processes[r].uid.low);
-    team.routes[r].by_rail = {*transport};
+    team.routes[r].by_rail = used[entry->name];
   }
   auto made = exec::Team::create(engine_->engine, std::move(team));
   if (!made) return made.error();
@@ -316,8 +354,10 @@ Status TeamCommunicator::make_team(const Config& config, const Design& design,
   std::set<std::string_view> hosts;
   for (const ProcessInfo& process : processes) hosts.insert(process.host_key);
   const auto num_servers = static_cast<std::size_t>(design.topology.num_servers());
+  std::vector<std::string_view> names;
+  for (const auto& [name, rails] : used) names.push_back(name);
   description_ =
-      fmt::format("{} on {}; {}; {}", design.shape->description, design.topology.name, fmt::join(used, ", "),
+      fmt::format("{} on {}; {}; {}", design.shape->description, design.topology.name, fmt::join(names, ", "),
                   num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers,
                                                            hosts.size(), hosts.size() == 1 ? "" : "s")
                                              : "not emulated");
@@ -384,6 +424,10 @@ Status TeamCommunicator::set_up(Bootstrap& bootstrap, const Config& config, cons
   auto address = team_->allocate(team_offers);
   auto addresses = exchange(address ? Status::success() : address.error(), address ? *address : Blob());
   if (!addresses) return addresses.error();
+
+  if (team_->departure_bytes() > 0)
+    log::info(Subsystem::kTransport, "registered staging: {} KiB for arrivals, {} KiB for departures, segments of {} KiB",
+              team_->staging_bytes() / 1024, team_->departure_bytes() / 1024, team_->segment_bytes() / 1024);
 
   // Phase 3: endpoints.
   status = team_->connect(*addresses);
@@ -485,6 +529,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   Announcement mine;
   mine.status = loaded.status;
   mine.process = this_process();
+  if (mine.status.ok()) mine.status = describe_rdma(loaded.config, mine.process);
   mine.id = ProcessUid::random().low;
   Design design;
   if (mine.status.ok()) {

@@ -82,16 +82,18 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
   return engine;
 }
 
-Result<transport::Transport*> transport_of(ProcessEngine& engine, std::string_view name) {
+Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, std::string_view name,
+                                                         const Config& config) {
   const std::lock_guard lock(state().mutex);
   if (const auto known = engine.transports.find(name); known != engine.transports.end()) return known->second;
   for (const TransportEntry& entry : transport_entries()) {
     if (entry.name != name) continue;
-    auto made = entry.make();
+    auto made = entry.make(config);
     if (!made) return fail(made.error());
-    transport::Transport* const transport = engine.engine.add_transport(std::move(*made));
-    engine.transports.emplace(entry.name, transport);
-    return transport;
+    std::vector<transport::Transport*> added, by_rail;
+    for (auto& transport : made->transports) added.push_back(engine.engine.add_transport(std::move(transport)));
+    for (const std::size_t index : made->by_rail) by_rail.push_back(added[index]);
+    return engine.transports.emplace(entry.name, std::move(by_rail)).first->second;
   }
   return fail(Code::kInternal, fmt::format("no transport is called \"{}\"", name));
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/clock.hpp"
 #include "lib/base/config.hpp"
@@ -18,7 +19,8 @@ namespace hips::comm {
 struct ProcessEngine {
   explicit ProcessEngine(const exec::Engine::Options& options) : engine(options) {}
   exec::Engine engine;
-  std::map<std::string_view, transport::Transport*> transports;
+  /// By name, then by rail; rails beyond the end start over.
+  std::map<std::string_view, std::vector<transport::Transport*>> transports;
 };
 
 /// What this process is to its peers. The same from the first call to the end; `control` is empty.
@@ -41,7 +43,8 @@ struct EngineRequest {
 /// The engine that is there, or a new one as `request` says.
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request);
 
-/// The engine's transport of that name, made when first asked for.
-Result<transport::Transport*> transport_of(ProcessEngine& engine, std::string_view name);
+/// The engine's transports of that name by rail, made when first asked for.
+Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, std::string_view name,
+                                                         const Config& config);
 
 }  // namespace hips::comm

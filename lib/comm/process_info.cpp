@@ -66,6 +66,8 @@ void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put_text(info.host_key);
   writer.put_text(info.control.host);
   writer.put(info.control.port);
+  writer.put(info.rdma_rails);
+  writer.put_text(info.rdma_problem);
 }
 
 ProcessInfo get_process(ByteReader& reader) {
@@ -77,6 +79,8 @@ ProcessInfo get_process(ByteReader& reader) {
   info.host_key = reader.get_text();
   info.control.host = reader.get_text();
   info.control.port = reader.get<std::uint16_t>();
+  info.rdma_rails = reader.get<std::uint32_t>();
+  info.rdma_problem = reader.get_text();
   return info;
 }
 

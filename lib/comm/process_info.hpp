@@ -28,6 +28,9 @@ struct ProcessInfo {
   std::string host;      ///< its name, for people
   std::string host_key;  ///< equal where two processes can reach each other's memory and process numbers
   ControlAddress control;
+  /// RDMA ports that it may use, in the order of rails; a port may serve several. 0: none, or none asked for.
+  std::uint32_t rdma_rails = 0;
+  std::string rdma_problem;  ///< why there is none, where somebody looked
 
   /// This process; `control` is left empty.
   static ProcessInfo self();

@@ -2,13 +2,22 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "lib/base/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/comm/process_info.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::comm {
+
+/// The transports of one kind that a process has made, one for each NIC.
+struct TransportSet {
+  std::vector<std::unique_ptr<transport::Transport>> transports;
+  std::vector<std::size_t> by_rail;  ///< index in `transports`; rails beyond the end start over
+};
 
 /// A transport as the registry knows it; docs/architecture.md says how to add one.
 struct TransportEntry {
@@ -16,7 +25,11 @@ struct TransportEntry {
   std::string_view description;  ///< one line
   /// Could these two processes talk over it? The same answer on every rank.
   bool (*reaches)(const ProcessInfo& a, const ProcessInfo& b);
-  Result<std::unique_ptr<transport::Transport>> (*make)();
+  /// What stands in the way of it between the two; a clause, with the remedy.
+  std::string (*obstacle)(const ProcessInfo& a, const ProcessInfo& b);
+  /// How many rails a process has to offer.
+  std::size_t (*rails)(const ProcessInfo& process);
+  Result<TransportSet> (*make)(const Config& config);
 };
 
 /// All transports, best first.
@@ -26,7 +39,16 @@ std::span<const TransportEntry> transport_entries();
 /// does.
 const TransportEntry* transport_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b);
 
+/// Why transport_between() finds none.
+std::string obstacles_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b);
+
 /// kInvalidArgument when HIPS_TRANSPORT names no transport; lists them.
 Status check_transport_choice(std::string_view choice);
+
+/// Looks for RDMA ports and writes what it finds into `process`, where the choice of transport allows them.
+///
+/// Errors   kInvalidArgument: HIPS_IB_HCA or HIPS_IB_GID_INDEX is wrong. That a host has no usable port is an
+///          error only where HIPS_TRANSPORT=verbs asks for one.
+Status describe_rdma(const Config& config, ProcessInfo& process);
 
 }  // namespace hips::comm

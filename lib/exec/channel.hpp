@@ -42,11 +42,20 @@ struct InChannel {
   }
 };
 
+/// A NIC by which an out-channel may send, and the name of the channel's send slots there.
+struct Departure {
+  Port* port = nullptr;
+  transport::MemoryId slots = -1;
+};
+
 /// What we send a peer in one lane.
+///
+/// A NIC that reads registered memory only sends from slots of ours, one for each of the peer's: the header and
+/// a copy of the payload. A slot is free again when the peer's is, and when the NIC has done with it.
 struct OutChannel {
   ChannelKey key;
   transport::PeerId peer = -1;
-  std::vector<Port*> port_by_rail;                  ///< [0] serves what lies beyond
+  std::vector<Departure> by_rail;                   ///< [0] serves what lies beyond
   const transport::RemoteRegion* remote = nullptr;  ///< the peer's staging
   std::uint64_t remote_offset = 0;                  ///< of slot 0
   std::uint32_t remote_slot_base = 0;
@@ -57,6 +66,12 @@ struct OutChannel {
   std::uint64_t next_number = 0;
   std::deque<OperationImpl*> operations;  ///< with segments still to send, oldest first
   std::vector<std::byte> headers;         ///< a header per slot, alive until the slot comes back
+  std::byte* send_slots = nullptr;        ///< null where user memory is sent from where it lies
+  std::vector<std::uint8_t> sending;      ///< by send slot: 1 while a NIC reads it
+
+  [[nodiscard]] std::uint32_t next_slot() const { return static_cast<std::uint32_t>(next_number % num_slots); }
+  /// The peer has room for another segment, and so have we.
+  [[nodiscard]] bool may_send() const { return credits > 0 && (send_slots == nullptr || sending[next_slot()] == 0); }
 };
 
 }  // namespace hips::exec

@@ -101,10 +101,22 @@ void EngineImpl::complete(std::uint32_t index) {
   posted[index] = {};
   free_posted.push_back(index);
   if (record.port != nullptr) record.port->posted_bytes -= record.bytes;
-  if (record.operation != nullptr) record.team->on_completion(*record.operation, record);
+  if (record.team != nullptr) record.team->on_completion(record);
 }
 
-void EngineImpl::dispatch(const transport::Event& event) {
+void EngineImpl::forget(Port& port, transport::PeerId peer) {
+  port.broken.insert(peer);
+  for (std::uint32_t index = 0; index < posted.size(); ++index) {
+    const Posted& record = posted[index];
+    if (record.port != &port || record.peer != peer) continue;
+    port.posted_bytes -= record.bytes;
+    if (record.operation != nullptr) record.team->on_lost(record);
+    posted[index] = {};
+    free_posted.push_back(index);
+  }
+}
+
+void EngineImpl::dispatch(Port& port, const transport::Event& event) {
   using Kind = transport::Event::Kind;
   switch (event.kind) {
     case Kind::kArrival: {
@@ -122,6 +134,8 @@ void EngineImpl::dispatch(const transport::Event& event) {
       complete(static_cast<std::uint32_t>(event.context));
       return;
     case Kind::kPeerDead:
+      forget(port, event.peer);
+      [[fallthrough]];
     case Kind::kPortDown:
       for (TeamImpl* team : teams) team->on_broken(event);
       return;
@@ -130,21 +144,58 @@ void EngineImpl::dispatch(const transport::Event& event) {
 
 bool EngineImpl::drain(Port& port) {
   bool moved = false;
+  if (port.num_batched > 0) {
+    moved = flush(port) > 0;
+    if (port.num_batched > 0) return moved;
+  }
   while (!port.queue.empty() && port.posted_bytes < kMaxPostedBytes) {
     const ReadySegment ready = port.queue.front();
     port.queue.pop();
-    switch (ready.operation->team().post_segment(port, ready)) {
-      case PostResult::kPosted:
-        moved = true;
-        break;
-      case PostResult::kNotReady:
-        break;
-      case PostResult::kFull:
-        port.queue.push(ready);
-        return moved;
-    }
+    if (!ready.operation->team().batch_segment(port, ready)) continue;
+    moved = true;
+    if (port.num_batched < port.batch_limit) continue;
+    (void)flush(port);
+    if (port.num_batched > 0) return true;
   }
+  if (port.num_batched > 0) (void)flush(port);
   return moved;
+}
+
+std::size_t EngineImpl::flush(Port& port) {
+  const std::size_t given = port.num_batched;
+  const std::size_t taken = port.transport->post({port.batch.data(), given});
+  std::array<Posted, Port::kBatch> done;
+  std::copy_n(port.batched.begin(), taken, done.begin());
+  std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
+            port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
+  std::copy(port.batched.begin() + static_cast<std::ptrdiff_t>(taken),
+            port.batched.begin() + static_cast<std::ptrdiff_t>(given), port.batched.begin());
+  port.num_batched = given - taken;
+  // Last of all: what completes here may offer further segments.
+  const bool at_once = port.transport->query().completes_on_post;
+  for (std::size_t i = 0; at_once && i < taken; ++i) done[i].team->on_completion(done[i]);
+  return taken;
+}
+
+void EngineImpl::drop_batched(const TeamImpl* team) {
+  for (auto& port : ports) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < port->num_batched; ++i) {
+      const Posted& record = port->batched[i];
+      if (record.team != team) {
+        port->batch[kept] = port->batch[i];
+        port->batched[kept++] = record;
+        continue;
+      }
+      if (record.operation != nullptr) record.team->on_lost(record);
+      if (port->transport->query().completes_on_post) continue;
+      port->posted_bytes -= record.bytes;
+      const auto index = static_cast<std::uint32_t>(port->batch[i].context);
+      posted[index] = {};
+      free_posted.push_back(index);
+    }
+    port->num_batched = kept;
+  }
 }
 
 bool EngineImpl::progress() {
@@ -152,7 +203,7 @@ bool EngineImpl::progress() {
   bool moved = false;
   for (auto& port : ports) {
     const std::size_t count = port->transport->poll(events);
-    for (std::size_t i = 0; i < count; ++i) dispatch(events[i]);
+    for (std::size_t i = 0; i < count; ++i) dispatch(*port, events[i]);
     moved |= count > 0;
   }
   quiet = !moved;
@@ -208,6 +259,8 @@ Engine::~Engine() = default;
 transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport> transport) {
   auto port = std::make_unique<Port>();
   port->transport = std::move(transport);
+  // Where a request is done at once there is no doorbell to save, and its successors can go on.
+  if (port->transport->query().completes_on_post) port->batch_limit = 1;
   transport::Transport* added = port->transport.get();
   impl_->own();
   impl_->ports.push_back(std::move(port));

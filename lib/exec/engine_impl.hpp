@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,17 +19,9 @@
 namespace hips::exec {
 
 class TeamImpl;
+struct Port;
 
-/// A transport with its software queue and its endpoints, which all teams share.
-struct Port {
-  std::unique_ptr<transport::Transport> transport;
-  NicQueue queue;
-  std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
-  std::map<transport::PeerId, transport::Address> endpoints;  ///< open ones, with our address for the peer
-  std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address
-};
-
-/// A posted segment whose local completion is awaited.
+/// A segment that was posted, or is about to be.
 struct Posted {
   OperationImpl* operation = nullptr;  ///< null: nobody waits any more
   TeamImpl* team = nullptr;
@@ -36,6 +30,26 @@ struct Posted {
   std::int32_t segment = 0;
   std::uint32_t bytes = 0;
   std::int64_t begin_ns = 0;
+  transport::PeerId peer = -1;
+  std::int32_t channel = -1;  ///< out-channel of the team
+  std::uint32_t slot = 0;     ///< of its send slots
+};
+
+/// A transport with its software queue and its endpoints, which all teams share.
+struct Port {
+  /// Segments that are handed over together, for one doorbell.
+  static constexpr std::size_t kBatch = 16;
+
+  std::unique_ptr<transport::Transport> transport;
+  NicQueue queue;
+  std::array<transport::WorkRequest, kBatch> batch;  ///< requests that the transport has not taken yet
+  std::array<Posted, kBatch> batched;                ///< what they are
+  std::size_t num_batched = 0;
+  std::size_t batch_limit = kBatch;
+  std::set<transport::PeerId> broken;                ///< what is posted to them never completes
+  std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
+  std::map<transport::PeerId, transport::Address> endpoints;  ///< open ones, with our address for the peer
+  std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address
 };
 
 struct EngineImpl {
@@ -77,12 +91,18 @@ struct EngineImpl {
 
   bool progress();
   void sleep(std::int64_t timeout_ns);
-  void dispatch(const transport::Event& event);
+  void dispatch(Port& port, const transport::Event& event);
   bool drain(Port& port);
+  /// Hands the batch to the transport; how much of it was taken.
+  std::size_t flush(Port& port);
+  /// Takes back what was not handed over yet.
+  void drop_batched(const TeamImpl* team);
   void wake() const;
 
   std::uint32_t add_posted(const Posted& record);
   void complete(std::uint32_t index);
+  /// Nothing of it will complete any more.
+  void forget(Port& port, transport::PeerId peer);
   Port* port_of(transport::Transport* transport);
 };
 

@@ -8,6 +8,8 @@ namespace {
 constexpr std::size_t kPage = 4096;
 // Address space, not memory: pages come when they are touched.
 constexpr std::size_t kChunkBytes = 64U << 20U;
+// Registration with a NIC locks all pages at once, so what is not asked for is not taken in advance.
+constexpr std::size_t kLockedChunkBytes = 1U << 20U;
 
 }  // namespace
 
@@ -32,7 +34,10 @@ Result<StagingArena::Piece> StagingArena::allocate(std::size_t bytes,
     break;
   }
   if (piece.chunk == nullptr) {
-    auto memory = SharedMemory::create(std::max(bytes, kChunkBytes));
+    const bool locked = std::any_of(transports.begin(), transports.end(), [](const auto* transport) {
+      return transport->query().needs_local_registration;
+    });
+    auto memory = SharedMemory::create(std::max(bytes, locked ? kLockedChunkBytes : kChunkBytes));
     if (!memory) return fail(std::move(memory).error());
     auto chunk = std::make_unique<Chunk>();
     chunk->memory = *std::move(memory);

@@ -90,6 +90,8 @@ class Team {
   virtual void peer_left(Rank rank) = 0;
 
   [[nodiscard]] virtual std::size_t staging_bytes() const = 0;
+  /// Registered memory that segments are sent from, where a NIC reads no other; 0 elsewhere.
+  [[nodiscard]] virtual std::size_t departure_bytes() const = 0;
   [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
 };
 

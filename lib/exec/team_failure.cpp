@@ -166,6 +166,7 @@ void TeamImpl::check_left_peers() {
 void TeamImpl::end_all(const Status& status) {
   ended_ = true;
   if (failure_.ok()) failure_ = status;
+  engine_.drop_batched(this);
   for (OperationImpl* operation : in_flight_) {
     for (auto& port : engine_.ports) port->queue.drop(operation);
     finish(*operation, status);
@@ -223,6 +224,10 @@ std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
                          step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, step.level,
                          step.round);
     }
+  }
+  for (const OutChannel& channel : out_) {
+    if (!channel.operations.empty() && channel.operations.front() == &operation && channel.credits == 0)
+      return fmt::format("rank {} to take what was sent (lane {})", channel.key.peer, channel.key.lane);
   }
   return {};
 }

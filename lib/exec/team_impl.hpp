@@ -20,8 +20,6 @@
 
 namespace hips::exec {
 
-enum class PostResult : std::uint8_t { kPosted, kNotReady, kFull };
-
 /// See Team. Everything but fail(), peer_left() and start() is called by the progress owner only.
 ///
 /// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, segments, credits),
@@ -43,12 +41,14 @@ class TeamImpl final : public Team {
   [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
   void peer_left(Rank rank) override;
   [[nodiscard]] std::size_t staging_bytes() const override { return staging_.bytes; }
+  [[nodiscard]] std::size_t departure_bytes() const override { return departures_.bytes; }
   [[nodiscard]] std::size_t segment_bytes() const override { return segment_bytes_; }
 
   // Events, from the engine.
   void on_arrival(std::int32_t channel, std::int32_t slot);
   void on_credits(std::int32_t channel, std::uint32_t credits);
-  void on_completion(OperationImpl& operation, const Posted& posted);
+  void on_completion(const Posted& posted);
+  void on_lost(const Posted& posted);
   void on_broken(const transport::Event& event);
   void on_control();
 
@@ -56,7 +56,8 @@ class TeamImpl final : public Team {
   bool advance();
   [[nodiscard]] bool busy() const { return !in_flight_.empty() || !credit_list_.empty(); }
   void set_listed(bool listed) { listed_ = listed; }
-  PostResult post_segment(Port& port, const ReadySegment& ready);
+  /// Puts the segment into the port's batch; false where it cannot go out after all.
+  bool batch_segment(Port& port, const ReadySegment& ready);
 
   // For Operation's reports.
   [[nodiscard]] std::vector<Rank> lacking(const OperationImpl& operation) const;
@@ -67,6 +68,8 @@ class TeamImpl final : public Team {
 
   // Set-up.
   void give_back_slots();
+  [[nodiscard]] bool needs_send_slots(Rank rank) const;
+  [[nodiscard]] Status unreached(Rank rank, Rail rail, Status status) const;
 
   // Progress.
   std::shared_ptr<const Layout> layout_for(std::int32_t program, std::uint64_t count,
@@ -85,7 +88,7 @@ class TeamImpl final : public Team {
   [[nodiscard]] StepId head_of(const OperationImpl& operation, std::int32_t channel) const;
   void next_send(OperationImpl& operation, std::int32_t channel);
   void list_head(std::int32_t channel);
-  Port& port_for(const OperationImpl& operation, StepId step);
+  const Departure& departure_for(const OperationImpl& operation, StepId step);
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
   void take_early_arrivals(OperationImpl& operation);
@@ -116,7 +119,8 @@ class TeamImpl final : public Team {
   std::vector<CompiledProgram> programs_;
   std::vector<InChannel> in_;
   std::vector<OutChannel> out_;
-  StagingArena::Piece staging_;
+  StagingArena::Piece staging_;     ///< for arrivals
+  StagingArena::Piece departures_;  ///< send slots of channels whose NICs need registered memory
   transport::Region phantom_region_;
   std::list<transport::RemoteRegion> remote_regions_;  ///< out-channels point into it
   std::size_t segment_bytes_ = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "lib/exec/team_impl.hpp"
@@ -310,7 +311,7 @@ bool TeamImpl::send_ready(const OperationImpl& operation, StepId step) const {
   const std::int32_t c = operation.program_->out_channel[step];
   const StepState& state = operation.steps_[step];
   return state.next < operation.layout_->steps[step].segments && head_of(operation, c) == step &&
-         out_[c].credits > 0 && dependencies_met(operation, step, state.next);
+         out_[c].may_send() && dependencies_met(operation, step, state.next);
 }
 
 void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
@@ -318,8 +319,8 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
   if (state.queued || operation.mismatched_ || operation.done() || !send_ready(operation, id)) return;
   const Step& step = operation.program_->program->steps[id];
   state.queued = true;
-  port_for(operation, id)
-      .queue.push({.operation = &operation,
+  departure_for(operation, id)
+      .port->queue.push({.operation = &operation,
                    .step = id,
                    .priority = operation.args_.priority,
                    .sequence = operation.sequence_,
@@ -327,19 +328,19 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
                    .stage = step.stage});
 }
 
-Port& TeamImpl::port_for(const OperationImpl& operation, StepId id) {
+const Departure& TeamImpl::departure_for(const OperationImpl& operation, StepId id) {
   const Step& step = operation.program_->program->steps[id];
-  const auto& ports = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].port_by_rail;
-  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < ports.size();
-  return *ports[named ? static_cast<std::size_t>(step.rail) : 0];
+  const auto& departures = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].by_rail;
+  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < departures.size();
+  return departures[named ? static_cast<std::size_t>(step.rail) : 0];
 }
 
-PostResult TeamImpl::post_segment(Port& port, const ReadySegment& ready) {
+bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   OperationImpl& operation = *ready.operation;
   const auto id = static_cast<std::size_t>(ready.step);
   StepState& state = operation.steps_[id];
   state.queued = false;
-  if (operation.done() || !send_ready(operation, ready.step)) return PostResult::kNotReady;
+  if (operation.done() || !send_ready(operation, ready.step)) return false;
 
   const Layout& layout = *operation.layout_;
   const Program& program = *operation.program_->program;
@@ -351,55 +352,51 @@ PostResult TeamImpl::post_segment(Port& port, const ReadySegment& ready) {
   const std::int64_t offset = segment * layout.segment_elements;
   const auto bytes = static_cast<std::uint32_t>(std::min(layout.segment_elements, at.elements - offset) *
                                                 static_cast<std::int64_t>(layout.element_bytes));
-  const auto slot = static_cast<std::uint32_t>(channel.next_number % channel.num_slots);
+  const std::uint32_t slot = channel.next_slot();
   const std::int64_t begin_ns = now_if_traced();
-
-  // The header's memory is free again when the slot is: the peer has consumed what lay there.
-  std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
+  const Source& source = program.sources[step.first_source];
+  const std::byte* payload = local_source(operation, source.local, layout.source_first[step.first_source] + offset);
+  const transport::MemoryId slots = departure_for(operation, ready.step).slots;
   WireHeader content = header_of(operation, ready.step, segment);
   content.bytes = bytes;
   content.posted_ns = begin_ns;
-  std::memcpy(header, &content, sizeof(content));
-  const Source& source = program.sources[step.first_source];
 
-  transport::WorkRequest request;
+  transport::WorkRequest& request = port.batch[port.num_batched];
+  request = {};
   request.verb = transport::Verb::kPutNotify;
   request.peer = channel.peer;
-  request.pieces[0] = {config_.phantom ? nullptr : header, sizeof(WireHeader), -1};
-  request.pieces[1] = {local_source(operation, source.local, layout.source_first[step.first_source] + offset),
-                       bytes, -1};
-  request.num_pieces = 2;
+  if (slots >= 0) {
+    std::byte* memory = channel.send_slots + slot * slot_stride_;
+    std::memcpy(memory, &content, sizeof(content));
+    if (payload != nullptr) std::memcpy(memory + sizeof(content), payload, bytes);
+    request.pieces[0] = {memory, sizeof(content) + bytes, slots};
+    request.num_pieces = 1;
+    channel.sending[slot] = 1;
+  } else {
+    // The header's memory is free again when the slot is: the peer has consumed what lay there.
+    std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
+    std::memcpy(header, &content, sizeof(content));
+    request.pieces[0] = {config_.phantom ? nullptr : header, sizeof(WireHeader), -1};
+    request.pieces[1] = {payload, bytes, -1};
+    request.num_pieces = 2;
+  }
   request.remote = channel.remote;
   request.remote_offset = channel.remote_offset + slot * slot_stride_;
   request.token = Token{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
-  const bool at_once = port.transport->query().completes_on_post;
-  if (!at_once) {
-    request.context = engine_.add_posted({&operation, this, &port, ready.step, segment, bytes, begin_ns});
-  }
-  request.signalled = !at_once;
-  if (port.transport->post({&request, 1}) == 0) {
-    if (!at_once) {
-      engine_.posted[request.context] = {};
-      engine_.free_posted.push_back(static_cast<std::uint32_t>(request.context));
-    }
-    state.queued = true;
-    return PostResult::kFull;
+  Posted& record = port.batched[port.num_batched++];
+  record = {&operation, this, &port, ready.step, segment, bytes, begin_ns, channel.peer, c, slot};
+  request.signalled = !port.transport->query().completes_on_post;
+  ++operation.posts_in_flight_;
+  if (request.signalled) {
+    request.context = engine_.add_posted(record);
+    port.posted_bytes += bytes;
   }
   ++channel.next_number;
   --channel.credits;
   ++state.next;
   if (state.next == at.segments) next_send(operation, c);
-  if (at_once) {
-    if (engine_.trace != nullptr) {
-      trace(TraceEvent::Kind::kWire, operation, ready.step, segment, step.peer, step.rail, bytes, begin_ns);
-    }
-    finish_segment(operation, ready.step);
-  } else {
-    port.posted_bytes += bytes;
-    ++operation.posts_in_flight_;
-  }
   if (state.next < at.segments) offer_segment(operation, ready.step);
-  return PostResult::kPosted;
+  return true;
 }
 
 void TeamImpl::next_send(OperationImpl& operation, std::int32_t c) {
@@ -422,7 +419,18 @@ void TeamImpl::list_head(std::int32_t c) {
   list_for_work(operation, head_of(operation, c));
 }
 
-void TeamImpl::on_completion(OperationImpl& operation, const Posted& posted) {
+void TeamImpl::on_lost(const Posted& posted) {
+  --posted.operation->posts_in_flight_;
+}
+
+void TeamImpl::on_completion(const Posted& posted) {
+  OutChannel& channel = out_[static_cast<std::size_t>(posted.channel)];
+  if (channel.send_slots != nullptr) {
+    channel.sending[posted.slot] = 0;
+    list_head(posted.channel);
+  }
+  if (posted.operation == nullptr) return;
+  OperationImpl& operation = *posted.operation;
   --operation.posts_in_flight_;
   if (operation.done()) return;  // ended by a failure meanwhile
   if (engine_.trace != nullptr) {
@@ -519,20 +527,33 @@ bool TeamImpl::return_credits() {
   if (credit_list_.empty()) return false;
   bool moved = false;
   std::size_t kept = 0;
-  for (const std::int32_t c : credit_list_) {
-    InChannel& channel = in_[c];
-    transport::WorkRequest request;
-    request.verb = transport::Verb::kPutNotify;
-    request.peer = channel.peer;
-    request.token = channel.credit_token | channel.to_return;
-    request.signalled = false;
-    if (channel.port->transport->post({&request, 1}) == 0) {
-      credit_list_[kept++] = c;
-      continue;
+  // Runs of channels that share a port go out together.
+  std::array<transport::WorkRequest, Port::kBatch> requests;
+  for (std::size_t begin = 0; begin < credit_list_.size();) {
+    Port& port = *in_[credit_list_[begin]].port;
+    std::size_t count = 0;
+    while (begin + count < credit_list_.size() && count < requests.size()) {
+      const InChannel& channel = in_[credit_list_[begin + count]];
+      if (channel.port != &port) break;
+      transport::WorkRequest& request = requests[count++];
+      request = {};
+      request.verb = transport::Verb::kPutNotify;
+      request.peer = channel.peer;
+      request.token = channel.credit_token | channel.to_return;
+      request.signalled = false;
     }
-    channel.to_return = 0;
-    channel.listed = false;
-    moved = true;
+    const std::size_t taken = port.transport->post({requests.data(), count});
+    for (std::size_t i = begin; i < begin + count; ++i) {
+      InChannel& channel = in_[credit_list_[i]];
+      if (i >= begin + taken) {
+        credit_list_[kept++] = credit_list_[i];
+        continue;
+      }
+      channel.to_return = 0;
+      channel.listed = false;
+      moved = true;
+    }
+    begin += count;
   }
   credit_list_.resize(kept);
   return moved;

@@ -16,7 +16,7 @@ constexpr std::size_t kMinSegmentBytes = 1024;
 /// First exchange: what every rank has to agree on before memory is laid out.
 struct Offer {
   std::uint32_t magic = kOfferMagic;
-  std::uint32_t in_channels = 0;
+  std::uint32_t channels = 0;  ///< in-channels, or out-channels with send slots where those are more
   std::uint32_t credits = 0;
   std::uint32_t reserved = 0;
   std::uint64_t max_segment_bytes = 0;
@@ -86,8 +86,12 @@ TeamImpl::~TeamImpl() {
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
   // Completions of this team's requests may still come; nobody waits for them any more.
+  bool still_read = false;
   for (Posted& posted : engine_.posted) {
-    if (posted.team == this) posted.operation = nullptr;
+    if (posted.team != this) continue;
+    posted.operation = nullptr;
+    posted.team = nullptr;
+    still_read = true;
   }
   give_back_slots();
   if (config_.phantom) {
@@ -96,6 +100,8 @@ TeamImpl::~TeamImpl() {
     }
   } else if (!ended_by_failure_) {
     engine_.arena.release(staging_);
+    // A NIC that has not said that it is done may read them once more, for a packet that was lost.
+    if (!still_read) engine_.arena.release(departures_);
   }
   // The staging of a failed team is never given out again: a peer that does not know yet may write into it.
   engine_.disown();
@@ -132,10 +138,26 @@ Status TeamImpl::check() const {
   return Status::success();
 }
 
+bool TeamImpl::needs_send_slots(Rank rank) const {
+  if (config_.phantom) return false;
+  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  return std::any_of(route.by_rail.begin(), route.by_rail.end(),
+                     [](const auto* transport) { return transport->query().needs_local_registration; });
+}
+
+Status TeamImpl::unreached(Rank rank, Rail rail, Status status) const {
+  status.rank = rank;
+  status.rail = rail;
+  status.message = fmt::format("rank {} cannot reach rank {}: {}", config_.rank, rank, status.message);
+  return status;
+}
+
 Blob TeamImpl::offer() {
   BlobWriter writer;
   Offer offer;
-  offer.in_channels = static_cast<std::uint32_t>(channels_.in.size());
+  std::size_t departing = 0;
+  for (const ChannelKey& key : channels_.out) departing += needs_send_slots(key.peer) ? 1 : 0;
+  offer.channels = static_cast<std::uint32_t>(std::max(channels_.in.size(), departing));
   offer.credits = static_cast<std::uint32_t>(config_.credits);
   offer.max_segment_bytes = config_.max_segment_bytes;
   offer.max_staging_bytes = config_.max_staging_bytes;
@@ -156,7 +178,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       return hips::fail(Code::kMismatch, fmt::format("rank {} runs another version of the library", rank),
                         Scope::kCommunicator);
     }
-    const std::size_t slots = std::max<std::size_t>(1, std::size_t{offer.in_channels} * offer.credits);
+    const std::size_t slots = std::max<std::size_t>(1, std::size_t{offer.channels} * offer.credits);
     const std::size_t share = offer.max_staging_bytes / slots;
     segment = std::min({segment, static_cast<std::size_t>(offer.max_segment_bytes),
                         share > sizeof(WireHeader) ? share - sizeof(WireHeader) : 0});
@@ -199,7 +221,15 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     auto staging = engine_.arena.allocate(bytes, transports);
     if (!staging) return hips::fail(std::move(staging).error());
     staging_ = *staging;
+    std::size_t num_departing = 0;
+    for (const ChannelKey& key : channels_.out) num_departing += needs_send_slots(key.peer) ? 1 : 0;
+    if (num_departing > 0) {
+      auto departures = engine_.arena.allocate(num_departing * credits * slot_stride_, transports);
+      if (!departures) return hips::fail(std::move(departures).error());
+      departures_ = *departures;
+    }
   }
+  std::byte* send_slots = departures_.data();
 
   BlobWriter writer;
   writer.put(num_in);
@@ -235,8 +265,20 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     const Rail rail = departure_rail(programs_, static_cast<std::int32_t>(c));
     channel.key = channels_.out[c];
     channel.peer = route.peer;
+    const bool staged = needs_send_slots(channel.key.peer);
+    if (staged) {
+      channel.send_slots = send_slots;
+      channel.sending.assign(credits, 0);
+      send_slots += credits * slot_stride_;
+    }
     for (transport::Transport* transport : route.by_rail) {
-      channel.port_by_rail.push_back(engine_.port_of(transport));
+      Departure departure{.port = engine_.port_of(transport)};
+      if (staged && transport->query().needs_local_registration) {
+        auto registered = engine_.arena.region(departures_, transport);
+        if (!registered) return hips::fail(std::move(registered).error());
+        departure.slots = registered->local;
+      }
+      channel.by_rail.push_back(departure);
     }
     channel.credit_slot = slot;
     SlotTable::Entry& entry = engine_.slots[slot];
@@ -254,7 +296,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     auto open = port->endpoints.find(route.peer);
     if (open == port->endpoints.end()) {
       auto address = transport->open(route.peer);
-      if (!address) return hips::fail(std::move(address).error());
+      if (!address) return hips::fail(unreached(rank, rail, std::move(address).error()));
       open = port->endpoints.emplace(route.peer, *std::move(address)).first;
     }
     transport::RemoteRegion region = phantom_region_.remote;
@@ -331,9 +373,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       Port* port = engine_.port_of(transport_for(route, rail));
       if (!port->connected.contains(route.peer)) {
         if (Status status = port->transport->connect(route.peer, theirs->second); !status.ok()) {
-          status.rank = rank;
-          status.rail = rail;
-          return hips::fail(std::move(status));
+          return hips::fail(unreached(rank, rail, std::move(status)));
         }
         port->connected.emplace(route.peer, theirs->second);
       }

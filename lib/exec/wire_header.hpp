@@ -6,7 +6,7 @@
 namespace hips::exec {
 
 /// Bumped whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::uint32_t kWireVersion = 2;
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
 
 /// Stands before the payload in a staging slot: the name of the data and the signature of the call it belongs

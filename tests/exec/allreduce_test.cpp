@@ -163,6 +163,27 @@ TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_o
   }
 }
 
+TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
+  const std::uint64_t seed = testing::test_seed();
+  std::mt19937_64 random(seed);
+  WorldOptions options{.request = GetParam().request};
+  options.needs_registration = true;
+  options.credits = 1 + static_cast<std::int32_t>(random() % 4);
+  // Sources are read at any time until completion: a slot that is filled too early shows in the sums.
+  options.faults = {
+      .delay = 0.3, .reorder = 0.3, .late_completion = 0.7, .queue_full = 0.2, .max_delay_steps = 30};
+  World world(GetParam().spec, seed, options);
+  if (world.size() > 1) {
+    EXPECT_GT(world[0].team->departure_bytes(), 0u);
+    EXPECT_LE(world[0].team->departure_bytes(), std::size_t{8} << 20);
+  }
+  for (std::uint64_t count : {std::uint64_t{1}, std::uint64_t{5003}}) {
+    run_any(world, count, false, random());
+    run_any(world, count, true, random());
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(cases()), [](const auto& instance) {
   std::string name;
   for (const char c : instance.param.text())

@@ -33,6 +33,7 @@ struct WorldOptions {
   std::size_t segment_bytes = 1024;
   inproc::Faults faults{};
   bool phantom = false;
+  bool needs_registration = false;  ///< as over a NIC: what is sent must lie in registered memory
   Clock* clock = nullptr;
 };
 
@@ -53,7 +54,8 @@ class World {
     if (!builder) throw Error(builder.error());
     shape_ = std::make_shared<const PlanShape>((*builder)->shape());
     network_ = value_or_throw(inproc::Network::create(
-        {.random = &random_, .clock = options_.clock, .faults = options_.faults, .max_posted = 64}));
+        {.random = &random_, .clock = options_.clock, .faults = options_.faults, .max_posted = 64,
+         .needs_local_registration = options_.needs_registration}));
     const Rank size = shape_->num_ranks;
     members_.resize(static_cast<std::size_t>(size));
     for (Rank rank = 0; rank < size; ++rank) {

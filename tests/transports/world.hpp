@@ -43,6 +43,9 @@ struct Backend {
   std::function<std::function<std::unique_ptr<transport::Transport>(Rank)>()> start;
 };
 
+/// The transports that the conformance suite runs over; each program that is built from it has its own.
+std::vector<Backend> backends();
+
 inline void PrintTo(const Backend& backend, std::ostream* out) {
   *out << backend.name;
 }
@@ -57,6 +60,7 @@ class World {
     SharedMemory memory;
     transport::Region region;
     std::deque<transport::Event> events;  ///< polled, and not yet asked for
+    std::deque<transport::MemoryId> sources{};
   };
 
   World(const Backend& backend, Rank size, std::size_t bytes = kBytes)
@@ -96,6 +100,12 @@ class World {
     const Status at_b = transport(b).connect(a, *from_a);
     ASSERT_TRUE(at_a.ok()) << at_a.message;
     ASSERT_TRUE(at_b.ok()) << at_b.message;
+    if (transport(a).query().arrives_before_connect) return;
+    // The connection may still be on its way; then nothing is taken until it stands.
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      post(from, greeting(to));
+      (void)wait(to, transport::Event::Kind::kArrival);
+    }
   }
 
   void join_all() {
@@ -127,10 +137,20 @@ class World {
   }
 
   /// Posts one request, polling all ranks while the queue is full.
-  void post(Rank rank, const transport::WorkRequest& request) {
+  void post(Rank rank, transport::WorkRequest request) {
+    prepare(rank, request);
     ASSERT_TRUE(poll_until([&] {
       return transport(rank).post({&request, 1}) == 1;
     })) << "the queue stayed full";
+  }
+
+  /// Registers what the request sends from or reads into, where the transport asks for that.
+  void prepare(Rank rank, transport::WorkRequest& request) {
+    if (!transport(rank).query().needs_local_registration) return;
+    for (auto& piece : request.pieces) {
+      if (piece.bytes > 0 && piece.memory < 0) piece.memory = source(rank, {piece.address, piece.bytes});
+    }
+    if (!request.into.empty()) request.pieces[0].memory = source(rank, request.into);
   }
 
   /// The next event of that kind at a rank, once it has come; takes it out.
@@ -155,9 +175,44 @@ class World {
   /// Polls long enough for anything that is under way to show up.
   void settle() {
     for (int i = 0; i < 3000; ++i) poll_all();
+    if (!transport_of_first().query().asynchronous) return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (std::chrono::steady_clock::now() < end) poll_all();
   }
 
+  /// How long what was posted may take to show up at the peer, in ms.
+  [[nodiscard]] int patience_ms() { return transport_of_first().query().asynchronous ? 5000 : 0; }
+
  private:
+  static transport::WorkRequest greeting(Rank to) {
+    transport::WorkRequest request;
+    request.peer = to;
+    request.signalled = false;
+    return request;
+  }
+
+  transport::Transport& transport_of_first() {
+    for (Node& node : nodes_) {
+      if (node.transport) return *node.transport;
+    }
+    std::abort();
+  }
+
+  /// A registration of just these bytes. Tests reuse addresses for other memory, so none is used twice; what
+  /// was registered long ago is complete by now.
+  transport::MemoryId source(Rank rank, std::span<const std::byte> bytes) {
+    auto& sources = nodes_[rank].sources;
+    if (sources.size() > 2000) {
+      transport(rank).deregister(sources.front());
+      sources.pop_front();
+    }
+    auto region = transport(rank).register_memory(
+        {.address = const_cast<std::byte*>(bytes.data()), .bytes = bytes.size()});
+    EXPECT_TRUE(region.has_value()) << region.error().message;
+    sources.push_back(region ? region->local : -1);
+    return sources.back();
+  }
+
   std::function<std::unique_ptr<transport::Transport>(Rank)> make_;
   std::deque<Node> nodes_;
 };

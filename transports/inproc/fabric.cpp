@@ -90,7 +90,9 @@ PortIdx Fabric::add_port(Rank rank, Rail rail) {
                   .max_posted = options_.max_posted,
                   .attaches_memory = options_.attaches_memory,
                   .completes_on_post = false,
-                  .needs_local_registration = false};
+                  .needs_local_registration = options_.needs_local_registration,
+                  .arrives_before_connect = true,
+                  .asynchronous = false};
   ports_.push_back(std::move(port));
   return static_cast<PortIdx>(ports_.size() - 1);
 }
@@ -325,6 +327,23 @@ std::size_t Fabric::post(PortIdx idx, std::span<const WorkRequest> requests) {
   return taken;
 }
 
+bool Fabric::sends_registered(const Port& port, const WorkRequest& request) {
+  const auto registered = [&](const std::byte* address, std::size_t bytes, MemoryId memory) {
+    if (bytes == 0 || address == nullptr) return true;
+    if (memory < 0 || static_cast<std::size_t>(memory) >= port.memories.size()) return false;
+    const Memory& entry = port.memories[static_cast<std::size_t>(memory)];
+    return entry.registered && address >= entry.desc.address && bytes <= entry.desc.bytes &&
+           static_cast<std::size_t>(address - entry.desc.address) <= entry.desc.bytes - bytes;
+  };
+  if (request.verb == Verb::kGet)
+    return registered(request.into.data(), request.into.size(), request.pieces[0].memory);
+  for (std::int32_t i = 0; i < request.num_pieces; ++i) {
+    const auto& piece = request.pieces[static_cast<std::size_t>(i)];
+    if (!registered(piece.address, piece.bytes, piece.memory)) return false;
+  }
+  return true;
+}
+
 void Fabric::post_one(PortIdx from, const WorkRequest& request) {
   Port& port = at(from);
   Endpoint* mine = endpoint(port, request.peer);
@@ -336,6 +355,15 @@ void Fabric::post_one(PortIdx from, const WorkRequest& request) {
     return;
   }
   if (mine->state == Endpoint::State::kBroken) return;
+
+  if (options_.needs_local_registration && !sends_registered(port, request)) {
+    break_endpoint(from, request.peer,
+                   Status::error(Code::kInternal,
+                                 fmt::format("inproc: {} was to send memory that is not registered with it",
+                                             describe(port.rank, port.rail)),
+                                 Scope::kPeer));
+    return;
+  }
 
   auto transfer = std::make_shared<Transfer>();
   transfer->number = next_transfer_++;

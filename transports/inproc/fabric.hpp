@@ -115,6 +115,7 @@ class Fabric {
   [[nodiscard]] Due now() const;
   [[nodiscard]] Due delayed(Due due);
 
+  [[nodiscard]] static bool sends_registered(const Port& port, const transport::WorkRequest& request);
   void post_one(PortIdx from, const transport::WorkRequest& request);
   void run_due();
   void move(const Action& action);

@@ -1,0 +1,37 @@
+// The transports that need nothing but this machine.
+
+#include "tests/transports/world.hpp"
+#include "transports/inproc/network.hpp"
+#include "transports/shm/shm.hpp"
+
+namespace hips::test {
+namespace {
+
+Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bool attaches) {
+  return {
+      .name = name, .start = [faults, attaches] {
+        auto random = std::make_shared<std::mt19937_64>(seed());
+        std::shared_ptr<inproc::Network> network(
+            inproc::Network::create({.random = random.get(), .faults = faults, .attaches_memory = attaches})
+                .value());
+        return [random, network](Rank rank) { return network->make_transport(rank); };
+      }};
+}
+
+}  // namespace
+
+std::vector<Backend> backends() {
+  return {
+      inproc_backend("Inproc", {}, true),
+      inproc_backend(
+          "InprocFaulty",
+          {.delay = 0.3, .reorder = 0.3, .late_completion = 0.3, .queue_full = 0.2, .max_delay_steps = 20},
+          false),
+      {.name = "Shm", .start = [] { return [](Rank) { return shm::create({}).value(); }; }},
+      {.name = "ShmSmallRings",
+       .start =
+           [] { return [](Rank) { return shm::create({.max_peers = 32, .ring_entries = 4}).value(); }; }},
+  };
+}
+
+}  // namespace hips::test

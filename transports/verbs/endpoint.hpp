@@ -1,0 +1,102 @@
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transports/transport.hpp"
+#include "transports/verbs/queue_pair.hpp"
+#include "transports/verbs/trouble.hpp"
+
+namespace hips::verbs {
+
+inline constexpr std::size_t kMaxPairsPerPeer = 8;
+
+/// What an Address carries.
+struct WireAddress {
+  static constexpr std::uint64_t kMagic = 0x3130627276706968;  // "hipvrb01"
+  std::uint64_t magic = kMagic;
+  std::uint64_t token = 0;  ///< random: of this endpoint
+  std::array<std::uint8_t, 16> gid{};
+  std::array<std::uint32_t, kMaxPairsPerPeer> queue_pairs{};
+  std::array<std::uint32_t, kMaxPairsPerPeer> packet_numbers{};
+  std::array<std::uint16_t, kMaxPairsPerPeer> windows{};
+  std::uint8_t num_pairs = 0;
+  std::uint8_t gid_kind = 0;  ///< Gid::Kind
+  std::uint8_t mtu = 0;       ///< active, IBV_MTU_*
+  std::uint8_t reads = 0;     ///< RDMA reads that it answers at one time
+  std::uint8_t cm = 0;        ///< 1: connect by rdma_cm to cm_address
+  std::uint8_t immediates = 1;
+  std::uint16_t lid = 0;
+  std::int32_t pid = 0;
+  sockaddr_in6 cm_address{};  ///< or a sockaddr_in in its place
+  std::array<char, 64> host{};  ///< ends with a 0, as the next
+  std::array<char, 64> port{};
+};
+
+/// Requests of an endpoint that have to be told of or waited for, oldest first. Of fixed size.
+class PendingRequests {
+ public:
+  struct Entry {
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;  ///< of its last part on the queue pair
+    std::uint32_t token = 0;
+    std::uint8_t pair = 0;
+    bool signalled = false;
+  };
+  explicit PendingRequests(std::size_t capacity) : entries_(capacity) {}
+  [[nodiscard]] bool full() const { return count_ == entries_.size(); }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] const Entry& front() const { return entries_[head_]; }
+  void push(const Entry& entry) {
+    const std::size_t at = head_ + count_;
+    entries_[at >= entries_.size() ? at - entries_.size() : at] = entry;
+    ++count_;
+  }
+  void pop() {
+    head_ = head_ + 1 == entries_.size() ? 0 : head_ + 1;
+    --count_;
+  }
+  void clear() { count_ = 0; }
+
+ private:
+  std::vector<Entry> entries_;
+  std::size_t head_ = 0, count_ = 0;
+};
+
+/// This side's end to a peer.
+struct Endpoint {
+  enum class State : std::uint8_t {
+    kOpen,
+    kConnecting,  ///< rdma_cm is at it: requests are "full"
+    kConnected,
+    kBroken,   ///< takes all and does nothing
+    kClosing,  ///< closed by its user; waits for the goodbye to get through
+  };
+  explicit Endpoint(std::size_t capacity) : pending(capacity) {}
+
+  State state = State::kOpen;
+  transport::PeerId peer = -1;
+  std::uint64_t token = 0;
+  bool has_address = false;
+  WireAddress remote;
+  PeerName name;
+  std::vector<std::unique_ptr<QueuePair>> pairs;  ///< null: rdma_cm has not made it yet
+  bool shares_receives = false;                   ///< with other queue pairs beyond Budget::own_receives
+  std::size_t next_pair = 0;                      ///< whose turn it is
+  PendingRequests pending;
+  // A kPut without notification binds what follows to its queue pair until it is complete, because a later
+  // notification speaks for it too.
+  std::size_t bound_pair = 0;
+  std::uint64_t bound_until = 0;  ///< complete when the queue pair has completed so many
+  std::int64_t close_deadline_ns = 0;
+  bool answers_owed = false;  ///< some answer or goodbye found no room in the send queue
+
+  /// Connections that rdma_cm is still making, by queue pair.
+  std::vector<CmIdHandle> connecting;
+};
+
+}  // namespace hips::verbs
