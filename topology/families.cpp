@@ -6,7 +6,7 @@ namespace hips::topology {
 
 std::span<const FamilyEntry* const> families() {
   static constexpr std::array kFamilies = {
-      &kBCubeFamily, &kTorusFamily, &kFatTreeFamily, &kRailFamily, &kSwitchFamily,
+      &kBCubeFamily, &kTorusFamily, &kFatTreeFamily, &kLeafSpineFamily, &kRailFamily, &kSwitchFamily,
   };
   return kFamilies;
 }

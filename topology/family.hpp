@@ -37,6 +37,7 @@ struct FamilyEntry {
 extern const FamilyEntry kBCubeFamily;
 extern const FamilyEntry kTorusFamily;
 extern const FamilyEntry kFatTreeFamily;
+extern const FamilyEntry kLeafSpineFamily;
 extern const FamilyEntry kRailFamily;
 extern const FamilyEntry kSwitchFamily;
 

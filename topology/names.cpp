@@ -10,6 +10,8 @@ const char* to_string(Family family) {
       return "torus";
     case Family::kFatTree:
       return "fattree";
+    case Family::kLeafSpine:
+      return "leafspine";
     case Family::kRail:
       return "rail";
     case Family::kSwitch:

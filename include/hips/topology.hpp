@@ -11,7 +11,7 @@
 
 namespace hips {
 
-enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kRail, kSwitch };
+enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch };
 
 /// How the servers of one group (they differ in one digit only) reach one another.
 enum class LevelKind : std::uint8_t {
@@ -116,8 +116,8 @@ struct HIPS_EXPORT Topology {
 
 /// Reads a topology spec.
 ///
-/// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | fattree:k | rail:servers,K |
-/// switch:n;
+/// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | fattree:k |
+///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n;
 ///          any of them may go on with "@rate", the rate of every NIC (25Gb, 2.5Gb or 100Mb; bits per
 ///          second), and then with "/m": m ranks on each server. bcube:3,1@25Gb/2 has both.
 /// Threads  pure; any thread.

@@ -284,8 +284,8 @@ class TeamCommunicator final : public Communicator {
   std::atomic<bool> in_call_{false};
 };
 
-/// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all ranks
-/// count ports up to the number that every one of them has.
+/// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all
+/// ranks count ports up to the number that every one of them has.
 Result<std::vector<transport::Transport*>> TeamCommunicator::rails_of(
     const TransportEntry& entry, const Config& config, const Topology& topology,
     const std::vector<ProcessInfo>& processes) {
@@ -303,8 +303,9 @@ Result<std::vector<transport::Transport*>> TeamCommunicator::rails_of(
       const transport::Limits& port = rails[static_cast<std::size_t>(rail) % rails.size()]->query();
       if (port.description.empty()) continue;
       log::info(Subsystem::kTransport, "level {}, rail {}: {}{}", level, rail, port.description,
-                wanted > count ? fmt::format("; {} rails share {} port{}", wanted, count, count == 1 ? "" : "s")
-                               : "");
+                wanted > count
+                    ? fmt::format("; {} rails share {} port{}", wanted, count, count == 1 ? "" : "s")
+                    : "");
     }
   }
   return rails;
@@ -426,7 +427,8 @@ Status TeamCommunicator::set_up(Bootstrap& bootstrap, const Config& config, cons
   if (!addresses) return addresses.error();
 
   if (team_->departure_bytes() > 0)
-    log::info(Subsystem::kTransport, "registered staging: {} KiB for arrivals, {} KiB for departures, segments of {} KiB",
+    log::info(Subsystem::kTransport,
+              "registered staging: {} KiB for arrivals, {} KiB for departures, segments of {} KiB",
               team_->staging_bytes() / 1024, team_->departure_bytes() / 1024, team_->segment_bytes() / 1024);
 
   // Phase 3: endpoints.

@@ -91,7 +91,8 @@ Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, 
     auto made = entry.make(config);
     if (!made) return fail(made.error());
     std::vector<transport::Transport*> added, by_rail;
-    for (auto& transport : made->transports) added.push_back(engine.engine.add_transport(std::move(transport)));
+    for (auto& transport : made->transports)
+      added.push_back(engine.engine.add_transport(std::move(transport)));
     for (const std::size_t index : made->by_rail) by_rail.push_back(added[index]);
     return engine.transports.emplace(entry.name, std::move(by_rail)).first->second;
   }

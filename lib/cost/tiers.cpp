@@ -3,6 +3,14 @@
 namespace hips::cost {
 
 std::vector<Tier> tiers(const Topology& topology) {
+  if (topology.family == Family::kLeafSpine) {
+    const Level& level = topology.levels.back();
+    const std::int64_t leaves = level.radix;
+    // The switches that are no leaves are spines, and each leaf has one cable to each.
+    const auto uplinks = static_cast<double>(topology.num_switches - leaves);
+    return {{"leaf switches", "leaf switch", topology.num_servers() / leaves, leaves,
+             uplinks * level.bandwidth_bytes_per_s}};
+  }
   if (topology.family != Family::kFatTree) return {};
   // The core level joins k pods, and k says the rest: the lower levels are left out where k is 2.
   const std::int64_t k = topology.levels.back().radix;

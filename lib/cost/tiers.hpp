@@ -16,7 +16,7 @@ struct Tier {
   double bandwidth_bytes_per_s = 0;  ///< of all cables upwards together, one direction
 };
 
-/// Edge switches and pods of a Fat-Tree; none elsewhere.
+/// Edge switches and pods of a Fat-Tree, leaf switches of a leaf-spine; none elsewhere.
 std::vector<Tier> tiers(const Topology& topology);
 
 /// Bandwidth of one rail, one direction; by rail.

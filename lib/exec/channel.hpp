@@ -50,8 +50,8 @@ struct Departure {
 
 /// What we send a peer in one lane.
 ///
-/// A NIC that reads registered memory only sends from slots of ours, one for each of the peer's: the header and
-/// a copy of the payload. A slot is free again when the peer's is, and when the NIC has done with it.
+/// A NIC that reads registered memory only sends from slots of ours, one for each of the peer's: the header
+/// and a copy of the payload. A slot is free again when the peer's is, and when the NIC has done with it.
 struct OutChannel {
   ChannelKey key;
   transport::PeerId peer = -1;
@@ -69,9 +69,13 @@ struct OutChannel {
   std::byte* send_slots = nullptr;        ///< null where user memory is sent from where it lies
   std::vector<std::uint8_t> sending;      ///< by send slot: 1 while a NIC reads it
 
-  [[nodiscard]] std::uint32_t next_slot() const { return static_cast<std::uint32_t>(next_number % num_slots); }
+  [[nodiscard]] std::uint32_t next_slot() const {
+    return static_cast<std::uint32_t>(next_number % num_slots);
+  }
   /// The peer has room for another segment, and so have we.
-  [[nodiscard]] bool may_send() const { return credits > 0 && (send_slots == nullptr || sending[next_slot()] == 0); }
+  [[nodiscard]] bool may_send() const {
+    return credits > 0 && (send_slots == nullptr || sending[next_slot()] == 0);
+  }
 };
 
 }  // namespace hips::exec

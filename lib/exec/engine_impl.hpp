@@ -46,7 +46,7 @@ struct Port {
   std::array<Posted, kBatch> batched;                ///< what they are
   std::size_t num_batched = 0;
   std::size_t batch_limit = kBatch;
-  std::set<transport::PeerId> broken;                ///< what is posted to them never completes
+  std::set<transport::PeerId> broken;                         ///< what is posted to them never completes
   std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
   std::map<transport::PeerId, transport::Address> endpoints;  ///< open ones, with our address for the peer
   std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address

@@ -321,11 +321,11 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
   state.queued = true;
   departure_for(operation, id)
       .port->queue.push({.operation = &operation,
-                   .step = id,
-                   .priority = operation.args_.priority,
-                   .sequence = operation.sequence_,
-                   .segment = state.next,
-                   .stage = step.stage});
+                         .step = id,
+                         .priority = operation.args_.priority,
+                         .sequence = operation.sequence_,
+                         .segment = state.next,
+                         .stage = step.stage});
 }
 
 const Departure& TeamImpl::departure_for(const OperationImpl& operation, StepId id) {
@@ -355,7 +355,8 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   const std::uint32_t slot = channel.next_slot();
   const std::int64_t begin_ns = now_if_traced();
   const Source& source = program.sources[step.first_source];
-  const std::byte* payload = local_source(operation, source.local, layout.source_first[step.first_source] + offset);
+  const std::byte* payload =
+      local_source(operation, source.local, layout.source_first[step.first_source] + offset);
   const transport::MemoryId slots = departure_for(operation, ready.step).slots;
   WireHeader content = header_of(operation, ready.step, segment);
   content.bytes = bytes;

@@ -29,7 +29,8 @@ TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
     hips::Config given;
     if (variable.name == "HIPS_CREDITS" || variable.name == "HIPS_SEGMENT_BYTES" ||
         variable.name == "HIPS_STAGING_BYTES" || variable.name == "HIPS_LOG" ||
-        variable.name == "HIPS_MPI_REPORT" || variable.name == "HIPS_TRANSPORT" || variable.name.starts_with("HIPS_VERBS_") ||
+        variable.name == "HIPS_MPI_REPORT" || variable.name == "HIPS_TRANSPORT" ||
+        variable.name.starts_with("HIPS_VERBS_") ||
         (variable.name.starts_with("HIPS_IB_") && variable.name != "HIPS_IB_HCA")) {
       EXPECT_EQ(variable.set(given, variable.default_value), "");
     }

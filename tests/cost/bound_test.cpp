@@ -45,6 +45,17 @@ TEST(Bound, OfAFatTreeKnowsEdgeSwitchesAndPods) {
   EXPECT_EQ(result.largest, 0u);
 }
 
+TEST(Bound, OfALeafSpineKnowsItsCablesUpwards) {
+  // What 4 servers send leaves by one cable; reduced below the leaf first, it is less than each of them
+  // sends.
+  const Bound result = bound(parse_topology("leafspine:12,4,1"));
+  ASSERT_EQ(result.cuts.size(), 2u);
+  EXPECT_EQ(result.cuts[1].name, "leaf switches");
+  EXPECT_DOUBLE_EQ(result.cuts[1].seconds_per_byte * kRate, 2 * 11.0 / 12);
+  EXPECT_DOUBLE_EQ(result.cuts[0].seconds_per_byte * kRate, 2 * 47.0 / 48);
+  EXPECT_EQ(result.cut().name, "single servers");
+}
+
 TEST(Bound, OfUnequalLevelsIsTheLargestCutOverAllSetsOfLevels) {
   // The pins of algorithms.md, section 7, T / W.
   EXPECT_NEAR(bound(with_rates("bcube:3,1", {10, 5})).cut().seconds_per_byte, 16.0 / 135, 1e-15);

@@ -280,7 +280,7 @@ TEST(Estimate, LeavesEdgeSwitchesAndPodsOfAFatTreeAtTheirBounds) {
 }
 
 TEST(Estimate, CountsEachServerOnceHoweverManyRanksItHas) {
-  for (const std::string spec : {"bcube:3,1", "torus:3x3", "switch:6", "fattree:4"}) {
+  for (const std::string spec : {"bcube:3,1", "torus:3x3", "switch:6", "fattree:4", "leafspine:3,4"}) {
     const std::int64_t count = 5760;
     const Relative one = relative(spec, {}, count);
     const Relative four = relative(spec + "/4", {}, count);

@@ -53,9 +53,12 @@ class World {
     auto builder = plan::make_builder(topology, options_.request);
     if (!builder) throw Error(builder.error());
     shape_ = std::make_shared<const PlanShape>((*builder)->shape());
-    network_ = value_or_throw(inproc::Network::create(
-        {.random = &random_, .clock = options_.clock, .faults = options_.faults, .max_posted = 64,
-         .needs_local_registration = options_.needs_registration}));
+    network_ =
+        value_or_throw(inproc::Network::create({.random = &random_,
+                                                .clock = options_.clock,
+                                                .faults = options_.faults,
+                                                .max_posted = 64,
+                                                .needs_local_registration = options_.needs_registration}));
     const Rank size = shape_->num_ranks;
     members_.resize(static_cast<std::size_t>(size));
     for (Rank rank = 0; rank < size; ++rank) {

@@ -51,7 +51,7 @@ class EveryTopology : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Samples, EveryTopology,
                          testing::Values("bcube:2,1", "bcube:3,1", "bcube:2x3x4", "torus:4x4", "torus:2x3",
                                          "torus:5", "rail:4,2", "switch:5", "fattree:2", "fattree:4",
-                                         "bcube:3,1/2"));
+                                         "leafspine:2,2", "leafspine:3,4,2", "bcube:3,1/2"));
 
 TEST_P(EveryTopology, ARailReachesTheRailsOfItsNeighboursAndNoOthers) {
   const Topology topology = parse_topology(GetParam());
@@ -67,7 +67,7 @@ TEST_P(EveryTopology, ARailReachesTheRailsOfItsNeighboursAndNoOthers) {
       if (other.segment == port.segment && other.server != port.server)
         found.emplace(other.server, other.rail);
     }
-    if (topology.family == Family::kFatTree) {
+    if (topology.levels.back().kind == LevelKind::kTree) {
       EXPECT_EQ(found.size(), static_cast<std::size_t>(topology.num_servers()) - 1);
     } else {
       EXPECT_EQ(found, expected) << "server " << port.server << " rail " << port.rail;

@@ -85,9 +85,13 @@ std::vector<PlanCase> all_cases(std::mt19937_64& random) {
       add_flat(fmt::format("{}/{}", bcube_spec(mix), per_server), cases);
     }
   }
-  for (const char* spec : {"fattree:4", "fattree:6"}) {
+  for (const char* spec : {"fattree:4", "fattree:6", "leafspine:2,2", "leafspine:4,8", "leafspine:5,3,2"}) {
     for (const char* patterns :
          {"", "mesh", "ring", "ring/mesh", "ps:1", "ps:2", "mesh,ring,mesh", "ps:1,mesh,ring"}) {
+      // Two tiers.
+      if (std::string_view(spec).starts_with("leafspine") &&
+          std::string_view(patterns).find(",") != std::string_view::npos)
+        continue;
       cases.push_back({spec, "hips", patterns});
     }
     add_flat(spec, cases);
@@ -118,7 +122,7 @@ std::vector<std::int64_t> counts_of(const Plan& plan) {
 /// HiPS with all servers leading loads every NIC alike, where the data does not go over servers in between.
 bool must_be_balanced(const PlanCase& plan_case, const Plan& plan, const Topology& topology) {
   return plan_case.algorithm == "hips" && plan_case.patterns.find("ps:") == std::string::npos &&
-         plan.shape.neighbours_only && topology.family != Family::kFatTree;
+         plan.shape.neighbours_only && topology.levels.back().kind != LevelKind::kTree;
 }
 
 std::string text_of(const plan::CheckReport& report) {

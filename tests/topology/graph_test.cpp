@@ -114,7 +114,8 @@ std::set<std::tuple<std::int64_t, Rail, std::int64_t, Rail>> pairs_by_wiring(con
 TEST(Graph, AgreesWithTheNeighboursOfEveryServer) {
   for (const std::string& spec : tests::sample_specs()) {
     const Topology topology = parse_topology(spec);
-    if (topology.family == Family::kFatTree) continue;  // tiers in between: tested below
+    if (!topology.levels.empty() && topology.levels.back().kind == LevelKind::kTree)
+      continue;  // tiers in between: tested below
     const std::int64_t m = topology.ranks_per_server;
     std::set<std::tuple<std::int64_t, Rail, std::int64_t, Rail>> told;
     for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
@@ -123,6 +124,21 @@ TEST(Graph, AgreesWithTheNeighboursOfEveryServer) {
       }
     }
     EXPECT_EQ(told, pairs_by_wiring(topology.graph())) << spec;
+  }
+}
+
+TEST(Graph, OfALeafSpineJoinsEveryLeafToEverySpineAndServersToTheirLeaf) {
+  const Topology topology = parse_topology("leafspine:3,4,2");
+  const Graph graph = topology.graph();
+  const auto nodes = by_name(graph);
+  EXPECT_EQ(graph.nodes.size(), 12u + 5u);
+  EXPECT_EQ(graph.links.size(), 3u * (4 + 2));
+  for (std::int64_t leaf = 0; leaf < 3; ++leaf) {
+    const std::int64_t node = nodes.at("leaf " + std::to_string(leaf));
+    for (std::int64_t spine = 0; spine < 2; ++spine)
+      EXPECT_EQ(count_links(graph, node, nodes.at("spine " + std::to_string(spine))), 1);
+    for (std::int64_t server = 0; server < 12; ++server)
+      EXPECT_EQ(count_links(graph, server, node), server / 4 == leaf ? 1 : 0);
   }
 }
 

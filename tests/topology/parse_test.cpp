@@ -60,6 +60,21 @@ TEST(ParseTopology, GivesAFatTreeThreeTiersOverOneNic) {
   for (const Level& level : topology.levels) EXPECT_EQ(level.kind, LevelKind::kTree);
 }
 
+TEST(ParseTopology, GivesALeafSpineTwoTiersAndAsManySpinesAsServersOfALeafUnlessTold) {
+  const Topology topology = parse_topology("leafspine:4,8");
+  EXPECT_EQ(topology.num_ranks(), 32);
+  ASSERT_EQ(topology.levels.size(), 2u);
+  EXPECT_EQ(topology.levels[0].name, "leaf");
+  EXPECT_EQ(topology.levels[0].radix, 8);
+  EXPECT_EQ(topology.levels[1].name, "spine");
+  EXPECT_EQ(topology.num_switches, 4 + 8);
+  EXPECT_EQ(parse_topology("leafspine:4,8,8").spec, "leafspine:4,8");
+  EXPECT_EQ(parse_topology("leafspine:12,4,1").num_switches, 13);
+  EXPECT_THROW(parse_topology("leafspine:4"), Error);
+  EXPECT_THROW(parse_topology("leafspine:1,8"), Error);
+  EXPECT_THROW(parse_topology("leafspine:4,8,9"), Error);
+}
+
 TEST(ParseTopology, GivesARailRackOneLevelOverAllRails) {
   const Topology topology = parse_topology("rail:9,3");
   ASSERT_EQ(topology.levels.size(), 1u);

@@ -145,7 +145,9 @@ TEST(Route, IsOneHopWhereSwitchesForward) {
 TEST(Route, IsMadeOfHopsBetweenNeighbours) {
   for (const std::string& spec : tests::sample_specs()) {
     const Topology topology = parse_topology(spec);
-    if (topology.ranks_per_server > 1 || topology.family == Family::kFatTree) continue;
+    if (topology.ranks_per_server > 1 ||
+        (!topology.levels.empty() && topology.levels.back().kind == LevelKind::kTree))
+      continue;
     for (Rank a = 0; a < topology.num_ranks(); ++a) {
       for (Rank b = 0; b < topology.num_ranks(); ++b) {
         Rank at = a;

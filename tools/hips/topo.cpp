@@ -33,6 +33,7 @@ constexpr const char* kFooter = R"(Topologies:
   bcube:n,k  bcube:AxBxC   server-centric: k+1 levels of n-port switches, or one radix for each level
   torus:AxBxC              two NICs and a wrapped ring of cables for each dimension
   fattree:k                k-port switches, k^3/4 servers
+  leafspine:l,s[,spines]   l leaf switches of s servers, each with a cable to every spine (s spines: no oversubscription)
   rail:servers,rails       one switch for each rail
   switch:servers           one switch, one NIC each
   Any of them may go on with @RATE (25Gb, 2.5Gb, 100Mb: of every NIC) and /RANKS (on each server):

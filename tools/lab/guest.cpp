@@ -57,8 +57,9 @@ std::vector<std::string> emulator_command(const GuestOptions& options, int agent
       "-kernel", options.image.kernel, "-initrd", options.image.initrd, "-append",
       // The mitigations guard against neighbours; a lab has none, and an emulated CPU pays dearly for them.
       // On a busy host the guest's timer may come too late for the kernel's check of it, which then panics.
-      fmt::format("console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog tsc=reliable hips.agent={}",
-                  escaped(options.agent)),
+      fmt::format(
+          "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog tsc=reliable hips.agent={}",
+          escaped(options.agent)),
       "-device", "virtio-rng-pci",
       // The agent's connection.
       "-device", "virtio-serial-pci", "-chardev", fmt::format("socket,id=agent,fd={}", agent_fd), "-device",

@@ -21,10 +21,11 @@ constexpr std::uint32_t kLeast = 4;  ///< requests and notifications that a queu
 
 Result<Budget> Budget::of(const DeviceLimits& device, std::uint32_t max_qp, const std::string& device_name) {
   const auto too_small = [&](std::string_view what, std::uint64_t value, std::uint64_t needed) {
-    return fail(Code::kUnsupported,
-                fmt::format("verbs: {} allows {} {}, but {} are needed; choose another device with HIPS_IB_HCA",
-                            device_name, value, what, needed),
-                Scope::kProcess);
+    return fail(
+        Code::kUnsupported,
+        fmt::format("verbs: {} allows {} {}, but {} are needed; choose another device with HIPS_IB_HCA",
+                    device_name, value, what, needed),
+        Scope::kProcess);
   };
   Budget budget;
   budget.pieces = std::min<std::uint32_t>(2, device.max_pieces);

@@ -18,8 +18,8 @@ constexpr int kResolveMs = 2000;
 
 bool same_address(const sockaddr& address, const Gid& gid) {
   if (address.sa_family == AF_INET) {
-    return gid.is_ipv4() &&
-           std::memcmp(&reinterpret_cast<const sockaddr_in&>(address).sin_addr, gid.bytes.data() + 12, 4) == 0;
+    return gid.is_ipv4() && std::memcmp(&reinterpret_cast<const sockaddr_in&>(address).sin_addr,
+                                        gid.bytes.data() + 12, 4) == 0;
   }
   return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, gid.bytes.data(), 16) == 0;
 }
@@ -72,11 +72,12 @@ Result<CmPort> CmPort::create(const std::string& device, std::uint8_t port, cons
     cm.listener_ = std::move(owned);
     return cm;
   }
-  return fail(Code::kUnsupported,
-              fmt::format("verbs: no IP address of this host belongs to {}, and rdma_cm (HIPS_VERBS_CM, iWARP) needs "
-                          "one: \"ip addr add 10.0.0.1/24 dev IF\" for its interface",
-                          name),
-              Scope::kProcess);
+  return fail(
+      Code::kUnsupported,
+      fmt::format("verbs: no IP address of this host belongs to {}, and rdma_cm (HIPS_VERBS_CM, iWARP) needs "
+                  "one: \"ip addr add 10.0.0.1/24 dev IF\" for its interface",
+                  name),
+      Scope::kProcess);
 }
 
 Result<CmIdHandle> CmPort::resolve(const sockaddr_in6& to, std::uint8_t traffic_class, std::uint8_t timeout,

@@ -16,7 +16,7 @@ namespace hips::verbs {
 struct CmGreeting {
   static constexpr std::uint32_t kMagic = 0x6d633170;
   std::uint32_t magic = kMagic;
-  std::uint32_t pair = 0;    ///< which of the endpoint's queue pairs
+  std::uint32_t pair = 0;   ///< which of the endpoint's queue pairs
   std::uint64_t token = 0;  ///< of the endpoint that is meant, from its address
 };
 

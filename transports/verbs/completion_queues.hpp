@@ -22,7 +22,9 @@ class CompletionQueues {
   /// The index of a queue with room for one more queue pair, which is counted; makes one where all are full.
   Result<int> take_place();
   void give_back(int index) { --queues_[static_cast<std::size_t>(index)].pairs; }
-  [[nodiscard]] ibv_cq* handle(int index) const { return queues_[static_cast<std::size_t>(index)].handle.get(); }
+  [[nodiscard]] ibv_cq* handle(int index) const {
+    return queues_[static_cast<std::size_t>(index)].handle.get();
+  }
 
   /// The next completions of the queue whose turn it is.
   std::size_t poll(std::span<ibv_wc> completions);

@@ -90,14 +90,15 @@ Result<std::vector<ContextHandle>> open_devices() {
   }
   if (list != nullptr) ibv_free_device_list(list);
   if (contexts.empty()) {
-    return fail(Code::kUnsupported,
-                refused.empty()
-                    ? std::string("verbs: the kernel has RDMA devices, but libibverbs finds no driver for them; "
-                                  "load the module ib_uverbs and install the package ibverbs-providers")
-                    : fmt::format("verbs: no RDMA device can be opened ({}); see the permissions of "
-                                  "/dev/infiniband/uverbs*",
-                                  refused),
-                Scope::kProcess);
+    return fail(
+        Code::kUnsupported,
+        refused.empty()
+            ? std::string("verbs: the kernel has RDMA devices, but libibverbs finds no driver for them; "
+                          "load the module ib_uverbs and install the package ibverbs-providers")
+            : fmt::format("verbs: no RDMA device can be opened ({}); see the permissions of "
+                          "/dev/infiniband/uverbs*",
+                          refused),
+        Scope::kProcess);
   }
   std::sort(contexts.begin(), contexts.end(), [](const ContextHandle& a, const ContextHandle& b) {
     return std::strcmp(ibv_get_device_name(a->device), ibv_get_device_name(b->device)) < 0;
@@ -118,7 +119,7 @@ std::vector<Gid> gid_table(ibv_context& context, std::uint8_t port, bool iwarp) 
     if (entry.port_num != port) continue;
     Gid gid;
     gid.index = entry.gid_index;
-    gid.kind = iwarp                                       ? Gid::Kind::kIwarp
+    gid.kind = iwarp                                    ? Gid::Kind::kIwarp
                : entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? Gid::Kind::kRoceV2
                : entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? Gid::Kind::kRoceV1
                                                         : Gid::Kind::kInfiniBand;
@@ -135,7 +136,8 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
   if (error == 0) error = ibv_query_port(&context, port, &attributes);
   if (error != 0) {
     Status status = Status::error(
-        Code::kSystem, fmt::format("verbs: {} does not answer: {}", port_name(context, port), std::strerror(error)),
+        Code::kSystem,
+        fmt::format("verbs: {} does not answer: {}", port_name(context, port), std::strerror(error)),
         Scope::kProcess);
     status.sys_errno = error;
     return fail(std::move(status));
@@ -156,7 +158,8 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
   facts.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
   // The kernel's rdma_rxe bears this vendor, and does not count down from 7: it would never give a peer up.
   facts.endless_retry = device.vendor_id == 0xffffff && !facts.iwarp;
-  facts.bandwidth_bytes_per_s = lane_gbits(attributes.active_speed) * lanes_of(attributes.active_width) * 1e9 / 8;
+  facts.bandwidth_bytes_per_s =
+      lane_gbits(attributes.active_speed) * lanes_of(attributes.active_width) * 1e9 / 8;
   facts.state = ibv_port_state_str(attributes.state);
   return facts;
 }
@@ -200,26 +203,28 @@ Result<std::vector<PortChoice>> find_ports(const Options& options) {
                         .iwarp = facts->iwarp,
                         .name = name,
                         .description = {}};
-      choice.description =
-          fmt::format("{}, {} ({}), MTU {}, {}", name, gid->gid.to_string(), gid->reason,
-                      mtu_bytes(facts->active_mtu),
-                      filter.empty() ? std::string("found") : fmt::format("HIPS_IB_HCA={}", options.hca));
+      choice.description = fmt::format(
+          "{}, {} ({}), MTU {}, {}", name, gid->gid.to_string(), gid->reason, mtu_bytes(facts->active_mtu),
+          filter.empty() ? std::string("found") : fmt::format("HIPS_IB_HCA={}", options.hca));
       for (const std::int32_t place : places) found.push_back({place, choice});
     }
   }
   if (found.empty()) {
     if (!inactive.empty()) {
-      return fail(Code::kUnsupported,
-                  fmt::format("verbs: no active port: {}; bring its network interface up (\"ip link set IF up\") "
-                              "and look at its cable",
-                              inactive),
-                  Scope::kProcess);
+      return fail(
+          Code::kUnsupported,
+          fmt::format("verbs: no active port: {}; bring its network interface up (\"ip link set IF up\") "
+                      "and look at its cable",
+                      inactive),
+          Scope::kProcess);
     }
-    return fail(Code::kInvalidArgument,
-                fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}", options.hca, seen),
-                Scope::kProcess);
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}", options.hca, seen),
+        Scope::kProcess);
   }
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.place < b.place; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.place < b.place; });
   std::vector<PortChoice> choices;
   for (Found& one : found) choices.push_back(std::move(one.choice));
   return choices;

@@ -31,7 +31,7 @@ struct PortFacts {
   std::uint16_t lid = 0;
   bool active = false;
   bool endless_retry = false;  ///< takes the largest retry count for "for ever"
-  bool iwarp = false;  ///< no immediates, connections by rdma_cm only
+  bool iwarp = false;          ///< no immediates, connections by rdma_cm only
   double bandwidth_bytes_per_s = 0;
   std::string state;  ///< "PORT_DOWN"
 };

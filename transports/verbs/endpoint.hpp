@@ -32,7 +32,7 @@ struct WireAddress {
   std::uint8_t immediates = 1;
   std::uint16_t lid = 0;
   std::int32_t pid = 0;
-  sockaddr_in6 cm_address{};  ///< or a sockaddr_in in its place
+  sockaddr_in6 cm_address{};    ///< or a sockaddr_in in its place
   std::array<char, 64> host{};  ///< ends with a 0, as the next
   std::array<char, 64> port{};
 };

@@ -75,22 +75,24 @@ std::string Gid::to_string() const {
 
 Result<GidChoice> choose_gid(std::span<const Gid> table, std::int32_t wanted, const std::string& port_name) {
   if (table.empty()) {
-    return fail(Code::kUnsupported,
-                fmt::format("verbs: {} has no address (GID): give its network interface an IP address and bring "
-                            "it up, e.g. \"ip addr add 10.0.0.1/24 dev IF; ip link set IF up\"",
-                            port_name),
-                Scope::kProcess);
+    return fail(
+        Code::kUnsupported,
+        fmt::format("verbs: {} has no address (GID): give its network interface an IP address and bring "
+                    "it up, e.g. \"ip addr add 10.0.0.1/24 dev IF; ip link set IF up\"",
+                    port_name),
+        Scope::kProcess);
   }
   if (wanted >= 0) {
     const auto at = std::find_if(table.begin(), table.end(), [&](const Gid& gid) {
       return gid.index == static_cast<std::uint32_t>(wanted);
     });
     if (at != table.end()) return GidChoice{*at, "HIPS_IB_GID_INDEX says so"};
-    return fail(Code::kInvalidArgument,
-                fmt::format("HIPS_IB_GID_INDEX={} is wrong: {} has no GID there, but {}; leave it unset to have "
-                            "the best one chosen",
-                            wanted, port_name, list(table)),
-                Scope::kProcess);
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("HIPS_IB_GID_INDEX={} is wrong: {} has no GID there, but {}; leave it unset to have "
+                    "the best one chosen",
+                    wanted, port_name, list(table)),
+        Scope::kProcess);
   }
   const auto best = std::min_element(table.begin(), table.end(),
                                      [](const Gid& a, const Gid& b) { return order_of(a) < order_of(b); });
@@ -98,9 +100,9 @@ Result<GidChoice> choose_gid(std::span<const Gid> table, std::int32_t wanted, co
     return GidChoice{*best, "the port's own"};
   const auto rivals = std::count_if(table.begin(), table.end(),
                                     [&](const Gid& gid) { return order_of(gid) == order_of(*best); });
-  return GidChoice{*best, rivals == 1 ? fmt::format("the best of {}", table.size())
-                                      : fmt::format("the first of {} equally good ones of {}", rivals,
-                                                    table.size())};
+  return GidChoice{*best, rivals == 1
+                              ? fmt::format("the best of {}", table.size())
+                              : fmt::format("the first of {} equally good ones of {}", rivals, table.size())};
 }
 
 }  // namespace hips::verbs

@@ -35,10 +35,12 @@ struct GidChoice {
   std::string reason;
 };
 
-/// Takes the entry at `wanted`, or, for -1, the best: RoCE v2 over IPv4, over a global IPv6, over a link-local
-/// one, then RoCE v1. The order in the table counts only among equals, because it differs from host to host.
+/// Takes the entry at `wanted`, or, for -1, the best: RoCE v2 over IPv4, over a global IPv6, over a
+/// link-local one, then RoCE v1. The order in the table counts only among equals, because it differs from
+/// host to host.
 ///
-/// Errors   kInvalidArgument: there is none at `wanted`; lists what there is. kUnsupported: the table is empty.
+/// Errors   kInvalidArgument: there is none at `wanted`; lists what there is. kUnsupported: the table is
+/// empty.
 Result<GidChoice> choose_gid(std::span<const Gid> table, std::int32_t wanted, const std::string& port_name);
 
 }  // namespace hips::verbs

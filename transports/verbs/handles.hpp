@@ -7,8 +7,8 @@
 
 namespace hips::verbs {
 
-/// Owners of what libibverbs and librdmacm hand out. What a thing was made from must outlive it, so members of
-/// these types stand in the order in which they were made.
+/// Owners of what libibverbs and librdmacm hand out. What a thing was made from must outlive it, so members
+/// of these types stand in the order in which they were made.
 template <auto destroy>
 struct Destroy {
   template <typename T>

@@ -11,10 +11,11 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
   HcaFilter filter;
   std::string_view rest = text;
   const auto wrong = [&](std::string_view what) {
-    return fail(Code::kInvalidArgument,
-                fmt::format("HIPS_IB_HCA=\"{}\" is wrong: {}; give names such as mlx5_0 or mlx5_0:1 separated by "
-                            "commas, with = before them for exact names or ^ for all others",
-                            text, what));
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("HIPS_IB_HCA=\"{}\" is wrong: {}; give names such as mlx5_0 or mlx5_0:1 separated by "
+                    "commas, with = before them for exact names or ^ for all others",
+                    text, what));
   };
   if (rest.starts_with('^')) {
     filter.exclude_ = true;

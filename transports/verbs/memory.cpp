@@ -21,8 +21,8 @@ Result<Region> MemoryTable::add(ibv_pd& domain, const MemoryDesc& memory, const 
   if (memory.kind == MemoryKind::kPhantom)
     return fail(Code::kUnsupported, fmt::format("verbs: {} moves bytes; phantom memory has none", port));
   if (memory.address == nullptr || memory.bytes == 0) {
-    return fail(Code::kInvalidArgument, fmt::format("verbs: {} cannot register {} bytes at {}", port, memory.bytes,
-                                                    static_cast<const void*>(memory.address)));
+    return fail(Code::kInvalidArgument, fmt::format("verbs: {} cannot register {} bytes at {}", port,
+                                                    memory.bytes, static_cast<const void*>(memory.address)));
   }
   // Remote read and write: an iWARP device asks for remote write where it puts what it reads.
   // Relaxed ordering is not asked for: words that are polled in memory would lose their order.

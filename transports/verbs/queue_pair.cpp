@@ -62,8 +62,8 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
   for (std::uint32_t i = pair->num_receives_; i-- > 0;) pair->taken_.push_back(i);
   if (!setup.immediates) {
     pair->notes_.resize(pair->num_receives_ + pair->depth_);
-    pair->notes_memory_.reset(ibv_reg_mr(setup.domain, pair->notes_.data(), pair->notes_.size() * sizeof(Note),
-                                         IBV_ACCESS_LOCAL_WRITE));
+    pair->notes_memory_.reset(ibv_reg_mr(setup.domain, pair->notes_.data(),
+                                         pair->notes_.size() * sizeof(Note), IBV_ACCESS_LOCAL_WRITE));
     if (pair->notes_memory_ == nullptr)
       return fail(registration_error(setup.port, pair->notes_.size() * sizeof(Note), errno));
   }
@@ -78,8 +78,8 @@ Status QueuePair::initialise(std::uint8_t port) {
   attributes.pkey_index = 0;
   attributes.port_num = port;
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  const int error = ibv_modify_qp(
-      qp_, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  const int error =
+      ibv_modify_qp(qp_, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   return error == 0 ? Status::success() : call_error(port_, "initialising a queue pair", error);
 }
 
@@ -135,7 +135,8 @@ Status QueuePair::post_receives() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t buffer = taken_[taken_.size() - 1 - i];
       ibv_recv_wr& request = requests[i];
-      request.wr_id = WorkId{.receive = true, .slot = slot_, .generation = generation_, .number = buffer}.pack();
+      request.wr_id =
+          WorkId{.receive = true, .slot = slot_, .generation = generation_, .number = buffer}.pack();
       request.next = i + 1 < count ? &requests[i + 1] : nullptr;
       request.sg_list = nullptr;
       request.num_sge = 0;
@@ -158,7 +159,8 @@ Status QueuePair::post_receives() {
 
 std::uint64_t QueuePair::append(ibv_send_wr& request, bool signalled) {
   const std::uint64_t number = posted_++;
-  request.wr_id = WorkId{.slot = slot_, .generation = generation_, .number = static_cast<std::uint32_t>(number)}.pack();
+  request.wr_id =
+      WorkId{.slot = slot_, .generation = generation_, .number = static_cast<std::uint32_t>(number)}.pack();
   request.next = nullptr;
   if (signalled) {
     request.send_flags |= IBV_SEND_SIGNALED;
@@ -186,9 +188,8 @@ int QueuePair::flush() {
 ibv_sge QueuePair::note_memory(const Note& note, std::uint64_t number) {
   Note& memory = notes_[num_receives_ + number % depth_];
   memory = note;
-  return {.addr = reinterpret_cast<std::uintptr_t>(&memory),
-          .length = sizeof(Note),
-          .lkey = notes_memory_->lkey};
+  return {
+      .addr = reinterpret_cast<std::uintptr_t>(&memory), .length = sizeof(Note), .lkey = notes_memory_->lkey};
 }
 
 bool QueuePair::send_note(const Note& note) {
@@ -211,7 +212,8 @@ bool QueuePair::send_note(const Note& note) {
 
 void QueuePair::on_sent(std::uint32_t number) {
   // Numbers between completed_ and posted_ are few: the low half names one of them.
-  const std::uint64_t until = completed_ + static_cast<std::uint32_t>(number - static_cast<std::uint32_t>(completed_)) + 1;
+  const std::uint64_t until =
+      completed_ + static_cast<std::uint32_t>(number - static_cast<std::uint32_t>(completed_)) + 1;
   if (until <= posted_) completed_ = until;
 }
 
@@ -240,7 +242,8 @@ Note QueuePair::read_note(std::uint32_t buffer) const {
 }
 
 bool QueuePair::answer() {
-  if (!send_note({Note::Kind::kCredits, static_cast<std::uint32_t>(tokens_received_) & Note::kValueMask})) return false;
+  if (!send_note({Note::Kind::kCredits, static_cast<std::uint32_t>(tokens_received_) & Note::kValueMask}))
+    return false;
   tokens_returned_ = tokens_received_;
   return true;
 }

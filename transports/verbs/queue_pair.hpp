@@ -44,7 +44,8 @@ struct WorkId {
   std::uint32_t number = 0;      ///< of the send request, or of the receive's buffer
 
   [[nodiscard]] std::uint64_t pack() const {
-    return std::uint64_t{receive} << 63U | std::uint64_t{generation} << 48U | std::uint64_t{slot} << 32U | number;
+    return std::uint64_t{receive} << 63U | std::uint64_t{generation} << 48U | std::uint64_t{slot} << 32U |
+           number;
   }
   static WorkId unpack(std::uint64_t bits) {
     return {(bits >> 63U) != 0, static_cast<std::uint16_t>(bits >> 32U),

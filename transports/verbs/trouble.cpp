@@ -26,8 +26,10 @@ std::string remedy_for(ibv_wc_status status, const PeerName& peer, const RetrySe
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return fmt::format(
-          "it gave no answer for {:.1f} s: its process or host is gone, or the path is broken; try \"ping {}\", see "
-          "that switches do not drop RoCE packets (PFC, ECN), or raise HIPS_IB_TIMEOUT ({}) or HIPS_IB_RETRY_CNT "
+          "it gave no answer for {:.1f} s: its process or host is gone, or the path is broken; try \"ping "
+          "{}\", see "
+          "that switches do not drop RoCE packets (PFC, ECN), or raise HIPS_IB_TIMEOUT ({}) or "
+          "HIPS_IB_RETRY_CNT "
           "({})",
           4.096e-6 * std::exp2(retry.timeout) * (retry.retry_count + 1), peer.address, retry.timeout,
           retry.retry_count);
@@ -56,12 +58,12 @@ Status completion_error(const std::string& port, const PeerName& peer, ibv_wc_st
                         std::uint32_t vendor_error, const RetrySettings& retry) {
   const bool ours = wc_status == IBV_WC_LOC_PROT_ERR || wc_status == IBV_WC_LOC_LEN_ERR ||
                     wc_status == IBV_WC_LOC_QP_OP_ERR;
-  Status status = Status::error(
-      ours ? Code::kInternal : Code::kPeerLost,
-      fmt::format("verbs: {} lost {}: {} (status {}, vendor {:#x}); {}", port, peer.to_string(),
-                  ibv_wc_status_str(wc_status), static_cast<int>(wc_status), vendor_error,
-                  remedy_for(wc_status, peer, retry)),
-      Scope::kPeer);
+  Status status =
+      Status::error(ours ? Code::kInternal : Code::kPeerLost,
+                    fmt::format("verbs: {} lost {}: {} (status {}, vendor {:#x}); {}", port, peer.to_string(),
+                                ibv_wc_status_str(wc_status), static_cast<int>(wc_status), vendor_error,
+                                remedy_for(wc_status, peer, retry)),
+                    Scope::kPeer);
   status.sys_errno = static_cast<int>(wc_status);
   return status;
 }
@@ -72,17 +74,19 @@ Status call_error(const std::string& port, const std::string& call, int error) {
   switch (error) {
     case ENOMEM:
       code = Code::kOutOfMemory;
-      remedy = fmt::format("out of locked memory (RLIMIT_MEMLOCK is {}) or of the device's objects (\"rdma resource\"): "
-                           "{}",
-                           memlock_limit(), kRaiseMemlock);
+      remedy = fmt::format(
+          "out of locked memory (RLIMIT_MEMLOCK is {}) or of the device's objects (\"rdma resource\"): "
+          "{}",
+          memlock_limit(), kRaiseMemlock);
       break;
     case ENETUNREACH:
     case EHOSTUNREACH:
     case ETIMEDOUT:
     case EADDRNOTAVAIL:
       code = Code::kPeerLost;
-      remedy = "no route: give both NICs addresses of one network, or choose others with HIPS_IB_HCA and "
-               "HIPS_IB_GID_INDEX";
+      remedy =
+          "no route: give both NICs addresses of one network, or choose others with HIPS_IB_HCA and "
+          "HIPS_IB_GID_INDEX";
       break;
     case EPERM:
     case EACCES:

@@ -53,11 +53,12 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
   }
   const std::uint32_t window = shares ? budget_.shared_window : budget_.window;
   if (shares && (num_sharing_ + 1) * (window + Budget::kControl) > budget_.shared_receives) {
-    return fail(Code::kUnsupported,
-                fmt::format("verbs: {}: its shared receive queue of {} serves {} connections and no more; use an "
-                            "algorithm with fewer neighbours, such as HIPS_PATTERN=ring",
-                            port_.name, budget_.shared_receives, num_sharing_),
-                Scope::kProcess);
+    return fail(
+        Code::kUnsupported,
+        fmt::format("verbs: {}: its shared receive queue of {} serves {} connections and no more; use an "
+                    "algorithm with fewer neighbours, such as HIPS_PATTERN=ring",
+                    port_.name, budget_.shared_receives, num_sharing_),
+        Scope::kProcess);
   }
   auto place = owned_.queues->take_place();
   if (!place) return fail(std::move(place).error());
@@ -142,20 +143,23 @@ void VerbsTransport::sweep() {
 Result<Address> VerbsTransport::open(PeerId peer) {
   if (pid_ != getpid())
     return fail(Code::kUnsupported, "verbs: this process is a fork of the one that made the transport");
-  if (peer < 0) return fail(Code::kInvalidArgument, fmt::format("verbs: open of peer {}; peers count from 0", peer));
+  if (peer < 0)
+    return fail(Code::kInvalidArgument, fmt::format("verbs: open of peer {}; peers count from 0", peer));
   if (endpoint(peer) != nullptr)
     return fail(Code::kInvalidArgument, fmt::format("verbs: peer {} is open already; close it first", peer));
   reap_closing();
   const auto wanted = static_cast<std::size_t>(options_.pairs_per_peer);
   if (num_pairs_ + wanted > budget_.max_queue_pairs) {
-    const bool by_user = options_.max_queue_pairs != 0 && options_.max_queue_pairs <= facts_.limits.max_queue_pairs;
+    const bool by_user =
+        options_.max_queue_pairs != 0 && options_.max_queue_pairs <= facts_.limits.max_queue_pairs;
     return fail(
         Code::kUnsupported,
-        fmt::format("verbs: {}: peer {} needs {} queue pair{} besides the {} in use, but {} allows {}; {} use an "
-                    "algorithm with fewer neighbours (HIPS_PATTERN=ring) or lower HIPS_IB_QPS_PER_CONNECTION ({})",
-                    port_.name, peer, wanted, wanted == 1 ? "" : "s", num_pairs_,
-                    by_user ? "HIPS_VERBS_MAX_QP" : "the device", budget_.max_queue_pairs,
-                    by_user ? "raise it," : "", options_.pairs_per_peer),
+        fmt::format(
+            "verbs: {}: peer {} needs {} queue pair{} besides the {} in use, but {} allows {}; {} use an "
+            "algorithm with fewer neighbours (HIPS_PATTERN=ring) or lower HIPS_IB_QPS_PER_CONNECTION ({})",
+            port_.name, peer, wanted, wanted == 1 ? "" : "s", num_pairs_,
+            by_user ? "HIPS_VERBS_MAX_QP" : "the device", budget_.max_queue_pairs, by_user ? "raise it," : "",
+            options_.pairs_per_peer),
         Scope::kProcess);
   }
   WireAddress wire;
@@ -209,7 +213,8 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
     return Status::error(code, "verbs: " + std::move(message), Scope::kPeer);
   };
   if (bytes.size() != sizeof wire)
-    return wrong(Code::kInvalidArgument, fmt::format("an address of {} bytes; it has {}", bytes.size(), sizeof wire));
+    return wrong(Code::kInvalidArgument,
+                 fmt::format("an address of {} bytes; it has {}", bytes.size(), sizeof wire));
   std::memcpy(&wire, bytes.data(), sizeof wire);
   wire.host.back() = wire.port.back() = 0;
   if (wire.magic != WireAddress::kMagic || wire.num_pairs < 1 || wire.num_pairs > kMaxPairsPerPeer ||
@@ -217,8 +222,9 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
     return wrong(Code::kInvalidArgument, "the address is of another transport or version");
   const auto differ = [&](std::string_view what, std::string_view theirs, std::string_view ours,
                           std::string_view remedy) {
-    return wrong(Code::kUnsupported, fmt::format("{} on {} has {} {}, but {} here has {}; {}", wire.port.data(),
-                                                 wire.host.data(), what, theirs, port_.name, ours, remedy));
+    return wrong(Code::kUnsupported,
+                 fmt::format("{} on {} has {} {}, but {} here has {}; {}", wire.port.data(), wire.host.data(),
+                             what, theirs, port_.name, ours, remedy));
   };
   if ((wire.cm != 0) != options_.cm)
     return differ("HIPS_VERBS_CM", wire.cm != 0 ? "on" : "off", options_.cm ? "on" : "off",
@@ -239,19 +245,21 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
 Status VerbsTransport::connect(PeerId peer, std::span<const std::byte> address) {
   Endpoint* mine = endpoint(peer);
   if (mine != nullptr && mine->state == Endpoint::State::kBroken) {
-    return Status::error(Code::kPeerLost, fmt::format("verbs: peer {} has left before it was connected", peer),
-                         Scope::kPeer);
+    return Status::error(Code::kPeerLost,
+                         fmt::format("verbs: peer {} has left before it was connected", peer), Scope::kPeer);
   }
   if (mine == nullptr || mine->state != Endpoint::State::kOpen || pid_ != getpid()) {
-    return Status::error(Code::kInvalidArgument,
-                         fmt::format("verbs: connect of peer {}, which is not open or is connected already", peer));
+    return Status::error(
+        Code::kInvalidArgument,
+        fmt::format("verbs: connect of peer {}, which is not open or is connected already", peer));
   }
   WireAddress wire;
   if (Status status = read_address(address, wire); !status.ok()) return status;
   mine->remote = wire;
   mine->has_address = true;
   const Gid gid{.index = 0, .kind = static_cast<Gid::Kind>(wire.gid_kind), .bytes = wire.gid};
-  mine->name = {.host = wire.host.data(), .port = wire.port.data(), .address = gid.address(), .pid = wire.pid};
+  mine->name = {
+      .host = wire.host.data(), .port = wire.port.data(), .address = gid.address(), .pid = wire.pid};
   for (std::size_t i = 0; i < mine->pairs.size(); ++i) {
     if (mine->pairs[i] != nullptr) mine->pairs[i]->set_peer_window(wire.windows[i]);
   }
@@ -279,16 +287,18 @@ Status VerbsTransport::join(Endpoint& mine) {
     path.service_level = options_.service_level;
     path.timeout = options_.timeout;
     path.retry_count = options_.retry_count;
-    path.reads = static_cast<std::uint8_t>(
-        std::min<std::uint32_t>({facts_.limits.max_reads, wire.reads, 16}));
+    path.reads =
+        static_cast<std::uint8_t>(std::min<std::uint32_t>({facts_.limits.max_reads, wire.reads, 16}));
     path.flow_label = mix(mine.token ^ wire.token, i) & 0xfffffU;
-    if (Status status = mine.pairs[i]->connect(path, mix(mine.token, i) & 0xffffffU); !status.ok()) return status;
+    if (Status status = mine.pairs[i]->connect(path, mix(mine.token, i) & 0xffffffU); !status.ok())
+      return status;
   }
   mine.state = Endpoint::State::kConnected;
-  log::info(log::Subsystem::kTransport, "verbs: {} to {}: {} queue pair{}, MTU {} (the smaller of {} and {}), inline {}",
-            port_.name, mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s",
-            mtu_bytes(std::min(wire.mtu, facts_.active_mtu)), mtu_bytes(facts_.active_mtu), mtu_bytes(wire.mtu),
-            mine.pairs[0]->max_inline());
+  log::info(log::Subsystem::kTransport,
+            "verbs: {} to {}: {} queue pair{}, MTU {} (the smaller of {} and {}), inline {}", port_.name,
+            mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s",
+            mtu_bytes(std::min(wire.mtu, facts_.active_mtu)), mtu_bytes(facts_.active_mtu),
+            mtu_bytes(wire.mtu), mine.pairs[0]->max_inline());
   return Status::success();
 }
 
@@ -323,8 +333,7 @@ void VerbsTransport::drop_events(PeerId peer) {
   const std::size_t count = std::exchange(num_events_, 0);
   for (std::size_t i = 0; i < count; ++i) {
     Event event = std::move(events_[(events_head_ + i) % events_.size()]);
-    if (event.peer == peer && event.kind != Event::Kind::kPortDown)
-      continue;
+    if (event.peer == peer && event.kind != Event::Kind::kPortDown) continue;
     events_[(events_head_ + num_events_) % events_.size()] = std::move(event);
     ++num_events_;
   }
@@ -383,8 +392,9 @@ void VerbsTransport::reap_closing() {
 }
 
 void VerbsTransport::refuse(PeerId peer) {
-  Status error = Status::error(Code::kInvalidArgument,
-                               fmt::format("verbs: post to peer {}, which is not connected", peer), Scope::kPeer);
+  Status error =
+      Status::error(Code::kInvalidArgument,
+                    fmt::format("verbs: post to peer {}, which is not connected", peer), Scope::kPeer);
   if (Endpoint* mine = endpoint(peer); mine != nullptr) {
     break_endpoint(*mine, std::move(error));
     return;
@@ -404,8 +414,8 @@ void VerbsTransport::refuse(PeerId peer) {
 // --- rdma_cm -----------------------------------------------------------------------------------------------
 
 // Of two ends the one with the smaller token connects and the other listens. Who listens takes a connection
-// from the moment of open(), by the token alone, and sends only after the first message has come: iWARP allows
-// the side that was connected to nothing before.
+// from the moment of open(), by the token alone, and sends only after the first message has come: iWARP
+// allows the side that was connected to nothing before.
 
 Status VerbsTransport::start_connections(Endpoint& mine) {
   mine.state = Endpoint::State::kConnecting;
@@ -415,7 +425,8 @@ Status VerbsTransport::start_connections(Endpoint& mine) {
     return Status::success();
   }
   for (std::size_t i = 0; i < mine.connecting.size(); ++i) {
-    auto id = owned_.cm->resolve(mine.remote.cm_address, options_.traffic_class, options_.timeout, port_.name);
+    auto id =
+        owned_.cm->resolve(mine.remote.cm_address, options_.traffic_class, options_.timeout, port_.name);
     if (!id) return std::move(id).error();
     mine.connecting[i] = *std::move(id);
   }
@@ -430,7 +441,8 @@ void VerbsTransport::settle_connections(Endpoint& mine) {
   --num_connecting_;
   mine.state = Endpoint::State::kConnected;
   log::info(log::Subsystem::kTransport, "verbs: {} to {}: {} queue pair{} by rdma_cm, inline {}", port_.name,
-            mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s", mine.pairs[0]->max_inline());
+            mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s",
+            mine.pairs[0]->max_inline());
 }
 
 Endpoint* VerbsTransport::endpoint_of(const rdma_cm_id* id, std::size_t& index) {
@@ -514,7 +526,8 @@ void VerbsTransport::go_on(const CmPort::Event& event) {
     }
     case RDMA_CM_EVENT_ESTABLISHED: {
       QueuePair& pair = *mine->pairs[index];
-      if (!mine->has_address || mine->token > mine->remote.token) return;  // it was connected to: waits for the hello
+      if (!mine->has_address || mine->token > mine->remote.token)
+        return;  // it was connected to: waits for the hello
       pair.established = true;
       (void)pair.send_note({Note::Kind::kHello, 0});
       settle_connections(*mine);
@@ -542,7 +555,8 @@ void VerbsTransport::look_at_connections() {
     } else if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
       Event told;
       told.kind = Event::Kind::kPortDown;
-      told.error = Status::error(Code::kPeerLost, fmt::format("verbs: {} was removed", port_.name), Scope::kLink);
+      told.error =
+          Status::error(Code::kPeerLost, fmt::format("verbs: {} was removed", port_.name), Scope::kLink);
       if (!std::exchange(port_down_told_, true)) push(std::move(told));
     } else {
       go_on(event);

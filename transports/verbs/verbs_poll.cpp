@@ -43,9 +43,12 @@ std::size_t VerbsTransport::take_events(std::span<Event> events) {
 std::size_t VerbsTransport::poll(std::span<Event> events) {
   if (num_events_ == 0) {
     const bool found = poll_queues();
-    if (num_indebted_ > 0) [[unlikely]] settle_debts();
-    if (num_connecting_ > 0) [[unlikely]] look_at_connections();
-    if (!owned_.closing.empty()) [[unlikely]] reap_closing();
+    if (num_indebted_ > 0) [[unlikely]]
+      settle_debts();
+    if (num_connecting_ > 0) [[unlikely]]
+      look_at_connections();
+    if (!owned_.closing.empty()) [[unlikely]]
+      reap_closing();
     if (!found && ++idle_polls_ % kIdlePollsPerLook == 0) look_at_kernel();
   }
   return take_events(events);
@@ -206,12 +209,13 @@ void VerbsTransport::look_at_kernel() {
         if (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num != port_.port) break;
         if (std::exchange(port_down_told_, true)) break;
         told.kind = Event::Kind::kPortDown;
-        told.error = Status::error(
-            Code::kPeerLost,
-            fmt::format("verbs: {} on {} went down: {}; look at the cable, the switch port and \"ip link\", then start "
-                        "the job again, with HIPS_IB_HCA=^{} where it stays down",
-                        port_.name, host_, ibv_event_type_str(event.event_type), port_.name),
-            Scope::kLink);
+        told.error =
+            Status::error(Code::kPeerLost,
+                          fmt::format("verbs: {} on {} went down: {}; look at the cable, the switch port and "
+                                      "\"ip link\", then start "
+                                      "the job again, with HIPS_IB_HCA=^{} where it stays down",
+                                      port_.name, host_, ibv_event_type_str(event.event_type), port_.name),
+                          Scope::kLink);
         push(std::move(told));
         break;
       case IBV_EVENT_PORT_ACTIVE:
@@ -237,7 +241,8 @@ void VerbsTransport::look_at_kernel() {
         log::error(log::Subsystem::kTransport, "verbs: {}: a completion queue overran", port_.name);
         break;
       default:
-        log::debug(log::Subsystem::kTransport, "verbs: {}: {}", port_.name, ibv_event_type_str(event.event_type));
+        log::debug(log::Subsystem::kTransport, "verbs: {}: {}", port_.name,
+                   ibv_event_type_str(event.event_type));
         break;
     }
     ibv_ack_async_event(&event);

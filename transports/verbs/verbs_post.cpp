@@ -85,8 +85,8 @@ bool VerbsTransport::append(Endpoint& mine, const WorkRequest& request) {
   if (bytes > 0 && (request.remote == nullptr || request.remote_offset > request.remote->bytes ||
                     bytes > request.remote->bytes - request.remote_offset)) [[unlikely]] {
     break_endpoint(mine, Status::error(Code::kInternal,
-                                       fmt::format("verbs: {} bytes at offset {} of a region of {} bytes", bytes,
-                                                   request.remote_offset,
+                                       fmt::format("verbs: {} bytes at offset {} of a region of {} bytes",
+                                                   bytes, request.remote_offset,
                                                    request.remote == nullptr ? 0 : request.remote->bytes),
                                        Scope::kPeer));
     return true;
@@ -94,11 +94,12 @@ bool VerbsTransport::append(Endpoint& mine, const WorkRequest& request) {
   const std::uint32_t max_inline = mine.pairs[0]->max_inline();
   const bool inlined = !get && bytes > 0 && bytes <= max_inline && num_local <= budget_.pieces;
   if (unknown && !inlined) [[unlikely]] {
-    break_endpoint(mine, Status::error(Code::kInternal,
-                                       fmt::format("verbs: {} was to move {} bytes of memory that is not registered "
-                                                   "with it",
-                                                   port_.name, bytes),
-                                       Scope::kPeer));
+    break_endpoint(
+        mine, Status::error(Code::kInternal,
+                            fmt::format("verbs: {} was to move {} bytes of memory that is not registered "
+                                        "with it",
+                                        port_.name, bytes),
+                            Scope::kPeer));
     return true;
   }
 
@@ -141,8 +142,7 @@ bool VerbsTransport::append(Endpoint& mine, const WorkRequest& request) {
   if (!pair->has_chain()) rung_.push_back(pair);
 
   std::uint64_t last = 0;
-  std::uint64_t remote_address =
-      bytes == 0 ? 0 : request.remote->key[0] + request.remote_offset;
+  std::uint64_t remote_address = bytes == 0 ? 0 : request.remote->key[0] + request.remote_offset;
   const auto remote_key = bytes == 0 ? 0 : static_cast<std::uint32_t>(request.remote->key[1]);
   for (std::size_t part = 0; part < parts; ++part) {
     ibv_send_wr& wr = parts_[num_parts_];
@@ -158,7 +158,9 @@ bool VerbsTransport::append(Endpoint& mine, const WorkRequest& request) {
       wr.num_sge = 1;
       if (max_inline >= sizeof(Note)) wr.send_flags = IBV_SEND_INLINE;
     } else {
-      wr.opcode = get ? IBV_WR_RDMA_READ : notifies && immediates_ && final ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+      wr.opcode = get                                ? IBV_WR_RDMA_READ
+                  : notifies && immediates_ && final ? IBV_WR_RDMA_WRITE_WITH_IMM
+                                                     : IBV_WR_RDMA_WRITE;
       wr.imm_data = htonl(request.token);
       wr.wr.rdma.remote_addr = remote_address;
       wr.wr.rdma.rkey = remote_key;

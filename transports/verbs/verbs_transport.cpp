@@ -137,7 +137,8 @@ Status VerbsTransport::start() {
   events_.resize(256);
   log::info(log::Subsystem::kTransport, "verbs: {}: {}; {} queue pair{} per peer, send queue {}, window {}",
             port_.description, options_.cm ? "connects by rdma_cm" : "connects by exchanged addresses",
-            options_.pairs_per_peer, options_.pairs_per_peer == 1 ? "" : "s", budget_.send_depth, budget_.window);
+            options_.pairs_per_peer, options_.pairs_per_peer == 1 ? "" : "s", budget_.send_depth,
+            budget_.window);
   return Status::success();
 }
 

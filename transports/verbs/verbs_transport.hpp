@@ -134,12 +134,12 @@ class VerbsTransport final : public transport::Transport {
   std::vector<Slot> slots_;
   std::vector<std::uint16_t> free_slots_;
   std::unordered_map<std::uint32_t, QueuePair*> sharing_;  ///< by number: those with shared receives
-  std::size_t num_pairs_ = 0;       ///< made or reserved
-  std::size_t num_sharing_ = 0;     ///< of them, with shared receives
-  std::size_t spare_receives_ = 0;  ///< shared ones left by queue pairs that are gone
-  std::size_t num_connecting_ = 0;  ///< endpoints
-  std::size_t num_indebted_ = 0;    ///< endpoints that owe answers or goodbyes
-  bool any_closed_ = false;         ///< a closing endpoint may be done
+  std::size_t num_pairs_ = 0;                              ///< made or reserved
+  std::size_t num_sharing_ = 0;                            ///< of them, with shared receives
+  std::size_t spare_receives_ = 0;                         ///< shared ones left by queue pairs that are gone
+  std::size_t num_connecting_ = 0;                         ///< endpoints
+  std::size_t num_indebted_ = 0;                           ///< endpoints that owe answers or goodbyes
+  bool any_closed_ = false;                                ///< a closing endpoint may be done
   bool port_down_told_ = false;
   std::uint32_t idle_polls_ = 0;
 

@@ -55,7 +55,8 @@ testing::Matcher<const std::string&> one_line() {
 std::string interface_of(const std::string& port) {
   const std::string device = port.substr(0, port.find(':'));
   std::string name;
-  if (FILE* file = fopen(fmt::format("/sys/class/infiniband/{}/parent", device).c_str(), "r"); file != nullptr) {
+  if (FILE* file = fopen(fmt::format("/sys/class/infiniband/{}/parent", device).c_str(), "r");
+      file != nullptr) {
     char text[64] = "";
     if (fgets(text, sizeof text, file) != nullptr) name = text;
     fclose(file);
@@ -124,20 +125,20 @@ TEST(Errors, APeerThatIsKilledInTheMiddleIsNamedOnAllOthers) {
 TEST(Errors, APeerThatCannotBeReachedIsNamedWithWhatTheDeviceSaid) {
   if (rdma_ports().size() < 2) GTEST_SKIP() << "lacking: a second device, which does not reach the first";
   // Two software devices of one host do not reach each other: as between NICs of two networks.
-  const auto texts = run_job(
-      2,
-      [](int rank, const auto&) {
-        setenv("HIPS_IB_HCA", ("=" + rdma_ports()[static_cast<std::size_t>(rank)]).c_str(), 1);
-        return error_of([] {
-          auto comm = hips::Communicator::from_environment();
-          std::vector<float> v(100, 1);
-          comm.allreduce<float>(v, ReduceOp::kMax);
-        });
-      },
-      {{"HIPS_IB_TIMEOUT", "12"}});
-  EXPECT_THAT(texts, Each(AllOf(one_line(), HasSubstr("rank "), HasSubstr(rdma_ports()[0]), HasSubstr(rdma_ports()[1]),
-                                HasSubstr("transport retry counter exceeded"), HasSubstr("ping "),
-                                HasSubstr("HIPS_IB_TIMEOUT (12)"))));
+  const auto texts =
+      run_job(2,
+              [](int rank, const auto&) {
+                setenv("HIPS_IB_HCA", ("=" + rdma_ports()[static_cast<std::size_t>(rank)]).c_str(), 1);
+                return error_of([] {
+                  auto comm = hips::Communicator::from_environment();
+                  std::vector<float> v(100, 1);
+                  comm.allreduce<float>(v, ReduceOp::kMax);
+                });
+              },
+              {{"HIPS_IB_TIMEOUT", "12"}});
+  EXPECT_THAT(texts, Each(AllOf(one_line(), HasSubstr("rank "), HasSubstr(rdma_ports()[0]),
+                                HasSubstr(rdma_ports()[1]), HasSubstr("transport retry counter exceeded"),
+                                HasSubstr("ping "), HasSubstr("HIPS_IB_TIMEOUT (12)"))));
 }
 
 TEST(Errors, APortThatGoesDownInTheMiddleIsNamedOnAllRanks) {

@@ -65,7 +65,9 @@ const std::string& rdma_port() {
 }
 
 std::map<std::string, std::string> verbs_environment() {
-  return {{"HIPS_TRANSPORT", "verbs"}, {"HIPS_IB_HCA", rdma_port()}, {"HIPS_IB_TIMEOUT", "14"},
+  return {{"HIPS_TRANSPORT", "verbs"},
+          {"HIPS_IB_HCA", rdma_port()},
+          {"HIPS_IB_TIMEOUT", "14"},
           {"HIPS_TIMEOUT", "60"}};
 }
 
@@ -76,10 +78,10 @@ std::vector<std::string> run_job(int num_ranks, const RankProcesses::Body& body,
   RankProcesses ranks(num_ranks, body, all);
   std::vector<std::string> texts;
   for (const Outcome& outcome : ranks.wait(240s)) {
-    texts.push_back(outcome.hung               ? "hung: " + outcome.text
-                    : !outcome.exited          ? fmt::format("killed by signal {}", outcome.signal)
-                    : outcome.exit_code != 0   ? fmt::format("exit {}: {}", outcome.exit_code, outcome.text)
-                                               : outcome.text);
+    texts.push_back(outcome.hung             ? "hung: " + outcome.text
+                    : !outcome.exited        ? fmt::format("killed by signal {}", outcome.signal)
+                    : outcome.exit_code != 0 ? fmt::format("exit {}: {}", outcome.exit_code, outcome.text)
+                                             : outcome.text);
   }
   return texts;
 }

@@ -14,8 +14,8 @@ const std::vector<std::string>& rdma_ports();
 /// The one that jobs of these tests run over.
 const std::string& rdma_port();
 
-/// Runs ranks over verbs and gives what each said. `environment` comes on top of HIPS_TRANSPORT=verbs, the port
-/// and a short timeout. A rank that is killed or fails says so in its text.
+/// Runs ranks over verbs and gives what each said. `environment` comes on top of HIPS_TRANSPORT=verbs, the
+/// port and a short timeout. A rank that is killed or fails says so in its text.
 std::vector<std::string> run_job(int num_ranks, const RankProcesses::Body& body,
                                  const std::map<std::string, std::string>& environment = {});
 

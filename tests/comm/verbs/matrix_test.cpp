@@ -25,7 +25,8 @@ using ::testing::HasSubstr;
 /// Sums of small integers, exact in every order; "" or what was wrong.
 std::string check_sum(hips::Communicator& comm, int rank, int size, std::size_t count, bool in_place) {
   std::vector<float> in(count), out(count, -1);
-  for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(rank)) % 64);
+  for (std::size_t i = 0; i < count; ++i)
+    in[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(rank)) % 64);
   std::vector<float>& result = in_place ? in : out;
   if (in_place) {
     comm.allreduce<float>(in, in, ReduceOp::kSum);
@@ -49,10 +50,11 @@ struct Job {
 
 std::vector<Job> jobs() {
   std::vector<Job> all;
-  const std::vector<std::pair<std::string, int>> switches = {{"switch:2", 2}, {"switch:3", 3}, {"switch:5", 5},
-                                                             {"switch:7", 7}, {"switch:8", 8}};
+  const std::vector<std::pair<std::string, int>> switches = {
+      {"switch:2", 2}, {"switch:3", 3}, {"switch:5", 5}, {"switch:7", 7}, {"switch:8", 8}};
   std::size_t turn = 0;
-  // Every algorithm on every number of ranks; credits, segments and queue pairs vary so that pairs are covered.
+  // Every algorithm on every number of ranks; credits, segments and queue pairs vary so that pairs are
+  // covered.
   const std::vector<std::map<std::string, std::string>> settings = {
       {{"HIPS_CREDITS", "1"}, {"HIPS_SEGMENT_BYTES", "4K"}},
       {{"HIPS_CREDITS", "4"}, {"HIPS_IB_QPS_PER_CONNECTION", "3"}, {"HIPS_SEGMENT_BYTES", "16K"}},
@@ -109,17 +111,18 @@ TEST(Matrix, EveryAlgorithmIsExactOverVerbs) {
 
 TEST(Mixed, RanksOfAHostUseSharedMemoryAndOthersVerbsAndAllSleepWithoutLosingAWakeUp) {
   // Two hosts of two ranks; more ranks than cores, so that they sleep again and again.
-  const auto texts = run_job(
-      4,
-      [](int rank, const auto&) {
-        if (rank >= 2) move_to_another_host();
-        auto comm = hips::Communicator::from_environment();
-        std::string wrong;
-        for (std::size_t i = 0; i < 1000 && wrong.empty(); ++i) wrong = check_sum(comm, rank, 4, 1 + i % 50, i % 2 == 0);
-        for (std::size_t count : {4099UL, 70'001UL}) wrong += check_sum(comm, rank, 4, count, false);
-        return wrong + comm.describe();
-      },
-      {{"HIPS_TRANSPORT", "auto"}, {"HIPS_TOPO", "switch:2/2"}});
+  const auto texts = run_job(4,
+                             [](int rank, const auto&) {
+                               if (rank >= 2) move_to_another_host();
+                               auto comm = hips::Communicator::from_environment();
+                               std::string wrong;
+                               for (std::size_t i = 0; i < 1000 && wrong.empty(); ++i)
+                                 wrong = check_sum(comm, rank, 4, 1 + i % 50, i % 2 == 0);
+                               for (std::size_t count : {4099UL, 70'001UL})
+                                 wrong += check_sum(comm, rank, 4, count, false);
+                               return wrong + comm.describe();
+                             },
+                             {{"HIPS_TRANSPORT", "auto"}, {"HIPS_TOPO", "switch:2/2"}});
   for (const std::string& text : texts) {
     EXPECT_THAT(text, HasSubstr("shm, verbs"));
     EXPECT_THAT(text, HasSubstr("not emulated"));

@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 HcaFilter filter(std::string_view text) {
   return HcaFilter::parse(text).value();
@@ -95,14 +95,16 @@ TEST(GidChoice, ThenIpv6ThenLinkLocalThenVersion1) {
                 .value()
                 .gid.index,
             1u);
-  EXPECT_EQ(choose_gid(std::vector{gid(0, v1, kIpv4), gid(1, v2, kLinkLocal)}, -1, "p").value().gid.index, 1u);
+  EXPECT_EQ(choose_gid(std::vector{gid(0, v1, kIpv4), gid(1, v2, kLinkLocal)}, -1, "p").value().gid.index,
+            1u);
   EXPECT_EQ(choose_gid(std::vector{gid(0, v1, kIpv4)}, -1, "p").value().gid.index, 0u);
 }
 
 TEST(GidChoice, AmongEqualsTheFirstIsTakenAndSaysSo) {
-  const auto choice = choose_gid(std::vector{gid(4, Gid::Kind::kRoceV2, kIpv4), gid(5, Gid::Kind::kRoceV2, kOtherIpv4)},
-                                 -1, "p")
-                          .value();
+  const auto choice =
+      choose_gid(std::vector{gid(4, Gid::Kind::kRoceV2, kIpv4), gid(5, Gid::Kind::kRoceV2, kOtherIpv4)}, -1,
+                 "p")
+          .value();
   EXPECT_EQ(choice.gid.index, 4u);
   EXPECT_EQ(choice.reason, "the first of 2 equally good ones of 2");
 }
