@@ -402,8 +402,7 @@ Status TeamCommunicator::set_up(Bootstrap& bootstrap, const Config& config, cons
     });
     auto address = (*control)->listen(one_host ? Control::Reach::kHost : Control::Reach::kNetwork);
     if (address) {
-      offer.put_text(address->host);
-      offer.put(address->port);
+      put_control_address(offer, *address);
       offer.put_bytes(team_->offer());
     } else {
       status = address.error();
@@ -414,8 +413,7 @@ Status TeamCommunicator::set_up(Bootstrap& bootstrap, const Config& config, cons
   std::vector<Blob> team_offers;
   for (std::size_t r = 0; r < offers->size(); ++r) {
     ByteReader reader((*offers)[r]);
-    members[r].control.host = reader.get_text();
-    members[r].control.port = reader.get<std::uint16_t>();
+    members[r].control = get_control_address(reader);
     const auto bytes = reader.get_bytes();
     team_offers.emplace_back(bytes.begin(), bytes.end());
   }

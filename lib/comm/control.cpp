@@ -1,8 +1,5 @@
 #include "lib/comm/control.hpp"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,70 +11,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <system_error>
 
 #include <fmt/format.h>
 
-#include "lib/base/log.hpp"
 #include "lib/comm/control_impl.hpp"
+#include "lib/comm/interfaces.hpp"
 
 namespace hips::comm {
 namespace {
 
-using log::Subsystem;
-
 constexpr auto kGoodbyeWait = std::chrono::seconds(1);
-constexpr const char* kProcessEnded = "its process ended without saying goodbye";
-
-/// Why a link ended, in words that do not depend on who noticed it how.
-std::string cause_of(int error) {
-  switch (error) {
-    case 0:
-    case EPIPE:
-    case ECONNRESET:
-      return kProcessEnded;
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return "its host does not answer any more";
-    default:
-      return fmt::format("its control link broke: {}", std::generic_category().message(error));
-  }
-}
-
-/// The first address of this machine that others can use.
-Result<SocketAddress> network_address() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return fail(Code::kSystem, "cannot list the network interfaces");
-  SocketAddress found;
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry != nullptr && found.length == 0; entry = entry->ifa_next) {
-      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
-      if ((entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-      if (family == AF_INET6) {
-        const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
-        if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
-      }
-      found.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      std::memcpy(&found.storage, entry->ifa_addr, found.length);
-    }
-  }
-  freeifaddrs(list);
-  if (found.length == 0) return fail(Code::kSystem, "this host has no network address but loopback");
-  return found;
-}
-
-std::string host_of(const SocketAddress& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text,
-              sizeof text);
-  else
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
-  return text;
-}
 
 }  // namespace
 
@@ -152,20 +97,21 @@ Status Control::Impl::start() {
 Result<ControlAddress> Control::Impl::listen(Reach reach) {
   const std::lock_guard lock(mutex_);
   if (const auto known = listeners_.find(reach); known != listeners_.end()) return known->second.second;
-  SocketAddress address;
+  ControlAddress bound;
+  Result<UniqueFd> fd = UniqueFd();
   if (reach == Reach::kHost) {
-    auto* loopback = reinterpret_cast<sockaddr_in*>(&address.storage);
-    loopback->sin_family = AF_INET;
-    loopback->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.length = sizeof *loopback;
+    bound.hosts = {"127.0.0.1"};
+    fd = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK));
   } else {
-    auto found = network_address();
-    if (!found) return fail(found.error());
-    address = *found;
+    // Which of our addresses a peer reaches, only it can find out.
+    const auto networks = local_networks();
+    if (!networks) return fail(networks.error());
+    for (const LocalNetwork& network : *networks) bound.hosts.push_back(host_of(network.address));
+    fd = listen_tcp(any_address(AF_INET6));
+    if (!fd) fd = listen_tcp(any_address(AF_INET));  // a kernel without IPv6
   }
-  auto fd = listen_tcp(address);
   if (!fd) return fail(fd.error());
-  const ControlAddress bound{host_of(address), port_of(local_address(fd->get()))};
+  bound.port = port_of(local_address(fd->get()));
   listeners_.emplace(reach, std::pair{std::move(*fd), bound});
   wake();
   return bound;
@@ -225,137 +171,6 @@ void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
     for (Link& link : links_) service(link);
     process_died(watched[i], kProcessEnded);
     watches_.erase(watched[i]);
-  }
-}
-
-void Control::Impl::accept_all() {
-  for (const auto& [reach, listener] : listeners_) {
-    while (auto fd = accept_tcp(listener.first.get())) {
-      Link& link = links_.emplace_back(std::move(*fd));
-      ByteWriter hello;
-      hello.put(ControlFrame::kHello);
-      hello.put(kWireMagic);
-      hello.put(kWireVersion);
-      hello.put_text(options_.token);
-      hello.put(options_.self.uid.high);
-      hello.put(options_.self.uid.low);
-      send(link, hello);
-    }
-  }
-}
-
-Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
-  for (Link& link : links_)
-    if (link.uid == process.uid && !link.broken) return link;
-  auto addresses = resolve(process.control.host, process.control.port);
-  auto fd = addresses ? connect_tcp(addresses->front()) : Result<UniqueFd>(fail(addresses.error()));
-  Link& link = links_.emplace_back(fd ? std::move(*fd) : UniqueFd());
-  link.uid = process.uid;
-  if (!fd) {
-    break_link(link, fd.error().message);
-    return link;
-  }
-  link.connecting = true;
-  ByteWriter hello;
-  hello.put(ControlFrame::kHello);
-  hello.put(kWireMagic);
-  hello.put(kWireVersion);
-  hello.put_text(options_.token);
-  hello.put(options_.self.uid.high);
-  hello.put(options_.self.uid.low);
-  link.writer.push(hello.blob());
-  wake();
-  return link;
-}
-
-void Control::Impl::send(Link& link, const ByteWriter& frame) {
-  if (link.broken) return;
-  link.writer.push(frame.blob());
-  // At once, not when the thread next runs: a goodbye has to be out before the process ends.
-  if (!link.connecting && !link.writer.flush(link.fd.get())) break_link(link, cause_of(errno));
-  if (!link.writer.empty()) wake();
-}
-
-void Control::Impl::break_link(Link& link, std::string cause) {
-  if (link.broken) return;
-  link.broken = true;
-  link.cause = std::move(cause);
-  wake();
-}
-
-void Control::Impl::service(Link& link) {
-  if (link.broken) return;
-  if (link.connecting) {
-    pollfd ready{link.fd.get(), POLLOUT, 0};
-    if (poll(&ready, 1, 0) <= 0) return;
-    if (const int error = connect_error(link.fd.get()); error != 0) {
-      break_link(link, error == ECONNREFUSED ? kProcessEnded : cause_of(error));
-      return;
-    }
-    link.connecting = false;
-  }
-  const bool writable = link.writer.flush(link.fd.get());
-  const auto state = link.reader.fill(link.fd.get());
-  while (auto frame = link.reader.next()) {
-    take_frame(link, *frame);
-    if (link.broken) return;
-  }
-  if (state == FrameReader::State::kBroken)
-    break_link(link, "it sent what is no HiPS control frame");
-  else if (state == FrameReader::State::kClosed)
-    break_link(link, cause_of(link.reader.sys_errno));
-  else if (!writable)
-    break_link(link, kProcessEnded);
-}
-
-bool Control::Impl::take_hello(Link& link, ByteReader& reader) {
-  const auto magic = reader.get<std::uint32_t>();
-  const auto version = reader.get<std::uint32_t>();
-  const std::string token = reader.get_text();
-  ProcessUid uid;
-  uid.high = reader.get<std::uint64_t>();
-  uid.low = reader.get<std::uint64_t>();
-  std::string why;
-  if (!reader.ok() || magic != kWireMagic)
-    why = "it does not speak HiPS";
-  else if (version != kWireVersion)
-    why = fmt::format("it has wire version {}, this process has {}", version, kWireVersion);
-  else if (token != options_.token)
-    why = "its job token is not this job's";
-  else if (link.uid != ProcessUid() && link.uid != uid)
-    why = "another process has taken its address";
-  if (!why.empty()) {
-    log::warn(Subsystem::kControl, "refused a control connection: {}", why);
-    break_link(link, why);
-    return false;
-  }
-  link.uid = uid;
-  link.greeted = true;
-  return true;
-}
-
-void Control::Impl::drop_broken_links() {
-  // process_died() may break further links, so begin anew after each.
-  for (auto link = links_.begin(); link != links_.end();) {
-    if (!link->broken) {
-      ++link;
-      continue;
-    }
-    // Somebody may have told us why, and we have not read it yet.
-    for (Link& other : links_) service(other);
-    for (auto& [id, group] : groups_) {
-      std::erase_if(group.links, [&](const auto& entry) { return entry.second == &*link; });
-      if (group.hub_link != &*link) continue;
-      group.hub_link = nullptr;
-      // Nobody is left whom our goodbye would reach.
-      if (group.leaving) group.done = true;
-    }
-    std::erase_if(early_joins_, [&](const EarlyJoin& join) { return join.link == &*link; });
-    const ProcessUid uid = link->uid;
-    const std::string cause = link->cause;
-    links_.erase(link);
-    if (uid != ProcessUid()) process_died(uid, cause);
-    link = links_.begin();
   }
 }
 

@@ -147,7 +147,7 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
     if (type == ControlFrame::kHello)
       take_hello(link, reader);
     else
-      break_link(link, "it did not begin with a hello");
+      break_link(link, "is lost: it did not begin with a hello");
     return;
   }
   const auto id = reader.get<std::uint64_t>();
@@ -207,7 +207,7 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
       reader.get_bytes();
       break;
   }
-  if (!reader.ok()) break_link(link, "it sent what is no HiPS control frame");
+  if (!reader.ok()) break_link(link, "is lost: it sent what is no HiPS control frame");
 }
 
 /// A member makes us its hub. We may not know yet that we are, or may have left already.
@@ -363,9 +363,9 @@ void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause
     if (group.done) continue;
     for (Rank r = 0; r < group.size(); ++r) {
       if (group.member(r).uid != uid || group.of(r) != Presence::kPresent || r == group.config.rank) continue;
-      Status status = Status::error(
-          Code::kPeerLost, fmt::format("rank {} ({}) died: {}", r, to_string(group.member(r)), cause),
-          Scope::kCommunicator);
+      Status status =
+          Status::error(Code::kPeerLost, fmt::format("rank {} ({}) {}", r, to_string(group.member(r)), cause),
+                        Scope::kCommunicator);
       status.rank = r;
       // Its goodbye may still be on its way, passed on by a hub that is about to go itself. And the waiting
       // thread looks at what it lacks a few times a second: give both the time.
@@ -451,10 +451,13 @@ std::int64_t Control::Impl::next_deadline_ns() const {
     for (const auto& [rank, suspicion] : group.suspicions)
       deadline_ns = std::min(deadline_ns, suspicion.deadline_ns);
   }
+  for (const Link& link : links_)
+    if (link.dialled && !link.greeted && !link.broken) deadline_ns = std::min(deadline_ns, link.deadline_ns);
   return deadline_ns;
 }
 
 void Control::Impl::expire(std::int64_t now_ns) {
+  expire_dials(now_ns);
   for (auto& [id, group] : groups_) {
     if (now_ns >= group.report_deadline_ns && group.report) fail_here(group, Status(*group.report));
     std::erase_if(group.suspicions, [&, &g = group](const auto& entry) {

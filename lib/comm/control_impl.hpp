@@ -30,8 +30,12 @@ enum class ControlFrame : std::uint8_t {
   kReply,         ///< group, asker, target, two calls
 };
 
+/// The end of a sentence that begins with a rank.
+inline constexpr const char* kProcessEnded = "died: its process ended without saying goodbye";
+
 /// The state of a process's control plane. Everything is under one mutex; the thread gives it up to sleep and
-/// to call listeners. control.cpp has the thread and the links, control_groups.cpp what is said on them.
+/// to call listeners. control.cpp has the thread, control_links.cpp the links, control_groups.cpp what is
+/// said on them.
 class Control::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)) {}
@@ -50,6 +54,8 @@ class Control::Impl {
   void after_fork_in_child();
 
  private:
+  static constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
+
   struct Link {
     UniqueFd fd;
     FrameReader reader;
@@ -58,8 +64,16 @@ class Control::Impl {
     bool connecting = false;
     bool greeted = false;  ///< the other side's hello has come
     bool broken = false;   ///< to be dropped by the thread
-    std::string cause;     ///< of broken
-    explicit Link(UniqueFd socket) : fd(std::move(socket)), reader(1u << 20) {}
+    std::string cause;     ///< of broken: "died: ..."
+    // Of a link that we dialled, until it is greeted.
+    bool dialled = false;
+    std::vector<SocketAddress> candidates;  ///< not tried yet
+    SocketAddress trying;
+    std::int64_t deadline_ns = INT64_MAX;  ///< for the hello, while there are candidates
+    std::vector<std::string> failures;     ///< of the addresses tried, "10.0.0.1:4711: Connection refused"
+    bool all_refused = true;               ///< nobody listens at any of those
+    std::vector<std::vector<std::byte>> unconfirmed;  ///< to be said again at the next address
+    explicit Link(UniqueFd socket) : fd(std::move(socket)), reader(kMaxFrameBytes) {}
   };
 
   enum class Presence : std::uint8_t { kPresent, kLeft, kDead };
@@ -108,19 +122,26 @@ class Control::Impl {
     std::vector<Rank> left;
   };
 
-  // control.cpp: thread, sockets, links.
+  // control.cpp: the thread, listeners, watches.
   void run();
   void sleep(std::unique_lock<std::mutex>& lock);
   void wake();
+  void deliver(std::unique_lock<std::mutex>& lock);
+  void refresh_watches();
+
+  // control_links.cpp: connections.
   void accept_all();
   void service(Link& link);
   void drop_broken_links();
-  void deliver(std::unique_lock<std::mutex>& lock);
   void send(Link& link, const ByteWriter& frame);
   Link& link_to(const ProcessInfo& process);
+  void dial(Link& link);
+  void expire_dials(std::int64_t now_ns);
+  void note_failed(Link& link, int error);
+  void lose(Link& link, int error);
   bool take_hello(Link& link, ByteReader& reader);
   void break_link(Link& link, std::string cause);
-  void refresh_watches();
+  [[nodiscard]] ByteWriter hello(const ProcessUid& to) const;
   [[nodiscard]] std::int64_t now_ns() const { return SystemClock::instance().now_ns(); }
 
   // control_groups.cpp: membership, failures, questions.

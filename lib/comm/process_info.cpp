@@ -58,14 +58,27 @@ std::string to_string(const ProcessInfo& info) {
   return fmt::format("pid {} on {}", info.pid, info.host);
 }
 
+void put_control_address(ByteWriter& writer, const ControlAddress& address) {
+  writer.put(static_cast<std::uint32_t>(address.hosts.size()));
+  for (const std::string& host : address.hosts) writer.put_text(host);
+  writer.put(address.port);
+}
+
+ControlAddress get_control_address(ByteReader& reader) {
+  ControlAddress address;
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) address.hosts.push_back(reader.get_text());
+  address.port = reader.get<std::uint16_t>();
+  return address;
+}
+
 void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put(info.uid.high);
   writer.put(info.uid.low);
   writer.put(info.pid);
   writer.put_text(info.host);
   writer.put_text(info.host_key);
-  writer.put_text(info.control.host);
-  writer.put(info.control.port);
+  put_control_address(writer, info.control);
   writer.put(info.rdma_rails);
   writer.put_text(info.rdma_problem);
 }
@@ -77,8 +90,7 @@ ProcessInfo get_process(ByteReader& reader) {
   info.pid = reader.get<std::int32_t>();
   info.host = reader.get_text();
   info.host_key = reader.get_text();
-  info.control.host = reader.get_text();
-  info.control.port = reader.get<std::uint16_t>();
+  info.control = get_control_address(reader);
   info.rdma_rails = reader.get<std::uint32_t>();
   info.rdma_problem = reader.get_text();
   return info;

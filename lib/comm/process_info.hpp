@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lib/comm/wire.hpp"
 
@@ -15,9 +16,9 @@ struct ProcessUid {
   friend auto operator<=>(const ProcessUid&, const ProcessUid&) = default;
 };
 
-/// Where a process's control plane listens: a numeric address.
+/// Where a process's control plane listens: numeric addresses, the best one first, and one port.
 struct ControlAddress {
-  std::string host;
+  std::vector<std::string> hosts;
   std::uint16_t port = 0;
 };
 
@@ -41,5 +42,8 @@ std::string to_string(const ProcessInfo& info);
 
 void put_process(ByteWriter& writer, const ProcessInfo& info);
 ProcessInfo get_process(ByteReader& reader);
+
+void put_control_address(ByteWriter& writer, const ControlAddress& address);
+ControlAddress get_control_address(ByteReader& reader);
 
 }  // namespace hips::comm

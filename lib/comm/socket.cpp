@@ -71,6 +71,18 @@ std::uint16_t port_of(const SocketAddress& address) {
                    : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
 }
 
+SocketAddress any_address(int family, std::uint32_t ipv4) {
+  SocketAddress address;
+  address.storage.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(&address.storage)->sin_addr.s_addr = htonl(ipv4);
+    address.length = sizeof(sockaddr_in);
+  } else {
+    address.length = sizeof(sockaddr_in6);  // all zero is in6addr_any
+  }
+  return address;
+}
+
 SocketAddress local_address(int fd) {
   SocketAddress address;
   address.length = sizeof address.storage;
@@ -80,7 +92,9 @@ SocketAddress local_address(int fd) {
 
 Result<UniqueFd> listen_tcp(const SocketAddress& address) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
+  const int on = 1, off = 0;
+  if (fd.valid() && address.storage.ss_family == AF_INET6)
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (!fd.valid() || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       bind(fd.get(), address.get(), address.length) != 0 || listen(fd.get(), SOMAXCONN) != 0)
     return fail(system_error(errno, fmt::format("cannot listen on {}", to_string(address))));

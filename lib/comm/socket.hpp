@@ -27,6 +27,8 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
 /// "127.0.0.1:4711", "[::1]:4711"
 std::string to_string(const SocketAddress& address);
 [[nodiscard]] std::uint16_t port_of(const SocketAddress& address);
+/// Any port of an IPv4 address, or of all addresses; AF_INET6 stands for IPv4 as well.
+SocketAddress any_address(int family, std::uint32_t ipv4 = 0);
 /// Of a bound socket.
 SocketAddress local_address(int fd);
 

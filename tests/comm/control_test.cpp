@@ -16,6 +16,8 @@
 #include <set>
 #include <thread>
 
+#include "lib/comm/socket.hpp"
+
 namespace {
 
 using hips::Code;
@@ -127,7 +129,7 @@ class ControlProcess {
     info.pid = pid_;
     (void)!read(from_, &info.uid, sizeof info.uid);
     (void)!read(from_, &info.control.port, sizeof info.control.port);
-    info.control.host = "127.0.0.1";
+    info.control.hosts = {"127.0.0.1"};
     info_ = info;
   }
   ~ControlProcess() {
@@ -137,6 +139,7 @@ class ControlProcess {
     close(to_);
   }
   [[nodiscard]] const ProcessInfo& info() const { return info_; }
+  void be_also_at(const char* host) { info_.control.hosts.insert(info_.control.hosts.begin(), host); }
   void join(Rank rank, const std::vector<ProcessInfo>& members) const {
     hips::comm::ByteWriter writer;
     writer.put(rank);
@@ -198,8 +201,10 @@ class ControlProcess {
 /// Control planes in this process, with identities of their own, beside those of other processes.
 class Members {
  public:
-  /// `others`: the ranks that are processes of their own.
-  explicit Members(Rank size, const std::map<Rank, ControlProcess*>& others = {}) {
+  /// `others`: the ranks that are processes of their own. `also_at`: addresses that all give before the right
+  /// one.
+  explicit Members(Rank size, const std::map<Rank, ControlProcess*>& others = {},
+                   const std::vector<std::string>& also_at = {}) {
     std::vector<ProcessInfo> infos(static_cast<std::size_t>(size));
     for (Rank r = 0; r < size; ++r) {
       auto& info = infos[static_cast<std::size_t>(r)];
@@ -211,6 +216,7 @@ class Members {
       info.uid = hips::comm::ProcessUid::random();
       controls[r] = std::move(*Control::create({.self = info, .token = "t"}));
       info.control = *controls[r]->listen(Control::Reach::kHost);
+      info.control.hosts.insert(info.control.hosts.begin(), also_at.begin(), also_at.end());
       ears[r] = std::make_shared<Ear>();
     }
     for (const auto& [r, process] : others) process->join(r, infos);
@@ -238,6 +244,25 @@ TEST(Control, TheFirstReportIsEverybodysAndTheOnlyOne) {
     EXPECT_EQ(ear->failures(), 1) << rank;
     EXPECT_EQ(ear->failure().message, "rank 2 found a mismatch") << rank;
   }
+}
+
+TEST(Control, APeerIsFoundAtWhicheverOfItsAddressesIsItsOwn) {
+  // Nobody listens at the first, a bridge that leads nowhere is the second.
+  Members m(3, {}, {"127.0.0.9", "203.0.113.1"});
+  m.controls[2]->report(kGroup, Status::error(Code::kMismatch, "rank 2 found a mismatch"));
+  for (auto& [rank, ear] : m.ears) EXPECT_TRUE(ear->hears_failure(20s)) << rank;
+}
+
+TEST(Control, ASilentStrangerAtAnAddressHoldsNobodyUp) {
+  // The port of a member's listener, at another address.
+  ControlProcess hub;
+  const auto stranger =
+      hips::comm::listen_tcp(hips::comm::resolve("127.0.0.8", hub.info().control.port)->front());
+  ASSERT_TRUE(stranger);
+  hub.be_also_at("127.0.0.8");
+  Members m(3, {{0, &hub}});
+  m.controls[2]->report(kGroup, Status::error(Code::kMismatch, "rank 2 found a mismatch"));
+  for (auto& [rank, ear] : m.ears) EXPECT_TRUE(ear->hears_failure(20s)) << rank;
 }
 
 TEST(Control, ReportsOfTwoRanksAtOnceEndInOneVerdict) {

@@ -1,0 +1,131 @@
+"""HiPS over RDMA: the tests that need a device in one guest, jobs over the wires of several, with and without loss."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
+import lab  # pylint: disable=wrong-import-position
+
+# guests_test.py HIPS EXACT_RANKS TEST... [-- what unittest takes]
+end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+HIPS, EXACT_RANKS, *TESTS = (os.path.abspath(path) for path in sys.argv[1:end])
+del sys.argv[1:end + 1]
+
+# What RoCE v2 puts before the payload of a packet and behind it: Ethernet, IPv4, UDP, base header, checksum.
+PACKET_BYTES = 14 + 20 + 8 + 12 + 4
+RETRANSMISSIONS = ("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "send_rnr_err")
+
+
+class OneGuest(unittest.TestCase):
+    def test_everything_that_needs_a_device(self):
+        # Two devices that do not reach each other, so that the tests can be wrong about them.
+        failed = []
+        for test in TESTS:
+            done = lab.run(HIPS, "-t", "rail:1,2", "--one-guest", "--quiet", "--", test, timeout=600,
+                           **({"HIPS_SEED": os.environ["HIPS_SEED"]} if "HIPS_SEED" in os.environ else {}))
+            print(done.stdout, done.stderr, flush=True)
+            if done.returncode != 0:
+                failed.append(os.path.basename(test))
+        self.assertEqual(failed, [])
+
+
+class Guests(unittest.TestCase):
+    """One boot for each wiring: every algorithm, then again while each NIC drops a part of what it sends."""
+
+    COUNTS = "0,1,5,1009,70001"
+    ALGORITHMS = ["hips/mesh", "hips/ring", "hips/ps:1", "flat-ring"]
+
+    def script(self, text):
+        file = tempfile.NamedTemporaryFile("w", prefix="hips-guests-", suffix=".sh", encoding="utf-8")
+        self.addCleanup(file.close)
+        file.write(textwrap.dedent(text))
+        file.flush()
+        return file.name
+
+    def exact_with_and_without_loss(self, topology, algorithms=None):
+        algorithms = algorithms or self.ALGORITHMS
+        script = self.script(f"""
+            set -e
+            {EXACT_RANKS} {self.COUNTS} {' '.join(algorithms)}
+            for nic in /sys/class/net/nic*; do tc qdisc replace dev ${{nic##*/}} root netem limit 10000 loss 1%; done
+            echo lossy
+            {EXACT_RANKS} {self.COUNTS} {' '.join(algorithms)}
+            for nic in /sys/class/net/nic*; do tc -s qdisc show dev ${{nic##*/}}; done
+            """)
+        with tempfile.TemporaryDirectory(prefix="hips-guests-") as folder:
+            done = lab.run(HIPS, "-t", topology, "--output", folder, "--timeout", "200", "--", "sh", script,
+                           HIPS_IB_TIMEOUT="14")
+            texts = []
+            for rank in range(4):
+                with open(os.path.join(folder, f"rank{rank}.out"), encoding="utf-8") as file:
+                    texts.append(file.read())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        print(done.stderr, texts[0], flush=True)
+        for text in texts:
+            lines = [line for line in text.splitlines() if line.startswith("exact ")]
+            # Equal results on all ranks, and nothing but verbs carried them.
+            self.assertEqual([line.split(": ")[0] for line in lines],
+                             [line.split(": ")[0] for line in texts[0].splitlines() if line.startswith("exact ")])
+            self.assertEqual(len(lines), 2 * len(algorithms))
+            for line in lines:
+                self.assertIn("verbs", line)
+                self.assertNotIn("shm", line)
+
+    def test_bcube(self):
+        self.exact_with_and_without_loss("bcube:2,1")
+
+    def test_torus(self):
+        self.exact_with_and_without_loss("torus:2x2")
+
+    def test_two_leaf_switches(self):
+        self.exact_with_and_without_loss("leafspine:2,2")
+
+    def counted(self, topology, *command):
+        """What NICs and devices counted while every server ran the command, without a packet sent twice."""
+        for _ in range(4):
+            with tempfile.TemporaryDirectory(prefix="hips-guests-") as folder:
+                counters = os.path.join(folder, "counters.json")
+                done = lab.run(HIPS, "-t", topology, "--counters", counters, "--timeout", "200", "--", *command,
+                               HIPS_IB_TIMEOUT="22")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                with open(counters, encoding="utf-8") as file:
+                    servers = json.load(file)["servers"]
+            again = sum(device[name] for server in servers for device in server["devices"].values()
+                        for name in RETRANSMISSIONS)
+            if again == 0:
+                return servers
+            print(f"{again} packets were sent again: the host was busy", flush=True)
+        self.fail("packets were sent again in each of four runs")
+
+    def test_what_the_wires_carry_is_what_the_plan_says(self):
+        elements, calls = 1 << 20, 2  # a check is two calls
+        for topology, algorithm in (("bcube:2,1", "hips"), ("rail:4,2", "flat-ring")):
+            with self.subTest(topology=topology, algorithm=algorithm):
+                servers = self.counted(topology, EXACT_RANKS, str(elements), algorithm)
+                plan = json.loads(subprocess.run(
+                    [HIPS, "plan", "-t", topology, "--algorithm", algorithm, "--bytes", str(4 * elements), "--json"],
+                    capture_output=True, text=True, check=True).stdout)
+                for server in servers:
+                    for nic in server["nics"]:
+                        self.check_nic(f"{topology} {algorithm} server {server['server']}", nic,
+                                       server["devices"][nic["device"]], calls, plan["notes"])
+
+    def check_nic(self, name, nic, device, calls, notes):
+        for way, packets, planned in (("sent", "sent_pkts", "nic_out_bytes"), ("received", "rcvd_pkts", "nic_in_bytes")):
+            planned = calls * notes[planned][nic["nic"]]
+            on_wire = nic[f"{way}_bytes"]
+            carried = on_wire - PACKET_BYTES * device[packets]
+            print(f"{name} NIC {nic['nic']} {way}: plan {planned}, wire {on_wire} bytes in {device[packets]} packets, "
+                  f"without their headers {carried}", flush=True)
+            # Beside the data: addresses and immediates (20 bytes a packet at most), a header of 64 bytes for each
+            # segment, and meeting.
+            self.assertGreaterEqual(carried, planned)
+            self.assertLessEqual(carried, planned * 1.01 + 16384)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
