@@ -52,6 +52,14 @@ std::string set_timeout(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_dead_after(Config& config, std::string_view text) {
+  const auto value = parse_duration_ns(text);
+  if (!value || *value < 2'000'000'000 || *value > 3'600'000'000'000)
+    return "a time from 2s to 60m, such as 10s";
+  config.dead_after_ns = *value;
+  return {};
+}
+
 std::string set_log(Config& config, std::string_view text) {
   auto filter = log::parse_filter(text);
   if (!filter) return "levels such as info,plan:debug; " + filter.error().message;
@@ -130,6 +138,8 @@ constexpr std::array kVariables = {
         "HIPS_TIMEOUT", "TIME", "none",
         "the longest that a call may wait (30, 500ms, 2m); also bounds the meeting of ranks (60 s)",
         set_timeout},
+    ConfigVariable{"HIPS_DEAD_AFTER", "TIME", "4s", "a host that answers nothing for so long counts as dead",
+                   set_dead_after},
     ConfigVariable{"HIPS_LOG", "LEVEL[,SUBSYSTEM:LEVEL...]", "warn",
                    "what is logged to stderr: info,plan:debug", set_log},
     ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",

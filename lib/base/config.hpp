@@ -38,6 +38,7 @@ struct Config {
   std::string root;
   std::string job_token;
   std::optional<std::int64_t> timeout_ns;
+  std::int64_t dead_after_ns = 4'000'000'000;
   log::Filter log;
   std::string trace_dir;
   bool mpi_report = false;

@@ -126,6 +126,7 @@ Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environme
 Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& environment) {
   TcpRendezvous rendezvous;
   rendezvous.token = config.job_token;
+  rendezvous.dead_after_ns = config.dead_after_ns;
   if (config.timeout_ns) {
     rendezvous.connect_timeout_ns = std::min(rendezvous.connect_timeout_ns, *config.timeout_ns);
     rendezvous.exchange_timeout_ns = *config.timeout_ns;

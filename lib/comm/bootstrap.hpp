@@ -58,6 +58,8 @@ struct TcpRendezvous {
   std::int64_t connect_timeout_ns = 60'000'000'000;
   /// How long one exchange may take once all are there; a dead rank is noticed at once in any case.
   std::int64_t exchange_timeout_ns = INT64_MAX;
+  /// A host that answers nothing for so long is dead.
+  std::int64_t dead_after_ns = 4'000'000'000;
 };
 
 /// Reads HIPS_RANK, HIPS_SIZE and HIPS_ROOT; where none of them is set, torchrun's RANK, WORLD_SIZE,

@@ -394,7 +394,7 @@ Status TeamCommunicator::set_up(Bootstrap& bootstrap, const Config& config, cons
   Status status = make_team(config, design, processes, id, options);
   ByteWriter offer;
   std::vector<ProcessInfo> members = processes;
-  auto control = process_control(config.job_token);
+  auto control = process_control(config.job_token, config.dead_after_ns);
   if (status.ok() && !control) status = control.error();
   if (status.ok()) {
     const bool one_host = std::all_of(processes.begin(), processes.end(), [&](const ProcessInfo& process) {

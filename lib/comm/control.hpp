@@ -45,7 +45,7 @@ class GroupListener {
 ///
 /// - Death of a process: its link ends without a goodbye, or its pidfd fires (same host). Death of a host:
 /// the
-///   kernel's keepalive ends the link after about 4 s. A stopped or busy process is only late.
+///   kernel's keepalive ends the link after Options::dead_after_ns. A stopped or busy process is only late.
 /// - A failure is reported to the hub, which makes the first one it learns of everybody's. When the hub
 /// itself
 ///   dies every member finds out alone, with the same words.
@@ -59,7 +59,8 @@ class Control {
  public:
   struct Options {
     ProcessInfo self;
-    std::string token;  ///< of the job
+    std::string token;                           ///< of the job
+    std::int64_t dead_after_ns = 4'000'000'000;  ///< a host that answers nothing for so long is dead
   };
   enum class Reach : std::uint8_t { kHost, kNetwork };
 

@@ -42,7 +42,7 @@ std::string cause_of(int error) {
 
 void Control::Impl::accept_all() {
   for (const auto& [reach, listener] : listeners_) {
-    while (auto fd = accept_tcp(listener.first.get())) {
+    while (auto fd = accept_tcp(listener.first.get(), options_.dead_after_ns)) {
       Link& link = links_.emplace_back(std::move(*fd));
       send(link, hello({}));
     }
@@ -89,7 +89,7 @@ void Control::Impl::dial(Link& link) {
   while (!link.candidates.empty()) {
     link.trying = link.candidates.front();
     link.candidates.erase(link.candidates.begin());
-    auto fd = connect_tcp(link.trying);
+    auto fd = connect_tcp(link.trying, options_.dead_after_ns);
     if (!fd) {
       note_failed(link, fd.error().sys_errno);
       continue;

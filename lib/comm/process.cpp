@@ -48,7 +48,7 @@ const ProcessInfo& this_process() {
   return *info;
 }
 
-Result<Control*> process_control(const std::string& token) {
+Result<Control*> process_control(const std::string& token, std::int64_t dead_after_ns) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.control) {
@@ -56,7 +56,7 @@ Result<Control*> process_control(const std::string& token) {
       return fail(Code::kMismatch, "HIPS_JOB_TOKEN changed since this process made its first communicator");
     return s.control.get();
   }
-  auto control = Control::create({.self = this_process(), .token = token});
+  auto control = Control::create({.self = this_process(), .token = token, .dead_after_ns = dead_after_ns});
   if (!control) return fail(control.error());
   s.control = std::move(*control);
   s.token = token;

@@ -30,8 +30,8 @@ const ProcessInfo& this_process();
 /// every communicator that is still there.
 ///
 /// Errors   kSystem: the kernel refuses a thread or an eventfd. kMismatch: an earlier communicator of this
-///          process has another job token.
-Result<Control*> process_control(const std::string& token);
+///          process has another job token. `dead_after_ns` is that of the first call.
+Result<Control*> process_control(const std::string& token, std::int64_t dead_after_ns);
 
 struct EngineRequest {
   Clock* clock = nullptr;   ///< null: SystemClock

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -23,15 +24,18 @@ Status system_error(int error, std::string what) {
   return status;
 }
 
-/// A silent host is given up after about 4 s: the kernel probes each second, and unacknowledged data has the
-/// same limit. A stopped process still answers, because its kernel does.
-void set_link_options(int fd) {
-  const int on = 1, idle_s = 1, interval_s = 1, probes = 3, user_timeout_ms = 4000;
+/// The kernel probes each second or, where there is much time, each tenth of it; unacknowledged data has the
+/// same limit.
+void set_link_options(int fd, std::int64_t dead_after_ns) {
+  const auto dead_after_ms =
+      static_cast<int>(std::clamp<std::int64_t>(dead_after_ns / 1'000'000, 2000, 1 << 30));
+  const int on = 1, interval_s = std::max(1, dead_after_ms / 10'000), idle_s = interval_s;
+  const int probes = std::max(1, dead_after_ms / 1000 / interval_s - 1);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_after_ms, sizeof dead_after_ms);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
@@ -101,17 +105,17 @@ Result<UniqueFd> listen_tcp(const SocketAddress& address) {
   return fd;
 }
 
-std::optional<UniqueFd> accept_tcp(int listener) {
+std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns) {
   UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fd.valid()) return std::nullopt;
-  set_link_options(fd.get());
+  set_link_options(fd.get(), dead_after_ns);
   return fd;
 }
 
-Result<UniqueFd> connect_tcp(const SocketAddress& address) {
+Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return fail(system_error(errno, "cannot make a socket"));
-  set_link_options(fd.get());
+  set_link_options(fd.get(), dead_after_ns);
   if (connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS)
     return fail(system_error(errno, fmt::format("cannot connect to {}", to_string(address))));
   return fd;

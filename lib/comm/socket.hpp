@@ -32,12 +32,15 @@ SocketAddress any_address(int family, std::uint32_t ipv4 = 0);
 /// Of a bound socket.
 SocketAddress local_address(int fd);
 
+/// `dead_after_ns` below: a peer's host that answers nothing for so long breaks the connection (ETIMEDOUT),
+/// at least 2 s. A stopped process still answers, because its kernel does.
+
 /// A listening, non-blocking TCP socket on `address` (port 0: any). kSystem names address and errno.
 Result<UniqueFd> listen_tcp(const SocketAddress& address);
 /// Takes a connection, non-blocking and with the options of a HiPS link; nothing when none is there.
-std::optional<UniqueFd> accept_tcp(int listener);
+std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns);
 /// Begins to connect without waiting: POLLOUT says when it is done, connect_error() how.
-Result<UniqueFd> connect_tcp(const SocketAddress& address);
+Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns);
 /// 0, or the errno of a connect that has ended.
 int connect_error(int fd);
 

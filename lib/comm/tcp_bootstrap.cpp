@@ -169,7 +169,7 @@ class RootBootstrap final : public Bootstrap {
           return tell_latecomers(std::move(failure), *listener, strangers);
         }
       std::erase_if(strangers, [](const Link& link) { return !link.fd.valid(); });
-      while (auto fd = accept_tcp(listener->get()))
+      while (auto fd = accept_tcp(listener->get(), rendezvous_.dead_after_ns))
         strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
     }
     return tell_all(frame_with(Frame::kWelcome, {}));
@@ -373,7 +373,7 @@ class RootBootstrap final : public Bootstrap {
       std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
       for (const Link& link : strangers) fds.push_back({link.fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns)) break;
-      while (auto fd = accept_tcp(listener.get()))
+      while (auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns))
         strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
     }
     return failure;
@@ -438,7 +438,7 @@ class MemberBootstrap final : public Bootstrap {
       auto addresses = resolve(rendezvous_.host, rendezvous_.port);
       if (!addresses) cause = addresses.error().message;
       for (std::size_t i = 0; addresses && i < addresses->size(); ++i) {
-        auto fd = connect_tcp((*addresses)[i]);
+        auto fd = connect_tcp((*addresses)[i], rendezvous_.dead_after_ns);
         if (!fd) {
           cause = fd.error().message;
           continue;

@@ -297,4 +297,5 @@ class Mistakes(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    lab.skip_unless_possible()
     unittest.main(verbosity=2)

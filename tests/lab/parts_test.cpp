@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <hips/topology.hpp>
@@ -165,6 +167,16 @@ TEST(Child, AProgramThatIsNotThereExitsWith127AndASignalIsNamed) {
   ASSERT_TRUE(dead.has_value());
   EXPECT_EQ(exit_code_of(dead->wait_status), 137);
   EXPECT_THAT(describe_exit(dead->wait_status), HasSubstr("signal 9"));
+}
+
+TEST(Child, AFolderOfAProgramsNameIsNotTheProgram) {
+  const std::string folder = testing::TempDir() + "hips-path-test";
+  std::filesystem::create_directories(folder + "/sh");
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder + ":" + path).c_str(), 1);
+  EXPECT_THAT(find_on_path("sh").value_or(""), Not(HasSubstr(folder)));
+  setenv("PATH", path.c_str(), 1);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DeviceList, IsInRailOrder) {

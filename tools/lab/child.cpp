@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,7 +151,10 @@ std::optional<std::string> find_on_path(const std::string& program) {
   std::string folder;
   while (std::getline(folders, folder, ':')) {
     std::string candidate = folder + "/" + program;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    // A folder may have that name, and then is "executable", too.
+    struct stat file {};
+    if (stat(candidate.c_str(), &file) == 0 && S_ISREG(file.st_mode) && access(candidate.c_str(), X_OK) == 0)
+      return candidate;
   }
   return std::nullopt;
 }

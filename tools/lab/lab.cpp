@@ -189,6 +189,8 @@ Result<Plan> make_plan(const LabOptions& options) {
   plan.self = fs::read_symlink("/proc/self/exe", error).string();
 
   if (Status status = choose_guest(plan); !status.ok()) return fail(std::move(status));
+  // Many guests on few cores: one may come to nothing for seconds, and is not dead.
+  plan.env.emplace("HIPS_DEAD_AFTER", "30s");
   plan.env["HIPS_IB_HCA"] = device_list(plan.devices, plan.device_prefix);
   return plan;
 }
