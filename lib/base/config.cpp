@@ -74,6 +74,14 @@ std::string set_mpi_report(Config& config, std::string_view text) {
   return {};
 }
 
+template <auto member>
+std::string set_count(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1) return "a number of 1 or more";
+  config.*member = *value;
+  return {};
+}
+
 std::string set_credits(Config& config, std::string_view text) {
   const auto value = parse_number<std::int32_t>(text);
   if (!value || *value < 1 || *value > 15) return "a number from 1 to 15";
@@ -125,6 +133,10 @@ constexpr std::array kVariables = {
                    set_text<&Config::algorithm>},
     ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
+    ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
+                   set_count<&Config::num_rings>},
+    ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
+                   set_count<&Config::num_leaders>},
     ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto",
                    "what carries the data: shm, verbs, or auto: shm inside a host, verbs between hosts",
                    set_text<&Config::transport>},

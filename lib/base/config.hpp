@@ -33,6 +33,7 @@ struct RdmaConfig {
 /// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
 struct Config {
   std::optional<std::string> topology, algorithm, pattern;
+  std::int32_t num_rings = 0, num_leaders = 0;  ///< 0: the algorithm's own choice
   std::string transport = "auto";
   std::optional<std::int32_t> rank, size;
   std::string root;

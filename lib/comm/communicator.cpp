@@ -100,6 +100,8 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
     if (!patterns) return fail(patterns.error());
     request.patterns = std::move(*patterns);
   }
+  request.num_rings = config.num_rings;
+  request.num_leaders = config.num_leaders;
   if (size > 1) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
@@ -113,6 +115,8 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
       {"topology", design.topology.spec},
       {"algorithm", request.algorithm},
       {"pattern", pattern.empty() ? "default" : pattern},
+      {"rings", std::to_string(config.num_rings)},
+      {"leaders", std::to_string(config.num_leaders)},
       {"transport", config.transport},
       {"credits", std::to_string(config.credits)},
       {"segment bytes", std::to_string(config.segment_bytes)},
