@@ -17,11 +17,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr Rank kMostForAllPairs = 32;
 
-const Port* port_of(const Host& host, const PortUse& use) {
-  for (const Device& device : host.devices)
-    for (const Port& port : device.ports)
-      if (device.name == use.device && port.number == use.port) return &port;
-  return nullptr;
+RailReport rail_report(const Host& host, const PortUse& use) {
+  const std::string address = use.gid->gid.address(), text = use.gid->gid.to_string();
+  RailReport rail{.name = use.name, .address = address, .kind = text.substr(0, text.find(" " + address))};
+  for (const Device& device : host.devices) {
+    for (const Port& port : device.ports) {
+      if (device.name != use.device || port.number != use.port) continue;
+      rail.interface = port.netdev.name;
+      rail.mtu = port.mtu;
+      rail.software = device.software;
+    }
+  }
+  return rail;
 }
 
 Level level_of(const std::string& text) {
@@ -77,16 +84,7 @@ RankReport report_of(Rank rank, const Host& host, const Config& config, const Ra
   if (!host.limits.may_lock_all) report.locked_bytes = host.limits.locked_bytes;
   report.cpus = host.limits.cpus;
   report.num_online_cpus = host.limits.num_online_cpus;
-  for (const std::size_t at : rails.by_rail) {
-    const PortUse& use = rails.ports[at];
-    const Port* port = port_of(host, use);
-    const std::string text = use.gid->gid.to_string();
-    report.rails.push_back({.name = use.name,
-                            .address = use.gid->gid.address(),
-                            .kind = text.substr(0, text.find(" " + use.gid->gid.address())),
-                            .interface = port != nullptr ? port->netdev.name : "",
-                            .mtu = port != nullptr ? port->mtu : 0});
-  }
+  for (const std::size_t at : rails.by_rail) report.rails.push_back(rail_report(host, rails.ports[at]));
   // HiPS takes no rail at all where one of them is wrong.
   if (!rails.problem.ok()) {
     report.no_rails = rails.problem.message;
@@ -116,7 +114,8 @@ std::string encode(const RankReport& report) {
                              {"address", rail.address},
                              {"kind", rail.kind},
                              {"interface", rail.interface},
-                             {"mtu", rail.mtu}});
+                             {"mtu", rail.mtu},
+                             {"software", rail.software}});
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -137,7 +136,7 @@ Result<RankReport> decode_report(const std::string& text) {
     if (json.contains("locked_bytes")) report.locked_bytes = json["locked_bytes"].get<std::uint64_t>();
     for (const Json& rail : json.at("rails"))
       report.rails.push_back({rail.at("name"), rail.at("address"), rail.at("kind"), rail.at("interface"),
-                              rail.at("mtu").get<std::int32_t>()});
+                              rail.at("mtu").get<std::int32_t>(), rail.at("software").get<bool>()});
     for (const Json& one : json.at("findings"))
       report.findings.push_back({level_of(one.at("level")), one.at("where"), one.at("text"),
                                  one.at("fix").is_null() ? std::string() : one.at("fix").get<std::string>()});

@@ -19,11 +19,12 @@ namespace hips::doctor {
 
 /// What the other ranks need to know of a rail.
 struct RailReport {
-  std::string name;       ///< "rxe0:1"
-  std::string address;    ///< "10.0.0.1"
-  std::string kind;       ///< "RoCE v2"
-  std::string interface;  ///< "nic0"; empty where there is none
+  std::string name{};       ///< "rxe0:1"
+  std::string address{};    ///< "10.0.0.1"
+  std::string kind{};       ///< "RoCE v2"
+  std::string interface{};  ///< "nic0"; empty where there is none
   std::int32_t mtu = 0;   ///< of the port, in bytes; 0: not known
+  bool software = false;  ///< as Device::software
   friend bool operator==(const RailReport&, const RailReport&) = default;
 };
 
@@ -63,7 +64,7 @@ struct Way {
 struct Trial {
   Way way;
   Rank from = 0;         ///< whose view it is
-  double rtt_us = 0;     ///< median round trip of an empty message, where it was answered
+  double rtt_us = 0;     ///< the least round trip of an empty message, where one was answered
   bool small_ok = false; ///< empty messages were answered
   bool large_ok = false; ///< kLargeBytes in one message, too
   std::string error;     ///< where one was not

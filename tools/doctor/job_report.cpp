@@ -73,7 +73,7 @@ std::string job_text(std::span<const RankReport> reports, std::span<const Trial>
       rails += fmt::format("{}{} {}", rails.empty() ? "" : ", ", rail.name, rail.address);
     text += fmt::format("  {:>4}  {}  {}\n", report.rank, report.host, rails.empty() ? "no NIC" : rails);
   }
-  text += "\nReach, round trip of an empty message in us (none: no answer; small: large messages are lost; .: not "
+  text += "\nReach, least round trip of an empty message in us (none: no answer; small: large messages are lost; .: not "
           "tried)\n";
   const auto matrices = matrices_of(trials);
   if (matrices.empty()) text += "  nothing was tried\n";

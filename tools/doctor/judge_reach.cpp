@@ -68,8 +68,22 @@ std::vector<Verdict> verdicts_of(std::span<const Trial> trials) {
   return verdicts;
 }
 
+/// Two software devices of one host: a way that never works.
+bool is_quirk(std::span<const RankReport> reports, End from, End to) {
+  const RankReport& a = report(reports, from.first);
+  const RankReport& b = report(reports, to.first);
+  const auto at_a = static_cast<std::size_t>(from.second), at_b = static_cast<std::size_t>(to.second);
+  if (a.host_key != b.host_key || at_a >= a.rails.size() || at_b >= b.rails.size()) return false;
+  return a.rails[at_a].software && b.rails[at_b].software && a.rails[at_a].name != b.rails[at_b].name;
+}
+
 /// What to type at `from` about a way to `to`.
 std::string way_line(std::span<const RankReport> reports, End from, End to, bool small_ok) {
+  if (is_quirk(reports, from, to))
+    return fmt::format("HIPS_IB_HCA={}, the same at all ranks of {}: soft-RoCE devices of one host do not reach each "
+                       "other",
+                       report(reports, to.first).rails[static_cast<std::size_t>(to.second)].name,
+                       report(reports, to.first).host);
   const std::string interface = interface_of(reports, from), address = address_of(reports, to);
   const std::string& host = report(reports, from.first).host;
   if (small_ok)
@@ -129,17 +143,19 @@ void judge_without_rails(std::span<const RankReport> reports, Findings& findings
   if (!needed) return;
   for (const RankReport& one : reports) {
     if (!one.rails.empty() && reports.front().transport != "shm") continue;
-    // The finding that says why also says what to do.
-    const auto cause = std::find_if(one.findings.begin(), one.findings.end(), [](const Finding& finding) {
-      return finding.level >= Level::kWarning && finding.where != "environment";
-    });
+    // An error of the rank's own says why already; a warning (it has no device) becomes one among several hosts.
+    const auto cause = std::max_element(
+        one.findings.begin(), one.findings.end(),
+        [](const Finding& a, const Finding& b) { return a.level < b.level; });
+    const bool known = cause != one.findings.end() && cause->level == Level::kError;
     const bool chosen = reports.front().transport == "shm";
+    if (known && !chosen) continue;
     findings.push_back({Level::kError, fmt::format("rank {} on {}", one.rank, one.host),
                         chosen ? "HIPS_TRANSPORT=shm reaches no other host"
                                : fmt::format("no NIC to reach the others with: {}", one.no_rails),
                         chosen                         ? "unset HIPS_TRANSPORT"
-                        : cause != one.findings.end() ? cause->fix
-                                                      : "rdma link; ip link"});
+                        : cause != one.findings.end() && cause->level == Level::kWarning ? cause->fix
+                                                                                         : "rdma link; ip link"});
     if (chosen) return;
   }
 }
