@@ -40,13 +40,15 @@ class FakeTree {
 
   FakeTree& interface(const std::string& name, int mtu, const std::string& state = "up") {
     const std::string folder = "sys/class/net/" + name;
-    write(folder + "/mtu", std::to_string(mtu)).write(folder + "/operstate", state).write(folder + "/type", "1");
+    write(folder + "/mtu", std::to_string(mtu))
+        .write(folder + "/operstate", state)
+        .write(folder + "/type", "1");
     return write(folder + "/statistics/rx_packets", "1000000").write(folder + "/statistics/rx_dropped", "0");
   }
 
   /// A port of a RoCE device with addresses at index 0 (link-local, v1), 1 (the same, v2), 2 and 3 (IPv4).
-  FakeTree& roce_port(const std::string& device, int port, const std::string& interface, const std::string& state,
-                      const std::string& ipv4_digits) {
+  FakeTree& roce_port(const std::string& device, int port, const std::string& interface,
+                      const std::string& state, const std::string& ipv4_digits) {
     const std::string folder = fmt::format("sys/class/infiniband/{}/ports/{}", device, port);
     write(folder + "/state", state).write(folder + "/link_layer", "Ethernet");
     write(folder + "/phys_state", state == "4: ACTIVE" ? "5: LinkUp" : "3: Disabled");
@@ -55,7 +57,9 @@ class FakeTree {
     const std::string ipv4 = "0000:0000:0000:0000:0000:ffff:" + ipv4_digits;
     for (int i = 0; i < 6; ++i) {
       write(fmt::format("{}/gids/{}", folder, i),
-            i < 2 ? local : i < 4 ? ipv4 : std::string("0000:0000:0000:0000:0000:0000:0000:0000"));
+            i < 2   ? local
+            : i < 4 ? ipv4
+                    : std::string("0000:0000:0000:0000:0000:0000:0000:0000"));
       if (i >= 4) continue;  // the kernel gives no type and no interface for empty entries
       write(fmt::format("{}/gid_attrs/types/{}", folder, i), i % 2 == 0 ? "IB/RoCE v1" : "RoCE v2");
       write(fmt::format("{}/gid_attrs/ndevs/{}", folder, i), interface);
@@ -67,10 +71,13 @@ class FakeTree {
   FakeTree& mlx5() {
     for (int i = 0; i < 2; ++i) {
       const std::string device = fmt::format("mlx5_{}", i), folder = "sys/class/infiniband/" + device;
-      write(folder + "/fw_ver", "20.31.1014").write(folder + "/hca_type", "MT4123").write(folder + "/node_type", "1: CA");
+      write(folder + "/fw_ver", "20.31.1014")
+          .write(folder + "/hca_type", "MT4123")
+          .write(folder + "/node_type", "1: CA");
       write(folder + "/device/numa_node", "1").write(folder + "/device/local_cpulist", "16-31");
       link(folder + "/device/driver", "../../../bus/pci/drivers/mlx5_core");
-      roce_port(device, 1, fmt::format("eth{}", i), i == 0 ? "4: ACTIVE" : "1: DOWN", i == 0 ? "0a00:0001" : "0a01:0001");
+      roce_port(device, 1, fmt::format("eth{}", i), i == 0 ? "4: ACTIVE" : "1: DOWN",
+                i == 0 ? "0a00:0001" : "0a01:0001");
     }
     const std::string counters = "sys/class/infiniband/mlx5_0/ports/1/hw_counters/";
     for (const char* name : {"out_of_sequence", "duplicate_request", "np_cnp_sent", "rp_cnp_handled",
@@ -81,13 +88,16 @@ class FakeTree {
     return interface("eth1", 9000, "down");
   }
   FakeTree& mlx5_counter(std::string_view name, std::uint64_t value) {
-    return write(fmt::format("sys/class/infiniband/mlx5_0/ports/1/hw_counters/{}", name), std::to_string(value));
+    return write(fmt::format("sys/class/infiniband/mlx5_0/ports/1/hw_counters/{}", name),
+                 std::to_string(value));
   }
 
   /// rdma_rxe on nic0, with index 0 link-local and 1 IPv4, both v2.
   FakeTree& rxe(const std::string& device, const std::string& interface_name, int mtu, bool has_ipv4 = true) {
     const std::string folder = "sys/class/infiniband/" + device;
-    write(folder + "/node_type", "1: CA").write(folder + "/parent", interface_name).write(folder + "/fw_ver", "");
+    write(folder + "/node_type", "1: CA")
+        .write(folder + "/parent", interface_name)
+        .write(folder + "/fw_ver", "");
     roce_port(device, 1, interface_name, "4: ACTIVE", "0a64:0001");
     const std::string port = folder + "/ports/1";
     write(port + "/gid_attrs/types/0", "RoCE v2").write(port + "/rate", "2.5 Gb/sec (1X SDR)");
@@ -103,8 +113,11 @@ class FakeTree {
                     const std::string& capabilities = "0000000000000000", const std::string& cpus = "0-31") {
     write("proc/self/limits",
           "Limit                     Soft Limit           Hard Limit           Units     \n"
-          "Max open files            " + files + "                 524288               files     \n"
-          "Max locked memory         " + locked + "              unlimited              bytes     ");
+          "Max open files            " +
+              files +
+              "                 524288               files     \n"
+              "Max locked memory         " +
+              locked + "              unlimited              bytes     ");
     write("proc/self/status", "Name:\thips\nCapEff:\t" + capabilities + "\nCpus_allowed_list:\t" + cpus);
     write("proc/meminfo",
           "MemTotal:       65536000 kB\nMemAvailable:   60000000 kB\nHugePages_Total:       0\n"

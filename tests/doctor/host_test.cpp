@@ -8,12 +8,12 @@
 namespace hips::doctor {
 namespace {
 
+using test::FakeTree;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using test::FakeTree;
 
 /// What the doctor finds in a tree, as rank of nobody.
 struct Visit {
@@ -37,9 +37,9 @@ Visit visit(const FakeTree& tree, const Environment& environment = {}) {
 }
 
 auto finds(Level level, const std::string& where, const std::string& text, const std::string& fix) {
-  return Contains(::testing::AllOf(::testing::Field(&Finding::level, level), ::testing::Field(&Finding::where, where),
-                                   ::testing::Field(&Finding::text, HasSubstr(text)),
-                                   ::testing::Field(&Finding::fix, HasSubstr(fix))));
+  return Contains(::testing::AllOf(
+      ::testing::Field(&Finding::level, level), ::testing::Field(&Finding::where, where),
+      ::testing::Field(&Finding::text, HasSubstr(text)), ::testing::Field(&Finding::fix, HasSubstr(fix))));
 }
 
 std::vector<std::string> wheres(const Findings& findings, Level level) {
@@ -79,7 +79,8 @@ TEST(Doctor, APortThatIsDownIsAWarningAndAnErrorWhereItIsNamed) {
   EXPECT_THAT(visit(tree).findings,
               finds(Level::kWarning, "mlx5_1:1", "the port is DOWN (Disabled)", "ip link set eth1 up"));
   const Visit named = visit(tree, {{"HIPS_IB_HCA", "mlx5_1:1"}});
-  EXPECT_THAT(named.findings, finds(Level::kError, "mlx5_1:1", "HIPS_IB_HCA names it", "ip link set eth1 up"));
+  EXPECT_THAT(named.findings,
+              finds(Level::kError, "mlx5_1:1", "HIPS_IB_HCA names it", "ip link set eth1 up"));
   EXPECT_THAT(named.findings, finds(Level::kNote, "mlx5_0:1", "leaves it out", ""));
   EXPECT_THAT(named.rails.by_rail, IsEmpty());
   EXPECT_THAT(named.rails.problem.message, HasSubstr("mlx5_1:1 is DOWN"));
@@ -88,15 +89,18 @@ TEST(Doctor, APortThatIsDownIsAWarningAndAnErrorWhereItIsNamed) {
 TEST(Doctor, WrongChoicesOfPortsAndAddressesAreErrors) {
   FakeTree tree;
   tree.rxe("rxe0", "nic0", 9000).process("unlimited");
-  EXPECT_THAT(visit(tree, {{"HIPS_IB_HCA", "mlx5"}}).findings,
-              finds(Level::kError, "devices", "lets no port pass; this host has rxe0:1", "unset HIPS_IB_HCA"));
+  EXPECT_THAT(
+      visit(tree, {{"HIPS_IB_HCA", "mlx5"}}).findings,
+      finds(Level::kError, "devices", "lets no port pass; this host has rxe0:1", "unset HIPS_IB_HCA"));
   EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "7"}}).findings,
-              finds(Level::kError, "rxe0:1", "no GID at HIPS_IB_GID_INDEX=7, but RoCE v2 fe80::", "unset HIPS_IB_GID_INDEX"));
+              finds(Level::kError, "rxe0:1",
+                    "no GID at HIPS_IB_GID_INDEX=7, but RoCE v2 fe80::", "unset HIPS_IB_GID_INDEX"));
   EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "0"}}).findings,
               finds(Level::kWarning, "rxe0:1", "is link-local", "unset HIPS_IB_GID_INDEX"));
   EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "x"}, {"HIPS_IB_HCAS", "y"}}).findings,
-              ::testing::AllOf(finds(Level::kError, "environment", "HIPS_IB_GID_INDEX=\"x\"", "unset HIPS_IB_GID_INDEX"),
-                               finds(Level::kWarning, "environment", "did you mean", "unset HIPS_IB_HCAS")));
+              ::testing::AllOf(
+                  finds(Level::kError, "environment", "HIPS_IB_GID_INDEX=\"x\"", "unset HIPS_IB_GID_INDEX"),
+                  finds(Level::kWarning, "environment", "did you mean", "unset HIPS_IB_HCAS")));
 }
 
 TEST(Doctor, KnowsTheQuirksOfSoftRoce) {
@@ -105,8 +109,10 @@ TEST(Doctor, KnowsTheQuirksOfSoftRoce) {
   const Visit seen = visit(tree);
   EXPECT_EQ(seen.host.devices[0].driver, "rdma_rxe");
   EXPECT_TRUE(seen.host.devices[0].software);
-  EXPECT_THAT(seen.findings, finds(Level::kWarning, "rxe0:1", "nic0 has MTU 1500", "ip link set nic0 mtu 9000"));
-  EXPECT_THAT(seen.findings, finds(Level::kWarning, "rxe1:1", "link-local", "ip addr add 10.0.0.1/24 dev nic1"));
+  EXPECT_THAT(seen.findings,
+              finds(Level::kWarning, "rxe0:1", "nic0 has MTU 1500", "ip link set nic0 mtu 9000"));
+  EXPECT_THAT(seen.findings,
+              finds(Level::kWarning, "rxe1:1", "link-local", "ip addr add 10.0.0.1/24 dev nic1"));
   EXPECT_THAT(seen.findings, finds(Level::kNote, "rxe0, rxe1", "do not reach each other", ""));
   EXPECT_FALSE(any_error(seen.findings));
 }
@@ -149,18 +155,22 @@ TEST(Doctor, CountersOfPfcAndEcnAreToldAndLossIsAWarning) {
   tree.write("sys/class/net/eth0/statistics/rx_prio3_pause", "12");
   tree.write("sys/class/net/eth0/statistics/tx_prio3_pause", "0");
   const Findings lossy = visit(tree).findings;
-  EXPECT_THAT(lossy, finds(Level::kWarning, "mlx5_0:1", "out_of_sequence 5000, duplicate_request 3 of 1000000 packets",
-                           "mlnx_qos -i eth0"));
-  EXPECT_THAT(lossy, finds(Level::kNote, "mlx5_0:1", "ECN works: 70 packets came marked, 60 notices sent, 0 obeyed", ""));
+  EXPECT_THAT(lossy,
+              finds(Level::kWarning, "mlx5_0:1",
+                    "out_of_sequence 5000, duplicate_request 3 of 1000000 packets", "mlnx_qos -i eth0"));
+  EXPECT_THAT(lossy, finds(Level::kNote, "mlx5_0:1",
+                           "ECN works: 70 packets came marked, 60 notices sent, 0 obeyed", ""));
   EXPECT_THAT(lossy, finds(Level::kNote, "mlx5_0:1", "PFC works, and paused: rx_prio3_pause 12", ""));
 
   // Marks that nobody is told about.
   tree.mlx5_counter("np_cnp_sent", 0);
-  EXPECT_THAT(visit(tree).findings, finds(Level::kWarning, "mlx5_0:1", "no sender was told", "roce_np/enable"));
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_0:1", "no sender was told", "roce_np/enable"));
   // Pauses of the whole link.
   tree.write("sys/class/net/eth0/statistics/rx_prio3_pause", "0");
   tree.write("sys/class/net/eth0/statistics/rx_pause_ctrl_phy", "9");
-  EXPECT_THAT(visit(tree).findings, finds(Level::kWarning, "mlx5_0:1", "rx_pause_ctrl_phy 9", "ethtool -A eth0"));
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_0:1", "rx_pause_ctrl_phy 9", "ethtool -A eth0"));
   tree.write("sys/class/net/eth0/statistics/rx_crc_errors", "2");
   EXPECT_THAT(visit(tree).findings, finds(Level::kWarning, "mlx5_0:1", "rx_crc_errors 2", "ethtool -m eth0"));
 }
@@ -169,7 +179,8 @@ TEST(Doctor, AProcessFarFromItsNicIsAWarning) {
   FakeTree tree;
   tree.mlx5().process("unlimited", "1024", "0000000000000000", "0-7");
   EXPECT_THAT(visit(tree).findings,
-              finds(Level::kWarning, "mlx5_0:1", "runs on CPUs 0-7, and the NIC is nearest to 16-31", "--cpunodebind=1"));
+              finds(Level::kWarning, "mlx5_0:1", "runs on CPUs 0-7, and the NIC is nearest to 16-31",
+                    "--cpunodebind=1"));
 }
 
 TEST(Doctor, ListsOfCpusAreCountedAndCompared) {
@@ -183,8 +194,10 @@ TEST(Doctor, ListsOfCpusAreCountedAndCompared) {
 TEST(Doctor, BrokenFilesAreNoReasonToFail) {
   FakeTree tree;
   tree.rxe("rxe0", "nic0", 9000).process("unlimited");
-  tree.write("sys/class/infiniband/rxe0/ports/1/gids/1", "not a gid").write("sys/class/infiniband/rxe0/ports/1/state", "");
-  tree.write("sys/class/infiniband/odd/ports/x/state", "4: ACTIVE").write("proc/self/limits", "Max locked memory");
+  tree.write("sys/class/infiniband/rxe0/ports/1/gids/1", "not a gid")
+      .write("sys/class/infiniband/rxe0/ports/1/state", "");
+  tree.write("sys/class/infiniband/odd/ports/x/state", "4: ACTIVE")
+      .write("proc/self/limits", "Max locked memory");
   const Visit seen = visit(tree);
   EXPECT_EQ(seen.host.devices.size(), 2u);
   EXPECT_THAT(seen.rails.by_rail, IsEmpty());
@@ -196,7 +209,8 @@ TEST(Doctor, TheReportHasDevicesAddressesAndFixesWorstFirst) {
   const Visit seen = visit(tree);
   const std::string text = host_text(seen.host, seen.rails, "shm");
   EXPECT_THAT(text, HasSubstr("  mlx5_0  mlx5_core, MT4123, firmware 20.31.1014, NUMA node 1\n"));
-  EXPECT_THAT(text, HasSubstr("port 1  ACTIVE, Ethernet, 100 Gb/sec (4X EDR), on eth0 (up, MTU 9000)  <- rail 0\n"));
+  EXPECT_THAT(
+      text, HasSubstr("port 1  ACTIVE, Ethernet, 100 Gb/sec (4X EDR), on eth0 (up, MTU 9000)  <- rail 0\n"));
   EXPECT_THAT(text, HasSubstr("GID RoCE v2 10.0.0.1 at index 3  <- taken: the best of 4\n"));
   EXPECT_THAT(text, HasSubstr("(not used: it is DOWN)"));
   const std::string findings = findings_text(seen.findings);

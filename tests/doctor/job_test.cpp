@@ -51,7 +51,12 @@ std::vector<Trial> trials(const std::vector<Way>& ways, Works&& works) {
   for (const Way& way : ways) {
     for (const Rank from : {way.a, way.b}) {
       const bool ok = works(way);
-      all.push_back({.way = way, .from = from, .rtt_us = 2.5, .small_ok = ok, .large_ok = ok, .error = ok ? "" : "no answer"});
+      all.push_back({.way = way,
+                     .from = from,
+                     .rtt_us = 2.5,
+                     .small_ok = ok,
+                     .large_ok = ok,
+                     .error = ok ? "" : "no answer"});
     }
   }
   return all;
@@ -128,7 +133,8 @@ TEST(DoctorJob, ReportsTravel) {
   EXPECT_EQ(back->findings.size(), 2u);
   EXPECT_EQ(back->findings[1], report.findings[1]);
   EXPECT_EQ(back->details, report.details);
-  for (const char* wrong : {"", "[]", "{}", "{\"rank\":\"x\"}"}) EXPECT_FALSE(decode_report(wrong).has_value());
+  for (const char* wrong : {"", "[]", "{}", "{\"rank\":\"x\"}"})
+    EXPECT_FALSE(decode_report(wrong).has_value());
 }
 
 TEST(DoctorJob, TheOddRankIsNamed) {
@@ -139,9 +145,12 @@ TEST(DoctorJob, TheOddRankIsNamed) {
   reports[1].locked_bytes = 65536;
   reports[1].topology = "bcube:2,1";
   const Findings findings = compare_ranks(reports);
-  EXPECT_THAT(findings, finds(Level::kError, "rank 2 on node2", "version: 0.9, and 3 of 4 have 1.0", "install HiPS 1.0"));
-  EXPECT_THAT(findings, finds(Level::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024", "ip link set eth0 mtu 9000"));
-  EXPECT_THAT(findings, finds(Level::kWarning, "rank 1 on node1", "locked memory: 0 MiB", "ulimit -l unlimited"));
+  EXPECT_THAT(findings, finds(Level::kError, "rank 2 on node2", "version: 0.9, and 3 of 4 have 1.0",
+                              "install HiPS 1.0"));
+  EXPECT_THAT(findings,
+              finds(Level::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024", "ip link set eth0 mtu 9000"));
+  EXPECT_THAT(findings,
+              finds(Level::kWarning, "rank 1 on node1", "locked memory: 0 MiB", "ulimit -l unlimited"));
   EXPECT_THAT(findings, finds(Level::kError, "rank 1 on node1", "HIPS_TOPO: bcube:2,1", "unset HIPS_TOPO"));
 }
 
@@ -167,9 +176,12 @@ TEST(DoctorJob, ANicThatReachesNobodyIsOneFinding) {
   const auto ways = ways_to_try(reports, false);
   const auto all = trials(ways, [](const Way& way) { return way.b != 3 || way.b_rail != 1; });
   const Findings findings = judge_reach(reports, all, 0);
-  EXPECT_THAT(findings, finds(Level::kError, "rank 3 on node3, mlx5_1:1 (10.0.1.4)",
-                              "reaches nobody: ranks 0, 1 and 2 tried; no answer", "on node3: ping -I eth1 10.0.1.1"));
-  EXPECT_EQ(std::count_if(findings.begin(), findings.end(), [](const Finding& one) { return one.level == Level::kError; }), 1);
+  EXPECT_THAT(findings,
+              finds(Level::kError, "rank 3 on node3, mlx5_1:1 (10.0.1.4)",
+                    "reaches nobody: ranks 0, 1 and 2 tried; no answer", "on node3: ping -I eth1 10.0.1.1"));
+  EXPECT_EQ(std::count_if(findings.begin(), findings.end(),
+                          [](const Finding& one) { return one.level == Level::kError; }),
+            1);
 }
 
 TEST(DoctorJob, AWayThatLosesLargeMessagesPointsAtTheSwitches) {
@@ -179,8 +191,10 @@ TEST(DoctorJob, AWayThatLosesLargeMessagesPointsAtTheSwitches) {
   for (Trial& trial : all)
     if (trial.way == Way{0, 1, 0, 0}) trial.large_ok = false;
   EXPECT_THAT(judge_reach(reports, all, 0),
-              finds(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1", "ping -M do -s 8972 -I eth0"));
-  EXPECT_THAT(judge_reach(reports, all, 5), finds(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
+              finds(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
+                    "ping -M do -s 8972 -I eth0"));
+  EXPECT_THAT(judge_reach(reports, all, 5),
+              finds(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
   const std::string text = job_text(reports, all);
   EXPECT_THAT(text, HasSubstr("            0      - small   2.5\n"));
   EXPECT_EQ(trials_json(reports, all).size(), all.size());
@@ -196,7 +210,8 @@ TEST(DoctorJob, SoftwareDevicesOfOneHostHaveALineOfTheirOwn) {
     report.rails[0].name = "rxe" + std::to_string(report.rank) + ":1";
   }
   const auto all = trials(ways_to_try(reports, false), [](const Way&) { return false; });
-  EXPECT_THAT(judge_reach(reports, all, 0), finds(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
+  EXPECT_THAT(judge_reach(reports, all, 0),
+              finds(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
 }
 
 TEST(DoctorJob, ARankWithoutANicIsAnErrorOnlyWhereItNeedsOne) {
@@ -216,7 +231,8 @@ TEST(DoctorJob, FindingsThatAllRanksShareAreToldOnce) {
   reports[2].findings.push_back({Level::kError, "eth0", "down", "up"});
   reports[2].findings.push_back({Level::kNote, "eth0", "a note of another host", ""});
   const Findings merged = merge_findings(reports);
-  EXPECT_THAT(merged, ElementsAre(Field(&Finding::where, "limits"), Field(&Finding::where, "rank 2 on node2: eth0")));
+  EXPECT_THAT(merged,
+              ElementsAre(Field(&Finding::where, "limits"), Field(&Finding::where, "rank 2 on node2: eth0")));
 }
 
 }  // namespace
@@ -228,7 +244,8 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<Meeting> meeting(const Environment& environment) {
-  return find_meeting(load_config(environment).config, environment, detect_launcher([&](const char* name) -> const char* {
+  return find_meeting(load_config(environment).config, environment,
+                      detect_launcher([&](const char* name) -> const char* {
                         for (const auto& [key, value] : environment)
                           if (key == name) return value.c_str();
                         return nullptr;
@@ -237,9 +254,10 @@ Result<Meeting> meeting(const Environment& environment) {
 
 TEST(DoctorMeeting, TakesTheFirstWayThatTellsWhereRankZeroIs) {
   EXPECT_EQ(meeting({})->how, Meeting::How::kAlone);
-  EXPECT_EQ(meeting({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})->how, Meeting::How::kAlone);
+  EXPECT_EQ(meeting({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})->how,
+            Meeting::How::kAlone);
   const Environment mpirun{{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}};
-  EXPECT_EQ(meeting(mpirun)->how, Meeting::How::kByMpi);
+  EXPECT_EQ(meeting(mpirun)->how, Meeting::How::kByPmix);
   Environment with_root = mpirun;
   with_root.emplace_back("HIPS_ROOT", "node0:18500");
   const auto at_root = meeting(with_root);
@@ -247,14 +265,20 @@ TEST(DoctorMeeting, TakesTheFirstWayThatTellsWhereRankZeroIs) {
   EXPECT_EQ(at_root->rendezvous.rank, 2);
   EXPECT_EQ(at_root->rendezvous.size, 4);
   EXPECT_EQ(at_root->rendezvous.host, "node0");
-  const auto given = meeting({{"HIPS_RANK", "1"}, {"HIPS_SIZE", "2"}, {"HIPS_ROOT", "a:1"}, {"OMPI_COMM_WORLD_SIZE", "9"}});
+  const auto given =
+      meeting({{"HIPS_RANK", "1"}, {"HIPS_SIZE", "2"}, {"HIPS_ROOT", "a:1"}, {"OMPI_COMM_WORLD_SIZE", "9"}});
   EXPECT_EQ(given->rendezvous.size, 2);
-  EXPECT_EQ(meeting({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}})->rendezvous.port, 8);
+  EXPECT_EQ(meeting({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}})
+                ->rendezvous.port,
+            8);
 }
 
 TEST(DoctorMeeting, UnderSrunTheFirstHostOfTheStepHasRankZero) {
-  const auto step = meeting({{"SLURM_STEP_ID", "3"}, {"SLURM_JOB_ID", "77"}, {"SLURM_PROCID", "1"},
-                             {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "node[003-005,9],x"}});
+  const auto step = meeting({{"SLURM_STEP_ID", "3"},
+                             {"SLURM_JOB_ID", "77"},
+                             {"SLURM_PROCID", "1"},
+                             {"SLURM_STEP_NUM_TASKS", "2"},
+                             {"SLURM_STEP_NODELIST", "node[003-005,9],x"}});
   ASSERT_TRUE(step.has_value()) << step.error().message;
   EXPECT_EQ(step->rendezvous.host, "node003");
   EXPECT_GE(step->rendezvous.port, 20000);

@@ -58,7 +58,8 @@ Counters ethtool_counters(const std::string& interface) {
   values_header.cmd = ETHTOOL_GSTATS;
   values_header.n_stats = count;
   std::memcpy(values.data(), &values_header, sizeof values_header);
-  if (!ask(socket.get(), interface, names.data()) || !ask(socket.get(), interface, values.data())) return counters;
+  if (!ask(socket.get(), interface, names.data()) || !ask(socket.get(), interface, values.data()))
+    return counters;
 
   for (std::uint32_t i = 0; i < count; ++i) {
     char name[ETH_GSTRING_LEN + 1] = {};

@@ -73,14 +73,16 @@ std::string job_text(std::span<const RankReport> reports, std::span<const Trial>
       rails += fmt::format("{}{} {}", rails.empty() ? "" : ", ", rail.name, rail.address);
     text += fmt::format("  {:>4}  {}  {}\n", report.rank, report.host, rails.empty() ? "no NIC" : rails);
   }
-  text += "\nReach, least round trip of an empty message in us (none: no answer; small: large messages are lost; .: not "
-          "tried)\n";
+  text +=
+      "\nReach, least round trip of an empty message in us (none: no answer; small: large messages are lost; "
+      ".: not "
+      "tried)\n";
   const auto matrices = matrices_of(trials);
   if (matrices.empty()) text += "  nothing was tried\n";
   for (const auto& [rails, matrix] : matrices) {
-    text += rails.first == kNoRail          ? "  shared memory\n"
+    text += rails.first == kNoRail        ? "  shared memory\n"
             : rails.first == rails.second ? fmt::format("  NIC {}\n", rails.first)
-                                            : fmt::format("  NIC {} to NIC {}\n", rails.first, rails.second);
+                                          : fmt::format("  NIC {} to NIC {}\n", rails.first, rails.second);
     text += matrix_text(matrix);
   }
   return text;

@@ -57,15 +57,16 @@ std::uint64_t packets(const Port& port) {
 }
 
 std::string pfc_line(const Port& port) {
-  return fmt::format("mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0 (and PFC or ECN at the switches), with "
-                     "HIPS_IB_TC=106",
-                     port.netdev.name.empty() ? "IF" : port.netdev.name);
+  return fmt::format(
+      "mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0 (and PFC or ECN at the switches), with "
+      "HIPS_IB_TC=106",
+      port.netdev.name.empty() ? "IF" : port.netdev.name);
 }
 
 void judge_lost(const Device& device, const Port& port, const std::string& name, Findings& findings) {
-  const Counted lost = count(port.counters, {"out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
-                                             "local_ack_timeout_err", "duplicate_request", "out_of_seq_request",
-                                             "rcvd_seq_err", "completer_retry_err"});
+  const Counted lost = count(
+      port.counters, {"out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err",
+                      "duplicate_request", "out_of_seq_request", "rcvd_seq_err", "completer_retry_err"});
   if (lost.sum > 0) {
     // One in a hundred thousand costs a go-back-N often enough to be seen in bandwidth.
     constexpr std::uint64_t kTolerated = 100'000;
@@ -73,22 +74,26 @@ void judge_lost(const Device& device, const Port& port, const std::string& name,
     const bool many = lost.sum > 100 && lost.sum > came / kTolerated;
     findings.push_back(
         {many ? Level::kWarning : Level::kNote, name,
-         fmt::format("packets were lost, late or reordered since the driver was loaded: {} of {} packets", lost.text,
-                     came),
-         device.software ? fmt::format("ip link set {} txqueuelen 10000; sysctl net.core.netdev_max_backlog=10000",
-                                       port.netdev.name)
-                         : pfc_line(port)});
+         fmt::format("packets were lost, late or reordered since the driver was loaded: {} of {} packets",
+                     lost.text, came),
+         device.software
+             ? fmt::format("ip link set {} txqueuelen 10000; sysctl net.core.netdev_max_backlog=10000",
+                           port.netdev.name)
+             : pfc_line(port)});
   }
-  const Counted given_up = count(port.counters, {"retry_exceeded_err", "retry_rnr_exceeded_err", "roce_adp_retrans_to"});
+  const Counted given_up =
+      count(port.counters, {"retry_exceeded_err", "retry_rnr_exceeded_err", "roce_adp_retrans_to"});
   if (given_up.sum > 0)
     findings.push_back({Level::kNote, name, fmt::format("peers were given up: {}", given_up.text), ""});
-  const Counted not_ready = count(port.counters, {"rnr_nak_retry_err", "out_of_buffer", "rcvd_rnr_err", "send_rnr_err"});
+  const Counted not_ready =
+      count(port.counters, {"rnr_nak_retry_err", "out_of_buffer", "rcvd_rnr_err", "send_rnr_err"});
   if (not_ready.sum > 0)
-    findings.push_back({Level::kNote, name,
-                        fmt::format("receivers were not ready: {}; some program posts too few receives (HiPS posts "
-                                    "them beforehand)",
-                                    not_ready.text),
-                        ""});
+    findings.push_back(
+        {Level::kNote, name,
+         fmt::format("receivers were not ready: {}; some program posts too few receives (HiPS posts "
+                     "them beforehand)",
+                     not_ready.text),
+         ""});
 }
 
 void judge_damaged(const Port& port, const std::string& name, Findings& findings) {
@@ -117,36 +122,40 @@ void judge_pauses(const Port& port, const std::string& name, Findings& findings)
   if (sent.sum > 0) pfc.text += (pfc.text.empty() ? "" : ", ") + sent.text;
   if (pfc.sum + sent.sum > 0)
     findings.push_back({Level::kNote, name, fmt::format("PFC works, and paused: {}", pfc.text), ""});
-  const Counted global = count(statistics, {"rx_pause_ctrl_phy", "tx_pause_ctrl_phy", "rx_pause", "tx_pause"});
+  const Counted global =
+      count(statistics, {"rx_pause_ctrl_phy", "tx_pause_ctrl_phy", "rx_pause", "tx_pause"});
   if (global.sum > 0 && pfc.sum + sent.sum == 0)
-    findings.push_back({Level::kWarning, name,
-                        fmt::format("global pauses stop all traffic of a link, not only RDMA's: {}", global.text),
-                        fmt::format("ethtool -A {} rx off tx off; {}", port.netdev.name, pfc_line(port))});
+    findings.push_back(
+        {Level::kWarning, name,
+         fmt::format("global pauses stop all traffic of a link, not only RDMA's: {}", global.text),
+         fmt::format("ethtool -A {} rx off tx off; {}", port.netdev.name, pfc_line(port))});
   Counted thrown = count_like(statistics, "rx_prio", "_discards");
   const Counted others = count(statistics, {"rx_discards_phy", "tx_discards_phy", "rx_missed_errors"});
   if (others.sum > 0) thrown.text += (thrown.text.empty() ? "" : ", ") + others.text;
   if (thrown.sum + others.sum > 0)
-    findings.push_back({Level::kWarning, name, fmt::format("the NIC threw frames away: {}", thrown.text),
-                        pfc_line(port)});
+    findings.push_back(
+        {Level::kWarning, name, fmt::format("the NIC threw frames away: {}", thrown.text), pfc_line(port)});
 }
 
 void judge_marks(const Device& device, const Port& port, const std::string& name, Findings& findings) {
   if (device.software) {
-    findings.push_back({Level::kNote, name, "a software device has no PFC or ECN, and no counters of them", ""});
+    findings.push_back(
+        {Level::kNote, name, "a software device has no PFC or ECN, and no counters of them", ""});
     return;
   }
   const auto marked = value_of(port.counters, "np_ecn_marked_roce_packets");
   const auto told = value_of(port.counters, "np_cnp_sent");
   const auto heard = value_of(port.counters, "rp_cnp_handled");
   if (!marked && !told && !heard) {
-    findings.push_back({Level::kNote, name, "the driver does not count ECN (np_cnp_sent, rp_cnp_handled)", ""});
+    findings.push_back(
+        {Level::kNote, name, "the driver does not count ECN (np_cnp_sent, rp_cnp_handled)", ""});
   } else if (marked.value_or(0) > 0 && told.value_or(0) == 0) {
-    findings.push_back({Level::kWarning, name,
-                        fmt::format("switches marked {} packets (ECN), but no sender was told (np_cnp_sent is 0)",
-                                    *marked),
-                        fmt::format("for p in 0 1 2 3 4 5 6 7; do echo 1 > /sys/class/net/{}/ecn/roce_np/enable/$p; "
-                                    "done",
-                                    port.netdev.name)});
+    findings.push_back(
+        {Level::kWarning, name,
+         fmt::format("switches marked {} packets (ECN), but no sender was told (np_cnp_sent is 0)", *marked),
+         fmt::format("for p in 0 1 2 3 4 5 6 7; do echo 1 > /sys/class/net/{}/ecn/roce_np/enable/$p; "
+                     "done",
+                     port.netdev.name)});
   } else if (marked.value_or(0) + told.value_or(0) + heard.value_or(0) > 0) {
     findings.push_back({Level::kNote, name,
                         fmt::format("ECN works: {} packets came marked, {} notices sent, {} obeyed",

@@ -48,17 +48,18 @@ std::string rail_facts(const RankReport& report, std::size_t rail, bool mtu) {
 void compare(std::span<const RankReport> reports, const Property& property, Findings& findings) {
   std::map<std::string, std::vector<Rank>> ranks_by_value;
   for (const RankReport& report : reports)
-    if (std::string value = property.value(report); !value.empty()) ranks_by_value[value].push_back(report.rank);
+    if (std::string value = property.value(report); !value.empty())
+      ranks_by_value[value].push_back(report.rank);
   if (ranks_by_value.size() < 2) return;
-  const auto common = std::max_element(ranks_by_value.begin(), ranks_by_value.end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
+  const auto common =
+      std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   for (const auto& [value, ranks] : ranks_by_value) {
     if (value == common->first) continue;
     const RankReport& odd = reports[static_cast<std::size_t>(ranks.front())];
     findings.push_back({property.level, fmt::format("{} on {}", ranks_text(ranks), odd.host),
-                        fmt::format("{}: {}, and {} of {} have {}", property.name, value, common->second.size(),
-                                    reports.size(), common->first),
+                        fmt::format("{}: {}, and {} of {} have {}", property.name, value,
+                                    common->second.size(), reports.size(), common->first),
                         property.fix(odd, common->first)});
   }
 }
@@ -70,21 +71,25 @@ void compare_rails(std::span<const RankReport> reports, Findings& findings) {
     const auto interface = [rail](const RankReport& odd) {
       return odd.rails[rail].interface.empty() ? std::string("IF") : odd.rails[rail].interface;
     };
-    const std::string mtu = fmt::format("RoCE MTU of NIC {}", rail), kind = fmt::format("address of NIC {}", rail);
-    compare(reports,
-            {mtu.c_str(), Level::kWarning, [rail](const RankReport& one) { return rail_facts(one, rail, true); },
-             [&](const RankReport& odd, const std::string& common) {
-               return fmt::format("ip link set {} mtu {}, on {}", interface(odd), common == "4096" ? "9000" : "1500",
-                                  odd.host);
-             }},
-            findings);
-    compare(reports,
-            {kind.c_str(), Level::kError, [rail](const RankReport& one) { return rail_facts(one, rail, false); },
-             [&](const RankReport&, const std::string&) {
-               return std::string("unset HIPS_IB_GID_INDEX, and give all NICs an IPv4 address: ip addr add "
-                                  "10.0.0.1/24 dev IF");
-             }},
-            findings);
+    const std::string mtu = fmt::format("RoCE MTU of NIC {}", rail),
+                      kind = fmt::format("address of NIC {}", rail);
+    compare(
+        reports,
+        {mtu.c_str(), Level::kWarning, [rail](const RankReport& one) { return rail_facts(one, rail, true); },
+         [&](const RankReport& odd, const std::string& common) {
+           return fmt::format("ip link set {} mtu {}, on {}", interface(odd),
+                              common == "4096" ? "9000" : "1500", odd.host);
+         }},
+        findings);
+    compare(
+        reports,
+        {kind.c_str(), Level::kError, [rail](const RankReport& one) { return rail_facts(one, rail, false); },
+         [&](const RankReport&, const std::string&) {
+           return std::string(
+               "unset HIPS_IB_GID_INDEX, and give all NICs an IPv4 address: ip addr add "
+               "10.0.0.1/24 dev IF");
+         }},
+        findings);
   }
 }
 
@@ -100,7 +105,8 @@ void judge_crowding(std::span<const RankReport> reports, Findings& findings) {
                          });
     if (one_cpu)
       findings.push_back({Level::kWarning, first.host,
-                          fmt::format("its {} ranks share CPUs {}", num_ranks, first.cpus), "mpirun --bind-to core"});
+                          fmt::format("its {} ranks share CPUs {}", num_ranks, first.cpus),
+                          "mpirun --bind-to core"});
     if (first.num_online_cpus > 0 && num_ranks > first.num_online_cpus)
       findings.push_back({Level::kNote, first.host,
                           fmt::format("{} ranks share {} CPUs, so they wait for each other", num_ranks,
@@ -116,20 +122,23 @@ void judge_topology(std::span<const RankReport> reports, Findings& findings) {
     const Topology topology = parse_topology(spec);
     const auto size = static_cast<Rank>(reports.size());
     if (topology.num_ranks() != size)
-      findings.push_back({Level::kError, "HIPS_TOPO",
-                          fmt::format("{} has {} ranks, but {} were started", spec, topology.num_ranks(), size),
-                          fmt::format("mpirun -n {}, or another HIPS_TOPO", topology.num_ranks())});
+      findings.push_back(
+          {Level::kError, "HIPS_TOPO",
+           fmt::format("{} has {} ranks, but {} were started", spec, topology.num_ranks(), size),
+           fmt::format("mpirun -n {}, or another HIPS_TOPO", topology.num_ranks())});
     std::set<std::string> hosts;
     for (const RankReport& report : reports) hosts.insert(report.host_key);
     for (const RankReport& report : reports) {
       const auto has = static_cast<Rail>(report.rails.size());
       if (hosts.size() > 1 && has > 0 && has < topology.num_rails)
-        findings.push_back({Level::kWarning, fmt::format("rank {} on {}", report.rank, report.host),
-                            fmt::format("{} NICs serve the {} rails of {}", has, topology.num_rails, spec),
-                            "rdma link; ip link set IF up; or name a port for each rail: HIPS_IB_HCA=a:1,b:1"});
+        findings.push_back(
+            {Level::kWarning, fmt::format("rank {} on {}", report.rank, report.host),
+             fmt::format("{} NICs serve the {} rails of {}", has, topology.num_rails, spec),
+             "rdma link; ip link set IF up; or name a port for each rail: HIPS_IB_HCA=a:1,b:1"});
     }
   } catch (const Error& error) {
-    findings.push_back({Level::kError, "HIPS_TOPO", error.status().message, "hips topo --help lists the topologies"});
+    findings.push_back(
+        {Level::kError, "HIPS_TOPO", error.status().message, "hips topo --help lists the topologies"});
   }
 }
 
@@ -140,12 +149,14 @@ Findings compare_ranks(std::span<const RankReport> reports) {
   const auto reinstall = [](const RankReport& odd, const std::string& common) {
     return fmt::format("install HiPS {} on {}", common, odd.host);
   };
-  compare(reports, {"HiPS version", Level::kError, [](const RankReport& one) { return one.version; }, reinstall},
-          findings);
   compare(reports,
-          {"HIPS_TRANSPORT", Level::kError, [](const RankReport& one) { return one.transport; },
-           [](const RankReport&, const std::string& common) { return set_variable("HIPS_TRANSPORT", common); }},
+          {"HiPS version", Level::kError, [](const RankReport& one) { return one.version; }, reinstall},
           findings);
+  compare(
+      reports,
+      {"HIPS_TRANSPORT", Level::kError, [](const RankReport& one) { return one.transport; },
+       [](const RankReport&, const std::string& common) { return set_variable("HIPS_TRANSPORT", common); }},
+      findings);
   compare(reports,
           {"HIPS_TOPO", Level::kError, [](const RankReport& one) { return or_unset(one.topology); },
            [](const RankReport&, const std::string& common) { return set_variable("HIPS_TOPO", common); }},

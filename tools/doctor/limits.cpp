@@ -50,7 +50,8 @@ void read_status(const FileTree& tree, Limits& limits) {
 }
 
 void read_memory(const FileTree& tree, Limits& limits) {
-  const auto take = [](const std::string& line, std::string_view name, std::uint64_t unit, std::uint64_t& value) {
+  const auto take = [](const std::string& line, std::string_view name, std::uint64_t unit,
+                       std::uint64_t& value) {
     if (line.starts_with(name)) value = column(line, name.size(), 0).value_or(0) * unit;
   };
   for (const std::string& line : tree.lines("proc/meminfo")) {

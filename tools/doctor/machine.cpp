@@ -17,9 +17,11 @@
 namespace hips::doctor {
 namespace {
 
-/// ethtool -S of a NIC has hundreds of lines for its queues; these are the ones about lost and paused packets.
+/// ethtool -S of a NIC has hundreds of lines for its queues; these are the ones about lost and paused
+/// packets.
 bool tells_of_congestion(std::string_view name) {
-  for (const std::string_view part : {"pause", "ecn", "cnp", "discard", "out_of_buffer", "rx_prio", "tx_prio"})
+  for (const std::string_view part :
+       {"pause", "ecn", "cnp", "discard", "out_of_buffer", "rx_prio", "tx_prio"})
     if (name.find(part) != std::string_view::npos) return name.find("_bytes") == std::string_view::npos;
   return false;
 }
@@ -41,7 +43,8 @@ void ask_devices(Host& host) {
       if (facts) port.mtu = static_cast<std::int32_t>(verbs::mtu_bytes(facts->active_mtu));
     }
     if (context == contexts->end())
-      host.device_problem = "verbs: " + device.name + " cannot be opened; see the permissions of /dev/infiniband";
+      host.device_problem =
+          "verbs: " + device.name + " cannot be opened; see the permissions of /dev/infiniband";
   }
 }
 constexpr bool kBuiltWithVerbs = true;

@@ -267,7 +267,8 @@ class Prober {
     for (std::size_t i = 0; i < count; ++i) {
       for (Attempt& attempt : attempts) {
         const bool whole_port = events[i].kind == Event::Kind::kPortDown;
-        if (attempt.transport == &transport && (whole_port || attempt.peer == events[i].peer) && !attempt.done())
+        if (attempt.transport == &transport && (whole_port || attempt.peer == events[i].peer) &&
+            !attempt.done())
           take(attempt, events[i]);
       }
     }
@@ -291,9 +292,10 @@ class Prober {
 
   void settle(Attempt& attempt) const {
     if (!attempt.done()) {
-      attempt.give_up(attempt.answered == kNumPings && attempt.echoed < kNumPings
-                          ? "it answers, but its own messages do not arrive"
-                          : fmt::format("no answer within {:g} s", static_cast<double>(options_.patience_ns) / 1e9));
+      attempt.give_up(
+          attempt.answered == kNumPings && attempt.echoed < kNumPings
+              ? "it answers, but its own messages do not arrive"
+              : fmt::format("no answer within {:g} s", static_cast<double>(options_.patience_ns) / 1e9));
     }
     Trial& trial = attempt.trial;
     trial.small_ok = attempt.answered >= kNumSmall;
@@ -318,7 +320,8 @@ class Prober {
 
 const comm::TransportEntry* entry(std::string_view name) {
   const auto entries = comm::transport_entries();
-  const auto at = std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
+  const auto at =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
   return at == entries.end() ? nullptr : &*at;
 }
 
@@ -354,8 +357,8 @@ Transport* Instruments::on(Rail rail) const {
   return verbs_.transports[verbs_.by_rail[static_cast<std::size_t>(rail)]].get();
 }
 
-Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments, std::span<const Way> ways,
-                          const ProbeOptions& options) {
+Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments,
+                          std::span<const Way> ways, const ProbeOptions& options) {
   return Prober(bootstrap, instruments, options).run(ways);
 }
 

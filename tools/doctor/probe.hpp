@@ -12,8 +12,8 @@
 
 namespace hips::doctor {
 
-/// In one message of a trial: more than one packet of any MTU, so that a way that carries only small packets is
-/// found out.
+/// In one message of a trial: more than one packet of any MTU, so that a way that carries only small packets
+/// is found out.
 inline constexpr std::size_t kLargeBytes = 64U << 10;
 
 /// What a rank tries its ways with: the transports that HiPS would make, made by its registry.
@@ -42,9 +42,10 @@ struct ProbeResult {
 /// Tries ways round by round: connects, sends empty messages to and fro, then a large one.
 ///
 /// Threads  collective: all ranks of the bootstrap call it with the same ways.
-/// Errors   those of the bootstrap: a rank is gone or does not answer, and which. A way that does not work is no
+/// Errors   those of the bootstrap: a rank is gone or does not answer, and which. A way that does not work is
+/// no
 ///          error; it is in its trial.
-Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments, std::span<const Way> ways,
-                          const ProbeOptions& options);
+Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments,
+                          std::span<const Way> ways, const ProbeOptions& options);
 
 }  // namespace hips::doctor

@@ -69,17 +69,19 @@ RailChoice choose_rails(const Host& host, const RdmaConfig& config) {
       choice.ports.push_back(std::move(use));
     }
   }
-  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.place < b.place; });
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.place < b.place; });
   for (const Place& place : places) {
     choice.ports[place.use].rails.push_back(static_cast<Rail>(choice.by_rail.size()));
     choice.by_rail.push_back(place.use);
   }
   if (!choice.by_rail.empty() || !choice.problem.ok() || host.devices.empty()) return choice;
-  choice.problem = inactive.empty()
-                       ? Status::error(Code::kInvalidArgument,
-                                       fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}",
-                                                   config.hca, seen))
-                       : Status::error(Code::kUnsupported, fmt::format("no active port: {}", inactive));
+  choice.problem =
+      inactive.empty()
+          ? Status::error(Code::kInvalidArgument,
+                          fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}",
+                                      config.hca, seen))
+          : Status::error(Code::kUnsupported, fmt::format("no active port: {}", inactive));
   return choice;
 }
 

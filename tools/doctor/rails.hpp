@@ -13,10 +13,10 @@ namespace hips::doctor {
 struct PortUse {
   std::string device;
   std::int32_t port = 1;
-  std::string name;                  ///< "mlx5_0:1"
-  std::vector<Rail> rails;           ///< one port may serve several; empty: not used
+  std::string name;         ///< "mlx5_0:1"
+  std::vector<Rail> rails;  ///< one port may serve several; empty: not used
   std::optional<verbs::GidChoice> gid;
-  std::string why_not;               ///< where it is not used
+  std::string why_not;  ///< where it is not used
 };
 
 /// What a host has to offer, after HIPS_IB_HCA and HIPS_IB_GID_INDEX.

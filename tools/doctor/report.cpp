@@ -25,7 +25,8 @@ std::string counters_text(const Counters& counters) {
 }
 
 std::string port_text(const Device& device, const Port& port, const PortUse* use) {
-  std::string text = fmt::format("    port {}  {}, {}, {}", port.number, port.state, port.link_layer, port.rate);
+  std::string text =
+      fmt::format("    port {}  {}, {}, {}", port.number, port.state, port.link_layer, port.rate);
   if (port.mtu > 0) text += fmt::format(", MTU {}", port.mtu);
   if (!port.netdev.name.empty())
     text += fmt::format(", on {} ({}{})", port.netdev.name, port.netdev.state,
@@ -38,8 +39,9 @@ std::string port_text(const Device& device, const Port& port, const PortUse* use
   text += '\n';
   for (const verbs::Gid& gid : port.gids) {
     const bool taken = use != nullptr && use->gid && use->gid->gid == gid;
-    text += fmt::format("      GID {}\n",
-                        taken ? fmt::format("{}  <- taken: {}", gid.to_string(), use->gid->reason) : gid.to_string());
+    text += fmt::format(
+        "      GID {}\n",
+        taken ? fmt::format("{}  <- taken: {}", gid.to_string(), use->gid->reason) : gid.to_string());
   }
   if (const std::string counters = counters_text(port.counters); !counters.empty())
     text += fmt::format("      counters of {}:{}: {}\n", device.name, port.number, counters);
@@ -49,7 +51,8 @@ std::string port_text(const Device& device, const Port& port, const PortUse* use
 }
 
 std::string device_text(const Device& device, const RailChoice& rails) {
-  std::string text = fmt::format("  {}  {}", device.name, device.driver.empty() ? "unknown driver" : device.driver);
+  std::string text =
+      fmt::format("  {}  {}", device.name, device.driver.empty() ? "unknown driver" : device.driver);
   if (!device.model.empty()) text += fmt::format(", {}", device.model);
   if (!device.firmware.empty()) text += fmt::format(", firmware {}", device.firmware);
   if (device.numa_node >= 0) text += fmt::format(", NUMA node {}", device.numa_node);
@@ -63,13 +66,16 @@ std::string limits_text(const Limits& limits) {
       "  locked memory {}{}\n",
       limits.locked_bytes ? fmt::format("{} MiB", *limits.locked_bytes / kMiB) : std::string("unlimited"),
       limits.may_lock_all ? " (does not count for this process: CAP_IPC_LOCK)" : "");
-  text += fmt::format("  open files    {}\n", limits.open_files ? std::to_string(*limits.open_files) : "unlimited");
-  text += fmt::format("  memory        {} MiB, {} free; /dev/shm {} MiB, {} free\n", limits.memory_bytes / kMiB,
-                      limits.memory_free_bytes / kMiB, limits.shm_bytes / kMiB, limits.shm_free_bytes / kMiB);
+  text += fmt::format("  open files    {}\n",
+                      limits.open_files ? std::to_string(*limits.open_files) : "unlimited");
+  text +=
+      fmt::format("  memory        {} MiB, {} free; /dev/shm {} MiB, {} free\n", limits.memory_bytes / kMiB,
+                  limits.memory_free_bytes / kMiB, limits.shm_bytes / kMiB, limits.shm_free_bytes / kMiB);
   if (limits.huge_pages > 0)
-    text += fmt::format("  huge pages    {} of {} KiB, {} free\n", limits.huge_pages, limits.huge_page_bytes / 1024,
-                        limits.huge_pages_free);
-  text += fmt::format("  CPUs          {} of {} ({})\n", limits.num_cpus, limits.num_online_cpus, limits.cpus);
+    text += fmt::format("  huge pages    {} of {} KiB, {} free\n", limits.huge_pages,
+                        limits.huge_page_bytes / 1024, limits.huge_pages_free);
+  text +=
+      fmt::format("  CPUs          {} of {} ({})\n", limits.num_cpus, limits.num_online_cpus, limits.cpus);
   return text;
 }
 

@@ -54,12 +54,8 @@ Json host_json(const Host& host, const RailChoice& rails, const std::string& tra
             {"transports", transports}};
   json["devices"] = Json::array();
   for (const Device& device : host.devices) {
-    Json one{{"name", device.name},
-             {"driver", device.driver},
-             {"model", device.model},
-             {"firmware", device.firmware},
-             {"numa_node", device.numa_node},
-             {"software", device.software}};
+    Json one{{"name", device.name},         {"driver", device.driver},       {"model", device.model},
+             {"firmware", device.firmware}, {"numa_node", device.numa_node}, {"software", device.software}};
     one["ports"] = Json::array();
     for (const Port& port : device.ports) one["ports"].push_back(port_json(device, port, rails));
     json["devices"].push_back(std::move(one));

@@ -89,30 +89,37 @@ int tell_alone(const DoctorOptions& options, const Own& own, const Findings& fin
   return doctor::any_error(findings) ? 1 : 0;
 }
 
-/// The ranks did not come together, or not to the end: rank 0 says who is missing, beside what it sees itself.
-int tell_failure(const DoctorOptions& options, Own own, Rank rank, const Status& status, const std::string& where) {
+/// The ranks did not come together, or not to the end: rank 0 says who is missing, beside what it sees
+/// itself.
+int tell_failure(const DoctorOptions& options, Own own, Rank rank, const Status& status,
+                 const std::string& where) {
   if (rank == 0) {
-    own.findings.push_back({Level::kError, where, status.message,
-                            "see that these ranks run (their own output, ps, dmesg), and that TCP passes between the "
-                            "hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT"});
+    own.findings.push_back(
+        {Level::kError, where, status.message,
+         "see that these ranks run (their own output, ps, dmesg), and that TCP passes between the "
+         "hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT"});
     return tell_alone(options, own, own.findings);
   }
   // Rank 0 tells what it knows; what only this rank knows is that it is not there.
   if (status.code == Code::kPeerLost || status.message.find("could not reach rank 0") != std::string::npos)
-    std::fprintf(stderr, "hips: doctor: rank %d on %s: %s\n", rank, own.host.name.c_str(), status.message.c_str());
+    std::fprintf(stderr, "hips: doctor: rank %d on %s: %s\n", rank, own.host.name.c_str(),
+                 status.message.c_str());
   // A launcher ends the job with the first rank that fails: rank 0 goes first.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   return 1;
 }
 
-/// Ends a process that drivers or devices keep: this command looks at what is broken, and must not hang with it.
+/// Ends a process that drivers or devices keep: this command looks at what is broken, and must not hang with
+/// it.
 void start_watch(const DoctorOptions& options, Rank rank) {
   constexpr int kMeetingAndLooking = 120;
   const int seconds = options.timeout_s + kMeetingAndLooking;
   std::thread([seconds, rank] {
     std::this_thread::sleep_for(std::chrono::seconds(seconds));
-    std::fprintf(stderr, "hips: doctor: rank %d does not get ahead for %d s; a device or driver does not answer: dmesg\n",
-                 rank, seconds);
+    std::fprintf(
+        stderr,
+        "hips: doctor: rank %d does not get ahead for %d s; a device or driver does not answer: dmesg\n",
+        rank, seconds);
     _exit(1);
   }).detach();
 }
@@ -131,7 +138,8 @@ Result<std::vector<doctor::RankReport>> gather(comm::Bootstrap& bootstrap, const
 }
 
 /// The trials of all ranks, at every rank.
-Result<std::vector<doctor::Trial>> gather(comm::Bootstrap& bootstrap, const std::vector<doctor::Trial>& mine) {
+Result<std::vector<doctor::Trial>> gather(comm::Bootstrap& bootstrap,
+                                          const std::vector<doctor::Trial>& mine) {
   comm::ByteWriter writer;
   writer.put(static_cast<std::uint32_t>(mine.size()));
   for (const doctor::Trial& trial : mine) {
@@ -181,8 +189,8 @@ int tell_job(const DoctorOptions& options, const Own& own, const std::vector<doc
     json["findings"] = doctor::findings_json(findings);
     print(json.dump(2) + "\n");
   } else {
-    print(doctor::host_text(own.host, own.rails, own.transports) + "\n" + doctor::job_text(reports, trials) + "\n" +
-          doctor::findings_text(findings));
+    print(doctor::host_text(own.host, own.rails, own.transports) + "\n" + doctor::job_text(reports, trials) +
+          "\n" + doctor::findings_text(findings));
   }
   return doctor::any_error(findings) ? 1 : 0;
 }
@@ -212,28 +220,32 @@ int run_together(const DoctorOptions& options, Own own, comm::TcpRendezvous rend
 }
 
 /// Runs this command again where hips-meet has told it who the others are.
-[[noreturn]] void meet_by_mpi(const DoctorOptions& options) {
+[[noreturn]] void meet_by_pmix(const DoctorOptions& options) {
   const auto helper = find_beside("../doctor/hips-meet", "hips/hips-meet");
   if (!helper)
-    throw Error(Status::error(Code::kUnsupported,
-                              "doctor: started by an MPI launcher, but this build has no MPI: build with "
-                              "-Dmpi=enabled, or give rank 0's address: mpirun -x HIPS_ROOT=node0:18500 hips doctor"));
+    throw Error(
+        Status::error(Code::kUnsupported,
+                      "doctor: this build has no PMIx (libpmix-dev), by which mpirun's ranks find each "
+                      "other; give rank 0's address: mpirun -x HIPS_ROOT=node0:18500 hips doctor"));
   constexpr const char* kPatienceS = "60";
   const std::string timeout = std::to_string(options.timeout_s);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<const char*> argv{helper->c_str(), kPatienceS, self.c_str(), "doctor", "--timeout", timeout.c_str()};
+  std::vector<const char*> argv{helper->c_str(), kPatienceS,  self.c_str(),
+                                "doctor",        "--timeout", timeout.c_str()};
   if (options.json) argv.push_back("--json");
   if (options.all_nics) argv.push_back("--all-nics");
   argv.push_back(nullptr);
   execv(argv[0], const_cast<char* const*>(argv.data()));
-  throw Error(Status::error(Code::kSystem, fmt::format("doctor: cannot execute {}: {}", *helper, std::strerror(errno))));
+  throw Error(Status::error(Code::kSystem,
+                            fmt::format("doctor: cannot execute {}: {}", *helper, std::strerror(errno))));
 }
 
 int run(const DoctorOptions& options) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   const Environment environment = process_environment();
-  const Meeting meeting = value_or_throw(find_meeting(load_config(environment).config, environment, launcher));
-  if (meeting.how == Meeting::How::kByMpi) meet_by_mpi(options);
+  const Meeting meeting =
+      value_or_throw(find_meeting(load_config(environment).config, environment, launcher));
+  if (meeting.how == Meeting::How::kByPmix) meet_by_pmix(options);
   start_watch(options, meeting.rendezvous.rank);
   Own own = look();
   if (meeting.how == Meeting::How::kAlone) return tell_alone(options, own, own.findings);

@@ -9,7 +9,8 @@ namespace hips::cli {
 namespace {
 
 const std::string* find(const Environment& environment, std::string_view name) {
-  const auto at = std::find_if(environment.begin(), environment.end(), [&](const auto& one) { return one.first == name; });
+  const auto at = std::find_if(environment.begin(), environment.end(),
+                               [&](const auto& one) { return one.first == name; });
   return at == environment.end() ? nullptr : &at->second;
 }
 
@@ -57,9 +58,10 @@ Result<Meeting> find_meeting(const Config& config, const Environment& environmen
   switch (launcher.kind) {
     case LauncherKind::kOpenMpi:
     case LauncherKind::kPmix:
-      return Meeting{Meeting::How::kByMpi};
+      return Meeting{Meeting::How::kByPmix};
     case LauncherKind::kSrun:
-      if (const std::string* hosts = find(environment, "SLURM_STEP_NODELIST"); hosts != nullptr && launcher.size) {
+      if (const std::string* hosts = find(environment, "SLURM_STEP_NODELIST");
+          hosts != nullptr && launcher.size) {
         meeting.root = fmt::format("{}:{}", first_host(*hosts), port_of_step(environment));
         return at_root(meeting, environment);
       }
@@ -68,10 +70,11 @@ Result<Meeting> find_meeting(const Config& config, const Environment& environmen
     case LauncherKind::kNone:
       break;
   }
-  return fail(Code::kUnsupported,
-              fmt::format("doctor: {} does not tell where rank 0 is; name a free port of its host in HIPS_ROOT: "
-                          "mpiexec.hydra -genv HIPS_ROOT node0:18500 -n {} hips doctor",
-                          to_string(launcher.kind), launcher.size.value_or(2)));
+  return fail(
+      Code::kUnsupported,
+      fmt::format("doctor: {} does not tell where rank 0 is; name a free port of its host in HIPS_ROOT: "
+                  "mpiexec.hydra -genv HIPS_ROOT node0:18500 -n {} hips doctor",
+                  to_string(launcher.kind), launcher.size.value_or(2)));
 }
 
 }  // namespace hips::cli

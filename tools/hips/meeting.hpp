@@ -12,17 +12,19 @@ struct Meeting {
   enum class How {
     kAlone,       ///< one process: nobody to meet
     kRendezvous,  ///< at rank 0's address
-    kByMpi,       ///< the launcher gives no address, but MPI can carry one: hips-meet
+    kByPmix,      ///< the launcher gives no address, but carries one: hips-meet
   };
   How how = How::kAlone;
   comm::TcpRendezvous rendezvous{};  ///< kRendezvous
 };
 
-/// HIPS_RANK, HIPS_SIZE and HIPS_ROOT, or torchrun's variables; else the launcher's rank and size with HIPS_ROOT,
-/// where it is set; else MPI under mpirun and PMIx, and the first host of the step under srun.
+/// HIPS_RANK, HIPS_SIZE and HIPS_ROOT, or torchrun's variables; else the launcher's rank and size with
+/// HIPS_ROOT, where it is set; else PMIx under mpirun and srun --mpi=pmix, and the first host of the step
+/// under srun.
 ///
 /// Threads  pure; any thread.
-/// Errors   kInvalidArgument: a variable is missing or wrong. kUnsupported: the launcher does not tell where rank 0
+/// Errors   kInvalidArgument: a variable is missing or wrong. kUnsupported: the launcher does not tell where
+/// rank 0
 ///          is; says what to type.
 Result<Meeting> find_meeting(const Config& config, const Environment& environment, const Launcher& launcher);
 
