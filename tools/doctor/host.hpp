@@ -85,15 +85,21 @@ struct Host {
   Limits limits;
 };
 
-/// Reads devices, ports, addresses, counters and limits below `tree`. `mtu` of ports, free space of /dev/shm
-/// and counters of ethtool come from ask_machine().
 class FileTree;
+
+/// What the files below `tree` tell of devices, of Ethernet interfaces, and of what this process may use. The
+/// ports' MTU, the space of /dev/shm and the counters of ethtool come from ask_machine().
+///
+/// Threads  pure reading; any thread.
+/// Errors   none: what is missing or unreadable is left empty.
 std::vector<Device> read_devices(const FileTree& tree);
 std::vector<Interface> read_interfaces(const FileTree& tree);
 Limits read_limits(const FileTree& tree);
 
 /// Adds what no file tells: the active MTU, whether devices open, ethtool's counters, /dev/shm. Opens every
-/// device.
+/// device, which takes as long as its driver does.
+///
+/// Errors   in Host::device_problem.
 void ask_machine(Host& host);
 
 /// All of it, of this host.
