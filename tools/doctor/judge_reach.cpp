@@ -207,8 +207,10 @@ Findings judge_reach(std::span<const RankReport> reports, std::span<const Trial>
     findings.push_back({Level::kWarning, "reach", fmt::format("no time was left for {} ways", untried),
                         "hips doctor --timeout 600"});
   if (num_all > 0 && num_ok == static_cast<std::ptrdiff_t>(num_all) && findings.empty())
-    findings.push_back(
-        {Level::kOk, "reach", fmt::format("all {} ways work, small and large messages", num_all), ""});
+    findings.push_back({Level::kOk, "reach",
+                        num_all == 1 ? std::string("the only way works, small and large messages")
+                                     : fmt::format("all {} ways work, small and large messages", num_all),
+                        ""});
   return findings;
 }
 
