@@ -13,5 +13,6 @@ void add_check(CLI::App& app);
 void add_run(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_lab(CLI::App& app);
+void add_doctor(CLI::App& app);
 
 }  // namespace hips::cli

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   hips::cli::add_run(app);
   hips::cli::add_trace(app);
   hips::cli::add_lab(app);
+  hips::cli::add_doctor(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/launch.hpp"
 #include "tools/hips/launcher.hpp"
@@ -44,20 +45,6 @@ enum class Audience { kJob, kHost };
   throw Error(std::move(status));
 }
 
-/// libhips_mpi.so next to this program: in the build tree, or as installed.
-std::optional<std::string> find_interposer() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return std::nullopt;
-  for (const fs::path& folder :
-       {self.parent_path() / "../../lib/mpi", self.parent_path() / HIPS_LIBDIR_FROM_BINDIR}) {
-    const fs::path library = fs::weakly_canonical(folder / "libhips_mpi.so", error);
-    if (!error && fs::exists(library, error)) return library.string();
-  }
-  return std::nullopt;
-}
-
 void set(const char* name, const std::optional<std::string>& value) {
   if (value) setenv(name, value->c_str(), 1);
 }
@@ -87,7 +74,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
 
   auto spec = check_launch(request, program, launcher);
   if (!spec) refuse(launcher, Audience::kJob, spec.error());
-  const auto interposer = find_interposer();
+  const auto interposer = find_beside("../../lib/mpi/libhips_mpi.so", "libhips_mpi.so");
   if (!interposer)
     refuse(launcher, Audience::kHost,
            Status::error(Code::kUnsupported,

@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/doctor/fake_tree.hpp"
+#include "tools/doctor/judge.hpp"
+#include "tools/doctor/report.hpp"
+
+namespace hips::doctor {
+namespace {
+
+using test::FakeTree;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// What the doctor finds in a tree, as rank of nobody.
+struct Visit {
+  Host host;
+  RailChoice rails;
+  Findings findings;
+};
+
+Visit visit(const FakeTree& tree, const Environment& environment = {}) {
+  Visit visit;
+  const LoadedConfig loaded = load_config(environment);
+  visit.host = look_at_host(tree.tree());
+  visit.rails = choose_rails(visit.host, loaded.config.rdma);
+  visit.findings = judge_host(visit.host, loaded, visit.rails);
+  for (const Finding& finding : visit.findings) {
+    if (finding.level >= Level::kWarning) {
+      EXPECT_NE(finding.fix, "") << finding.text;
+    }
+  }
+  return visit;
+}
+
+auto finds(Level level, const std::string& where, const std::string& text, const std::string& fix) {
+  return Contains(::testing::AllOf(
+      ::testing::Field(&Finding::level, level), ::testing::Field(&Finding::where, where),
+      ::testing::Field(&Finding::text, HasSubstr(text)), ::testing::Field(&Finding::fix, HasSubstr(fix))));
+}
+
+std::vector<std::string> wheres(const Findings& findings, Level level) {
+  std::vector<std::string> names;
+  for (const Finding& finding : findings)
+    if (finding.level == level) names.push_back(finding.where);
+  return names;
+}
+
+TEST(Doctor, ReadsANicAndTakesItsRoceV2AddressOverIpv4) {
+  FakeTree tree;
+  tree.mlx5().process("unlimited", "65536");
+  const Visit seen = visit(tree);
+  ASSERT_EQ(seen.host.devices.size(), 2u);
+  const Device& device = seen.host.devices[0];
+  EXPECT_EQ(device.driver, "mlx5_core");
+  EXPECT_EQ(device.firmware, "20.31.1014");
+  EXPECT_EQ(device.model, "MT4123");
+  EXPECT_FALSE(device.software);
+  const Port& port = device.ports.at(0);
+  EXPECT_TRUE(port.active());
+  EXPECT_EQ(port.netdev.name, "eth0");
+  EXPECT_EQ(port.netdev.mtu, 9000);
+  EXPECT_EQ(port.gids.size(), 4u);
+  EXPECT_FALSE(port.counters.contains("lifespan"));
+  ASSERT_EQ(seen.rails.by_rail.size(), 1u);
+  const PortUse& use = seen.rails.ports[seen.rails.by_rail[0]];
+  EXPECT_EQ(use.name, "mlx5_0:1");
+  EXPECT_EQ(use.gid->gid.to_string(), "RoCE v2 10.0.0.1 at index 3");
+  EXPECT_EQ(transports_text(seen.host, {}, seen.rails), "shm inside a host, verbs (mlx5_0:1) between hosts");
+  EXPECT_FALSE(any_error(seen.findings));
+}
+
+TEST(Doctor, APortThatIsDownIsAWarningAndAnErrorWhereItIsNamed) {
+  FakeTree tree;
+  tree.mlx5().process("unlimited");
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_1:1", "the port is DOWN (Disabled)", "ip link set eth1 up"));
+  const Visit named = visit(tree, {{"HIPS_IB_HCA", "mlx5_1:1"}});
+  EXPECT_THAT(named.findings,
+              finds(Level::kError, "mlx5_1:1", "HIPS_IB_HCA names it", "ip link set eth1 up"));
+  EXPECT_THAT(named.findings, finds(Level::kNote, "mlx5_0:1", "leaves it out", ""));
+  EXPECT_THAT(named.rails.by_rail, IsEmpty());
+  EXPECT_THAT(named.rails.problem.message, HasSubstr("mlx5_1:1 is DOWN"));
+}
+
+TEST(Doctor, WrongChoicesOfPortsAndAddressesAreErrors) {
+  FakeTree tree;
+  tree.rxe("rxe0", "nic0", 9000).process("unlimited");
+  EXPECT_THAT(
+      visit(tree, {{"HIPS_IB_HCA", "mlx5"}}).findings,
+      finds(Level::kError, "devices", "lets no port pass; this host has rxe0:1", "unset HIPS_IB_HCA"));
+  EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "7"}}).findings,
+              finds(Level::kError, "rxe0:1",
+                    "no GID at HIPS_IB_GID_INDEX=7, but RoCE v2 fe80::", "unset HIPS_IB_GID_INDEX"));
+  EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "0"}}).findings,
+              finds(Level::kWarning, "rxe0:1", "is link-local", "unset HIPS_IB_GID_INDEX"));
+  EXPECT_THAT(visit(tree, {{"HIPS_IB_GID_INDEX", "x"}, {"HIPS_IB_HCAS", "y"}}).findings,
+              ::testing::AllOf(
+                  finds(Level::kError, "environment", "HIPS_IB_GID_INDEX=\"x\"", "unset HIPS_IB_GID_INDEX"),
+                  finds(Level::kWarning, "environment", "did you mean", "unset HIPS_IB_HCAS")));
+}
+
+TEST(Doctor, KnowsTheQuirksOfSoftRoce) {
+  FakeTree tree;
+  tree.rxe("rxe0", "nic0", 1500).rxe("rxe1", "nic1", 9000, false).process("unlimited");
+  const Visit seen = visit(tree);
+  EXPECT_EQ(seen.host.devices[0].driver, "rdma_rxe");
+  EXPECT_TRUE(seen.host.devices[0].software);
+  EXPECT_THAT(seen.findings,
+              finds(Level::kWarning, "rxe0:1", "nic0 has MTU 1500", "ip link set nic0 mtu 9000"));
+  EXPECT_THAT(seen.findings,
+              finds(Level::kWarning, "rxe1:1", "link-local", "ip addr add 10.0.0.1/24 dev nic1"));
+  EXPECT_THAT(seen.findings, finds(Level::kNote, "rxe0, rxe1", "do not reach each other", ""));
+  EXPECT_FALSE(any_error(seen.findings));
+}
+
+TEST(Doctor, WithoutADeviceSaysWhatStillWorksAndHowToMakeOne) {
+  FakeTree tree;
+  tree.interface("eth0", 1500).process("65536");
+  const Visit seen = visit(tree);
+  EXPECT_THAT(seen.findings, finds(Level::kWarning, "devices", "ranks of this host talk by shared memory",
+                                   "rdma link add rxe0 type rxe netdev eth0"));
+  // Little locked memory does not matter then.
+  EXPECT_THAT(seen.findings, finds(Level::kNote, "locked memory", "0 MiB", ""));
+  EXPECT_FALSE(any_error(seen.findings));
+  EXPECT_THAT(visit(tree, {{"HIPS_TRANSPORT", "verbs"}}).findings,
+              finds(Level::kError, "devices", "no RDMA device", "modprobe rdma_rxe"));
+}
+
+TEST(Doctor, LittleLockedMemoryIsAnErrorUnlessTheLimitDoesNotCount) {
+  const auto levels = [](const std::string& locked, const std::string& capabilities) {
+    FakeTree tree;
+    tree.mlx5().process(locked, "65536", capabilities);
+    for (const Finding& finding : visit(tree).findings)
+      if (finding.where == "locked memory") return finding.level;
+    return Level::kNote;
+  };
+  EXPECT_EQ(levels("65536", "0000000000000000"), Level::kError);
+  EXPECT_EQ(levels("67108864", "0000000000000000"), Level::kWarning);
+  EXPECT_EQ(levels("4294967296", "0000000000000000"), Level::kOk);
+  EXPECT_EQ(levels("unlimited", "0000000000000000"), Level::kOk);
+  EXPECT_EQ(levels("65536", "000001ffffffffff"), Level::kOk);
+}
+
+TEST(Doctor, CountersOfPfcAndEcnAreToldAndLossIsAWarning) {
+  FakeTree tree;
+  tree.mlx5().process("unlimited");
+  EXPECT_THAT(wheres(visit(tree).findings, Level::kWarning), Not(Contains("mlx5_0:1")));
+
+  tree.mlx5_counter("out_of_sequence", 5000).mlx5_counter("duplicate_request", 3);
+  tree.mlx5_counter("np_ecn_marked_roce_packets", 70).mlx5_counter("np_cnp_sent", 60);
+  tree.write("sys/class/net/eth0/statistics/rx_prio3_pause", "12");
+  tree.write("sys/class/net/eth0/statistics/tx_prio3_pause", "0");
+  const Findings lossy = visit(tree).findings;
+  EXPECT_THAT(lossy,
+              finds(Level::kWarning, "mlx5_0:1",
+                    "out_of_sequence 5000, duplicate_request 3 of 1000000 packets", "mlnx_qos -i eth0"));
+  EXPECT_THAT(lossy, finds(Level::kNote, "mlx5_0:1",
+                           "ECN works: 70 packets came marked, 60 notices sent, 0 obeyed", ""));
+  EXPECT_THAT(lossy, finds(Level::kNote, "mlx5_0:1", "PFC works, and paused: rx_prio3_pause 12", ""));
+
+  // Marks that nobody is told about.
+  tree.mlx5_counter("np_cnp_sent", 0);
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_0:1", "no sender was told", "roce_np/enable"));
+  // Pauses of the whole link.
+  tree.write("sys/class/net/eth0/statistics/rx_prio3_pause", "0");
+  tree.write("sys/class/net/eth0/statistics/rx_pause_ctrl_phy", "9");
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_0:1", "rx_pause_ctrl_phy 9", "ethtool -A eth0"));
+  tree.write("sys/class/net/eth0/statistics/rx_crc_errors", "2");
+  EXPECT_THAT(visit(tree).findings, finds(Level::kWarning, "mlx5_0:1", "rx_crc_errors 2", "ethtool -m eth0"));
+}
+
+TEST(Doctor, AProcessFarFromItsNicIsAWarning) {
+  FakeTree tree;
+  tree.mlx5().process("unlimited", "1024", "0000000000000000", "0-7");
+  EXPECT_THAT(visit(tree).findings,
+              finds(Level::kWarning, "mlx5_0:1", "runs on CPUs 0-7, and the NIC is nearest to 16-31",
+                    "--cpunodebind=1"));
+}
+
+TEST(Doctor, ListsOfCpusAreCountedAndCompared) {
+  EXPECT_EQ(count_cpus("0-3,8"), 5);
+  EXPECT_EQ(count_cpus(""), 0);
+  EXPECT_EQ(count_cpus("x,5-2,7"), 1);
+  EXPECT_TRUE(share_cpus("0-3,8", "8-9"));
+  EXPECT_FALSE(share_cpus("0-3", "4-9,12"));
+}
+
+TEST(Doctor, BrokenFilesAreNoReasonToFail) {
+  FakeTree tree;
+  tree.rxe("rxe0", "nic0", 9000).process("unlimited");
+  tree.write("sys/class/infiniband/rxe0/ports/1/gids/1", "not a gid")
+      .write("sys/class/infiniband/rxe0/ports/1/state", "");
+  tree.write("sys/class/infiniband/odd/ports/x/state", "4: ACTIVE")
+      .write("proc/self/limits", "Max locked memory");
+  const Visit seen = visit(tree);
+  EXPECT_EQ(seen.host.devices.size(), 2u);
+  EXPECT_THAT(seen.rails.by_rail, IsEmpty());
+}
+
+TEST(Doctor, TheReportHasDevicesAddressesAndFixesWorstFirst) {
+  FakeTree tree;
+  tree.mlx5().process("65536");
+  const Visit seen = visit(tree);
+  const std::string text = host_text(seen.host, seen.rails, "shm");
+  EXPECT_THAT(text, HasSubstr("  mlx5_0  mlx5_core, MT4123, firmware 20.31.1014, NUMA node 1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("port 1  ACTIVE, Ethernet, 100 Gb/sec (4X EDR), on eth0 (up, MTU 9000)  <- rail 0\n"));
+  EXPECT_THAT(text, HasSubstr("GID RoCE v2 10.0.0.1 at index 3  <- taken: the best of 4\n"));
+  EXPECT_THAT(text, HasSubstr("(not used: it is DOWN)"));
+  const std::string findings = findings_text(seen.findings);
+  EXPECT_LT(findings.find("  error    locked memory"), findings.find("  warning  mlx5_1:1"));
+  EXPECT_THAT(findings, HasSubstr("           fix: echo '* - memlock unlimited'"));
+  EXPECT_THAT(findings, HasSubstr("1 error, "));
+  const auto json = host_json(seen.host, seen.rails, "shm");
+  EXPECT_EQ(json["devices"][0]["ports"][0]["gids"][3]["taken"], true);
+  EXPECT_EQ(json["devices"][0]["ports"][0]["gids"][3]["type"], "RoCE v2");
+  EXPECT_EQ(json["limits"]["locked_bytes"], 65536);
+}
+
+}  // namespace
+}  // namespace hips::doctor

@@ -1,0 +1,298 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tools/doctor/job.hpp"
+#include "tools/hips/meeting.hpp"
+
+namespace hips::doctor {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Ranks on hosts of their own with `num_rails` equal NICs each.
+std::vector<RankReport> job(Rank size, int num_rails) {
+  std::vector<RankReport> reports;
+  for (Rank rank = 0; rank < size; ++rank) {
+    RankReport report;
+    report.rank = rank;
+    report.host = report.host_key = "node" + std::to_string(rank);
+    report.version = "1.0";
+    report.transport = "auto";
+    report.cpus = "0-7";
+    report.num_online_cpus = 8;
+    for (int rail = 0; rail < num_rails; ++rail) {
+      const std::string digits = std::to_string(rail);
+      report.rails.push_back({.name = "mlx5_" + digits + ":1",
+                              .address = "10.0." + digits + "." + std::to_string(rank + 1),
+                              .kind = "RoCE v2",
+                              .interface = "eth" + digits,
+                              .mtu = 4096});
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+void on_one_host(std::vector<RankReport>& reports) {
+  for (RankReport& report : reports) report.host = report.host_key = "node0";
+}
+
+/// The trials of both ends; `works` says how each way goes.
+template <typename Works>
+std::vector<Trial> trials(const std::vector<Way>& ways, Works&& works) {
+  std::vector<Trial> all;
+  for (const Way& way : ways) {
+    for (const Rank from : {way.a, way.b}) {
+      const bool ok = works(way);
+      all.push_back({.way = way,
+                     .from = from,
+                     .rtt_us = 2.5,
+                     .small_ok = ok,
+                     .large_ok = ok,
+                     .error = ok ? "" : "no answer"});
+    }
+  }
+  return all;
+}
+
+auto finds(Level level, const std::string& where, const std::string& text, const std::string& fix) {
+  return Contains(AllOf(Field(&Finding::level, level), Field(&Finding::where, HasSubstr(where)),
+                        Field(&Finding::text, HasSubstr(text)), Field(&Finding::fix, HasSubstr(fix))));
+}
+
+TEST(DoctorJob, TriesSharedMemoryInsideAHostAndEqualNicsBetweenHosts) {
+  auto reports = job(3, 2);
+  reports[1].host_key = reports[0].host_key;
+  EXPECT_THAT(ways_to_try(reports, false),
+              ElementsAre(Way{0, 1}, Way{0, 2, 0, 0}, Way{0, 2, 1, 1}, Way{1, 2, 0, 0}, Way{1, 2, 1, 1}));
+  EXPECT_EQ(ways_to_try(reports, true).size(), 1u + 4 + 4);
+  for (RankReport& report : reports) report.transport = "verbs";
+  EXPECT_EQ(ways_to_try(reports, false).size(), 6u);
+  for (RankReport& report : reports) report.transport = "shm";
+  EXPECT_THAT(ways_to_try(reports, false), ElementsAre(Way{0, 1}));
+}
+
+TEST(DoctorJob, TriesWhatTheTopologyJoins) {
+  auto reports = job(4, 2);
+  reports[0].topology = "bcube:2,1";
+  // Rail 0 joins 0-1 and 2-3, rail 1 joins 0-2 and 1-3.
+  EXPECT_THAT(ways_to_try(reports, false),
+              ElementsAre(Way{0, 1, 0, 0}, Way{0, 2, 1, 1}, Way{1, 3, 1, 1}, Way{2, 3, 0, 0}));
+  // Cables of a ring go from + to -.
+  reports[0].topology = "torus:4";
+  EXPECT_THAT(ways_to_try(reports, false), Contains(Way{0, 1, 0, 1}));
+  // A topology of another size says nothing.
+  reports[0].topology = "bcube:3,1";
+  EXPECT_EQ(ways_to_try(reports, false).size(), 12u);
+}
+
+TEST(DoctorJob, InARoundEveryRankHasOnePartner) {
+  for (const Rank size : {2, 3, 5, 8, 33}) {
+    const auto ways = ways_to_try(job(size, 2), false);
+    const auto rounds = in_rounds(ways, size);
+    EXPECT_LE(rounds.size(), static_cast<std::size_t>(2 * size));
+    std::size_t count = 0;
+    for (const auto& round : rounds) {
+      std::set<std::pair<Rank, Rank>> pairs;
+      for (const Way& way : round) pairs.insert({way.a, way.b});
+      std::set<Rank> ranks;
+      for (const auto& [a, b] : pairs) {
+        EXPECT_TRUE(ranks.insert(a).second);
+        EXPECT_TRUE(ranks.insert(b).second);
+      }
+      count += round.size();
+    }
+    EXPECT_EQ(count, ways.size());
+  }
+}
+
+TEST(DoctorJob, OfManyRanksTheFirstOfEachHostSpeaks) {
+  auto reports = job(40, 1);
+  for (RankReport& report : reports) report.host_key = "node" + std::to_string(report.rank / 20);
+  const auto ways = ways_to_try(reports, false);
+  EXPECT_EQ(ways.size(), 19u + 19 + 1);
+  EXPECT_THAT(ways, Contains(Way{0, 20, 0, 0}));
+}
+
+TEST(DoctorJob, ReportsTravel) {
+  RankReport report = job(1, 2)[0];
+  report.locked_bytes = 65536;
+  report.findings = {{Level::kWarning, "here", "text \xff", "fix"}, {Level::kOk, "there", "fine", ""}};
+  report.details = {{"host", "node0"}};
+  const auto back = decode_report(encode(report));
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  EXPECT_EQ(back->rails, report.rails);
+  EXPECT_EQ(back->locked_bytes, report.locked_bytes);
+  EXPECT_EQ(back->findings.size(), 2u);
+  EXPECT_EQ(back->findings[1], report.findings[1]);
+  EXPECT_EQ(back->details, report.details);
+  for (const char* wrong : {"", "[]", "{}", "{\"rank\":\"x\"}"})
+    EXPECT_FALSE(decode_report(wrong).has_value());
+}
+
+TEST(DoctorJob, TheOddRankIsNamed) {
+  auto reports = job(4, 1);
+  EXPECT_THAT(compare_ranks(reports), IsEmpty());
+  reports[2].version = "0.9";
+  reports[3].rails[0].mtu = 1024;
+  reports[1].locked_bytes = 65536;
+  reports[1].topology = "bcube:2,1";
+  const Findings findings = compare_ranks(reports);
+  EXPECT_THAT(findings, finds(Level::kError, "rank 2 on node2", "version: 0.9, and 3 of 4 have 1.0",
+                              "install HiPS 1.0"));
+  EXPECT_THAT(findings,
+              finds(Level::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024", "ip link set eth0 mtu 9000"));
+  EXPECT_THAT(findings,
+              finds(Level::kWarning, "rank 1 on node1", "locked memory: 0 MiB", "ulimit -l unlimited"));
+  EXPECT_THAT(findings, finds(Level::kError, "rank 1 on node1", "HIPS_TOPO: bcube:2,1", "unset HIPS_TOPO"));
+}
+
+TEST(DoctorJob, ATopologyOfAnotherSizeAndTooManyRanksAreTold) {
+  auto reports = job(3, 1);
+  on_one_host(reports);
+  for (RankReport& report : reports) {
+    report.topology = "bcube:2,1";
+    report.num_online_cpus = 2;
+  }
+  const Findings findings = compare_ranks(reports);
+  EXPECT_THAT(findings, finds(Level::kError, "HIPS_TOPO", "has 4 ranks, but 3 were started", "mpirun -n 4"));
+  EXPECT_THAT(findings, finds(Level::kNote, "node0", "3 ranks share 2 CPUs", "ppr:2:node"));
+  for (RankReport& report : reports) {
+    report.num_online_cpus = 8;
+    report.cpus = "0";
+  }
+  EXPECT_THAT(compare_ranks(reports), finds(Level::kWarning, "node0", "share CPUs 0", "--bind-to core"));
+}
+
+TEST(DoctorJob, ANicThatReachesNobodyIsOneFinding) {
+  const auto reports = job(4, 2);
+  const auto ways = ways_to_try(reports, false);
+  const auto all = trials(ways, [](const Way& way) { return way.b != 3 || way.b_rail != 1; });
+  const Findings findings = judge_reach(reports, all, 0);
+  EXPECT_THAT(findings,
+              finds(Level::kError, "rank 3 on node3, mlx5_1:1 (10.0.1.4)",
+                    "reaches nobody: ranks 0, 1 and 2 tried; no answer", "on node3: ping -I eth1 10.0.1.1"));
+  EXPECT_EQ(std::count_if(findings.begin(), findings.end(),
+                          [](const Finding& one) { return one.level == Level::kError; }),
+            1);
+}
+
+TEST(DoctorJob, AWayThatLosesLargeMessagesPointsAtTheSwitches) {
+  const auto reports = job(3, 1);
+  auto all = trials(ways_to_try(reports, false), [](const Way&) { return true; });
+  EXPECT_THAT(judge_reach(reports, all, 0), ElementsAre(Field(&Finding::level, Level::kOk)));
+  for (Trial& trial : all)
+    if (trial.way == Way{0, 1, 0, 0}) trial.large_ok = false;
+  EXPECT_THAT(judge_reach(reports, all, 0),
+              finds(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
+                    "ping -M do -s 8972 -I eth0"));
+  EXPECT_THAT(judge_reach(reports, all, 5),
+              finds(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
+  const std::string text = job_text(reports, all);
+  EXPECT_THAT(text, HasSubstr("            0      - small   2.5\n"));
+  EXPECT_EQ(trials_json(reports, all).size(), all.size());
+  EXPECT_EQ(trials_json(reports, all)[0]["to_nic"], "mlx5_0:1");
+}
+
+TEST(DoctorJob, SoftwareDevicesOfOneHostHaveALineOfTheirOwn) {
+  auto reports = job(2, 1);
+  on_one_host(reports);
+  for (RankReport& report : reports) {
+    report.transport = "verbs";
+    report.rails[0].software = true;
+    report.rails[0].name = "rxe" + std::to_string(report.rank) + ":1";
+  }
+  const auto all = trials(ways_to_try(reports, false), [](const Way&) { return false; });
+  EXPECT_THAT(judge_reach(reports, all, 0),
+              finds(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
+}
+
+TEST(DoctorJob, ARankWithoutANicIsAnErrorOnlyWhereItNeedsOne) {
+  auto reports = job(2, 1);
+  reports[1].rails.clear();
+  reports[1].no_rails = "it has no RDMA device";
+  reports[1].findings = {{Level::kWarning, "devices", "there is no RDMA device", "modprobe rdma_rxe"}};
+  EXPECT_THAT(judge_reach(reports, {}, 0),
+              finds(Level::kError, "rank 1 on node1", "it has no RDMA device", "modprobe rdma_rxe"));
+  on_one_host(reports);
+  EXPECT_THAT(judge_reach(reports, {}, 0), IsEmpty());
+}
+
+TEST(DoctorJob, FindingsThatAllRanksShareAreToldOnce) {
+  auto reports = job(3, 1);
+  for (RankReport& report : reports) report.findings = {{Level::kWarning, "limits", "small", "raise"}};
+  reports[2].findings.push_back({Level::kError, "eth0", "down", "up"});
+  reports[2].findings.push_back({Level::kNote, "eth0", "a note of another host", ""});
+  const Findings merged = merge_findings(reports);
+  EXPECT_THAT(merged,
+              ElementsAre(Field(&Finding::where, "limits"), Field(&Finding::where, "rank 2 on node2: eth0")));
+}
+
+}  // namespace
+}  // namespace hips::doctor
+
+namespace hips::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<Meeting> meeting(const Environment& environment) {
+  return find_meeting(load_config(environment).config, environment,
+                      detect_launcher([&](const char* name) -> const char* {
+                        for (const auto& [key, value] : environment)
+                          if (key == name) return value.c_str();
+                        return nullptr;
+                      }));
+}
+
+TEST(DoctorMeeting, TakesTheFirstWayThatTellsWhereRankZeroIs) {
+  EXPECT_EQ(meeting({})->how, Meeting::How::kAlone);
+  EXPECT_EQ(meeting({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})->how,
+            Meeting::How::kAlone);
+  const Environment mpirun{{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}};
+  EXPECT_EQ(meeting(mpirun)->how, Meeting::How::kByPmix);
+  Environment with_root = mpirun;
+  with_root.emplace_back("HIPS_ROOT", "node0:18500");
+  const auto at_root = meeting(with_root);
+  ASSERT_EQ(at_root->how, Meeting::How::kRendezvous);
+  EXPECT_EQ(at_root->rendezvous.rank, 2);
+  EXPECT_EQ(at_root->rendezvous.size, 4);
+  EXPECT_EQ(at_root->rendezvous.host, "node0");
+  const auto given =
+      meeting({{"HIPS_RANK", "1"}, {"HIPS_SIZE", "2"}, {"HIPS_ROOT", "a:1"}, {"OMPI_COMM_WORLD_SIZE", "9"}});
+  EXPECT_EQ(given->rendezvous.size, 2);
+  EXPECT_EQ(meeting({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}})
+                ->rendezvous.port,
+            8);
+}
+
+TEST(DoctorMeeting, UnderSrunTheFirstHostOfTheStepHasRankZero) {
+  const auto step = meeting({{"SLURM_STEP_ID", "3"},
+                             {"SLURM_JOB_ID", "77"},
+                             {"SLURM_PROCID", "1"},
+                             {"SLURM_STEP_NUM_TASKS", "2"},
+                             {"SLURM_STEP_NODELIST", "node[003-005,9],x"}});
+  ASSERT_TRUE(step.has_value()) << step.error().message;
+  EXPECT_EQ(step->rendezvous.host, "node003");
+  EXPECT_GE(step->rendezvous.port, 20000);
+  EXPECT_EQ(first_host("a,b[1-2]"), "a");
+  EXPECT_EQ(first_host("b[12,14]"), "b12");
+  EXPECT_EQ(first_host("alone"), "alone");
+}
+
+TEST(DoctorMeeting, OtherLaunchersAreToldWhatToType) {
+  const auto hydra = meeting({{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}});
+  ASSERT_FALSE(hydra.has_value());
+  EXPECT_THAT(hydra.error().message, HasSubstr("mpiexec.hydra -genv HIPS_ROOT"));
+  EXPECT_FALSE(meeting({{"HIPS_RANK", "1"}}).has_value());
+}
+
+}  // namespace
+}  // namespace hips::cli

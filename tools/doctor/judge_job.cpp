@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <hips/topology.hpp>
+
+#include "lib/comm/agreement.hpp"
+#include "tools/doctor/job.hpp"
+
+namespace hips::doctor {
+namespace {
+
+using comm::ranks_text;
+
+/// A property that all ranks should have in common.
+struct Property {
+  const char* name;
+  Level level;
+  std::function<std::string(const RankReport&)> value;
+  /// The line that gives `odd` what the others have.
+  std::function<std::string(const RankReport& odd, const std::string& common)> fix;
+};
+
+std::string or_unset(const std::string& text) {
+  return text.empty() ? "unset" : text;
+}
+
+std::string set_variable(const char* name, const std::string& value) {
+  return value == "unset" ? fmt::format("unset {} on all ranks", name)
+                          : fmt::format("mpirun -x {}={}, or export it in the job's script", name, value);
+}
+
+std::string locked_text(const RankReport& report) {
+  return report.locked_bytes ? fmt::format("{} MiB", *report.locked_bytes >> 20) : "unlimited";
+}
+
+std::string rail_facts(const RankReport& report, std::size_t rail, bool mtu) {
+  if (rail >= report.rails.size()) return "";
+  const RailReport& one = report.rails[rail];
+  if (mtu) return one.mtu > 0 ? std::to_string(one.mtu) : "";
+  return one.kind;
+}
+
+/// Names the odd ranks by the most common value; ranks without one (an empty value) do not count.
+void compare(std::span<const RankReport> reports, const Property& property, Findings& findings) {
+  std::map<std::string, std::vector<Rank>> ranks_by_value;
+  for (const RankReport& report : reports)
+    if (std::string value = property.value(report); !value.empty())
+      ranks_by_value[value].push_back(report.rank);
+  if (ranks_by_value.size() < 2) return;
+  const auto common =
+      std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  for (const auto& [value, ranks] : ranks_by_value) {
+    if (value == common->first) continue;
+    const RankReport& odd = reports[static_cast<std::size_t>(ranks.front())];
+    findings.push_back({property.level, fmt::format("{} on {}", ranks_text(ranks), odd.host),
+                        fmt::format("{}: {}, and {} of {} have {}", property.name, value,
+                                    common->second.size(), reports.size(), common->first),
+                        property.fix(odd, common->first)});
+  }
+}
+
+void compare_rails(std::span<const RankReport> reports, Findings& findings) {
+  std::size_t most = 0;
+  for (const RankReport& report : reports) most = std::max(most, report.rails.size());
+  for (std::size_t rail = 0; rail < most; ++rail) {
+    const auto interface = [rail](const RankReport& odd) {
+      return odd.rails[rail].interface.empty() ? std::string("IF") : odd.rails[rail].interface;
+    };
+    const std::string mtu = fmt::format("RoCE MTU of NIC {}", rail),
+                      kind = fmt::format("address of NIC {}", rail);
+    compare(
+        reports,
+        {mtu.c_str(), Level::kWarning, [rail](const RankReport& one) { return rail_facts(one, rail, true); },
+         [&](const RankReport& odd, const std::string& common) {
+           return fmt::format("ip link set {} mtu {}, on {}", interface(odd),
+                              common == "4096" ? "9000" : "1500", odd.host);
+         }},
+        findings);
+    compare(
+        reports,
+        {kind.c_str(), Level::kError, [rail](const RankReport& one) { return rail_facts(one, rail, false); },
+         [&](const RankReport&, const std::string&) {
+           return std::string(
+               "unset HIPS_IB_GID_INDEX, and give all NICs an IPv4 address: ip addr add "
+               "10.0.0.1/24 dev IF");
+         }},
+        findings);
+  }
+}
+
+void judge_crowding(std::span<const RankReport> reports, Findings& findings) {
+  std::map<std::string, std::vector<const RankReport*>> by_host;
+  for (const RankReport& report : reports) by_host[report.host_key].push_back(&report);
+  for (const auto& [key, ranks] : by_host) {
+    const RankReport& first = *ranks.front();
+    const auto num_ranks = static_cast<std::int32_t>(ranks.size());
+    const bool one_cpu = num_ranks > 1 && first.num_online_cpus >= num_ranks &&
+                         std::all_of(ranks.begin(), ranks.end(), [&](const RankReport* one) {
+                           return one->cpus == first.cpus && count_cpus(one->cpus) < num_ranks;
+                         });
+    if (one_cpu)
+      findings.push_back({Level::kWarning, first.host,
+                          fmt::format("its {} ranks share CPUs {}", num_ranks, first.cpus),
+                          "mpirun --bind-to core"});
+    if (first.num_online_cpus > 0 && num_ranks > first.num_online_cpus)
+      findings.push_back({Level::kNote, first.host,
+                          fmt::format("{} ranks share {} CPUs, so they wait for each other", num_ranks,
+                                      first.num_online_cpus),
+                          fmt::format("mpirun --map-by ppr:{}:node", first.num_online_cpus)});
+  }
+}
+
+void judge_topology(std::span<const RankReport> reports, Findings& findings) {
+  const std::string& spec = reports.front().topology;
+  if (spec.empty()) return;
+  try {
+    const Topology topology = parse_topology(spec);
+    const auto size = static_cast<Rank>(reports.size());
+    if (topology.num_ranks() != size)
+      findings.push_back(
+          {Level::kError, "HIPS_TOPO",
+           fmt::format("{} has {} ranks, but {} were started", spec, topology.num_ranks(), size),
+           fmt::format("mpirun -n {}, or another HIPS_TOPO", topology.num_ranks())});
+    std::set<std::string> hosts;
+    for (const RankReport& report : reports) hosts.insert(report.host_key);
+    for (const RankReport& report : reports) {
+      const auto has = static_cast<Rail>(report.rails.size());
+      if (hosts.size() > 1 && has > 0 && has < topology.num_rails)
+        findings.push_back(
+            {Level::kWarning, fmt::format("rank {} on {}", report.rank, report.host),
+             fmt::format("{} NICs serve the {} rails of {}", has, topology.num_rails, spec),
+             "rdma link; ip link set IF up; or name a port for each rail: HIPS_IB_HCA=a:1,b:1"});
+    }
+  } catch (const Error& error) {
+    findings.push_back(
+        {Level::kError, "HIPS_TOPO", error.status().message, "hips topo --help lists the topologies"});
+  }
+}
+
+}  // namespace
+
+Findings compare_ranks(std::span<const RankReport> reports) {
+  Findings findings;
+  const auto reinstall = [](const RankReport& odd, const std::string& common) {
+    return fmt::format("install HiPS {} on {}", common, odd.host);
+  };
+  compare(reports,
+          {"HiPS version", Level::kError, [](const RankReport& one) { return one.version; }, reinstall},
+          findings);
+  compare(
+      reports,
+      {"HIPS_TRANSPORT", Level::kError, [](const RankReport& one) { return one.transport; },
+       [](const RankReport&, const std::string& common) { return set_variable("HIPS_TRANSPORT", common); }},
+      findings);
+  compare(reports,
+          {"HIPS_TOPO", Level::kError, [](const RankReport& one) { return or_unset(one.topology); },
+           [](const RankReport&, const std::string& common) { return set_variable("HIPS_TOPO", common); }},
+          findings);
+  compare(reports,
+          {"locked memory", Level::kWarning, locked_text,
+           [](const RankReport& odd, const std::string& common) {
+             return fmt::format("ulimit -l {}, on {}, or in /etc/security/limits.d/hips.conf there",
+                                common == "unlimited" ? common : "unlimited", odd.host);
+           }},
+          findings);
+  compare(reports,
+          {"number of NICs", Level::kWarning,
+           [](const RankReport& one) {
+             return one.rails.empty() ? std::string() : std::to_string(one.rails.size());
+           },
+           [](const RankReport& odd, const std::string&) {
+             return fmt::format("rdma link, on {}; ip link set IF up; HIPS_IB_HCA names the ports", odd.host);
+           }},
+          findings);
+  compare_rails(reports, findings);
+  judge_topology(reports, findings);
+  judge_crowding(reports, findings);
+  return findings;
+}
+
+Findings merge_findings(std::span<const RankReport> reports) {
+  Findings merged;
+  std::vector<std::vector<Rank>> ranks;
+  for (const RankReport& report : reports) {
+    for (const Finding& finding : report.findings) {
+      if (finding.level < Level::kWarning && report.rank != reports.front().rank) continue;
+      const auto at = std::find(merged.begin(), merged.end(), finding);
+      if (at == merged.end()) {
+        merged.push_back(finding);
+        ranks.push_back({report.rank});
+      } else {
+        ranks[static_cast<std::size_t>(at - merged.begin())].push_back(report.rank);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    if (ranks[i].size() == reports.size() || merged[i].level < Level::kWarning) continue;
+    std::set<std::string> hosts;
+    for (const Rank rank : ranks[i]) hosts.insert(reports[static_cast<std::size_t>(rank)].host);
+    merged[i].where = fmt::format("{} on {}: {}", ranks_text(ranks[i]),
+                                  hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()),
+                                  merged[i].where);
+  }
+  return merged;
+}
+
+}  // namespace hips::doctor
