@@ -4,8 +4,6 @@
 // The launcher carries rank 0's addresses to all ranks, and each takes the first that lets it in. No
 // MPI_Init: that opens the RDMA network, and a broken one would keep its doctor out.
 
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <pmix.h>
 #include <poll.h>
@@ -16,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -25,6 +22,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/comm/interfaces.hpp"
 #include "lib/comm/process_info.hpp"
 #include "lib/comm/socket.hpp"
 
@@ -50,32 +48,19 @@ Door decode(const std::string& text) {
   return door;
 }
 
-/// Addresses of this host that are up, the loopback's last: only ranks of the same host get in there.
+/// Addresses of this host that others may reach, and at the end its loopback: only ranks of the same host get
+/// in there.
 std::vector<std::string> own_addresses() {
-  std::vector<std::string> addresses, loopback;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return {};
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0)
-      continue;
-    comm::SocketAddress address;
-    std::memcpy(&address.storage, one->ifa_addr, sizeof(sockaddr_in));
-    address.length = sizeof(sockaddr_in);
-    std::string text = comm::to_string(address);
-    text.resize(text.rfind(':'));
-    ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : addresses).push_back(text);
-  }
-  freeifaddrs(list);
-  addresses.insert(addresses.end(), loopback.begin(), loopback.end());
+  std::vector<std::string> addresses;
+  if (const auto networks = comm::local_networks())
+    for (const comm::LocalNetwork& network : *networks) addresses.push_back(comm::host_of(network.address));
+  addresses.emplace_back("127.0.0.1");
   return addresses;
 }
 
 Door open_door(UniqueFd& listener) {
   Door door;
-  comm::SocketAddress any;
-  any.storage.ss_family = AF_INET;
-  any.length = sizeof(sockaddr_in);
-  auto listening = comm::listen_tcp(any);
+  auto listening = comm::listen_tcp(comm::any_address(AF_INET));
   if (!listening) return door;
   listener = *std::move(listening);
   door.port = comm::port_of(comm::local_address(listener.get()));
@@ -89,7 +74,7 @@ bool lets_in(const std::string& host, std::uint16_t port) {
   constexpr int kPatienceMs = 2000;
   const auto addresses = comm::resolve(host, port);
   if (!addresses) return false;
-  auto fd = comm::connect_tcp(addresses->front());
+  auto fd = comm::connect_tcp(addresses->front(), std::int64_t{kPatienceMs} * 1'000'000);
   if (!fd) return false;
   pollfd writable{fd->get(), POLLOUT, 0};
   return poll(&writable, 1, kPatienceMs) == 1 && comm::connect_error(fd->get()) == 0;
