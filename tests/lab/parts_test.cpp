@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <hips/topology.hpp>
@@ -13,6 +14,7 @@
 #include "tools/lab/frames.hpp"
 #include "tools/lab/guest.hpp"
 #include "tools/lab/guest_setup.hpp"
+#include "tools/lab/guests.hpp"
 #include "tools/lab/network.hpp"
 #include "tools/lab/shaping.hpp"
 #include "tools/lab/start_request.hpp"
@@ -176,6 +178,31 @@ TEST(Child, AFolderOfAProgramsNameIsNotTheProgram) {
   setenv("PATH", (folder + ":" + path).c_str(), 1);
   EXPECT_THAT(find_on_path("sh").value_or(""), Not(HasSubstr(folder)));
   setenv("PATH", path.c_str(), 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Guests, OneThatHangsWhileItBootsIsBootedAnew) {
+  // An agent that says nothing at its first start.
+  const std::string folder = testing::TempDir() + "hips-hanging-guest";
+  std::filesystem::create_directories(folder);
+  const std::string agent = folder + "/agent";
+  std::ofstream(agent) << "#!/bin/sh\n"
+                       << "if [ -e " << folder << "/hung ]; then exec " << std::getenv("HIPS_TOOL")
+                       << " \"$@\"; fi\n"
+                       << "touch " << folder << "/hung; exec sleep 1000\n";
+  std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  GuestOptions options;
+  options.accelerator = "host";
+  options.agent = agent;
+  Guests guests(-1);
+  const Status booted = guests.boot({options}, std::chrono::seconds(2));
+  EXPECT_TRUE(booted.ok()) << booted.message;
+  Job job{0, {}};
+  job.request.argv = {"true"};
+  const auto outcomes = guests.run(
+      {job}, [](auto...) {}, Guests::Clock::now() + std::chrono::seconds(20));
+  ASSERT_TRUE(outcomes.has_value());
+  EXPECT_TRUE(outcomes->front().ok());
   std::filesystem::remove_all(folder);
 }
 

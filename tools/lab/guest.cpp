@@ -111,9 +111,27 @@ Result<Guest> Guest::boot(const GuestOptions& options) {
 }
 
 Guest::~Guest() {
+  end();
+}
+
+Guest& Guest::operator=(Guest&& other) noexcept {
+  end();
+  reader = std::move(other.reader);
+  waiting = std::move(other.waiting);
+  up = other.up;
+  down = other.down;
+  pid_ = std::move(other.pid_);
+  agent_ = std::move(other.agent_);
+  console_ = std::move(other.console_);
+  console_text_ = std::move(other.console_text_);
+  return *this;
+}
+
+void Guest::end() {
   if (pid_.value < 0) return;
   kill(pid_.value, SIGKILL);
   waitpid(pid_.value, nullptr, 0);
+  pid_.value = -1;
 }
 
 bool Guest::read_console() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/result.hpp"
@@ -41,8 +42,11 @@ class Guest {
  public:
   static Result<Guest> boot(const GuestOptions& options);
   Guest(Guest&&) = default;
-  Guest& operator=(Guest&&) = delete;
+  Guest& operator=(Guest&& other) noexcept;
   ~Guest();
+
+  /// Ends the emulator; its NICs are free once this returns.
+  void end();
 
   [[nodiscard]] int agent_fd() const { return agent_.get(); }
   [[nodiscard]] int console_fd() const { return console_.get(); }
@@ -64,7 +68,10 @@ class Guest {
     Pid() = default;
     explicit Pid(pid_t pid) : value(pid) {}
     Pid(Pid&& other) noexcept : value(other.value) { other.value = -1; }
-    Pid& operator=(Pid&&) = delete;
+    Pid& operator=(Pid&& other) noexcept {
+      value = std::exchange(other.value, -1);
+      return *this;
+    }
   };
   Guest(pid_t pid, UniqueFd agent, UniqueFd console)
       : pid_(pid), agent_(std::move(agent)), console_(std::move(console)) {}

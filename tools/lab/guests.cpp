@@ -25,13 +25,15 @@ Guests::Guests(int lifeline) : lifeline_(lifeline) {
   signals_ = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-Status Guests::boot(const std::vector<GuestOptions>& options, Clock::time_point deadline) {
+Status Guests::boot(const std::vector<GuestOptions>& options, Clock::duration patience) {
   guests_.reserve(options.size());
   for (const GuestOptions& each : options) {
     auto guest = Guest::boot(each);
     if (!guest) return guest.error();
     guests_.push_back(std::move(*guest));
   }
+  int boots = 1;
+  auto deadline = Clock::now() + patience;
   for (;;) {
     const auto late =
         std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.up; });
@@ -43,12 +45,28 @@ Status Guests::boot(const std::vector<GuestOptions>& options, Clock::time_point 
                                                       failed - guests_.begin(), failed->last_words()));
     }
     if (Clock::now() >= deadline) {
-      return Status::error(Code::kTimeout,
-                           fmt::format("lab: guest {} did not boot in time; its last words:\n{}",
-                                       late - guests_.begin(), late->last_words()));
+      if (boots == kBoots) {
+        return Status::error(Code::kTimeout,
+                             fmt::format("lab: guest {} did not boot in time; its last words:\n{}",
+                                         late - guests_.begin(), late->last_words()));
+      }
+      if (Status status = boot_late_ones_anew(options); !status.ok()) return status;
+      ++boots;
+      deadline = Clock::now() + patience;
     }
     if (Status status = step(deadline, {}); !status.ok()) return status;
   }
+}
+
+Status Guests::boot_late_ones_anew(const std::vector<GuestOptions>& options) {
+  for (std::size_t i = 0; i < guests_.size(); ++i) {
+    if (guests_[i].up) continue;
+    guests_[i].end();
+    auto guest = Guest::boot(options[i]);
+    if (!guest) return guest.error();
+    guests_[i] = std::move(*guest);
+  }
+  return Status::success();
 }
 
 Result<std::vector<Outcome>> Guests::run(const std::vector<Job>& jobs, const OnOutput& on_output,

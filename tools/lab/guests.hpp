@@ -43,10 +43,13 @@ class Guests {
   /// `lifeline` as run_in_sandbox() gives it; -1: none.
   explicit Guests(int lifeline);
 
-  /// Boots them all at once and waits until every agent has said hello.
+  /// Boots them all at once and waits until every agent has said hello. One that has not done so after
+  /// `patience` is booted anew, up to kBoots times: an emulated processor that loses its first timer
+  /// interrupt waits for ever.
   ///
   /// Errors   kTimeout, kSystem: with the number of the guest and its last words.
-  Status boot(const std::vector<GuestOptions>& options, Clock::time_point deadline);
+  Status boot(const std::vector<GuestOptions>& options, Clock::duration patience);
+  static constexpr int kBoots = 3;
 
   /// Runs all jobs at once; returns when each has an outcome, or at the deadline, when jobs may still run.
   ///
@@ -59,6 +62,7 @@ class Guests {
   [[nodiscard]] const Guest& at(std::size_t guest) const { return guests_[guest]; }
 
  private:
+  Status boot_late_ones_anew(const std::vector<GuestOptions>& options);
   using OnFrame = std::function<void(std::size_t guest, const Frame& frame)>;
   /// Waits for something to happen, at most until the deadline, and handles it.
   Status step(Clock::time_point deadline, const OnFrame& on_frame);

@@ -71,7 +71,8 @@ TEST(Endurance, AHundredCommunicatorsLeaveNoObjectNoFileAndNoMemory) {
     for (int i = 0; i < 100; ++i) one();
     std::string grown;
     if (open_files() > files) grown += fmt::format("files {} -> {} ", files, open_files());
-    if (!kMemoryIsKept && resident_kib() > memory + 1024) grown += fmt::format("memory {} -> {} KiB", memory, resident_kib());
+    if (!kMemoryIsKept && resident_kib() > memory + 1024)
+      grown += fmt::format("memory {} -> {} KiB", memory, resident_kib());
     if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0)
       grown += "leaks, listed above";
     return grown;
