@@ -11,9 +11,9 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
 import lab  # pylint: disable=wrong-import-position
 
-# guests_test.py HIPS EXACT_RANKS TEST... [-- what unittest takes]
+# guests_test.py HIPS EXACT_RANKS GRADIENTS|"" TEST... [-- what unittest takes]
 end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-HIPS, EXACT_RANKS, *TESTS = (os.path.abspath(path) for path in sys.argv[1:end])
+HIPS, EXACT_RANKS, GRADIENTS, *TESTS = (path and os.path.abspath(path) for path in sys.argv[1:end])
 del sys.argv[1:end + 1]
 
 # What RoCE v2 puts before the payload of a packet and behind it: Ethernet, IPv4, UDP, base header, checksum.
@@ -21,16 +21,32 @@ PACKET_BYTES = 14 + 20 + 8 + 12 + 4
 RETRANSMISSIONS = ("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "send_rnr_err")
 
 
+PASSED_ON = ("HIPS_SEED", "HIPS_TEST_FULL", "GTEST_FILTER", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+
+
 class OneGuest(unittest.TestCase):
     def test_everything_that_needs_a_device(self):
         # Two devices that do not reach each other, so that the tests can be wrong about them.
         all_of_them = 'for test; do "$test" || failed="$failed ${test##*/}"; done; echo "failed:$failed"'
-        kept = {name: os.environ[name] for name in ("HIPS_SEED", "HIPS_TEST_FULL") if name in os.environ}
-        done = lab.run(HIPS, "-t", "rail:1,2", "--one-guest", "--timeout", "0", "--", "sh", "-c", all_of_them, "sh",
-                       *TESTS, timeout=None, **kept)
+        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        pass_on = [word for name in kept for word in ("-x", name)]
+        done = lab.run(HIPS, "-t", "rail:1,2", "--one-guest", "--timeout", "0", *pass_on, "--", "sh", "-c", all_of_them,
+                       "sh", *TESTS, timeout=None, **kept)
         print(done.stdout, done.stderr, flush=True)
         self.assertEqual(done.returncode, 0)
         self.assertIn("failed:", done.stdout.splitlines())
+
+
+@unittest.skipUnless(os.environ.get("HIPS_TEST_FULL") and GRADIENTS, "a minute: HIPS_TEST_FULL=1 runs it")
+class NineGuests(unittest.TestCase):
+    def test_an_unmodified_mpi_program_is_exact_under_mpirun_across_the_guests(self):
+        done = lab.run(HIPS, "-t", "bcube:3,1", "--mpirun", "--timeout", "300", "-x", "OMPI_ALLOW_RUN_AS_ROOT=1", "-x",
+                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "--", "mpirun", "-n", "9", HIPS, "run", "-t", "bcube:3,1",
+                       GRADIENTS, "lenet5", "--steps", "1", timeout=600, HIPS_MPI_REPORT="1")
+        print(done.stdout, done.stderr, flush=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"RESULT network=lenet5 ranks=9 .* wrong=0\b")
+        self.assertRegex(done.stderr, r"MPI_COMM_WORLD, 9 ranks: .* on BCube\(3,1\); verbs; not emulated")
 
 
 class Guests(unittest.TestCase):
