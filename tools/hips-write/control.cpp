@@ -21,7 +21,6 @@
 namespace hips::write {
 namespace {
 
-constexpr std::int64_t kLookNs = 100'000'000;
 constexpr std::uint32_t kMagic = 0x68697077;  // "hipw"
 constexpr std::uint32_t kMostBytes = 1U << 20U;
 
@@ -204,12 +203,12 @@ Status Control::check() const {
   return lost();
 }
 
-Watch::Watch(const Control& control) : control_(control), next_ns_(monotonic_ns() + kLookNs) {}
+Watch::Watch(const Control& control) : control_(control), last_look_(ticks()) {}
 
 bool Watch::look() {
-  const std::int64_t now = monotonic_ns();
-  if (now < next_ns_) return false;
-  next_ns_ = now + kLookNs;
+  const std::uint64_t now = ticks();
+  if (now - last_look_ < kTicksPerLook) return false;
+  last_look_ = now;
   status_ = control_.check();
   return !status_.ok();
 }

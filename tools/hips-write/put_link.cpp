@@ -173,7 +173,9 @@ Result<Samples> PutLink::stream(const Stream& run, Watch& watch) {
     if (sending && !stopping && (phases.timed() || posted < wanted)) {
       std::uint64_t room = depth - (posted - done);
       if (!phases.timed()) room = std::min(room, wanted - posted);
-      const std::size_t count = std::min<std::size_t>(room, most) / list * list;
+      // Whole lists, of which the front one may be posted in part: the transport took no more.
+      const std::size_t begun = posted % list;
+      const std::size_t count = (begun + std::min<std::size_t>(room, most)) / list * list - begun;
       for (std::size_t i = 0; i < count; ++i) {
         WorkRequest& request = requests[i];
         const std::uint64_t number = posted + i + 1;

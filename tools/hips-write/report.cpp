@@ -33,6 +33,11 @@ std::string_view requests_text(const Options& options) {
   return options.price ? "bare and HiPS notified put" : options.raw ? "bare" : "HiPS notified put";
 }
 
+/// How the ends met. Their settings go over TCP in both cases.
+const char* exchange_text(const Options& options) {
+  return options.rdma_cm ? "rdma_cm" : "Ethernet";
+}
+
 }  // namespace
 
 std::string waiting_text() {
@@ -64,7 +69,7 @@ std::string banner_text(const Options& options, const PortWords& port) {
   text += fmt::format(" rdma_cm QPs\t : {}\n", on_off(options.rdma_cm));
   // The one line that perftest does not have.
   text += fmt::format(" Requests        : {}\n", requests_text(options));
-  text += " Data ex. method : Ethernet";
+  text += fmt::format(" Data ex. method : {}", exchange_text(options));
   if (options.rdma_cm && options.traffic_class != 0) text += fmt::format(" \tTOS    : {}", options.traffic_class);
   return text + "\n" + rule_text();
 }
@@ -210,7 +215,7 @@ void add_test(Dialect& json, const Options& options, const PortWords& port) {
   json.number("Max_inline_data", std::to_string(port.inline_bytes));
   json.word("rdma_cm_QPs", on_off(options.rdma_cm));
   json.word("Requests", std::string(requests_text(options)), true);
-  json.word("Data_ex_method", "Ethernet");
+  json.word("Data_ex_method", exchange_text(options));
   json.close();
 }
 

@@ -8,8 +8,6 @@ namespace {
 
 constexpr double kMegabyte = 1048576;
 constexpr double kGigabit = 1.25e8;
-/// Of the slowest trips, which are mostly of the start.
-constexpr std::size_t kTail = 2;
 
 }  // namespace
 
@@ -48,7 +46,7 @@ std::vector<double> half_trips(const Samples& samples, double ticks_per_unit) {
 
 Latency latency_of(std::vector<double> trips, std::uint64_t bytes, std::uint64_t count) {
   std::sort(trips.begin(), trips.end());
-  const std::size_t kept = trips.size() - kTail;
+  const std::size_t kept = trips.size() - static_cast<std::size_t>(kTail);
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < kept; ++i) sum += trips[i];
   const double average = sum / static_cast<double>(kept);

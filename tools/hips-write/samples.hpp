@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct Samples {
   std::uint64_t begin = 0, end = 0;     ///< of what is measured
   std::uint64_t count = 0;              ///< messages between them
 };
+
+/// The slowest trips, mostly of the start, that no figure but the count has in it.
+inline constexpr std::ptrdiff_t kTail = 2;
 
 /// One row of hips-write-bw.
 struct Bandwidth {

@@ -28,16 +28,35 @@ inline std::uint64_t ticks() {
 /// How long a tick is, by the system's clock: looked at from its making until now.
 class TickRate {
  public:
-  TickRate() : ticks_(ticks()), ns_(monotonic_ns()) {}
+  TickRate() : begin_(look()) {}
   /// At least 1 ms after it was made.
   [[nodiscard]] double ticks_per_us() const {
-    const auto us = static_cast<double>(monotonic_ns() - ns_) / 1e3;
-    return static_cast<double>(ticks() - ticks_) / us;
+    const Moment now = look();
+    return static_cast<double>(now.tick - begin_.tick) * 1e3 / static_cast<double>(now.ns - begin_.ns);
   }
 
  private:
-  std::uint64_t ticks_;
-  std::int64_t ns_;
+  struct Moment {
+    std::uint64_t tick = 0;
+    std::int64_t ns = 0;
+  };
+  /// Both clocks at one time: the closest of a few looks, since a process may be interrupted between the two.
+  static Moment look() {
+    constexpr int kLooks = 8;
+    Moment best;
+    std::uint64_t narrowest = ~std::uint64_t{0};
+    for (int i = 0; i < kLooks; ++i) {
+      const std::uint64_t before = ticks();
+      const std::int64_t ns = monotonic_ns();
+      const std::uint64_t width = ticks() - before;
+      if (width >= narrowest) continue;
+      narrowest = width;
+      best = {.tick = before + width / 2, .ns = ns};
+    }
+    return best;
+  }
+
+  Moment begin_;
 };
 
 }  // namespace hips::write

@@ -1,0 +1,103 @@
+"""How hips-write-bw and hips-write-lat compare with perftest, in one guest of the lab:
+perftest_benchmark.py HIPS FOLDER_OF_PROGRAMS [--pairs N] [--sizes 64,4096,...] [--only KIND,...]
+
+Each round runs perftest, perftest again and ours; the ratio of the first two tells what the machine allows to be
+seen. Ratios are of times: above 1, ours is slower. A ratio is within its limit where the median of the rounds is,
+or is no further from 1 than half of the ratios of perftest with itself are. Exits 1 where one is not.
+"""
+import argparse
+import os
+import statistics
+import sys
+import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
+import lab  # noqa: E402
+import perftest_output  # noqa: E402
+import two_ends  # noqa: E402
+
+# Name -> perftest's program, ours with its flags, the column that counts, the limit of the ratio.
+KINDS = {
+    "raw bandwidth": ("ib_write_bw", "hips-write-bw", ["--raw"], "BW_average", 0.03),
+    "put bandwidth": ("ib_send_bw", "hips-write-bw", [], "BW_average", 0.10),
+    "raw latency": ("ib_write_lat", "hips-write-lat", ["--raw"], "t_typical", 0.05),
+    "put latency": ("ib_send_lat", "hips-write-lat", [], "t_typical", 0.10),
+}
+# Size -> messages of a run, so that it takes about a second.
+MESSAGES = {
+    "BW_average": {64: 20000, 4096: 10000, 65536: 1000, 1048576: 60},
+    "t_typical": {64: 2000, 4096: 2000, 65536: 400, 1048576: 40},
+}
+ATTEMPTS = 8
+
+
+def measure(command, flags, size, column):
+    """Seconds for a byte, or for a message. Perftest gives up now and then where the clock of an emulated CPU
+    wanders, and then runs again."""
+    for _ in range(ATTEMPTS):
+        latency = column == "t_typical"
+        # Cycles need no guess of the CPU's frequency, which perftest's bandwidths depend on. Peaks are not looked
+        # for: it takes longer than the run.
+        client, _ = two_ends.run_both(command, *flags, "-s", str(size), "-n", str(MESSAGES[column][size]),
+                                      "-C" if latency else "-N")
+        if client.returncode != 0 or "inf" in client.stdout:
+            continue
+        figure = perftest_output.read_report(client.stdout).rows[-1][column]
+        return figure if latency else 1 / figure
+    raise RuntimeError(f"{command} {flags} gave no report in {ATTEMPTS} attempts: {client.stdout}{client.stderr}")
+
+
+def quartiles(values):
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
+def text_of(ratios):
+    return "{:.3f} ({:.2f} to {:.2f})".format(statistics.median(ratios), *quartiles(ratios))
+
+
+def inside(folder, pairs, sizes, kinds):
+    failures = 0
+    start = time.monotonic()
+    print("| What | Bytes | ours / perftest, median (half of them) | perftest / perftest | limit | |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for kind in kinds:
+        theirs, ours, flags, column, limit = KINDS[kind]
+        for size in sizes:
+            ratios, selves = [], []
+            for _ in range(pairs):
+                first = measure(theirs, [], size, column)
+                second = measure(theirs, [], size, column)
+                ratios.append(measure(os.path.join(folder, ours), flags, size, column) / second)
+                selves.append(second / first)
+            noise = max(abs(ratio - 1) for ratio in quartiles(selves))
+            allowed = max(limit, noise)
+            good = statistics.median(ratios) <= 1 + allowed
+            failures += not good
+            print(f"| {kind}: {ours} {' '.join(flags)} / {theirs} | {size} | {text_of(ratios)} | {text_of(selves)}"
+                  f" | {1 + allowed:.2f}{' (noise)' if noise > limit else ''} | {'within' if good else 'MISSED'} |",
+                  flush=True)
+    print(f"{pairs} rounds each in {time.monotonic() - start:.0f} s on {os.cpu_count()} emulated or real cores")
+    return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("hips")
+    parser.add_argument("folder")
+    parser.add_argument("--pairs", type=int, default=11)
+    parser.add_argument("--sizes", default="64,4096,65536,1048576")
+    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--inside", action="store_true", help="this is the guest")
+    options = parser.parse_args()
+    if options.inside:
+        return inside(options.folder, options.pairs, [int(size) for size in options.sizes.split(",")],
+                      options.only.split(","))
+    command = lab.command(options.hips, "-t", "switch:1", "--one-guest", "--timeout", "7200", "--", sys.executable,
+                          os.path.abspath(__file__), options.hips, os.path.abspath(options.folder), "--pairs",
+                          str(options.pairs), "--sizes", options.sizes, "--only", options.only, "--inside")
+    os.execvpe(command[0], command, lab.environment())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
