@@ -27,10 +27,13 @@ std::string agreement_text(const Options& options) {
   text += options.all_sizes ? "-s all\n" : fmt::format("-s {}\n", options.bytes);
   text += options.duration_s > 0 ? fmt::format("-D {}\n-f {}\n", options.duration_s, options.margin_s)
                                  : fmt::format("-n {}\n", options.iterations);
-  text += fmt::format("-q {}\n-b {}\n-R {}\n", options.queue_pairs, flag(options.bidirectional), flag(options.rdma_cm));
+  text += fmt::format("-q {}\n-b {}\n-R {}\n", options.queue_pairs, flag(options.bidirectional),
+                      flag(options.rdma_cm));
   text += fmt::format("--raw {}\n--price {}\n", flag(options.raw), flag(options.price));
-  if (options.raw || options.price) text += fmt::format("--write_with_imm {}\n", flag(options.with_immediate));
-  text += fmt::format("--perform_warm_up {}\n--data_validation {}\n", flag(options.warm_up), flag(options.validate));
+  if (options.raw || options.price)
+    text += fmt::format("--write_with_imm {}\n", flag(options.with_immediate));
+  text += fmt::format("--perform_warm_up {}\n--data_validation {}\n", flag(options.warm_up),
+                      flag(options.validate));
   return text;
 }
 
@@ -39,7 +42,8 @@ Status check_agreement(const Options& options, const std::string& theirs) {
   auto there = read(theirs);
   std::string differences;
   const auto differ = [&](const std::string& flag, const std::string& ours, const std::string& other) {
-    differences += fmt::format("{}{} {} there but {} here", differences.empty() ? "" : ", ", flag, other, ours);
+    differences +=
+        fmt::format("{}{} {} there but {} here", differences.empty() ? "" : ", ", flag, other, ours);
   };
   for (const auto& [flag, ours] : here) {
     const auto found = there.find(flag);

@@ -44,7 +44,8 @@ bool wait_for(int fd, short events, std::int64_t deadline_ns) {
   while (true) {
     int left_ms = -1;
     if (deadline_ns >= 0)
-      left_ms = static_cast<int>(std::max<std::int64_t>(0, (deadline_ns - monotonic_ns() + 999'999) / 1'000'000));
+      left_ms =
+          static_cast<int>(std::max<std::int64_t>(0, (deadline_ns - monotonic_ns() + 999'999) / 1'000'000));
     pollfd entry{.fd = fd, .events = events, .revents = 0};
     const int ready = poll(&entry, 1, left_ms);
     if (ready > 0) return true;
@@ -64,7 +65,8 @@ void keep_alive(int fd) {
 
 std::string text_of(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
-  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "the peer";
+  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "the peer";
   const std::string text = host.data();
   return text.starts_with("::ffff:") ? text.substr(7) : text;
 }
@@ -92,7 +94,8 @@ Result<Control> Control::serve(std::int32_t port, const std::function<void()>& w
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
   }
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0 || listen(listener.get(), 1) != 0)
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
+      listen(listener.get(), 1) != 0)
     return fail(system_error(fmt::format("cannot listen on TCP port {} (-p chooses another)", port)));
   waiting();
   UniqueFd fd;
@@ -136,20 +139,23 @@ Result<Control> Control::connect(const std::string& host, std::int32_t port, int
     return Control(std::move(fd), host);
   }
   if (error == ECONNREFUSED) {
-    return fail(Code::kPeerLost, fmt::format("nobody listens at {} port {}: start the same command without a host "
-                                             "there first, with the same -p",
-                                             host, port));
+    return fail(Code::kPeerLost,
+                fmt::format("nobody listens at {} port {}: start the same command without a host "
+                            "there first, with the same -p",
+                            host, port));
   }
   if (error == ETIMEDOUT) {
-    return fail(Code::kPeerLost, fmt::format("{} port {} gave no answer in {} s: is it the right address, and does a "
-                                             "firewall let TCP pass?",
-                                             host, port, timeout_ms / 1000));
+    return fail(Code::kPeerLost,
+                fmt::format("{} port {} gave no answer in {} s: is it the right address, and does a "
+                            "firewall let TCP pass?",
+                            host, port, timeout_ms / 1000));
   }
   return fail(Code::kPeerLost, fmt::format("cannot reach {} port {}: {}", host, port, std::strerror(error)));
 }
 
 Status Control::lost() const {
-  return Status::error(Code::kPeerLost, fmt::format("the other end, {}, has ended; its own output says why", peer_));
+  return Status::error(Code::kPeerLost,
+                       fmt::format("the other end, {}, has ended; its own output says why", peer_));
 }
 
 Status Control::read_all(char* to, std::size_t bytes, std::int64_t deadline_ns) {
@@ -182,12 +188,14 @@ Result<std::string> Control::exchange(const std::string& mine, int timeout_ms) {
     return fail(std::move(status));
   const std::uint32_t bytes = ntohl(theirs.bytes);
   if (ntohl(theirs.magic) != kMagic || bytes > kMostBytes) {
-    return fail(Code::kMismatch, fmt::format("{} runs another program; start this one, in the same version, at both "
-                                             "ends",
-                                             peer_));
+    return fail(Code::kMismatch,
+                fmt::format("{} runs another program; start this one, in the same version, at both "
+                            "ends",
+                            peer_));
   }
   std::string text(bytes, 0);
-  if (Status status = read_all(text.data(), text.size(), deadline_ns); !status.ok()) return fail(std::move(status));
+  if (Status status = read_all(text.data(), text.size(), deadline_ns); !status.ok())
+    return fail(std::move(status));
   return text;
 }
 
@@ -199,7 +207,8 @@ bool Control::has_message() const {
 Status Control::check() const {
   char byte = 0;
   const ssize_t got = recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) return Status::success();
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
+    return Status::success();
   return lost();
 }
 

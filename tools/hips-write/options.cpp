@@ -29,9 +29,9 @@ Output output_of(Program program, const std::string& text) {
   if (program == Program::kLatency && text == "latency") return Output::kLatency;
   if (program == Program::kBandwidth && text == "bandwidth") return Output::kBandwidth;
   if (program == Program::kBandwidth && text == "message_rate") return Output::kMessageRate;
-  throw CLI::ValidationError("--output", "\"" + text + "\" is not printed by this program; write " +
-                                             (program == Program::kLatency ? "latency"
-                                                                           : "bandwidth or message_rate"));
+  throw CLI::ValidationError("--output",
+                             "\"" + text + "\" is not printed by this program; write " +
+                                 (program == Program::kLatency ? "latency" : "bandwidth or message_rate"));
 }
 
 void add_common(CLI::App& app, Options& options) {
@@ -42,7 +42,8 @@ void add_common(CLI::App& app, Options& options) {
   app.add_option("-i,--ib-port", options.ib_port, "port of the device (default 1)")
       ->type_name("PORT")
       ->check(CLI::Range(1, 255));
-  app.add_option("-x,--gid-index", options.gid_index, "GID index (default: RoCE v2 over IPv4 where there is one)")
+  app.add_option("-x,--gid-index", options.gid_index,
+                 "GID index (default: RoCE v2 over IPv4 where there is one)")
       ->type_name("N")
       ->check(byte);
   app.add_option("-p,--port", options.port, "TCP port to listen on or connect to (default 18515)")
@@ -55,8 +56,9 @@ void add_common(CLI::App& app, Options& options) {
                                               : "bytes of a message (default 65536)")
       ->type_name("SIZE");
   app.add_option("-n,--iters", options.iterations,
-                 options.program == Program::kLatency ? "exchanges, at least 5 (default 1000)"
-                                                      : "messages of each queue pair, at least 5 (default 5000)")
+                 options.program == Program::kLatency
+                     ? "exchanges, at least 5 (default 1000)"
+                     : "messages of each queue pair, at least 5 (default 5000)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{5}, std::uint64_t{100'000'000}));
   app.add_option("-D,--duration", options.duration_s, "run for so many seconds instead")
@@ -72,8 +74,12 @@ void add_common(CLI::App& app, Options& options) {
   app.add_option("-m,--mtu", options.mtu, "MTU: 256 to 4096 (default: that of the port)")
       ->type_name("BYTES")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
-  app.add_option("-S,--sl", options.service_level, "service level (default 0)")->type_name("SL")->check(CLI::Range(0, 15));
-  app.add_option("-T,--tos,--tclass", options.traffic_class, "traffic class (default 0)")->type_name("TOS")->check(byte);
+  app.add_option("-S,--sl", options.service_level, "service level (default 0)")
+      ->type_name("SL")
+      ->check(CLI::Range(0, 15));
+  app.add_option("-T,--tos,--tclass", options.traffic_class, "traffic class (default 0)")
+      ->type_name("TOS")
+      ->check(byte);
   app.add_option("-u,--qp-timeout", options.timeout, "4 usec * 2^N until a packet is sent again (default 14)")
       ->type_name("N")
       ->check(CLI::Range(1, 31));
@@ -83,23 +89,30 @@ void add_common(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "-c,--connection",
          [](const std::string& text) {
-           if (text != "RC") throw CLI::ValidationError("-c", "\"" + text + "\" connections are not offered; only RC is");
+           if (text != "RC")
+             throw CLI::ValidationError("-c", "\"" + text + "\" connections are not offered; only RC is");
          },
          "RC, the only kind")
       ->type_name("RC");
-  app.add_flag("-F,--CPU-freq", options.accepted, "accepted for perftest's sake: times are not taken from the CPU's frequency");
-  app.add_flag("--disable_pcie_relaxed", options.accepted, "accepted for perftest's sake: relaxed ordering is never asked for");
+  app.add_flag("-F,--CPU-freq", options.accepted,
+               "accepted for perftest's sake: times are not taken from the CPU's frequency");
+  app.add_flag("--disable_pcie_relaxed", options.accepted,
+               "accepted for perftest's sake: relaxed ordering is never asked for");
   app.add_flag("--out_json", options.json, "save the report in a JSON file, too");
-  app.add_option("--out_json_file", options.json_file, "its name (default perftest_out.json)")->type_name("FILE");
+  app.add_option("--out_json_file", options.json_file, "its name (default perftest_out.json)")
+      ->type_name("FILE");
   app.add_option_function<std::string>(
-         "--output", [&options](const std::string& text) { options.output = output_of(options.program, text); },
+         "--output",
+         [&options](const std::string& text) { options.output = output_of(options.program, text); },
          options.program == Program::kLatency ? "print only one figure: latency (the average)"
                                               : "print only one figure: bandwidth or message_rate")
       ->type_name("FIGURE");
   app.add_flag("--write_with_imm", options.with_immediate,
                "--raw writes with immediate data, as the transport's notified put always does");
-  app.add_flag("--data_validation", options.validate, "the receiver compares every byte; exit 1 where one is wrong");
-  app.add_option("-r,--rx-depth", options.rx_depth, "receives posted for --raw --write_with_imm (default 512)")
+  app.add_flag("--data_validation", options.validate,
+               "the receiver compares every byte; exit 1 where one is wrong");
+  app.add_option("-r,--rx-depth", options.rx_depth,
+                 "receives posted for --raw --write_with_imm (default 512)")
       ->type_name("N")
       ->check(CLI::Range(1, 16384));
   app.add_flag("--raw", options.raw, "post bare work requests, as perftest does, instead of notified puts");
@@ -141,19 +154,25 @@ void add_latency(CLI::App& app, Options& options) {
 
 /// What follows from what was given.
 void settle(Options& options) {
-  if (options.raw && options.price) throw CLI::ValidationError("--price", "it runs --raw by itself; leave one out");
+  if (options.raw && options.price)
+    throw CLI::ValidationError("--price", "it runs --raw by itself; leave one out");
   if ((options.raw || options.price) && options.rdma_cm)
-    throw CLI::ValidationError("-R", "bare work requests connect by exchanged addresses; leave out -R or --raw and --price");
+    throw CLI::ValidationError(
+        "-R", "bare work requests connect by exchanged addresses; leave out -R or --raw and --price");
   if (!options.raw && options.queue_pairs > kMostStripes)
-    throw CLI::ValidationError("-q", std::to_string(options.queue_pairs) + " queue pairs without --raw; the transport has at most 8");
-  if (options.report_both && !options.bidirectional) throw CLI::ValidationError("--report-both", "it needs -b");
-  if (options.price && options.bidirectional) throw CLI::ValidationError("--price", "it goes one way; leave out -b");
+    throw CLI::ValidationError("-q", std::to_string(options.queue_pairs) +
+                                         " queue pairs without --raw; the transport has at most 8");
+  if (options.report_both && !options.bidirectional)
+    throw CLI::ValidationError("--report-both", "it needs -b");
+  if (options.price && options.bidirectional)
+    throw CLI::ValidationError("--price", "it goes one way; leave out -b");
   if (options.price && options.output != Output::kFull)
     throw CLI::ValidationError("--price", "it has several figures; leave out --output");
   if (options.margin_s < 0) options.margin_s = static_cast<std::int32_t>(options.duration_s / 4);
   if (options.duration_s > 0 && 2 * static_cast<std::uint32_t>(options.margin_s) >= options.duration_s)
-    throw CLI::ValidationError("-f", "two margins of " + std::to_string(options.margin_s) + " s leave nothing of " +
-                                         std::to_string(options.duration_s) + " s; give a longer -D");
+    throw CLI::ValidationError("-f", "two margins of " + std::to_string(options.margin_s) +
+                                         " s leave nothing of " + std::to_string(options.duration_s) +
+                                         " s; give a longer -D");
   if (options.program == Program::kLatency) {
     options.tx_depth = options.cq_moderation = 1;
     return;
@@ -167,9 +186,11 @@ void settle(Options& options) {
     return;
   }
   if (options.duration_s == 0)
-    options.tx_depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.tx_depth, options.iterations));
+    options.tx_depth =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(options.tx_depth, options.iterations));
   if (options.cq_moderation == 0)
-    options.cq_moderation = !options.all_sizes && options.bytes > kMostModeratedBytes ? 1 : kDefaultModeration;
+    options.cq_moderation =
+        !options.all_sizes && options.bytes > kMostModeratedBytes ? 1 : kDefaultModeration;
   options.cq_moderation = std::min(options.cq_moderation, options.tx_depth);
 }
 
@@ -200,9 +221,10 @@ Parsed parse_options(Program program, int argc, const char* const* argv) {
     options.iterations = 1000;
   }
   const std::string name = options.name();
-  CLI::App app{std::string("Times the notified put of HiPS over RDMA verbs between two processes, with the flags and columns of ") +
-                   (latency ? "ib_write_lat" : "ib_write_bw") + ".\nStart \"" + name + "\" on one host and \"" + name +
-                   " HOST\" with the same flags on another.",
+  CLI::App app{std::string("Times the notified put of HiPS over RDMA verbs between two processes, with the "
+                           "flags and columns of ") +
+                   (latency ? "ib_write_lat" : "ib_write_bw") + ".\nStart \"" + name +
+                   "\" on one host and \"" + name + " HOST\" with the same flags on another.",
                name};
   app.set_version_flag("-V,--version", [name] { return name + " " + hips_version(); });
   add_common(app, options);

@@ -1,5 +1,5 @@
-#include <array>
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -46,9 +46,9 @@ Result<verbs::PortChoice> choose_port(const Options& options) {
     for (int port = 1; port <= attributes.phys_port_cnt; ++port)
       seen += fmt::format("{}-d {} -i {}", seen.empty() ? "" : ", ", name, port);
     if (name == device && options.ib_port > attributes.phys_port_cnt) {
-      return fail(Code::kInvalidArgument, fmt::format("-i {} is wrong: {} has {} port{}", options.ib_port, name,
-                                                      attributes.phys_port_cnt,
-                                                      attributes.phys_port_cnt == 1 ? "" : "s"));
+      return fail(Code::kInvalidArgument,
+                  fmt::format("-i {} is wrong: {} has {} port{}", options.ib_port, name,
+                              attributes.phys_port_cnt, attributes.phys_port_cnt == 1 ? "" : "s"));
     }
   }
   if (!known)

@@ -36,8 +36,12 @@ class PutLink final : public Link {
   [[nodiscard]] PortWords port() const override { return words_; }
   [[nodiscard]] EndWords local() const override { return words_of_end(mine_, region_.remote); }
   [[nodiscard]] EndWords remote() const override { return words_of_end(theirs_, their_region_); }
-  [[nodiscard]] std::span<std::byte> source(std::uint32_t /*pair*/) override { return pages_.all().subspan(buffer_bytes_); }
-  [[nodiscard]] std::span<std::byte> target(std::uint32_t /*pair*/) override { return pages_.all().first(buffer_bytes_); }
+  [[nodiscard]] std::span<std::byte> source(std::uint32_t /*pair*/) override {
+    return pages_.all().subspan(buffer_bytes_);
+  }
+  [[nodiscard]] std::span<std::byte> target(std::uint32_t /*pair*/) override {
+    return pages_.all().first(buffer_bytes_);
+  }
   [[nodiscard]] std::uint32_t num_buffers() const override { return 1; }
 
  private:
@@ -47,7 +51,8 @@ class PutLink final : public Link {
         pages_(2 * buffer_bytes_) {}
   Status start(const verbs::PortChoice& port);
   Status settle(Watch& watch);
-  [[nodiscard]] EndWords words_of_end(const verbs::WireAddress& end, const transport::RemoteRegion& region) const;
+  [[nodiscard]] EndWords words_of_end(const verbs::WireAddress& end,
+                                      const transport::RemoteRegion& region) const;
   [[nodiscard]] WorkRequest put(std::size_t bytes) const;
 
   Options options_;
@@ -88,7 +93,8 @@ Status PutLink::start(const verbs::PortChoice& port) {
   region_ = *region;
   auto address = transport_->open(kPeer);
   if (!address) return std::move(address).error();
-  if (address->size() != sizeof mine_) return Status::error(Code::kInternal, "the transport's address has another size");
+  if (address->size() != sizeof mine_)
+    return Status::error(Code::kInternal, "the transport's address has another size");
   std::memcpy(&mine_, address->data(), sizeof mine_);
   return Status::success();
 }
@@ -106,7 +112,8 @@ Status PutLink::connect(const std::string& address, Watch& watch) {
   std::memcpy(&their_region_, address.data() + sizeof theirs_, sizeof their_region_);
   words_.mtu = 128U << std::min(mine_.mtu, theirs_.mtu);
   const auto bytes = std::as_bytes(std::span(address)).first(sizeof theirs_);
-  if (Status status = transport_->connect(kPeer, bytes); !status.ok()) return in_words_of_flags(std::move(status));
+  if (Status status = transport_->connect(kPeer, bytes); !status.ok())
+    return in_words_of_flags(std::move(status));
   return settle(watch);
 }
 
@@ -127,10 +134,11 @@ Status PutLink::settle(Watch& watch) {
     }
     if (count == 0 && watch.idle()) return watch.status();
     if (monotonic_ns() > deadline_ns) {
-      return Status::error(Code::kPeerLost, fmt::format("{} cannot be reached over {} within 10 s: the control "
-                                                        "connection stands, so look at the RDMA addresses (-x) and at "
-                                                        "what the switches let pass",
-                                                        watch.control().peer(), words_.device));
+      return Status::error(Code::kPeerLost,
+                           fmt::format("{} cannot be reached over {} within 10 s: the control "
+                                       "connection stands, so look at the RDMA addresses (-x) and at "
+                                       "what the switches let pass",
+                                       watch.control().peer(), words_.device));
     }
   }
   return Status::success();
@@ -140,7 +148,8 @@ WorkRequest PutLink::put(std::size_t bytes) const {
   WorkRequest request;
   request.verb = Verb::kPutNotify;
   request.peer = kPeer;
-  request.pieces[0] = {.address = pages_.all().data() + buffer_bytes_, .bytes = bytes, .memory = region_.local};
+  request.pieces[0] = {
+      .address = pages_.all().data() + buffer_bytes_, .bytes = bytes, .memory = region_.local};
   request.num_pieces = bytes == 0 ? 0 : 1;
   request.remote = &their_region_;
   return request;

@@ -21,7 +21,7 @@
 namespace hips::write {
 namespace {
 
-constexpr std::uint32_t kEnd = 0xffffffffU;             ///< immediate of the last message of a run
+constexpr std::uint32_t kEnd = 0xffffffffU;                ///< immediate of the last message of a run
 constexpr std::uint64_t kEndId = std::uint64_t{1} << 32U;  ///< wr_id of it
 constexpr std::uint32_t kVendorMellanox = 0x02c9;
 constexpr std::uint32_t kInlineOfMellanox = 220;
@@ -81,7 +81,8 @@ class RawLink final : public Link {
   }
   [[nodiscard]] Status completion_failed(const ibv_wc& completion, const Watch& watch) const {
     return verbs::completion_error(
-        port_.name, {.host = watch.control().peer(), .port = "its port", .address = watch.control().peer(), .pid = 0},
+        port_.name,
+        {.host = watch.control().peer(), .port = "its port", .address = watch.control().peer(), .pid = 0},
         completion.status, completion.vendor_err, {options_.timeout, options_.retry_count});
   }
   [[nodiscard]] ibv_send_wr write_request(std::uint32_t pair, std::size_t bytes, ibv_sge& piece) const;
@@ -104,7 +105,9 @@ class RawLink final : public Link {
 
 Result<std::unique_ptr<Link>> RawLink::create(const Options& options, const verbs::PortChoice& port) {
   if (port.iwarp)
-    return fail(Code::kUnsupported, fmt::format("{} is an iWARP device, which connects by rdma_cm only; leave out --raw", port.name));
+    return fail(
+        Code::kUnsupported,
+        fmt::format("{} is an iWARP device, which connects by rdma_cm only; leave out --raw", port.name));
   std::unique_ptr<RawLink> link(new RawLink(options, port));
   if (Status status = link->start(); !status.ok()) return fail(std::move(status));
   return link;
@@ -125,9 +128,11 @@ Status RawLink::start() {
   if (!facts) return std::move(facts).error();
   facts_ = *std::move(facts);
   const auto gids = verbs::gid_table(*context_, port_.port, false);
-  const auto gid = std::find_if(gids.begin(), gids.end(), [&](const verbs::Gid& g) { return g.index == port_.gid_index; });
+  const auto gid =
+      std::find_if(gids.begin(), gids.end(), [&](const verbs::Gid& g) { return g.index == port_.gid_index; });
   if (gid == gids.end())
-    return Status::error(Code::kUnsupported, fmt::format("the GID {} of {} is gone", port_.gid_index, port_.name));
+    return Status::error(Code::kUnsupported,
+                         fmt::format("the GID {} of {} is gone", port_.gid_index, port_.name));
 
   ibv_device_attr device{};
   if (ibv_query_device(context_.get(), &device) != 0) return call_failed("ibv_query_device", errno);
@@ -144,9 +149,12 @@ Status RawLink::start() {
   if (memory_ == nullptr) return verbs::registration_error(port_.name, pages_.all().size(), errno);
   const auto depth = [&](std::uint32_t each) { return static_cast<int>((each + 1) * options_.queue_pairs); };
   sent_.reset(ibv_create_cq(context_.get(), depth(options_.tx_depth), nullptr, nullptr, 0));
-  if (sent_ == nullptr) return call_failed(fmt::format("making a completion queue for -t {}", options_.tx_depth), errno);
-  received_.reset(ibv_create_cq(context_.get(), depth(options_.with_immediate ? options_.rx_depth : 1), nullptr, nullptr, 0));
-  if (received_ == nullptr) return call_failed(fmt::format("making a completion queue for -r {}", options_.rx_depth), errno);
+  if (sent_ == nullptr)
+    return call_failed(fmt::format("making a completion queue for -t {}", options_.tx_depth), errno);
+  received_.reset(ibv_create_cq(context_.get(), depth(options_.with_immediate ? options_.rx_depth : 1),
+                                nullptr, nullptr, 0));
+  if (received_ == nullptr)
+    return call_failed(fmt::format("making a completion queue for -r {}", options_.rx_depth), errno);
   std::random_device random;
   for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
     if (Status status = make_pair(); !status.ok()) return status;
@@ -177,12 +185,14 @@ Status RawLink::make_pair() {
   attributes.qp_type = IBV_QPT_RC;
   verbs::PairHandle pair(ibv_create_qp(domain_.get(), &attributes));
   if (pair == nullptr)
-    return call_failed(fmt::format("making a queue pair for -t {} -I {}", options_.tx_depth, inline_bytes_), errno);
+    return call_failed(fmt::format("making a queue pair for -t {} -I {}", options_.tx_depth, inline_bytes_),
+                       errno);
   ibv_qp_attr state{};
   state.qp_state = IBV_QPS_INIT;
   state.port_num = port_.port;
   state.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-  if (const int error = ibv_modify_qp(pair.get(), &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  if (const int error = ibv_modify_qp(pair.get(), &state,
+                                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
       error != 0)
     return call_failed("initialising a queue pair", error);
   pairs_.push_back(std::move(pair));
@@ -190,7 +200,8 @@ Status RawLink::make_pair() {
 }
 
 Status RawLink::connect(const std::string& address, Watch& /*watch*/) {
-  if (address.size() != sizeof theirs_) return Status::error(Code::kMismatch, "the other end runs another version");
+  if (address.size() != sizeof theirs_)
+    return Status::error(Code::kMismatch, "the other end runs another version");
   std::memcpy(&theirs_, address.data(), sizeof theirs_);
   if (theirs_.magic != mine_.magic || theirs_.num_pairs != mine_.num_pairs)
     return Status::error(Code::kMismatch, "the other end runs another version");
@@ -320,10 +331,12 @@ Result<Samples> RawLink::stream(const Stream& run, Watch& watch) {
   while (sending || ends_to_come > 0) {
     for (std::uint32_t i = 0; sending && i < num_pairs; ++i) {
       Flow& flow = flows[i];
-      while (!stopping && (phases.timed() || flow.posted < wanted) && flow.posted + list <= options_.tx_depth + flow.done) {
+      while (!stopping && (phases.timed() || flow.posted < wanted) &&
+             flow.posted + list <= options_.tx_depth + flow.done) {
         ibv_send_wr& request = flow.requests.front();
         if (moderated) {
-          const bool signal = (flow.posted + 1) % options_.cq_moderation == 0 || (!phases.timed() && flow.posted + 1 == wanted);
+          const bool signal = (flow.posted + 1) % options_.cq_moderation == 0 ||
+                              (!phases.timed() && flow.posted + 1 == wanted);
           request.send_flags = signal ? request.send_flags | IBV_SEND_SIGNALED
                                       : request.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED);
         }
@@ -338,7 +351,8 @@ Result<Samples> RawLink::stream(const Stream& run, Watch& watch) {
         posted += list;
         if (moderated && slots.count() > 1) {
           const std::size_t offset = slots.offset(flow.posted);
-          flow.pieces[0].addr = reinterpret_cast<std::uintptr_t>(pages_.all().data()) + i * buffer_bytes_ + offset;
+          flow.pieces[0].addr =
+              reinterpret_cast<std::uintptr_t>(pages_.all().data()) + i * buffer_bytes_ + offset;
           request.wr.rdma.remote_addr = theirs_.target + i * buffer_bytes_ + offset;
         }
       }
@@ -364,8 +378,9 @@ Result<Samples> RawLink::stream(const Stream& run, Watch& watch) {
       }
       stopping = stopping || (phases.timed() && phases.over(now));
       // With -D what has no completion of its own is left behind.
-      const bool all = phases.timed() ? stopping && posted - done < std::uint64_t{options_.cq_moderation} * num_pairs
-                                      : done == wanted * num_pairs;
+      const bool all = phases.timed()
+                           ? stopping && posted - done < std::uint64_t{options_.cq_moderation} * num_pairs
+                           : done == wanted * num_pairs;
       if (all && sending && ends_sent == 0) {
         if (!phases.timed()) {
           samples.end = ticks();

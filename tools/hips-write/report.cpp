@@ -1,5 +1,7 @@
 #include "tools/hips-write/report.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace hips::write {
@@ -52,10 +54,12 @@ std::string rule_text() {
 std::string banner_text(const Options& options, const PortWords& port) {
   const bool bandwidth = options.program == Program::kBandwidth;
   std::string text = rule_text();
-  text += fmt::format("                    RDMA_Write {}{}{} Test\n", options.bidirectional ? "Bidirectional " : "",
+  text += fmt::format("                    RDMA_Write {}{}{} Test\n",
+                      options.bidirectional ? "Bidirectional " : "",
                       options.post_list > 1 ? "Post List " : "", bandwidth ? "BW" : "Latency");
   text += fmt::format(" Dual-port       : OFF\t\tDevice         : {}\n", port.device);
-  text += fmt::format(" Number of qps   : {}\t\tTransport type : {}\n", options.queue_pairs, port.transport_type);
+  text +=
+      fmt::format(" Number of qps   : {}\t\tTransport type : {}\n", options.queue_pairs, port.transport_type);
   text += " Connection type : RC\t\tUsing SRQ      : OFF\n";
   text += fmt::format(" PCIe relax order: OFF{}\n", newer(options) ? "\t\tLock-free      : OFF" : "");
   text += fmt::format(" ibv_wr* API     : OFF{}\n", newer(options) ? "\t\tUsing DDP      : OFF" : "");
@@ -70,21 +74,23 @@ std::string banner_text(const Options& options, const PortWords& port) {
   // The one line that perftest does not have.
   text += fmt::format(" Requests        : {}\n", requests_text(options));
   text += fmt::format(" Data ex. method : {}", exchange_text(options));
-  if (options.rdma_cm && options.traffic_class != 0) text += fmt::format(" \tTOS    : {}", options.traffic_class);
+  if (options.rdma_cm && options.traffic_class != 0)
+    text += fmt::format(" \tTOS    : {}", options.traffic_class);
   return text + "\n" + rule_text();
 }
 
 std::string address_text(const Options& options, std::string_view whose, const EndWords& end) {
   std::string gid;
-  for (std::size_t i = 0; i < end.gid.size(); ++i) gid += fmt::format("{}{:02}", i == 0 ? "" : ":", end.gid[i]);
+  for (std::size_t i = 0; i < end.gid.size(); ++i)
+    gid += fmt::format("{}{:02}", i == 0 ? "" : ":", end.gid[i]);
   std::string text;
   // As C's "%#04x": no 0x before a zero.
   const auto hex = [](std::uint64_t value, int width) {
     return value == 0 ? fmt::format("{:0{}}", 0, width) : fmt::format("{:#0{}x}", value, width);
   };
   for (std::size_t i = 0; i < end.pairs.size(); ++i) {
-    text += fmt::format(" {} address: LID {} QPN {} PSN {}", whose, hex(end.lid, 4), hex(end.pairs[i].number, 6),
-                        hex(end.pairs[i].packet_number, 6));
+    text += fmt::format(" {} address: LID {} QPN {} PSN {}", whose, hex(end.lid, 4),
+                        hex(end.pairs[i].number, 6), hex(end.pairs[i].packet_number, 6));
     if (!options.rdma_cm)
       text += fmt::format(" RKey {} VAddr {}", hex(end.key, 8), hex(end.addresses[i], 16));
     text += fmt::format("\n GID: {}\n", gid);
@@ -94,7 +100,8 @@ std::string address_text(const Options& options, std::string_view whose, const E
 
 std::string header_text(const Options& options) {
   if (options.program == Program::kBandwidth) {
-    return fmt::format(" #bytes     #iterations    BW peak[{0}]    BW average[{0}]   MsgRate[Mpps]\n", unit(options));
+    return fmt::format(" #bytes     #iterations    BW peak[{0}]    BW average[{0}]   MsgRate[Mpps]\n",
+                       unit(options));
   }
   if (options.duration_s > 0) return " #bytes        #iterations       t_avg[usec]    tps average\n";
   return fmt::format(
@@ -107,25 +114,35 @@ std::string row_text(const Options& options, const Bandwidth& row) {
   if (options.output == Output::kBandwidth) return fmt::format("{:f}\n", row.average);
   if (options.output == Output::kMessageRate) return fmt::format("{:f}\n", row.million_per_s);
   if (options.report_gbits && row.average < kSmallGbits) {
-    return fmt::format(" {:<7}    {}           {:<7.6f}            {:<7.6f}            {:<7.6f}\n", row.bytes, row.count,
-                       row.peak, row.average, row.million_per_s);
+    return fmt::format(" {:<7}    {}           {:<7.6f}            {:<7.6f}            {:<7.6f}\n", row.bytes,
+                       row.count, row.peak, row.average, row.million_per_s);
   }
-  return fmt::format(" {:<7}    {:<10}       {:<7.2f}            {:<7.2f}\t\t   {}{:<7.6f}\n", row.bytes, row.count,
-                     row.peak, row.average, newer(options) ? "  " : "", row.million_per_s);
+  return fmt::format(" {:<7}    {:<10}       {:<7.2f}            {:<7.2f}\t\t   {}{:<7.6f}\n", row.bytes,
+                     row.count, row.peak, row.average, newer(options) ? "  " : "", row.million_per_s);
 }
 
 std::string row_text(const Options& options, const Latency& row) {
   if (options.output == Output::kLatency) return fmt::format("{:f}\n", row.average);
   return fmt::format(
-      " {:<7} {}          {:<7.2f}        {:<7.2f}      {:<7.2f}  \t       {:<7.2f}     \t{:<7.2f}\t\t{:<7.2f} \t\t{:<7.2f}\n",
+      " {:<7} {}          {:<7.2f}        {:<7.2f}      {:<7.2f}  \t       {:<7.2f}     "
+      "\t{:<7.2f}\t\t{:<7.2f} \t\t{:<7.2f}\n",
       row.bytes, row.count, row.min, row.max, row.typical, row.average, row.deviation, row.percentile_99,
       row.percentile_99_9);
 }
 
 std::string row_text(const Options& options, const LatencyOverTime& row) {
   if (options.output == Output::kLatency) return fmt::format("{:f}\n", row.average_us);
-  return fmt::format(" {:<7}       {}            {:<7.2f}        {:<7.2f}\n", row.bytes, row.count, row.average_us,
-                     row.per_second);
+  return fmt::format(" {:<7}       {}            {:<7.2f}        {:<7.2f}\n", row.bytes, row.count,
+                     row.average_us, row.per_second);
+}
+
+std::string directions_text(const Options& options, const Bandwidth& mine, const Bandwidth& theirs) {
+  std::string text;
+  for (const auto& [whose, row] : {std::pair("Local", &mine), std::pair("Remote", &theirs)}) {
+    text += fmt::format("\n {} results: \n{}{}{}{}", whose, rule_text(), header_text(options),
+                        row_text(options, *row), rule_text());
+  }
+  return text;
 }
 
 std::string trips_text(const Options& options, const std::vector<double>& trips) {
@@ -138,11 +155,12 @@ std::string price_header_text(const Options& options) {
   const bool latency = options.program == Program::kLatency;
   const std::string_view figure = latency ? options.duration_s > 0 ? "t_avg" : "t_typical" : "BW average";
   const std::string_view of = latency ? time_unit(options) : unit(options);
-  return fmt::format(" #bytes     #iterations    raw {0}[{1}]    put {0}[{1}]    price[{2}]    price[%]\n", figure, of,
-                     latency ? of : "usec per message");
+  return fmt::format(" #bytes     #iterations    raw {0}[{1}]    put {0}[{1}]    price[{2}]    price[%]\n",
+                     figure, of, latency ? of : "usec per message");
 }
 
-std::string price_row_text(const Options& options, std::uint64_t bytes, std::uint64_t count, double raw, double put) {
+std::string price_row_text(const Options& options, std::uint64_t bytes, std::uint64_t count, double raw,
+                           double put) {
   double price = 0, percent = 0;
   if (options.program == Program::kLatency) {
     price = put - raw;
@@ -152,8 +170,9 @@ std::string price_row_text(const Options& options, std::uint64_t bytes, std::uin
     price = us_by_rate / put - us_by_rate / raw;
     percent = 100 * (raw / put - 1);
   }
-  return fmt::format(" {:<7}    {:<10}     {:<7.2f}                {:<7.2f}                {:<7.2f}    {:<+7.1f}\n", bytes,
-                     count, raw, put, price, percent);
+  return fmt::format(
+      " {:<7}    {:<10}     {:<7.2f}                {:<7.2f}                {:<7.2f}    {:<+7.1f}\n", bytes,
+      count, raw, put, price, percent);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
@@ -206,7 +225,8 @@ void add_test(Dialect& json, const Options& options, const PortWords& port) {
   json.word("Using_SRQ", "OFF");
   json.word("PCIe_relax_order", "OFF");
   json.word("ibv_wr_API", "OFF");
-  if (sends(options)) json.number(newer(options) ? "TX_depth" : "TX_depth ", std::to_string(options.tx_depth));
+  if (sends(options))
+    json.number(newer(options) ? "TX_depth" : "TX_depth ", std::to_string(options.tx_depth));
   if (options.post_list > 1) json.number("Post_List", std::to_string(options.post_list));
   if (bandwidth) json.number("CQ_Moderation", std::to_string(options.cq_moderation));
   json.number("Mtu", std::to_string(port.mtu));
@@ -238,7 +258,9 @@ std::string json_text(const Options& options, const PortWords& port, const Bandw
 std::string json_text(const Options& options, const PortWords& port, const Latency& row) {
   Dialect json(newer(options));
   add_test(json, options, port);
-  const auto figure = [&json](std::string_view key, double value) { json.number(key, fmt::format("{:.2f}", value)); };
+  const auto figure = [&json](std::string_view key, double value) {
+    json.number(key, fmt::format("{:.2f}", value));
+  };
   json.open("results");
   json.number("MsgSize", std::to_string(row.bytes));
   json.number("n_iterations", std::to_string(row.count));

@@ -51,7 +51,9 @@ Latency latency_of(std::vector<double> trips, std::uint64_t bytes, std::uint64_t
   for (std::size_t i = 0; i < kept; ++i) sum += trips[i];
   const double average = sum / static_cast<double>(kept);
   for (std::size_t i = 0; i < kept; ++i) squares += (average - trips[i]) * (average - trips[i]);
-  const auto at = [&](double share) { return trips[static_cast<std::size_t>(std::ceil(static_cast<double>(kept) * share))]; };
+  const auto at = [&](double share) {
+    return trips[static_cast<std::size_t>(std::ceil(static_cast<double>(kept) * share))];
+  };
   return {.bytes = bytes,
           .count = count,
           .min = trips.front(),

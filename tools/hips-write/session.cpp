@@ -55,19 +55,20 @@ class Session {
       print(options_.price ? price_header_text(options_) : header_text(options_));
     }
     for (const std::uint64_t bytes : options_.sizes()) {
-      Status status = options_.price                              ? price_row(bytes)
+      Status status = options_.price                            ? price_row(bytes)
                       : options_.program == Program::kBandwidth ? bandwidth_row(bytes)
-                                                                  : latency_row(bytes);
+                                                                : latency_row(bytes);
       if (!status.ok()) return status;
     }
     if (full()) print(rule_text());
-    if (options_.report_both) print_both();
+    if (options_.report_both) print(directions_text(options_, mine_, theirs_));
     if (options_.validate && full())
       print(fmt::format(" Data validation : {} bytes compared, {} wrong\n", compared_, wrong_));
     if (wrong_ > 0) {
-      return Status::error(Code::kInternal, fmt::format("data validation: {} of {} bytes that arrived here or at the "
-                                                        "other end are wrong",
-                                                        wrong_, compared_));
+      return Status::error(Code::kInternal,
+                           fmt::format("data validation: {} of {} bytes that arrived here or at the "
+                                       "other end are wrong",
+                                       wrong_, compared_));
     }
     return Status::success();
   }
@@ -91,9 +92,11 @@ class Session {
       if (!link) return std::move(link).error();
       put_ = *std::move(link);
     }
-    auto control = options_.is_server()
-                       ? Control::serve(options_.port, [this] { if (full()) print(waiting_text()); })
-                       : Control::connect(options_.host, options_.port, kConnectMs);
+    auto control = options_.is_server() ? Control::serve(options_.port,
+                                                         [this] {
+                                                           if (full()) print(waiting_text());
+                                                         })
+                                        : Control::connect(options_.host, options_.port, kConnectMs);
     if (!control) return std::move(control).error();
     control_ = std::make_unique<Control>(*std::move(control));
     watch_ = std::make_unique<Watch>(*control_);
@@ -162,7 +165,8 @@ class Session {
     for (std::uint32_t i = 0; came && i < link.num_buffers(); ++i) {
       for (std::uint64_t slot = 0; slot < used; ++slot) {
         compared += static_cast<double>(size);
-        wrong += static_cast<double>(count_wrong(link.target(i), slots.offset(slot), size, seed(bytes, !options_.is_server())));
+        wrong += static_cast<double>(
+            count_wrong(link.target(i), slots.offset(slot), size, seed(bytes, !options_.is_server())));
       }
     }
     auto theirs = exchange({compared, wrong});
@@ -276,20 +280,14 @@ class Session {
     return latency_of(half_trips(*samples, unit), bytes, count).typical;
   }
 
-  void print_both() {
-    for (const auto& [whose, row] : {std::pair("Local", mine_), std::pair("Remote", theirs_)}) {
-      print(fmt::format("\n {} results: \n", whose) + rule_text() + header_text(options_) + row_text(options_, row) +
-            rule_text());
-    }
-  }
-
   Status write_json(const std::string& text) {
     if (!options_.json) return Status::success();
     std::FILE* file = std::fopen(options_.json_file.c_str(), "w");
     const bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
     const int error = errno;
     if (file != nullptr && std::fclose(file) == 0 && written) return Status::success();
-    return Status::error(Code::kSystem, fmt::format("cannot write {}: {}", options_.json_file, std::strerror(error)));
+    return Status::error(Code::kSystem,
+                         fmt::format("cannot write {}: {}", options_.json_file, std::strerror(error)));
   }
 
   Options options_;
@@ -314,7 +312,10 @@ int run_session(const Options& options) {
   if (status.ok()) return 0;
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", options.name(), status.message.c_str());
-  return status.code == Code::kInvalidArgument || status.code == Code::kUnsupported || status.code == Code::kMismatch ? 2 : 1;
+  return status.code == Code::kInvalidArgument || status.code == Code::kUnsupported ||
+                 status.code == Code::kMismatch
+             ? 2
+             : 1;
 }
 
 }  // namespace hips::write
