@@ -110,13 +110,13 @@ void add_common(CLI::App& app, Options& options) {
   app.add_flag("--write_with_imm", options.with_immediate,
                "--raw writes with immediate data, as the transport's notified put always does");
   app.add_flag("--data_validation", options.validate,
-               "the receiver compares every byte; exit 1 where one is wrong");
+               "compare what lies at the receiver after each run, byte by byte; exit 1 where one is wrong");
   app.add_option("-r,--rx-depth", options.rx_depth,
                  "receives posted for --raw --write_with_imm (default 512)")
       ->type_name("N")
       ->check(CLI::Range(1, 16384));
   app.add_flag("--raw", options.raw, "post bare work requests, as perftest does, instead of notified puts");
-  app.add_flag("--price", options.price, "run both alternately and print the difference");
+  app.add_flag("--price", options.price, "run both alternately and print what the transport adds");
   app.add_option_function<int>(
          "--perftest-format",
          [&options](int version) { options.format = version == 6 ? Format::kNewer : Format::kDebian; },
@@ -226,6 +226,11 @@ Parsed parse_options(Program program, int argc, const char* const* argv) {
                    (latency ? "ib_write_lat" : "ib_write_bw") + ".\nStart \"" + name +
                    "\" on one host and \"" + name + " HOST\" with the same flags on another.",
                name};
+  app.footer(
+      std::string(latency ? "Latencies are half a round trip. " : "Each queue pair sends all messages. ") +
+      "Exit status: 0, all went well; 1, the other end was lost or data was\nwrong; 2, flags or devices are "
+      "wrong, or "
+      "both ends were not started alike. One line on stderr says what and why.");
   app.set_version_flag("-V,--version", [name] { return name + " " + hips_version(); });
   add_common(app, options);
   if (latency) {

@@ -31,6 +31,15 @@ class Phases {
     samples.count += messages;
     samples.end = end_;
   }
+  /// A message of a ping-pong goes out at `now`, after `before` others. True where it has to be the last.
+  [[nodiscard]] bool exchange(std::uint64_t before, std::uint64_t now, Samples& samples) const {
+    if (!timed_) {
+      samples.posted.push_back(now);
+      return false;
+    }
+    if (before > 0) add(1, now, samples);
+    return over(now);
+  }
   [[nodiscard]] bool over(std::uint64_t now) const { return now >= stop_; }
 
  private:

@@ -264,14 +264,8 @@ Result<Samples> PutLink::ping_pong(const PingPong& run, Watch& watch) {
       if (last_seen && run.first) break;
     }
     if (phases.timed() || posted < wanted) {
-      const std::uint64_t now = ticks();
-      bool last = last_seen;
-      if (phases.timed()) {
-        if (posted > 0) phases.add(1, now, samples);
-        last = last || (run.first && phases.over(now));
-      } else {
-        samples.posted.push_back(now);
-      }
+      const bool out_of_time = phases.exchange(posted, ticks(), samples);
+      const bool last = last_seen || (run.first && out_of_time);
       request.token = last ? kEnd : static_cast<std::uint32_t>(posted & 0x7fffffffU);
       ++posted;
       while (transport_->post({&request, 1}) == 0) {
