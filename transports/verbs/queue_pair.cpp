@@ -12,8 +12,6 @@
 namespace hips::verbs {
 namespace {
 
-/// Asked for; the device says what it gives. A header with a small payload fits.
-constexpr std::uint32_t kWantedInline = 128;
 /// 0.64 ms until a sender that found no receive tries again; with the window it never should.
 constexpr std::uint8_t kMinRnrTimer = 12;
 
@@ -25,7 +23,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
   ibv_qp_init_attr attributes{};
   int error = 0;
   // Some devices refuse inline data that others cut to what they can.
-  for (const std::uint32_t wanted_inline : {kWantedInline, 0U}) {
+  for (const std::uint32_t wanted_inline : {setup.inline_bytes, 0U}) {
     attributes = {};
     attributes.send_cq = setup.queue;
     attributes.recv_cq = setup.queue;

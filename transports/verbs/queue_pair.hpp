@@ -65,6 +65,7 @@ class QueuePair {
     ibv_srq* shared_receives = nullptr;  ///< null: receives of its own
     Budget budget;
     std::uint32_t window = 0;  ///< tokens that the peer may send unanswered
+    std::uint32_t inline_bytes = 0;  ///< asked for
     bool immediates = true;
     std::uint16_t slot = 0, generation = 0;
     rdma_cm_id* cm = nullptr;  ///< owned from then on; null: connected by hand

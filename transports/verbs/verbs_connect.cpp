@@ -72,6 +72,7 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
                                  .shared_receives = shares ? owned_.shared_receives.get() : nullptr,
                                  .budget = budget_,
                                  .window = window,
+                                 .inline_bytes = options_.inline_bytes,
                                  .immediates = immediates_,
                                  .slot = slot,
                                  .generation = slots_[slot].generation,

@@ -1,0 +1,71 @@
+"""Reads what perftest 4.5 prints, or a program that prints alike: one parser for both."""
+import json
+import re
+
+RULE = "-" * 87
+# Header line -> names of its columns, those of perftest's JSON.
+COLUMNS = {
+    "#bytes #iterations BW peak[U] BW average[U] MsgRate[Mpps]":
+        ("MsgSize", "n_iterations", "BW_peak", "BW_average", "MsgRate"),
+    "#bytes #iterations t_min[U] t_max[U] t_typical[U] t_avg[U] t_stdev[U] 99% percentile[U] 99.9% percentile[U]":
+        ("MsgSize", "n_iterations", "t_min", "t_max", "t_typical", "t_avg", "t_stdev", "percentile_99",
+         "percentile_99.9"),
+    "#bytes #iterations t_avg[U] tps average": ("MsgSize", "n_iterations", "t_avg", "tps_average"),
+}
+UNITS = re.compile(r"\[(MB/sec|MiB/sec|Gb/sec|usec|cycles)\]")
+
+
+class Report:
+    """title; banner: name -> value; local, remote: addresses; unit; rows: column -> number."""
+
+    def __init__(self):
+        self.title, self.unit = "", ""
+        self.banner, self.local, self.remote, self.rows = {}, [], [], []
+
+
+def read_report(text):
+    """The Report of what one end printed. ValueError on a line that is none of perftest's."""
+    report, columns, part = Report(), None, 0
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        header = UNITS.sub("[U]", words)
+        if line == RULE:
+            part += 1
+        elif part == 0 and (not line or line.startswith("*")):
+            continue
+        elif part == 1 and line.startswith(" " * 20):
+            report.title = words
+        elif part == 1:
+            for field in re.split(r"\t\t", line):
+                name, value = field.split(":", 1)
+                report.banner[name.strip()] = value.strip()
+        elif part == 2:
+            side, what, value = re.fullmatch(r"(?: (local|remote) address| (GID)): ?(.+)", line).groups()
+            if what is None:
+                ends = report.local if side == "local" else report.remote
+                names = iter(value.split())
+                ends.append(dict(zip(names, names)))
+            else:
+                ends[-1]["GID"] = value
+        elif header in COLUMNS:
+            columns, report.unit = COLUMNS[header], UNITS.search(words).group(1)
+        elif columns and len(words.split()) == len(columns):
+            report.rows.append(dict(zip(columns, map(float, words.split()))))
+        else:
+            raise ValueError(f"not a line of perftest: {line!r}")
+    return report
+
+
+def read_json(text):
+    """{"test_info": ..., "results": ...} of --out_json, whose keys and words perftest 4.5 leaves without quotes."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        pass
+    quoted = re.sub(r'^([\w.]+) ?: (?=.)', r'"\1": ', text, flags=re.MULTILINE)
+    quoted = re.sub(r': ([^"{\s][^,]*),$', lambda m: f": {number_or_word(m.group(1))},", quoted, flags=re.MULTILINE)
+    return json.loads(re.sub(r",(\s*})", r"\1", quoted))
+
+
+def number_or_word(text):
+    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else json.dumps(text)

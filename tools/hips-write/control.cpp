@@ -1,0 +1,225 @@
+#include "tools/hips-write/control.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "tools/hips-write/ticks.hpp"
+
+namespace hips::write {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x68697077;  // "hipw"
+constexpr std::uint32_t kMostBytes = 1U << 20U;
+
+struct Head {
+  std::uint32_t magic = htonl(kMagic);
+  std::uint32_t bytes = 0;
+};
+
+Status system_error(const std::string& what) {
+  Status status = Status::error(Code::kSystem, fmt::format("{}: {}", what, std::strerror(errno)));
+  status.sys_errno = errno;
+  return status;
+}
+
+std::int64_t deadline_of(int timeout_ms) {
+  return timeout_ms < 0 ? -1 : monotonic_ns() + std::int64_t{timeout_ms} * 1'000'000;
+}
+
+/// False at the deadline.
+bool wait_for(int fd, short events, std::int64_t deadline_ns) {
+  while (true) {
+    int left_ms = -1;
+    if (deadline_ns >= 0)
+      left_ms =
+          static_cast<int>(std::max<std::int64_t>(0, (deadline_ns - monotonic_ns() + 999'999) / 1'000'000));
+    pollfd entry{.fd = fd, .events = events, .revents = 0};
+    const int ready = poll(&entry, 1, left_ms);
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+/// A host that has gone is noticed like one that answers no more: after about four seconds.
+void keep_alive(int fd) {
+  const int on = 1, idle_s = 1, between_s = 1, probes = 3;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+std::string text_of(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> host{};
+  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "the peer";
+  const std::string text = host.data();
+  return text.starts_with("::ffff:") ? text.substr(7) : text;
+}
+
+}  // namespace
+
+Result<Control> Control::serve(std::int32_t port, const std::function<void()>& waiting) {
+  // One socket for both families, where the host has IPv6.
+  UniqueFd listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool six = listener.valid();
+  if (!six) listener.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener.valid()) return fail(system_error("socket"));
+  const int on = 1, off = 0;
+  (void)setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_storage any{};
+  socklen_t length = sizeof(sockaddr_in);
+  if (six) {
+    (void)setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    auto& address = reinterpret_cast<sockaddr_in6&>(any);
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(static_cast<std::uint16_t>(port));
+    length = sizeof address;
+  } else {
+    auto& address = reinterpret_cast<sockaddr_in&>(any);
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+  }
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
+      listen(listener.get(), 1) != 0)
+    return fail(system_error(fmt::format("cannot listen on TCP port {} (-p chooses another)", port)));
+  waiting();
+  UniqueFd fd;
+  sockaddr_storage from{};
+  do {
+    length = sizeof from;
+    fd.reset(accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
+  } while (!fd.valid() && (errno == EINTR || errno == ECONNABORTED));
+  if (!fd.valid()) return fail(system_error("accept"));
+  keep_alive(fd.get());
+  return Control(std::move(fd), text_of(reinterpret_cast<const sockaddr*>(&from), length));
+}
+
+Result<Control> Control::connect(const std::string& host, std::int32_t port, int timeout_ms) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
+    return fail(Code::kInvalidArgument, fmt::format("no host \"{}\": {}", host, gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
+  const std::int64_t deadline_ns = deadline_of(timeout_ms);
+  int error = 0;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    UniqueFd fd(socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) {
+      error = errno;
+      continue;
+    }
+    error = ::connect(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      if (!wait_for(fd.get(), POLLOUT, deadline_ns)) {
+        error = ETIMEDOUT;
+        break;
+      }
+      socklen_t length = sizeof error;
+      (void)getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    if (error != 0) continue;
+    (void)fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+    keep_alive(fd.get());
+    return Control(std::move(fd), host);
+  }
+  if (error == ECONNREFUSED) {
+    return fail(Code::kPeerLost,
+                fmt::format("nobody listens at {} port {}: start the same command without a host "
+                            "there first, with the same -p",
+                            host, port));
+  }
+  if (error == ETIMEDOUT) {
+    return fail(Code::kPeerLost,
+                fmt::format("{} port {} gave no answer in {} s: is it the right address, and does a "
+                            "firewall let TCP pass?",
+                            host, port, timeout_ms / 1000));
+  }
+  return fail(Code::kPeerLost, fmt::format("cannot reach {} port {}: {}", host, port, std::strerror(error)));
+}
+
+Status Control::lost() const {
+  return Status::error(Code::kPeerLost,
+                       fmt::format("the other end, {}, has ended; its own output says why", peer_));
+}
+
+Status Control::read_all(char* to, std::size_t bytes, std::int64_t deadline_ns) {
+  while (bytes > 0) {
+    if (!wait_for(fd_.get(), POLLIN, deadline_ns))
+      return Status::error(Code::kPeerLost, fmt::format("the other end, {}, says nothing any more", peer_));
+    const ssize_t got = recv(fd_.get(), to, bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return lost();
+    to += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return Status::success();
+}
+
+Result<std::string> Control::exchange(const std::string& mine, int timeout_ms) {
+  const Head head{.bytes = htonl(static_cast<std::uint32_t>(mine.size()))};
+  std::string out(reinterpret_cast<const char*>(&head), sizeof head);
+  out += mine;
+  // Small against a socket's buffer: it never blocks for long.
+  for (std::size_t sent = 0; sent < out.size();) {
+    const ssize_t now = send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) return fail(lost());
+    sent += static_cast<std::size_t>(now);
+  }
+  const std::int64_t deadline_ns = deadline_of(timeout_ms);
+  Head theirs;
+  if (Status status = read_all(reinterpret_cast<char*>(&theirs), sizeof theirs, deadline_ns); !status.ok())
+    return fail(std::move(status));
+  const std::uint32_t bytes = ntohl(theirs.bytes);
+  if (ntohl(theirs.magic) != kMagic || bytes > kMostBytes) {
+    return fail(Code::kMismatch,
+                fmt::format("{} runs another program; start this one, in the same version, at both "
+                            "ends",
+                            peer_));
+  }
+  std::string text(bytes, 0);
+  if (Status status = read_all(text.data(), text.size(), deadline_ns); !status.ok())
+    return fail(std::move(status));
+  return text;
+}
+
+bool Control::has_message() const {
+  char byte = 0;
+  return recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+Status Control::check() const {
+  char byte = 0;
+  const ssize_t got = recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
+    return Status::success();
+  return lost();
+}
+
+Watch::Watch(const Control& control) : control_(control), last_look_(ticks()) {}
+
+bool Watch::look() {
+  const std::uint64_t now = ticks();
+  if (now - last_look_ < kTicksPerLook) return false;
+  last_look_ = now;
+  status_ = control_.check();
+  return !status_.ok();
+}
+
+}  // namespace hips::write

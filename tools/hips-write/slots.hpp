@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hips::write {
+
+/// Where the messages of a run lie in a buffer: small ones go round in a page, a cache line or more apart, so
+/// that not all of them hit the same line; larger ones all lie at the start.
+class Slots {
+ public:
+  static constexpr std::size_t kCycle = 4096;
+  static constexpr std::size_t kLine = 64;
+
+  explicit Slots(std::size_t bytes)
+      : stride_((bytes + kLine - 1) / kLine * kLine), count_(bytes <= kCycle / 2 ? kCycle / stride_ : 1) {}
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t offset(std::uint64_t message) const { return message % count_ * stride_; }
+  /// What a buffer for messages of up to `bytes` needs.
+  static std::size_t buffer_bytes(std::size_t bytes) {
+    return bytes <= kCycle ? kCycle : (bytes + kCycle - 1) / kCycle * kCycle;
+  }
+
+ private:
+  std::size_t stride_, count_;
+};
+
+}  // namespace hips::write
