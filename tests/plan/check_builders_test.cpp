@@ -122,7 +122,8 @@ std::vector<std::int64_t> counts_of(const Plan& plan) {
 /// HiPS with all servers leading loads every NIC alike, where the data does not go over servers in between.
 bool must_be_balanced(const PlanCase& plan_case, const Plan& plan, const Topology& topology) {
   return plan_case.algorithm == "hips" && plan_case.patterns.find("ps:") == std::string::npos &&
-         plan.shape.neighbours_only && topology.levels.back().kind != LevelKind::kTree;
+         plan.shape.neighbours_only && !topology.levels.empty() &&
+         topology.levels.back().kind != LevelKind::kTree;
 }
 
 std::string text_of(const plan::CheckReport& report) {

@@ -64,7 +64,7 @@ class QueuePair {
     ibv_cq* queue = nullptr;
     ibv_srq* shared_receives = nullptr;  ///< null: receives of its own
     Budget budget;
-    std::uint32_t window = 0;  ///< tokens that the peer may send unanswered
+    std::uint32_t window = 0;        ///< tokens that the peer may send unanswered
     std::uint32_t inline_bytes = 0;  ///< asked for
     bool immediates = true;
     std::uint16_t slot = 0, generation = 0;

@@ -22,7 +22,8 @@ struct Options {
   std::uint32_t max_queue_pairs = 0;  ///< of each port; 0: what the device allows
   bool cm = false;                    ///< connect by librdmacm; iWARP always does
   std::uint32_t max_mtu = 0;          ///< bytes of a packet; 0: what both ports have active
-  std::uint32_t inline_bytes = 128;   ///< asked for; the device says what it gives. A header with a small payload fits
+  std::uint32_t inline_bytes =
+      128;  ///< asked for; the device says what it gives. A header with a small payload fits
 };
 
 /// A port that may carry data, and why it is like that.

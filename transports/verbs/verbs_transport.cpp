@@ -97,7 +97,8 @@ Status VerbsTransport::start() {
   if (!facts) return std::move(facts).error();
   facts_ = *std::move(facts);
   if (facts_.endless_retry) options_.retry_count = std::min<std::uint8_t>(options_.retry_count, 6);
-  while (options_.max_mtu != 0 && facts_.active_mtu > IBV_MTU_256 && mtu_bytes(facts_.active_mtu) > options_.max_mtu)
+  while (options_.max_mtu != 0 && facts_.active_mtu > IBV_MTU_256 &&
+         mtu_bytes(facts_.active_mtu) > options_.max_mtu)
     --facts_.active_mtu;
   // Receives of a device without immediates have buffers, and those belong to a queue pair.
   if (!immediates_) facts_.limits.max_shared_receives = 0;
