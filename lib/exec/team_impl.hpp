@@ -22,7 +22,8 @@ namespace hips::exec {
 
 /// See Team. Everything but fail(), peer_left() and start() is called by the progress owner only.
 ///
-/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, segments, credits),
+/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
+/// team_sending.cpp (segments that leave, the user's registered memory),
 /// team_failure.cpp (who is missing, signatures, dead peers).
 class TeamImpl final : public Team {
  public:
@@ -89,6 +90,9 @@ class TeamImpl final : public Team {
   void next_send(OperationImpl& operation, std::int32_t channel);
   void list_head(std::int32_t channel);
   const Departure& departure_for(const OperationImpl& operation, StepId step);
+  void hold_memory(OperationImpl& operation);
+  static void drop_memory(OperationImpl& operation);
+  [[nodiscard]] static UserRegion* memory_of(const OperationImpl& operation, Buffer buffer);
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
   void take_early_arrivals(OperationImpl& operation);
@@ -123,6 +127,7 @@ class TeamImpl final : public Team {
   StagingArena::Piece departures_;  ///< send slots of channels whose NICs need registered memory
   transport::Region phantom_region_;
   std::list<transport::RemoteRegion> remote_regions_;  ///< out-channels point into it
+  std::vector<Port*> registering_;  ///< ports of out-channels that read registered memory only
   std::size_t segment_bytes_ = 0;
   std::size_t slot_stride_ = 0;
   std::int64_t slot_base_ = -1;

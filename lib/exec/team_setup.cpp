@@ -277,6 +277,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
         auto registered = engine_.arena.region(departures_, transport);
         if (!registered) return hips::fail(std::move(registered).error());
         departure.slots = registered->local;
+        if (std::find(registering_.begin(), registering_.end(), departure.port) == registering_.end())
+          registering_.push_back(departure.port);
       }
       channel.by_rail.push_back(departure);
     }
