@@ -99,14 +99,19 @@ HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count,
                                       hips_op_t op, hips_comm_t comm);
 
 /*
- * Registered memory: a NIC reads it where it lies, so a collective on it saves a copy of all that is sent.
- * Which memory is registered is each rank's own affair, results are the same; memory that is not registered
- * works everywhere and goes through the library's staging. An allreduce gains where all of its input, or all
- * of its output, lies in one range. Shared memory between ranks of a host needs none.
+ * Registered memory: NICs read it where it lies, and peers write results straight into it, so a collective
+ * on it saves copies. Which memory is registered is each rank's own affair, results are the same; memory that
+ * is not registered works everywhere and goes through the library's staging. An allreduce gains where all of
+ * its input, or all of its output, lies in one range; in place, that is one and the same. Shared memory
+ * between ranks of a host needs none of this.
  *
  * A range may be registered before there is a communicator and outlive them all. It costs nothing until a
- * collective first uses it; then each NIC locks its pages, and RLIMIT_MEMLOCK (ulimit -l) counts them. Where
- * a NIC refuses, one warning in the log says why, and the data goes through staging.
+ * collective first uses it; then each NIC locks its pages, for sending and as the output each, and
+ * RLIMIT_MEMLOCK (ulimit -l) counts them. Where a NIC refuses, one warning in the log says why, and the data
+ * goes through staging.
+ *
+ * After a collective that failed, no peer writes into its output any more: the NIC takes their right to it
+ * away, and breaks the connection to a peer that still tries.
  *
  * Threads: any. Shapes: any address, any size above 0; ranges do not overlap.
  */

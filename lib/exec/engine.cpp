@@ -152,7 +152,9 @@ void EngineImpl::dispatch(Port& port, const transport::Event& event) {
       const Token token = Token::unpack(event.token);
       SlotTable::Entry* entry = slots.find(token);
       if (entry == nullptr) return;  // for a team that is gone
-      if (entry->index < 0) {
+      if (entry->index == SlotTable::kGrant) {
+        entry->team->on_grant(entry->channel);
+      } else if (entry->index == SlotTable::kCredits) {
         entry->team->on_credits(entry->channel, token.credits);
       } else {
         entry->team->on_arrival(entry->channel, entry->index);
@@ -193,7 +195,7 @@ bool EngineImpl::drain(Port& port) {
 std::size_t EngineImpl::flush(Port& port) {
   const std::size_t given = port.num_batched;
   const std::size_t taken = port.transport->post({port.batch.data(), given});
-  std::array<Posted, Port::kBatch> done;
+  std::array<Posted, Port::kBatch + 1> done;
   std::copy_n(port.batched.begin(), taken, done.begin());
   std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
             port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
@@ -202,7 +204,9 @@ std::size_t EngineImpl::flush(Port& port) {
   port.num_batched = given - taken;
   // Last of all: what completes here may offer further segments.
   const bool at_once = port.transport->query().completes_on_post;
-  for (std::size_t i = 0; at_once && i < taken; ++i) done[i].team->on_completion(done[i]);
+  for (std::size_t i = 0; at_once && i < taken; ++i) {
+    if (done[i].kind != Posted::Kind::kPayload) done[i].team->on_completion(done[i]);
+  }
   return taken;
 }
 
@@ -216,9 +220,14 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
         port->batched[kept++] = record;
         continue;
       }
+      if (record.kind == Posted::Kind::kPayload) continue;
       if (record.operation != nullptr) record.team->on_lost(record);
       if (port->transport->query().completes_on_post) continue;
-      release(static_cast<std::uint32_t>(port->batch[i].context));
+      const auto index = static_cast<std::uint32_t>(port->batch[i].context);
+      // Its payload has been handed over, and nobody will tell when that has been read: the memory stays
+      // registered as long as the engine.
+      if (i == 0 && record.kind == Posted::Kind::kHeader) posted[index].memory = nullptr;
+      release(index);
     }
     port->num_batched = kept;
   }

@@ -22,8 +22,14 @@ namespace hips::exec {
 class TeamImpl;
 struct Port;
 
-/// A segment that was posted, or is about to be.
+/// A request that was posted, or is about to be.
 struct Posted {
+  enum class Kind : std::uint8_t {
+    kSegment,  ///< header and payload
+    kPayload,  ///< alone, to granted memory; has no completion and no entry in `posted`
+    kHeader,   ///< follows it and speaks for both
+    kGrant,    ///< to a sender; `channel` is an in-channel and `slot` the turn
+  };
   OperationImpl* operation = nullptr;  ///< null: nobody waits any more
   TeamImpl* team = nullptr;
   Port* port = nullptr;
@@ -35,6 +41,7 @@ struct Posted {
   std::int32_t channel = -1;     ///< out-channel of the team
   std::uint32_t slot = 0;        ///< of its send slots
   UserRegion* memory = nullptr;  ///< the user's, where it is read from there
+  Kind kind = Kind::kSegment;
 };
 
 /// A transport with its software queue and its endpoints, which all teams share.
@@ -45,8 +52,10 @@ struct Port {
   std::unique_ptr<transport::Transport> transport;
   std::size_t index = 0;  ///< in EngineImpl::ports
   NicQueue queue;
-  std::array<transport::WorkRequest, kBatch> batch;  ///< requests that the transport has not taken yet
-  std::array<Posted, kBatch> batched;                ///< what they are
+  /// Requests that the transport has not taken yet. A segment for granted memory is two of them, and the last
+  /// segment may be one.
+  std::array<transport::WorkRequest, kBatch + 1> batch;
+  std::array<Posted, kBatch + 1> batched;  ///< what they are
   std::size_t num_batched = 0;
   std::size_t batch_limit = kBatch;
   std::set<transport::PeerId> broken;                         ///< what is posted to them never completes
@@ -67,6 +76,7 @@ struct EngineImpl final : RangeUser {
   int wake_fd = -1;
   std::vector<std::unique_ptr<Port>> ports;
   StagingArena arena;        ///< declared after the ports: it deregisters from their transports when it goes
+  StagingArena grant_arena;  ///< cells for grants; its memory is never anything else
   UserRegions user_regions;  ///< after the ports, too
   std::map<std::pair<std::uint64_t, std::uint64_t>, transport::PeerId> peers;
   SlotTable slots;

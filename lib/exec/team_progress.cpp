@@ -107,7 +107,10 @@ void TeamImpl::begin(OperationImpl& operation) {
     operation.in_base_[c] = in_[c].next_base;
     in_[c].next_base += layout.in_totals[c];
   }
-  if (!config_.phantom) hold_memory(operation);
+  if (!config_.phantom) {
+    hold_memory(operation);
+    give_grants(operation);
+  }
   in_flight_.push_back(&operation);
   operation.out_cursor_.assign(out_.size(), 0);
   for (std::size_t c = 0; c < out_.size(); ++c) {
@@ -207,6 +210,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
     const std::int64_t offset = state.next * layout.segment_elements;
     const auto elements = static_cast<std::size_t>(std::min(layout.segment_elements, at.elements - offset));
     operands_.clear();
+    bool direct = false;
     for (std::int32_t s = step.first_source; s < last_source; ++s) {
       const Source& source = program.sources[s];
       if (source.kind == Source::Kind::kLocal) {
@@ -224,6 +228,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
         }
         return moved;
       }
+      direct |= is_direct(operation, channel, number);
       operands_.push_back(config_.phantom ? nullptr : payload(channel, number));
     }
     if (state.waiting_since_ns != 0) {
@@ -237,7 +242,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
       std::byte* dst = destination(operation, step.dst, at.first + offset);
       if (step.op == StepOp::kReduce) {
         reduce::fold(operation.args_.type, operation.args_.op, dst, operands_, elements);
-      } else if (dst != operands_[0]) {
+      } else if (!direct && dst != operands_[0]) {
         std::memcpy(dst, operands_[0], elements * layout.element_bytes);
       }
     }
@@ -272,6 +277,7 @@ void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
         operation.begin_ns_);
+  if (!status.ok()) revoke_grants(operation);
   drop_memory(operation);  // before done(): whoever sees that may deregister it
   any_finished_ = true;
   engine_.completed_some = true;

@@ -1,3 +1,4 @@
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -108,40 +109,61 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   UserRegion* memory = slots >= 0 ? memory_of(operation, source.local.buffer) : nullptr;
   const transport::MemoryId there = memory == nullptr ? -1 : memory->on(port.index);
   if (there < 0) memory = nullptr;
+  const Grant* grant = bytes >= kMinDirectBytes ? grant_for(operation, ready.step) : nullptr;
   WireHeader content = header_of(operation, ready.step, segment);
   content.bytes = bytes;
   content.posted_ns = begin_ns;
+  if (grant != nullptr) content.flags = kDirect;
 
-  transport::WorkRequest& request = port.batch[port.num_batched];
-  request = {};
-  request.verb = transport::Verb::kPutNotify;
-  request.peer = channel.peer;
+  // Header and payload, in one request or, where the receiver has said where the payload belongs, in two.
+  std::array<transport::LocalPiece, 2> pieces;
   if (slots >= 0) {
     std::byte* place = channel.send_slots + slot * slot_stride_;
     std::memcpy(place, &content, sizeof(content));
     if (memory != nullptr) {
-      request.pieces[0] = {place, sizeof(content), slots};
-      request.pieces[1] = {payload, bytes, there};
-      request.num_pieces = 2;
+      pieces = {{{place, sizeof(content), slots}, {payload, bytes, there}}};
     } else {
       if (payload != nullptr) std::memcpy(place + sizeof(content), payload, bytes);
-      request.pieces[0] = {place, sizeof(content) + bytes, slots};
-      request.num_pieces = 1;
+      pieces = {{{place, sizeof(content), slots}, {place + sizeof(content), bytes, slots}}};
     }
     channel.sending[slot] = 1;
   } else {
     // The header's memory is free again when the slot is: the peer has consumed what lay there.
     std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
     std::memcpy(header, &content, sizeof(content));
-    request.pieces[0] = {config_.phantom ? nullptr : header, sizeof(WireHeader), -1};
-    request.pieces[1] = {payload, bytes, -1};
+    pieces = {{{config_.phantom ? nullptr : header, sizeof(WireHeader), -1}, {payload, bytes, -1}}};
+  }
+  Posted record{&operation, this, &port, ready.step, segment, bytes, begin_ns, channel.peer, c, slot, memory};
+  if (grant != nullptr) {
+    transport::WorkRequest& put = port.batch[port.num_batched];
+    put = {};
+    put.verb = transport::Verb::kPut;
+    put.peer = channel.peer;
+    put.pieces[0] = pieces[1];
+    put.num_pieces = 1;
+    put.remote = &grant->region;
+    put.remote_offset =
+        grant->offset + static_cast<std::uint64_t>(layout.target_first[id] + offset) * layout.element_bytes;
+    put.signalled = false;  // the header's completion speaks for it
+    port.batched[port.num_batched] = record;
+    port.batched[port.num_batched++].kind = Posted::Kind::kPayload;
+    record.kind = Posted::Kind::kHeader;
+  }
+  transport::WorkRequest& request = port.batch[port.num_batched];
+  request = {};
+  request.verb = transport::Verb::kPutNotify;
+  request.peer = channel.peer;
+  request.pieces[0] = pieces[0];
+  request.num_pieces = 1;
+  if (grant == nullptr && slots >= 0 && memory == nullptr) {
+    request.pieces[0].bytes += bytes;  // one behind the other
+  } else if (grant == nullptr) {
+    request.pieces[1] = pieces[1];
     request.num_pieces = 2;
   }
   request.remote = channel.remote;
   request.remote_offset = channel.remote_offset + slot * slot_stride_;
   request.token = Token{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
-  Posted& record = port.batched[port.num_batched++];
-  record = {&operation, this, &port, ready.step, segment, bytes, begin_ns, channel.peer, c, slot, memory};
   request.signalled = !port.transport->query().completes_on_post;
   ++operation.posts_in_flight_;
   if (request.signalled) {
@@ -149,6 +171,7 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
     port.posted_bytes += bytes;
     if (memory != nullptr) ++memory->posts;
   }
+  port.batched[port.num_batched++] = record;
   ++channel.next_number;
   --channel.credits;
   ++state.next;
@@ -182,6 +205,10 @@ void TeamImpl::on_lost(const Posted& posted) {
 }
 
 void TeamImpl::on_completion(const Posted& posted) {
+  if (posted.kind == Posted::Kind::kGrant) {
+    in_[static_cast<std::size_t>(posted.channel)].granting[posted.slot] = false;
+    return;
+  }
   OutChannel& channel = out_[static_cast<std::size_t>(posted.channel)];
   if (channel.send_slots != nullptr) {
     channel.sending[posted.slot] = 0;

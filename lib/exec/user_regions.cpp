@@ -32,12 +32,42 @@ void UserRegions::register_on(UserRegion& region, const UserRange& range, std::s
     return;
   }
   here.state = UserRegion::OnPort::State::kRefused;
+  say_refused(range, registered.error());
+}
+
+void UserRegions::say_refused(const UserRange& range, const Status& status) {
   const auto level = warned_ ? log::Level::kInfo : log::Level::kWarn;
   warned_ = true;
   if (log::passes(log::Subsystem::kTransport, level))
     log::write(log::Subsystem::kTransport, level,
                fmt::format("{} bytes of registered memory go through staging instead: {}", range.bytes,
-                           registered.error().message));
+                           status.message));
+}
+
+const transport::RemoteRegion* UserRegions::grant_on(UserRegion& region, const UserRange& range,
+                                                     std::size_t port, transport::Transport& transport) {
+  if (port >= region.by_port.size()) region.by_port.resize(port + 1);
+  UserRegion::OnPort& here = region.by_port[port];
+  if (here.grant_state == UserRegion::OnPort::State::kUntried) {
+    here.transport = &transport;
+    auto registered = transport.register_memory({.address = range.address, .bytes = range.bytes});
+    here.grant_state =
+        registered ? UserRegion::OnPort::State::kRegistered : UserRegion::OnPort::State::kRefused;
+    if (registered) {
+      here.grant = *registered;
+    } else {
+      say_refused(range, registered.error());
+    }
+  }
+  return here.grant_state == UserRegion::OnPort::State::kRegistered ? &here.grant.remote : nullptr;
+}
+
+void UserRegions::revoke(UserRegion& region) {
+  for (UserRegion::OnPort& here : region.by_port) {
+    if (here.grant_state != UserRegion::OnPort::State::kRegistered) continue;
+    here.transport->deregister(here.grant.local);
+    here.grant_state = UserRegion::OnPort::State::kUntried;
+  }
 }
 
 void UserRegions::forget(std::uint64_t range) {
@@ -45,6 +75,7 @@ void UserRegions::forget(std::uint64_t range) {
   if (at == regions_.end()) return;
   auto region = std::move(at->second);
   regions_.erase(at);
+  revoke(*region);
   if (region->posts > 0) {
     region->forgotten = true;
     leaving_.push_back(std::move(region));
@@ -60,6 +91,7 @@ void UserRegions::posted_done(UserRegion& region) {
 }
 
 void UserRegions::deregister(UserRegion& region) {
+  revoke(region);
   for (UserRegion::OnPort& here : region.by_port) {
     if (here.state == UserRegion::OnPort::State::kRegistered) here.transport->deregister(here.region.local);
   }

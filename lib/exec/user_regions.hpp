@@ -17,6 +17,8 @@ struct UserRegion {
     transport::Transport* transport = nullptr;
     State state = State::kUntried;
     transport::Region region;
+    State grant_state = State::kUntried;
+    transport::Region grant;  ///< the same memory for peers to write, so that it can be taken from them alone
   };
   std::vector<OnPort> by_port;  ///< by Port::index; ports that came later are missing
   std::int64_t posts = 0;       ///< requests under way that read it
@@ -51,6 +53,11 @@ class UserRegions {
   /// first refusal is a warning in the log, with the transport's own line.
   void register_on(UserRegion& region, const UserRange& range, std::size_t port,
                    transport::Transport& transport);
+  /// The name by which peers may write the range; null where the device refuses one more registration.
+  const transport::RemoteRegion* grant_on(UserRegion& region, const UserRange& range, std::size_t port,
+                                          transport::Transport& transport);
+  /// From now on no peer writes into it; who tries breaks the connection.
+  static void revoke(UserRegion& region);
   void forget(std::uint64_t range);
   /// A request that read it is done.
   void posted_done(UserRegion& region);
@@ -58,6 +65,7 @@ class UserRegions {
 
  private:
   static void deregister(UserRegion& region);
+  void say_refused(const UserRange& range, const Status& status);
   std::map<std::uint64_t, std::unique_ptr<UserRegion>> regions_;  ///< by UserRange::id
   std::vector<std::unique_ptr<UserRegion>> leaving_;
   bool warned_ = false;

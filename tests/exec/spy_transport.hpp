@@ -13,7 +13,8 @@ namespace hips::exec::testing {
 struct Seen {
   std::set<transport::MemoryId> user_memory;  ///< registered ordinary memory: the user's
   int registered = 0, deregistered = 0;       ///< of it
-  int segments = 0;                           ///< notified puts of data
+  int segments = 0;                           ///< puts with a payload
+  int granted = 0;                            ///< those into memory that the receiver has granted
   int in_place = 0;                           ///< those whose payload leaves from the user's memory
   bool refuses = false;                       ///< answers that memory must not be locked
 };
@@ -51,8 +52,12 @@ class SpyTransport final : public transport::Transport {
   std::size_t post(std::span<const transport::WorkRequest> requests) override {
     const std::size_t taken = inner_->post(requests);
     for (const auto& request : requests.first(taken)) {
-      if (request.num_pieces == 0) continue;  // credits
+      std::size_t bytes = 0;
+      for (const auto& piece : request.pieces) bytes += piece.bytes;
+      const bool put = request.verb == transport::Verb::kPut;
+      if (!put && bytes <= 64) continue;  // credits, grants, headers alone
       ++seen_.segments;
+      if (put) ++seen_.granted;
       const auto& payload = request.pieces[static_cast<std::size_t>(request.num_pieces - 1)];
       if (seen_.user_memory.contains(payload.memory)) ++seen_.in_place;
     }

@@ -34,7 +34,8 @@ struct WorldOptions {
   std::size_t segment_bytes = 1024;
   inproc::Faults faults{};
   bool phantom = false;
-  bool needs_registration = false;  ///< as over a NIC: what is sent must lie in registered memory
+  /// As over a NIC: what is sent must lie in registered memory, and no memory is shared.
+  bool needs_registration = false;
   Clock* clock = nullptr;
   /// Puts something between the executor and the network.
   std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
@@ -61,6 +62,7 @@ class World {
                                                 .clock = options_.clock,
                                                 .faults = options_.faults,
                                                 .max_posted = 64,
+                                                .attaches_memory = !options_.needs_registration,
                                                 .needs_local_registration = options_.needs_registration}));
     const Rank size = shape_->num_ranks;
     members_.resize(static_cast<std::size_t>(size));
