@@ -98,6 +98,53 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);
 
+/*
+ * Registered memory: NICs read it where it lies, and peers write results straight into it, so a collective
+ * on it saves copies. Which memory is registered is each rank's own affair, results are the same; memory that
+ * is not registered works everywhere and goes through the library's staging. An allreduce gains where all of
+ * its input, or all of its output, lies in one range; in place, that is one and the same. Shared memory
+ * between ranks of a host needs none of this.
+ *
+ * A range may be registered before there is a communicator and outlive them all. It costs nothing until a
+ * collective first uses it; then each NIC locks its pages, for sending and as the output each, and
+ * RLIMIT_MEMLOCK (ulimit -l) counts them. Where a NIC refuses, one warning in the log says why, and the data
+ * goes through staging.
+ *
+ * After a collective that failed, no peer writes into its output any more: the NIC takes their right to it
+ * away, and breaks the connection to a peer that still tries.
+ *
+ * Threads: any. Shapes: any address, any size above 0; ranges do not overlap.
+ */
+
+/* Names a registration. Never null where it is one. */
+typedef struct hips_mem* hips_mem_t;
+
+/*
+ * Registers [address, address + bytes). The memory has to stay mapped until it is deregistered.
+ * HIPS_ERR_INVALID_ARGUMENT: null, 0 bytes, or it overlaps memory that is registered.
+ */
+HIPS_API hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t* mem);
+
+/*
+ * Ends a registration and sets *mem to null; the memory may be given back at once.
+ * HIPS_ERR_INVALID_ARGUMENT: deregistered before, or a collective still runs on the memory; then nothing
+ * changes.
+ */
+HIPS_API hips_status_t hips_mem_deregister(hips_mem_t* mem);
+
+/*
+ * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back.
+ * HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
+ */
+HIPS_API hips_status_t hips_mem_alloc(size_t bytes, void** address);
+
+/*
+ * Gives back what hips_mem_alloc() gave, by its first byte. Null is allowed.
+ * HIPS_ERR_INVALID_ARGUMENT: not from there, freed before, or a collective still runs on it; then nothing
+ * changes.
+ */
+HIPS_API hips_status_t hips_mem_free(void* address);
+
 /* The cause of the calling thread's last failed call; "" when there was none. Never null. */
 HIPS_API const char* hips_last_error(void);
 /* "peer lost" for HIPS_ERR_PEER_LOST, ... */

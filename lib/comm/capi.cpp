@@ -10,10 +10,12 @@
 #include "lib/comm/bootstrap.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/exec/memory_registry.hpp"
 
 using hips::Code;
 using hips::Result;
 using hips::Status;
+using hips::exec::MemoryRegistry;
 
 struct hips_comm {
   std::unique_ptr<hips::comm::Communicator> communicator;
@@ -88,6 +90,14 @@ Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstr
   return hips::comm::make_tcp_bootstrap(*rendezvous);
 }
 
+// A registration's handle is its number, not a pointer: one that is used twice is found out.
+hips_mem_t handle_of(std::uint64_t id) {
+  return reinterpret_cast<hips_mem_t>(static_cast<std::uintptr_t>(id));
+}
+std::uint64_t id_of(hips_mem_t handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
 }  // namespace
 
 extern "C" {
@@ -143,6 +153,48 @@ hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_typ
     if (comm == nullptr) return null_argument("hips_allreduce", "comm");
     return comm->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
                                          static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
+  });
+}
+
+hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t* mem) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (mem == nullptr) return null_argument("hips_mem_register", "mem");
+    auto id = MemoryRegistry::process().add(static_cast<std::byte*>(address), bytes);
+    if (!id) return id.error();
+    *mem = handle_of(*id);
+    return Status::success();
+  });
+}
+
+hips_status_t hips_mem_deregister(hips_mem_t* mem) {
+  return guarded([&]() -> Status {
+    // The devices' registrations are the parent's.
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (mem == nullptr) return null_argument("hips_mem_deregister", "mem");
+    if (*mem == nullptr) return null_argument("hips_mem_deregister", "*mem");
+    Status status = MemoryRegistry::process().remove(id_of(*mem));
+    if (status.ok()) *mem = nullptr;
+    return status;
+  });
+}
+
+hips_status_t hips_mem_alloc(size_t bytes, void** address) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (address == nullptr) return null_argument("hips_mem_alloc", "address");
+    auto memory = MemoryRegistry::process().allocate(bytes);
+    if (!memory) return memory.error();
+    *address = *memory;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_mem_free(void* address) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (address == nullptr) return Status::success();
+    return MemoryRegistry::process().free(static_cast<std::byte*>(address));
   });
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
 #include "lib/exec/compiled_program.hpp"
+#include "lib/exec/grant.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {
@@ -30,6 +32,12 @@ struct InChannel {
   std::uint64_t next_base = 0;  ///< number at which the next operation starts
   std::uint32_t to_return = 0;  ///< released, but the peer has not been told
   bool listed = false;          ///< in the team's list of channels with credits to return
+  const transport::RemoteRegion* grant_cells = nullptr;  ///< the peer's; null where it takes no grants
+  std::uint64_t grant_offset = 0;                        ///< of its two cells
+  std::uint32_t grant_token = 0;
+  std::byte* grant_sources = nullptr;  ///< ours: what is put there, one for each turn
+  transport::MemoryId grant_memory = -1;
+  std::array<bool, kGrantTurns> granting{};  ///< by turn: a NIC still reads the source
   std::vector<Slot> slots;
 
   [[nodiscard]] std::uint64_t number_of(std::int32_t slot) const {
@@ -68,6 +76,8 @@ struct OutChannel {
   std::vector<std::byte> headers;         ///< a header per slot, alive until the slot comes back
   std::byte* send_slots = nullptr;        ///< null where user memory is sent from where it lies
   std::vector<std::uint8_t> sending;      ///< by send slot: 1 while a NIC reads it
+  std::byte* grant_cells = nullptr;       ///< ours: where the peer puts its grants; null where it gives none
+  std::array<Grant, kGrantTurns> grants;  ///< the last good ones
 
   [[nodiscard]] std::uint32_t next_slot() const {
     return static_cast<std::uint32_t>(next_number % num_slots);

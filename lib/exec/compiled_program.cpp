@@ -17,6 +17,11 @@ std::int32_t find(const std::vector<ChannelKey>& keys, ChannelKey key) {
 
 }  // namespace
 
+bool takes_direct(const Step& step) {
+  return step.phase == Phase::kGather && step.op == StepOp::kCopy && step.num_sources == 1 &&
+         step.dst.buffer == Buffer::kOutput;
+}
+
 ChannelTable ChannelTable::of(std::span<const std::shared_ptr<const Program>> programs) {
   ChannelTable table;
   for (const auto& program : programs) {
@@ -65,6 +70,17 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
     for (const StepId dep : program->after(step)) ++compiled.first_dependent[dep + 1];
   }
   for (StepId id = 0; id < num_steps; ++id) compiled.first_dependent[id + 1] += compiled.first_dependent[id];
+  compiled.grants.assign(channels.in.size(), 0);
+  for (std::size_t channel = 0; channel < channels.in.size(); ++channel) {
+    bool any = false, all = true;
+    for (const Receive& receive : compiled.receives[channel]) {
+      const Step& step = program->steps[receive.step];
+      if (step.phase != Phase::kGather) continue;
+      any = true;
+      all &= takes_direct(step);
+    }
+    compiled.grants[channel] = any && all ? 1 : 0;
+  }
   // Steps may share one `after` list, so there can be more edges than pooled ids.
   compiled.dependents.resize(compiled.first_dependent.back());
   std::vector<std::int32_t> next(compiled.first_dependent.begin(), compiled.first_dependent.end() - 1);

@@ -30,6 +30,9 @@ struct Receive {
   std::int32_t source = -1;  ///< in Program::sources
 };
 
+/// Whether a peer may put this step's message straight into the output.
+bool takes_direct(const Step& step);
+
 /// A program with what the executor looks up at run time; made once, whatever the vectors' sizes.
 struct CompiledProgram {
   std::shared_ptr<const PlanShape> shape;
@@ -40,6 +43,8 @@ struct CompiledProgram {
   std::vector<StepId> dependents;              ///< steps that name this one in `after`
   std::vector<std::vector<StepId>> sends;      ///< by out-channel, in order
   std::vector<std::vector<Receive>> receives;  ///< by in-channel, in order
+
+  std::vector<std::uint8_t> grants;  ///< by in-channel: all its gather messages are copied to the output
 
   static CompiledProgram of(std::shared_ptr<const PlanShape> shape, std::shared_ptr<const Program> program,
                             const ChannelTable& channels);

@@ -43,9 +43,11 @@ EngineImpl::EngineImpl(Engine::Options given) : options(given) {
   spin_polls = options.spin_polls >= 0 ? options.spin_polls : crowded ? 0 : 4000;
   yield_polls = options.yield_polls >= 0 ? options.yield_polls : crowded ? 200 : 1000;
   wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  MemoryRegistry::process().add_user(this);
 }
 
 EngineImpl::~EngineImpl() {
+  MemoryRegistry::process().remove_user(this);
   if (wake_fd >= 0) ::close(wake_fd);
 }
 
@@ -98,10 +100,39 @@ std::uint32_t EngineImpl::add_posted(const Posted& record) {
 void EngineImpl::complete(std::uint32_t index) {
   if (index >= posted.size()) return;
   const Posted record = posted[index];
+  release(index);
+  if (record.team != nullptr) record.team->on_completion(record);
+}
+
+void EngineImpl::release(std::uint32_t index) {
+  const Posted& record = posted[index];
+  if (record.port == nullptr) return;
+  record.port->posted_bytes -= record.bytes;
+  if (record.memory != nullptr) user_regions.posted_done(*record.memory);
   posted[index] = {};
   free_posted.push_back(index);
-  if (record.port != nullptr) record.port->posted_bytes -= record.bytes;
-  if (record.team != nullptr) record.team->on_completion(record);
+}
+
+void EngineImpl::forget(std::uint64_t range) {
+  {
+    const std::lock_guard lock(forgotten_mutex);
+    forgotten.push_back(range);
+  }
+  // Whoever drives progress does it, next time round; nobody is waited for, as this thread itself may be the
+  // one, in a callback of a wait.
+  control_pending.store(true, std::memory_order_release);
+  if (!try_own()) return;
+  take_forgotten();
+  disown();
+}
+
+void EngineImpl::take_forgotten() {
+  std::vector<std::uint64_t> ranges;
+  {
+    const std::lock_guard lock(forgotten_mutex);
+    ranges.swap(forgotten);
+  }
+  for (const std::uint64_t range : ranges) user_regions.forget(range);
 }
 
 void EngineImpl::forget(Port& port, transport::PeerId peer) {
@@ -109,10 +140,8 @@ void EngineImpl::forget(Port& port, transport::PeerId peer) {
   for (std::uint32_t index = 0; index < posted.size(); ++index) {
     const Posted& record = posted[index];
     if (record.port != &port || record.peer != peer) continue;
-    port.posted_bytes -= record.bytes;
     if (record.operation != nullptr) record.team->on_lost(record);
-    posted[index] = {};
-    free_posted.push_back(index);
+    release(index);
   }
 }
 
@@ -123,7 +152,9 @@ void EngineImpl::dispatch(Port& port, const transport::Event& event) {
       const Token token = Token::unpack(event.token);
       SlotTable::Entry* entry = slots.find(token);
       if (entry == nullptr) return;  // for a team that is gone
-      if (entry->index < 0) {
+      if (entry->index == SlotTable::kGrant) {
+        entry->team->on_grant(entry->channel);
+      } else if (entry->index == SlotTable::kCredits) {
         entry->team->on_credits(entry->channel, token.credits);
       } else {
         entry->team->on_arrival(entry->channel, entry->index);
@@ -164,7 +195,7 @@ bool EngineImpl::drain(Port& port) {
 std::size_t EngineImpl::flush(Port& port) {
   const std::size_t given = port.num_batched;
   const std::size_t taken = port.transport->post({port.batch.data(), given});
-  std::array<Posted, Port::kBatch> done;
+  std::array<Posted, Port::kBatch + 1> done;
   std::copy_n(port.batched.begin(), taken, done.begin());
   std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
             port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
@@ -173,7 +204,9 @@ std::size_t EngineImpl::flush(Port& port) {
   port.num_batched = given - taken;
   // Last of all: what completes here may offer further segments.
   const bool at_once = port.transport->query().completes_on_post;
-  for (std::size_t i = 0; at_once && i < taken; ++i) done[i].team->on_completion(done[i]);
+  for (std::size_t i = 0; at_once && i < taken; ++i) {
+    if (done[i].kind != Posted::Kind::kPayload) done[i].team->on_completion(done[i]);
+  }
   return taken;
 }
 
@@ -187,12 +220,14 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
         port->batched[kept++] = record;
         continue;
       }
+      if (record.kind == Posted::Kind::kPayload) continue;
       if (record.operation != nullptr) record.team->on_lost(record);
       if (port->transport->query().completes_on_post) continue;
-      port->posted_bytes -= record.bytes;
       const auto index = static_cast<std::uint32_t>(port->batch[i].context);
-      posted[index] = {};
-      free_posted.push_back(index);
+      // Its payload has been handed over, and nobody will tell when that has been read: the memory stays
+      // registered as long as the engine.
+      if (i == 0 && record.kind == Posted::Kind::kHeader) posted[index].memory = nullptr;
+      release(index);
     }
     port->num_batched = kept;
   }
@@ -209,6 +244,7 @@ bool EngineImpl::progress() {
   quiet = !moved;
   if (control_pending.load(std::memory_order_relaxed) &&
       control_pending.exchange(false, std::memory_order_acquire)) {
+    take_forgotten();
     for (TeamImpl* team : teams) team->on_control();
     quiet = false;
     moved = true;
@@ -263,6 +299,7 @@ transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport
   if (port->transport->query().completes_on_post) port->batch_limit = 1;
   transport::Transport* added = port->transport.get();
   impl_->own();
+  port->index = impl_->ports.size();
   impl_->ports.push_back(std::move(port));
   impl_->disown();
   return added;

@@ -15,14 +15,21 @@
 #include "lib/exec/nic_queue.hpp"
 #include "lib/exec/slot_table.hpp"
 #include "lib/exec/staging_arena.hpp"
+#include "lib/exec/user_regions.hpp"
 
 namespace hips::exec {
 
 class TeamImpl;
 struct Port;
 
-/// A segment that was posted, or is about to be.
+/// A request that was posted, or is about to be.
 struct Posted {
+  enum class Kind : std::uint8_t {
+    kSegment,  ///< header and payload
+    kPayload,  ///< alone, to granted memory; has no completion and no entry in `posted`
+    kHeader,   ///< follows it and speaks for both
+    kGrant,    ///< to a sender; `channel` is an in-channel and `slot` the turn
+  };
   OperationImpl* operation = nullptr;  ///< null: nobody waits any more
   TeamImpl* team = nullptr;
   Port* port = nullptr;
@@ -31,8 +38,10 @@ struct Posted {
   std::uint32_t bytes = 0;
   std::int64_t begin_ns = 0;
   transport::PeerId peer = -1;
-  std::int32_t channel = -1;  ///< out-channel of the team
-  std::uint32_t slot = 0;     ///< of its send slots
+  std::int32_t channel = -1;     ///< out-channel of the team
+  std::uint32_t slot = 0;        ///< of its send slots
+  UserRegion* memory = nullptr;  ///< the user's, where it is read from there
+  Kind kind = Kind::kSegment;
 };
 
 /// A transport with its software queue and its endpoints, which all teams share.
@@ -41,9 +50,12 @@ struct Port {
   static constexpr std::size_t kBatch = 16;
 
   std::unique_ptr<transport::Transport> transport;
+  std::size_t index = 0;  ///< in EngineImpl::ports
   NicQueue queue;
-  std::array<transport::WorkRequest, kBatch> batch;  ///< requests that the transport has not taken yet
-  std::array<Posted, kBatch> batched;                ///< what they are
+  /// Requests that the transport has not taken yet. A segment for granted memory is two of them, and the last
+  /// segment may be one.
+  std::array<transport::WorkRequest, kBatch + 1> batch;
+  std::array<Posted, kBatch + 1> batched;  ///< what they are
   std::size_t num_batched = 0;
   std::size_t batch_limit = kBatch;
   std::set<transport::PeerId> broken;                         ///< what is posted to them never completes
@@ -52,7 +64,7 @@ struct Port {
   std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address
 };
 
-struct EngineImpl {
+struct EngineImpl final : RangeUser {
   /// What may be posted to a NIC and not yet complete: enough to keep it busy, little enough to keep order.
   static constexpr std::uint64_t kMaxPostedBytes = 4U << 20U;
 
@@ -63,7 +75,9 @@ struct EngineImpl {
   int yield_polls = 0;
   int wake_fd = -1;
   std::vector<std::unique_ptr<Port>> ports;
-  StagingArena arena;  ///< declared after the ports: it deregisters from their transports when it goes
+  StagingArena arena;        ///< declared after the ports: it deregisters from their transports when it goes
+  StagingArena grant_arena;  ///< cells for grants; its memory is never anything else
+  UserRegions user_regions;  ///< after the ports, too
   std::map<std::pair<std::uint64_t, std::uint64_t>, transport::PeerId> peers;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
@@ -76,12 +90,17 @@ struct EngineImpl {
   std::atomic<int> waiters{0};
   std::mutex mutex;
   std::condition_variable changed;
-  std::atomic<bool> control_pending{false};  ///< a team was failed, a peer left, an operation was handed over
-  bool quiet = false;                        ///< this round polled everything and found nothing
-  bool completed_some = false;               ///< since the waiters were last told
+  /// A team was failed, a peer left, an operation was handed over, a range was deregistered.
+  std::atomic<bool> control_pending{false};
+  std::mutex forgotten_mutex;
+  std::vector<std::uint64_t> forgotten;  ///< ranges that the user has deregistered
+  bool quiet = false;                    ///< this round polled everything and found nothing
+  bool completed_some = false;           ///< since the waiters were last told
 
   explicit EngineImpl(Engine::Options given);
-  ~EngineImpl();
+  ~EngineImpl() override;
+  EngineImpl(const EngineImpl&) = delete;
+  EngineImpl& operator=(const EngineImpl&) = delete;
 
   bool try_own() { return !owned.exchange(true, std::memory_order_seq_cst); }
   void own();
@@ -101,9 +120,13 @@ struct EngineImpl {
 
   std::uint32_t add_posted(const Posted& record);
   void complete(std::uint32_t index);
+  /// Nothing reads what it names any more: its record is free.
+  void release(std::uint32_t index);
   /// Nothing of it will complete any more.
   void forget(Port& port, transport::PeerId peer);
   Port* port_of(transport::Transport* transport);
+  void forget(std::uint64_t range) override;
+  void take_forgotten();
 };
 
 }  // namespace hips::exec

@@ -33,6 +33,7 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
         (blocks.num_scratch_blocks + blocks.num_blocks - 1) / blocks.num_blocks * signed_count;
   }
   layout.steps.resize(program.steps.size());
+  layout.target_first.assign(program.steps.size(), -1);
   layout.source_first.assign(program.sources.size(), 0);
   layout.first_message.assign(program.sources.size(), 0);
   layout.first_dep.reserve(program.steps.size() + 1);
@@ -47,6 +48,9 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
     at.elements = element_of(blocks, range.buffer, range.blocks.end(), signed_count) - at.first;
     at.segments =
         static_cast<std::int32_t>((at.elements + layout.segment_elements - 1) / layout.segment_elements);
+    // Gather messages are final values (the checker's proof), which their receivers copy to where `dst` says.
+    if (step.op == StepOp::kSend && step.phase == Phase::kGather && step.dst.buffer == Buffer::kOutput)
+      layout.target_first[id] = blocks.boundary(step.dst.blocks.first, signed_count);
     if (at.elements > 0) ++layout.live_steps;
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program.sources[s];

@@ -27,6 +27,7 @@ struct Layout {
   std::int64_t scratch_elements = 0;
   std::int32_t live_steps = 0;  ///< with elements > 0
   std::vector<StepLayout> steps;
+  std::vector<std::int64_t> target_first;  ///< by step, kSend: first element in the receiver's output, or -1
   std::vector<std::int64_t> source_first;  ///< by source, kLocal: first element in its buffer
   std::vector<std::uint32_t>
       first_message;                    ///< by source, kMessage: its first segment's number in the channel

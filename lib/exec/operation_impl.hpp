@@ -13,6 +13,8 @@
 namespace hips::exec {
 
 class TeamImpl;
+struct UserRange;
+struct UserRegion;
 
 /// State of one running collective. Plain data that TeamImpl moves; reused, so that a call allocates nothing
 /// once its shape has been seen.
@@ -61,6 +63,11 @@ class OperationImpl final : public Operation {
   std::vector<std::int32_t> out_cursor_;  ///< by out-channel: index of the head in CompiledProgram::sends
   std::vector<EarlyCompletion> early_;
   std::vector<std::byte> scratch_;
+  bool granted_ = false;           ///< peers may write into `out`
+  UserRange* in_range_ = nullptr;  ///< registered memory that holds all of `in`; held until the end
+  UserRange* out_range_ = nullptr;
+  UserRegion* in_memory_ = nullptr;  ///< the same for the engine's devices; null where none needs it
+  UserRegion* out_memory_ = nullptr;
 };
 
 }  // namespace hips::exec

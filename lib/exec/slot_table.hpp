@@ -17,10 +17,11 @@ class TeamImpl;
 /// is gone is recognised and dropped.
 class SlotTable {
  public:
+  static constexpr std::int32_t kCredits = -1, kGrant = -2;
   struct Entry {
     TeamImpl* team = nullptr;
     std::int32_t channel = -1;
-    std::int32_t index = -1;  ///< of the slot in its in-channel; -1: credits of an out-channel
+    std::int32_t index = kCredits;  ///< of the slot in its in-channel, or what an out-channel gets
     std::uint8_t generation = 0;
   };
 

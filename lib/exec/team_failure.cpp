@@ -44,7 +44,10 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
       header.sequence == expected.sequence && header.count == expected.count &&
       header.type == expected.type && header.op == expected.op && header.lane == expected.lane &&
       header.stage == expected.stage && header.round == expected.round &&
-      header.segment == expected.segment) {
+      header.segment == expected.segment &&
+      // Only what was granted may have gone elsewhere.
+      ((header.flags & kDirect) == 0 ||
+       (operation.granted_ && takes_direct(operation.program_->program->steps[receive.step])))) {
     return true;
   }
   operation.mismatched_ = true;
@@ -54,7 +57,8 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   status.rank = channel.key.peer;
   const std::string mine = signature(expected.count, expected.type, expected.op);
   const std::string theirs = signature(header.count, header.type, header.op);
-  if (header.magic != expected.magic || header.communicator != expected.communicator) {
+  if (header.magic != expected.magic || header.communicator != expected.communicator ||
+      (header.flags & kDirect) != 0) {
     status.message = fmt::format("rank {} sent a message that is none of ours (magic {:#x})",
                                  channel.key.peer, header.magic);
   } else if (mine != theirs) {

@@ -22,7 +22,9 @@ namespace hips::exec {
 
 /// See Team. Everything but fail(), peer_left() and start() is called by the progress owner only.
 ///
-/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, segments, credits),
+/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
+/// team_sending.cpp (segments that leave, the user's registered memory),
+/// team_grants.cpp (output that peers write into),
 /// team_failure.cpp (who is missing, signatures, dead peers).
 class TeamImpl final : public Team {
  public:
@@ -47,6 +49,7 @@ class TeamImpl final : public Team {
   // Events, from the engine.
   void on_arrival(std::int32_t channel, std::int32_t slot);
   void on_credits(std::int32_t channel, std::uint32_t credits);
+  void on_grant(std::int32_t channel);
   void on_completion(const Posted& posted);
   void on_lost(const Posted& posted);
   void on_broken(const transport::Event& event);
@@ -89,6 +92,15 @@ class TeamImpl final : public Team {
   void next_send(OperationImpl& operation, std::int32_t channel);
   void list_head(std::int32_t channel);
   const Departure& departure_for(const OperationImpl& operation, StepId step);
+  [[nodiscard]] bool takes_grants(Rank rank, Rail rail) const;
+  void give_grants(OperationImpl& operation);
+  void revoke_grants(OperationImpl& operation);
+  [[nodiscard]] const Grant* grant_for(const OperationImpl& operation, StepId step) const;
+  [[nodiscard]] bool is_direct(const OperationImpl& operation, const InChannel& channel,
+                               std::uint64_t number) const;
+  void hold_memory(OperationImpl& operation);
+  static void drop_memory(OperationImpl& operation);
+  [[nodiscard]] static UserRegion* memory_of(const OperationImpl& operation, Buffer buffer);
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
   void take_early_arrivals(OperationImpl& operation);
@@ -119,10 +131,17 @@ class TeamImpl final : public Team {
   std::vector<CompiledProgram> programs_;
   std::vector<InChannel> in_;
   std::vector<OutChannel> out_;
-  StagingArena::Piece staging_;     ///< for arrivals
-  StagingArena::Piece departures_;  ///< send slots of channels whose NICs need registered memory
+  StagingArena::Piece staging_;        ///< for arrivals
+  StagingArena::Piece departures_;     ///< send slots of channels whose NICs need registered memory
+  StagingArena::Piece grant_cells_;    ///< by out-channel, then turn
+  StagingArena::Piece grant_sources_;  ///< by in-channel, then turn
   transport::Region phantom_region_;
-  std::list<transport::RemoteRegion> remote_regions_;  ///< out-channels point into it
+  /// Of a peer, on one transport.
+  struct PeerRegions {
+    transport::RemoteRegion staging, grant_cells;
+  };
+  std::list<PeerRegions> remote_regions_;  ///< channels point into it
+  std::vector<Port*> registering_;         ///< ports of out-channels that read registered memory only
   std::size_t segment_bytes_ = 0;
   std::size_t slot_stride_ = 0;
   std::int64_t slot_base_ = -1;

@@ -107,6 +107,10 @@ void TeamImpl::begin(OperationImpl& operation) {
     operation.in_base_[c] = in_[c].next_base;
     in_[c].next_base += layout.in_totals[c];
   }
+  if (!config_.phantom) {
+    hold_memory(operation);
+    give_grants(operation);
+  }
   in_flight_.push_back(&operation);
   operation.out_cursor_.assign(out_.size(), 0);
   for (std::size_t c = 0; c < out_.size(); ++c) {
@@ -206,6 +210,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
     const std::int64_t offset = state.next * layout.segment_elements;
     const auto elements = static_cast<std::size_t>(std::min(layout.segment_elements, at.elements - offset));
     operands_.clear();
+    bool direct = false;
     for (std::int32_t s = step.first_source; s < last_source; ++s) {
       const Source& source = program.sources[s];
       if (source.kind == Source::Kind::kLocal) {
@@ -223,6 +228,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
         }
         return moved;
       }
+      direct |= is_direct(operation, channel, number);
       operands_.push_back(config_.phantom ? nullptr : payload(channel, number));
     }
     if (state.waiting_since_ns != 0) {
@@ -236,7 +242,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
       std::byte* dst = destination(operation, step.dst, at.first + offset);
       if (step.op == StepOp::kReduce) {
         reduce::fold(operation.args_.type, operation.args_.op, dst, operands_, elements);
-      } else if (dst != operands_[0]) {
+      } else if (!direct && dst != operands_[0]) {
         std::memcpy(dst, operands_[0], elements * layout.element_bytes);
       }
     }
@@ -271,6 +277,8 @@ void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
         operation.begin_ns_);
+  if (!status.ok()) revoke_grants(operation);
+  drop_memory(operation);  // before done(): whoever sees that may deregister it
   any_finished_ = true;
   engine_.completed_some = true;
   operation.done_.store(true, std::memory_order_release);
@@ -296,167 +304,6 @@ std::byte* TeamImpl::destination(OperationImpl& operation, const BufferRange& ra
                                  std::int64_t first) const {
   std::byte* base = range.buffer == Buffer::kScratch ? operation.scratch_.data() : operation.args_.out;
   return base + static_cast<std::size_t>(first) * operation.layout_->element_bytes;
-}
-
-// ---- Sending -------------------------------------------------------------------------------------------
-
-StepId TeamImpl::head_of(const OperationImpl& operation, std::int32_t channel) const {
-  const auto& operations = out_[channel].operations;
-  if (operations.empty() || operations.front() != &operation) return -1;
-  const auto cursor = static_cast<std::size_t>(operation.out_cursor_[channel]);
-  return operation.program_->sends[channel][cursor];
-}
-
-bool TeamImpl::send_ready(const OperationImpl& operation, StepId step) const {
-  const std::int32_t c = operation.program_->out_channel[step];
-  const StepState& state = operation.steps_[step];
-  return state.next < operation.layout_->steps[step].segments && head_of(operation, c) == step &&
-         out_[c].may_send() && dependencies_met(operation, step, state.next);
-}
-
-void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
-  StepState& state = operation.steps_[id];
-  if (state.queued || operation.mismatched_ || operation.done() || !send_ready(operation, id)) return;
-  const Step& step = operation.program_->program->steps[id];
-  state.queued = true;
-  departure_for(operation, id)
-      .port->queue.push({.operation = &operation,
-                         .step = id,
-                         .priority = operation.args_.priority,
-                         .sequence = operation.sequence_,
-                         .segment = state.next,
-                         .stage = step.stage});
-}
-
-const Departure& TeamImpl::departure_for(const OperationImpl& operation, StepId id) {
-  const Step& step = operation.program_->program->steps[id];
-  const auto& departures = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].by_rail;
-  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < departures.size();
-  return departures[named ? static_cast<std::size_t>(step.rail) : 0];
-}
-
-bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
-  OperationImpl& operation = *ready.operation;
-  const auto id = static_cast<std::size_t>(ready.step);
-  StepState& state = operation.steps_[id];
-  state.queued = false;
-  if (operation.done() || !send_ready(operation, ready.step)) return false;
-
-  const Layout& layout = *operation.layout_;
-  const Program& program = *operation.program_->program;
-  const Step& step = program.steps[id];
-  const Layout::StepLayout& at = layout.steps[id];
-  const std::int32_t c = operation.program_->out_channel[id];
-  OutChannel& channel = out_[c];
-  const std::int32_t segment = state.next;
-  const std::int64_t offset = segment * layout.segment_elements;
-  const auto bytes = static_cast<std::uint32_t>(std::min(layout.segment_elements, at.elements - offset) *
-                                                static_cast<std::int64_t>(layout.element_bytes));
-  const std::uint32_t slot = channel.next_slot();
-  const std::int64_t begin_ns = now_if_traced();
-  const Source& source = program.sources[step.first_source];
-  const std::byte* payload =
-      local_source(operation, source.local, layout.source_first[step.first_source] + offset);
-  const transport::MemoryId slots = departure_for(operation, ready.step).slots;
-  WireHeader content = header_of(operation, ready.step, segment);
-  content.bytes = bytes;
-  content.posted_ns = begin_ns;
-
-  transport::WorkRequest& request = port.batch[port.num_batched];
-  request = {};
-  request.verb = transport::Verb::kPutNotify;
-  request.peer = channel.peer;
-  if (slots >= 0) {
-    std::byte* memory = channel.send_slots + slot * slot_stride_;
-    std::memcpy(memory, &content, sizeof(content));
-    if (payload != nullptr) std::memcpy(memory + sizeof(content), payload, bytes);
-    request.pieces[0] = {memory, sizeof(content) + bytes, slots};
-    request.num_pieces = 1;
-    channel.sending[slot] = 1;
-  } else {
-    // The header's memory is free again when the slot is: the peer has consumed what lay there.
-    std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
-    std::memcpy(header, &content, sizeof(content));
-    request.pieces[0] = {config_.phantom ? nullptr : header, sizeof(WireHeader), -1};
-    request.pieces[1] = {payload, bytes, -1};
-    request.num_pieces = 2;
-  }
-  request.remote = channel.remote;
-  request.remote_offset = channel.remote_offset + slot * slot_stride_;
-  request.token = Token{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
-  Posted& record = port.batched[port.num_batched++];
-  record = {&operation, this, &port, ready.step, segment, bytes, begin_ns, channel.peer, c, slot};
-  request.signalled = !port.transport->query().completes_on_post;
-  ++operation.posts_in_flight_;
-  if (request.signalled) {
-    request.context = engine_.add_posted(record);
-    port.posted_bytes += bytes;
-  }
-  ++channel.next_number;
-  --channel.credits;
-  ++state.next;
-  if (state.next == at.segments) next_send(operation, c);
-  if (state.next < at.segments) offer_segment(operation, ready.step);
-  return true;
-}
-
-void TeamImpl::next_send(OperationImpl& operation, std::int32_t c) {
-  const Layout& layout = *operation.layout_;
-  const auto& sends = operation.program_->sends[c];
-  auto cursor = static_cast<std::size_t>(operation.out_cursor_[c]);
-  do {
-    ++cursor;
-  } while (cursor < sends.size() && layout.steps[static_cast<std::size_t>(sends[cursor])].segments == 0);
-  operation.out_cursor_[c] = static_cast<std::int32_t>(cursor);
-  auto& operations = out_[c].operations;
-  if (cursor == sends.size()) operations.pop_front();
-  list_head(c);
-}
-
-void TeamImpl::list_head(std::int32_t c) {
-  const auto& operations = out_[c].operations;
-  if (operations.empty()) return;
-  OperationImpl& operation = *operations.front();
-  list_for_work(operation, head_of(operation, c));
-}
-
-void TeamImpl::on_lost(const Posted& posted) {
-  --posted.operation->posts_in_flight_;
-}
-
-void TeamImpl::on_completion(const Posted& posted) {
-  OutChannel& channel = out_[static_cast<std::size_t>(posted.channel)];
-  if (channel.send_slots != nullptr) {
-    channel.sending[posted.slot] = 0;
-    list_head(posted.channel);
-  }
-  if (posted.operation == nullptr) return;
-  OperationImpl& operation = *posted.operation;
-  --operation.posts_in_flight_;
-  if (operation.done()) return;  // ended by a failure meanwhile
-  if (engine_.trace != nullptr) {
-    const Step& step = operation.program_->program->steps[posted.step];
-    trace(TraceEvent::Kind::kWire, operation, posted.step, posted.segment, step.peer, step.rail, posted.bytes,
-          posted.begin_ns);
-  }
-  StepState& state = operation.steps_[posted.step];
-  if (posted.segment != state.finished) {
-    operation.early_.push_back({posted.step, posted.segment});
-    return;
-  }
-  finish_segment(operation, posted.step);
-  // Later segments may have completed before this one.
-  for (bool found = true; found && !operation.early_.empty();) {
-    found = false;
-    for (std::size_t i = 0; i < operation.early_.size(); ++i) {
-      if (operation.early_[i].step != posted.step || operation.early_[i].segment != state.finished) continue;
-      operation.early_[i] = operation.early_.back();
-      operation.early_.pop_back();
-      finish_segment(operation, posted.step);
-      found = true;
-      break;
-    }
-  }
 }
 
 // ---- Receiving -----------------------------------------------------------------------------------------

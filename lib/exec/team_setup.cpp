@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <set>
 
 #include "lib/exec/blob.hpp"
@@ -32,10 +34,13 @@ struct InEntry {
 struct OutEntry {
   std::int32_t peer, lane, rail;
   std::uint32_t credit_slot, generation;
+  std::uint32_t grant_slot, grant_generation;
+  std::uint32_t takes_grants, reserved;
+  std::uint64_t grant_offset;  ///< of its two cells
 };
 struct EndpointEntry {
   std::int32_t peer, rail;
-  transport::RemoteRegion region;
+  transport::RemoteRegion region, grant_cells;
 };
 
 // The rail by which a channel's messages arrive: a plan uses one per (peer, lane).
@@ -94,6 +99,9 @@ TeamImpl::~TeamImpl() {
     still_read = true;
   }
   give_back_slots();
+  // Cells go to cells only, whatever may still come.
+  engine_.grant_arena.release(grant_cells_);
+  if (!still_read) engine_.grant_arena.release(grant_sources_);
   if (config_.phantom) {
     if (!engine_.ports.empty() && phantom_region_.local >= 0) {
       engine_.ports.front()->transport->deregister(phantom_region_.local);
@@ -197,7 +205,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     ~Owned() { engine.disown(); }
   } owned{engine_};
 
-  num_slots_ = num_in * credits + num_out;
+  num_slots_ = num_in * credits + 2 * num_out;  // an out-channel gets credits and grants
   slot_base_ = engine_.slots.allocate(num_slots_);
   if (slot_base_ < 0) {
     return hips::fail(
@@ -230,6 +238,17 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     }
   }
   std::byte* send_slots = departures_.data();
+  std::vector<transport::Transport*> distant;
+  std::copy_if(transports.begin(), transports.end(), std::back_inserter(distant),
+               [](const auto* transport) { return !transport->query().attaches_memory; });
+  if (!config_.phantom && !distant.empty()) {
+    auto cells = engine_.grant_arena.allocate(num_out * kGrantTurns * sizeof(Grant), distant);
+    if (!cells) return hips::fail(std::move(cells).error());
+    grant_cells_ = *cells;
+    auto sources = engine_.grant_arena.allocate(num_in * kGrantTurns * sizeof(Grant), distant);
+    if (!sources) return hips::fail(std::move(sources).error());
+    grant_sources_ = *sources;
+  }
 
   BlobWriter writer;
   writer.put(num_in);
@@ -277,6 +296,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
         auto registered = engine_.arena.region(departures_, transport);
         if (!registered) return hips::fail(std::move(registered).error());
         departure.slots = registered->local;
+        if (std::find(registering_.begin(), registering_.end(), departure.port) == registering_.end())
+          registering_.push_back(departure.port);
       }
       channel.by_rail.push_back(departure);
     }
@@ -284,8 +305,20 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     SlotTable::Entry& entry = engine_.slots[slot];
     entry.team = this;
     entry.channel = static_cast<std::int32_t>(c);
-    entry.index = -1;
-    writer.put(OutEntry{channel.key.peer, channel.key.lane, rail, slot, entry.generation});
+    entry.index = SlotTable::kCredits;
+    const bool granted = takes_grants(channel.key.peer, rail);
+    const std::size_t cells = c * kGrantTurns * sizeof(Grant);
+    if (granted) {
+      channel.grant_cells = grant_cells_.data() + cells;
+      // What an earlier team of this process left there is not ours, but may have our name in a test.
+      std::memset(channel.grant_cells, 0, kGrantTurns * sizeof(Grant));
+    }
+    SlotTable::Entry& grants = engine_.slots[slot + num_out];
+    grants.team = this;
+    grants.channel = static_cast<std::int32_t>(c);
+    grants.index = SlotTable::kGrant;
+    writer.put(OutEntry{channel.key.peer, channel.key.lane, rail, slot, entry.generation, slot + num_out,
+                        grants.generation, granted ? 1U : 0U, 0, grant_cells_.offset + cells});
     endpoints.emplace(channel.key.peer, rail);
   }
   writer.put(static_cast<std::uint32_t>(endpoints.size()));
@@ -305,7 +338,13 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       if (!registered) return hips::fail(std::move(registered).error());
       region = registered->remote;
     }
-    writer.put(EndpointEntry{rank, rail, region});
+    transport::RemoteRegion cells{};
+    if (takes_grants(rank, rail)) {
+      auto registered = engine_.grant_arena.region(grant_cells_, transport);
+      if (!registered) return hips::fail(std::move(registered).error());
+      cells = registered->remote;
+    }
+    writer.put(EndpointEntry{rank, rail, region, cells});
     writer.put_bytes(open->second);
   }
   return writer.take();
@@ -365,8 +404,8 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       return Status::error(Code::kMismatch, fmt::format("rank {} sent a malformed address", rank),
                            Scope::kCommunicator);
     }
-    // Joins our endpoint on `rail` with the peer's on `peer_rail`; gives the peer's region there.
-    const auto join = [&](Rail rail, Rail peer_rail) -> Result<const transport::RemoteRegion*> {
+    // Joins our endpoint on `rail` with the peer's on `peer_rail`; gives the peer's regions there.
+    const auto join = [&](Rail rail, Rail peer_rail) -> Result<const PeerRegions*> {
       const auto theirs = std::find_if(endpoints.begin(), endpoints.end(),
                                        [&](const auto& e) { return e.first.rail == peer_rail; });
       if (theirs == endpoints.end()) return hips::fail(disagree(rank, -1));
@@ -377,7 +416,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
         }
         port->connected.emplace(route.peer, theirs->second);
       }
-      return &remote_regions_.emplace_back(theirs->first.region);
+      return &remote_regions_.emplace_back(PeerRegions{theirs->first.region, theirs->first.grant_cells});
     };
 
     for (OutChannel& channel : out_) {
@@ -386,9 +425,9 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
           std::find_if(ins.begin(), ins.end(), [&](const In& i) { return i.entry.lane == channel.key.lane; });
       if (in == ins.end()) return disagree(rank, channel.key.lane);
       const auto index = static_cast<std::int32_t>(&channel - out_.data());
-      auto region = join(departure_rail(programs_, index), in->entry.rail);
-      if (!region) return std::move(region).error();
-      channel.remote = *region;
+      auto regions = join(departure_rail(programs_, index), in->entry.rail);
+      if (!regions) return std::move(regions).error();
+      channel.remote = &(*regions)->staging;
       channel.remote_offset = in->entry.offset;
       channel.remote_slot_base = in->entry.slot_base;
       channel.remote_generation = in->generations;
@@ -402,9 +441,22 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
                                     [&](const OutEntry& o) { return o.lane == channel.key.lane; });
       if (out == outs.end()) return disagree(rank, channel.key.lane);
       const auto index = static_cast<std::int32_t>(&channel - in_.data());
-      auto region = join(arrival_rail(programs_, index), out->rail);
-      if (!region) return std::move(region).error();
+      const Rail rail = arrival_rail(programs_, index);
+      auto regions = join(rail, out->rail);
+      if (!regions) return std::move(regions).error();
       channel.credit_token = Token{out->credit_slot, out->generation, 0}.pack();
+      if (out->takes_grants == 0 || !takes_grants(rank, rail)) continue;
+      transport::Transport* transport = channel.port->transport.get();
+      channel.grant_cells = &(*regions)->grant_cells;
+      channel.grant_offset = out->grant_offset;
+      channel.grant_token = Token{out->grant_slot, out->grant_generation, 0}.pack();
+      channel.grant_sources =
+          grant_sources_.data() + static_cast<std::size_t>(index) * kGrantTurns * sizeof(Grant);
+      if (transport->query().needs_local_registration) {
+        auto registered = engine_.grant_arena.region(grant_sources_, transport);
+        if (!registered) return std::move(registered).error();
+        channel.grant_memory = registered->local;
+      }
     }
   }
   return Status::success();

@@ -6,8 +6,11 @@
 namespace hips::exec {
 
 /// Bumped whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 2;
+inline constexpr std::uint32_t kWireVersion = 3;
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
+
+/// WireHeader::flags: the payload lies in the memory that the receiver has granted, not behind this header.
+inline constexpr std::uint16_t kDirect = 1;
 
 /// Stands before the payload in a staging slot: the name of the data and the signature of the call it belongs
 /// to. The notification's token only names the slot.
@@ -24,7 +27,7 @@ struct WireHeader {
   std::int32_t sender = -1;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
-  std::uint16_t reserved = 0;
+  std::uint16_t flags = 0;
   std::int64_t posted_ns = 0;  ///< sender's clock; 0 without a trace
   std::uint64_t padding = 0;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -33,8 +34,11 @@ struct WorldOptions {
   std::size_t segment_bytes = 1024;
   inproc::Faults faults{};
   bool phantom = false;
-  bool needs_registration = false;  ///< as over a NIC: what is sent must lie in registered memory
+  /// As over a NIC: what is sent must lie in registered memory, and no memory is shared.
+  bool needs_registration = false;
   Clock* clock = nullptr;
+  /// Puts something between the executor and the network.
+  std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
 };
 
 /// All ranks of a job in one thread over the inproc network; each has its engine and team and is stepped in
@@ -58,13 +62,16 @@ class World {
                                                 .clock = options_.clock,
                                                 .faults = options_.faults,
                                                 .max_posted = 64,
+                                                .attaches_memory = !options_.needs_registration,
                                                 .needs_local_registration = options_.needs_registration}));
     const Rank size = shape_->num_ranks;
     members_.resize(static_cast<std::size_t>(size));
     for (Rank rank = 0; rank < size; ++rank) {
       Member& member = members_[rank];
       member.engine = std::make_unique<Engine>(Engine::Options{.clock = options_.clock});
-      auto* transport = member.engine->add_transport(network_->make_transport(rank));
+      auto made = network_->make_transport(rank);
+      if (options_.wrap) made = options_.wrap(std::move(made));
+      auto* transport = member.engine->add_transport(std::move(made));
       Team::Config config;
       config.id = 7;
       config.rank = rank;

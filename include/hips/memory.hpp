@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <hips/hips.h>
+#include <hips/status.hpp>
+
+namespace hips {
+
+/// Registers memory of the caller for as long as this object lives: a NIC then reads it where it lies. See
+/// hips_mem_register() for what that gains and costs.
+///
+/// Shapes   any memory of more than 0 bytes; registered ranges do not overlap.
+/// Owns     the registration, not the memory, which has to stay until this object is gone. No collective may
+///          run on it then: it would keep the registration.
+/// Threads  any; ranges may be registered before and after communicators are made.
+/// Errors   throws Error, kInvalidArgument: null, 0 bytes, overlap with a registered range.
+/// Example  std::vector<float> gradient(1'000'000);
+///          hips::RegisteredMemory registered(std::span<float>{gradient});
+///          comm.allreduce(std::span(gradient), hips::ReduceOp::kSum);
+class RegisteredMemory {
+ public:
+  RegisteredMemory() = default;
+  template <typename T>
+  requires(!std::is_const_v<T>) explicit RegisteredMemory(std::span<T> memory) {
+    if (hips_mem_register(memory.data(), memory.size_bytes(), &memory_) != HIPS_OK)
+      throw Error(Status::error(Code::kInvalidArgument, hips_last_error()));
+  }
+  RegisteredMemory(RegisteredMemory&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+  ~RegisteredMemory() {
+    if (memory_ != nullptr) (void)hips_mem_deregister(&memory_);
+  }
+
+ private:
+  hips_mem_t memory_ = nullptr;
+};
+
+/// Registered memory of `T`, value-initialised (zero), from hips_mem_alloc().
+///
+/// Owns     the memory; a collective that runs on it ends first.
+/// Errors   throws Error. kInvalidArgument: no elements. kOutOfMemory.
+/// Example  auto gradient = hips::allocate_registered<float>(1'000'000);
+///          comm.allreduce(gradient.span(), hips::ReduceOp::kSum);
+template <typename T>
+class RegisteredBuffer {
+  static_assert(std::is_trivially_copyable_v<T>, "registered memory is made of zero bytes");
+
+ public:
+  RegisteredBuffer() = default;
+  explicit RegisteredBuffer(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+      throw Error(Status::error(Code::kInvalidArgument, "allocate_registered: the size overflows"));
+    void* address = nullptr;
+    if (const hips_status_t status = hips_mem_alloc(count * sizeof(T), &address); status != HIPS_OK)
+      throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+    span_ = {static_cast<T*>(address), count};
+  }
+  RegisteredBuffer(RegisteredBuffer&& other) noexcept : span_(std::exchange(other.span_, {})) {}
+  RegisteredBuffer& operator=(RegisteredBuffer&& other) noexcept {
+    std::swap(span_, other.span_);
+    return *this;
+  }
+  RegisteredBuffer(const RegisteredBuffer&) = delete;
+  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
+  ~RegisteredBuffer() { (void)hips_mem_free(span_.data()); }
+
+  [[nodiscard]] std::span<T> span() const { return span_; }
+  [[nodiscard]] T* data() const { return span_.data(); }
+  [[nodiscard]] std::size_t size() const { return span_.size(); }
+  [[nodiscard]] T* begin() const { return span_.data(); }
+  [[nodiscard]] T* end() const { return span_.data() + span_.size(); }
+  [[nodiscard]] T& operator[](std::size_t index) const { return span_[index]; }
+
+ private:
+  std::span<T> span_;
+};
+
+template <typename T>
+RegisteredBuffer<T> allocate_registered(std::size_t count) {
+  return RegisteredBuffer<T>(count);
+}
+
+}  // namespace hips

@@ -1,0 +1,166 @@
+#include "lib/exec/memory_registry.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace hips::exec {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::uintptr_t number(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+std::string text(const std::byte* address, std::size_t bytes) {
+  return fmt::format("[{}, {})", static_cast<const void*>(address),
+                     reinterpret_cast<const void*>(number(address) + bytes));
+}
+
+}  // namespace
+
+MemoryRegistry& MemoryRegistry::process() {
+  static MemoryRegistry* const instance = new MemoryRegistry;
+  return *instance;
+}
+
+Result<std::uint64_t> MemoryRegistry::add(std::byte* address, std::size_t bytes) {
+  return insert(address, bytes, false);
+}
+
+Result<std::uint64_t> MemoryRegistry::insert(std::byte* address, std::size_t bytes, bool allocated) {
+  if (address == nullptr) return fail(Code::kInvalidArgument, "hips_mem_register: the address is null");
+  if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_register: 0 bytes; give the buffer's size");
+  const std::uintptr_t begin = number(address);
+  if (bytes > UINTPTR_MAX - begin)
+    return fail(Code::kInvalidArgument, fmt::format("hips_mem_register: {} bytes at {} go beyond all memory",
+                                                    bytes, static_cast<const void*>(address)));
+  auto range = std::make_unique<UserRange>();
+  range->address = address;
+  range->bytes = bytes;
+  range->allocated = allocated;
+  const std::lock_guard lock(mutex_);
+  // Ranges do not overlap, so only the last one that begins before our end can reach into ours.
+  if (const auto after = ranges_.lower_bound(begin + bytes); after != ranges_.begin()) {
+    const UserRange& before = *std::prev(after)->second;
+    if (number(before.address) + before.bytes > begin)
+      return fail(Code::kInvalidArgument,
+                  fmt::format("hips_mem_register: {} overlaps {}, which is registered; deregister that first",
+                              text(address, bytes), text(before.address, before.bytes)));
+  }
+  range->id = next_id_++;
+  const std::uint64_t id = range->id;
+  ranges_.emplace(begin, std::move(range));
+  num_ranges_.store(ranges_.size(), std::memory_order_release);
+  return id;
+}
+
+Status MemoryRegistry::take(Ranges::iterator at, const char* call, std::unique_ptr<UserRange>& taken) {
+  const UserRange& range = *at->second;
+  if (range.uses.load(std::memory_order_acquire) > 0)
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("{}: an operation still runs on {}; wait for its end first", call,
+                                     text(range.address, range.bytes)));
+  taken = std::move(at->second);
+  ranges_.erase(at);
+  num_ranges_.store(ranges_.size(), std::memory_order_release);
+  return Status::success();
+}
+
+Status MemoryRegistry::remove(std::uint64_t id) {
+  std::unique_ptr<UserRange> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(ranges_.begin(), ranges_.end(),
+                                 [&](const auto& range) { return range.second->id == id; });
+    if (at == ranges_.end())
+      return Status::error(Code::kInvalidArgument,
+                           "hips_mem_deregister: this registration is not known; it has been deregistered "
+                           "before, or was never made");
+    if (at->second->allocated)
+      return Status::error(Code::kInvalidArgument,
+                           "hips_mem_deregister: this memory is from hips_mem_alloc; give it to "
+                           "hips_mem_free");
+    if (Status status = take(at, "hips_mem_deregister", taken); !status.ok()) return status;
+  }
+  tell_users(id);
+  return Status::success();
+}
+
+Result<std::byte*> MemoryRegistry::allocate(std::size_t bytes) {
+  if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_alloc: 0 bytes");
+  void* memory = MAP_FAILED;
+  if (bytes <= SIZE_MAX - kPage)
+    memory = ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(Code::kOutOfMemory, fmt::format("hips_mem_alloc: the system gives no {} bytes", bytes));
+  auto* const address = static_cast<std::byte*>(memory);
+  // A forged registration may claim addresses that were free until now.
+  if (auto id = insert(address, bytes, true); !id) {
+    (void)::munmap(memory, whole_pages(bytes));
+    return fail(std::move(id).error());
+  }
+  return address;
+}
+
+Status MemoryRegistry::free(std::byte* address) {
+  std::unique_ptr<UserRange> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = ranges_.find(number(address));
+    if (at == ranges_.end() || !at->second->allocated)
+      return Status::error(
+          Code::kInvalidArgument,
+          fmt::format("hips_mem_free: {} is not from hips_mem_alloc, or has been freed before",
+                      static_cast<const void*>(address)));
+    if (Status status = take(at, "hips_mem_free", taken); !status.ok()) return status;
+  }
+  // A device that has not forgotten it yet holds its pages, not its addresses.
+  (void)::munmap(taken->address, whole_pages(taken->bytes));
+  tell_users(taken->id);
+  return Status::success();
+}
+
+UserRange* MemoryRegistry::hold(const std::byte* address, std::size_t bytes) {
+  if (num_ranges_.load(std::memory_order_acquire) == 0 || bytes == 0) return nullptr;
+  const std::uintptr_t begin = number(address);
+  const std::lock_guard lock(mutex_);
+  const auto after = ranges_.upper_bound(begin);
+  if (after == ranges_.begin()) return nullptr;
+  UserRange& range = *std::prev(after)->second;
+  const std::size_t offset = begin - number(range.address);
+  if (offset > range.bytes || bytes > range.bytes - offset) return nullptr;
+  range.uses.fetch_add(1, std::memory_order_relaxed);
+  return &range;
+}
+
+void MemoryRegistry::drop(UserRange* range) {
+  if (range != nullptr) range->uses.fetch_sub(1, std::memory_order_release);
+}
+
+void MemoryRegistry::add_user(RangeUser* user) {
+  const std::lock_guard lock(users_mutex_);
+  users_.push_back(user);
+}
+
+void MemoryRegistry::remove_user(RangeUser* user) {
+  const std::lock_guard lock(users_mutex_);
+  std::erase(users_, user);
+}
+
+void MemoryRegistry::tell_users(std::uint64_t range) {
+  const std::lock_guard lock(users_mutex_);
+  for (RangeUser* user : users_) user->forget(range);
+}
+
+}  // namespace hips::exec

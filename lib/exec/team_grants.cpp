@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cstring>
+
+#include "lib/exec/team_impl.hpp"
+
+namespace hips::exec {
+
+// A rank whose output is registered tells the peers that send it final values where the output lies; what
+// comes after that goes there and skips staging, what came before does not. Nobody waits for a grant.
+//
+//   receiver   begin #7 ---- grant(#7, rkey, offset) --> cell of the sender
+//   sender     ... segment 3: put payload -> output, put header (direct) -> staging slot, as ever
+//   receiver   segment 3 has arrived: nothing to copy, the credit goes back
+//
+// Why the write cannot come too early: a gather message holds final values, and the final value of an element
+// exists only after this rank's own contribution to it was in the hands of whoever folded it. All that this
+// rank reads or writes of that element before - its input, in place too, and partial sums on their way - is
+// in that contribution, and had left this rank's memory; a packet that is sent again is one that the peer has
+// and drops. What reads the element afterwards waits for the copy step, as ever.
+
+bool TeamImpl::takes_grants(Rank rank, Rail rail) const {
+  if (config_.phantom) return false;
+  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  const bool named = rail >= 0 && static_cast<std::size_t>(rail) < route.by_rail.size();
+  // Where memory is shared a copy out of staging is the transfer itself.
+  return !route.by_rail[named ? static_cast<std::size_t>(rail) : 0]->query().attaches_memory;
+}
+
+void TeamImpl::give_grants(OperationImpl& operation) {
+  operation.granted_ = false;
+  if (operation.out_range_ == nullptr || grant_sources_.chunk == nullptr) return;
+  const std::uint64_t bytes = operation.layout_->count * operation.layout_->element_bytes;
+  if (bytes < kMinDirectBytes) return;
+  const UserRange& range = *operation.out_range_;
+  const auto turn = static_cast<std::uint32_t>(operation.sequence_ % kGrantTurns);
+  for (std::size_t c = 0; c < in_.size(); ++c) {
+    InChannel& channel = in_[c];
+    if (channel.grant_cells == nullptr || channel.granting[turn] || operation.program_->grants[c] == 0 ||
+        operation.layout_->in_totals[c] == 0)
+      continue;
+    Port& port = *channel.port;
+    if (operation.out_memory_ == nullptr) operation.out_memory_ = &engine_.user_regions.of(range);
+    const transport::RemoteRegion* region =
+        engine_.user_regions.grant_on(*operation.out_memory_, range, port.index, *port.transport);
+    if (region == nullptr) continue;
+    Grant grant;
+    grant.sequence = operation.sequence_;
+    grant.region = *region;
+    grant.offset = static_cast<std::uint64_t>(operation.args_.out - range.address);
+    // The output and no more of the range: a peer that means another call does not find it fit.
+    grant.region.bytes = grant.offset + bytes;
+    grant.check = grant.checksum(config_.id);
+    std::byte* source = channel.grant_sources + turn * sizeof(Grant);
+    std::memcpy(source, &grant, sizeof(grant));
+
+    transport::WorkRequest request;
+    request.verb = transport::Verb::kPutNotify;
+    request.peer = channel.peer;
+    request.pieces[0] = {source, sizeof(Grant), channel.grant_memory};
+    request.num_pieces = 1;
+    request.remote = channel.grant_cells;
+    request.remote_offset = channel.grant_offset + turn * sizeof(Grant);
+    request.token = channel.grant_token;
+    request.signalled = !port.transport->query().completes_on_post;
+    if (request.signalled)
+      request.context = engine_.add_posted({.team = this,
+                                            .port = &port,
+                                            .peer = channel.peer,
+                                            .channel = static_cast<std::int32_t>(c),
+                                            .slot = turn,
+                                            .kind = Posted::Kind::kGrant});
+    // A full queue has no room for what is only a convenience.
+    if (port.transport->post({&request, 1}) == 1) {
+      channel.granting[turn] = request.signalled;
+      operation.granted_ = true;
+    } else if (request.signalled) {
+      engine_.release(static_cast<std::uint32_t>(request.context));
+    }
+  }
+}
+
+// The call has failed here, and peers that do not know may still write: that must not hit the user's memory
+// once it is the user's again. The device then refuses, which breaks the connection to that peer; a wrong
+// word in memory that somebody else uses by now would be worse.
+void TeamImpl::revoke_grants(OperationImpl& operation) {
+  if (!operation.granted_ || operation.out_memory_ == nullptr) return;
+  UserRegions::revoke(*operation.out_memory_);
+}
+
+void TeamImpl::on_grant(std::int32_t c) {
+  OutChannel& channel = out_[static_cast<std::size_t>(c)];
+  for (std::uint32_t turn = 0; turn < kGrantTurns; ++turn) {
+    Grant grant;
+    std::memcpy(&grant, channel.grant_cells + turn * sizeof(Grant), sizeof(grant));
+    Grant& known = channel.grants[turn];
+    if (grant.check != grant.checksum(config_.id) || grant.sequence % kGrantTurns != turn ||
+        grant.sequence <= known.sequence)
+      continue;
+    // Requests that wait in a batch name the region of the old one.
+    const bool used = std::any_of(in_flight_.begin(), in_flight_.end(), [&](const OperationImpl* operation) {
+      return !operation->done() && operation->sequence_ == known.sequence;
+    });
+    if (!used) known = grant;
+  }
+}
+
+const Grant* TeamImpl::grant_for(const OperationImpl& operation, StepId id) const {
+  const Layout& layout = *operation.layout_;
+  const std::int64_t first = layout.target_first[static_cast<std::size_t>(id)];
+  if (first < 0) return nullptr;
+  const OutChannel& channel = out_[static_cast<std::size_t>(operation.program_->out_channel[id])];
+  const Grant& grant = channel.grants[operation.sequence_ % kGrantTurns];
+  if (grant.sequence != operation.sequence_) return nullptr;
+  // Ranks that disagree about the call find out by the header that stands in staging.
+  return grant.region.bytes - grant.offset == layout.count * layout.element_bytes ? &grant : nullptr;
+}
+
+bool TeamImpl::is_direct(const OperationImpl& operation, const InChannel& channel,
+                         std::uint64_t number) const {
+  if (!operation.granted_) return false;
+  WireHeader header;
+  std::memcpy(&header, payload(channel, number) - sizeof(WireHeader), sizeof(header));
+  return (header.flags & kDirect) != 0;
+}
+
+}  // namespace hips::exec
