@@ -156,7 +156,7 @@ bool TeamImpl::needs_send_slots(Rank rank) const {
 Status TeamImpl::unreached(Rank rank, Rail rail, Status status) const {
   status.rank = rank;
   status.rail = rail;
-  status.message = fmt::format("rank {} cannot reach rank {}: {}", config_.rank, rank, status.message);
+  status.message = fmt::format("cannot reach rank {}: {}", rank, status.message);
   return status;
 }
 

@@ -156,9 +156,10 @@ Result<Address> VerbsTransport::open(PeerId peer) {
     return fail(
         Code::kUnsupported,
         fmt::format(
-            "verbs: {}: peer {} needs {} queue pair{} besides the {} in use, but {} allows {}; {} use an "
+            "verbs: {}: one more peer needs {} queue pair{} besides the {} in use, but {} allows {}; {} use "
+            "an "
             "algorithm with fewer neighbours (HIPS_PATTERN=ring) or lower HIPS_IB_QPS_PER_CONNECTION ({})",
-            port_.name, peer, wanted, wanted == 1 ? "" : "s", num_pairs_,
+            port_.name, wanted, wanted == 1 ? "" : "s", num_pairs_,
             by_user ? "HIPS_VERBS_MAX_QP" : "the device", budget_.max_queue_pairs, by_user ? "raise it," : "",
             options_.pairs_per_peer),
         Scope::kProcess);
