@@ -56,10 +56,11 @@ std::vector<std::string> emulator_command(const GuestOptions& options, int agent
       kvm ? "host" : "max", "-smp", std::to_string(options.num_cpus), "-m", std::to_string(options.memory_mb),
       "-kernel", options.image.kernel, "-initrd", options.image.initrd, "-append",
       // The mitigations guard against neighbours; a lab has none, and an emulated CPU pays dearly for them.
-      // On a busy host the guest's timer may come too late for the kernel's check of it, which then panics.
-      fmt::format(
-          "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog tsc=reliable hips.agent={}",
-          escaped(options.agent)),
+      // On a busy host the guest's timer may come too late for the kernel's check of it, which then panics,
+      // and the cycle counter is calibrated wrong by a factor: the clock then runs fast, and peers look dead.
+      fmt::format("console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog clocksource=hpet "
+                  "hips.agent={}",
+                  escaped(options.agent)),
       "-device", "virtio-rng-pci",
       // The agent's connection.
       "-device", "virtio-serial-pci", "-chardev", fmt::format("socket,id=agent,fd={}", agent_fd), "-device",

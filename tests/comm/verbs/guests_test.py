@@ -112,7 +112,7 @@ class Guests(unittest.TestCase):
             """)
         with tempfile.TemporaryDirectory(prefix="hips-guests-") as folder:
             done = lab.run(HIPS, "-t", "bcube:2,1", "--output", folder, "--timeout", "120", "--", "sh", script,
-                           HIPS_DEAD_AFTER="4s")
+                           HIPS_DEAD_AFTER="6s")
             texts = []
             for rank in range(4):
                 with open(os.path.join(folder, f"rank{rank}.out"), encoding="utf-8") as file:
