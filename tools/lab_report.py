@@ -15,7 +15,8 @@ import tempfile
 # The rows of each topology: name, algorithm, environment.
 TABLES = {
     "bcube:3,1": [
-        ("HiPS", "hips", {}),
+        ("HiPS, segments of 16 KiB", "hips", {"HIPS_SEGMENT_BYTES": "16K", "HIPS_CREDITS": "8"}),
+        ("HiPS, segments of 128 KiB", "hips", {}),
         ("flat ring, one NIC", "flat-ring", {"HIPS_RINGS": "1"}),
         ("flat ring, K NICs", "flat-ring", {"HIPS_RINGS": "2"}),
     ],
