@@ -11,9 +11,11 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -35,7 +37,14 @@ Status enter_namespaces() {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
   const int user = uid == 0 ? 0 : CLONE_NEWUSER;
-  if (unshare(user | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS) != 0) {
+  int made = unshare(user | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS);
+  // A new network namespace takes part in all RDMA devices, and is refused while one of them is just going:
+  // that of another lab, or of the trial before this one.
+  for (int i = 0; made != 0 && errno == ENODEV && i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    made = unshare(user | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS);
+  }
+  if (made != 0) {
     const int number = errno;
     return Status::error(
         Code::kUnsupported,
