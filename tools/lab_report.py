@@ -13,35 +13,38 @@ import sys
 import tempfile
 
 # The rows of each topology: name, algorithm, environment.
+RINGS, MESH = {"HIPS_PATTERN": "ring"}, {"HIPS_PATTERN": "mesh"}
 TABLES = {
     "bcube:3,1": [
-        ("HiPS, segments of 16 KiB", "hips", {"HIPS_SEGMENT_BYTES": "16K", "HIPS_CREDITS": "8"}),
-        ("HiPS, segments of 128 KiB", "hips", {}),
+        ("HiPS, rings", "hips", RINGS),
+        ("HiPS, meshes", "hips", MESH),
         ("flat ring, one NIC", "flat-ring", {"HIPS_RINGS": "1"}),
         ("flat ring, K NICs", "flat-ring", {"HIPS_RINGS": "2"}),
     ],
     "rail:9,2": [
-        ("HiPS", "hips", {}),
+        ("HiPS, rings", "hips", RINGS),
         ("flat ring, K NICs", "flat-ring", {}),
         ("flat mesh", "flat-mesh", {}),
         ("flat PS, one leader", "flat-ps", {"HIPS_LEADERS": "1"}),
     ],
     "switch:9": [
-        ("HiPS", "hips", {}),
+        ("HiPS, rings", "hips", RINGS),
         ("flat ring", "flat-ring", {}),
         ("flat mesh", "flat-mesh", {}),
         ("flat PS, one leader", "flat-ps", {"HIPS_LEADERS": "1"}),
     ],
 }
 SENT_AGAIN = ("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "send_rnr_err")
+# Long enough that what the buckets let through at once is below 1 % of it.
+MESSAGES = 200
 BEGIN, END = "<!-- lab-report: begin -->", "<!-- lab-report: end -->"
 DEFAULT_RATE = 12.5e9  # bytes/s; what a spec without a rate means
 
 RANK = """
 count() { cat /sys/class/infiniband/*/ports/1/hw_counters/{%(counters)s} | { n=0; while read -r i; do n=$((n + i)); done; echo $n; }; }
 case $HIPS_RANK in
-  0) ib_write_bw -d rxe0 -x 1 -s 65536 -n 60 -t 8 -u 22 >/dev/null 2>&1 ;;
-  1) until ib_write_bw -d rxe0 -x 1 -s 65536 -n 60 -t 8 -u 22 node0 >/tmp/write_bw 2>&1; do sleep 0.5; done
+  0) ib_write_bw -d rxe0 -x 1 -s 65536 -n %(messages)d -t 8 -u 22 >/dev/null 2>&1 ;;
+  1) until ib_write_bw -d rxe0 -x 1 -s 65536 -n %(messages)d -t 8 -u 22 node0 >/tmp/write_bw 2>&1; do sleep 0.5; done
      echo "LINK $(grep -E '^ *65536 ' /tmp/write_bw)" ;;
 esac
 %(jobs)s
@@ -66,7 +69,7 @@ def run_table(arguments, topology, rows):
                        "iterations": 1 if slow else arguments.iterations, "warmups": 0 if slow else 1,
                        "environment": " ".join(f"{name}={value}" for name, value in {**PATIENCE, **environment}.items())}
     with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:
-        script.write(RANK % {"jobs": jobs, "counters": ",".join(SENT_AGAIN)})
+        script.write(RANK % {"messages": MESSAGES, "jobs": jobs, "counters": ",".join(SENT_AGAIN)})
         script.flush()
         command = [arguments.hips, "lab", "run", "-t", topology, "--rate", arguments.rate, "--timeout", "3600", "--",
                    "bash", script.name]
@@ -96,6 +99,8 @@ def bound_and_prediction(arguments, topology, algorithm, environment):
     options = []
     if "HIPS_RINGS" in environment:
         options = ["--rings", environment["HIPS_RINGS"]]
+    if "HIPS_PATTERN" in environment:
+        options = ["--pattern", environment["HIPS_PATTERN"]]
     if "HIPS_LEADERS" in environment:
         options = ["--leaders", environment["HIPS_LEADERS"]]
     text = subprocess.run([arguments.hips, "plan", "-t", topology, "--algorithm", algorithm, "--bytes",

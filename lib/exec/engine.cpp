@@ -17,6 +17,11 @@
 namespace hips::exec {
 namespace {
 
+// Waking up takes some 10 us, so staying awake longer than this gains a few percent at most.
+constexpr std::int64_t kAwakeNs = 500'000;
+constexpr int kPollsPerLook = 16;    ///< between two looks at the clock while awake
+constexpr int kPollsPerTick = 1024;  ///< and between two looks at the tick and the deadline
+
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -362,18 +367,26 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
       }
       continue;
     }
+    const int awake_polls = impl.spin_polls + impl.yield_polls;
+    std::int64_t sleep_at_ns = 0;
     for (int idle = 0; !operation.done() && !hand_on;) {
       if (impl.progress()) {
         idle = 0;
         continue;
       }
       ++idle;
-      if (idle <= impl.spin_polls) {
-        relax();
-        if (idle % 1024 != 0) continue;
-      } else if (idle <= impl.spin_polls + impl.yield_polls) {
-        sched_yield();
-        if (idle % 64 != 0) continue;
+      if (idle <= awake_polls) {
+        if (idle <= impl.spin_polls) {
+          relax();
+        } else {
+          sched_yield();
+        }
+        if (idle % kPollsPerLook != 0) continue;
+        // How long a poll takes differs a hundredfold between machines, so that polls alone are no bound.
+        const std::int64_t now = impl.clock->now_ns();
+        if (idle == kPollsPerLook) sleep_at_ns = now + kAwakeNs;
+        if (now >= sleep_at_ns) idle = awake_polls;
+        if (idle % kPollsPerTick != 0) continue;
       } else {
         // Ticks are a convenience, the deadline is a promise: sleep to the nearer of the two.
         const std::int64_t left = std::max<std::int64_t>(0, options.deadline_ns - impl.clock->now_ns());

@@ -25,7 +25,8 @@ struct ReadySegment {
     if (priority != other.priority) return priority < other.priority;
     if (sequence != other.sequence) return sequence < other.sequence;
     if (segment != other.segment) return segment < other.segment;
-    return stage < other.stage;
+    if (stage != other.stage) return stage < other.stage;
+    return step < other.step;
   }
 };
 

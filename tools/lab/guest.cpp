@@ -14,6 +14,7 @@
 
 #include "tools/lab/agent.hpp"
 #include "tools/lab/child.hpp"
+#include "tools/lab/cycle_counter.hpp"
 
 namespace hips::lab {
 namespace {
@@ -42,6 +43,15 @@ std::string option_value(const std::string& text) {
   return result;
 }
 
+std::string kernel_arguments(const GuestOptions& options) {
+  // The mitigations guard against neighbours; a lab has none, and an emulated CPU pays dearly for them.
+  // On a busy host the guest's timer may come too late for the kernel's check of it, which then panics.
+  std::string arguments = "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog";
+  const std::int64_t khz = options.accelerator == "tcg" ? cycle_counter_khz() : 0;
+  if (khz > 0) arguments += fmt::format(" tsc_early_khz={} tsc=reliable", khz);
+  return arguments + fmt::format(" hips.agent={}", escaped(options.agent));
+}
+
 }  // namespace
 
 std::string writable_tag(std::size_t n) {
@@ -53,15 +63,10 @@ std::vector<std::string> emulator_command(const GuestOptions& options, int agent
   std::vector<std::string> argv = {
       options.emulator, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-serial",
       "stdio", "-no-reboot", "-machine", "q35", "-accel", kvm ? "kvm" : "tcg,thread=multi", "-cpu",
-      kvm ? "host" : "max", "-smp", std::to_string(options.num_cpus), "-m", std::to_string(options.memory_mb),
-      "-kernel", options.image.kernel, "-initrd", options.image.initrd, "-append",
-      // The mitigations guard against neighbours; a lab has none, and an emulated CPU pays dearly for them.
-      // On a busy host the guest's timer may come too late for the kernel's check of it, which then panics,
-      // and the cycle counter is calibrated wrong by a factor: the clock then runs fast, and peers look dead.
-      fmt::format("console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog clocksource=hpet "
-                  "hips.agent={}",
-                  escaped(options.agent)),
-      "-device", "virtio-rng-pci",
+      // String moves and carry-less products are emulated byte by byte and bit by bit; the kernel has better.
+      kvm ? "host" : "max,erms=off,pclmulqdq=off", "-smp", std::to_string(options.num_cpus), "-m",
+      std::to_string(options.memory_mb), "-kernel", options.image.kernel, "-initrd", options.image.initrd,
+      "-append", kernel_arguments(options), "-device", "virtio-rng-pci",
       // The agent's connection.
       "-device", "virtio-serial-pci", "-chardev", fmt::format("socket,id=agent,fd={}", agent_fd), "-device",
       fmt::format("virtserialport,chardev=agent,name={}", kAgentPort),
