@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 
@@ -66,6 +67,21 @@ Result<Control*> process_control(const std::string& token, std::int64_t dead_aft
   return s.control.get();
 }
 
+IdleLimits idle_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self) {
+  // Launchers bind each rank to a core of its own: together they may use more than each alone.
+  std::vector<std::uint64_t> cores;
+  int ranks = 0;
+  for (const ProcessInfo& process : processes) {
+    if (process.host_key != self.host_key) continue;
+    ++ranks;
+    cores.resize(std::max(cores.size(), process.cores.size()));
+    for (std::size_t i = 0; i < process.cores.size(); ++i) cores[i] |= process.cores[i];
+  }
+  int num_cores = 0;
+  for (const std::uint64_t word : cores) num_cores += std::popcount(word);
+  return IdleLimits::of(ranks, std::max(1, num_cores));
+}
+
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -76,8 +92,8 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
     if (!trace) return fail(trace.error());
     s.trace = std::move(*trace);
   }
-  auto engine = std::make_shared<ProcessEngine>(exec::Engine::Options{
-      .clock = request.clock, .trace = s.trace.get(), .local_ranks = request.local_ranks});
+  auto engine = std::make_shared<ProcessEngine>(
+      exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .idle = request.idle});
   s.engine = engine;
   return engine;
 }

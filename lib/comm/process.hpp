@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.hpp"
 #include "lib/base/config.hpp"
+#include "lib/base/idle.hpp"
 #include "lib/base/result.hpp"
 #include "lib/comm/control.hpp"
 #include "lib/comm/process_info.hpp"
@@ -34,11 +35,14 @@ const ProcessInfo& this_process();
 Result<Control*> process_control(const std::string& token, std::int64_t dead_after_ns);
 
 struct EngineRequest {
-  Clock* clock = nullptr;   ///< null: SystemClock
-  int local_ranks = 1;      ///< of the first communicator, on this host
-  Rank rank = 0, size = 1;  ///< of the first communicator, for the trace
-  std::string trace_dir;    ///< "": no trace
+  Clock* clock = nullptr;                  ///< null: SystemClock
+  IdleLimits idle = IdleLimits::of(1, 1);  ///< of the first communicator
+  Rank rank = 0, size = 1;                 ///< of the first communicator, for the trace
+  std::string trace_dir;                   ///< "": no trace
 };
+
+/// How long a process may stay awake beside the others of its host.
+IdleLimits idle_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self);
 
 /// The engine that is there, or a new one as `request` says.
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request);

@@ -1,8 +1,10 @@
 #include "lib/comm/process_info.hpp"
 
+#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <fstream>
 #include <random>
@@ -31,6 +33,19 @@ std::string host_name() {
   return name[0] == '\0' ? "an unnamed host" : name;
 }
 
+std::vector<std::uint64_t> usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {1};
+  std::vector<std::uint64_t> words;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &set)) continue;
+    words.resize(std::max(words.size(), core / 64 + 1));
+    words[core / 64] |= std::uint64_t{1} << core % 64;
+  }
+  return words;
+}
+
 }  // namespace
 
 ProcessUid ProcessUid::random() {
@@ -51,6 +66,7 @@ ProcessInfo ProcessInfo::self() {
   // Containers of one machine share its boot id but not their process numbers, networks or users' files.
   info.host_key = fmt::format("{} {} {} {}", read_line("/proc/sys/kernel/random/boot_id"),
                               link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), getuid());
+  info.cores = usable_cores();
   return info;
 }
 
@@ -78,6 +94,8 @@ void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put(info.pid);
   writer.put_text(info.host);
   writer.put_text(info.host_key);
+  writer.put(static_cast<std::uint32_t>(info.cores.size()));
+  for (const std::uint64_t word : info.cores) writer.put(word);
   put_control_address(writer, info.control);
   writer.put(info.rdma_rails);
   writer.put_text(info.rdma_problem);
@@ -90,6 +108,8 @@ ProcessInfo get_process(ByteReader& reader) {
   info.pid = reader.get<std::int32_t>();
   info.host = reader.get_text();
   info.host_key = reader.get_text();
+  const auto words = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < words && reader.ok(); ++i) info.cores.push_back(reader.get<std::uint64_t>());
   info.control = get_control_address(reader);
   info.rdma_rails = reader.get<std::uint32_t>();
   info.rdma_problem = reader.get_text();

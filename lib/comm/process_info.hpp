@@ -28,6 +28,7 @@ struct ProcessInfo {
   std::int32_t pid = 0;
   std::string host;      ///< its name, for people
   std::string host_key;  ///< equal where two processes can reach each other's memory and process numbers
+  std::vector<std::uint64_t> cores;  ///< bits of those that it may run on
   ControlAddress control;
   /// RDMA ports that it may use, in the order of rails; a port may serve several. 0: none, or none asked for.
   std::uint32_t rdma_rails = 0;

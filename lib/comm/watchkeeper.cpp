@@ -8,12 +8,12 @@
 
 namespace hips::comm {
 
-void Watchkeeper::start(Control& control, exec::Team& team, std::uint64_t id, Rank rank,
+void Watchkeeper::start(Control& control, Verdicts verdicts, std::uint64_t id, Rank rank,
                         std::vector<ProcessInfo> members) {
   {
     const std::lock_guard lock(mutex_);
     control_ = &control;
-    team_ = &team;
+    verdicts_ = std::move(verdicts);
     id_ = id;
     rank_ = rank;
     left_.assign(members.size(), false);
@@ -27,7 +27,7 @@ void Watchkeeper::leave() {
   {
     // Waits for a verdict that is being carried out, and lets none in afterwards.
     const std::lock_guard lock(mutex_);
-    team_ = nullptr;
+    verdicts_ = {};
     control = control_;
   }
   if (control != nullptr) control->leave(id_);
@@ -105,13 +105,13 @@ void Watchkeeper::on_failed(const Status& status) {
   if (failed()) return;
   failure_ = status;
   failed_.store(true, std::memory_order_release);
-  if (team_ != nullptr) team_->fail(status);
+  if (verdicts_.fail) verdicts_.fail(status);
 }
 
 void Watchkeeper::on_left(Rank rank) {
   const std::lock_guard lock(mutex_);
   left_[static_cast<std::size_t>(rank)] = true;
-  if (team_ != nullptr) team_->peer_left(rank);
+  if (verdicts_.left) verdicts_.left(rank);
 }
 
 void Watchkeeper::on_answer(Rank from, const CallAnswer& answer) {

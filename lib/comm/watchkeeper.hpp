@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -8,21 +9,27 @@
 
 #include "lib/comm/call_record.hpp"
 #include "lib/comm/control.hpp"
-#include "lib/exec/team.hpp"
 
 namespace hips::comm {
 
-/// Stands between a communicator, its team and the control plane: takes findings in, gives verdicts out.
+/// What a communicator does with what the control plane says. Called by the control thread.
+struct Verdicts {
+  std::function<void(const Status&)> fail;  ///< end the call under way and every later one
+  std::function<void(Rank)> left;           ///< that rank said goodbye
+};
+
+/// Stands between a communicator, what carries its calls and the control plane: takes findings in, gives
+/// verdicts out.
 ///
 /// Shared with the control thread, which may call it until the last reference goes.
 ///
 /// Threads  record() one caller at a time; everything else from any thread.
 class Watchkeeper final : public GroupListener, public std::enable_shared_from_this<Watchkeeper> {
  public:
-  /// Joins the control plane. `control` lives as long as the process, `team` until leave().
-  void start(Control& control, exec::Team& team, std::uint64_t id, Rank rank,
+  /// Joins the control plane. `control` lives as long as the process, `verdicts` are given until leave().
+  void start(Control& control, Verdicts verdicts, std::uint64_t id, Rank rank,
              std::vector<ProcessInfo> members);
-  /// Says goodbye; the team is not touched afterwards.
+  /// Says goodbye; no verdict is given afterwards.
   void leave();
 
   CallRecord& record() { return record_; }
@@ -55,7 +62,7 @@ class Watchkeeper final : public GroupListener, public std::enable_shared_from_t
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  ///< guards what follows
   Control* control_ = nullptr;
-  exec::Team* team_ = nullptr;
+  Verdicts verdicts_;  ///< empty before start() and after leave()
   std::uint64_t id_ = 0;
   Rank rank_ = -1;
   Status failure_;

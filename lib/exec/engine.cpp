@@ -15,38 +15,10 @@
 #include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {
-namespace {
-
-// Waking up takes some 10 us, so staying awake longer than this gains a few percent at most.
-constexpr std::int64_t kAwakeNs = 500'000;
-constexpr int kPollsPerLook = 16;    ///< between two looks at the clock while awake
-constexpr int kPollsPerTick = 1024;  ///< and between two looks at the tick and the deadline
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-}  // namespace
 
 EngineImpl::EngineImpl(Engine::Options given) : options(given) {
   clock = options.clock != nullptr ? options.clock : &SystemClock::instance();
   trace = options.trace;
-  // With a core for each rank a peer's answer comes within the spin; with fewer, whoever spins keeps the
-  // peer from running, so the core is given away at once.
-  const bool crowded = options.local_ranks > usable_cores();
-  spin_polls = options.spin_polls >= 0 ? options.spin_polls : crowded ? 0 : 4000;
-  yield_polls = options.yield_polls >= 0 ? options.yield_polls : crowded ? 200 : 1000;
   wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   MemoryRegistry::process().add_user(this);
 }
@@ -367,26 +339,13 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
       }
       continue;
     }
-    const int awake_polls = impl.spin_polls + impl.yield_polls;
-    std::int64_t sleep_at_ns = 0;
-    for (int idle = 0; !operation.done() && !hand_on;) {
+    for (Idle idle(impl.options.idle); !operation.done() && !hand_on;) {
       if (impl.progress()) {
-        idle = 0;
+        idle.moved();
         continue;
       }
-      ++idle;
-      if (idle <= awake_polls) {
-        if (idle <= impl.spin_polls) {
-          relax();
-        } else {
-          sched_yield();
-        }
-        if (idle % kPollsPerLook != 0) continue;
-        // How long a poll takes differs a hundredfold between machines, so that polls alone are no bound.
-        const std::int64_t now = impl.clock->now_ns();
-        if (idle == kPollsPerLook) sleep_at_ns = now + kAwakeNs;
-        if (now >= sleep_at_ns) idle = awake_polls;
-        if (idle % kPollsPerTick != 0) continue;
+      if (idle.stay_awake(*impl.clock)) {
+        if (!idle.look_around()) continue;
       } else {
         // Ticks are a convenience, the deadline is a promise: sleep to the nearer of the two.
         const std::int64_t left = std::max<std::int64_t>(0, options.deadline_ns - impl.clock->now_ns());

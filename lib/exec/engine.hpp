@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "lib/base/clock.hpp"
+#include "lib/base/idle.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
+#include "lib/base/wait_options.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {
@@ -16,13 +18,6 @@ namespace hips::exec {
 class Team;
 class Operation;
 struct EngineImpl;
-
-/// How a blocking call waits. Times are those of the engine's clock.
-struct WaitOptions {
-  std::int64_t deadline_ns = INT64_MAX;  ///< the user's own; none by default
-  std::int64_t tick_ns = 250'000'000;    ///< on_tick is called about this often while waiting
-  std::function<void(std::int64_t waited_ns)> on_tick{};
-};
 
 /// The progress engine of a process: transports, endpoints, receive slots, and the only place that waits.
 ///
@@ -35,11 +30,7 @@ class Engine {
   struct Options {
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
-    /// Polls before the first yield, and yields before sleeping. Negative: chosen from the number of cores
-    /// this process may use and `local_ranks`.
-    int spin_polls = -1;
-    int yield_polls = -1;
-    int local_ranks = 1;
+    IdleLimits idle = IdleLimits::of(1, 1);
   };
 
   explicit Engine(Options options);

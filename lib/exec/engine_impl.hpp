@@ -71,8 +71,6 @@ struct EngineImpl final : RangeUser {
   Engine::Options options;
   Clock* clock = nullptr;
   TraceSink* trace = nullptr;
-  int spin_polls = 0;
-  int yield_polls = 0;
   int wake_fd = -1;
   std::vector<std::unique_ptr<Port>> ports;
   StagingArena arena;        ///< declared after the ports: it deregisters from their transports when it goes

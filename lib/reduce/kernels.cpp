@@ -4,6 +4,7 @@
 
 #include "lib/reduce/kernels.hpp"
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 namespace hips::reduce {
@@ -40,51 +41,105 @@ struct Max {
   }
 };
 
+// Stores past the caches ask for aligned addresses, so how many elements go the ordinary way first; all of
+// them where no element is aligned.
+template <typename T>
+std::size_t elements_before_aligned(const std::byte* dst, std::size_t vector_bytes, std::size_t elements) {
+  const std::size_t beyond = reinterpret_cast<std::size_t>(dst) % vector_bytes;
+  if (beyond % sizeof(T) != 0) return elements;
+  const std::size_t head = beyond == 0 ? 0 : (vector_bytes - beyond) / sizeof(T);
+  return head < elements ? head : elements;
+}
+
 // One vector of every source, folded. The same code serves the tail (through a small buffer), so that an
 // element's bits do not depend on where in the vector it lies.
-template <typename T, typename Op>
+template <typename T, typename Op, bool kStream = false>
 void fold(std::byte* dst_bytes, const std::byte* const* srcs, std::size_t num_srcs, std::size_t elements) {
   const hn::ScalableTag<T> tag;
   const std::size_t lanes = hn::Lanes(tag);
   T* dst = reinterpret_cast<T*>(dst_bytes);
+  const auto source = [&](std::size_t s, std::size_t i) { return reinterpret_cast<const T*>(srcs[s]) + i; };
+  const auto store = [&](auto vector, T* to) {
+    if constexpr (kStream) {
+      hn::Stream(vector, tag, to);
+    } else {
+      hn::StoreU(vector, tag, to);
+    }
+  };
+  // Fewer elements than a vector, through a small buffer; one by one where that is quicker.
+  const auto fold_few = [&](std::size_t i, std::size_t few) {
+    constexpr std::size_t kOneByOne = 4;
+    const hn::CappedTag<T, 1> one;
+    if (few <= kOneByOne) {
+      for (; few > 0; ++i, --few) {
+        auto acc = hn::LoadU(one, source(0, i));
+        for (std::size_t s = 1; s < num_srcs; ++s) acc = Op::apply(acc, hn::LoadU(one, source(s, i)));
+        hn::StoreU(acc, one, dst + i);
+      }
+      return;
+    }
+    HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
+    __builtin_memcpy(buffer, source(0, i), few * sizeof(T));
+    auto acc = hn::Load(tag, buffer);
+    for (std::size_t s = 1; s < num_srcs; ++s) {
+      __builtin_memcpy(buffer, source(s, i), few * sizeof(T));
+      acc = Op::apply(acc, hn::Load(tag, buffer));
+    }
+    hn::Store(acc, tag, buffer);
+    __builtin_memcpy(dst + i, buffer, few * sizeof(T));
+  };
   std::size_t i = 0;
+  if constexpr (kStream) {
+    const std::size_t head = elements_before_aligned<T>(dst_bytes, lanes * sizeof(T), elements);
+    if (head == elements) return fold<T, Op>(dst_bytes, srcs, num_srcs, elements);
+    if (head > 0) fold_few(0, head);
+    i = head;
+  }
   // Four independent accumulators hide the latency of the operation.
   for (; i + 4 * lanes <= elements; i += 4 * lanes) {
-    const T* first = reinterpret_cast<const T*>(srcs[0]) + i;
-    auto acc0 = hn::LoadU(tag, first);
-    auto acc1 = hn::LoadU(tag, first + lanes);
-    auto acc2 = hn::LoadU(tag, first + 2 * lanes);
-    auto acc3 = hn::LoadU(tag, first + 3 * lanes);
+    auto acc0 = hn::LoadU(tag, source(0, i));
+    auto acc1 = hn::LoadU(tag, source(0, i + lanes));
+    auto acc2 = hn::LoadU(tag, source(0, i + 2 * lanes));
+    auto acc3 = hn::LoadU(tag, source(0, i + 3 * lanes));
     for (std::size_t s = 1; s < num_srcs; ++s) {
-      const T* src = reinterpret_cast<const T*>(srcs[s]) + i;
-      acc0 = Op::apply(acc0, hn::LoadU(tag, src));
-      acc1 = Op::apply(acc1, hn::LoadU(tag, src + lanes));
-      acc2 = Op::apply(acc2, hn::LoadU(tag, src + 2 * lanes));
-      acc3 = Op::apply(acc3, hn::LoadU(tag, src + 3 * lanes));
+      acc0 = Op::apply(acc0, hn::LoadU(tag, source(s, i)));
+      acc1 = Op::apply(acc1, hn::LoadU(tag, source(s, i + lanes)));
+      acc2 = Op::apply(acc2, hn::LoadU(tag, source(s, i + 2 * lanes)));
+      acc3 = Op::apply(acc3, hn::LoadU(tag, source(s, i + 3 * lanes)));
     }
-    hn::StoreU(acc0, tag, dst + i);
-    hn::StoreU(acc1, tag, dst + i + lanes);
-    hn::StoreU(acc2, tag, dst + i + 2 * lanes);
-    hn::StoreU(acc3, tag, dst + i + 3 * lanes);
+    store(acc0, dst + i);
+    store(acc1, dst + i + lanes);
+    store(acc2, dst + i + 2 * lanes);
+    store(acc3, dst + i + 3 * lanes);
   }
   for (; i + lanes <= elements; i += lanes) {
-    auto acc = hn::LoadU(tag, reinterpret_cast<const T*>(srcs[0]) + i);
-    for (std::size_t s = 1; s < num_srcs; ++s) {
-      acc = Op::apply(acc, hn::LoadU(tag, reinterpret_cast<const T*>(srcs[s]) + i));
-    }
-    hn::StoreU(acc, tag, dst + i);
+    auto acc = hn::LoadU(tag, source(0, i));
+    for (std::size_t s = 1; s < num_srcs; ++s) acc = Op::apply(acc, hn::LoadU(tag, source(s, i)));
+    store(acc, dst + i);
   }
-  const std::size_t rest = elements - i;
-  if (rest == 0) return;
-  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
-  __builtin_memcpy(buffer, reinterpret_cast<const T*>(srcs[0]) + i, rest * sizeof(T));
-  auto acc = hn::Load(tag, buffer);
-  for (std::size_t s = 1; s < num_srcs; ++s) {
-    __builtin_memcpy(buffer, reinterpret_cast<const T*>(srcs[s]) + i, rest * sizeof(T));
-    acc = Op::apply(acc, hn::Load(tag, buffer));
+  if (i < elements) fold_few(i, elements - i);
+  if constexpr (kStream) hwy::FlushStream();
+}
+
+void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  const hn::ScalableTag<std::uint8_t> tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  std::size_t i = elements_before_aligned<std::uint8_t>(dst, lanes, bytes);
+  __builtin_memcpy(dst, src, i);
+  const auto* from = reinterpret_cast<const std::uint8_t*>(src);
+  auto* to = reinterpret_cast<std::uint8_t*>(dst);
+  for (; i + 4 * lanes <= bytes; i += 4 * lanes) {
+    const auto part0 = hn::LoadU(tag, from + i);
+    const auto part1 = hn::LoadU(tag, from + i + lanes);
+    const auto part2 = hn::LoadU(tag, from + i + 2 * lanes);
+    const auto part3 = hn::LoadU(tag, from + i + 3 * lanes);
+    hn::Stream(part0, tag, to + i);
+    hn::Stream(part1, tag, to + i + lanes);
+    hn::Stream(part2, tag, to + i + 2 * lanes);
+    hn::Stream(part3, tag, to + i + 3 * lanes);
   }
-  hn::Store(acc, tag, buffer);
-  __builtin_memcpy(dst + i, buffer, rest * sizeof(T));
+  __builtin_memcpy(dst + i, src + i, bytes - i);
+  hwy::FlushStream();
 }
 
 // 64-bit products have no vector instruction before AVX-512; the compiler's scalar code is as good.
@@ -98,12 +153,19 @@ void fold_prod_int64(std::byte* dst_bytes, const std::byte* const* srcs, std::si
   }
 }
 
-constexpr KernelTable kTable = {{
-    {fold<std::uint32_t, Sum>, fold<std::uint32_t, Prod>, fold<std::int32_t, Min>, fold<std::int32_t, Max>},
-    {fold<std::uint64_t, Sum>, fold_prod_int64, fold<std::int64_t, Min>, fold<std::int64_t, Max>},
-    {fold<float, Sum>, fold<float, Prod>, fold<float, Min>, fold<float, Max>},
-    {fold<double, Sum>, fold<double, Prod>, fold<double, Min>, fold<double, Max>},
-}};
+template <bool kStream>
+constexpr KernelGrid grid() {
+  return {{{fold<std::uint32_t, Sum, kStream>, fold<std::uint32_t, Prod, kStream>,
+            fold<std::int32_t, Min, kStream>, fold<std::int32_t, Max, kStream>},
+           {fold<std::uint64_t, Sum, kStream>, fold_prod_int64, fold<std::int64_t, Min, kStream>,
+            fold<std::int64_t, Max, kStream>},
+           {fold<float, Sum, kStream>, fold<float, Prod, kStream>, fold<float, Min, kStream>,
+            fold<float, Max, kStream>},
+           {fold<double, Sum, kStream>, fold<double, Prod, kStream>, fold<double, Min, kStream>,
+            fold<double, Max, kStream>}}};
+}
+
+constexpr KernelTable kTable = {grid<false>(), grid<true>(), copy_streaming};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

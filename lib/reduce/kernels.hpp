@@ -9,9 +9,16 @@ namespace hips::reduce {
 using Kernel = void (*)(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
                         std::size_t elements);
 
-/// Kernels of one instruction set, [DataType][ReduceOp].
+/// [DataType][ReduceOp]
+struct KernelGrid {
+  Kernel of[4][4];
+};
+
+/// Kernels of one instruction set.
 struct KernelTable {
-  Kernel fold[4][4];
+  KernelGrid fold;
+  KernelGrid fold_streaming;  ///< stores past the caches
+  void (*copy_streaming)(std::byte* dst, const std::byte* src, std::size_t bytes);
 };
 
 // One table for each instruction set that kernels.cpp is compiled for; nullptr where the compiler could not.

@@ -24,6 +24,11 @@ const KernelTable& choose() {
   return *kernels_baseline();
 }
 
+const KernelTable& kernels() {
+  static const KernelTable& table = choose();
+  return table;
+}
+
 }  // namespace
 
 void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
@@ -33,8 +38,22 @@ void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte*
     if (srcs[0] != dst) std::memcpy(dst, srcs[0], elements * size_of(type));
     return;
   }
-  static const KernelTable& table = choose();
-  table.fold[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(), elements);
+  kernels().fold.of[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(), elements);
+}
+
+void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
+                    std::size_t elements) {
+  if (elements == 0) return;
+  kernels().fold_streaming.of[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(),
+                                                                            elements);
+}
+
+void copy(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  std::memcpy(dst, src, bytes);
+}
+
+void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  kernels().copy_streaming(dst, src, bytes);
 }
 
 }  // namespace hips::reduce

@@ -18,4 +18,12 @@ namespace hips::reduce {
 void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
           std::size_t elements);
 
+/// fold() into memory that nobody reads soon: the stores go past the caches, which saves reading dst first.
+void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
+                    std::size_t elements);
+
+/// memcpy(), and the same past the caches.
+void copy(std::byte* dst, const std::byte* src, std::size_t bytes);
+void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes);
+
 }  // namespace hips::reduce

@@ -7,7 +7,7 @@ import re
 
 BELOW_PLAN = {"include", "lib/base", "topology", "lib/pattern"}
 BELOW_EXEC = BELOW_PLAN | {"lib/plan", "lib/cost", "lib/reduce", "transports"}
-BELOW_COMM = BELOW_EXEC | {"lib/exec", "transports/shm", "transports/verbs"}
+BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/verbs"}
 ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
 
 # Folder -> folders it may include from, besides itself. A file belongs to the longest folder that fits.
@@ -21,6 +21,7 @@ LAYERS = {
     "transports/verbs": {"include", "lib/base", "transports"},
     "lib/pattern": {"include", "lib/base"},
     "lib/reduce": {"include", "lib/base"},
+    "lib/node": {"include", "lib/base", "lib/reduce"},
     "lib/plan": BELOW_PLAN,
     "lib/cost": BELOW_PLAN | {"lib/plan"},
     # The executor sees a transport only through transport.hpp, which lies in the folder above them all.

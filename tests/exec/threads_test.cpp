@@ -75,7 +75,7 @@ TEST(Threads, as_ranks_reduce_exactly_awake_and_asleep) {
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
       // No spinning and few yields: most waits end in a sleep.
-      Engine engine({.spin_polls = 0, .yield_polls = rank % 2, .local_ranks = kSize});
+      Engine engine({.idle = {0, rank % 2}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "bcube:2,1", 1, rank, exchange);
       for (int i = 0; i < 300; ++i) {
@@ -94,7 +94,7 @@ TEST(Threads, of_one_rank_use_different_communicators_at_once) {
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
-      Engine engine({.spin_polls = 10, .yield_polls = 10, .local_ranks = kSize * kTeams});
+      Engine engine({.idle = {10, 10}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       std::vector<std::unique_ptr<Team>> teams;
       for (int t = 0; t < kTeams; ++t) {
@@ -123,7 +123,7 @@ TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
-      Engine engine({.spin_polls = 0, .yield_polls = 0, .local_ranks = kSize});
+      Engine engine({.idle = {0, 0}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "switch:2", 1, rank, exchange);
       if (rank == 0) {

@@ -89,6 +89,12 @@ TYPED_TEST(Fold, folds_left_to_right_for_every_length_number_of_sources_and_alig
         ASSERT_TRUE(same_bits<TypeParam>(std::span(out).first(elements), expected))
             << "op " << op << " elements " << elements << " sources " << num_srcs;
         ASSERT_EQ(out[elements], TypeParam{42}) << "wrote past the end";
+        // Past the caches, at every alignment.
+        std::vector<TypeParam> streamed(elements + offset + 1, TypeParam{42});
+        fold_streaming(type_of<TypeParam>(), static_cast<ReduceOp>(op),
+                       reinterpret_cast<std::byte*>(streamed.data() + offset), pointers, elements);
+        ASSERT_TRUE(same_bits<TypeParam>(std::span(streamed).subspan(offset, elements), expected));
+        ASSERT_EQ(streamed[elements + offset], TypeParam{42}) << "wrote past the end";
         // In place: dst is the last source.
         if (num_srcs > 1) {
           auto* dst = reinterpret_cast<std::byte*>(srcs.back().data() + offset);
@@ -97,6 +103,20 @@ TYPED_TEST(Fold, folds_left_to_right_for_every_length_number_of_sources_and_alig
         }
       }
     }
+  }
+}
+
+TEST(Copy, past_the_caches_is_a_copy_at_every_length_and_alignment) {
+  std::mt19937_64 random(seed());
+  std::vector<std::byte> from(3000);
+  for (auto& value : from) value = static_cast<std::byte>(random());
+  for (std::size_t bytes = 0; bytes < 2500; bytes += 1 + random() % 40) {
+    const std::size_t at = random() % 130, to = random() % 130;
+    std::vector<std::byte> out(3000, std::byte{42}), expected = out;
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(at), bytes,
+                expected.begin() + static_cast<std::ptrdiff_t>(to));
+    copy_streaming(out.data() + to, from.data() + at, bytes);
+    ASSERT_EQ(out, expected) << bytes << " bytes from " << at << " to " << to;
   }
 }
 
@@ -136,10 +156,10 @@ TEST(Kernels, all_instruction_sets_of_this_machine_give_the_same_bits_nan_and_si
   }
   for (int op = 0; op < kNumReduceOps; ++op) {
     std::vector<float> reference(elements);
-    tables[0]->fold[2][op](reinterpret_cast<std::byte*>(reference.data()), pointers.data(), 3, elements);
+    tables[0]->fold.of[2][op](reinterpret_cast<std::byte*>(reference.data()), pointers.data(), 3, elements);
     for (const auto* table : tables) {
       std::vector<float> out(elements);
-      table->fold[2][op](reinterpret_cast<std::byte*>(out.data()), pointers.data(), 3, elements);
+      table->fold.of[2][op](reinterpret_cast<std::byte*>(out.data()), pointers.data(), 3, elements);
       ASSERT_EQ(0, std::memcmp(out.data(), reference.data(), elements * sizeof(float))) << "op " << op;
     }
   }

@@ -1,12 +1,25 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include <hips/hips.h>
+
+#include <hips/types.hpp>
 
 #include "lib/base/result.hpp"
 
 namespace hips::perf {
+
+/// The MPI library that started the ranks, to be held against.
+class HostMpi {
+ public:
+  virtual ~HostMpi() = default;
+  /// Its name and version, on one line.
+  [[nodiscard]] virtual std::string name() const = 0;
+  virtual void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
+};
 
 /// How this process was started. It lives as long as the program uses what started it.
 class Launch {
@@ -14,6 +27,8 @@ class Launch {
   virtual ~Launch() = default;
   /// hips_comm_create() for all ranks that were started together.
   virtual hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) = 0;
+  /// Null where no MPI started the ranks.
+  virtual std::unique_ptr<HostMpi> host_mpi() = 0;
   /// The ranks are done; not called after a failure, where waiting for peers could last for ever.
   virtual void finish() = 0;
 

@@ -1,9 +1,61 @@
 #include <hips/mpi.h>
 
+#include <array>
+#include <climits>
+
 #include "tools/hips-allreduce-perf/launch.hpp"
 
 namespace hips::perf {
 namespace {
+
+/// PMPI_: what an interposer of MPI_Allreduce, ours or another, would not take.
+class ProfiledMpi final : public HostMpi {
+ public:
+  [[nodiscard]] std::string name() const override {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    const std::string all(text.data(), static_cast<std::size_t>(length));
+    return all.substr(0, all.find_first_of(",\n"));
+  }
+  void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
+    if (count > INT_MAX) {
+      throw Error(
+          Status::error(Code::kUnsupported,
+                        "--compare mpi: MPI_Allreduce takes up to 2147483647 elements; choose a smaller -e"));
+    }
+    PMPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, static_cast<int>(count), type_of(type), op_of(op),
+                   MPI_COMM_WORLD);
+  }
+
+ private:
+  static MPI_Datatype type_of(DataType type) {
+    switch (type) {
+      case DataType::kInt32:
+        return MPI_INT32_T;
+      case DataType::kInt64:
+        return MPI_INT64_T;
+      case DataType::kFloat32:
+        return MPI_FLOAT;
+      case DataType::kFloat64:
+        return MPI_DOUBLE;
+    }
+    return MPI_DATATYPE_NULL;
+  }
+  static MPI_Op op_of(ReduceOp op) {
+    switch (op) {
+      case ReduceOp::kSum:
+        return MPI_SUM;
+      case ReduceOp::kProd:
+        return MPI_PROD;
+      case ReduceOp::kMin:
+        return MPI_MIN;
+      case ReduceOp::kMax:
+        return MPI_MAX;
+    }
+    return MPI_OP_NULL;
+  }
+};
 
 class MpiLaunch final : public Launch {
  public:
@@ -11,6 +63,7 @@ class MpiLaunch final : public Launch {
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create_mpi(MPI_COMM_WORLD, &config, comm);
   }
+  std::unique_ptr<HostMpi> host_mpi() override { return std::make_unique<ProfiledMpi>(); }
   void finish() override { MPI_Finalize(); }
 };
 

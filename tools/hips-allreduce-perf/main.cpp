@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <span>
 
 #include "lib/base/result.hpp"
@@ -13,14 +14,14 @@ namespace hips::perf {
 namespace {
 
 /// Returns the number of wrong elements, the same on all ranks.
-std::int64_t run(Group& group, const Options& options, std::span<const char* const> args) {
+std::int64_t run(Group& group, HostMpi* host, const Options& options, std::span<const char* const> args) {
   const bool speaker = group.rank() == 0;
   Report report(options, args);
   const auto processes = group.processes();
-  if (speaker) report.begin(group.describe(), processes);
+  if (speaker) report.begin(group.describe(), host != nullptr ? host->name() : "", processes);
 
   const auto warm_up_sizes = options.sizes(options.types.front());
-  Bench bench(group, options);
+  Bench bench(group, host, options);
   bench.warm_up({warm_up_sizes.back(), options.types.front(), options.ops.front()},
                 {warm_up_sizes.front(), options.types.front(), options.ops.front()});
   std::int64_t num_wrong = 0;
@@ -28,10 +29,12 @@ std::int64_t run(Group& group, const Options& options, std::span<const char* con
     for (const ReduceOp op : options.ops) {
       for (const std::uint64_t bytes : options.sizes(type)) {
         const Case test{bytes, type, op};
-        const Measured out_of_place = bench.run(test, false);
+        Measured out_of_place = bench.run(test, false);
         const Measured in_place = bench.run(test, true);
         num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
-        if (speaker) report.row(test, out_of_place, in_place);
+        std::optional<Compared> compared;
+        if (options.compare_mpi || options.bound) compared = bench.compare(test, out_of_place);
+        if (speaker) report.row(test, out_of_place, in_place, compared);
       }
     }
   }
@@ -54,7 +57,13 @@ int main(int argc, char** argv) {
     std::int64_t num_wrong = 0;
     {
       Group group(*launch, parsed.options);
-      num_wrong = run(group, parsed.options, {argv, static_cast<std::size_t>(argc)});
+      const auto host = parsed.options.compare_mpi ? launch->host_mpi() : nullptr;
+      if (parsed.options.compare_mpi && host == nullptr) {
+        throw hips::Error(
+            hips::Status::error(hips::Code::kInvalidArgument,
+                                "--compare mpi: no MPI started the ranks; run it under mpirun -n N"));
+      }
+      num_wrong = run(group, host.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }
     launch->finish();
     return num_wrong == 0 ? 0 : 1;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "lib/base/clock.hpp"
+#include "lib/reduce/reduce.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
 
 namespace hips::perf {
@@ -23,9 +24,16 @@ double over_ranks(Group& group, double value, Average average) {
   return group.combine(value, ReduceOp::kMax);
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace
 
-Bench::Bench(Group& group, const Options& options) : group_(group), options_(options) {
+Bench::Bench(Group& group, HostMpi* host, const Options& options)
+    : group_(group), host_(host), options_(options) {
   // Of all types the smallest loses least to rounding, so its sizes bound the others'.
   const auto sizes = options.sizes(DataType::kInt32);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
@@ -44,19 +52,61 @@ void Bench::warm_up(const Case& largest, const Case& smallest) {
   }
 }
 
-Measured Bench::run(const Case& test, bool in_place) {
-  const std::span<std::byte> input = std::span(in_place ? receive_ : send_).first(test.bytes);
-  fill(input, test.type, test.op, group_.rank(), group_.size());
+template <typename Call>
+double Bench::time(Call call) {
   group_.barrier();
   const SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = clock.now_ns();
-  for (std::int32_t i = 0; i < options_.iters; ++i) call(test, in_place);
+  for (std::int32_t i = 0; i < options_.iters; ++i) call();
   const double mine_us = static_cast<double>(clock.now_ns() - begin_ns) / 1e3 / options_.iters;
+  return over_ranks(group_, mine_us, options_.average);
+}
 
-  Measured measured;
-  measured.time_us = over_ranks(group_, mine_us, options_.average);
+void Bench::rate(const Case& test, Measured& measured) const {
   measured.alg_bw = static_cast<double>(test.bytes) / (measured.time_us * 1e3);
   measured.bus_bw = measured.alg_bw * 2 * (group_.size() - 1) / group_.size();
+}
+
+Compared Bench::compare(const Case& test, Measured& ours) {
+  std::vector<double> hips, host, bound, ratios, shares;
+  const auto host_call = [&] {
+    host_->allreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
+  };
+  const auto copy_call = [&] { reduce::copy_streaming(receive_.data(), send_.data(), test.bytes); };
+  if (options_.compare_mpi) host_call();  // its connections, before the clock runs
+  for (std::int32_t round = 0; round < options_.rounds; ++round) {
+    hips.push_back(time([&] { call(test, false); }));
+    if (options_.compare_mpi) {
+      host.push_back(time(host_call));
+      ratios.push_back(host.back() / hips.back());
+    }
+    if (options_.bound) {
+      bound.push_back(time(copy_call));
+      shares.push_back(100 * bound.back() / hips.back());
+    }
+  }
+  ours.time_us = median(hips);
+  rate(test, ours);
+  Compared compared;
+  if (options_.compare_mpi) {
+    compared.host_us = median(host);
+    compared.ratio = median(ratios);
+    compared.ratio_low = *std::ranges::min_element(ratios);
+    compared.ratio_high = *std::ranges::max_element(ratios);
+  }
+  if (options_.bound) {
+    compared.bound_us = median(bound);
+    compared.bound_percent = median(shares);
+  }
+  return compared;
+}
+
+Measured Bench::run(const Case& test, bool in_place) {
+  const std::span<std::byte> input = std::span(in_place ? receive_ : send_).first(test.bytes);
+  fill(input, test.type, test.op, group_.rank(), group_.size());
+  Measured measured;
+  measured.time_us = time([&] { call(test, in_place); });
+  rate(test, measured);
   if (options_.check == 0) return measured;
 
   const std::span<std::byte> output = std::span(receive_).first(test.bytes);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/hips-allreduce-perf/group.hpp"
+#include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
 
 namespace hips::perf {
@@ -16,6 +17,15 @@ struct Measured {
   double alg_bw = 0;                      ///< GB/s: size / time
   double bus_bw = 0;                      ///< GB/s: alg_bw * 2(n-1)/n, what each rank has to send at least
   std::optional<std::int64_t> num_wrong;  ///< over all ranks; none where nothing was compared
+};
+
+/// HiPS, the host MPI and plain copying in turns, so that whatever slows the machine slows all of them.
+struct Compared {
+  double host_us = 0;  ///< the host MPI's time for a call
+  double ratio = 0;    ///< its time by ours: median over the turns; above 1 HiPS is faster
+  double ratio_low = 0, ratio_high = 0;
+  double bound_us = 0;       ///< each rank copies as many bytes, all at once
+  double bound_percent = 0;  ///< bound by ours: median over the turns
 };
 
 /// A size, type and operation to measure.
@@ -29,7 +39,8 @@ struct Case {
 /// Times a case; send and receive buffers belong to it and fit the largest size.
 class Bench {
  public:
-  Bench(Group& group, const Options& options);
+  /// `host` may be null: nothing to compare with.
+  Bench(Group& group, HostMpi* host, const Options& options);
 
   /// Warms up before the first row, as nccl-tests does: at the largest and at the smallest size.
   void warm_up(const Case& largest, const Case& smallest);
@@ -37,10 +48,18 @@ class Bench {
   /// Collective. Timed calls follow one another; then, with new input, one call is compared.
   Measured run(const Case& test, bool in_place);
 
+  /// Collective. Out of place, in turns; `ours` gets the median of HiPS' times.
+  Compared compare(const Case& test, Measured& ours);
+
  private:
   void call(const Case& test, bool in_place);
+  /// us for each of -n calls, over the ranks as -a says.
+  template <typename Call>
+  double time(Call call);
+  void rate(const Case& test, Measured& measured) const;
 
   Group& group_;
+  HostMpi* host_;
   const Options& options_;
   std::vector<std::byte> send_, receive_;
 };

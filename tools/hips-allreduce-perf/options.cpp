@@ -117,6 +117,16 @@ Parsed parse_options(int argc, const char* const* argv) {
       ->type_name("SPEC");
   app.add_option("--algorithm", options.algorithm, "hips, flat-ring, ...")->type_name("NAME");
   app.add_option("--pattern", options.pattern, "mesh, mesh,ring, ps:2, ...")->type_name("LIST");
+  app.add_option_function<std::string>(
+         "--compare", [&](const std::string&) { options.compare_mpi = true; },
+         "mpi: time the host MPI in turns with HiPS and print the ratio of their times")
+      ->type_name("mpi")
+      ->check(CLI::IsMember({"mpi"}));
+  app.add_flag("--bound", options.bound,
+               "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
+  app.add_option("--rounds", options.rounds, "turns of -n calls each for --compare and --bound (default 11)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
   // Command lines made for nccl-tests carry these; a rank has one thread and no GPU.
   int one = 1;
   app.add_option("-t,--nthreads", one, "accepted for nccl-tests' sake: 1 (the topology is --topo)")

@@ -25,6 +25,9 @@ struct Options {
   std::vector<DataType> types = {DataType::kFloat32};
   std::vector<ReduceOp> ops = {ReduceOp::kSum};
   Average average = Average::kAverage;
+  bool compare_mpi = false;  ///< time the host MPI's allreduce in turns with ours
+  bool bound = false;        ///< and copying as many bytes, which no allreduce of this host can beat
+  std::int32_t rounds = 11;  ///< turns for those two
   std::string json_file;
   std::string topology, algorithm, pattern;  ///< empty: from the environment, else the default
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <string_view>
@@ -81,7 +82,7 @@ Report::Report(const Options& options, std::span<const char* const> args) : opti
   json_["hips_version"] = hips_version();
 }
 
-void Report::begin(const std::string& plan, const std::vector<Process>& processes) {
+void Report::begin(const std::string& plan, const std::string& host, const std::vector<Process>& processes) {
   const bool factor = options_.step_factor > 1;
   fmt::print("# hips-allreduce-perf version {} hips-library={}\n", hips_version(), hips_version());
   fmt::print("# Collective test starting: {}\n", kProgram);
@@ -90,7 +91,12 @@ void Report::begin(const std::string& plan, const std::vector<Process>& processe
       "validation: {} graph: 0 unalign: 0\n",
       options_.min_bytes, options_.max_bytes, factor ? options_.step_factor : options_.step_bytes,
       factor ? "factor" : "bytes", options_.warmup_iters, options_.iters, options_.check);
-  fmt::print("#\n# Plan: {}\n#\n# Using devices\n", plan);
+  fmt::print("#\n# Plan: {}\n", plan);
+  if (options_.compare_mpi || options_.bound)
+    fmt::print("# In turns, {} of {} calls: HiPS{}{}\n", options_.rounds, options_.iters,
+               host.empty() ? "" : ", " + host, options_.bound ? ", copying by all ranks" : "");
+  fmt::print("#\n# Using devices\n");
+  if (!host.empty()) json_["host_mpi"] = host;
   auto devices = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     const Process& process = processes[rank];
@@ -119,23 +125,39 @@ void Report::begin(const std::string& plan, const std::vector<Process>& processe
   config["devices"] = std::move(devices);
   json_["results"] = nlohmann::ordered_json::array();
 
+  const auto more = [&](std::string_view ratio, std::string_view spread, std::string_view bound,
+                        std::string_view share) {
+    std::string text;
+    if (options_.compare_mpi)
+      text += fmt::format("  {:>7}  {:>6}  {:>13}", ratio == "ratio" ? "MPI" : "(us)", ratio, spread);
+    if (options_.bound) text += fmt::format("  {:>7}  {:>6}", bound, share);
+    return text;
+  };
   fmt::print(
       "#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place        "
-      "  \n",
-      "", "", "", "", "");
+      "  {}\n",
+      "", "", "", "", "", options_.compare_mpi || options_.bound ? "       out-of-place, in turns" : "");
   fmt::print(
-      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}\n",
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}{}\n",
       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
-      "#wrong");
+      "#wrong", more("ratio", "of turns", "copy", "share"));
   fmt::print(
-      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}\n",
-      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}{}\n",
+      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "",
+      more("", "low - high", "(us)", "(%)"));
   std::fflush(stdout);
 }
 
-void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place) {
-  fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", test.bytes, test.count(), type_name(test.type),
-             to_string(test.op), -1, half_row(out_of_place), half_row(in_place));
+void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place,
+                 const std::optional<Compared>& compared) {
+  std::string more;
+  if (compared && options_.compare_mpi)
+    more += fmt::format("  {}  {:>6.2f}  {:>5.2f} - {:>5.2f}", figure(compared->host_us, 7), compared->ratio,
+                        compared->ratio_low, compared->ratio_high);
+  if (compared && options_.bound)
+    more += fmt::format("  {}  {:>6.1f}", figure(compared->bound_us, 7), compared->bound_percent);
+  fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", test.bytes, test.count(), type_name(test.type),
+             to_string(test.op), -1, half_row(out_of_place), half_row(in_place), more);
   std::fflush(stdout);
   json_["results"].push_back({{"size", test.bytes},
                               {"count", test.count()},
@@ -144,6 +166,20 @@ void Report::row(const Case& test, const Measured& out_of_place, const Measured&
                               {"root", fmt::format("{:6}", -1)},
                               {"out_of_place", half_json(out_of_place)},
                               {"in_place", half_json(in_place)}});
+  if (compared && options_.compare_mpi) {
+    json_["results"].back()["host_time"] = compared->host_us;
+    json_["results"].back()["ratio"] = compared->ratio;
+    json_["results"].back()["ratio_low"] = compared->ratio_low;
+    json_["results"].back()["ratio_high"] = compared->ratio_high;
+    sum_log_ratio_ += std::log(compared->ratio);
+    ++num_rows_;
+    constexpr double kNoise = 0.05;
+    if (compared->ratio < 1 - kNoise) ++num_slower_;
+  }
+  if (compared && options_.bound) {
+    json_["results"].back()["bound_time"] = compared->bound_us;
+    json_["results"].back()["bound_percent"] = compared->bound_percent;
+  }
   for (const Measured& half : {out_of_place, in_place}) {
     num_wrong_ += half.num_wrong.value_or(0);
     sum_bus_bw_ += half.bus_bw;
@@ -155,11 +191,21 @@ void Report::end() {
   const double average = num_measured_ > 0 ? sum_bus_bw_ / static_cast<double>(num_measured_) : 0;
   fmt::print("# {:<20} : {} {}\n", "Out of bounds values", num_wrong_, num_wrong_ == 0 ? "OK" : "FAILED");
   fmt::print("# {:<20} : {:g} \n#\n", "Avg bus bandwidth", average);
+  summarize_comparison();
   fmt::print("# Collective test concluded: {}\n", kProgram);
   json_["out_of_bounds"] = {{"count", num_wrong_}, {"okay", num_wrong_ == 0 ? "true" : "false"}};
   json_["average_bus_bandwidth"] = {{"bandwidth", average}, {"okay", "unchecked"}};
   json_["end_time"] = now();
   if (!options_.json_file.empty()) write_json();
+}
+
+void Report::summarize_comparison() {
+  if (num_rows_ == 0) return;
+  const double mean = std::exp(sum_log_ratio_ / static_cast<double>(num_rows_));
+  fmt::print(
+      "# {:<20} : {:.2f} times as fast as MPI, geometric mean of {} rows; slower by more than 5 % in {}\n#\n",
+      "Compared", mean, num_rows_, num_slower_);
+  json_["compared"] = {{"geometric_mean_ratio", mean}, {"rows", num_rows_}, {"slower", num_slower_}};
 }
 
 void Report::write_json() {

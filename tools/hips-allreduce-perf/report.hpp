@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,13 +21,16 @@ class Report {
  public:
   Report(const Options& options, std::span<const char* const> args);
 
-  void begin(const std::string& plan, const std::vector<Process>& processes);
-  void row(const Case& test, const Measured& out_of_place, const Measured& in_place);
+  /// `host`: the MPI that HiPS is held against, or empty.
+  void begin(const std::string& plan, const std::string& host, const std::vector<Process>& processes);
+  void row(const Case& test, const Measured& out_of_place, const Measured& in_place,
+           const std::optional<Compared>& compared = {});
   void end();
 
   [[nodiscard]] std::int64_t num_wrong() const { return num_wrong_; }
 
  private:
+  void summarize_comparison();
   void write_json();
 
   const Options& options_;
@@ -34,6 +38,8 @@ class Report {
   std::int64_t num_wrong_ = 0;
   double sum_bus_bw_ = 0;
   std::int64_t num_measured_ = 0;
+  double sum_log_ratio_ = 0;  ///< over rows
+  std::int64_t num_rows_ = 0, num_slower_ = 0;
 };
 
 /// A figure in exactly `width` characters where it can be: two decimals, then fewer, then an exponent.

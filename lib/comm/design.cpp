@@ -1,0 +1,158 @@
+#include "lib/comm/design.hpp"
+
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "lib/comm/transport_registry.hpp"
+#include "lib/plan/builder.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// The topology for `size` ranks: as the spec says, or with several ranks on each of its servers.
+Result<Topology> fit_topology(const std::string& spec, Rank size) {
+  Topology topology = parse_topology(spec);
+  const Rank num_ranks = topology.num_ranks();
+  if (num_ranks == size) return topology;
+  const bool plain = topology.ranks_per_server == 1;
+  if (plain && num_ranks > 0 && size % num_ranks == 0)
+    return parse_topology(fmt::format("{}/{}", spec, size / num_ranks));
+  const std::string each =
+      plain ? std::string() : fmt::format(" of {} ranks each", topology.ranks_per_server);
+  return fail(
+      Code::kInvalidArgument,
+      fmt::format(
+          "topology \"{}\" has {} servers{}, which takes {} ranks, but the communicator has {}: start {} "
+          "ranks{}, or name a topology of {} such as switch:{}",
+          spec, topology.num_servers(), each, num_ranks, size, num_ranks,
+          plain ? " or a multiple of that" : "", size, size));
+}
+
+/// make_design(), but throws Error where a parser does.
+Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
+                               Rank size) {
+  const auto chosen = [](const auto& option, const auto& variable, std::string otherwise) {
+    return option ? *option : variable ? *variable : std::move(otherwise);
+  };
+  if (Status status = check_transport_choice(config.transport); !status.ok()) return fail(status);
+  Design design;
+  const bool named = options.topology || config.topology;
+  if (named || size > 1) {
+    auto topology =
+        fit_topology(chosen(options.topology, config.topology, fmt::format("switch:{}", size)), size);
+    if (!topology) return fail(topology.error());
+    design.topology = std::move(*topology);
+  }
+
+  PlanRequest request;
+  request.algorithm = chosen(options.algorithm, config.algorithm, "hips");
+  const std::string pattern = chosen(options.pattern, config.pattern, "");
+  design.named = named || options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
+                 config.num_leaders > 0;
+  if (!pattern.empty()) {
+    auto patterns = plan::parse_patterns(pattern);
+    if (!patterns) return fail(patterns.error());
+    request.patterns = std::move(*patterns);
+  }
+  request.num_rings = config.num_rings;
+  request.num_leaders = config.num_leaders;
+  if (size > 1) {
+    auto builder = plan::make_builder(design.topology, request);
+    if (!builder) return fail(builder.error());
+    design.shape = std::make_shared<PlanShape>((*builder)->shape());
+    design.program = std::make_shared<Program>((*builder)->program(rank));
+  }
+  design.terms = {
+      {"job token", config.job_token},
+      {"builder version", std::to_string(plan::kBuilderVersion)},
+      {"number of ranks", std::to_string(size)},
+      {"topology", design.topology.spec},
+      {"algorithm", request.algorithm},
+      {"pattern", pattern.empty() ? "default" : pattern},
+      {"rings", std::to_string(config.num_rings)},
+      {"leaders", std::to_string(config.num_leaders)},
+      {"transport", config.transport},
+      {"credits", std::to_string(config.credits)},
+      {"segment bytes", std::to_string(config.segment_bytes)},
+      {"staging bytes", std::to_string(config.staging_bytes)},
+      {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
+      {"rdma_cm", config.rdma.cm ? "on" : "off"},
+      {"plan", design.named ? "named" : "left to HiPS"},
+  };
+  return design;
+}
+
+}  // namespace
+
+Blob encode(const Announcement& announcement) {
+  ByteWriter writer;
+  writer.put(announcement.version);
+  writer.put_status(announcement.status);
+  put_process(writer, announcement.process);
+  writer.put(announcement.id);
+  put_terms(writer, announcement.terms);
+  return writer.take();
+}
+
+Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size) {
+  try {
+    return design_or_throw(options, config, rank, size);
+  } catch (const Error& error) {
+    return fail(error.status());
+  } catch (const std::bad_alloc&) {
+    return fail(Code::kOutOfMemory, "out of memory while planning");
+  }
+}
+
+Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::uint64_t& id) {
+  std::vector<Terms> versions, terms;
+  std::vector<Status> statuses;
+  std::vector<ProcessInfo> processes;
+  for (const Blob& blob : blobs)
+    versions.push_back({{"wire version", std::to_string(ByteReader(blob).get<std::uint32_t>())}});
+  // Before anything else: what follows it may look different in another version.
+  if (Status status = compare_terms(versions); !status.ok()) return fail(status);
+  for (std::size_t r = 0; r < blobs.size(); ++r) {
+    ByteReader reader(blobs[r]);
+    (void)reader.get<std::uint32_t>();
+    statuses.push_back(reader.get_status());
+    processes.push_back(get_process(reader));
+    const auto proposed = reader.get<std::uint64_t>();
+    if (r == 0) id = proposed;
+    terms.push_back(get_terms(reader));
+    if (!reader.ok())
+      return fail(Code::kMismatch, fmt::format("rank {} sent an announcement that cannot be read", r));
+  }
+  if (Status status = first_failure(statuses); !status.ok()) return fail(status);
+  if (Status status = compare_terms(terms); !status.ok()) return fail(status);
+  return processes;
+}
+
+Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& processes) {
+  std::map<ProcessUid, std::size_t> ranks;
+  for (std::size_t a = 0; a < processes.size(); ++a) {
+    if (const auto [other, is_new] = ranks.emplace(processes[a].uid, a); !is_new)
+      return Status::error(Code::kUnsupported,
+                           fmt::format("ranks {} and {} are one process ({}); start a process for each rank",
+                                       other->second, a, to_string(processes[a])),
+                           Scope::kCommunicator);
+  }
+  // Processes of one host with as many ports are alike: one of each kind speaks for all.
+  std::map<std::pair<std::string_view, std::uint32_t>, std::size_t> kinds;
+  for (std::size_t a = 0; a < processes.size(); ++a) {
+    kinds.emplace(std::pair(std::string_view(processes[a].host_key), processes[a].rdma_rails), a);
+    for (const auto& [kind, b] : kinds) {
+      if (transport_between(choice, processes[b], processes[a]) != nullptr) continue;
+      return Status::error(Code::kUnsupported,
+                           fmt::format("no transport reaches from rank {} ({}) to rank {} ({}): {}", b,
+                                       to_string(processes[b]), a, to_string(processes[a]),
+                                       obstacles_between(choice, processes[b], processes[a])),
+                           Scope::kCommunicator);
+    }
+  }
+  return Status::success();
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <hips/plan.hpp>
+#include <hips/topology.hpp>
+
+#include "lib/base/config.hpp"
+#include "lib/comm/agreement.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/comm/process_info.hpp"
+#include "lib/comm/wire.hpp"
+
+namespace hips::comm {
+
+/// What this rank brings to the first exchange.
+struct Announcement {
+  std::uint32_t version = kWireVersion;
+  Status status;
+  ProcessInfo process;
+  std::uint64_t id = 0;  ///< rank 0's becomes the communicator's
+  Terms terms;
+};
+
+Blob encode(const Announcement& announcement);
+
+/// What all ranks make of their options, before they meet: what can be wrong with it is known here.
+struct Design {
+  bool named = false;  ///< somebody asked for a topology or a plan; else HiPS chooses
+  Topology topology;
+  std::shared_ptr<const PlanShape> shape;
+  std::shared_ptr<const Program> program;
+  Terms terms;
+};
+
+/// Everything that one rank can decide alone.
+///
+/// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: what is wrong with the options, with what is right.
+Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
+
+/// Reads the announcements of all ranks and finds the first thing that is wrong with them as a whole: the
+/// same on every rank, because all read the same. `id` becomes the communicator's.
+Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& announcements, std::uint64_t& id);
+
+/// Is there a transport between any two of them?
+Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& processes);
+
+}  // namespace hips::comm

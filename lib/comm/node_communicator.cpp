@@ -1,0 +1,82 @@
+#include "lib/comm/node_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/process.hpp"
+
+namespace hips::comm {
+
+bool NodeCommunicator::serves(const Design& design, const Config& config,
+                              const std::vector<ProcessInfo>& processes) {
+  return !design.named && config.transport == "auto" && processes.size() <= kMostRanks &&
+         std::ranges::all_of(processes, [&](const ProcessInfo& process) {
+           return process.host_key == processes.front().host_key;
+         });
+}
+
+NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,
+                                   const CommunicatorOptions& options)
+    : WatchedCommunicator(bootstrap, config, options),
+      max_staging_bytes_(config.staging_bytes),
+      clock_(options.clock != nullptr ? *options.clock : SystemClock::instance()) {}
+
+NodeCommunicator::~NodeCommunicator() {
+  if (!in_forked_child()) leave();
+}
+
+Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<ProcessInfo>& processes,
+                                    std::uint64_t /*id*/) {
+  auto team = node::NodeTeam::create(
+      {.rank = rank(),
+       .size = size(),
+       .max_staging_bytes = max_staging_bytes_,
+       .idle = idle_limits(processes, processes[static_cast<std::size_t>(rank())]),
+       .clock = &clock_,
+       .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
+  if (!team) return fail(team.error());
+  team_ = std::move(*team);
+  const node::StagingLayout& layout = team_->layout();
+  description_ = fmt::format(
+      "shared memory of one host: up to {} bytes at once, larger calls in {} slices of {} KiB; not emulated",
+      layout.exchange_bytes, layout.num_slices, layout.slice_bytes / 1024);
+  return Blob();
+}
+
+Verdicts NodeCommunicator::verdicts() {
+  // A rank that has said goodbye is looked for by the waiting call itself.
+  return {.fail = [team = team_.get()](const Status& status) { team->fail(status); }, .left = [](Rank) {}};
+}
+
+Result<Blob> NodeCommunicator::allocate(const std::vector<Blob>& /*offers*/) {
+  Blob blob(sizeof(SharedMemoryName));
+  std::memcpy(blob.data(), &team_->name(), sizeof(SharedMemoryName));
+  return blob;
+}
+
+Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
+  std::vector<SharedMemoryName> names(addresses.size());
+  for (std::size_t r = 0; r < addresses.size(); ++r)
+    std::memcpy(&names[r], addresses[r].data(), std::min(sizeof(SharedMemoryName), addresses[r].size()));
+  return team_->connect(names);
+}
+
+Status NodeCommunicator::run(const AllreduceArgs& args) {
+  struct Running final : PendingCall {
+    node::NodeTeam& team;
+
+    explicit Running(node::NodeTeam& of) : team(of) {}
+    [[nodiscard]] bool done() const override { return team.done(); }
+    Status wait(const WaitOptions& options) override { return team.wait(options); }
+    [[nodiscard]] std::vector<Rank> waiting_for() const override { return team.waiting_for(); }
+    [[nodiscard]] std::string waiting_text() const override { return team.waiting_text(); }
+  };
+  team_->start({.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op});
+  Running running(*team_);
+  return wait(running, clock_);
+}
+
+}  // namespace hips::comm

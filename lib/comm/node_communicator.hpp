@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/comm/watched_communicator.hpp"
+#include "lib/node/node_team.hpp"
+
+namespace hips::comm {
+
+/// Carries calls out in memory that all ranks share: one host, and nobody asked for a plan.
+class NodeCommunicator final : public WatchedCommunicator {
+ public:
+  /// More ranks than this go by a plan: every rank reads from every other.
+  static constexpr Rank kMostRanks = 64;
+  /// Do these processes get one? The same answer on all ranks.
+  static bool serves(const Design& design, const Config& config, const std::vector<ProcessInfo>& processes);
+
+  NodeCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options);
+  ~NodeCommunicator() override;
+
+ private:
+  Status run(const AllreduceArgs& args) override;
+  Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                    std::uint64_t id) override;
+  Verdicts verdicts() override;
+  Result<Blob> allocate(const std::vector<Blob>& offers) override;
+  Status connect(const std::vector<Blob>& addresses) override;
+
+  std::size_t max_staging_bytes_;
+  Clock& clock_;
+  std::unique_ptr<node::NodeTeam> team_;
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/comm/process.hpp"
+#include "lib/comm/transport_registry.hpp"
+#include "lib/comm/watched_communicator.hpp"
+#include "lib/exec/team.hpp"
+
+namespace hips::comm {
+
+/// Carries calls out by a plan, over transports.
+class TeamCommunicator final : public WatchedCommunicator {
+ public:
+  TeamCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options)
+      : WatchedCommunicator(bootstrap, config, options), config_(config), clock_(options.clock) {}
+  ~TeamCommunicator() override;
+
+ private:
+  Status run(const AllreduceArgs& args) override;
+  Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                    std::uint64_t id) override;
+  Verdicts verdicts() override;
+  Result<Blob> allocate(const std::vector<Blob>& offers) override;
+  Status connect(const std::vector<Blob>& addresses) override;
+  Result<std::vector<transport::Transport*>> rails_of(const TransportEntry& entry, const Topology& topology,
+                                                      const std::vector<ProcessInfo>& processes);
+
+  Config config_;
+  Clock* clock_;
+  std::shared_ptr<ProcessEngine> engine_;
+  std::unique_ptr<exec::Team> team_;
+};
+
+}  // namespace hips::comm

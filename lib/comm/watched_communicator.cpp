@@ -1,0 +1,209 @@
+#include "lib/comm/watched_communicator.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/agreement.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/patience.hpp"
+#include "lib/comm/process.hpp"
+
+namespace hips::comm {
+namespace {
+
+using log::Subsystem;
+
+constexpr std::int64_t kLookEveryNs = 200'000'000;
+/// What the control threads of all ranks take to answer, when all goes well.
+constexpr std::int64_t kAnswersNs = 200'000'000;
+constexpr std::int64_t kProgressEveryNs = 1'000'000;
+
+std::size_t bytes_of(std::uint64_t count, DataType type) {
+  return static_cast<std::size_t>(count) * size_of(type);
+}
+
+}  // namespace
+
+Status check_arguments(const void* in, const void* out, std::uint64_t count, DataType type, ReduceOp op) {
+  const auto wrong = [](std::string message) {
+    return Status::error(Code::kInvalidArgument, "allreduce: " + std::move(message));
+  };
+  const auto type_value = static_cast<std::int32_t>(type);
+  const auto op_value = static_cast<std::int32_t>(op);
+  if (type_value < 0 || type_value >= kNumDataTypes)
+    return wrong(fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
+  if (op_value < 0 || op_value >= kNumReduceOps)
+    return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+  constexpr auto kMostBytes = static_cast<std::uint64_t>(PTRDIFF_MAX);
+  if (count > kMostBytes / size_of(type))
+    return wrong(fmt::format("count {} of {} is more than memory can hold", count, to_string(type)));
+  if (count == 0) return Status::success();
+  if (in == nullptr || out == nullptr)
+    return wrong(
+        fmt::format("the {} buffer is null but count is {}", in == nullptr ? "input" : "output", count));
+  if (in != out) {
+    const auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(out);
+    const std::size_t bytes = bytes_of(count, type);
+    if ((a < b ? b - a : a - b) < bytes)
+      return wrong(
+          fmt::format("input and output overlap by {} of {} bytes; pass one buffer twice or two apart",
+                      bytes - (a < b ? b - a : a - b), bytes));
+  }
+  return Status::success();
+}
+
+WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& config,
+                                         const CommunicatorOptions& options)
+    : progress_(options.progress ? options.progress : bootstrap.progress()),
+      timeout_ns_(config.timeout_ns.value_or(INT64_MAX)),
+      rank_(bootstrap.rank()),
+      size_(bootstrap.size()),
+      mode_(options.thread_mode) {}
+
+void WatchedCommunicator::note_declined(const char* what) {
+  if (!in_forked_child()) watch_->record().decline(what);
+}
+
+Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, const Design& design,
+                                   const std::vector<ProcessInfo>& processes, std::uint64_t id) {
+  const auto exchange = [&](const Status& mine, const Blob& blob) -> Result<std::vector<Blob>> {
+    ByteWriter writer;
+    writer.put_status(mine);
+    writer.put_bytes(blob);
+    auto all = bootstrap.allgather(writer.blob());
+    if (!all) return all;
+    std::vector<Status> statuses;
+    for (Blob& one : *all) {
+      ByteReader reader(one);
+      statuses.push_back(reader.get_status());
+      const auto bytes = reader.get_bytes();
+      Blob content(bytes.begin(), bytes.end());
+      one = std::move(content);
+    }
+    if (Status status = first_failure(statuses); !status.ok()) return fail(std::move(status));
+    return all;
+  };
+
+  // Phase 1: memory and endpoints of this rank's own, and an address for the control plane.
+  auto made = make(design, processes, id);
+  Status status = made ? Status::success() : made.error();
+  ByteWriter offer;
+  std::vector<ProcessInfo> members = processes;
+  auto control = process_control(config.job_token, config.dead_after_ns);
+  if (status.ok() && !control) status = control.error();
+  if (status.ok()) {
+    const bool one_host = std::all_of(processes.begin(), processes.end(), [&](const ProcessInfo& process) {
+      return process.host_key == processes.front().host_key;
+    });
+    auto address = (*control)->listen(one_host ? Control::Reach::kHost : Control::Reach::kNetwork);
+    if (address) {
+      put_control_address(offer, *address);
+      offer.put_bytes(*made);
+    } else {
+      status = address.error();
+    }
+  }
+  auto offers = exchange(status, offer.blob());
+  if (!offers) return offers.error();
+  std::vector<Blob> offers_made;
+  for (std::size_t r = 0; r < offers->size(); ++r) {
+    ByteReader reader((*offers)[r]);
+    members[r].control = get_control_address(reader);
+    const auto bytes = reader.get_bytes();
+    offers_made.emplace_back(bytes.begin(), bytes.end());
+  }
+
+  // Phase 2: from here on the control plane watches, and staging is laid out.
+  watch_->start(**control, verdicts(), id, rank_, std::move(members));
+  auto address = allocate(offers_made);
+  auto addresses = exchange(address ? Status::success() : address.error(), address ? *address : Blob());
+  if (!addresses) return addresses.error();
+
+  // Phase 3: endpoints.
+  status = connect(*addresses);
+  if (status.ok()) status = watch_->failure();
+  return agree(bootstrap, status);
+}
+
+/// What a blocking call does while it waits.
+struct WatchedCommunicator::Waiter {
+  WatchedCommunicator& communicator;
+  const PendingCall& call;
+  Patience patience;
+  std::int64_t next_look_ns = kLookEveryNs;
+
+  void tick(std::int64_t waited_ns) {
+    if (communicator.progress_) communicator.progress_();
+    // The caller's runtime wants to move more often than we need to look.
+    if (waited_ns < next_look_ns) return;
+    next_look_ns = waited_ns + kLookEveryNs;
+    Watchkeeper& watch = *communicator.watch_;
+    const std::vector<Rank> lacking = call.waiting_for();
+    watch.waiting(lacking, call.waiting_text());
+    const Patience::Actions actions = patience.at(waited_ns);
+    if (actions.ask) watch.ask(lacking);
+    if (actions.ask_all) watch.ask_all();
+    if (actions.warn)
+      log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch.record().last()),
+                waited_ns / 1'000'000'000, watch.missing());
+  }
+};
+
+Status WatchedCommunicator::wait(PendingCall& call, Clock& clock) {
+  Waiter waiter{*this, call, {}};
+  WaitOptions options;
+  options.tick_ns = progress_ ? kProgressEveryNs : kLookEveryNs;
+  // One pointer: the function then needs no memory of its own.
+  options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
+  if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock.now_ns() + timeout_ns_;
+  Status status = call.wait(options);
+  if (call.done()) return status;
+
+  // The user's deadline. Who is missing is worth a short moment more; it may even save the call.
+  watch_->ask_all();
+  options.deadline_ns = clock.now_ns() + kAnswersNs;
+  if (const Status late = call.wait(options); call.done()) return late;
+
+  // The buffers belong to the operation until it has ended, and it ends for all ranks.
+  status.scope = Scope::kCommunicator;
+  status.message = fmt::format("rank {} gave up {} after {:g} s (HIPS_TIMEOUT): {}", rank_,
+                               to_string(watch_->record().last()), static_cast<double>(timeout_ns_) / 1e9,
+                               watch_->missing());
+  watch_->found(status);
+  options.deadline_ns = INT64_MAX;
+  return call.wait(options);
+}
+
+Status WatchedCommunicator::allreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                      ReduceOp op) {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+  // Finds most misuse at the price of two plain stores; who needs certainty asks a thread sanitizer.
+  if (mode_ == ThreadMode::kMultiple && in_call_.load(std::memory_order_relaxed))
+    return Status::error(
+        Code::kInvalidArgument,
+        "allreduce: another thread is in a call on this communicator; use one communicator for each "
+        "thread");
+  in_call_.store(true, std::memory_order_relaxed);
+  Status status;
+  if (watch_->failed()) {
+    status = watch_->failure();
+  } else {
+    watch_->record().begin(count, type, op);
+    // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
+    // its messages with those of our next call.
+    status = run({.in = static_cast<const std::byte*>(in),
+                  .out = static_cast<std::byte*>(out),
+                  .count = count,
+                  .type = type,
+                  .op = op});
+    if (!status.ok() && watch_->failed()) status = watch_->failure();
+    watch_->record().end();
+  }
+  in_call_.store(false, std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,59 @@
+#include "lib/node/node_layout.hpp"
+
+#include <algorithm>
+
+#include "lib/node/shared_block.hpp"
+
+namespace hips::node {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+// Every rank reads the operands of all others, so the whole reads grow with the square of the ranks.
+constexpr std::size_t kExchangeBytes = 32U << 10U;
+constexpr std::size_t kLeastExchange = 1024;
+// A slice of all ranks stays in the caches; a rank that is ahead by a few waits for nobody.
+constexpr std::size_t kSliceBytes = 128U << 10U;
+constexpr std::size_t kLeastSlice = 4096;
+constexpr std::uint32_t kSlices = 4;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t to) {
+  return (value + to - 1) / to * to;
+}
+
+}  // namespace
+
+std::size_t StagingLayout::exchange_offset(std::uint64_t call) const {
+  return round_up(sizeof(SharedBlock), kApart) + (call & 1U) * exchange_bytes;
+}
+
+std::size_t StagingLayout::slice_offset(std::uint64_t slice) const {
+  return exchange_offset(0) + 2 * exchange_bytes + slice % num_slices * slice_bytes;
+}
+
+std::size_t StagingLayout::segment_bytes() const {
+  return slice_offset(0) + num_slices * slice_bytes;
+}
+
+StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes) {
+  StagingLayout layout;
+  const auto others = static_cast<std::size_t>(std::max(1, num_ranks - 1));
+  layout.exchange_bytes =
+      std::clamp(round_up(kExchangeBytes / others, kLine), kLeastExchange, kExchangeBytes);
+  layout.num_slices = kSlices;
+  layout.slice_bytes = kSliceBytes;
+  const std::size_t fixed = round_up(sizeof(SharedBlock), kApart) + 2 * layout.exchange_bytes;
+  const std::size_t left = max_bytes > fixed ? (max_bytes - fixed) / kSlices / kLine * kLine : 0;
+  layout.slice_bytes = std::max(kLeastSlice, std::min(layout.slice_bytes, left));
+  return layout;
+}
+
+Part part_of(std::size_t elements, std::size_t element_bytes, int rank, int num_ranks) {
+  const std::size_t per_line = kLine / element_bytes;
+  const std::size_t lines = (elements + per_line - 1) / per_line;
+  const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(num_ranks);
+  const std::size_t first = std::min(elements, lines * r / n * per_line);
+  return {first, std::min(elements, lines * (r + 1) / n * per_line) - first};
+}
+
+}  // namespace hips::node

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hips::node {
+
+/// How the staging of a rank is cut, the same on all ranks of a communicator.
+struct StagingLayout {
+  std::size_t exchange_bytes = 0;  ///< operands up to this size are read by all ranks directly; twice
+  std::size_t slice_bytes = 0;     ///< larger ones go slice by slice
+  std::uint32_t num_slices = 0;    ///< that a rank may be ahead of the slowest
+
+  [[nodiscard]] std::size_t exchange_offset(std::uint64_t call) const;
+  [[nodiscard]] std::size_t slice_offset(std::uint64_t slice) const;
+  [[nodiscard]] std::size_t segment_bytes() const;
+
+  /// Within `max_bytes` of staging for each rank.
+  static StagingLayout of(int num_ranks, std::size_t max_bytes);
+};
+
+/// A run of elements of a slice.
+struct Part {
+  std::size_t first = 0, elements = 0;
+};
+
+/// Rank `rank`'s share of a slice: as equal as whole cache lines allow.
+Part part_of(std::size_t elements, std::size_t element_bytes, int rank, int num_ranks);
+
+}  // namespace hips::node

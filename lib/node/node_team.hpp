@@ -1,0 +1,147 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hips/plan.hpp>
+#include <hips/status.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/idle.hpp"
+#include "lib/base/result.hpp"
+#include "lib/base/shared_memory.hpp"
+#include "lib/base/wait_options.hpp"
+#include "lib/node/node_layout.hpp"
+#include "lib/node/shared_block.hpp"
+
+namespace hips::node {
+
+/// An allreduce of one communicator: the buffers belong to the team until the call has ended.
+struct Call {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;  ///< may be equal to `in`
+  std::uint64_t count = 0;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+};
+
+/// The ranks of one host that reduce through memory they share, every rank reading all others directly.
+///
+/// Small calls: every rank writes its operands where the others see them, and folds those of all.
+/// Larger ones go slice by slice through staging that stays in the caches: copy in, fold a part of the slice
+/// from all ranks' staging, copy out; of two ranks each folds the whole slice, which saves the copy.
+///
+/// Shapes   every rank calls with the same count, type and op, any number of elements.
+/// Result   folded in rank order, so the bits are equal on all ranks and in every size.
+/// Cost     small: one line read from each rank. Large: two reads and two writes of memory for each byte.
+/// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
+/// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
+///          nobody sleeps in.
+/// Source   the n-way direct scheme of Open MPI's coll/xhc and MPICH's release-gather, without their trees.
+class NodeTeam {
+ public:
+  struct Config {
+    Rank rank = -1;
+    Rank size = 0;
+    std::size_t max_staging_bytes = 8U << 20U;
+    IdleLimits idle{};
+    Clock* clock = nullptr;  ///< null: SystemClock
+    /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
+    std::function<void(const Status&)> on_error;
+  };
+
+  /// Errors   kOutOfMemory, kSystem: no shared memory.
+  static Result<std::unique_ptr<NodeTeam>> create(Config config);
+  ~NodeTeam();
+  NodeTeam(const NodeTeam&) = delete;
+  NodeTeam& operator=(const NodeTeam&) = delete;
+
+  /// For the others' connect(), by rank.
+  [[nodiscard]] const SharedMemoryName& name() const { return own_.name(); }
+  Status connect(std::span<const SharedMemoryName> names);
+
+  /// Starts a call; none may be under way.
+  void start(const Call& call);
+  /// Moves the call as far as it gets; true when anything moved.
+  bool advance();
+  [[nodiscard]] bool done() const { return stage_ == Stage::kIdle; }
+  /// Moves the call to its end. kTimeout: the deadline passed, and the call goes on; else how it ended.
+  Status wait(const WaitOptions& options);
+
+  /// Ends the call under way, and every later one at once, with `status`. Any thread.
+  void fail(const Status& status);
+  /// Ranks that the call lacks right now, ascending.
+  [[nodiscard]] std::vector<Rank> waiting_for() const;
+  [[nodiscard]] std::string waiting_text() const;
+
+  [[nodiscard]] const StagingLayout& layout() const { return layout_; }
+
+ private:
+  enum class Stage : std::uint8_t {
+    kIdle,
+    kExchange,  ///< all operands at once, each rank folds all
+    kSlices,    ///< staging, slice by slice
+    kStuck,     ///< a signature did not match; fail() will end it
+  };
+
+  struct Peer {
+    SharedMemory memory;
+    SharedBlock* block = nullptr;
+    // What has been seen of its counters, so that they are read only for news.
+    std::uint64_t copied = 0, reduced = 0, taken = 0;
+  };
+
+  explicit NodeTeam(Config config) : config_(std::move(config)) {}
+
+  void publish(std::span<const std::byte> operands);
+  void ring();
+  bool advance_exchange();
+  bool advance_slices();
+  bool all_called();
+  bool all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted);
+  void copy_in(std::uint64_t slice);
+  void fold_part(std::uint64_t slice);
+  void fold_whole(std::uint64_t slice);
+  void copy_out(std::uint64_t slice);
+  void mismatch(std::uint64_t theirs, Rank rank);
+  void sleep(std::int64_t timeout_ns);
+
+  [[nodiscard]] std::size_t bytes() const { return call_.count * size_of(call_.type); }
+  [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / size_of(call_.type); }
+  [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
+  [[nodiscard]] std::byte* staging_of(const Peer& peer, std::uint64_t slice) const;
+
+  Config config_;
+  StagingLayout layout_;
+  SharedMemory own_;
+  SharedBlock* block_ = nullptr;
+  SharedBlock* first_ = nullptr;  ///< rank 0's, with the bell
+  std::vector<Peer> peers_;       ///< by rank, this one's included
+  std::vector<const std::byte*> sources_;
+
+  // The call under way.
+  Stage stage_ = Stage::kIdle;
+  Call call_;
+  std::uint64_t signature_ = 0;
+  std::uint64_t number_ = 0;       ///< of calls so far
+  std::size_t next_called_ = 0;    ///< ranks before this one have come to the call
+  std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls
+  std::uint64_t num_slices_ = 0;
+  std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
+  bool whole_ = false;                                  ///< every rank folds whole slices
+  bool stream_ = false;  ///< the output is too large to be found in a cache later
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;  ///< guards failure_
+  Status failure_;
+};
+
+}  // namespace hips::node

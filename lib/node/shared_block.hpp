@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hips::node {
+
+/// Two lines: the CPU fetches them in pairs.
+inline constexpr std::size_t kApart = 128;
+
+/// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
+struct alignas(kApart) CallLine {
+  static constexpr std::size_t kInlineBytes = 48;
+
+  std::atomic<std::uint64_t> call{0};  ///< stored last; 1, 2, ...
+  std::uint64_t signature = 0;
+  std::array<std::byte, kInlineBytes> operands{};
+};
+static_assert(offsetof(CallLine, operands) + CallLine::kInlineBytes == 64, "call and operands share a line");
+
+/// Slices that a rank is through with, counted over all calls.
+struct alignas(kApart) SliceCount {
+  std::atomic<std::uint64_t> value{0};
+};
+
+/// The start of the segment that a rank shares with the others of its host; `data` follows.
+///
+/// Everything is written by its owner alone, but for `sleepers` and `bell` of the first rank, which all use.
+///
+/// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
+/// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
+struct SharedBlock {
+  static constexpr std::uint64_t kMagic = 0x3165646f6e706968;  // "hipnode1"
+
+  std::uint64_t magic = kMagic;
+  std::uint64_t bytes = 0;
+  std::array<CallLine, 2> lines;
+  SliceCount copied;   ///< my operands lie in staging
+  SliceCount reduced;  ///< my part of the result lies in staging
+  SliceCount taken;    ///< I have read all that I need of the others
+  alignas(kApart) std::atomic<std::uint32_t> sleepers{0};
+  alignas(kApart) std::atomic<std::uint32_t> bell{0};  ///< changes whenever somebody may have to be woken
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
+
+}  // namespace hips::node

@@ -1,0 +1,225 @@
+// Ranks as threads that share memory as processes do. Runs under TSan in tools/check.
+
+#include "lib/node/node_team.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace hips::node {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::uint64_t seed() {
+  const char* text = std::getenv("HIPS_SEED");
+  const std::uint64_t value = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+  std::printf("HIPS_SEED=%llu\n", static_cast<unsigned long long>(value));
+  return value;
+}
+
+/// The teams of all ranks, connected.
+std::vector<std::unique_ptr<NodeTeam>> make_teams(Rank size, NodeTeam::Config config) {
+  std::vector<std::unique_ptr<NodeTeam>> teams;
+  std::vector<SharedMemoryName> names;
+  config.size = size;
+  for (config.rank = 0; config.rank < size; ++config.rank) {
+    teams.push_back(value_or_throw(NodeTeam::create(config)));
+    names.push_back(teams.back()->name());
+  }
+  for (auto& team : teams) {
+    if (Status status = team->connect(names); !status.ok()) throw Error(status);
+  }
+  return teams;
+}
+
+/// Runs `body(rank)` on a thread for each rank.
+template <typename Body>
+void on_all_ranks(Rank size, Body body) {
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < size; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+  for (auto& thread : threads) thread.join();
+}
+
+// Values whose sum depends on the order of additions.
+double value_of(Rank rank, std::uint64_t i, std::uint64_t salt) {
+  return (static_cast<double>((i * 7919 + static_cast<std::uint64_t>(rank) * 104729 + salt) % 1000003) -
+          5e5) /
+         7;
+}
+
+struct Shape {
+  Rank size;
+  std::size_t staging;
+  IdleLimits idle;
+};
+
+class Teams : public testing::TestWithParam<Shape> {};
+
+TEST_P(Teams, fold_in_rank_order_whatever_the_size_in_place_and_not) {
+  const Shape shape = GetParam();
+  NodeTeam::Config config;
+  config.max_staging_bytes = shape.staging;
+  config.idle = shape.idle;
+  auto teams = make_teams(shape.size, config);
+  std::mt19937_64 random(seed());
+  const std::size_t exchange = teams[0]->layout().exchange_bytes / sizeof(double);
+  const std::size_t slice = teams[0]->layout().slice_bytes / sizeof(double);
+  std::vector<std::size_t> counts = {
+      0, 1, 6, 7, exchange, exchange + 1, slice, slice + 1, 3 * slice + 5, 11 * slice};
+  for (int i = 0; i < 30; ++i) counts.push_back(random() % (random() % 4 == 0 ? 9 * slice : 300));
+  const std::uint64_t salt = random();
+  on_all_ranks(shape.size, [&](Rank rank) {
+    std::vector<double> in, out, expected;
+    for (std::size_t call = 0; call < counts.size(); ++call) {
+      const std::size_t count = counts[call];
+      in.resize(count);
+      out.assign(count, -1);
+      expected.resize(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        expected[i] = value_of(0, i, salt + call);
+        for (Rank r = 1; r < shape.size; ++r) expected[i] += value_of(r, i, salt + call);
+        in[i] = value_of(rank, i, salt + call);
+      }
+      const bool in_place = call % 3 == 0;
+      auto* from = reinterpret_cast<std::byte*>(in.data());
+      auto* to = in_place ? from : reinterpret_cast<std::byte*>(out.data());
+      teams[rank]->start(
+          {.in = from, .out = to, .count = count, .type = DataType::kFloat64, .op = ReduceOp::kSum});
+      const Status status = teams[rank]->wait({});
+      ASSERT_TRUE(status.ok()) << status.message;
+      // The caller may write to its buffer at once.
+      const std::vector<double> result = in_place ? in : out;
+      std::fill(in.begin(), in.end(), -2);
+      ASSERT_EQ(result, expected) << count << " elements in call " << call;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Teams,
+                         testing::Values(Shape{2, 8U << 20U, {100, 100}}, Shape{2, 40000, {0, 0}},
+                                         Shape{3, 8U << 20U, {0, 20}}, Shape{4, 60000, {0, 0}},
+                                         Shape{5, 8U << 20U, {10, 10}}, Shape{9, 8U << 20U, {0, 50}},
+                                         Shape{9, 100000, {0, 0}}),
+                         [](const auto& shape) {
+                           return "ranks" + std::to_string(shape.param.size) +
+                                  (shape.param.staging < 1000000 ? "_small_staging" : "") +
+                                  (shape.param.idle.yield_polls == 0 ? "_asleep" : "");
+                         });
+
+TEST(NodeTeam, keeps_within_its_staging) {
+  for (const Rank size : {2, 3, 8, 64, 200}) {
+    for (const std::size_t bytes : {std::size_t{256} << 10U, std::size_t{1} << 20U, std::size_t{8} << 20U}) {
+      EXPECT_LE(StagingLayout::of(size, bytes).segment_bytes(), bytes) << size;
+    }
+  }
+}
+
+TEST(NodeTeam, parts_cover_a_slice_once) {
+  for (const std::size_t elements : {1U, 5U, 16U, 17U, 100U, 4096U, 4099U}) {
+    for (const int size : {1, 2, 3, 7, 64}) {
+      std::size_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const Part part = part_of(elements, 4, rank, size);
+        EXPECT_EQ(part.first, next);
+        next += part.elements;
+      }
+      EXPECT_EQ(next, elements);
+    }
+  }
+}
+
+TEST(NodeTeam, names_both_calls_where_ranks_disagree_in_every_pair_of_sizes) {
+  constexpr std::array<std::uint64_t, 4> kCounts = {1, 100, 40000, 300000};
+  for (const std::uint64_t mine : kCounts) {
+    for (const std::uint64_t theirs : kCounts) {
+      if (mine == theirs) continue;
+      NodeTeam::Config config;
+      config.idle = {100, 100};
+      std::vector<std::unique_ptr<NodeTeam>> teams;
+      std::mutex mutex;
+      std::string message;
+      config.on_error = [&](const Status& status) {
+        const std::lock_guard lock(mutex);
+        if (message.empty()) message = status.message;
+        for (auto& team : teams) team->fail(status);
+      };
+      teams = make_teams(2, config);
+      on_all_ranks(2, [&](Rank rank) {
+        std::vector<float> data(rank == 0 ? mine : theirs, 1);
+        auto* bytes = reinterpret_cast<std::byte*>(data.data());
+        teams[rank]->start({.in = bytes, .out = bytes, .count = data.size()});
+        EXPECT_EQ(teams[rank]->wait({}).code, Code::kMismatch);
+      });
+      EXPECT_THAT(message, HasSubstr(std::to_string(mine) + " x float32, sum"));
+      EXPECT_THAT(message, HasSubstr(std::to_string(theirs) + " x float32, sum"));
+      EXPECT_THAT(message, HasSubstr("allreduce #1: rank "));
+    }
+  }
+}
+
+TEST(NodeTeam, says_who_is_late_ends_at_the_deadline_and_goes_on) {
+  for (const std::uint64_t count : {1U, 300000U}) {
+    NodeTeam::Config config;
+    config.idle = {10, 10};
+    auto teams = make_teams(3, config);
+    std::vector<std::vector<float>> data(3, std::vector<float>(count, 1));
+    const auto start = [&](Rank rank) {
+      auto* bytes = reinterpret_cast<std::byte*>(data[rank].data());
+      teams[rank]->start({.in = bytes, .out = bytes, .count = count});
+    };
+    std::thread second([&] {
+      start(2);
+      EXPECT_TRUE(teams[2]->wait({}).ok());
+    });
+    start(0);
+    int ticks = 0;
+    WaitOptions options;
+    options.deadline_ns = SystemClock::instance().now_ns() + 50'000'000;
+    options.tick_ns = 10'000'000;
+    options.on_tick = [&](std::int64_t) { ++ticks; };
+    const Status status = teams[0]->wait(options);
+    EXPECT_EQ(status.code, Code::kTimeout);
+    EXPECT_GE(ticks, 2);
+    EXPECT_THAT(teams[0]->waiting_for(), ElementsAre(1));
+    EXPECT_THAT(status.message, HasSubstr("rank 1 (shared memory"));
+    std::thread first([&] {
+      start(1);
+      EXPECT_TRUE(teams[1]->wait({}).ok());
+    });
+    EXPECT_TRUE(teams[0]->wait({}).ok());
+    first.join();
+    second.join();
+    EXPECT_EQ(data[0], std::vector<float>(count, 3));
+  }
+}
+
+TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {
+  NodeTeam::Config config;
+  auto teams = make_teams(2, config);
+  std::vector<float> data(1);
+  auto* bytes = reinterpret_cast<std::byte*>(data.data());
+  teams[0]->start({.in = bytes, .out = bytes, .count = 1});
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    teams[0]->fail(Status::error(Code::kPeerLost, "rank 1 died"));
+  });
+  WaitOptions options;
+  options.tick_ns = 60'000'000'000;
+  EXPECT_EQ(teams[0]->wait(options).message, "rank 1 died");
+  killer.join();
+  teams[0]->start({.in = bytes, .out = bytes, .count = 1});
+  EXPECT_EQ(teams[0]->wait(options).code, Code::kPeerLost);
+}
+
+}  // namespace
+}  // namespace hips::node
