@@ -1,6 +1,8 @@
 #include "lib/base/chrome_trace.hpp"
 
 #include <fcntl.h>
+#include <mutex>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -111,6 +113,7 @@ class ChromeTrace final : public TraceSink {
   }
 
   void record(const TraceEvent& event) override {
+    const std::lock_guard lock(mutex_);
     if (fd_ < 0) return;
     if (buffer_.empty()) oldest_buffered_ns_ = event.end_ns;
     buffer_.push_back(event);
@@ -232,6 +235,7 @@ class ChromeTrace final : public TraceSink {
   std::string path_;
   ChromeTraceOptions options_;
   pid_t pid_;
+  std::mutex mutex_;
   std::vector<TraceEvent> buffer_;
   fmt::memory_buffer text_;
   std::map<TrackKey, Track> tracks_;

@@ -22,9 +22,9 @@ struct TraceEvent {
   std::int64_t bytes = 0;
 };
 
-/// Takes events from the executor. A null sink costs one branch.
+/// Takes events from whatever carries calls out. A null sink costs one branch.
 ///
-/// Threads  called by whichever thread drives progress, one at a time.
+/// Threads  any.
 class TraceSink {
  public:
   virtual ~TraceSink() = default;

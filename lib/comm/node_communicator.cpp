@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/process.hpp"
 
 namespace hips::comm {
 
@@ -20,22 +19,32 @@ bool NodeCommunicator::serves(const Design& design, const Config& config,
 
 NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,
                                    const CommunicatorOptions& options)
-    : WatchedCommunicator(bootstrap, config, options),
-      max_staging_bytes_(config.staging_bytes),
-      clock_(options.clock != nullptr ? *options.clock : SystemClock::instance()) {}
+    : WatchedCommunicator(bootstrap, config, options), config_(config), clock_(options.clock) {}
 
 NodeCommunicator::~NodeCommunicator() {
-  if (!in_forked_child()) leave();
+  if (in_forked_child()) {
+    new std::shared_ptr<ProcessEngine>(std::move(engine_));  // the parent's
+    return;
+  }
+  leave();
 }
 
 Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<ProcessInfo>& processes,
-                                    std::uint64_t /*id*/) {
+                                    std::uint64_t id) {
+  const IdleLimits idle = idle_limits(processes, processes[static_cast<std::size_t>(rank())]);
+  // For its clock and trace; no transport is asked for.
+  auto engine = process_engine(
+      {.clock = clock_, .idle = idle, .rank = rank(), .size = size(), .trace_dir = config_.trace_dir});
+  if (!engine) return fail(engine.error());
+  engine_ = std::move(*engine);
   auto team = node::NodeTeam::create(
       {.rank = rank(),
        .size = size(),
-       .max_staging_bytes = max_staging_bytes_,
-       .idle = idle_limits(processes, processes[static_cast<std::size_t>(rank())]),
-       .clock = &clock_,
+       .max_staging_bytes = config_.staging_bytes,
+       .idle = idle,
+       .clock = &engine_->engine.clock(),
+       .trace = engine_->engine.trace(),
+       .id = id,
        .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
   if (!team) return fail(team.error());
   team_ = std::move(*team);
@@ -76,7 +85,7 @@ Status NodeCommunicator::run(const AllreduceArgs& args) {
   };
   team_->start({.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op});
   Running running(*team_);
-  return wait(running, clock_);
+  return wait(running, engine_->engine.clock());
 }
 
 }  // namespace hips::comm

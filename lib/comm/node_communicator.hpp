@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/comm/process.hpp"
 #include "lib/comm/watched_communicator.hpp"
 #include "lib/node/node_team.hpp"
 
@@ -27,8 +28,9 @@ class NodeCommunicator final : public WatchedCommunicator {
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
 
-  std::size_t max_staging_bytes_;
-  Clock& clock_;
+  Config config_;
+  Clock* clock_;
+  std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<node::NodeTeam> team_;
 };
 

@@ -77,6 +77,7 @@ Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
 
 void NodeTeam::start(const Call& call) {
   call_ = call;
+  begin_ns_ = now_if_traced();
   ++number_;
   next_called_ = 0;
   signature_ = signature_of(call);
@@ -131,7 +132,9 @@ bool NodeTeam::advance() {
 bool NodeTeam::all_called() {
   for (; next_called_ < peers_.size(); ++next_called_) {
     const CallLine& line = peers_[next_called_].block->lines[number_ & 1U];
-    if (line.call.load(std::memory_order_seq_cst) != number_) return false;
+    const bool here = line.call.load(std::memory_order_seq_cst) == number_;
+    lacks(!here, static_cast<Rank>(next_called_));
+    if (!here) return false;
     if (line.signature == signature_) continue;
     mismatch(line.signature, static_cast<Rank>(next_called_));
     return false;
@@ -147,8 +150,10 @@ bool NodeTeam::advance_exchange() {
     sources_[r] = is_inline ? peer.block->lines[number_ & 1U].operands.data()
                             : peer.memory.data() + layout_.exchange_offset(number_);
   }
+  const std::int64_t begin_ns = now_if_traced();
   reduce::fold(call_.type, call_.op, call_.out, sources_, call_.count);
-  stage_ = Stage::kIdle;
+  trace(TraceEvent::Kind::kReduce, begin_ns, 0, bytes());
+  end();
   return true;
 }
 
@@ -161,14 +166,17 @@ bool NodeTeam::advance_slices() {
     const std::uint64_t taking = first_slice_ + taken_ + 1;
     if (whole_ ? taken_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, taking) && all_called()
                : taken_ < reduced_ && all_at(&Peer::reduced, &SharedBlock::reduced, taking)) {
+      const std::int64_t begin_ns = now_if_traced();
       whole_ ? fold_whole(taken_) : copy_out(taken_);
+      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
+            elements_of(taken_) * size_of(call_.type));
       ++taken_;
       block_->taken.value.store(taking, std::memory_order_seq_cst);
       ring();
       moved = true;
       if (taken_ == num_slices_) {
         first_slice_ += num_slices_;
-        stage_ = Stage::kIdle;
+        end();
         return true;
       }
       continue;
@@ -176,7 +184,10 @@ bool NodeTeam::advance_slices() {
     const std::uint64_t reducing = first_slice_ + reduced_ + 1;
     if (!whole_ && reduced_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
         all_called()) {
+      const std::int64_t begin_ns = now_if_traced();
       fold_part(reduced_);
+      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
+            elements_of(reduced_) * size_of(call_.type));
       ++reduced_;
       block_->reduced.value.store(reducing, std::memory_order_seq_cst);
       ring();
@@ -201,6 +212,7 @@ bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count,
   for (Peer& peer : peers_) {
     if (peer.*seen >= wanted) continue;
     peer.*seen = (peer.block->*count).value.load(std::memory_order_seq_cst);
+    lacks(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
     if (peer.*seen < wanted) return false;
   }
   return true;
@@ -260,6 +272,43 @@ void NodeTeam::copy_out(std::uint64_t slice) {
         staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes;
     const auto copy = stream_ ? reduce::copy_streaming : reduce::copy;
     copy(to + part.first * element_bytes, from, part.elements * element_bytes);
+  }
+}
+
+void NodeTeam::end() {
+  stage_ = Stage::kIdle;
+  trace(TraceEvent::Kind::kOperation, begin_ns_, -1, bytes());
+}
+
+// ---- Traces --------------------------------------------------------------------------------------------
+
+std::int64_t NodeTeam::now_if_traced() const {
+  return config_.trace == nullptr ? 0 : config_.clock->now_ns();
+}
+
+void NodeTeam::trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
+                     Rank peer) const {
+  if (config_.trace == nullptr) return;
+  const bool whole_call = kind == TraceEvent::Kind::kOperation;
+  config_.trace->record({.kind = kind,
+                         .begin_ns = begin_ns,
+                         .end_ns = config_.clock->now_ns(),
+                         .communicator = config_.id,
+                         .sequence = number_,
+                         .lane = whole_call ? -1 : 0,
+                         .peer = peer,
+                         .segment = static_cast<std::int32_t>(segment),
+                         .bytes = static_cast<std::int64_t>(bytes)});
+}
+
+void NodeTeam::lacks(bool lacking, Rank peer) {
+  if (config_.trace == nullptr) return;
+  if (lacking) {
+    if (lacking_since_ns_ == 0) lacking_since_ns_ = config_.clock->now_ns();
+    lacking_ = peer;
+  } else if (lacking_since_ns_ != 0 && peer == lacking_) {
+    trace(TraceEvent::Kind::kWait, lacking_since_ns_, -1, 0, peer);
+    lacking_since_ns_ = 0;
   }
 }
 

@@ -18,6 +18,7 @@
 #include "lib/base/idle.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/shared_memory.hpp"
+#include "lib/base/trace.hpp"
 #include "lib/base/wait_options.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"
@@ -53,7 +54,9 @@ class NodeTeam {
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
     IdleLimits idle{};
-    Clock* clock = nullptr;  ///< null: SystemClock
+    Clock* clock = nullptr;      ///< null: SystemClock
+    TraceSink* trace = nullptr;  ///< null: no trace
+    std::uint64_t id = 0;        ///< of the communicator, in traces
     /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
     std::function<void(const Status&)> on_error;
   };
@@ -106,11 +109,17 @@ class NodeTeam {
   bool advance_exchange();
   bool advance_slices();
   bool all_called();
+  /// Whether the call lacks `peer` right now.
+  void lacks(bool lacking, Rank peer);
+  [[nodiscard]] std::int64_t now_if_traced() const;
+  void trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
+             Rank peer = -1) const;
   bool all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted);
   void copy_in(std::uint64_t slice);
   void fold_part(std::uint64_t slice);
   void fold_whole(std::uint64_t slice);
   void copy_out(std::uint64_t slice);
+  void end();
   void mismatch(std::uint64_t theirs, Rank rank);
   void sleep(std::int64_t timeout_ns);
 
@@ -138,6 +147,11 @@ class NodeTeam {
   std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
   bool whole_ = false;                                  ///< every rank folds whole slices
   bool stream_ = false;  ///< the output is too large to be found in a cache later
+
+  // Traced calls only.
+  std::int64_t begin_ns_ = 0;
+  std::int64_t lacking_since_ns_ = 0;  ///< 0: nobody is lacking
+  Rank lacking_ = -1;
 
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  ///< guards failure_

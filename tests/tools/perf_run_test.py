@@ -95,6 +95,53 @@ class Json(Base):
                 self.assertAlmostEqual(half["bus_bw"], half["alg_bw"], places=9)  # 2(n-1)/n of two ranks
 
 
+class Compared(Base):
+    """In turns with the host MPI and with copying."""
+
+    def compared(self, *flags):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            text = self.start(2, "-b", "8", "-e", "64K", "-f", "8192", "-n", "3", "--rounds", "3", "-J", path, *flags)
+            with open(path, encoding="utf-8") as file:
+                return text, json.load(file)
+
+    def check_columns(self, text, report, count):
+        self.assertEqual([row["size"] for row in report["results"]], [8, 65536])
+        for line, row in zip([line for line in text.splitlines() if re.match(r" +\d", line)], report["results"]):
+            # Those of nccl-tests stay where they are; ours come behind.
+            self.assertTrue(ROW.match(line[:118]), line)
+            self.assertEqual(len(line[118:].replace(" - ", "  ").split()), count, line)
+            self.assertEqual(row["out_of_place"]["nwrong"], 0)
+
+    def test_copying(self):
+        text, report = self.compared("--bound")
+        self.check_columns(text, report, 2)
+        for row in report["results"]:
+            self.assertGreater(row["bound_time"], 0)
+            self.assertGreater(row["bound_percent"], 0)
+            self.assertNotIn("ratio", row)
+
+    @unittest.skipUnless(MPIRUN, "needs the host MPI")
+    def test_the_host_mpi_and_copying(self):
+        text, report = self.compared("--compare", "mpi", "--bound")
+        self.check_columns(text, report, 6)
+        self.assertRegex(text, r"# In turns, 3 of 3 calls: HiPS, Open MPI v[\d.]+\w*, copying by all ranks\n")
+        self.assertTrue(report["host_mpi"].startswith("Open MPI v"))
+        for row in report["results"]:
+            self.assertLessEqual(row["ratio_low"], row["ratio"])
+            self.assertLessEqual(row["ratio"], row["ratio_high"])
+            self.assertGreater(row["host_time"], 0)
+        ratios = [row["ratio"] for row in report["results"]]
+        self.assertAlmostEqual(report["compared"]["geometric_mean_ratio"], (ratios[0] * ratios[1]) ** 0.5, places=6)
+        self.assertEqual(report["compared"]["slower"], sum(ratio < 0.95 for ratio in ratios))
+
+    @unittest.skipIf(MPIRUN, "has the host MPI")
+    def test_without_mpi_there_is_nothing_to_compare_with(self):
+        for rank in ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8", "--compare", "mpi"]):
+            self.assertEqual(rank.returncode, 2)
+            self.assertRegex(rank.stderr, r"^hips-allreduce-perf: --compare mpi: no MPI started the ranks; .*mpirun -n N\n$")
+
+
 class Mistakes(unittest.TestCase):
     def test_no_launcher_gives_one_line(self):
         done = subprocess.run([PERF], text=True, capture_output=True, env=ranks.environment(), timeout=30, check=False)

@@ -1,5 +1,6 @@
 #include <hips/mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 
@@ -15,8 +16,10 @@ class ProfiledMpi final : public HostMpi {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
-    const std::string all(text.data(), static_cast<std::size_t>(length));
-    return all.substr(0, all.find_first_of(",\n"));
+    std::string line(text.data(), static_cast<std::size_t>(length));
+    line.resize(std::min(line.size(), line.find_first_of(",\n")));
+    std::ranges::replace(line, '\t', ' ');
+    return line;
   }
   void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
     if (count > INT_MAX) {

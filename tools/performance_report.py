@@ -1,0 +1,139 @@
+"""Times allreduce between ranks of this machine beside the host MPI and writes docs/performance.md with its plots;
+tools/performance-report builds and calls it.
+
+Every figure is of hips-allreduce-perf --compare mpi --bound: HiPS, the host MPI and plain copying in turns within one run.
+"""
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+# First size, last size, calls in a turn: long enough to be timed, short enough to end.
+BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 32 << 20, 4), (64 << 20, 256 << 20, 1)]
+# MPICH spins: with more ranks than cores a call takes tens of milliseconds, whatever its size.
+BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10)]
+RANKS = (2, 4, 9)
+NOISE = 0.05
+
+
+def run(arguments, launcher, perf, ranks, band):
+    """The results of one run, a dict for each size, what carried the calls, and what they were held against."""
+    first, last, calls = band
+    scale = 1 if ranks == 2 else 10  # more ranks than cores: a call takes longer
+    with tempfile.TemporaryDirectory(prefix="hips-performance-") as folder:
+        file = os.path.join(folder, "results.json")
+        command = [*launcher, "-n", str(ranks), perf, "--compare", "mpi", "--bound", "-b",
+                   str(first), "-e", str(last), "-f", "2", "-n", str(max(1, calls // scale)), "-w", "3", "--rounds",
+                   str(arguments.rounds), "-J", file]
+        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"performance-report: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+        with open(file, encoding="utf-8") as stream:
+            report = json.load(stream)
+    return report["results"], report["config"]["plan"], report["host_mpi"]
+
+
+def mean_ratio(results):
+    return math.exp(sum(math.log(result["ratio"]) for result in results) / len(results))
+
+
+def size(count):
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:g} {unit}"
+    return f"{count} B"
+
+
+def table(results):
+    lines = ["| size | HiPS | MPI | MPI / HiPS (turns) | copy / HiPS |", "|---:|---:|---:|---:|---:|"]
+    for result in results:
+        lines.append(f"| {size(result['size'])} | {result['out_of_place']['time']:.2f} us | {result['host_time']:.2f} us "
+                     f"| {result['ratio']:.2f} ({result['ratio_low']:.2f} to {result['ratio_high']:.2f}) "
+                     f"| {result['bound_percent']:.0f} % |")
+    return lines
+
+
+def measure(arguments, launcher, perf, ranks, bands):
+    results = []
+    for band in bands:
+        more, plan, host = run(arguments, launcher, perf, ranks, band)
+        results += more
+    return results, plan, host
+
+
+def plot(folder, ranks, results, host):
+    """Time and bandwidth against size, as SVG."""
+    rows = "\n".join(f"{result['size']} {result['out_of_place']['time']} {result['host_time']} {result['bound_time']}"
+                     for result in results)
+    for name, label, value in (("time", "time (us)", "{0}"), ("bandwidth", "size / time (GB/s)", "($1/{0}/1e3)")):
+        columns = [("HiPS", "$2"), (host, "$3"), ("copy", "$4")]
+        curves = ", ".join(f"$data using 1:({value.format(column)}) with linespoints pointtype 7 pointsize 0.4 "
+                           f"linewidth 2 title '{title}'" for title, column in columns)
+        script = f"""
+            $data << EOD\n{rows}\nEOD
+            set terminal svg size 720,420 dynamic background rgb 'white'
+            set output '{os.path.join(folder, f"{ranks}-ranks-{name}.svg")}'
+            set title 'allreduce, {ranks} ranks of one machine'
+            set logscale xy
+            set xlabel 'size (bytes)'
+            set ylabel '{label}'
+            set format x '2^{{%L}}'
+            set logscale x 2
+            set format y '%g'
+            set grid
+            set key {'left' if name == 'time' else 'right bottom'}
+            plot {curves}
+            """
+        subprocess.run(["gnuplot"], input=script, text=True, check=True)
+
+
+def summarize(ranks, results, host):
+    slower = [size(result["size"]) for result in results if result["ratio"] < 1 - NOISE]
+    line = (f"{ranks} ranks: {mean_ratio(results):.2f} times as fast as {host} (geometric mean of {len(results)} sizes), "
+            f"slower by more than 5 % at {', '.join(slower) or 'none'}")
+    print(line, flush=True)
+    return f"- {line}."
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="performance-report", description=__doc__)
+    parser.add_argument("--perf", required=True, type=os.path.abspath, help="hips-allreduce-perf")
+    parser.add_argument("--perf-mpich", type=os.path.abspath, help="hips-allreduce-perf-mpich, where it is built")
+    parser.add_argument("--ranks", type=int, action="append", help="only these numbers of ranks; repeatable (2, 4, 9)")
+    parser.add_argument("--rounds", type=int, default=9, help="turns (9)")
+    parser.add_argument("--output", default="docs/performance.md", help="the page; plots go into a folder beside it")
+    arguments = parser.parse_args()
+    folder = os.path.splitext(arguments.output)[0]
+    os.makedirs(folder, exist_ok=True)
+
+    sections, summary = [], []
+    for ranks in arguments.ranks or RANKS:
+        results, plan, host = measure(arguments, ["mpirun", "--oversubscribe"], arguments.perf, ranks, BANDS)
+        plot(folder, ranks, results, host)
+        summary.append(summarize(ranks, results, host))
+        if arguments.perf_mpich:
+            bands = BANDS if ranks == 2 else BANDS_CROWDED_MPICH
+            mpich, _, host = measure(arguments, ["mpirun.mpich"], arguments.perf_mpich, ranks, bands)
+            summary.append(summarize(ranks, mpich, host))
+        base = os.path.basename(folder)
+        sections += [f"## {ranks} ranks", "", f"{plan}.", "", f"![time]({base}/{ranks}-ranks-time.svg)",
+                     f"![bandwidth]({base}/{ranks}-ranks-bandwidth.svg)", "", *table(results), ""]
+    head = f"""# Performance on one machine
+
+`tools/performance-report` measured this with `hips-allreduce-perf --compare mpi --bound`: {os.cpu_count()} cores
+({platform.machine()}), float32, sum, out of place. Within a run HiPS, the MPI library and plain copying take turns, so that
+whatever else happens on the machine slows all three; times are medians of {arguments.rounds} turns, "MPI / HiPS" is the
+median of the turns' ratios with the least and the most of them, and above 1 HiPS is faster. "copy" is each rank copying as
+many bytes from its input to its output, all ranks at once and past the caches: no allreduce of vectors that no cache holds
+takes less.
+"""
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write("\n".join([head, *summary, "", *sections]).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()
