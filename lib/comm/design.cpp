@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/transport_registry.hpp"
+#include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::comm {
@@ -49,8 +50,6 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   PlanRequest request;
   request.algorithm = chosen(options.algorithm, config.algorithm, "hips");
   const std::string pattern = chosen(options.pattern, config.pattern, "");
-  design.named = named || options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
-                 config.num_leaders > 0;
   if (!pattern.empty()) {
     auto patterns = plan::parse_patterns(pattern);
     if (!patterns) return fail(patterns.error());
@@ -58,11 +57,21 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   }
   request.num_rings = config.num_rings;
   request.num_leaders = config.num_leaders;
-  if (size > 1) {
+  const auto add = [&](const PlanBuilder& builder, std::uint64_t up_to_bytes) {
+    design.choices.push_back({std::make_shared<PlanShape>(builder.shape()),
+                              std::make_shared<Program>(builder.program(rank)), up_to_bytes});
+  };
+  const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
+                          config.num_leaders > 0;
+  design.named = named || plan_named;
+  if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
-    design.shape = std::make_shared<PlanShape>((*builder)->shape());
-    design.program = std::make_shared<Program>((*builder)->program(rank));
+    add(**builder, UINT64_MAX);
+  } else if (size > 1) {
+    auto selection = cost::select(design.topology);
+    if (!selection) return fail(selection.error());
+    for (const auto& choice : selection->choices) add(*choice.builder, choice.up_to_bytes);
   }
   design.terms = {
       {"job token", config.job_token},
@@ -79,7 +88,9 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"staging bytes", std::to_string(config.staging_bytes)},
       {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
       {"rdma_cm", config.rdma.cm ? "on" : "off"},
-      {"plan", design.named ? "named" : "left to HiPS"},
+      {"plan", plan_named ? "named"
+               : named    ? "chosen for the topology"
+                          : "left to HiPS"},
   };
   return design;
 }

@@ -29,8 +29,13 @@ Blob encode(const Announcement& announcement);
 struct Design {
   bool named = false;  ///< somebody asked for a topology or a plan; else HiPS chooses
   Topology topology;
-  std::shared_ptr<const PlanShape> shape;
-  std::shared_ptr<const Program> program;
+  /// A plan and this rank's program of it; the first that a vector is not too large for carries the call.
+  struct Choice {
+    std::shared_ptr<const PlanShape> shape;
+    std::shared_ptr<const Program> program;
+    std::uint64_t up_to_bytes = UINT64_MAX;
+  };
+  std::vector<Choice> choices;  ///< ascending; the last has no limit
   Terms terms;
 };
 

@@ -13,6 +13,21 @@ namespace hips::comm {
 
 using log::Subsystem;
 
+namespace {
+
+/// "recursive doubling up to 65536 bytes, else HiPS, mesh"
+std::string describe_choices(const std::vector<Design::Choice>& choices) {
+  std::string text;
+  for (const Design::Choice& choice : choices) {
+    text += text.empty() ? "" : ", else ";
+    text += choice.shape->description;
+    if (choice.up_to_bytes != UINT64_MAX) text += fmt::format(" up to {} bytes", choice.up_to_bytes);
+  }
+  return text;
+}
+
+}  // namespace
+
 TeamCommunicator::~TeamCommunicator() {
   if (in_forked_child()) {
     // Everything here belongs to the parent: closing it would reach the peers.
@@ -64,8 +79,11 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   team.id = id;
   team.rank = rank();
   team.size = size();
-  team.shapes = {design.shape};
-  team.programs = {design.program};
+  for (const Design::Choice& choice : design.choices) {
+    team.shapes.push_back(choice.shape);
+    team.programs.push_back(choice.program);
+    up_to_bytes_.push_back(choice.up_to_bytes);
+  }
   team.credits = config_.credits;
   team.max_segment_bytes = config_.segment_bytes;
   team.max_staging_bytes = config_.staging_bytes;
@@ -92,11 +110,11 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   const auto num_servers = static_cast<std::size_t>(design.topology.num_servers());
   std::vector<std::string_view> names;
   for (const auto& [name, rails] : used) names.push_back(name);
-  description_ =
-      fmt::format("{} on {}; {}; {}", design.shape->description, design.topology.name, fmt::join(names, ", "),
-                  num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers,
-                                                           hosts.size(), hosts.size() == 1 ? "" : "s")
-                                             : "not emulated");
+  description_ = fmt::format(
+      "{} on {}; {}; {}", describe_choices(design.choices), design.topology.name, fmt::join(names, ", "),
+      num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),
+                                               hosts.size() == 1 ? "" : "s")
+                                 : "not emulated");
   return team_->offer();
 }
 
@@ -129,9 +147,14 @@ Status TeamCommunicator::run(const AllreduceArgs& args) {
     [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation->waiting_for(); }
     [[nodiscard]] std::string waiting_text() const override { return operation->waiting_text(); }
   };
-  Running running(
-      engine_->engine,
-      team_->start({.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op}));
+  const std::uint64_t bytes = args.count * size_of(args.type);
+  const auto choice = std::ranges::lower_bound(up_to_bytes_, bytes) - up_to_bytes_.begin();
+  Running running(engine_->engine, team_->start({.program = static_cast<std::int32_t>(choice),
+                                                 .in = args.in,
+                                                 .out = args.out,
+                                                 .count = args.count,
+                                                 .type = args.type,
+                                                 .op = args.op}));
   return wait(running, engine_->engine.clock());
 }
 

@@ -29,6 +29,7 @@ class TeamCommunicator final : public WatchedCommunicator {
 
   Config config_;
   Clock* clock_;
+  std::vector<std::uint64_t> up_to_bytes_;  ///< by program: the largest vector that it carries
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<exec::Team> team_;
 };

@@ -137,6 +137,7 @@ void TeamImpl::on_broken(const transport::Event& event) {
     status.code = Code::kPeerLost;
     status.scope = Scope::kPeer;
     status.rank = rank;
+    status.message = fmt::format("rank {} is lost: {}", rank, status.message);
     if (!in_flight_.empty()) {
       const std::string lacking = lacking_text(*in_flight_.front());
       if (!lacking.empty()) status.message += "; waiting for " + lacking;

@@ -10,9 +10,30 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
+
+namespace {
+
+/// Allocations of this thread.
+thread_local std::int64_t num_allocations = 0;
+
+}  // namespace
+
+// Not inlined: the compiler would see malloc behind new, and warn of delete.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++num_allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace hips::node {
 namespace {
@@ -115,6 +136,27 @@ INSTANTIATE_TEST_SUITE_P(All, Teams,
                                   (shape.param.staging < 1000000 ? "_small_staging" : "") +
                                   (shape.param.idle.yield_polls == 0 ? "_asleep" : "");
                          });
+
+TEST(NodeTeam, allocates_nothing_in_a_call) {
+  NodeTeam::Config config;
+  config.idle = {100, 100};
+  auto teams = make_teams(3, config);
+  on_all_ranks(3, [&](Rank rank) {
+    for (const std::size_t count : {1U, 1000U, 500000U}) {
+      std::vector<float> data(count, 1);
+      auto* bytes = reinterpret_cast<std::byte*>(data.data());
+      int ticks = 0;
+      const std::int64_t before = num_allocations;
+      for (int i = 0; i < 20; ++i) {
+        WaitOptions options;
+        options.on_tick = [&ticks](std::int64_t) { ++ticks; };
+        teams[rank]->start({.in = bytes, .out = bytes, .count = count});
+        (void)teams[rank]->wait(options);
+      }
+      EXPECT_EQ(num_allocations, before) << count;
+    }
+  });
+}
 
 TEST(NodeTeam, keeps_within_its_staging) {
   for (const Rank size : {2, 3, 8, 64, 200}) {
