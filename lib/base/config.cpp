@@ -129,8 +129,10 @@ constexpr std::array kVariables = {
                    "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
                    "switch:n, each with /m",
                    set_text<&Config::topology>},
-    ConfigVariable{"HIPS_ALGORITHM", "NAME", "hips", "the algorithm; `hips plan --help` lists them",
-                   set_text<&Config::algorithm>},
+    ConfigVariable{
+        "HIPS_ALGORITHM", "NAME", "by size",
+        "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
+        set_text<&Config::algorithm>},
     ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",

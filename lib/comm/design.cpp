@@ -71,7 +71,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   } else if (size > 1) {
     auto selection = cost::select(design.topology);
     if (!selection) return fail(selection.error());
-    for (const auto& choice : selection->choices) add(*choice.builder, choice.up_to_bytes);
+    for (const auto& choice : selection->choices) add(selection->builder(choice), choice.up_to_bytes);
   }
   design.terms = {
       {"job token", config.job_token},

@@ -21,13 +21,13 @@ TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart
     ASSERT_EQ(selection.choices.size(), 2U) << ranks;
     const Selection::Choice& small = selection.choices[0];
     const Selection::Choice& large = selection.choices[1];
-    EXPECT_EQ(small.builder->shape().algorithm, "recursive-doubling");
-    EXPECT_EQ(large.builder->shape().algorithm, "hips");
+    EXPECT_EQ(selection.builder(small).shape().algorithm, "recursive-doubling");
+    EXPECT_EQ(selection.builder(large).shape().algorithm, "hips");
     EXPECT_EQ(large.up_to_bytes, UINT64_MAX);
     EXPECT_GE(small.up_to_bytes, 4U);
     EXPECT_LE(small.up_to_bytes, 256U << 10U);
     for (Rank rank = 0; rank < ranks; ++rank) {
-      EXPECT_LE(num_sends(*small.builder, rank), num_sends(*large.builder, rank));
+      EXPECT_LE(num_sends(selection.builder(small), rank), num_sends(selection.builder(large), rank));
     }
   }
 }
@@ -36,7 +36,7 @@ TEST(Select, every_size_goes_by_hips_where_another_plan_would_need_relays) {
   for (const char* spec : {"bcube:3,1", "bcube:2x4x3", "torus:3x3", "torus:4x4x2", "bcube:2,3"}) {
     const Selection selection = value_or_throw(select(parse_topology(spec)));
     ASSERT_EQ(selection.choices.size(), 1U) << spec;
-    EXPECT_EQ(selection.choices[0].builder->shape().algorithm, "hips");
+    EXPECT_EQ(selection.builder(selection.choices[0]).shape().algorithm, "hips");
     EXPECT_EQ(selection.choices[0].up_to_bytes, UINT64_MAX);
   }
 }

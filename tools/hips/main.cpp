@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   hips::cli::add_trace(app);
   hips::cli::add_lab(app);
   hips::cli::add_doctor(app);
+  hips::cli::add_info(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+#include "lib/cost/select.hpp"
+#include "tools/hips/command.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct SelectArguments {
+  std::string topology;
+  bool json = false;
+};
+
+constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 30U;
+
+std::string size_text(std::uint64_t bytes) {
+  for (const auto& [unit, factor] :
+       {std::pair("GiB", 1U << 30U), std::pair("MiB", 1U << 20U), std::pair("KiB", 1U << 10U)}) {
+    if (bytes >= factor) return fmt::format("{} {}", bytes / factor, unit);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+std::size_t chosen(const cost::Selection& selection, std::uint64_t bytes) {
+  for (const auto& choice : selection.choices) {
+    if (bytes <= choice.up_to_bytes) return choice.candidate;
+  }
+  return selection.choices.back().candidate;
+}
+
+void print_text(const Topology& topology, const cost::Selection& selection) {
+  fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
+             topology.num_ranks());
+  std::size_t widest = 0;
+  for (const auto& candidate : selection.candidates)
+    widest = std::max(widest, candidate.builder->shape().algorithm.size());
+  for (const auto& candidate : selection.candidates) {
+    const PlanShape& shape = candidate.builder->shape();
+    fmt::print("  {:<{}}  {} messages of a rank, {} one after the other{}\n", shape.algorithm, widest,
+               candidate.num_messages, shape.num_steps,
+               candidate.excluded.empty() ? "" : "; not taken: " + candidate.excluded);
+  }
+  fmt::print("\n  {:>8}  {:<{}}", "size", "plan", widest);
+  for (const auto& candidate : selection.candidates)
+    fmt::print("  {:>{}}", candidate.builder->shape().algorithm + " (us)",
+               candidate.builder->shape().algorithm.size() + 5);
+  fmt::print("\n");
+  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+    fmt::print("  {:>8}  {:<{}}", size_text(bytes),
+               selection.candidates[chosen(selection, bytes)].builder->shape().algorithm, widest);
+    for (const auto& candidate : selection.candidates)
+      fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, candidate, bytes),
+                 candidate.builder->shape().algorithm.size() + 5);
+    fmt::print("\n");
+  }
+  fmt::print(
+      "\nTimes are the model's: hops and busiest link at the topology's rates, and 0.5 us for each message.\n"
+      "Ranks of one host for which no topology is named share memory instead and use no plan.\n");
+}
+
+void print_json(const Topology& topology, const cost::Selection& selection) {
+  nlohmann::ordered_json json = {{"topology", topology.spec}, {"num_ranks", topology.num_ranks()}};
+  json["candidates"] = nlohmann::ordered_json::array();
+  for (const auto& candidate : selection.candidates) {
+    const PlanShape& shape = candidate.builder->shape();
+    json["candidates"].push_back({{"algorithm", shape.algorithm},
+                                  {"description", shape.description},
+                                  {"num_messages", candidate.num_messages},
+                                  {"num_steps", shape.num_steps},
+                                  {"excluded", candidate.excluded}});
+  }
+  json["choices"] = nlohmann::ordered_json::array();
+  for (const auto& choice : selection.choices) {
+    nlohmann::ordered_json row = {{"algorithm", selection.builder(choice).shape().algorithm},
+                                  {"up_to_bytes", nullptr}};
+    if (choice.up_to_bytes != UINT64_MAX) row["up_to_bytes"] = choice.up_to_bytes;
+    json["choices"].push_back(std::move(row));
+  }
+  json["sizes"] = nlohmann::ordered_json::array();
+  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+    auto seconds = nlohmann::ordered_json::array();
+    for (const auto& candidate : selection.candidates)
+      seconds.push_back(cost::expected_seconds(topology, candidate, bytes));
+    json["sizes"].push_back(
+        {{"bytes", bytes},
+         {"algorithm", selection.candidates[chosen(selection, bytes)].builder->shape().algorithm},
+         {"seconds", std::move(seconds)}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void run_select(const SelectArguments& arguments) {
+  if (arguments.topology.empty()) {
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        "info select: no topology is named; give one with -t, such as -t switch:4, or in HIPS_TOPO"));
+  }
+  const Topology topology = parse_topology(arguments.topology);
+  const cost::Selection selection = value_or_throw(cost::select(topology));
+  arguments.json ? print_json(topology, selection) : print_text(topology, selection);
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  CLI::App* const info = app.add_subcommand("info", "What HiPS decides by itself, and why");
+  info->require_subcommand(1);
+  const auto arguments = std::make_shared<SelectArguments>();
+  CLI::App* const select = info->add_subcommand("select", "Which plan carries a call of which size");
+  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4")
+      ->type_name("SPEC")
+      ->envname("HIPS_TOPO");
+  select->add_flag("--json", arguments->json, "Write JSON");
+  select->callback([arguments] { run_select(*arguments); });
+}
+
+}  // namespace hips::cli
