@@ -14,7 +14,7 @@ constexpr std::size_t kExchangeBytes = 32U << 10U;
 constexpr std::size_t kLeastExchange = 1024;
 // A slice of all ranks stays in the caches; a rank that is ahead by a few waits for nobody.
 constexpr std::size_t kSliceBytes = 128U << 10U;
-constexpr std::size_t kLeastSlice = 4096;
+constexpr std::size_t kLeastSlice = 1024;
 constexpr std::uint32_t kSlices = 4;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
@@ -38,13 +38,13 @@ std::size_t StagingLayout::segment_bytes() const {
 StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes) {
   StagingLayout layout;
   const auto others = static_cast<std::size_t>(std::max(1, num_ranks - 1));
-  layout.exchange_bytes =
-      std::clamp(round_up(kExchangeBytes / others, kLine), kLeastExchange, kExchangeBytes);
+  // Of little memory most is for slices, which large calls wait for.
+  const std::size_t exchange = std::min(std::max(kExchangeBytes / others, kLeastExchange), max_bytes / 8);
+  layout.exchange_bytes = std::max(exchange / kLine * kLine, kLine);
   layout.num_slices = kSlices;
-  layout.slice_bytes = kSliceBytes;
-  const std::size_t fixed = round_up(sizeof(SharedBlock), kApart) + 2 * layout.exchange_bytes;
+  const std::size_t fixed = layout.slice_offset(0);
   const std::size_t left = max_bytes > fixed ? (max_bytes - fixed) / kSlices / kLine * kLine : 0;
-  layout.slice_bytes = std::max(kLeastSlice, std::min(layout.slice_bytes, left));
+  layout.slice_bytes = std::clamp(left, kLeastSlice, kSliceBytes);
   return layout;
 }
 

@@ -12,13 +12,13 @@ inline constexpr std::size_t kApart = 128;
 
 /// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
 struct alignas(kApart) CallLine {
-  static constexpr std::size_t kInlineBytes = 48;
+  static constexpr std::size_t kInlineBytes = 112;
 
   std::atomic<std::uint64_t> call{0};  ///< stored last; 1, 2, ...
   std::uint64_t signature = 0;
   std::array<std::byte, kInlineBytes> operands{};
 };
-static_assert(offsetof(CallLine, operands) + CallLine::kInlineBytes == 64, "call and operands share a line");
+static_assert(sizeof(CallLine) == kApart, "call and operands are fetched together");
 
 /// Slices that a rank is through with, counted over all calls.
 struct alignas(kApart) SliceCount {

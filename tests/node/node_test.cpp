@@ -160,7 +160,8 @@ TEST(NodeTeam, allocates_nothing_in_a_call) {
 
 TEST(NodeTeam, keeps_within_its_staging) {
   for (const Rank size : {2, 3, 8, 64, 200}) {
-    for (const std::size_t bytes : {std::size_t{256} << 10U, std::size_t{1} << 20U, std::size_t{8} << 20U}) {
+    for (const std::size_t bytes : {std::size_t{8} << 10U, std::size_t{64} << 10U, std::size_t{256} << 10U,
+                                    std::size_t{1} << 20U, std::size_t{8} << 20U}) {
       EXPECT_LE(StagingLayout::of(size, bytes).segment_bytes(), bytes) << size;
     }
   }
