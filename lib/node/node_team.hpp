@@ -42,7 +42,7 @@ struct Call {
 ///
 /// Shapes   every rank calls with the same count, type and op, any number of elements.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
-/// Cost     small: a pair of lines read from each rank. Large: two reads and two writes of memory for each byte.
+/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
 /// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
 ///          nobody sleeps in.
