@@ -8,8 +8,8 @@ namespace hips::mpi {
 
 Result<TopologyChoice> choose_topology(const std::optional<std::string>& spec, int comm_size,
                                        int world_size) {
+  if (!spec) return TopologyChoice{std::nullopt, true};
   const std::string own = fmt::format("switch:{}", comm_size);
-  if (!spec) return TopologyChoice{own, true};
   Topology topology;
   try {
     topology = parse_topology(*spec);

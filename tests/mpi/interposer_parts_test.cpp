@@ -28,7 +28,7 @@ TEST(TopologyChoice, ACommunicatorThatMatchesGetsTheUsersTopology) {
   EXPECT_EQ(world->spec, "bcube:3,1");
   EXPECT_TRUE(world->is_users);
   EXPECT_EQ(choose_topology("bcube:3,1", 18, 18)->spec, "bcube:3,1/2");
-  EXPECT_EQ(choose_topology({}, 5, 9)->spec, "switch:5");
+  EXPECT_EQ(choose_topology({}, 5, 9)->spec, std::nullopt);
 }
 
 TEST(TopologyChoice, ASubCommunicatorOfAnotherSizeGetsAPlanOfItsOwn) {
