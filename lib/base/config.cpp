@@ -133,7 +133,7 @@ constexpr std::array kVariables = {
         "HIPS_ALGORITHM", "NAME", "by size",
         "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
         set_text<&Config::algorithm>},
-    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
+    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "by size on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},

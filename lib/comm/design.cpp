@@ -31,6 +31,11 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
           plain ? " or a multiple of that" : "", size, size));
 }
 
+Design::Choice choice_of(const PlanBuilder& builder, Rank rank, std::uint64_t up_to_bytes) {
+  return {std::make_shared<PlanShape>(builder.shape()), std::make_shared<Program>(builder.program(rank)),
+          up_to_bytes};
+}
+
 /// make_design(), but throws Error where a parser does.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
@@ -57,21 +62,13 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   }
   request.num_rings = config.num_rings;
   request.num_leaders = config.num_leaders;
-  const auto add = [&](const PlanBuilder& builder, std::uint64_t up_to_bytes) {
-    design.choices.push_back({std::make_shared<PlanShape>(builder.shape()),
-                              std::make_shared<Program>(builder.program(rank)), up_to_bytes});
-  };
   const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
                           config.num_leaders > 0;
   design.named = named || plan_named;
   if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
-    add(**builder, UINT64_MAX);
-  } else if (size > 1) {
-    auto selection = cost::select(design.topology);
-    if (!selection) return fail(selection.error());
-    for (const auto& choice : selection->choices) add(selection->builder(choice), choice.up_to_bytes);
+    design.choices.push_back(choice_of(**builder, rank, UINT64_MAX));
   }
   design.terms = {
       {"job token", config.job_token},
@@ -115,6 +112,18 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
   } catch (const std::bad_alloc&) {
     return fail(Code::kOutOfMemory, "out of memory while planning");
   }
+}
+
+Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
+                                                 const std::vector<ProcessInfo>& processes) {
+  if (!design.choices.empty()) return design.choices;
+  const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
+  const auto selection = cost::select(design.topology, medium);
+  if (!selection) return fail(selection.error());
+  std::vector<Design::Choice> choices;
+  for (const auto& choice : selection->choices)
+    choices.push_back(choice_of(selection->builder(choice), rank, choice.up_to_bytes));
+  return choices;
 }
 
 Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::uint64_t& id) {

@@ -70,6 +70,11 @@ ProcessInfo ProcessInfo::self() {
   return info;
 }
 
+bool all_on_one_host(const std::vector<ProcessInfo>& processes) {
+  return std::ranges::all_of(
+      processes, [&](const ProcessInfo& process) { return process.host_key == processes.front().host_key; });
+}
+
 std::string to_string(const ProcessInfo& info) {
   return fmt::format("pid {} on {}", info.pid, info.host);
 }

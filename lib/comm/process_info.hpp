@@ -38,6 +38,9 @@ struct ProcessInfo {
   static ProcessInfo self();
 };
 
+/// Do all of them share one host's memory?
+bool all_on_one_host(const std::vector<ProcessInfo>& processes);
+
 /// "pid 17 on node1"
 std::string to_string(const ProcessInfo& info);
 

@@ -75,11 +75,13 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
 
+  auto choices = choose_plans(design, rank(), processes);
+  if (!choices) return fail(choices.error());
   exec::Team::Config team;
   team.id = id;
   team.rank = rank();
   team.size = size();
-  for (const Design::Choice& choice : design.choices) {
+  for (const Design::Choice& choice : *choices) {
     team.shapes.push_back(choice.shape);
     team.programs.push_back(choice.program);
     up_to_bytes_.push_back(choice.up_to_bytes);
@@ -111,7 +113,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   std::vector<std::string_view> names;
   for (const auto& [name, rails] : used) names.push_back(name);
   description_ = fmt::format(
-      "{} on {}; {}; {}", describe_choices(design.choices), design.topology.name, fmt::join(names, ", "),
+      "{} on {}; {}; {}", describe_choices(*choices), design.topology.name, fmt::join(names, ", "),
       num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),
                                                hosts.size() == 1 ? "" : "s")
                                  : "not emulated");
