@@ -11,7 +11,7 @@ using hips::comm::by_reachability;
 using hips::comm::host_of;
 using hips::comm::LocalNetwork;
 using hips::comm::resolve;
-using hips::comm::SocketAddress;
+using hips::SocketAddress;
 using testing::ElementsAre;
 
 SocketAddress address(const char* text) {
