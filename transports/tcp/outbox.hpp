@@ -24,6 +24,7 @@ struct Outgoing {
   std::uint64_t context = 0;
   bool signalled = false;
 };
+static_assert(sizeof(Outgoing) == 120, "tcp.hpp says what a queue costs");
 
 /// The sending end: requests in the order of post(), and answers to the peer's gets, which go first.
 ///
