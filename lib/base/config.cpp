@@ -109,6 +109,12 @@ std::string set_hca(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_socket_ifname(Config& config, std::string_view text) {
+  if (text.empty()) return "names of network interfaces such as eth0,eth1, or leave it unset";
+  config.socket_ifname = std::string(text);
+  return {};
+}
+
 template <auto member, std::int32_t least, std::int32_t most>
 std::string set_rdma(Config& config, std::string_view text) {
   const auto value = parse_number<std::int32_t>(text);
@@ -140,7 +146,7 @@ constexpr std::array kVariables = {
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
                    set_count<&Config::num_leaders>},
     ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto",
-                   "what carries the data: shm, verbs, or auto: shm inside a host, verbs between hosts",
+                   "what carries the data: shm, verbs, tcp, or auto: shm inside a host, between hosts verbs, else tcp",
                    set_text<&Config::transport>},
     ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
     ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
@@ -166,6 +172,9 @@ constexpr std::array kVariables = {
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
     ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
                    set_staging_bytes},
+    ConfigVariable{"HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
+                   "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",
+                   set_socket_ifname},
     ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
                    "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but",
                    set_hca},

@@ -37,6 +37,8 @@ class DeviceFilter {
   /// times gives its devices as many places: one may serve several rails.
   [[nodiscard]] std::vector<std::int32_t> places_of(std::string_view device, std::uint8_t port = 1) const;
   [[nodiscard]] bool empty() const { return entries_.empty(); }
+  /// It names what may be used, not what may not.
+  [[nodiscard]] bool chooses() const { return !entries_.empty() && !exclude_; }
 
  private:
   struct Entry {

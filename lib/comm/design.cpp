@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -159,10 +160,13 @@ Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& pr
                                        other->second, a, to_string(processes[a])),
                            Scope::kCommunicator);
   }
-  // Processes of one host with as many ports are alike: one of each kind speaks for all.
-  std::map<std::pair<std::string_view, std::uint32_t>, std::size_t> kinds;
+  // Processes of one host with as many ports and interfaces are alike: one of each kind speaks for all.
+  std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t, bool>, std::size_t> kinds;
   for (std::size_t a = 0; a < processes.size(); ++a) {
-    kinds.emplace(std::pair(std::string_view(processes[a].host_key), processes[a].rdma_rails), a);
+    const ProcessInfo& process = processes[a];
+    kinds.emplace(std::tuple(std::string_view(process.host_key), process.rdma_rails, process.socket_rails,
+                             process.socket_loopback),
+                  a);
     for (const auto& [kind, b] : kinds) {
       if (transport_between(choice, processes[b], processes[a]) != nullptr) continue;
       return Status::error(Code::kUnsupported,

@@ -91,11 +91,22 @@ std::vector<std::string> topologies_of(int num_ranks) {
   }
 }
 
-class Ranks : public testing::TestWithParam<int> {};
+/// Ranks and what carries their data.
+struct Job {
+  int num_ranks;
+  std::string transport;
+};
+
+void PrintTo(const Job& job, std::ostream* out) {
+  *out << job.num_ranks << " over " << job.transport;
+}
+
+class Ranks : public testing::TestWithParam<Job> {};
 
 TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
-  const int n = GetParam();
-  const std::string text = run(n, [n](int, const Ready&) {
+  const int n = GetParam().num_ranks;
+  const std::string transport = GetParam().transport;
+  const auto body = [n, transport](int, const Ready&) {
     hips::test::Digest digest;
     std::string ran;
     for (const std::string& topology : topologies_of(n)) {
@@ -103,6 +114,7 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
         try {
           auto comm = hips::Communicator::from_environment(
               {.topology = topology, .algorithm = std::string(algorithm.name)});
+          if (comm.describe().find("; " + transport) == std::string::npos) return comm.describe();
           if (n <= 9)
             hips::test::check_all(comm, digest);
           else
@@ -115,11 +127,18 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
       }
     }
     return ran + digest.text();
-  });
+  };
+  const std::string text = run(n, body, {{"HIPS_TRANSPORT", transport}});
   for (const std::string& topology : topologies_of(n)) EXPECT_THAT(text, HasSubstr("hips@" + topology));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Ranks, testing::Values(2, 3, 4, 8, 9, 16, 27));
+INSTANTIATE_TEST_SUITE_P(Of, Ranks,
+                         testing::Values(Job{2, "shm"}, Job{3, "shm"}, Job{4, "shm"}, Job{8, "shm"}, Job{9, "shm"},
+                                         Job{16, "shm"}, Job{27, "shm"}, Job{2, "tcp"}, Job{4, "tcp"},
+                                         Job{9, "tcp"}),
+                         [](const auto& job) {
+                           return job.param.transport + std::to_string(job.param.num_ranks);
+                         });
 
 TEST(Communicator, OneRankIsACopy) {
   run(1, [](int, const Ready&) {
