@@ -140,6 +140,25 @@ INSTANTIATE_TEST_SUITE_P(Of, Ranks,
                            return job.param.transport + std::to_string(job.param.num_ranks);
                          });
 
+TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
+  // Two hosts of two ranks each: shared memory inside them, sockets between.
+  const std::string text = run(4, [](int rank, const Ready&) {
+    if (rank >= 2) hips::test::move_to_another_host();
+    try {
+      auto comm = hips::Communicator::from_environment({.topology = "switch:2/2"});
+      hips::test::Digest digest;
+      hips::test::check_all(comm, digest);
+      return comm.describe() + digest.text();
+    } catch (const hips::Error& error) {
+      return std::string(error.what());
+    }
+  });
+  if (text.find("only loopback") != text.npos || text.find("verbs") != text.npos)
+    GTEST_SKIP() << "this host has no interface but loopback, or has RDMA: " << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("shm, tcp"), HasSubstr("not emulated")));
+}
+
 TEST(Communicator, OneRankIsACopy) {
   run(1, [](int, const Ready&) {
     auto comm = hips::Communicator::from_environment();
@@ -323,7 +342,12 @@ INSTANTIATE_TEST_SUITE_P(
         Disagreement{"algorithm", "HIPS_ALGORITHM", "hips", "sorcery", {"rank 1: ", "sorcery"}},
         Disagreement{"credits", "HIPS_CREDITS", "2", "1", {"mismatch: ", "credits"}},
         Disagreement{"bad_credits", "HIPS_CREDITS", "2", "many", {"rank 1: HIPS_CREDITS=\"many\""}},
-        Disagreement{"transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm"}}),
+        Disagreement{"transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm", "tcp"}},
+        Disagreement{"interface",
+                     "HIPS_SOCKET_IFNAME",
+                     nullptr,
+                     "warp9",
+                     {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this host has", "lo"}}),
     [](const auto& each) { return std::string(each.param.name); });
 
 // ---- Ranks that disagree in a call

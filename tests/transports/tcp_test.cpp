@@ -371,6 +371,22 @@ TEST(TcpConnect, SomebodyElseAtTheAddressGetsNoData) {
   EXPECT_THAT(event.error.message, HasSubstr("somebody else"));
 }
 
+TEST(TcpConnect, NoAddressCrashes) {
+  std::mt19937_64 random(seed());
+  auto transport = make();
+  const auto good = transport->open(0).value();
+  for (int round = 0; round < 1000; ++round) {
+    auto bad = good;
+    // The magic stays, so that the rest is looked at; no port, so that nobody is dialled.
+    for (int i = 0; i < 3; ++i) bad[28 + random() % 8] = static_cast<std::byte>(random());
+    if (bad != good) {
+      const Status status = transport->connect(0, bad);
+      EXPECT_FALSE(status.ok());
+    }
+  }
+  EXPECT_EQ(transport->connect(0, good).code, Code::kInvalidArgument) << "it is our own";
+}
+
 TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
   SocketAddress address = any_address(AF_INET, 0xc0000201);  // 192.0.2.1, for documentation
   const auto transport = tcp::create({.address = address, .device = "eth9"});

@@ -37,6 +37,10 @@ Status read_address(std::span<const std::byte> bytes, WireAddress& wire) {
                               wire.magic, kMagic));
   if (wire.length != sizeof(sockaddr_in) && wire.length != sizeof(sockaddr_in6))
     return misuse(fmt::format("tcp: an address whose socket address has {} bytes", wire.length));
+  sa_family_t family = AF_UNSPEC;
+  std::memcpy(&family, wire.address.data(), sizeof family);
+  if (family != (wire.length == sizeof(sockaddr_in) ? AF_INET : AF_INET6))
+    return misuse(fmt::format("tcp: an address of the unknown family {}", family));
   wire.host.back() = 0;
   return Status::success();
 }
