@@ -11,11 +11,10 @@ Result<DeviceFilter> DeviceFilter::parse(std::string_view text, const Syntax& sy
   DeviceFilter filter;
   std::string_view rest = text;
   const auto wrong = [&](std::string_view what) {
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("{}=\"{}\" is wrong: {}; give names such as {} separated by "
-                    "commas, with = before them for exact names or ^ for all others",
-                    syntax.variable, text, what, syntax.example));
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}=\"{}\" is wrong: {}; give names such as {} separated by "
+                            "commas, with = before them for exact names or ^ for all others",
+                            syntax.variable, text, what, syntax.example));
   };
   if (rest.starts_with('^')) {
     filter.exclude_ = true;

@@ -100,14 +100,16 @@ Result<std::vector<LocalNetwork>> local_networks() {
   return networks;
 }
 
-std::vector<LocalNetwork> choose_data_networks(const std::vector<LocalNetwork>& all, const DeviceFilter& filter) {
+std::vector<LocalNetwork> choose_data_networks(const std::vector<LocalNetwork>& all,
+                                               const DeviceFilter& filter) {
   std::vector<std::pair<std::int32_t, LocalNetwork>> chosen;
   std::set<std::string_view> seen;
   for (const LocalNetwork& network : all) {
     if (!seen.insert(network.interface).second) continue;
     for (const std::int32_t place : filter.places_of(network.interface)) chosen.emplace_back(place, network);
   }
-  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const auto drop_unless_all = [&](auto unwanted) {
     const auto is_unwanted = [&](const auto& one) { return unwanted(one.second); };
     if (!std::all_of(chosen.begin(), chosen.end(), is_unwanted)) std::erase_if(chosen, is_unwanted);
@@ -129,7 +131,8 @@ Result<std::vector<LocalNetwork>> data_networks(const std::string& ifname) {
   auto all = all_networks();
   if (!all) return all;
   if (all->empty()) return fail(Code::kUnsupported, "this host has no network address at all");
-  std::stable_partition(all->begin(), all->end(), [](const LocalNetwork& network) { return !is_named(network); });
+  std::stable_partition(all->begin(), all->end(),
+                        [](const LocalNetwork& network) { return !is_named(network); });
   auto chosen = choose_data_networks(*all, filter);
   if (!chosen.empty()) return chosen;
   std::set<std::string_view> names;

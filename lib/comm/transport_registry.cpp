@@ -120,9 +120,8 @@ Result<TransportSet> make_tcp(const Config& config) {
   for (const LocalNetwork& network : *networks) {
     const auto [known, is_new] = made.emplace(network.interface, set.transports.size());
     if (is_new) {
-      auto transport = tcp::create({.address = network.address,
-                                    .device = network.interface,
-                                    .dead_after_ns = config.dead_after_ns});
+      auto transport = tcp::create(
+          {.address = network.address, .device = network.interface, .dead_after_ns = config.dead_after_ns});
       if (!transport) return fail(std::move(transport).error());
       set.transports.push_back(*std::move(transport));
     }
@@ -152,7 +151,8 @@ bool sockets_reach(const ProcessInfo& a, const ProcessInfo& b) {
 std::string lacks_sockets(const ProcessInfo& a, const ProcessInfo& b) {
   const ProcessInfo& lacking = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
   if (lacking.socket_rails > 0)
-    return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"", lacking.host);
+    return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"",
+                       lacking.host);
   return fmt::format("tcp finds no interface on {}: {}", lacking.host,
                      lacking.socket_problem.empty() ? "it has none" : lacking.socket_problem);
 }

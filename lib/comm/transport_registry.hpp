@@ -48,7 +48,8 @@ Status check_transport_choice(std::string_view choice);
 /// Looks for RDMA ports and network interfaces and writes what it finds into `process`, where the choice of
 /// transport allows them.
 ///
-/// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is wrong. That a host has no
+/// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is wrong. That a host has
+/// no
 ///          usable port or interface is an error only where HIPS_TRANSPORT asks for one.
 Status describe_networks(const Config& config, ProcessInfo& process);
 

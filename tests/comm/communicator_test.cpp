@@ -133,9 +133,9 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Ranks,
-                         testing::Values(Job{2, "shm"}, Job{3, "shm"}, Job{4, "shm"}, Job{8, "shm"}, Job{9, "shm"},
-                                         Job{16, "shm"}, Job{27, "shm"}, Job{2, "tcp"}, Job{4, "tcp"},
-                                         Job{9, "tcp"}),
+                         testing::Values(Job{2, "shm"}, Job{3, "shm"}, Job{4, "shm"}, Job{8, "shm"},
+                                         Job{9, "shm"}, Job{16, "shm"}, Job{27, "shm"}, Job{2, "tcp"},
+                                         Job{4, "tcp"}, Job{9, "tcp"}),
                          [](const auto& job) {
                            return job.param.transport + std::to_string(job.param.num_ranks);
                          });
@@ -342,7 +342,8 @@ INSTANTIATE_TEST_SUITE_P(
         Disagreement{"algorithm", "HIPS_ALGORITHM", "hips", "sorcery", {"rank 1: ", "sorcery"}},
         Disagreement{"credits", "HIPS_CREDITS", "2", "1", {"mismatch: ", "credits"}},
         Disagreement{"bad_credits", "HIPS_CREDITS", "2", "many", {"rank 1: HIPS_CREDITS=\"many\""}},
-        Disagreement{"transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm", "tcp"}},
+        Disagreement{
+            "transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm", "tcp"}},
         Disagreement{"interface",
                      "HIPS_SOCKET_IFNAME",
                      nullptr,

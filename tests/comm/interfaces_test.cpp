@@ -7,12 +7,12 @@
 
 namespace {
 
+using hips::DeviceFilter;
+using hips::SocketAddress;
 using hips::comm::by_reachability;
 using hips::comm::host_of;
 using hips::comm::LocalNetwork;
 using hips::comm::resolve;
-using hips::SocketAddress;
-using hips::DeviceFilter;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -279,7 +279,8 @@ TEST(TcpEnds, AKilledProcessIsDeadAfterAllThatItSent) {
   ASSERT_TRUE(world.transport(0).connect(0, child.channel().receive()).ok());
   const Event dead = world.wait(0, Event::Kind::kPeerDead);
   EXPECT_EQ(dead.error.code, Code::kPeerLost);
-  EXPECT_THAT(dead.error.message, AllOf(HasSubstr("pid " + std::to_string(child.pid())), HasSubstr("127.0.0.1")));
+  EXPECT_THAT(dead.error.message,
+              AllOf(HasSubstr("pid " + std::to_string(child.pid())), HasSubstr("127.0.0.1")));
   EXPECT_EQ(world[0].events.size(), 50u);
   EXPECT_EQ(child.wait(), 128 + SIGKILL);
   // Expect: what is posted to it now raises no signal and no second death.

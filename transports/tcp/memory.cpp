@@ -42,9 +42,8 @@ Result<std::span<std::byte>> RegionTable::find(const FrameHeader& frame) const {
   const auto index = static_cast<std::size_t>(frame.memory);
   if (frame.memory < 0 || index >= entries_.size() || frame.stamp == 0 ||
       entries_[index].stamp != frame.stamp) {
-    return fail(Code::kInternal,
-                fmt::format("{} bytes of memory {} (stamp {}), which is not registered", frame.bytes,
-                            frame.memory, frame.stamp));
+    return fail(Code::kInternal, fmt::format("{} bytes of memory {} (stamp {}), which is not registered",
+                                             frame.bytes, frame.memory, frame.stamp));
   }
   const Entry& entry = entries_[index];
   if (frame.offset > entry.bytes || frame.bytes > entry.bytes - frame.offset) {

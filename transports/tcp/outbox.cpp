@@ -92,8 +92,7 @@ std::size_t Outbox::gather(std::span<iovec> pieces, std::size_t& bytes) {
 void Outbox::advance(std::size_t bytes) {
   while (bytes > 0) {
     const Outgoing* first = frame(0);
-    const bool is_request =
-        partial_ > 0 ? partial_is_request_ : answers_sent_ == answers_tail_;
+    const bool is_request = partial_ > 0 ? partial_is_request_ : answers_sent_ == answers_tail_;
     const std::size_t left = first->bytes - partial_;
     if (bytes < left) {
       partial_ += bytes;

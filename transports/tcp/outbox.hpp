@@ -78,7 +78,7 @@ class Outbox {
   std::uint64_t head_ = 0, sent_ = 0, tail_ = 0;
   std::vector<Outgoing> answers_;
   std::uint64_t answers_sent_ = 0, answers_tail_ = 0;
-  std::size_t partial_ = 0;           ///< bytes of the first frame that are sent
+  std::size_t partial_ = 0;          ///< bytes of the first frame that are sent
   bool partial_is_request_ = false;  ///< else it is an answer
   std::uint64_t gets_posted_ = 0, gets_answered_ = 0, gets_reported_ = 0;
 };

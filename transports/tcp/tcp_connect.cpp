@@ -32,9 +32,10 @@ Status read_address(std::span<const std::byte> bytes, WireAddress& wire) {
     return misuse(fmt::format("tcp: an address of {} bytes; it has {}", bytes.size(), sizeof wire));
   std::memcpy(&wire, bytes.data(), sizeof wire);
   if (wire.magic != kMagic)
-    return misuse(fmt::format("tcp: an address that begins with {:#x}, not {:#x}; do both ends run the same version "
-                              "on machines of the same byte order?",
-                              wire.magic, kMagic));
+    return misuse(
+        fmt::format("tcp: an address that begins with {:#x}, not {:#x}; do both ends run the same version "
+                    "on machines of the same byte order?",
+                    wire.magic, kMagic));
   if (wire.length != sizeof(sockaddr_in) && wire.length != sizeof(sockaddr_in6))
     return misuse(fmt::format("tcp: an address whose socket address has {} bytes", wire.length));
   sa_family_t family = AF_UNSPEC;
@@ -69,7 +70,8 @@ Result<Address> TcpTransport::open(PeerId peer) {
   wire.token = endpoints_[index]->mine;
   wire.pid = getpid();
   wire.length = doorman_.address().length;
-  std::memcpy(wire.address.data(), &doorman_.address().storage, std::min<std::size_t>(wire.length, wire.address.size()));
+  std::memcpy(wire.address.data(), &doorman_.address().storage,
+              std::min<std::size_t>(wire.length, wire.address.size()));
   if (gethostname(wire.host.data(), wire.host.size() - 1) != 0) wire.host = {'?'};
   Address address(sizeof wire);
   std::memcpy(address.data(), &wire, sizeof wire);
@@ -164,9 +166,8 @@ void TcpTransport::hear_stranger(int stranger) {
   auto guest = doorman_.hear(stranger);
   if (!guest) return;
   (void)watch(guest->fd.get(), Watched::kStranger, 0, 0, EPOLLIN);
-  const auto at = std::find_if(endpoints_.begin(), endpoints_.end(), [&](const auto& mine) {
-    return mine != nullptr && mine->mine == guest->to;
-  });
+  const auto at = std::find_if(endpoints_.begin(), endpoints_.end(),
+                               [&](const auto& mine) { return mine != nullptr && mine->mine == guest->to; });
   const bool expected = at != endpoints_.end() && !(*at)->fd.valid() &&
                         ((*at)->state == Endpoint::State::kOpen ||
                          ((*at)->state == Endpoint::State::kConnecting && (*at)->theirs < (*at)->mine));
@@ -240,12 +241,14 @@ void TcpTransport::connection_ended(Endpoint& mine, int error) {
   if (error == 0) error = mine.send_error;
   std::string text;
   if (mine.state == Endpoint::State::kConnecting) {
-    text = error != 0 ? fmt::format("tcp: {}: cannot connect to {}: {}", options_.device, mine.name,
-                                    std::strerror(error))
-                      : fmt::format("tcp: {}: {} hung up before it said hello: it has ended, or closed its endpoint",
-                                    options_.device, mine.name);
+    text = error != 0
+               ? fmt::format("tcp: {}: cannot connect to {}: {}", options_.device, mine.name,
+                             std::strerror(error))
+               : fmt::format("tcp: {}: {} hung up before it said hello: it has ended, or closed its endpoint",
+                             options_.device, mine.name);
   } else if (error != 0) {
-    text = fmt::format("tcp: {}: the connection to {} broke: {}", options_.device, mine.name, std::strerror(error));
+    text = fmt::format("tcp: {}: the connection to {} broke: {}", options_.device, mine.name,
+                       std::strerror(error));
   } else {
     text = fmt::format("tcp: {}: {} ended {}without a goodbye; see its output", options_.device, mine.name,
                        mine.inbox.between_frames() ? "" : "in the middle of a message, ");
@@ -256,7 +259,8 @@ void TcpTransport::connection_ended(Endpoint& mine, int error) {
 }
 
 void TcpTransport::refuse(PeerId peer) {
-  const bool told = std::any_of(broken_.begin(), broken_.end(), [&](const Event& e) { return e.peer == peer; });
+  const bool told =
+      std::any_of(broken_.begin(), broken_.end(), [&](const Event& e) { return e.peer == peer; });
   if (told) return;
   Event event;
   event.kind = Event::Kind::kPeerDead;

@@ -74,9 +74,7 @@ bool TcpTransport::append(Endpoint& mine, const WorkRequest& request) {
     return true;
   }
   if (mine.outbox.full() || (get && !mine.outbox.may_get())) return false;
-  outgoing.header.kind = get                               ? Kind::kGet
-                         : request.verb == Verb::kPutNotify ? Kind::kPutNotify
-                                                            : Kind::kPut;
+  outgoing.header.kind = get ? Kind::kGet : request.verb == Verb::kPutNotify ? Kind::kPutNotify : Kind::kPut;
   outgoing.header.token = request.token;
   outgoing.header.bytes = bytes;
   if (bytes > 0) {
@@ -161,9 +159,10 @@ void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
       return;
     }
     case Kind::kGoodbye:
-      break_endpoint(mine, Status::error(Code::kPeerLost,
-                                         fmt::format("tcp: {}: {} closed its endpoint", options_.device, mine.name),
-                                         Scope::kPeer));
+      break_endpoint(mine,
+                     Status::error(Code::kPeerLost,
+                                   fmt::format("tcp: {}: {} closed its endpoint", options_.device, mine.name),
+                                   Scope::kPeer));
       return;
     case Kind::kNone:
       break;

@@ -55,12 +55,13 @@ Result<std::unique_ptr<transport::Transport>> create(const Options& options) {
 
 Result<std::unique_ptr<transport::Transport>> TcpTransport::create(const Options& options) {
   if (options.queue_entries < 1 || options.queue_entries > (1u << 20)) {
-    return fail(Code::kInvalidArgument,
-                fmt::format("tcp: queue_entries is {}; it must lie in [1, {}]", options.queue_entries, 1u << 20));
+    return fail(Code::kInvalidArgument, fmt::format("tcp: queue_entries is {}; it must lie in [1, {}]",
+                                                    options.queue_entries, 1u << 20));
   }
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return fail(socket_error(errno, "tcp: epoll_create1"));
-  auto doorman = Doorman::create(options.address, {options.dead_after_ns, options.socket_buffer_bytes}, epoll.get());
+  auto doorman =
+      Doorman::create(options.address, {options.dead_after_ns, options.socket_buffer_bytes}, epoll.get());
   if (!doorman) return fail(std::move(doorman).error());
   std::unique_ptr<TcpTransport> transport(new TcpTransport(options, *std::move(doorman), std::move(epoll)));
   if (Status status = transport->watch(transport->doorman_.listener(), Watched::kListener, 0, EPOLLIN);
@@ -89,7 +90,8 @@ TcpTransport::TcpTransport(const Options& options, Doorman doorman, UniqueFd epo
 }
 
 TcpTransport::~TcpTransport() {
-  // A child's copies of the sockets may be closed, but a goodbye or a shutdown would reach the parent's peers.
+  // A child's copies of the sockets may be closed, but a goodbye or a shutdown would reach the parent's
+  // peers.
   if (pid_ != getpid()) return;
   for (std::size_t peer = 0; peer < endpoints_.size(); ++peer) close(static_cast<PeerId>(peer));
   constexpr timespec kNap{0, 100'000};
@@ -121,11 +123,11 @@ void TcpTransport::deregister(MemoryId memory) {
     const bool writes = mine->inbox.payload_under_way() && mine->frame.memory == memory &&
                         mine->frame.kind != FrameHeader::Kind::kGetReply;
     if (!writes && !mine->outbox.answers_from(memory)) continue;
-    break_endpoint(*mine,
-                   Status::error(Code::kInternal,
-                                 fmt::format("tcp: {}: memory was deregistered while {} {} it", options_.device,
-                                             mine->name, writes ? "wrote to" : "read from"),
-                                 Scope::kPeer));
+    break_endpoint(
+        *mine, Status::error(Code::kInternal,
+                             fmt::format("tcp: {}: memory was deregistered while {} {} it", options_.device,
+                                         mine->name, writes ? "wrote to" : "read from"),
+                             Scope::kPeer));
   }
 }
 

@@ -84,7 +84,7 @@ class TcpTransport final : public transport::Transport {
   RegionTable memory_;
 
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  ///< by PeerId
-  std::deque<Endpoint*> ready_;                       ///< served in turn, so that a busy peer starves no other
+  std::deque<Endpoint*> ready_;  ///< served in turn, so that a busy peer starves no other
   std::deque<Endpoint*> finished_;
   std::vector<Endpoint*> posted_;  ///< by the post() under way
   std::deque<transport::Event> broken_;

@@ -24,7 +24,7 @@ struct WireAddress {
   std::uint64_t magic = kMagic;
   Token token;
   std::int32_t pid = 0;
-  std::uint32_t length = 0;                                ///< of `address`
+  std::uint32_t length = 0;                               ///< of `address`
   std::array<std::byte, sizeof(sockaddr_in6)> address{};  ///< a sockaddr_in or sockaddr_in6
   std::array<char, 68> host{};                            ///< ends with a 0
 };
