@@ -255,7 +255,8 @@ TEST_P(Sleep, ManySendersWakeOneSleeperAndNoneIsLost) {
       std::mt19937_64 random(seed() + sender);
       Transport& transport = world.transport(sender);
       for (std::uint32_t i = 0; i < each; ++i) {
-        const WorkRequest request = notification(kSenders, i);
+        const bool last = i + 1 == each;
+        const WorkRequest request = notification(kSenders, i, last);
         while (transport.post({&request, 1}) == 0) {
           // Full: sleep until there is room.
           Event event;
@@ -271,6 +272,16 @@ TEST_P(Sleep, ManySendersWakeOneSleeperAndNoneIsLost) {
           transport.disarm();
         }
         if (random() % 8 == 0) std::this_thread::yield();
+        // What waits for room moves when it is polled: stay until the last one has gone.
+        Event event;
+        for (bool gone = !last; !gone;) {
+          const transport::Armed armed = transport.arm();
+          gone = transport.poll({&event, 1}) == 1;
+          if (!armed.ready && !gone) {
+            EXPECT_TRUE(readable(armed.fd, 10'000)) << "nobody told sender " << sender << " of its last one";
+          }
+          transport.disarm();
+        }
       }
     });
   }

@@ -15,6 +15,7 @@ namespace hips::tcp {
 namespace {
 
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
+constexpr std::int64_t kPauseNs = 1'000'000'000;
 
 }  // namespace
 
@@ -53,7 +54,7 @@ int Doorman::accept() {
       log::error(log::Subsystem::kTransport,
                  "tcp: {} cannot take a connection: {}; raise the limit of open files (ulimit -n)",
                  to_string(address_), std::strerror(errno));
-      may_accept_ = false;
+      refused_until_ns_ = SystemClock::instance().now_ns() + kPauseNs;
     }
     return -1;
   }
@@ -63,6 +64,10 @@ int Doorman::accept() {
   stranger.fd = std::move(fd);
   stranger.since_ns = SystemClock::instance().now_ns();
   return number;
+}
+
+bool Doorman::may_accept() const {
+  return refused_until_ns_ == 0 || SystemClock::instance().now_ns() > refused_until_ns_;
 }
 
 std::optional<Doorman::Guest> Doorman::hear(int number) {

@@ -37,9 +37,9 @@ class Doorman {
   int accept();
   /// What a stranger says, once it has said all. One that hangs up or says something else is gone after this.
   std::optional<Guest> hear(int stranger);
-  /// False when accept() found no descriptor left: stop watching the listener until some are closed.
-  [[nodiscard]] bool may_accept() const { return may_accept_; }
-  void try_again() { may_accept_ = true; }
+  /// False for a moment after accept() found no descriptor left: the listener is not to be watched then,
+  /// because it would be readable all the time.
+  [[nodiscard]] bool may_accept() const;
 
  private:
   struct Stranger {
@@ -60,7 +60,7 @@ class Doorman {
   LinkOptions options_;
   int epoll_;
   Strangers strangers_;
-  bool may_accept_ = true;
+  std::int64_t refused_until_ns_ = 0;  ///< no descriptor was left
 };
 
 }  // namespace hips::tcp

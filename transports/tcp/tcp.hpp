@@ -34,7 +34,7 @@ struct Options {
 ///
 /// A request is complete when the kernel has copied its bytes: they get through even if this process closes
 /// or exits then, unless the peer ends first. Requests that wait for the socket lie in a queue of fixed size,
-/// and post() says "full".
+/// which poll() sends from; when that is full, post() says so.
 ///
 /// A peer whose process ends raises kPeerDead after all that it sent. One whose host is gone raises it after
 /// `dead_after_ns` where nothing was on its way to it, else when the kernel gives up sending again: noticing

@@ -142,8 +142,6 @@ void TcpTransport::forget_events(PeerId peer) {
 
 void TcpTransport::step_farewells() {
   std::erase_if(farewells_, [](Farewell& farewell) { return farewell.step(); });
-  if (listening_ || !doorman_.may_accept()) return;
-  listening_ = watch(doorman_.listener(), Watched::kListener, 0, EPOLLIN).ok();
 }
 
 // --- Hellos ----------------------------------------------------------------------------------------------
@@ -157,9 +155,12 @@ void TcpTransport::take_strangers() {
     hear_stranger(stranger);
   }
   if (doorman_.may_accept()) return;
-  // A listener that is readable and cannot be served would keep everybody awake.
   (void)watch(doorman_.listener(), Watched::kListener, 0, 0, EPOLLIN);
   listening_ = false;
+}
+
+void TcpTransport::listen_again() {
+  if (doorman_.may_accept()) listening_ = watch(doorman_.listener(), Watched::kListener, 0, EPOLLIN).ok();
 }
 
 void TcpTransport::hear_stranger(int stranger) {
@@ -226,7 +227,11 @@ void TcpTransport::break_endpoint(Endpoint& mine, Status error, Ending ending) {
   mine.state = Endpoint::State::kBroken;
   log::info(log::Subsystem::kTransport, "{}", error.message);
   if (mine.fd.valid() && mine.watched != 0) watch(mine, 0);
-  if (ending == Ending::kHangUp) mine.fd.reset();
+  if (ending == Ending::kHangUp && mine.fd.valid()) {
+    // A forked child may hold the socket too, and would keep the connection up.
+    (void)shutdown(mine.fd.get(), SHUT_RDWR);
+    mine.fd.reset();
+  }
   std::erase(finished_, &mine);  // no completion comes after the end
   mine.finished = false;
   error.scope = Scope::kPeer;

@@ -297,8 +297,10 @@ std::size_t TcpTransport::poll(std::span<Event> events) {
   filled += take_arrivals(events.subspan(filled));
   if (!broken_.empty()) [[unlikely]]
     filled += take_broken(events.subspan(filled));
-  if (!farewells_.empty() || !listening_) [[unlikely]]
+  if (!farewells_.empty()) [[unlikely]]
     step_farewells();
+  if (!listening_) [[unlikely]]
+    listen_again();
   return filled;
 }
 

@@ -51,6 +51,7 @@ class TcpTransport final : public transport::Transport {
   Status watch(int fd, Watched kind, std::uint32_t number, std::uint32_t events, std::uint32_t before = 0);
   void watch(Endpoint& mine, std::uint32_t events);
   void take_strangers();
+  void listen_again();
   void hear_stranger(int stranger);
   void say_hello(Endpoint& mine);
   bool hear_hello(Endpoint& mine);
