@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Ranks,
 TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
   if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
   // Two hosts of two ranks each: shared memory inside them, sockets between.
-  const std::string text = run(4, [](int rank, const Ready&) {
+  const auto body = [](int rank, const Ready&) {
     if (rank >= 2) hips::test::move_to_another_host();
     try {
       auto comm = hips::Communicator::from_environment({.topology = "switch:2/2"});
@@ -153,10 +153,34 @@ TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
     } catch (const hips::Error& error) {
       return std::string(error.what());
     }
-  });
+  };
+  const std::string text = run(4, body, {{"HIPS_TRANSPORT", "auto"}});
   if (text.find("only loopback") != text.npos || text.find("verbs") != text.npos)
     GTEST_SKIP() << "this host has no interface but loopback, or has RDMA: " << text;
   EXPECT_THAT(text, AllOf(HasSubstr("shm, tcp"), HasSubstr("not emulated")));
+}
+
+TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
+  // Some ranks have registered outputs, which peers write straight into, and some have not.
+  const std::string wrong = run(4,
+                                [](int rank, const Ready&) {
+                                  auto comm = hips::Communicator::from_environment();
+                                  auto in = hips::allocate_registered<std::int32_t>(300'001);
+                                  std::vector<std::int32_t> out(in.size());
+                                  hips::RegisteredMemory registered;
+                                  if (rank != 2) registered = hips::RegisteredMemory(std::span(out));
+                                  for (std::int32_t turn = 0; turn < 10; ++turn) {
+                                    for (std::size_t i = 0; i < in.size(); ++i)
+                                      in.span()[i] = rank + turn + static_cast<std::int32_t>(i);
+                                    comm.allreduce<std::int32_t>(in.span(), out, ReduceOp::kSum);
+                                    for (std::size_t i = 0; i < out.size(); ++i)
+                                      if (out[i] != 6 + 4 * (turn + static_cast<std::int32_t>(i)))
+                                        return std::string("wrong result");
+                                  }
+                                  return std::string();
+                                },
+                                {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "bcube:2,1"}});
+  EXPECT_EQ(wrong, "");
 }
 
 TEST(Communicator, OneRankIsACopy) {
@@ -541,8 +565,9 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(shape.num_ranks));
     const std::size_t count = random() % 2 == 0 ? 1 + random() % 64 : 1 + random() % 200'000;
     const auto moment = std::chrono::microseconds(random() % 200'000);
+    const char* const transport = trial % 2 == 0 ? "auto" : "tcp";
     SCOPED_TRACE("trial " + std::to_string(trial) + ": rank " + std::to_string(victim) + " of " +
-                 shape.topology + ", count " + std::to_string(count));
+                 shape.topology + " over " + transport + ", count " + std::to_string(count));
     RankProcesses ranks(shape.num_ranks,
                         [count](int rank, const Ready& ready) {
                           auto comm = hips::Communicator::from_environment();
@@ -564,7 +589,7 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
                             told = true;
                           }
                         },
-                        {{"HIPS_TOPO", shape.topology}});
+                        {{"HIPS_TOPO", shape.topology}, {"HIPS_TRANSPORT", transport}});
     ASSERT_TRUE(ranks.wait_ready());
     std::this_thread::sleep_for(moment);
     const auto killed = std::chrono::steady_clock::now();
