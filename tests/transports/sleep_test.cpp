@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -141,9 +142,10 @@ class Sleeper {
 
   void post(std::uint32_t token) {
     spin();
-    const std::uint64_t words[4] = {token, ~std::uint64_t{token}, token + 1ull, 5};
+    // A transport may read them until the other side has answered.
+    words_ = {token, ~std::uint64_t{token}, token + 1ull, 5};
     WorkRequest request =
-        put(transport::Verb::kPutNotify, 0, std::as_bytes(std::span(words)), theirs_, 8, token);
+        put(transport::Verb::kPutNotify, 0, std::as_bytes(std::span(words_)), theirs_, 8, token);
     request.signalled = false;
     while (transport_.post({&request, 1}) == 0) std::this_thread::yield();
   }
@@ -185,6 +187,7 @@ class Sleeper {
   std::span<const std::byte> mine_;
   transport::RemoteRegion theirs_;
   std::mt19937_64 random_;
+  std::array<std::uint64_t, 4> words_{};
   bool first_;
   bool gave_up_ = false;
   Outcome outcome_;
