@@ -131,8 +131,13 @@ Result<std::vector<LocalNetwork>> data_networks(const std::string& ifname) {
   auto all = all_networks();
   if (!all) return all;
   if (all->empty()) return fail(Code::kUnsupported, "this host has no network address at all");
+  // All addresses of an interface stay together, IPv4 first, so that hosts that are alike take the same
+  // family.
+  std::set<std::string> named;
+  for (const LocalNetwork& network : *all)
+    if (is_named(network)) named.insert(network.interface);
   std::stable_partition(all->begin(), all->end(),
-                        [](const LocalNetwork& network) { return !is_named(network); });
+                        [&](const LocalNetwork& network) { return !named.contains(network.interface); });
   auto chosen = choose_data_networks(*all, filter);
   if (!chosen.empty()) return chosen;
   std::set<std::string_view> names;
