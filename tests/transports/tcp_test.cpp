@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/log.hpp"
 #include "lib/base/socket.hpp"
 #include "tests/transports/child.hpp"
 #include "tests/transports/world.hpp"
@@ -168,6 +170,38 @@ TEST(TcpStrangers, WhoeverDoesNotKnowTheTokenIsSentAwayAndNobodyNoticed) {
   // Expect: those who know one another talk on, and a late half hello disturbs nobody.
   world.post(0, notification(1, 1));
   EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 1u);
+}
+
+TEST(TcpStrangers, WithoutDescriptorsLeftTheyWaitAndNobodyIsKeptAwake) {
+  Child child([](Channel& channel) {
+    auto transport = make();
+    channel.send(transport->open(0).value());
+    rlimit limit{};
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    // What is open stays; no number is left for a new one.
+    const int next = dup(0);
+    const rlimit none{static_cast<rlim_t>(next), limit.rlim_max};
+    EXPECT_EQ(::close(next), 0);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    channel.receive_value<int>();  // somebody is at the door
+    std::string told;
+    log::redirect([&](log::Level, std::string_view line) { told += line; });
+    Event event;
+    EXPECT_EQ(transport->poll({&event, 1}), 0u);
+    EXPECT_FALSE(transport->arm().ready);
+    log::redirect({});
+    EXPECT_THAT(told, HasSubstr("ulimit -n"));
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const auto end = std::chrono::steady_clock::now() + 2500ms;
+    while (std::chrono::steady_clock::now() < end) EXPECT_EQ(transport->poll({&event, 1}), 0u);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  const UniqueFd stranger = dial(socket_address(read(child.channel().receive())));
+  say(stranger, Hello{});
+  child.channel().send_value(1);
+  pollfd sent_away{.fd = stranger.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&sent_away, 1, 4000), 1) << "it was not heard once there was a descriptor";
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(TcpStrangers, AnEndpointIsGivenOnce) {
