@@ -283,10 +283,11 @@ transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport
   return added;
 }
 
-transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low) {
+transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low, std::uint32_t port) {
   impl_->own();
   const auto next = static_cast<transport::PeerId>(impl_->peers.size());
-  const transport::PeerId peer = impl_->peers.emplace(std::pair(uid_high, uid_low), next).first->second;
+  const transport::PeerId peer =
+      impl_->peers.emplace(std::tuple(uid_high, uid_low, port), next).first->second;
   impl_->disown();
   return peer;
 }
