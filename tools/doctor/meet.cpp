@@ -178,7 +178,10 @@ bool meet() {
         "firewall between the hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT\n",
         job.rank(), comm::ProcessInfo::self().host.c_str(),
         fmt::format("{}", fmt::join(door.addresses, ", ")).c_str(), unsigned{door.port});
-  // Rank 0's door stays open until all have tried it.
+  // Rank 0's door stays open until all have tried it, and is shut before anyone looks for the doctor behind
+  // the same port: a connection that the door takes ends with it.
+  (void)job.fence();
+  listener.reset();
   (void)job.fence();
   if (!ok || address.empty()) return false;
   setenv("HIPS_RANK", std::to_string(job.rank()).c_str(), 1);
