@@ -6,25 +6,39 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <hips/hips.h>
+#include <hips/half.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
 namespace hips {
 
-/// The C++ types that HiPS reduces.
+/// The C++ types that HiPS reduces: integers of 8 to 64 bits (not bool, nor character types but signed and
+/// unsigned char), float, double, Float16 and Bfloat16 (half.hpp).
 template <typename T>
-concept Element = std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> || std::same_as<T, float> ||
-    std::same_as<T, double>;
+concept Element = (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                   !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
+                   !std::same_as<T, char32_t> && !std::is_const_v<T> && sizeof(T) <= 8) ||
+                  std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Float16> ||
+                  std::same_as<T, Bfloat16>;
 
+/// long and long long are both kInt64 where they have 64 bits.
 template <Element T>
 constexpr DataType data_type_of() {
-  if constexpr (std::same_as<T, std::int32_t>) return DataType::kInt32;
-  if constexpr (std::same_as<T, std::int64_t>) return DataType::kInt64;
   if constexpr (std::same_as<T, float>) return DataType::kFloat32;
   if constexpr (std::same_as<T, double>) return DataType::kFloat64;
+  if constexpr (std::same_as<T, Float16>) return DataType::kFloat16;
+  if constexpr (std::same_as<T, Bfloat16>) return DataType::kBfloat16;
+  if constexpr (std::integral<T>) {
+    constexpr bool kSigned = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return kSigned ? DataType::kInt8 : DataType::kUint8;
+    if constexpr (sizeof(T) == 2) return kSigned ? DataType::kInt16 : DataType::kUint16;
+    if constexpr (sizeof(T) == 4) return kSigned ? DataType::kInt32 : DataType::kUint32;
+    if constexpr (sizeof(T) == 8) return kSigned ? DataType::kInt64 : DataType::kUint64;
+  }
 }
 
 /// What a communicator is made of. An empty string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM,
@@ -137,7 +151,9 @@ class Communicator {
   /// out[i] = op over all ranks of in[i]. Blocks. Bitwise the same on all ranks.
   ///
   /// Shapes   in and out: the same number of elements, on every rank; they do not overlap, or are the same.
-  /// Errors   kInvalidArgument: sizes differ, or the buffers overlap in part; the call did not take place.
+  /// Errors   kInvalidArgument: sizes differ, the buffers overlap in part, or a bitwise or logical operation
+  /// on
+  ///          a floating type; the call did not take place.
   template <Element T>
   void allreduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
     if (in.size() != out.size())

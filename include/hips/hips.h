@@ -37,8 +37,48 @@ typedef enum {
   HIPS_ERR_INTERNAL = 9
 } hips_status_t;
 
-typedef enum { HIPS_INT32 = 0, HIPS_INT64 = 1, HIPS_FLOAT32 = 2, HIPS_FLOAT64 = 3 } hips_type_t;
-typedef enum { HIPS_SUM = 0, HIPS_PROD = 1, HIPS_MIN = 2, HIPS_MAX = 3 } hips_op_t;
+/*
+ * HIPS_FLOAT16 is IEEE 754's binary16, HIPS_BFLOAT16 the upper half of a float. Both are folded in float: all
+ * inputs of one pass are converted, folded and rounded once, to the nearest, ties to even.
+ */
+typedef enum {
+  HIPS_INT32 = 0,
+  HIPS_INT64 = 1,
+  HIPS_FLOAT32 = 2,
+  HIPS_FLOAT64 = 3,
+  HIPS_INT8 = 4,
+  HIPS_INT16 = 5,
+  HIPS_UINT8 = 6,
+  HIPS_UINT16 = 7,
+  HIPS_UINT32 = 8,
+  HIPS_UINT64 = 9,
+  HIPS_FLOAT16 = 10,
+  HIPS_BFLOAT16 = 11
+} hips_type_t;
+
+/*
+ * Sums and products of integers wrap. Of two operands min and max give the first unless the second is
+ * strictly beyond it, NaN or not.
+ *
+ * HIPS_AVG divides the sum once by the number of ranks: the wrapped sum of integers towards zero, as ncclAvg
+ * does; that of floating types by an IEEE division.
+ *
+ * Bitwise and logical operations are for integers only. Logical ones take 0 for false and all else for true,
+ * and give 0 or 1.
+ */
+typedef enum {
+  HIPS_SUM = 0,
+  HIPS_PROD = 1,
+  HIPS_MIN = 2,
+  HIPS_MAX = 3,
+  HIPS_AVG = 4,
+  HIPS_BAND = 5,
+  HIPS_BOR = 6,
+  HIPS_BXOR = 7,
+  HIPS_LAND = 8,
+  HIPS_LOR = 9,
+  HIPS_LXOR = 10
+} hips_op_t;
 
 /* As the input of a collective: the data stands in the output buffer. The same buffer twice means it too. */
 #define HIPS_IN_PLACE ((const void*)(intptr_t)-1)
@@ -94,6 +134,8 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 /*
  * out[i] = op over all ranks of in[i], for `count` elements. Bitwise equal on all ranks. Blocks until the
  * result stands in `out` and both buffers may be reused. Every rank passes the same count, type and op.
+ * HIPS_ERR_INVALID_ARGUMENT: a bitwise or logical op on a floating type, a value that is no type or op, a
+ * null buffer, or buffers that overlap in part; the call did not take place.
  */
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);

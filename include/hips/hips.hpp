@@ -3,6 +3,7 @@
 /// All of the C++ API.
 
 #include <hips/communicator.hpp>
+#include <hips/half.hpp>
 #include <hips/memory.hpp>
 #include <hips/plan.hpp>
 #include <hips/status.hpp>

@@ -1,33 +1,26 @@
 #include <hips/types.hpp>
 
+#include <array>
+
 namespace hips {
+namespace {
+
+constexpr std::array<const char*, kNumDataTypes> kTypeNames = {"int32",  "int64",  "float32", "float64",
+                                                               "int8",   "int16",  "uint8",   "uint16",
+                                                               "uint32", "uint64", "float16", "bfloat16"};
+constexpr std::array<const char*, kNumReduceOps> kOpNames = {"sum", "prod", "min",  "max", "avg", "band",
+                                                             "bor", "bxor", "land", "lor", "lxor"};
+
+}  // namespace
 
 const char* to_string(DataType type) {
-  switch (type) {
-    case DataType::kInt32:
-      return "int32";
-    case DataType::kInt64:
-      return "int64";
-    case DataType::kFloat32:
-      return "float32";
-    case DataType::kFloat64:
-      return "float64";
-  }
-  return "unknown type";
+  const auto value = static_cast<std::size_t>(type);
+  return value < kTypeNames.size() ? kTypeNames[value] : "unknown type";
 }
 
 const char* to_string(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return "sum";
-    case ReduceOp::kProd:
-      return "prod";
-    case ReduceOp::kMin:
-      return "min";
-    case ReduceOp::kMax:
-      return "max";
-  }
-  return "unknown op";
+  const auto value = static_cast<std::size_t>(op);
+  return value < kOpNames.size() ? kOpNames[value] : "unknown op";
 }
 
 }  // namespace hips

@@ -25,7 +25,16 @@ struct hips_comm {
 static_assert(static_cast<int>(Code::kInternal) == HIPS_ERR_INTERNAL);
 static_assert(static_cast<int>(Code::kPeerLost) == HIPS_ERR_PEER_LOST);
 static_assert(static_cast<int>(hips::DataType::kFloat64) == HIPS_FLOAT64);
+static_assert(static_cast<int>(hips::DataType::kInt8) == HIPS_INT8);
+static_assert(static_cast<int>(hips::DataType::kUint64) == HIPS_UINT64);
+static_assert(static_cast<int>(hips::DataType::kFloat16) == HIPS_FLOAT16);
+static_assert(static_cast<int>(hips::DataType::kBfloat16) == HIPS_BFLOAT16);
+static_assert(hips::kNumDataTypes == HIPS_BFLOAT16 + 1);
 static_assert(static_cast<int>(hips::ReduceOp::kMax) == HIPS_MAX);
+static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
+static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
+static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
+static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
 
 namespace {
 

@@ -1,7 +1,5 @@
 #include "lib/comm/communicator.hpp"
 
-#include <cstring>
-
 #include "lib/base/log.hpp"
 #include "lib/comm/design.hpp"
 #include "lib/comm/fork_guard.hpp"
@@ -9,6 +7,7 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/team_communicator.hpp"
 #include "lib/comm/transport_registry.hpp"
+#include "lib/reduce/reduce.hpp"
 
 namespace hips::comm {
 namespace {
@@ -24,7 +23,8 @@ class LoneCommunicator final : public Communicator {
   Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
-    if (in != out && count > 0) std::memcpy(out, in, static_cast<std::size_t>(count) * size_of(type));
+    const auto* const operand = static_cast<const std::byte*>(in);
+    reduce::fold(type, op, static_cast<std::byte*>(out), {&operand, 1}, static_cast<std::size_t>(count));
     return Status::success();
   }
   void note_declined(const char* /*what*/) override {}

@@ -36,6 +36,9 @@ Status check_arguments(const void* in, const void* out, std::uint64_t count, Dat
     return wrong(fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
   if (op_value < 0 || op_value >= kNumReduceOps)
     return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+  if (!applies_to(op, type))
+    return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
+                             to_string(op), to_string(type)));
   constexpr auto kMostBytes = static_cast<std::uint64_t>(PTRDIFF_MAX);
   if (count > kMostBytes / size_of(type))
     return wrong(fmt::format("count {} of {} is more than memory can hold", count, to_string(type)));

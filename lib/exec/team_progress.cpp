@@ -241,7 +241,8 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
     if (operation.args_.out != nullptr) {
       std::byte* dst = destination(operation, step.dst, at.first + offset);
       if (step.op == StepOp::kReduce) {
-        reduce::fold(operation.args_.type, operation.args_.op, dst, operands_, elements);
+        // A step may see a part of the contributions only; averages are made of the sums in finish().
+        reduce::fold(operation.args_.type, reduce::partial(operation.args_.op), dst, operands_, elements);
       } else if (!direct && dst != operands_[0]) {
         std::memcpy(dst, operands_[0], elements * layout.element_bytes);
       }
@@ -274,6 +275,12 @@ void TeamImpl::finish_segment(OperationImpl& operation, StepId step) {
 void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   if (operation.done()) return;
   operation.status_ = status;
+  // Every rank divides the whole sum for itself. Sums are bitwise equal and so are quotients, whichever plan
+  // ran; nobody reads or writes the output any more, as all steps are done.
+  if (status.ok() && operation.args_.op == ReduceOp::kAvg && operation.args_.out != nullptr) {
+    reduce::divide(operation.args_.type, operation.args_.out, operation.args_.count,
+                   static_cast<std::size_t>(config_.size));
+  }
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
         operation.begin_ns_);

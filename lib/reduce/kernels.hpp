@@ -3,21 +3,33 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hips/types.hpp>
+
 namespace hips::reduce {
 
 /// Signature of every kernel: folds `num_srcs` inputs of `elements` elements into dst, left to right.
 using Kernel = void (*)(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
                         std::size_t elements);
 
-/// [DataType][ReduceOp]
+/// By ReduceOp; null where the operation does not exist for the type.
+struct KernelRow {
+  Kernel of[kNumReduceOps];
+};
+
+/// By DataType.
 struct KernelGrid {
-  Kernel of[4][4];
+  KernelRow of[kNumDataTypes];
+
+  [[nodiscard]] constexpr Kernel at(DataType type, ReduceOp op) const {
+    return of[static_cast<int>(type)].of[static_cast<int>(op)];
+  }
 };
 
 /// Kernels of one instruction set.
 struct KernelTable {
   KernelGrid fold;
   KernelGrid fold_streaming;  ///< stores past the caches
+  void (*divide[kNumDataTypes])(std::byte* data, std::size_t elements, std::size_t divisor);
   void (*copy_streaming)(std::byte* dst, const std::byte* src, std::size_t bytes);
 };
 

@@ -10,14 +10,15 @@ namespace {
 const KernelTable& choose() {
 #if defined(HIPS_HAVE_X86_KERNELS)
   // All ranks of a job compute the same bits with any of the tables: every element is folded by the same
-  // IEEE operations in the same order. Only the payload of a NaN made of two NaNs is the hardware's choice,
-  // and there it is the first operand's.
+  // IEEE operations in the same order, and halves are converted to the same bits. Only the payload of a NaN
+  // made of two NaNs is the hardware's choice, and there it is the first operand's.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512cd")) {
     return *kernels_avx512();
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
     return *kernels_avx2();
   }
 #endif
@@ -34,18 +35,22 @@ const KernelTable& kernels() {
 void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
           std::size_t elements) {
   if (elements == 0) return;
-  if (srcs.size() == 1) {
+  // One operand is the result, but for logical operations, which make it 0 or 1.
+  if (srcs.size() == 1 && op < ReduceOp::kLand) {
     if (srcs[0] != dst) std::memcpy(dst, srcs[0], elements * size_of(type));
     return;
   }
-  kernels().fold.of[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(), elements);
+  kernels().fold.at(type, op)(dst, srcs.data(), srcs.size(), elements);
 }
 
 void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                     std::size_t elements) {
   if (elements == 0) return;
-  kernels().fold_streaming.of[static_cast<int>(type)][static_cast<int>(op)](dst, srcs.data(), srcs.size(),
-                                                                            elements);
+  kernels().fold_streaming.at(type, op)(dst, srcs.data(), srcs.size(), elements);
+}
+
+void divide(DataType type, std::byte* data, std::size_t elements, std::size_t divisor) {
+  if (divisor > 1) kernels().divide[static_cast<int>(type)](data, elements, divisor);
 }
 
 void copy(std::byte* dst, const std::byte* src, std::size_t bytes) {

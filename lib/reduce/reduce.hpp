@@ -9,9 +9,13 @@ namespace hips::reduce {
 
 /// dst[i] = srcs[0][i] op srcs[1][i] op ... , folded left to right in one pass over memory.
 ///
-/// Shapes   `elements` elements of `type` in dst and in each of the one or more sources.
-/// Cost     reads each source once, writes dst once.
-/// Order    the operands' order is the fold order; the same operands give the same bits on every machine with
+/// float16 and bfloat16 are folded in float32 and rounded once, to the nearest, ties to even; NaN comes out
+/// quiet. avg divides by the number of sources, so it is for whoever holds all contributions; who folds only
+/// some of them folds by partial(op), and calls divide() when all are in.
+///
+/// Shapes   `elements` elements of `type` in dst and in each of the one or more sources; `op` applies to
+/// `type`. Cost     reads each source once, writes dst once. Order    the operands' order is the fold order;
+/// the same operands give the same bits on every machine with
 ///          the same instruction set, wherever the buffers lie.
 /// Owns     nothing. dst may be one of the sources; it overlaps them in no other way.
 /// Threads  pure; any thread.
@@ -21,6 +25,16 @@ void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte*
 /// fold() into memory that nobody reads soon: the stores go past the caches, which saves reading dst first.
 void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                     std::size_t elements);
+
+/// The operation that folds a part of the contributions: sum for avg, else `op` itself.
+constexpr ReduceOp partial(ReduceOp op) {
+  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
+}
+
+/// data[i] /= divisor, in place: what makes averages of sums. The same sums give the same bits everywhere.
+///
+/// Shapes   `elements` elements of `type`; a divisor of 1 to 2^31 - 1. Integers are divided towards zero.
+void divide(DataType type, std::byte* data, std::size_t elements, std::size_t divisor);
 
 /// memcpy(), and the same past the caches.
 void copy(std::byte* dst, const std::byte* src, std::size_t bytes);

@@ -192,6 +192,34 @@ TEST(Communicator, OneRankIsACopy) {
   });
 }
 
+TEST(Communicator, OfOneRankMakesTruthOneAndRefusesWhatOthersRefuse) {
+  run(1, [](int, const Ready&) {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<std::uint16_t> values = {0, 1, 256, 65535};
+    comm.allreduce<std::uint16_t>(values, ReduceOp::kLand);
+    EXPECT_THAT(values, testing::ElementsAre(0, 1, 1, 1));
+    std::vector<hips::Float16> halves(3);
+    return error_text([&] { comm.allreduce<hips::Float16>(halves, ReduceOp::kBxor); });
+  });
+}
+
+TEST(Communicator, EveryTypeWithEveryOperationIsExactOnEveryWayToCarryACall) {
+  for (const int n : {2, 3, 4}) {
+    run(n, [n](int, const Ready&) {
+      std::size_t turn = 0;
+      hips::test::Digest digest;
+      // The ranks of one host in shared memory, a plan of one owner for each block, and one where several
+      // ranks fold the same block.
+      auto shared = hips::Communicator::from_environment();
+      auto planned = hips::Communicator::from_environment({.topology = "switch:" + std::to_string(n)});
+      auto doubled = hips::Communicator::from_environment({.algorithm = "recursive-doubling"});
+      for (auto* comm : {&shared, &planned, &doubled})
+        hips::test::check_next(*comm, hips::kNumDataTypes * hips::kNumReduceOps, turn, digest);
+      return digest.text();
+    });
+  }
+}
+
 TEST(Communicator, SaysWhichPlanRunsOverWhatAndWhetherItIsEmulated) {
   const std::string text = run(9, [](int, const Ready&) {
     return hips::Communicator::from_environment({.topology = "bcube:3,1", .pattern = "mesh"}).describe();
@@ -297,17 +325,24 @@ TEST(Communicator, WrongArgumentsAreNamedAndTheCallDidNotTakePlace) {
     call(v.data(), nullptr, 1, 2, 0);
     call(v.data(), v.data() + 2, 5, 2, 0);
     call(v.data(), v.data(), UINT64_MAX / 2, 2, 0);
-    call(v.data(), v.data(), 1, 9, 0);
+    call(v.data(), v.data(), 1, 99, 0);
     call(v.data(), v.data(), 1, 2, -1);
+    for (const int type : {HIPS_FLOAT32, HIPS_FLOAT64, HIPS_FLOAT16, HIPS_BFLOAT16})
+      for (int op = HIPS_BAND; op <= HIPS_LXOR; ++op) call(v.data(), v.data(), 1, type, op);
+    errors += error_text([&] { comm.allreduce<float>(v, ReduceOp::kBand); }) + "|";
     errors += error_text([&] { comm.allreduce<float>(v, w, ReduceOp::kSum); }) + "|";
     // The next right call is the first one for all.
     hips::test::Digest digest;
     hips::test::check_all(comm, digest);
     return errors;
   });
-  EXPECT_THAT(text, AllOf(HasSubstr("input buffer is null"), HasSubstr("output buffer is null"),
-                          HasSubstr("overlap by 12 of 20 bytes"), HasSubstr("more than memory can hold"),
-                          HasSubstr("type 9"), HasSubstr("op -1"), HasSubstr("10 elements, output 4")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("input buffer is null"), HasSubstr("output buffer is null"),
+                    HasSubstr("overlap by 12 of 20 bytes"), HasSubstr("more than memory can hold"),
+                    HasSubstr("type 99"), HasSubstr("op -1"),
+                    HasSubstr("invalid argument: allreduce: band is not for float32; bitwise and logical "
+                              "operations are for integers"),
+                    HasSubstr("lxor is not for bfloat16"), HasSubstr("10 elements, output 4")));
 }
 
 TEST(Communicator, TheCApiRefusesNullHandles) {

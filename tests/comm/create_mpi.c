@@ -39,6 +39,12 @@ int main(int argc, char** argv) {
   failures += rank != size - 1 - mpi_rank;
   TEST_TYPE(int32_t, HIPS_INT32);
   TEST_TYPE(int64_t, HIPS_INT64);
+  TEST_TYPE(int8_t, HIPS_INT8);
+  TEST_TYPE(int16_t, HIPS_INT16);
+  TEST_TYPE(uint8_t, HIPS_UINT8);
+  TEST_TYPE(uint16_t, HIPS_UINT16);
+  TEST_TYPE(uint32_t, HIPS_UINT32);
+  TEST_TYPE(uint64_t, HIPS_UINT64);
   TEST_TYPE(float, HIPS_FLOAT32);
   TEST_TYPE(double, HIPS_FLOAT64);
   if (rank == 0) printf("%s\n", hips_comm_describe(comm));

@@ -61,18 +61,14 @@ std::string or_environment(const std::string& value, const char* variable) {
 }
 
 DataType type_of(const std::string& name) {
-  constexpr std::array<std::pair<const char*, DataType>, 8> kNames = {{{"f32", DataType::kFloat32},
-                                                                       {"f64", DataType::kFloat64},
-                                                                       {"i32", DataType::kInt32},
-                                                                       {"i64", DataType::kInt64},
-                                                                       {"float32", DataType::kFloat32},
-                                                                       {"float64", DataType::kFloat64},
-                                                                       {"int32", DataType::kInt32},
-                                                                       {"int64", DataType::kInt64}}};
-  for (const auto& [known, type] : kNames) {
-    if (name == known) return type;
+  // By DataType.
+  constexpr std::array<const char*, kNumDataTypes> kShort = {"i32", "i64", "f32", "f64", "i8",  "i16",
+                                                             "u8",  "u16", "u32", "u64", "f16", "bf16"};
+  for (int value = 0; value < kNumDataTypes; ++value) {
+    const auto type = static_cast<DataType>(value);
+    if (name == kShort[static_cast<std::size_t>(value)] || name == to_string(type)) return type;
   }
-  refuse(fmt::format("--type: \"{}\" is no type; write f32, f64, i32 or i64", name));
+  refuse(fmt::format("--type: \"{}\" is no type; write one of {}", name, fmt::join(kShort, ", ")));
 }
 
 cost::Volume volume_of(const PlanArguments& arguments) {
@@ -241,7 +237,7 @@ void add_plan(CLI::App& app) {
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")
       ->capture_default_str();
-  command->add_option("--type", arguments->type, "Element type: f32, f64, i32, i64")
+  command->add_option("--type", arguments->type, "Element type: f32, bf16, i64, u8, ..., or float32, ...")
       ->type_name("TYPE")
       ->capture_default_str();
   command->add_option("-a,--algorithm", arguments->algorithm, "Algorithm (see --list); default hips")

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/reduce/fold.hpp"
+
+// Averages. For kernels.cpp, once for each instruction set.
+namespace hips::reduce {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The upper half of a product. A quotient by way of the reciprocal is right or one too small, and takes a few
+// cycles where a division takes dozens.
+inline std::uint32_t multiply_high(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(a) * b >> 32U);
+}
+inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(a) * b >> 64U);
+}
+
+/// Towards zero. `Work` is unsigned, and holds the elements and the divisor.
+template <typename T, typename Work>
+void divide_integers(std::byte* data, std::size_t elements, std::size_t divisor) {
+  const auto by = static_cast<Work>(divisor);
+  const Work reciprocal = static_cast<Work>(-1) / by;
+  for (std::size_t i = 0; i < elements; ++i) {
+    T value;
+    __builtin_memcpy(&value, data + i * sizeof(T), sizeof(T));
+    const bool negative = value < T{0};
+    const auto wide = static_cast<Work>(value);
+    const Work size = negative ? Work{0} - wide : wide;
+    Work quotient = multiply_high(size, reciprocal);
+    if (size - quotient * by >= by) ++quotient;
+    value = static_cast<T>(negative ? Work{0} - quotient : quotient);
+    __builtin_memcpy(data + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// By an IEEE division, once rounded: what Avg does with the sum.
+template <typename Elements>
+void divide_floating(std::byte* data, std::size_t elements, std::size_t divisor) {
+  const std::byte* const source = data;
+  fold_by<Elements, Avg, false>(Avg(divisor), data, &source, 1, elements);
+}
+
+/// Averages of integers. The second loop finds the sums in the cache: calls come with a segment or a slice.
+template <typename T, typename Unsigned, typename Work>
+void average_integers(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
+                      std::size_t elements) {
+  fold<Plain<Unsigned>, Sum, false>(dst, srcs, num_srcs, elements);
+  divide_integers<T, Work>(dst, elements, num_srcs);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hips::reduce
