@@ -43,12 +43,20 @@ int call_host(const Call& call) {
   return function(call.in, call.out, call.count, call.type, call.op, call.comm);
 }
 
-enum class Verdict { kTake, kOtherType, kOtherOp, kNothing, kNegative };
+enum class Verdict { kTake, kOtherType, kOtherOp, kNotAllowed, kNothing, kNegative };
 
 /// On a communicator that has a plan.
-Verdict judge(const Call& call) {
-  if (!type_of(call.type)) return Verdict::kOtherType;
-  if (!op_of(call.op)) return Verdict::kOtherOp;
+Verdict judge(const Call& call, const Reduction& reduction) {
+  switch (reduction.verdict) {
+    case Reduction::Verdict::kTake:
+      break;
+    case Reduction::Verdict::kOtherType:
+      return Verdict::kOtherType;
+    case Reduction::Verdict::kOtherOp:
+      return Verdict::kOtherOp;
+    case Reduction::Verdict::kNotAllowed:
+      return Verdict::kNotAllowed;
+  }
   if (call.count == 0) return Verdict::kNothing;
   if (call.count < 0) return Verdict::kNegative;
   return Verdict::kTake;
@@ -63,6 +71,8 @@ std::string reason_for(Verdict verdict, const Call& call) {
       return "type " + name_of_type(call.type);
     case Verdict::kOtherOp:
       return "op " + name_of_op(call.op);
+    case Verdict::kNotAllowed:
+      return name_of_op(call.op) + " of " + name_of_type(call.type);
     case Verdict::kNothing:
       return "count 0";
     case Verdict::kNegative:
@@ -80,6 +90,8 @@ const char* note_for(Verdict verdict) {
       return "MPI_Allreduce of another type";
     case Verdict::kOtherOp:
       return "MPI_Allreduce of another op";
+    case Verdict::kNotAllowed:
+      return "MPI_Allreduce of an op that is not for its type";
     case Verdict::kNothing:
       return "MPI_Allreduce of count 0";
     case Verdict::kNegative:
@@ -88,18 +100,14 @@ const char* note_for(Verdict verdict) {
   return "MPI_Allreduce";
 }
 
-int run(Process& process, CommRecord& record, const Call& call) {
-  const hips_type_t type = *type_of(call.type);
-  const hips_op_t op = *op_of(call.op);
+int run(Process& process, CommRecord& record, const Call& call, const Reduction& reduction) {
   const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
   const auto count = static_cast<std::uint64_t>(call.count);
   SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
-  const Status status = record.communicator()->allreduce(in, call.out, count, static_cast<DataType>(type),
-                                                         static_cast<ReduceOp>(op));
+  const Status status = record.communicator()->allreduce(in, call.out, count, reduction.type, reduction.op);
   if (!status.ok()) return raise_error(call.comm, record, status);
-  if (process.reports())
-    record.count({1, count * size_of(static_cast<DataType>(type)), clock.now_ns() - begin_ns});
+  if (process.reports()) record.count({1, count * size_of(reduction.type), clock.now_ns() - begin_ns});
   return MPI_SUCCESS;
 }
 
@@ -115,8 +123,9 @@ int route(Process& process, const Call& call) {
     if (process.reports()) process.report().add_declined(record->declined());
     return call_host(call);
   }
-  const Verdict verdict = judge(call);
-  if (verdict == Verdict::kTake) return run(process, *record, call);
+  const Reduction reduction = reduction_of(call.type, call.op);
+  const Verdict verdict = judge(call, reduction);
+  if (verdict == Verdict::kTake) return run(process, *record, call, reduction);
   // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
   record->communicator()->note_declined(note_for(verdict));
   if (process.reports()) process.report().add_declined(reason_for(verdict, call));

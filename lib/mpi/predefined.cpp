@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/mpi/host.hpp"
@@ -9,53 +11,119 @@
 namespace hips::mpi {
 namespace {
 
-enum class Kind { kInteger, kReal };
+/// The groups of the standard's table "Predefined Reduction Operations" as far as HiPS has their types.
+enum class Group : std::uint8_t { kCInteger, kFortranInteger, kMultiLanguage, kFloating, kCBool, kByte };
+
+enum class Sign : std::uint8_t { kSigned, kUnsigned };
 
 struct NamedType {
   const char* object;  ///< whose address Open MPI's handle is
-  Kind kind;
+  Group group;
+  Sign sign = Sign::kSigned;
 };
 
-// The Fortran ones are handles of their own, also where they mean the same as one of C.
+// The Fortran ones are handles of their own, also where they mean the same as one of C. What programs reduce
+// most comes first: each call looks its type up from here.
 constexpr std::array kNamedTypes = {
-    NamedType{"ompi_mpi_int", Kind::kInteger},
-    NamedType{"ompi_mpi_long", Kind::kInteger},
-    NamedType{"ompi_mpi_long_long_int", Kind::kInteger},
-    NamedType{"ompi_mpi_int32_t", Kind::kInteger},
-    NamedType{"ompi_mpi_int64_t", Kind::kInteger},
-    NamedType{"ompi_mpi_aint", Kind::kInteger},
-    NamedType{"ompi_mpi_offset", Kind::kInteger},
-    NamedType{"ompi_mpi_count", Kind::kInteger},
-    NamedType{"ompi_mpi_integer", Kind::kInteger},
-    NamedType{"ompi_mpi_integer4", Kind::kInteger},
-    NamedType{"ompi_mpi_integer8", Kind::kInteger},
-    NamedType{"ompi_mpi_float", Kind::kReal},
-    NamedType{"ompi_mpi_double", Kind::kReal},
-    NamedType{"ompi_mpi_real", Kind::kReal},
-    NamedType{"ompi_mpi_real4", Kind::kReal},
-    NamedType{"ompi_mpi_real8", Kind::kReal},
-    NamedType{"ompi_mpi_dblprec", Kind::kReal},
+    NamedType{"ompi_mpi_float", Group::kFloating},
+    NamedType{"ompi_mpi_double", Group::kFloating},
+    NamedType{"ompi_mpi_int", Group::kCInteger},
+    NamedType{"ompi_mpi_dblprec", Group::kFloating},
+    NamedType{"ompi_mpi_integer", Group::kFortranInteger},
+    NamedType{"ompi_mpi_long", Group::kCInteger},
+    NamedType{"ompi_mpi_unsigned_long", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_int64_t", Group::kCInteger},
+    NamedType{"ompi_mpi_uint64_t", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_unsigned", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_int32_t", Group::kCInteger},
+    NamedType{"ompi_mpi_uint32_t", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_real", Group::kFloating},
+    NamedType{"ompi_mpi_real4", Group::kFloating},
+    NamedType{"ompi_mpi_real8", Group::kFloating},
+    NamedType{"ompi_mpi_long_long_int", Group::kCInteger},
+    NamedType{"ompi_mpi_unsigned_long_long", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_integer8", Group::kFortranInteger},
+    NamedType{"ompi_mpi_integer4", Group::kFortranInteger},
+    NamedType{"ompi_mpi_integer2", Group::kFortranInteger},
+    NamedType{"ompi_mpi_integer1", Group::kFortranInteger},
+    NamedType{"ompi_mpi_int16_t", Group::kCInteger},
+    NamedType{"ompi_mpi_uint16_t", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_short", Group::kCInteger},
+    NamedType{"ompi_mpi_unsigned_short", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_int8_t", Group::kCInteger},
+    NamedType{"ompi_mpi_uint8_t", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_signed_char", Group::kCInteger},
+    NamedType{"ompi_mpi_unsigned_char", Group::kCInteger, Sign::kUnsigned},
+    NamedType{"ompi_mpi_byte", Group::kByte, Sign::kUnsigned},
+    // 0 and 1 in a byte, which logical operations keep.
+    NamedType{"ompi_mpi_c_bool", Group::kCBool, Sign::kUnsigned},
+    NamedType{"ompi_mpi_cxx_bool", Group::kCBool, Sign::kUnsigned},
+    NamedType{"ompi_mpi_aint", Group::kMultiLanguage},
+    NamedType{"ompi_mpi_offset", Group::kMultiLanguage},
+    NamedType{"ompi_mpi_count", Group::kMultiLanguage},
 };
 
 struct NamedOp {
   const char* object;
   const char* name;
-  std::optional<hips_op_t> op;
+  std::optional<ReduceOp> op;
 };
 
 constexpr std::array kNamedOps = {
-    NamedOp{"ompi_mpi_op_sum", "MPI_SUM", HIPS_SUM},   NamedOp{"ompi_mpi_op_prod", "MPI_PROD", HIPS_PROD},
-    NamedOp{"ompi_mpi_op_min", "MPI_MIN", HIPS_MIN},   NamedOp{"ompi_mpi_op_max", "MPI_MAX", HIPS_MAX},
-    NamedOp{"ompi_mpi_op_land", "MPI_LAND", {}},       NamedOp{"ompi_mpi_op_lor", "MPI_LOR", {}},
-    NamedOp{"ompi_mpi_op_lxor", "MPI_LXOR", {}},       NamedOp{"ompi_mpi_op_band", "MPI_BAND", {}},
-    NamedOp{"ompi_mpi_op_bor", "MPI_BOR", {}},         NamedOp{"ompi_mpi_op_bxor", "MPI_BXOR", {}},
-    NamedOp{"ompi_mpi_op_maxloc", "MPI_MAXLOC", {}},   NamedOp{"ompi_mpi_op_minloc", "MPI_MINLOC", {}},
-    NamedOp{"ompi_mpi_op_replace", "MPI_REPLACE", {}}, NamedOp{"ompi_mpi_op_no_op", "MPI_NO_OP", {}},
+    NamedOp{"ompi_mpi_op_sum", "MPI_SUM", ReduceOp::kSum},
+    NamedOp{"ompi_mpi_op_max", "MPI_MAX", ReduceOp::kMax},
+    NamedOp{"ompi_mpi_op_min", "MPI_MIN", ReduceOp::kMin},
+    NamedOp{"ompi_mpi_op_prod", "MPI_PROD", ReduceOp::kProd},
+    NamedOp{"ompi_mpi_op_land", "MPI_LAND", ReduceOp::kLand},
+    NamedOp{"ompi_mpi_op_lor", "MPI_LOR", ReduceOp::kLor},
+    NamedOp{"ompi_mpi_op_lxor", "MPI_LXOR", ReduceOp::kLxor},
+    NamedOp{"ompi_mpi_op_band", "MPI_BAND", ReduceOp::kBand},
+    NamedOp{"ompi_mpi_op_bor", "MPI_BOR", ReduceOp::kBor},
+    NamedOp{"ompi_mpi_op_bxor", "MPI_BXOR", ReduceOp::kBxor},
+    NamedOp{"ompi_mpi_op_maxloc", "MPI_MAXLOC", {}},
+    NamedOp{"ompi_mpi_op_minloc", "MPI_MINLOC", {}},
+    NamedOp{"ompi_mpi_op_replace", "MPI_REPLACE", {}},
+    NamedOp{"ompi_mpi_op_no_op", "MPI_NO_OP", {}},
 };
+
+/// The standard's table.
+bool allows(Group group, ReduceOp op) {
+  const bool is_logical = op >= ReduceOp::kLand, is_bitwise = op >= ReduceOp::kBand && !is_logical;
+  switch (group) {
+    case Group::kCInteger:
+      return true;
+    case Group::kFortranInteger:
+    case Group::kMultiLanguage:
+      return !is_logical;
+    case Group::kFloating:
+      return !is_logical && !is_bitwise;
+    case Group::kCBool:
+      return is_logical;
+    case Group::kByte:
+      return is_bitwise;
+  }
+  return false;
+}
+
+std::optional<DataType> type_of_size(const NamedType& named, int bytes) {
+  constexpr std::array kSigned = {DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64};
+  constexpr std::array kUnsigned = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                    DataType::kUint64};
+  if (named.group == Group::kFloating) {
+    if (bytes == 4) return DataType::kFloat32;
+    if (bytes == 8) return DataType::kFloat64;
+    return std::nullopt;
+  }
+  for (const DataType type : named.sign == Sign::kSigned ? kSigned : kUnsigned) {
+    if (static_cast<int>(size_of(type)) == bytes) return type;
+  }
+  return std::nullopt;
+}
 
 struct TypeEntry {
   MPI_Datatype handle;
-  hips_type_t type;
+  DataType type;
+  Group group;
 };
 struct OpEntry {
   MPI_Op handle;
@@ -69,8 +137,7 @@ std::vector<TypeEntry> make_types() {
     int size = 0;
     // A type that the host's Fortran compiler lacks has no size.
     if (!handle || host()->Type_size(handle, &size) != MPI_SUCCESS) continue;
-    if (size == 4) types.push_back({handle, named.kind == Kind::kReal ? HIPS_FLOAT32 : HIPS_INT32});
-    if (size == 8) types.push_back({handle, named.kind == Kind::kReal ? HIPS_FLOAT64 : HIPS_INT64});
+    if (const auto type = type_of_size(named, size)) types.push_back({handle, *type, named.group});
   }
   return types;
 }
@@ -90,17 +157,16 @@ const OpEntry* find_op(MPI_Op op) {
 
 }  // namespace
 
-std::optional<hips_type_t> type_of(MPI_Datatype type) {
+Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
   static const std::vector<TypeEntry> types = make_types();
-  for (const TypeEntry& entry : types) {
-    if (entry.handle == type) return entry.type;
-  }
-  return std::nullopt;
-}
-
-std::optional<hips_op_t> op_of(MPI_Op op) {
+  using Verdict = Reduction::Verdict;
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [type](const TypeEntry& entry) { return entry.handle == type; });
+  if (found == types.end()) return {Verdict::kOtherType};
   const OpEntry* entry = find_op(op);
-  return entry ? entry->named->op : std::nullopt;
+  if (entry == nullptr || !entry->named->op) return {Verdict::kOtherOp};
+  if (!allows(found->group, *entry->named->op)) return {Verdict::kNotAllowed};
+  return {Verdict::kTake, found->type, *entry->named->op};
 }
 
 std::string name_of_type(MPI_Datatype type) {

@@ -130,10 +130,17 @@ static int leave_early(void) {
   return 0;
 }
 
+static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
 /* Never returns on its own: another rank passes something else. */
 static int mismatch(const char* what) {
   int ints[64] = {0}, sums[64];
   float floats[64] = {0}, float_sums[64];
+  MPI_Op user_op;
+  MPI_Op_create(add_ints, 1, &user_op);
   if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
   const int odd = rank == size - 1;
   if (strcmp(what, "count") == 0)
@@ -143,11 +150,11 @@ static int mismatch(const char* what) {
   else if (strcmp(what, "op") == 0)
     MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "other-op") == 0)
-    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? MPI_BAND : MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? user_op : MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "type") == 0 && odd)
     MPI_Allreduce(floats, float_sums, 16, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "other-type") == 0 && odd)
-    MPI_Allreduce(ints, sums, 16, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(ints, sums, 4, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else
     MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -5,6 +5,7 @@ program fortran_mpi_f08
   integer :: rank, nranks, i, wrong, ierr
   real(kind=8) :: doubles(60), sums(30)
   integer :: ints(60)
+  complex :: pairs(60) = (1, 2)
   call mpi_init()
   call mpi_comm_rank(MPI_COMM_WORLD, rank)
   call mpi_comm_size(MPI_COMM_WORLD, nranks)
@@ -24,9 +25,10 @@ program fortran_mpi_f08
     if (ints(i) /= i * nranks * (nranks + 1) / 2) wrong = wrong + 1
   end do
   call mpi_allreduce(MPI_IN_PLACE, ints, 60, MPI_INTEGER, MPI_BOR, MPI_COMM_WORLD)
+  call mpi_allreduce(MPI_IN_PLACE, pairs, 60, MPI_COMPLEX, MPI_SUM, MPI_COMM_WORLD)
   if (rank == 0) then
-    print '(a)', 'expect taken 2 480'
-    print '(a)', 'expect left 1 op MPI_BOR'
+    print '(a)', 'expect taken 3 720'
+    print '(a)', 'expect left 1 type MPI_COMPLEX'
     print '(a,i0)', 'wrong ', wrong
   end if
   call mpi_finalize()
