@@ -59,7 +59,8 @@ class Table(Base):
     def test_every_type_and_operation_is_exact_and_odd_sizes_too(self):
         text = self.start(3, "-b", "40", "-e", "100K", "-i", "99960", "-n", "1", "-w", "0", "-d", "all", "-o", "all")
         found = rows(text)
-        self.assertEqual(len(found), 2 * 4 * 4)
+        # Two sizes of eight integer types with eleven operations, and of four floating ones with five.
+        self.assertEqual(len(found), 2 * (8 * 11 + 4 * 5))
         self.assertEqual({(row[8].strip(), row[12].strip()) for row in found}, {("0", "0")})
 
     def test_unchecked_rows_say_so(self):
@@ -134,6 +135,13 @@ class Compared(Base):
         ratios = [row["ratio"] for row in report["results"]]
         self.assertAlmostEqual(report["compared"]["geometric_mean_ratio"], (ratios[0] * ratios[1]) ** 0.5, places=6)
         self.assertEqual(report["compared"]["slower"], sum(ratio < 0.95 for ratio in ratios))
+
+    @unittest.skipUnless(MPIRUN, "needs the host MPI")
+    def test_what_the_host_mpi_lacks_is_refused(self):
+        done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", PERF, "-b", "8", "-e", "8", "-d", "half", "--compare",
+                               "mpi"], text=True, capture_output=True, env=ranks.environment(), timeout=60, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--compare mpi: MPI has no sum of half", done.stderr)
 
     @unittest.skipIf(MPIRUN, "has the host MPI")
     def test_without_mpi_there_is_nothing_to_compare_with(self):

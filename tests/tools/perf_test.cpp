@@ -48,10 +48,39 @@ TEST(PerfOptionsTest, ACommandLineOfNcclTestsIsUnderstood) {
                                "-t", "1", "-g", "1",  "-d", "all", "-o", "max", "-a", "3", "-J", "out.json"});
   ASSERT_FALSE(parsed.stop) << parsed.message;
   EXPECT_THAT(parsed.options.sizes(DataType::kFloat32), ElementsAre(8, 32, 128, 512));
-  EXPECT_EQ(parsed.options.types.size(), 4u);
+  EXPECT_EQ(parsed.options.types.size(), 12u);
   EXPECT_THAT(parsed.options.ops, ElementsAre(ReduceOp::kMax));
   EXPECT_EQ(parsed.options.average, Average::kMax);
   EXPECT_EQ(parsed.options.json_file, "out.json");
+}
+
+TEST(PerfOptionsTest, EveryTypeAndOperationHasItsNames) {
+  for (const auto& [name, type] :
+       std::vector<std::pair<const char*, DataType>>{{"int8", DataType::kInt8},
+                                                     {"uint8", DataType::kUint8},
+                                                     {"int32", DataType::kInt32},
+                                                     {"uint32", DataType::kUint32},
+                                                     {"int64", DataType::kInt64},
+                                                     {"uint64", DataType::kUint64},
+                                                     {"half", DataType::kFloat16},
+                                                     {"float16", DataType::kFloat16},
+                                                     {"float", DataType::kFloat32},
+                                                     {"float32", DataType::kFloat32},
+                                                     {"double", DataType::kFloat64},
+                                                     {"float64", DataType::kFloat64},
+                                                     {"bfloat16", DataType::kBfloat16},
+                                                     {"int16", DataType::kInt16},
+                                                     {"uint16", DataType::kUint16}}) {
+    const Parsed parsed = parse({"-d", name});
+    ASSERT_FALSE(parsed.stop) << parsed.message;
+    EXPECT_THAT(parsed.options.types, ElementsAre(type)) << name;
+  }
+  EXPECT_STREQ(type_name(DataType::kFloat16), "half");
+  for (int op = 0; op < kNumReduceOps; ++op)
+    EXPECT_THAT(parse({"-d", "int32", "-o", to_string(static_cast<ReduceOp>(op))}).options.ops,
+                ElementsAre(static_cast<ReduceOp>(op)));
+  // Eight integer types with eleven operations, four floating ones with five.
+  EXPECT_EQ(parse({"-d", "all", "-o", "all"}).options.reductions().size(), 8u * 11 + 4 * 5);
 }
 
 TEST(PerfOptionsTest, SizesStepByBytesAndHoldWholeElements) {
@@ -77,8 +106,9 @@ TEST(PerfOptionsTest, SizesEndWhereSixtyFourBitsDo) {
 TEST(PerfOptionsTest, AMistakeGivesOneLineWithTheValueSeen) {
   const std::vector<std::pair<std::vector<const char*>, const char*>> mistakes = {
       {{"-b", "1.5M"}, "\"1.5M\" is no size"},
-      {{"-d", "float16"}, "no type \"float16\""},
-      {{"-o", "avg"}, "no operation \"avg\""},
+      {{"-d", "float8"}, "no type \"float8\""},
+      {{"-o", "mean"}, "no operation \"mean\""},
+      {{"-d", "half", "-o", "band"}, "band is for integers"},
       {{"-b", "64M", "-e", "1M"}, "above the largest"},
       {{"-n", "0"}, "Value 0 not in range"},
       {{"-g", "8"}, "Value 8 not in range"},
@@ -102,22 +132,29 @@ TEST(PerfOptionsTest, HelpIsNoMistake) {
   EXPECT_THAT(parsed.message, HasSubstr("-b,--minbytes"));
 }
 
-class PerfValuesTest : public ::testing::TestWithParam<std::tuple<DataType, ReduceOp, int>> {};
+class PerfValuesTest : public ::testing::TestWithParam<std::tuple<std::pair<DataType, ReduceOp>, int>> {};
+
+std::vector<std::pair<DataType, ReduceOp>> all_reductions() {
+  return parse({"-d", "all", "-o", "all"}).options.reductions();
+}
 
 TEST_P(PerfValuesTest, TheFoldOfAllInputsIsExactlyWhatTheCheckExpects) {
-  const auto [type, op, num_ranks] = GetParam();
+  const auto [reduction, num_ranks] = GetParam();
+  const auto [type, op] = reduction;
   EXPECT_EQ(count_wrong(folded(type, op, num_ranks, 5000), type, op, num_ranks), 0);
 }
 
 TEST_P(PerfValuesTest, OneChangedBitIsCounted) {
-  const auto [type, op, num_ranks] = GetParam();
+  const auto [reduction, num_ranks] = GetParam();
+  const auto [type, op] = reduction;
   auto result = folded(type, op, num_ranks, 100);
-  result[57 * size_of(type) + 2] ^= std::byte{0x40};
+  result[58 * size_of(type) - 1] ^= std::byte{0x40};
   EXPECT_EQ(count_wrong(result, type, op, num_ranks), 1);
 }
 
 TEST_P(PerfValuesTest, ABlockFromAnotherPlaceIsNoticed) {
-  const auto [type, op, num_ranks] = GetParam();
+  const auto [reduction, num_ranks] = GetParam();
+  const auto [type, op] = reduction;
   // Under prod with one or two ranks the result may be the same everywhere.
   if (op == ReduceOp::kProd && num_ranks < 3) return;
   const auto result = folded(type, op, num_ranks, 4096);
@@ -128,7 +165,8 @@ TEST_P(PerfValuesTest, ABlockFromAnotherPlaceIsNoticed) {
 }
 
 TEST_P(PerfValuesTest, ALostRankIsNoticed) {
-  const auto [type, op, num_ranks] = GetParam();
+  const auto [reduction, num_ranks] = GetParam();
+  const auto [type, op] = reduction;
   for (int lost = 0; lost < num_ranks && num_ranks > 1; ++lost) {
     std::vector<std::vector<std::byte>> inputs;
     std::vector<const std::byte*> sources;
@@ -144,10 +182,7 @@ TEST_P(PerfValuesTest, ALostRankIsNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTypesAndOperations, PerfValuesTest,
-                         ::testing::Combine(::testing::Values(DataType::kInt32, DataType::kInt64,
-                                                              DataType::kFloat32, DataType::kFloat64),
-                                            ::testing::Values(ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
-                                                              ReduceOp::kMax),
+                         ::testing::Combine(::testing::ValuesIn(all_reductions()),
                                             ::testing::Values(1, 2, 3, 9, 64)));
 
 TEST(PerfReportTest, FiguresKeepToTheirColumn) {

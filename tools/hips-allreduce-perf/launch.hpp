@@ -18,6 +18,8 @@ class HostMpi {
   virtual ~HostMpi() = default;
   /// Its name and version, on one line.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Does it have this type with this operation?
+  [[nodiscard]] virtual bool has(DataType type, ReduceOp op) const = 0;
   virtual void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
 };
 

@@ -21,6 +21,9 @@ class ProfiledMpi final : public HostMpi {
     std::ranges::replace(line, '\t', ' ');
     return line;
   }
+  [[nodiscard]] bool has(DataType type, ReduceOp op) const override {
+    return type_of(type) != MPI_DATATYPE_NULL && op_of(op) != MPI_OP_NULL;
+  }
   void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
     if (count > INT_MAX) {
       throw Error(
@@ -32,31 +35,17 @@ class ProfiledMpi final : public HostMpi {
   }
 
  private:
+  // By DataType and ReduceOp; functions, because handles need not be constants.
   static MPI_Datatype type_of(DataType type) {
-    switch (type) {
-      case DataType::kInt32:
-        return MPI_INT32_T;
-      case DataType::kInt64:
-        return MPI_INT64_T;
-      case DataType::kFloat32:
-        return MPI_FLOAT;
-      case DataType::kFloat64:
-        return MPI_DOUBLE;
-    }
-    return MPI_DATATYPE_NULL;
+    const MPI_Datatype types[kNumDataTypes] = {
+        MPI_INT32_T, MPI_INT64_T,  MPI_FLOAT,    MPI_DOUBLE,   MPI_INT8_T,        MPI_INT16_T,
+        MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+    return types[static_cast<int>(type)];
   }
   static MPI_Op op_of(ReduceOp op) {
-    switch (op) {
-      case ReduceOp::kSum:
-        return MPI_SUM;
-      case ReduceOp::kProd:
-        return MPI_PROD;
-      case ReduceOp::kMin:
-        return MPI_MIN;
-      case ReduceOp::kMax:
-        return MPI_MAX;
-    }
-    return MPI_OP_NULL;
+    const MPI_Op ops[kNumReduceOps] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_OP_NULL, MPI_BAND,
+                                       MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
+    return ops[static_cast<int>(op)];
   }
 };
 

@@ -2,6 +2,7 @@
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lib/base/result.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
@@ -20,22 +21,20 @@ std::int64_t run(Group& group, HostMpi* host, const Options& options, std::span<
   const auto processes = group.processes();
   if (speaker) report.begin(group.describe(), host != nullptr ? host->name() : "", processes);
 
-  const auto warm_up_sizes = options.sizes(options.types.front());
+  const auto [first_type, first_op] = options.reductions().front();
+  const auto warm_up_sizes = options.sizes(first_type);
   Bench bench(group, host, options);
-  bench.warm_up({warm_up_sizes.back(), options.types.front(), options.ops.front()},
-                {warm_up_sizes.front(), options.types.front(), options.ops.front()});
+  bench.warm_up({warm_up_sizes.back(), first_type, first_op}, {warm_up_sizes.front(), first_type, first_op});
   std::int64_t num_wrong = 0;
-  for (const DataType type : options.types) {
-    for (const ReduceOp op : options.ops) {
-      for (const std::uint64_t bytes : options.sizes(type)) {
-        const Case test{bytes, type, op};
-        Measured out_of_place = bench.run(test, false);
-        const Measured in_place = bench.run(test, true);
-        num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
-        std::optional<Compared> compared;
-        if (options.compare_mpi || options.bound) compared = bench.compare(test, out_of_place);
-        if (speaker) report.row(test, out_of_place, in_place, compared);
-      }
+  for (const auto& [type, op] : options.reductions()) {
+    for (const std::uint64_t bytes : options.sizes(type)) {
+      const Case test{bytes, type, op};
+      Measured out_of_place = bench.run(test, false);
+      const Measured in_place = bench.run(test, true);
+      num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
+      std::optional<Compared> compared;
+      if (options.compare_mpi || options.bound) compared = bench.compare(test, out_of_place);
+      if (speaker) report.row(test, out_of_place, in_place, compared);
     }
   }
   if (speaker) report.end();
@@ -62,6 +61,12 @@ int main(int argc, char** argv) {
         throw hips::Error(
             hips::Status::error(hips::Code::kInvalidArgument,
                                 "--compare mpi: no MPI started the ranks; run it under mpirun -n N"));
+      }
+      for (const auto& [type, op] : parsed.options.reductions()) {
+        if (host == nullptr || host->has(type, op)) continue;
+        throw hips::Error(hips::Status::error(
+            hips::Code::kInvalidArgument, std::string("--compare mpi: MPI has no ") + to_string(op) + " of " +
+                                              type_name(type) + "; choose other -d and -o"));
       }
       num_wrong = run(group, host.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }

@@ -35,7 +35,7 @@ double median(std::vector<double> values) {
 Bench::Bench(Group& group, HostMpi* host, const Options& options)
     : group_(group), host_(host), options_(options) {
   // Of all types the smallest loses least to rounding, so its sizes bound the others'.
-  const auto sizes = options.sizes(DataType::kInt32);
+  const auto sizes = options.sizes(DataType::kInt8);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
   send_.resize(largest);
   receive_.resize(largest);

@@ -12,8 +12,27 @@
 namespace hips::perf {
 namespace {
 
-constexpr std::array kTypes = {DataType::kInt32, DataType::kInt64, DataType::kFloat32, DataType::kFloat64};
-constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin};
+/// nccl-tests' names and order, and between them those of types that it lacks.
+struct TypeName {
+  DataType type;
+  const char* name;
+};
+constexpr std::array kTypes = {
+    TypeName{DataType::kInt8, "int8"},      TypeName{DataType::kUint8, "uint8"},
+    TypeName{DataType::kInt16, "int16"},    TypeName{DataType::kUint16, "uint16"},
+    TypeName{DataType::kInt32, "int32"},    TypeName{DataType::kUint32, "uint32"},
+    TypeName{DataType::kInt64, "int64"},    TypeName{DataType::kUint64, "uint64"},
+    TypeName{DataType::kFloat16, "half"},   TypeName{DataType::kFloat32, "float"},
+    TypeName{DataType::kFloat64, "double"}, TypeName{DataType::kBfloat16, "bfloat16"},
+};
+static_assert(kTypes.size() == kNumDataTypes);
+constexpr std::array kOps = {ReduceOp::kSum,  ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
+                             ReduceOp::kAvg,  ReduceOp::kBand, ReduceOp::kBor, ReduceOp::kBxor,
+                             ReduceOp::kLand, ReduceOp::kLor,  ReduceOp::kLxor};
+static_assert(kOps.size() == kNumReduceOps);
+constexpr const char* kTypeList =
+    "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, float, double, bfloat16 or all";
+constexpr const char* kOpList = "sum, prod, max, min, avg, band, bor, bxor, land, lor, lxor or all";
 
 std::uint64_t bytes_of(const std::string& flag, const std::string& text) {
   const auto bytes = parse_bytes(text);
@@ -22,35 +41,40 @@ std::uint64_t bytes_of(const std::string& flag, const std::string& text) {
 }
 
 std::vector<DataType> types_of(const std::string& text) {
-  if (text == "all") return {kTypes.begin(), kTypes.end()};
-  for (const DataType type : kTypes) {
-    if (text == type_name(type)) return {type};
+  std::vector<DataType> types;
+  for (const auto& [type, name] : kTypes) {
+    if (text == "all" || text == name || text == to_string(type)) types.push_back(type);
   }
-  throw CLI::ValidationError("-d", "no type \"" + text + "\"; write int32, int64, float, double or all");
+  if (types.empty()) throw CLI::ValidationError("-d", "no type \"" + text + "\"; write " + kTypeList);
+  return types;
 }
 
 std::vector<ReduceOp> ops_of(const std::string& text) {
-  if (text == "all") return {kOps.begin(), kOps.end()};
+  std::vector<ReduceOp> ops;
   for (const ReduceOp op : kOps) {
-    if (text == to_string(op)) return {op};
+    if (text == "all" || text == to_string(op)) ops.push_back(op);
   }
-  throw CLI::ValidationError("-o", "no operation \"" + text + "\"; write sum, prod, max, min or all");
+  if (ops.empty()) throw CLI::ValidationError("-o", "no operation \"" + text + "\"; write " + kOpList);
+  return ops;
 }
 
 }  // namespace
 
 const char* type_name(DataType type) {
-  switch (type) {
-    case DataType::kInt32:
-      return "int32";
-    case DataType::kInt64:
-      return "int64";
-    case DataType::kFloat32:
-      return "float";
-    case DataType::kFloat64:
-      return "double";
+  for (const auto& [known, name] : kTypes) {
+    if (known == type) return name;
   }
   return "unknown";
+}
+
+std::vector<std::pair<DataType, ReduceOp>> Options::reductions() const {
+  std::vector<std::pair<DataType, ReduceOp>> pairs;
+  for (const DataType type : types) {
+    for (const ReduceOp op : ops) {
+      if (applies_to(op, type)) pairs.emplace_back(type, op);
+    }
+  }
+  return pairs;
 }
 
 std::vector<std::uint64_t> Options::sizes(DataType type) const {
@@ -101,11 +125,11 @@ Parsed parse_options(int argc, const char* const* argv) {
       ->check(CLI::Range(0, 1));
   app.add_option_function<std::string>(
          "-d,--datatype", [&](const std::string& text) { options.types = types_of(text); },
-         "int32, int64, float, double or all (default float)")
+         std::string(kTypeList) + " (default float)")
       ->type_name("TYPE");
   app.add_option_function<std::string>(
          "-o,--op", [&](const std::string& text) { options.ops = ops_of(text); },
-         "sum, prod, max, min or all (default sum)")
+         std::string(kOpList) + " (default sum); all but the first five are for integers")
       ->type_name("OP");
   app.add_option_function<int>(
          "-a,--average", [&](int value) { options.average = static_cast<Average>(value); },
@@ -142,6 +166,10 @@ Parsed parse_options(int argc, const char* const* argv) {
       throw CLI::ValidationError("-b", "the smallest size, " + std::to_string(options.min_bytes) +
                                            " bytes, is above the largest, " +
                                            std::to_string(options.max_bytes));
+    }
+    if (options.reductions().empty()) {
+      throw CLI::ValidationError("-o", std::string(to_string(options.ops.front())) +
+                                           " is for integers, and -d names none; add -d int32");
     }
     if (options.step_factor == 1 && options.step_bytes == 0 && options.min_bytes != options.max_bytes) {
       throw CLI::ValidationError("-i", "a step of 0 bytes never reaches the largest size");

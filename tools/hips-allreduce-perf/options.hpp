@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hips/types.hpp>
@@ -31,6 +32,9 @@ struct Options {
   std::string json_file;
   std::string topology, algorithm, pattern;  ///< empty: from the environment, else the default
 
+  /// Each type with each operation that applies to it; never empty after parsing.
+  [[nodiscard]] std::vector<std::pair<DataType, ReduceOp>> reductions() const;
+
   /// The sizes in bytes for elements of `type`, ascending; each holds whole elements, as nccl-tests rounds.
   [[nodiscard]] std::vector<std::uint64_t> sizes(DataType type) const;
 };
@@ -46,7 +50,8 @@ struct Parsed {
 /// Reads the command line. Pure.
 Parsed parse_options(int argc, const char* const* argv);
 
-/// nccl-tests' names of types: "float" for kFloat32, ...
+/// nccl-tests' names of types: "float" for kFloat32, "half" for kFloat16, ...; -d takes those of to_string(),
+/// too.
 const char* type_name(DataType type);
 
 }  // namespace hips::perf

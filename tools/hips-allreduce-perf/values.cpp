@@ -1,17 +1,24 @@
 #include "tools/hips-allreduce-perf/values.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "lib/base/visit_type.hpp"
 
 namespace hips::perf {
 namespace {
 
 /// Two rounds of multiplying, so that every bit depends on all of the index: one round leaves its low bits
 /// with short periods, and blocks a power of two apart would look alike.
-constexpr std::uint64_t hash(std::size_t element) {
+constexpr std::uint64_t hash64(std::size_t element) {
   constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
   std::uint64_t bits = static_cast<std::uint64_t>(element) * kGolden;
-  bits = (bits ^ (bits >> 32)) * kGolden;
-  return bits >> 32;
+  return (bits ^ (bits >> 32)) * kGolden;
+}
+constexpr std::uint64_t hash(std::size_t element) {
+  return hash64(element) >> 32;
 }
 
 constexpr std::int64_t base(std::size_t element) {
@@ -22,65 +29,138 @@ constexpr std::int64_t turn(std::size_t element, int num_ranks) {
   return static_cast<std::int64_t>((hash(element) & 0x3FFFFFF) % static_cast<std::uint64_t>(num_ranks));
 }
 
-std::int64_t input(ReduceOp op, std::size_t element, int rank, int num_ranks) {
-  const std::int64_t h = turn(element, num_ranks);
-  if (op != ReduceOp::kProd) return base(element) + (h + rank) % num_ranks;
-  if (rank == h) return 3;
-  return rank % 2 != 0 ? -1 : 1;
+constexpr bool truth(std::size_t element) {
+  return (hash64(element + 1) >> 40 & 1) != 0;
 }
 
-std::int64_t result(ReduceOp op, std::size_t element, int num_ranks) {
-  const std::int64_t n = num_ranks;
-  switch (op) {
-    case ReduceOp::kSum:
-      return n * base(element) + n * (n - 1) / 2;
-    case ReduceOp::kMin:
-      return base(element);
-    case ReduceOp::kMax:
-      return base(element) + n - 1;
-    case ReduceOp::kProd:
-      break;
-  }
-  const std::int64_t num_negative = n / 2 - turn(element, num_ranks) % 2;
-  return num_negative % 2 != 0 ? -3 : 3;
+/// Any bits, as many as elements of any type have.
+constexpr std::uint64_t pattern(std::size_t element) {
+  return hash64(element) ^ hash64(~element) >> 7;
 }
 
-/// Calls `body` with a value of the C++ type that `type` names.
-template <typename Body>
-auto with_type(DataType type, Body body) {
-  switch (type) {
-    case DataType::kInt32:
-      return body(std::int32_t{});
-    case DataType::kInt64:
-      return body(std::int64_t{});
-    case DataType::kFloat32:
-      return body(float{});
-    case DataType::kFloat64:
-      break;
-  }
-  return body(double{});
+template <typename T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+
+template <typename T>
+T to_element(std::int64_t value) {
+  if constexpr (kIsHalf<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
 }
+
+/// What ranks give and what results, for one type and operation.
+template <typename T>
+class Values {
+ public:
+  Values(ReduceOp op, int num_ranks) : op_(op), num_ranks_(num_ranks) {
+    // Bit j is decided by the rank whose turn is j mod n.
+    masks_.resize(static_cast<std::size_t>(std::min(num_ranks, 64)));
+    for (std::size_t j = 0; j < 64; ++j) masks_[j % masks_.size()] |= std::uint64_t{1} << j;
+  }
+
+  [[nodiscard]] T input(std::size_t element, int rank) const {
+    const std::int64_t h = turn(element, num_ranks_), t = (h + rank) % num_ranks_;
+    switch (op_) {
+      case ReduceOp::kProd:
+        return to_element<T>(rank == h ? 3 : rank % 2 != 0 ? -1 : 1);
+      case ReduceOp::kSum:
+      case ReduceOp::kAvg:
+        if (kIsHalf<T>) return to_element<T>(t == 0 ? base(element) : t == 1 ? 1 : 0);
+        return to_element<T>(base(element) + t);
+      case ReduceOp::kMin:
+      case ReduceOp::kMax:
+        return to_element<T>(base(element) + std::min(t, most_turns()));
+      case ReduceOp::kBand:
+        return to_element<T>(static_cast<std::int64_t>(pattern(element) | ~mask(t)));
+      case ReduceOp::kBor:
+      case ReduceOp::kBxor:
+        return to_element<T>(static_cast<std::int64_t>(pattern(element) & mask(t)));
+      // Even numbers for true: what looks at the lowest bit only, or at all bits, is found out.
+      case ReduceOp::kLand:
+        return to_element<T>(t > 0 || truth(element) ? 2 << t % 3 : 0);
+      case ReduceOp::kLor:
+        return to_element<T>(t == 0 && truth(element) ? 2 : 0);
+      case ReduceOp::kLxor:
+        return to_element<T>(t == 1 || (t == 0 && truth(element)) ? 2 : 0);
+    }
+    return {};
+  }
+
+  [[nodiscard]] T result(std::size_t element) const {
+    const std::int64_t n = num_ranks_;
+    switch (op_) {
+      case ReduceOp::kSum:
+        return to_element<T>(sum(element));
+      case ReduceOp::kAvg:
+        // Of what the type makes of the sum: integers wrap first.
+        if constexpr (kIsHalf<T>)
+          return T(static_cast<float>(sum(element)) / static_cast<float>(n));
+        else if constexpr (std::is_same_v<T, std::uint64_t> || std::is_floating_point_v<T>)
+          return static_cast<T>(to_element<T>(sum(element)) / static_cast<T>(n));
+        else
+          return static_cast<T>(static_cast<std::int64_t>(to_element<T>(sum(element))) / n);
+      case ReduceOp::kMin:
+        return to_element<T>(base(element));
+      case ReduceOp::kMax:
+        return to_element<T>(base(element) + std::min(n - 1, most_turns()));
+      case ReduceOp::kProd: {
+        const std::int64_t num_negative = n / 2 - turn(element, num_ranks_) % 2;
+        return to_element<T>(num_negative % 2 != 0 ? -3 : 3);
+      }
+      case ReduceOp::kBand:
+      case ReduceOp::kBor:
+      case ReduceOp::kBxor:
+        return to_element<T>(static_cast<std::int64_t>(pattern(element)));
+      case ReduceOp::kLand:
+      case ReduceOp::kLor:
+        return to_element<T>(truth(element) ? 1 : 0);
+      case ReduceOp::kLxor:
+        return to_element<T>(truth(element) != (n > 1) ? 1 : 0);
+    }
+    return {};
+  }
+
+ private:
+  /// base() is up to 63, and bfloat16 counts to 256, int8 to 127.
+  static constexpr std::int64_t most_turns() { return sizeof(T) == 1 || kIsHalf<T> ? 63 : INT64_MAX; }
+
+  [[nodiscard]] std::uint64_t mask(std::int64_t t) const {
+    return static_cast<std::size_t>(t) < masks_.size() ? masks_[static_cast<std::size_t>(t)] : 0;
+  }
+  [[nodiscard]] std::int64_t sum(std::size_t element) const {
+    const std::int64_t n = num_ranks_;
+    if (kIsHalf<T>) return base(element) + (n > 1 ? 1 : 0);
+    return n * base(element) + n * (n - 1) / 2;
+  }
+
+  ReduceOp op_;
+  int num_ranks_;
+  std::vector<std::uint64_t> masks_;
+};
 
 }  // namespace
 
 void fill(std::span<std::byte> buffer, DataType type, ReduceOp op, int rank, int num_ranks) {
-  with_type(type, [&]<typename T>(T) {
+  visit_type(type, [&]<typename T>(T) {
+    const Values<T> values(op, num_ranks);
     const std::size_t count = buffer.size() / sizeof(T);
     for (std::size_t i = 0; i < count; ++i) {
-      const T value = static_cast<T>(input(op, i, rank, num_ranks));
+      const T value = values.input(i, rank);
       std::memcpy(buffer.data() + i * sizeof(T), &value, sizeof(T));
     }
   });
 }
 
 std::int64_t count_wrong(std::span<const std::byte> buffer, DataType type, ReduceOp op, int num_ranks) {
-  return with_type(type, [&]<typename T>(T) {
+  return visit_type(type, [&]<typename T>(T) {
+    const Values<T> values(op, num_ranks);
     const std::size_t count = buffer.size() / sizeof(T);
     std::int64_t num_wrong = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      T value;
-      std::memcpy(&value, buffer.data() + i * sizeof(T), sizeof(T));
-      if (value != static_cast<T>(result(op, i, num_ranks))) ++num_wrong;
+      // Bit by bit: crafted results are neither NaN nor negative zero.
+      const T right = values.result(i);
+      if (std::memcmp(&right, buffer.data() + i * sizeof(T), sizeof(T)) != 0) ++num_wrong;
     }
     return num_wrong;
   });
