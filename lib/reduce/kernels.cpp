@@ -72,11 +72,10 @@ constexpr KernelTable kTable = {
     grid<false>(),
     grid<true>(),
     {divide_integers<std::int32_t, std::uint32_t>, divide_integers<std::int64_t, std::uint64_t>,
-     divide_floating<Plain<float>>, divide_floating<Plain<double>>,
-     divide_integers<std::int8_t, std::uint32_t>, divide_integers<std::int16_t, std::uint32_t>,
-     divide_integers<std::uint8_t, std::uint32_t>, divide_integers<std::uint16_t, std::uint32_t>,
-     divide_integers<std::uint32_t, std::uint32_t>, divide_integers<std::uint64_t, std::uint64_t>,
-     divide_floating<Float16s>, divide_floating<Bfloat16s>},
+     divide_floating<Plain<float>>, divide_floating<Plain<double>>, divide_small_integers<std::int8_t>,
+     divide_small_integers<std::int16_t>, divide_small_integers<std::uint8_t>,
+     divide_small_integers<std::uint16_t>, divide_integers<std::uint32_t, std::uint32_t>,
+     divide_integers<std::uint64_t, std::uint64_t>, divide_floating<Float16s>, divide_floating<Bfloat16s>},
     copy_streaming};
 
 }  // namespace
