@@ -137,17 +137,46 @@ class Compared(Base):
         self.assertEqual(report["compared"]["slower"], sum(ratio < 0.95 for ratio in ratios))
 
     @unittest.skipUnless(MPIRUN, "needs the host MPI")
+    def test_what_the_program_finds_in_place_of_the_host_mpi(self):
+        text, report = self.compared("--compare", "interposer")
+        self.check_columns(text, report, 4)
+        self.assertRegex(text, r"calls: HiPS, Open MPI v[\d.]+\w*, as this program finds it\n")
+
+    @unittest.skipUnless(MPIRUN, "needs the host MPI")
     def test_what_the_host_mpi_lacks_is_refused(self):
         done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", PERF, "-b", "8", "-e", "8", "-d", "half", "--compare",
                                "mpi"], text=True, capture_output=True, env=ranks.environment(), timeout=60, check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("--compare mpi: MPI has no sum of half", done.stderr)
+        self.assertIn("--compare: MPI has no sum of half", done.stderr)
 
     @unittest.skipIf(MPIRUN, "has the host MPI")
     def test_without_mpi_there_is_nothing_to_compare_with(self):
         for rank in ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8", "--compare", "mpi"]):
             self.assertEqual(rank.returncode, 2)
-            self.assertRegex(rank.stderr, r"^hips-allreduce-perf: --compare mpi: no MPI started the ranks; .*mpirun -n N\n$")
+            self.assertRegex(rank.stderr, r"^hips-allreduce-perf: --compare: no MPI started the ranks; .*mpirun -n N\n$")
+
+
+class EachCall(Base):
+    def test_the_spread_of_calls_stands_behind_each_half(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "perf.json")
+            text = self.start(2, "-b", "8", "-e", "64K", "-f", "8192", "-n", "50", "-I", "-J", path)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        titles = next(line for line in text.splitlines() if " i_p99 " in line)
+        half = ["time", "algbw", "busbw", "#wrong", "i_min", "i_max", "i_p99", "i_cv%"]
+        self.assertEqual(titles.split()[1:], ["size", "count", "type", "redop", "root", *half, *half])
+        lines = [line for line in text.splitlines() if re.match(r" +\d", line)]
+        self.assertEqual(len(lines), 2)
+        for line, row in zip(lines, report["results"]):
+            self.assertEqual(len(line.split()), 5 + 2 * len(half), line)
+            self.assertEqual(len(line), len(titles), line)
+            for place in ("out_of_place", "in_place"):
+                each = row[place]["each_call"]
+                times = [each[name] for name in ("min", "p50", "p90", "p99", "max")]
+                self.assertEqual(times, sorted(times))
+                self.assertGreater(times[0], 0)
+                self.assertEqual(row[place]["nwrong"], 0)
 
 
 class Mistakes(unittest.TestCase):

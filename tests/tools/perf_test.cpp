@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "lib/reduce/reduce.hpp"
+#include "tools/hips-allreduce-perf/each_call.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
@@ -113,7 +115,7 @@ TEST(PerfOptionsTest, AMistakeGivesOneLineWithTheValueSeen) {
       {{"-n", "0"}, "Value 0 not in range"},
       {{"-g", "8"}, "Value 8 not in range"},
       {{"--unknown"}, "--unknown"},
-      {{"--compare", "nccl"}, "nccl not in {mpi}"},
+      {{"--compare", "nccl"}, "nccl not in {mpi,interposer}"},
       {{"-b", "1", "-e", "2", "-i", "0"}, "a step of 0 bytes"},
   };
   for (const auto& [args, text] : mistakes) {
@@ -184,6 +186,26 @@ TEST_P(PerfValuesTest, ALostRankIsNoticed) {
 INSTANTIATE_TEST_SUITE_P(AllTypesAndOperations, PerfValuesTest,
                          ::testing::Combine(::testing::ValuesIn(all_reductions()),
                                             ::testing::Values(1, 2, 3, 9, 64)));
+
+TEST(PerfEachCallTest, PercentilesAreNearestRanks) {
+  std::vector<double> times(200);
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = static_cast<double>((i * 37) % 200 + 1);
+  const EachCall each = EachCall::of(times);
+  EXPECT_EQ(each.min_us, 1);
+  EXPECT_EQ(each.median_us, 100);
+  EXPECT_EQ(each.p90_us, 180);
+  EXPECT_EQ(each.p99_us, 198);
+  EXPECT_EQ(each.max_us, 200);
+  EXPECT_NEAR(each.deviation_percent, 100 * std::sqrt((200.0 * 200 - 1) / 12) / 100.5, 1e-9);
+}
+
+TEST(PerfEachCallTest, OneCallIsAllPercentiles) {
+  const EachCall each = EachCall::of({7});
+  EXPECT_EQ(each.min_us, 7);
+  EXPECT_EQ(each.median_us, 7);
+  EXPECT_EQ(each.p99_us, 7);
+  EXPECT_EQ(each.deviation_percent, 0);
+}
 
 TEST(PerfReportTest, FiguresKeepToTheirColumn) {
   EXPECT_EQ(figure(0, 7), "   0.00");

@@ -49,6 +49,10 @@ double Group::combine(double value, ReduceOp op) {
   return all;
 }
 
+void Group::combine(std::span<double> values, ReduceOp op) {
+  allreduce(values.data(), values.data(), values.size(), DataType::kFloat64, op);
+}
+
 std::int64_t Group::sum(std::int64_t value) {
   std::int64_t all = 0;
   allreduce(&value, &all, 1, DataType::kInt64, ReduceOp::kSum);

@@ -3,6 +3,7 @@
 #include <hips/hips.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Group {
   /// Everything else that a benchmark needs of its ranks is an allreduce, too.
   void barrier();
   [[nodiscard]] double combine(double value, ReduceOp op);
+  void combine(std::span<double> values, ReduceOp op);
   [[nodiscard]] std::int64_t sum(std::int64_t value);
   /// By rank.
   [[nodiscard]] std::vector<Process> processes();

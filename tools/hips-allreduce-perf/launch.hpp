@@ -12,7 +12,7 @@
 
 namespace hips::perf {
 
-/// The MPI library that started the ranks, to be held against.
+/// An allreduce of the MPI that started the ranks, to be held against.
 class HostMpi {
  public:
   virtual ~HostMpi() = default;
@@ -29,8 +29,9 @@ class Launch {
   virtual ~Launch() = default;
   /// hips_comm_create() for all ranks that were started together.
   virtual hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) = 0;
-  /// Null where no MPI started the ranks.
-  virtual std::unique_ptr<HostMpi> host_mpi() = 0;
+  /// Null where no MPI started the ranks. `interposed`: as the program finds it, with whatever library has
+  /// been put in front; else behind all of those.
+  virtual std::unique_ptr<HostMpi> host_mpi(bool interposed) = 0;
   /// The ranks are done; not called after a failure, where waiting for peers could last for ever.
   virtual void finish() = 0;
 

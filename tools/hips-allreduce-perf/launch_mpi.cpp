@@ -9,9 +9,9 @@
 namespace hips::perf {
 namespace {
 
-/// PMPI_: what an interposer of MPI_Allreduce, ours or another, would not take.
-class ProfiledMpi final : public HostMpi {
+class MpiLibrary final : public HostMpi {
  public:
+  explicit MpiLibrary(bool interposed) : interposed_(interposed) {}
   [[nodiscard]] std::string name() const override {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
@@ -19,7 +19,7 @@ class ProfiledMpi final : public HostMpi {
     std::string line(text.data(), static_cast<std::size_t>(length));
     line.resize(std::min(line.size(), line.find_first_of(",\n")));
     std::ranges::replace(line, '\t', ' ');
-    return line;
+    return interposed_ ? line + ", as this program finds it" : line;
   }
   [[nodiscard]] bool has(DataType type, ReduceOp op) const override {
     return type_of(type) != MPI_DATATYPE_NULL && op_of(op) != MPI_OP_NULL;
@@ -28,25 +28,29 @@ class ProfiledMpi final : public HostMpi {
     if (count > INT_MAX) {
       throw Error(
           Status::error(Code::kUnsupported,
-                        "--compare mpi: MPI_Allreduce takes up to 2147483647 elements; choose a smaller -e"));
+                        "--compare: MPI_Allreduce takes up to 2147483647 elements; choose a smaller -e"));
     }
-    PMPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, static_cast<int>(count), type_of(type), op_of(op),
-                   MPI_COMM_WORLD);
+    const void* from = in == out ? MPI_IN_PLACE : in;
+    // PMPI_: what an interposer of MPI_Allreduce, ours or another, would not take.
+    const auto call = interposed_ ? MPI_Allreduce : PMPI_Allreduce;
+    call(from, out, static_cast<int>(count), type_of(type), op_of(op), MPI_COMM_WORLD);
   }
 
  private:
-  // By DataType and ReduceOp; functions, because handles need not be constants.
+  // By DataType and ReduceOp. Filled at the first call: handles need not be constants.
   static MPI_Datatype type_of(DataType type) {
-    const MPI_Datatype types[kNumDataTypes] = {
+    static const MPI_Datatype types[kNumDataTypes] = {
         MPI_INT32_T, MPI_INT64_T,  MPI_FLOAT,    MPI_DOUBLE,   MPI_INT8_T,        MPI_INT16_T,
         MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
     return types[static_cast<int>(type)];
   }
   static MPI_Op op_of(ReduceOp op) {
-    const MPI_Op ops[kNumReduceOps] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_OP_NULL, MPI_BAND,
-                                       MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
+    static const MPI_Op ops[kNumReduceOps] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_OP_NULL, MPI_BAND,
+                                              MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
     return ops[static_cast<int>(op)];
   }
+
+  bool interposed_;
 };
 
 class MpiLaunch final : public Launch {
@@ -55,7 +59,9 @@ class MpiLaunch final : public Launch {
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create_mpi(MPI_COMM_WORLD, &config, comm);
   }
-  std::unique_ptr<HostMpi> host_mpi() override { return std::make_unique<ProfiledMpi>(); }
+  std::unique_ptr<HostMpi> host_mpi(bool interposed) override {
+    return std::make_unique<MpiLibrary>(interposed);
+  }
   void finish() override { MPI_Finalize(); }
 };
 

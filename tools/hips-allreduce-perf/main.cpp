@@ -33,7 +33,8 @@ std::int64_t run(Group& group, HostMpi* host, const Options& options, std::span<
       const Measured in_place = bench.run(test, true);
       num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
       std::optional<Compared> compared;
-      if (options.compare_mpi || options.bound) compared = bench.compare(test, out_of_place);
+      if (options.compare != Options::Other::kNone || options.bound)
+        compared = bench.compare(test, out_of_place);
       if (speaker) report.row(test, out_of_place, in_place, compared);
     }
   }
@@ -56,17 +57,18 @@ int main(int argc, char** argv) {
     std::int64_t num_wrong = 0;
     {
       Group group(*launch, parsed.options);
-      const auto host = parsed.options.compare_mpi ? launch->host_mpi() : nullptr;
-      if (parsed.options.compare_mpi && host == nullptr) {
-        throw hips::Error(
-            hips::Status::error(hips::Code::kInvalidArgument,
-                                "--compare mpi: no MPI started the ranks; run it under mpirun -n N"));
+      const auto host = parsed.options.compare != Options::Other::kNone
+                            ? launch->host_mpi(parsed.options.compare == Options::Other::kInterposer)
+                            : nullptr;
+      if (parsed.options.compare != Options::Other::kNone && host == nullptr) {
+        throw hips::Error(hips::Status::error(
+            hips::Code::kInvalidArgument, "--compare: no MPI started the ranks; run it under mpirun -n N"));
       }
       for (const auto& [type, op] : parsed.options.reductions()) {
         if (host == nullptr || host->has(type, op)) continue;
-        throw hips::Error(hips::Status::error(
-            hips::Code::kInvalidArgument, std::string("--compare mpi: MPI has no ") + to_string(op) + " of " +
-                                              type_name(type) + "; choose other -d and -o"));
+        throw hips::Error(hips::Status::error(hips::Code::kInvalidArgument,
+                                              std::string("--compare: MPI has no ") + to_string(op) + " of " +
+                                                  type_name(type) + "; choose other -d and -o"));
       }
       num_wrong = run(group, host.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }

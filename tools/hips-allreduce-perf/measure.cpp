@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "lib/base/clock.hpp"
 #include "lib/reduce/reduce.hpp"
@@ -62,6 +63,19 @@ double Bench::time(Call call) {
   return over_ranks(group_, mine_us, options_.average);
 }
 
+EachCall Bench::time_each(const Case& test, bool in_place) {
+  const SystemClock& clock = SystemClock::instance();
+  std::vector<double> times_us(static_cast<std::size_t>(options_.iters));
+  for (double& time_us : times_us) {
+    group_.barrier();
+    const std::int64_t begin_ns = clock.now_ns();
+    call(test, in_place);
+    time_us = static_cast<double>(clock.now_ns() - begin_ns) / 1e3;
+  }
+  group_.combine(times_us, ReduceOp::kMax);
+  return EachCall::of(std::move(times_us));
+}
+
 void Bench::rate(const Case& test, Measured& measured) const {
   measured.alg_bw = static_cast<double>(test.bytes) / (measured.time_us * 1e3);
   measured.bus_bw = measured.alg_bw * 2 * (group_.size() - 1) / group_.size();
@@ -73,10 +87,10 @@ Compared Bench::compare(const Case& test, Measured& ours) {
     host_->allreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
   };
   const auto copy_call = [&] { reduce::copy_streaming(receive_.data(), send_.data(), test.bytes); };
-  if (options_.compare_mpi) host_call();  // its connections, before the clock runs
+  if (options_.compare != Options::Other::kNone) host_call();  // its connections, before the clock runs
   for (std::int32_t round = 0; round < options_.rounds; ++round) {
     hips.push_back(time([&] { call(test, false); }));
-    if (options_.compare_mpi) {
+    if (options_.compare != Options::Other::kNone) {
       host.push_back(time(host_call));
       ratios.push_back(host.back() / hips.back());
     }
@@ -88,7 +102,7 @@ Compared Bench::compare(const Case& test, Measured& ours) {
   ours.time_us = median(hips);
   rate(test, ours);
   Compared compared;
-  if (options_.compare_mpi) {
+  if (options_.compare != Options::Other::kNone) {
     compared.host_us = median(host);
     compared.ratio = median(ratios);
     compared.ratio_low = *std::ranges::min_element(ratios);
@@ -107,6 +121,7 @@ Measured Bench::run(const Case& test, bool in_place) {
   Measured measured;
   measured.time_us = time([&] { call(test, in_place); });
   rate(test, measured);
+  if (options_.each_call) measured.each = time_each(test, in_place);
   if (options_.check == 0) return measured;
 
   const std::span<std::byte> output = std::span(receive_).first(test.bytes);

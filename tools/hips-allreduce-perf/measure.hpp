@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tools/hips-allreduce-perf/each_call.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
@@ -17,11 +18,12 @@ struct Measured {
   double alg_bw = 0;                      ///< GB/s: size / time
   double bus_bw = 0;                      ///< GB/s: alg_bw * 2(n-1)/n, what each rank has to send at least
   std::optional<std::int64_t> num_wrong;  ///< over all ranks; none where nothing was compared
+  std::optional<EachCall> each;           ///< where that was asked for
 };
 
-/// HiPS, the host MPI and plain copying in turns, so that whatever slows the machine slows all of them.
+/// HiPS, another allreduce and plain copying in turns, so that whatever slows the machine slows all of them.
 struct Compared {
-  double host_us = 0;  ///< the host MPI's time for a call
+  double host_us = 0;  ///< the other's time for a call
   double ratio = 0;    ///< its time by ours: median over the turns; above 1 HiPS is faster
   double ratio_low = 0, ratio_high = 0;
   double bound_us = 0;       ///< each rank copies as many bytes, all at once
@@ -56,6 +58,7 @@ class Bench {
   /// us for each of -n calls, over the ranks as -a says.
   template <typename Call>
   double time(Call call);
+  EachCall time_each(const Case& test, bool in_place);
   void rate(const Case& test, Measured& measured) const;
 
   Group& group_;

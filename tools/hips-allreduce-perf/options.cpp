@@ -141,11 +141,17 @@ Parsed parse_options(int argc, const char* const* argv) {
       ->type_name("SPEC");
   app.add_option("--algorithm", options.algorithm, "hips, flat-ring, ...")->type_name("NAME");
   app.add_option("--pattern", options.pattern, "mesh, mesh,ring, ps:2, ...")->type_name("LIST");
+  app.add_flag("-I,--iter_stats", options.each_call,
+               "time every call by itself, too: the least, the most, the 99th percentile and the deviation");
   app.add_option_function<std::string>(
-         "--compare", [&](const std::string&) { options.compare_mpi = true; },
-         "mpi: time the host MPI in turns with HiPS and print the ratio of their times")
-      ->type_name("mpi")
-      ->check(CLI::IsMember({"mpi"}));
+         "--compare",
+         [&](const std::string& what) {
+           options.compare = what == "mpi" ? Options::Other::kMpi : Options::Other::kInterposer;
+         },
+         "time another allreduce in turns with HiPS and print the ratio of their times; mpi: the host MPI's; "
+         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again")
+      ->type_name("mpi|interposer")
+      ->check(CLI::IsMember({"mpi", "interposer"}));
   app.add_flag("--bound", options.bound,
                "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
   app.add_option("--rounds", options.rounds, "turns of -n calls each for --compare and --bound (default 11)")

@@ -5,6 +5,7 @@
 #include <hips/hips.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -40,8 +41,12 @@ nlohmann::ordered_json hips_environment() {
 std::string half_row(const Measured& measured) {
   const std::string wrong =
       measured.num_wrong ? fmt::format("{:>6g}", static_cast<double>(*measured.num_wrong)) : "   N/A";
-  return fmt::format("  {}  {}  {}  {}", figure(measured.time_us, 7), figure(measured.alg_bw, 6),
-                     figure(measured.bus_bw, 6), wrong);
+  std::string row = fmt::format("  {}  {}  {}  {}", figure(measured.time_us, 7), figure(measured.alg_bw, 6),
+                                figure(measured.bus_bw, 6), wrong);
+  if (measured.each)
+    row += fmt::format("  {}  {}  {}  {}", figure(measured.each->min_us, 7), figure(measured.each->max_us, 7),
+                       figure(measured.each->p99_us, 7), figure(measured.each->deviation_percent, 6));
+  return row;
 }
 
 nlohmann::ordered_json half_json(const Measured& measured) {
@@ -50,6 +55,10 @@ nlohmann::ordered_json half_json(const Measured& measured) {
                                  {"bus_bw", measured.bus_bw},
                                  {"nwrong", nullptr}};
   if (measured.num_wrong) json["nwrong"] = static_cast<double>(*measured.num_wrong);
+  if (measured.each)
+    json["each_call"] = {{"min", measured.each->min_us}, {"p50", measured.each->median_us},
+                         {"p90", measured.each->p90_us}, {"p99", measured.each->p99_us},
+                         {"max", measured.each->max_us}, {"cv_percent", measured.each->deviation_percent}};
   return json;
 }
 
@@ -84,6 +93,7 @@ Report::Report(const Options& options, std::span<const char* const> args) : opti
 
 void Report::begin(const std::string& plan, const std::string& host, const std::vector<Process>& processes) {
   const bool factor = options_.step_factor > 1;
+  const bool comparing = options_.compare != Options::Other::kNone;
   fmt::print("# hips-allreduce-perf version {} hips-library={}\n", hips_version(), hips_version());
   fmt::print("# Collective test starting: {}\n", kProgram);
   fmt::print(
@@ -92,7 +102,7 @@ void Report::begin(const std::string& plan, const std::string& host, const std::
       options_.min_bytes, options_.max_bytes, factor ? options_.step_factor : options_.step_bytes,
       factor ? "factor" : "bytes", options_.warmup_iters, options_.iters, options_.check);
   fmt::print("#\n# Plan: {}\n", plan);
-  if (options_.compare_mpi || options_.bound)
+  if (comparing || options_.bound)
     fmt::print("# In turns, {} of {} calls: HiPS{}{}\n", options_.rounds, options_.iters,
                host.empty() ? "" : ", " + host, options_.bound ? ", copying by all ranks" : "");
   fmt::print("#\n# Using devices\n");
@@ -128,30 +138,37 @@ void Report::begin(const std::string& plan, const std::string& host, const std::
   const auto more = [&](std::string_view ratio, std::string_view spread, std::string_view bound,
                         std::string_view share) {
     std::string text;
-    if (options_.compare_mpi)
+    if (comparing)
       text += fmt::format("  {:>7}  {:>6}  {:>13}", ratio == "ratio" ? "MPI" : "(us)", ratio, spread);
     if (options_.bound) text += fmt::format("  {:>7}  {:>6}", bound, share);
     return text;
   };
+  const auto half = [&](std::string_view time, std::string_view alg, std::string_view bus,
+                        std::string_view wrong, std::array<std::string_view, 4> each) {
+    std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, alg, bus, wrong);
+    if (options_.each_call)
+      text += fmt::format("  {:>7}  {:>7}  {:>7}  {:>6}", each[0], each[1], each[2], each[3]);
+    return text;
+  };
+  const std::string_view wider = options_.each_call ? "                                 " : "";
   fmt::print(
-      "#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place        "
-      "  {}\n",
-      "", "", "", "", "", options_.compare_mpi || options_.bound ? "       out-of-place, in turns" : "");
-  fmt::print(
-      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}{}\n",
-      "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
-      "#wrong", more("ratio", "of turns", "copy", "share"));
-  fmt::print(
-      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}{}\n",
-      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "",
-      more("", "low - high", "(us)", "(%)"));
+      "#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place          {}             in-place      "
+      "  "
+      "  {}{}\n",
+      "", "", "", "", "", wider, wider, comparing || options_.bound ? "       out-of-place, in turns" : "");
+  const std::string names = half("time", "algbw", "busbw", "#wrong", {"i_min", "i_max", "i_p99", "i_cv%"});
+  const std::string units = half("(us)", "(GB/s)", "(GB/s)", "", {"(us)", "(us)", "(us)", ""});
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "size", "count", "type", "redop", "root", names,
+             names, more("ratio", "of turns", "copy", "share"));
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "", units, units,
+             more("", "low - high", "(us)", "(%)"));
   std::fflush(stdout);
 }
 
 void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place,
                  const std::optional<Compared>& compared) {
   std::string more;
-  if (compared && options_.compare_mpi)
+  if (compared && options_.compare != Options::Other::kNone)
     more += fmt::format("  {}  {:>6.2f}  {:>5.2f} - {:>5.2f}", figure(compared->host_us, 7), compared->ratio,
                         compared->ratio_low, compared->ratio_high);
   if (compared && options_.bound)
@@ -166,7 +183,7 @@ void Report::row(const Case& test, const Measured& out_of_place, const Measured&
                               {"root", fmt::format("{:6}", -1)},
                               {"out_of_place", half_json(out_of_place)},
                               {"in_place", half_json(in_place)}});
-  if (compared && options_.compare_mpi) {
+  if (compared && options_.compare != Options::Other::kNone) {
     json_["results"].back()["host_time"] = compared->host_us;
     json_["results"].back()["ratio"] = compared->ratio;
     json_["results"].back()["ratio_low"] = compared->ratio_low;
