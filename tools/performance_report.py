@@ -25,17 +25,19 @@ MPIRUN = ["mpirun", "--oversubscribe"]
 OVER_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "-x",
             "HIPS_TRANSPORT=tcp", "-x", "HIPS_SOCKET_IFNAME=lo"]
 NOISE = 0.05
+# Through the interposer against the direct call.
+BANDS_INTERPOSER = [(4, 4096, 20000), (8192, 65536, 2000), (131072, 1 << 20, 200)]
+PRICE_NS = 60
 
 
-def run(arguments, launcher, perf, ranks, band):
+def run(arguments, launcher, perf, ranks, band, compare=("mpi", "--bound")):
     """The results of one run, a dict for each size, what carried the calls, and what they were held against."""
     first, last, calls = band
     scale = 1 if ranks == 2 else 10  # more ranks than cores: a call takes longer
     with tempfile.TemporaryDirectory(prefix="hips-performance-") as folder:
         file = os.path.join(folder, "results.json")
-        command = [*launcher, "-n", str(ranks), perf, "--compare", "mpi", "--bound", "-b",
-                   str(first), "-e", str(last), "-f", "2", "-n", str(max(1, calls // scale)), "-w", "3", "--rounds",
-                   str(arguments.rounds), "-J", file]
+        command = [*launcher, "-n", str(ranks), *perf, "--compare", *compare, "-b", str(first), "-e", str(last), "-f",
+                   "2", "-n", str(max(1, calls // scale)), "-w", "3", "--rounds", str(arguments.rounds), "-J", file]
         done = subprocess.run(command, text=True, capture_output=True, check=False)
         if done.returncode != 0:
             sys.exit(f"performance-report: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -64,10 +66,10 @@ def table(results):
     return lines
 
 
-def measure(arguments, launcher, perf, ranks, bands):
+def measure(arguments, launcher, perf, ranks, bands, **how):
     results = []
     for band in bands:
-        more, plan, host = run(arguments, launcher, perf, ranks, band)
+        more, plan, host = run(arguments, launcher, [perf] if isinstance(perf, str) else perf, ranks, band, **how)
         results += more
     return results, plan, host
 
@@ -115,9 +117,33 @@ def summarize(title, results, host):
     return f"- {line}."
 
 
+def price(arguments):
+    """What the interposer adds to a call: a line for the summary and a chapter."""
+    # The guard would compare with the host MPI meanwhile.
+    perf = ["env", "HIPS_GUARD=off", arguments.hips, "run", arguments.perf]
+    results, _, _ = measure(arguments, MPIRUN, perf, 2, BANDS_INTERPOSER, compare=("interposer",))
+    lines = ["| size | direct | MPI_Allreduce | more | ratio (turns) |", "|---:|---:|---:|---:|---:|"]
+    dear = []
+    for result in results:
+        direct, through = result["out_of_place"]["time"], result["host_time"]
+        more_ns = 1000 * direct * (result["ratio"] - 1)
+        lines.append(f"| {size(result['size'])} | {direct:.2f} us | {through:.2f} us | {more_ns:.0f} ns "
+                     f"| {result['ratio']:.2f} ({result['ratio_low']:.2f} to {result['ratio_high']:.2f}) |")
+        if more_ns > PRICE_NS and result["ratio"] > 1 + NOISE:
+            dear.append(size(result["size"]))
+    line = (f"Through the interposer, 2 ranks: more than {PRICE_NS} ns and 5 % above the direct call at "
+            f"{', '.join(dear) or 'no size'}")
+    print(line, flush=True)
+    text = ["## Through the interposer", "",
+            "`hips_allreduce` and, in the same processes, `MPI_Allreduce` under `hips run` (guard off), in turns. \"more\" is the",
+            "median of the turns' ratios applied to the direct time.", "", *lines, ""]
+    return f"- {line}.", text
+
+
 def main():
     parser = argparse.ArgumentParser(prog="performance-report", description=__doc__)
     parser.add_argument("--perf", required=True, type=os.path.abspath, help="hips-allreduce-perf")
+    parser.add_argument("--hips", type=os.path.abspath, help="hips, to measure the interposer's price")
     parser.add_argument("--perf-mpich", type=os.path.abspath, help="hips-allreduce-perf-mpich, where it is built")
     parser.add_argument("--ranks", type=int, action="append", help="only these numbers of ranks; repeatable (2, 4, 9)")
     parser.add_argument("--rounds", type=int, default=9, help="turns (9)")
@@ -143,6 +169,10 @@ def main():
         measured = measure(arguments, [*MPIRUN, *OVER_TCP], arguments.perf, ranks, BANDS_TCP)
         summary.append(summarize(title, measured[0], f"{measured[2]} over TCP"))
         sections += section(folder, f"{ranks}-ranks-tcp", title, measured)
+    if arguments.hips:
+        line, text = price(arguments)
+        summary.append(line)
+        sections += text
     head = f"""# Performance on one machine
 
 `tools/performance-report` measured this with `hips-allreduce-perf --compare mpi --bound`: {os.cpu_count()} cores
