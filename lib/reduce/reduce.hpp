@@ -13,9 +13,10 @@ namespace hips::reduce {
 /// quiet. avg divides by the number of sources, so it is for whoever holds all contributions; who folds only
 /// some of them folds by partial(op), and calls divide() when all are in.
 ///
-/// Shapes   `elements` elements of `type` in dst and in each of the one or more sources; `op` applies to
-/// `type`. Cost     reads each source once, writes dst once. Order    the operands' order is the fold order;
-/// the same operands give the same bits on every machine with
+/// Shapes   `elements` elements of `type` in dst and in each of the one or more sources, aligned as elements;
+///          `op` applies to `type`.
+/// Cost     reads each source once, writes dst once; an average of integers goes over dst twice.
+/// Order    the operands' order is the fold order; the same operands give the same bits on every machine with
 ///          the same instruction set, wherever the buffers lie.
 /// Owns     nothing. dst may be one of the sources; it overlaps them in no other way.
 /// Threads  pure; any thread.

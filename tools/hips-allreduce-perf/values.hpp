@@ -12,7 +12,6 @@ namespace hips::perf {
 /// folding. Below, h depends on the element, and t = (h + rank) mod n gives each rank another part in it.
 ///
 /// sum, avg        a + t, where a depends on the element; partial sums stay below 2^24 for up to 4,000 ranks,
-/// and
 ///                 integers wrap. float16 and bfloat16: a for t = 0, 1 for t = 1, else 0.
 /// min, max        a + t; t counts up to 63 only where the type has no room for more.
 /// prod            3 for the rank h mod n, else -1 for odd ranks and 1 for even ones.
