@@ -67,7 +67,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     return fail(std::move(status));
 
   std::unique_ptr<WatchedCommunicator> communicator;
-  if (NodeCommunicator::serves(design, loaded.config, *processes)) {
+  const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
+  if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
@@ -75,6 +76,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (Status status = communicator->set_up(bootstrap, loaded.config, design, *processes, id); !status.ok())
     return fail(std::move(status));
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
+  if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
+    log::info(Subsystem::kComm, "{}: folded by rank (HIPS_REPRODUCIBLE=any); {}", options.name,
+              in_memory ? "memory that all ranks share does so anyway" : design.price);
   return communicator;
 }
 
