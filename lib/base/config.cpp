@@ -74,6 +74,11 @@ std::string set_mpi_report(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_guard(Config& config, std::string_view text) {
+  config.guard = parse_bool(text);
+  return config.guard ? "" : "on, off, 1 or 0";
+}
+
 std::string set_reproducible(Config& config, std::string_view text) {
   for (const Reproducible level : {Reproducible::kOff, Reproducible::kRun, Reproducible::kAny}) {
     if (text != to_string(level)) continue;
@@ -170,6 +175,12 @@ constexpr std::array kVariables = {
     ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
                    "the interposer prints what it took, what it left to the host MPI, and why",
                    set_mpi_report},
+    ConfigVariable{"HIPS_GUARD", "on|off", "on; off where a topology or a plan is named",
+                   "the interposer times the host MPI beside HiPS, for each size, and keeps the faster",
+                   set_guard},
+    ConfigVariable{"HIPS_GUARD_TABLE", "FILE", "",
+                   "where the guard's verdicts are kept: read at the start, written by rank 0 at the end",
+                   set_text<&Config::guard_table>},
     ConfigVariable{"HIPS_REPRODUCIBLE", "off|run|any", "off",
                    "the same bits on all ranks (off), also in every run (run), also wherever ranks are (any)",
                    set_reproducible},
@@ -243,6 +254,11 @@ const char* to_string(Reproducible level) {
       return "any";
   }
   return "off";
+}
+
+bool names_a_plan(const Config& config) {
+  return config.topology || config.algorithm || config.pattern || config.num_rings > 0 ||
+         config.num_leaders > 0;
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {

@@ -52,12 +52,17 @@ struct Config {
   log::Filter log;
   std::string trace_dir;
   bool mpi_report = false;
+  std::optional<bool> guard;  ///< unset: on, but not where a topology or a plan is named
+  std::string guard_table;
   Reproducible reproducible = Reproducible::kOff;
   std::int32_t credits = 4;
   std::size_t segment_bytes = 128u << 10;
   std::size_t staging_bytes = 8u << 20;
   RdmaConfig rdma;
 };
+
+/// Somebody named the wiring or the plan, instead of leaving both to HiPS.
+bool names_a_plan(const Config& config);
 
 /// A line of the table of variables: what `hips info env` and the README print.
 struct ConfigVariable {

@@ -21,6 +21,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Rank rank() const override { return 0; }
   [[nodiscard]] Rank size() const override { return 1; }
   [[nodiscard]] const std::string& describe() const override { return description_; }
+  [[nodiscard]] const std::string& carrier() const override { return carrier_; }
   Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
@@ -31,7 +32,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Status failure() const override { return Status::success(); }
 
  private:
-  std::string description_ = "one rank: a copy";
+  std::string description_ = "one rank: a copy", carrier_ = "memory";
 };
 
 }  // namespace
