@@ -12,23 +12,23 @@ import subprocess
 import sys
 import tempfile
 
-# The rows of each topology: name, algorithm, environment.
-RINGS, MESH = {"HIPS_PATTERN": "ring"}, {"HIPS_PATTERN": "mesh"}
+# The rows of each topology: name, algorithm (None: HiPS chooses the plan), environment.
+MESH = {"HIPS_PATTERN": "mesh"}
 TABLES = {
     "bcube:3,1": [
-        ("HiPS, rings", "hips", RINGS),
+        ("HiPS", None, {}),
         ("HiPS, meshes", "hips", MESH),
         ("flat ring, one NIC", "flat-ring", {"HIPS_RINGS": "1"}),
         ("flat ring, K NICs", "flat-ring", {"HIPS_RINGS": "2"}),
     ],
     "rail:9,2": [
-        ("HiPS, rings", "hips", RINGS),
+        ("HiPS", None, {}),
         ("flat ring, K NICs", "flat-ring", {}),
         ("flat mesh", "flat-mesh", {}),
         ("flat PS, one leader", "flat-ps", {"HIPS_LEADERS": "1"}),
     ],
     "switch:9": [
-        ("HiPS, rings", "hips", RINGS),
+        ("HiPS", None, {}),
         ("flat ring", "flat-ring", {}),
         ("flat mesh", "flat-mesh", {}),
         ("flat PS, one leader", "flat-ps", {"HIPS_LEADERS": "1"}),
@@ -53,7 +53,7 @@ esac
 PATIENCE = {"HIPS_IB_TIMEOUT": "22"}
 JOB = """
 before=$(count)
-%(environment)s %(perf)s --algorithm %(algorithm)s -b %(bytes)d -e %(bytes)d -n %(iterations)d -w %(warmups)d -a 3 >/tmp/perf 2>&1 || {
+%(environment)s %(perf)s %(algorithm)s -b %(bytes)d -e %(bytes)d -n %(iterations)d -w %(warmups)d -a 3 >/tmp/perf 2>&1 || {
   cat /tmp/perf >&2; exit 1; }
 [ $HIPS_RANK != 0 ] || grep -E '^ +%(bytes)d ' /tmp/perf | sed 's/^/ROW %(row)d /'
 echo "AGAIN %(row)d $(($(count) - before))"
@@ -65,7 +65,8 @@ def run_table(arguments, topology, rows):
     jobs = ""
     for row, (_, algorithm, environment) in enumerate(rows):
         slow = algorithm == "flat-ps"  # minutes for each call; it has no warm-up that matters at that length
-        jobs += JOB % {"row": row, "algorithm": algorithm, "perf": arguments.perf, "bytes": arguments.bytes,
+        jobs += JOB % {"row": row, "algorithm": f"--algorithm {algorithm}" if algorithm else "",
+                       "perf": arguments.perf, "bytes": arguments.bytes,
                        "iterations": 1 if slow else arguments.iterations, "warmups": 0 if slow else 1,
                        "environment": " ".join(f"{name}={value}" for name, value in {**PATIENCE, **environment}.items())}
     with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:
@@ -103,7 +104,7 @@ def bound_and_prediction(arguments, topology, algorithm, environment):
         options = ["--pattern", environment["HIPS_PATTERN"]]
     if "HIPS_LEADERS" in environment:
         options = ["--leaders", environment["HIPS_LEADERS"]]
-    text = subprocess.run([arguments.hips, "plan", "-t", topology, "--algorithm", algorithm, "--bytes",
+    text = subprocess.run([arguments.hips, "plan", "-t", topology, "--algorithm", algorithm or "hips", "--bytes",
                            str(arguments.bytes), "--json", *options], text=True, capture_output=True, check=True).stdout
     notes = json.loads(text)["notes"]
     return notes["bound_seconds"], notes["bandwidth_seconds"]

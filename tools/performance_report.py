@@ -15,8 +15,15 @@ import tempfile
 # First size, last size, calls in a turn: long enough to be timed, short enough to end.
 BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 32 << 20, 4), (64 << 20, 256 << 20, 1)]
 # MPICH spins: with more ranks than cores a call takes tens of milliseconds, whatever its size.
+# Over TCP a small call takes tens of microseconds, a large one goes through the kernel twice.
+BANDS_TCP = [(4, 65536, 300), (131072, 2 << 20, 20), (4 << 20, 64 << 20, 2)]
 BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10)]
 RANKS = (2, 4, 9)
+RANKS_TCP = (2, 4)
+MPIRUN = ["mpirun", "--oversubscribe"]
+# Both sides over the loopback interface, and neither through shared memory.
+OVER_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "-x",
+            "HIPS_TRANSPORT=tcp", "-x", "HIPS_SOCKET_IFNAME=lo"]
 NOISE = 0.05
 
 
@@ -65,19 +72,19 @@ def measure(arguments, launcher, perf, ranks, bands):
     return results, plan, host
 
 
-def plot(folder, ranks, results, host):
+def plot(folder, name, title, results, host):
     """Time and bandwidth against size, as SVG."""
     rows = "\n".join(f"{result['size']} {result['out_of_place']['time']} {result['host_time']} {result['bound_time']}"
                      for result in results)
-    for name, label, value in (("time", "time (us)", "{0}"), ("bandwidth", "size / time (GB/s)", "($1/{0}/1e3)")):
+    for kind, label, value in (("time", "time (us)", "{0}"), ("bandwidth", "size / time (GB/s)", "($1/{0}/1e3)")):
         columns = [("HiPS", "$2"), (host, "$3"), ("copy", "$4")]
         curves = ", ".join(f"$data using 1:({value.format(column)}) with linespoints pointtype 7 pointsize 0.4 "
-                           f"linewidth 2 title '{title}'" for title, column in columns)
+                           f"linewidth 2 title '{curve}'" for curve, column in columns)
         script = f"""
             $data << EOD\n{rows}\nEOD
             set terminal svg size 720,420 dynamic background rgb 'white'
-            set output '{os.path.join(folder, f"{ranks}-ranks-{name}.svg")}'
-            set title 'allreduce, {ranks} ranks of one machine'
+            set output '{os.path.join(folder, f"{name}-{kind}.svg")}'
+            set title 'allreduce, {title}'
             set logscale xy
             set xlabel 'size (bytes)'
             set ylabel '{label}'
@@ -85,15 +92,24 @@ def plot(folder, ranks, results, host):
             set logscale x 2
             set format y '%g'
             set grid
-            set key {'left' if name == 'time' else 'right bottom'}
+            set key {'left' if kind == 'time' else 'right bottom'}
             plot {curves}
             """
         subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
-def summarize(ranks, results, host):
+def section(folder, name, title, measured):
+    """A chapter with its plots and its table."""
+    results, plan, host = measured
+    plot(folder, name, title, results, host)
+    base = os.path.basename(folder)
+    return [f"## {title[0].upper()}{title[1:]}", "", f"{plan}.", "", f"![time]({base}/{name}-time.svg)",
+            f"![bandwidth]({base}/{name}-bandwidth.svg)", "", *table(results), ""]
+
+
+def summarize(title, results, host):
     slower = [size(result["size"]) for result in results if result["ratio"] < 1 - NOISE]
-    line = (f"{ranks} ranks: {mean_ratio(results):.2f} times as fast as {host} (geometric mean of {len(results)} sizes), "
+    line = (f"{title}: {mean_ratio(results):.2f} times as fast as {host} (geometric mean of {len(results)} sizes), "
             f"slower by more than 5 % at {', '.join(slower) or 'none'}")
     print(line, flush=True)
     return f"- {line}."
@@ -112,16 +128,21 @@ def main():
 
     sections, summary = [], []
     for ranks in arguments.ranks or RANKS:
-        results, plan, host = measure(arguments, ["mpirun", "--oversubscribe"], arguments.perf, ranks, BANDS)
-        plot(folder, ranks, results, host)
-        summary.append(summarize(ranks, results, host))
+        title = f"{ranks} ranks"
+        measured = measure(arguments, MPIRUN, arguments.perf, ranks, BANDS)
+        summary.append(summarize(title, measured[0], measured[2]))
+        sections += section(folder, f"{ranks}-ranks", title, measured)
         if arguments.perf_mpich:
             bands = BANDS if ranks == 2 else BANDS_CROWDED_MPICH
             mpich, _, host = measure(arguments, ["mpirun.mpich"], arguments.perf_mpich, ranks, bands)
-            summary.append(summarize(ranks, mpich, host))
-        base = os.path.basename(folder)
-        sections += [f"## {ranks} ranks", "", f"{plan}.", "", f"![time]({base}/{ranks}-ranks-time.svg)",
-                     f"![bandwidth]({base}/{ranks}-ranks-bandwidth.svg)", "", *table(results), ""]
+            summary.append(summarize(title, mpich, host))
+    for ranks in RANKS_TCP:
+        if ranks not in (arguments.ranks or RANKS):
+            continue
+        title = f"{ranks} ranks over TCP"
+        measured = measure(arguments, [*MPIRUN, *OVER_TCP], arguments.perf, ranks, BANDS_TCP)
+        summary.append(summarize(title, measured[0], f"{measured[2]} over TCP"))
+        sections += section(folder, f"{ranks}-ranks-tcp", title, measured)
     head = f"""# Performance on one machine
 
 `tools/performance-report` measured this with `hips-allreduce-perf --compare mpi --bound`: {os.cpu_count()} cores

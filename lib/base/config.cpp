@@ -123,6 +123,12 @@ std::string set_hca(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_socket_ifname(Config& config, std::string_view text) {
+  if (text.empty()) return "names of network interfaces such as eth0,eth1, or leave it unset";
+  config.socket_ifname = std::string(text);
+  return {};
+}
+
 template <auto member, std::int32_t least, std::int32_t most>
 std::string set_rdma(Config& config, std::string_view text) {
   const auto value = parse_number<std::int32_t>(text);
@@ -147,15 +153,16 @@ constexpr std::array kVariables = {
         "HIPS_ALGORITHM", "NAME", "by size",
         "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
         set_text<&Config::algorithm>},
-    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "mesh on switches, ring on cables",
+    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "by size on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
                    set_count<&Config::num_leaders>},
-    ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto",
-                   "what carries the data: shm, verbs, or auto: shm inside a host, verbs between hosts",
-                   set_text<&Config::transport>},
+    ConfigVariable{
+        "HIPS_TRANSPORT", "NAME", "auto",
+        "what carries the data: shm, verbs, tcp, or auto: shm inside a host, between hosts verbs, else tcp",
+        set_text<&Config::transport>},
     ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
     ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
     ConfigVariable{"HIPS_ROOT", "HOST:PORT", "", "where rank 0 listens while the ranks meet",
@@ -189,6 +196,10 @@ constexpr std::array kVariables = {
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
     ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
                    set_staging_bytes},
+    ConfigVariable{
+        "HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
+        "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",
+        set_socket_ifname},
     ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
                    "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but",
                    set_hca},

@@ -58,6 +58,7 @@ struct Config {
   std::int32_t credits = 4;
   std::size_t segment_bytes = 128u << 10;
   std::size_t staging_bytes = 8u << 20;
+  std::string socket_ifname;
   RdmaConfig rdma;
 };
 

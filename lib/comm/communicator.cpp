@@ -47,7 +47,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   Announcement mine;
   mine.status = loaded.status;
   mine.process = this_process();
-  if (mine.status.ok()) mine.status = describe_rdma(loaded.config, mine.process);
+  if (mine.status.ok()) mine.status = describe_networks(loaded.config, mine.process);
   mine.id = ProcessUid::random().low;
   Design design;
   if (mine.status.ok()) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,11 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
           plain ? " or a multiple of that" : "", size, size));
 }
 
+Design::Choice choice_of(const PlanBuilder& builder, Rank rank, std::uint64_t up_to_bytes) {
+  return {std::make_shared<PlanShape>(builder.shape()), std::make_shared<Program>(builder.program(rank)),
+          up_to_bytes};
+}
+
 /// make_design(), but throws Error where a parser does.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
@@ -58,10 +64,6 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   }
   request.num_rings = config.num_rings;
   request.num_leaders = config.num_leaders;
-  const auto add = [&](const PlanBuilder& builder, std::uint64_t up_to_bytes) {
-    design.choices.push_back({std::make_shared<PlanShape>(builder.shape()),
-                              std::make_shared<Program>(builder.program(rank)), up_to_bytes});
-  };
   const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
                           config.num_leaders > 0;
   design.named = named || plan_named;
@@ -73,16 +75,12 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   if (size > 1 && by_rank) {
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());
-    add(*order->builder, UINT64_MAX);
+    design.choices.push_back(choice_of(*order->builder, rank, UINT64_MAX));
     design.price = std::move(order->price);
   } else if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
-    add(**builder, UINT64_MAX);
-  } else if (size > 1) {
-    auto selection = cost::select(design.topology);
-    if (!selection) return fail(selection.error());
-    for (const auto& choice : selection->choices) add(selection->builder(choice), choice.up_to_bytes);
+    design.choices.push_back(choice_of(**builder, rank, UINT64_MAX));
   }
   design.terms = {
       {"job token", config.job_token},
@@ -129,6 +127,18 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
   }
 }
 
+Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
+                                                 const std::vector<ProcessInfo>& processes) {
+  if (!design.choices.empty()) return design.choices;
+  const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
+  const auto selection = cost::select(design.topology, medium);
+  if (!selection) return fail(selection.error());
+  std::vector<Design::Choice> choices;
+  for (const auto& choice : selection->choices)
+    choices.push_back(choice_of(selection->builder(choice), rank, choice.up_to_bytes));
+  return choices;
+}
+
 Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::uint64_t& id) {
   std::vector<Terms> versions, terms;
   std::vector<Status> statuses;
@@ -162,10 +172,13 @@ Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& pr
                                        other->second, a, to_string(processes[a])),
                            Scope::kCommunicator);
   }
-  // Processes of one host with as many ports are alike: one of each kind speaks for all.
-  std::map<std::pair<std::string_view, std::uint32_t>, std::size_t> kinds;
+  // Processes of one host with as many ports and interfaces are alike: one of each kind speaks for all.
+  std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t, bool>, std::size_t> kinds;
   for (std::size_t a = 0; a < processes.size(); ++a) {
-    kinds.emplace(std::pair(std::string_view(processes[a].host_key), processes[a].rdma_rails), a);
+    const ProcessInfo& process = processes[a];
+    kinds.emplace(std::tuple(std::string_view(process.host_key), process.rdma_rails, process.socket_rails,
+                             process.socket_loopback),
+                  a);
     for (const auto& [kind, b] : kinds) {
       if (transport_between(choice, processes[b], processes[a]) != nullptr) continue;
       return Status::error(Code::kUnsupported,

@@ -35,7 +35,7 @@ struct Design {
     std::shared_ptr<const Program> program;
     std::uint64_t up_to_bytes = UINT64_MAX;
   };
-  std::vector<Choice> choices;  ///< ascending; the last has no limit
+  std::vector<Choice> choices;  ///< ascending; the last has no limit; empty where no plan is named
   std::string price;            ///< of a plan that is not the cheapest: what it costs beside that one
   Terms terms;
 };
@@ -44,6 +44,12 @@ struct Design {
 ///
 /// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: what is wrong with the options, with what is right.
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
+
+/// The plans of a communicator of plans: the named one, else those that are cheapest between these processes.
+///
+/// Errors   those of cost::select(), the same on all ranks.
+Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
+                                                 const std::vector<ProcessInfo>& processes);
 
 /// Reads the announcements of all ranks and finds the first thing that is wrong with them as a whole: the
 /// same on every rank, because all read the same. `id` becomes the communicator's.

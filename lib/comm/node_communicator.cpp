@@ -12,9 +12,7 @@ namespace hips::comm {
 bool NodeCommunicator::serves(const Design& design, const Config& config,
                               const std::vector<ProcessInfo>& processes) {
   return !design.named && config.transport == "auto" && processes.size() <= kMostRanks &&
-         std::ranges::all_of(processes, [&](const ProcessInfo& process) {
-           return process.host_key == processes.front().host_key;
-         });
+         all_on_one_host(processes);
 }
 
 NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,

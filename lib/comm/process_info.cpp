@@ -70,6 +70,11 @@ ProcessInfo ProcessInfo::self() {
   return info;
 }
 
+bool all_on_one_host(const std::vector<ProcessInfo>& processes) {
+  return std::ranges::all_of(
+      processes, [&](const ProcessInfo& process) { return process.host_key == processes.front().host_key; });
+}
+
 std::string to_string(const ProcessInfo& info) {
   return fmt::format("pid {} on {}", info.pid, info.host);
 }
@@ -99,6 +104,9 @@ void put_process(ByteWriter& writer, const ProcessInfo& info) {
   put_control_address(writer, info.control);
   writer.put(info.rdma_rails);
   writer.put_text(info.rdma_problem);
+  writer.put(info.socket_rails);
+  writer.put(static_cast<std::uint8_t>(info.socket_loopback ? 1 : 0));
+  writer.put_text(info.socket_problem);
 }
 
 ProcessInfo get_process(ByteReader& reader) {
@@ -113,6 +121,9 @@ ProcessInfo get_process(ByteReader& reader) {
   info.control = get_control_address(reader);
   info.rdma_rails = reader.get<std::uint32_t>();
   info.rdma_problem = reader.get_text();
+  info.socket_rails = reader.get<std::uint32_t>();
+  info.socket_loopback = reader.get<std::uint8_t>() != 0;
+  info.socket_problem = reader.get_text();
   return info;
 }
 

@@ -33,10 +33,17 @@ struct ProcessInfo {
   /// RDMA ports that it may use, in the order of rails; a port may serve several. 0: none, or none asked for.
   std::uint32_t rdma_rails = 0;
   std::string rdma_problem;  ///< why there is none, where somebody looked
+  /// Network interfaces that TCP may use, in the order of rails. 0: none, or none asked for.
+  std::uint32_t socket_rails = 0;
+  bool socket_loopback = false;  ///< they are loopback, which nobody else reaches
+  std::string socket_problem;    ///< why there is none, where somebody looked
 
   /// This process; `control` is left empty.
   static ProcessInfo self();
 };
+
+/// Do all of them share one host's memory?
+bool all_on_one_host(const std::vector<ProcessInfo>& processes);
 
 /// "pid 17 on node1"
 std::string to_string(const ProcessInfo& info);

@@ -40,20 +40,24 @@ TeamCommunicator::~TeamCommunicator() {
 
 /// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all
 /// ranks count ports up to the number that every one of them has.
-Result<std::vector<transport::Transport*>> TeamCommunicator::rails_of(
-    const TransportEntry& entry, const Topology& topology, const std::vector<ProcessInfo>& processes) {
+Result<TeamCommunicator::Rails> TeamCommunicator::rails_of(const TransportEntry& entry,
+                                                           const Topology& topology,
+                                                           const std::vector<ProcessInfo>& processes) {
   auto made = transports_of(*engine_, entry.name, config_);
-  if (!made) return made;
+  if (!made) return fail(made.error());
   std::size_t count = made->size();
   for (const ProcessInfo& process : processes) {
     if (const std::size_t rails = entry.rails(process); rails > 0) count = std::min(count, rails);
   }
-  std::vector<transport::Transport*> rails;
+  Rails rails;
   const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
-  for (std::size_t rail = 0; rail < wanted; ++rail) rails.push_back((*made)[rail % count]);
+  for (std::size_t rail = 0; rail < wanted; ++rail) {
+    rails.transports.push_back((*made)[rail % count]);
+    rails.ports.push_back(static_cast<std::uint32_t>(rail % count));
+  }
   for (std::size_t level = 0; level < topology.levels.size(); ++level) {
     for (const Rail rail : topology.levels[level].rails) {
-      const transport::Limits& port = rails[static_cast<std::size_t>(rail) % rails.size()]->query();
+      const transport::Limits& port = rails.transports[static_cast<std::size_t>(rail) % wanted]->query();
       if (port.description.empty()) continue;
       log::info(Subsystem::kTransport, "level {}, rail {}: {}{}", level, rail, port.description,
                 wanted > count
@@ -75,11 +79,13 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
 
+  auto choices = choose_plans(design, rank(), processes);
+  if (!choices) return fail(choices.error());
   exec::Team::Config team;
   team.id = id;
   team.rank = rank();
   team.size = size();
-  for (const Design::Choice& choice : design.choices) {
+  for (const Design::Choice& choice : *choices) {
     team.shapes.push_back(choice.shape);
     team.programs.push_back(choice.program);
     up_to_bytes_.push_back(choice.up_to_bytes);
@@ -89,7 +95,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   team.max_staging_bytes = config_.staging_bytes;
   team.on_error = [watch = watch_.get()](const Status& status) { watch->found(status); };
   team.routes.resize(processes.size());
-  std::map<std::string_view, std::vector<transport::Transport*>> used;
+  std::map<std::string_view, Rails> used;
   for (std::size_t r = 0; r < processes.size(); ++r) {
     if (static_cast<Rank>(r) == rank()) continue;
     const TransportEntry* entry = transport_between(config_.transport, self, processes[r]);
@@ -98,8 +104,11 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
       if (!rails) return fail(rails.error());
       used.emplace(entry->name, *std::move(rails));
     }
-    team.routes[r].peer = engine_->engine.peer_for(processes[r].uid.high, processes[r].uid.low);
-    team.routes[r].by_rail = used[entry->name];
+    const Rails& rails = used[entry->name];
+    team.routes[r].by_rail = rails.transports;
+    for (const std::uint32_t port : rails.ports)
+      team.routes[r].by_peer_rail.push_back(
+          engine_->engine.peer_for(processes[r].uid.high, processes[r].uid.low, port));
   }
   auto made = exec::Team::create(engine_->engine, std::move(team));
   if (!made) return fail(made.error());
@@ -112,7 +121,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   for (const auto& [name, rails] : used) names.push_back(name);
   carrier_ = fmt::format("{}", fmt::join(names, ","));
   description_ = fmt::format(
-      "{} on {}; {}; {}", describe_choices(design.choices), design.topology.name, fmt::join(names, ", "),
+      "{} on {}; {}; {}", describe_choices(*choices), design.topology.name, fmt::join(names, ", "),
       num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),
                                                hosts.size() == 1 ? "" : "s")
                                  : "not emulated");

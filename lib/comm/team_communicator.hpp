@@ -24,8 +24,13 @@ class TeamCommunicator final : public WatchedCommunicator {
   Verdicts verdicts() override;
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
-  Result<std::vector<transport::Transport*>> rails_of(const TransportEntry& entry, const Topology& topology,
-                                                      const std::vector<ProcessInfo>& processes);
+  /// The rails of a topology, and what carries them: the same port number on all ranks.
+  struct Rails {
+    std::vector<transport::Transport*> transports;
+    std::vector<std::uint32_t> ports;
+  };
+  Result<Rails> rails_of(const TransportEntry& entry, const Topology& topology,
+                         const std::vector<ProcessInfo>& processes);
 
   Config config_;
   Clock* clock_;

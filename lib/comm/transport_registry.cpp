@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "lib/comm/interfaces.hpp"
 #include "transports/shm/shm.hpp"
+#include "transports/tcp/tcp.hpp"
 #ifdef HIPS_HAVE_VERBS
 #include "transports/verbs/verbs.hpp"
 #endif
@@ -110,11 +112,62 @@ Status look_for_rdma(const Config& config, ProcessInfo& process) {
 }
 #endif
 
+Result<TransportSet> make_tcp(const Config& config) {
+  auto networks = data_networks(config.socket_ifname);
+  if (!networks) return fail(std::move(networks).error());
+  TransportSet set;
+  std::map<std::string, std::size_t> made;  // an interface may serve several rails
+  for (const LocalNetwork& network : *networks) {
+    const auto [known, is_new] = made.emplace(network.interface, set.transports.size());
+    if (is_new) {
+      auto transport = tcp::create(
+          {.address = network.address, .device = network.interface, .dead_after_ns = config.dead_after_ns});
+      if (!transport) return fail(std::move(transport).error());
+      set.transports.push_back(*std::move(transport));
+    }
+    set.by_rail.push_back(known->second);
+  }
+  return set;
+}
+
+Status look_for_sockets(const Config& config, ProcessInfo& process) {
+  auto networks = data_networks(config.socket_ifname);
+  if (networks) {
+    process.socket_rails = static_cast<std::uint32_t>(networks->size());
+    process.socket_loopback = std::all_of(networks->begin(), networks->end(),
+                                          [](const LocalNetwork& network) { return network.loopback; });
+    return Status::success();
+  }
+  process.socket_problem = networks.error().message;
+  const bool asked = config.transport == "tcp" || networks.error().code == Code::kInvalidArgument;
+  return asked ? std::move(networks).error() : Status::success();
+}
+
+bool sockets_reach(const ProcessInfo& a, const ProcessInfo& b) {
+  if (a.socket_rails == 0 || b.socket_rails == 0) return false;
+  return same_host(a, b) || (!a.socket_loopback && !b.socket_loopback);
+}
+
+std::string lacks_sockets(const ProcessInfo& a, const ProcessInfo& b) {
+  const ProcessInfo& lacking = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
+  if (lacking.socket_rails > 0)
+    return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"",
+                       lacking.host);
+  return fmt::format("tcp finds no interface on {}: {}", lacking.host,
+                     lacking.socket_problem.empty() ? "it has none" : lacking.socket_problem);
+}
+
+std::size_t socket_rails(const ProcessInfo& process) {
+  return process.socket_rails;
+}
+
 constexpr std::array kTransports{
     TransportEntry{"shm", "shared memory between processes of one host", same_host, not_same_host, one_rail,
                    make_shm},
     TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", both_have_rdma, lacks_rdma, rdma_rails,
                    make_verbs},
+    TransportEntry{"tcp", "TCP sockets, where there is no RDMA", sockets_reach, lacks_sockets, socket_rails,
+                   make_tcp},
 };
 
 bool is_choice(std::string_view choice, const TransportEntry& entry) {
@@ -152,9 +205,12 @@ Status check_transport_choice(std::string_view choice) {
                        fmt::format("HIPS_TRANSPORT=\"{}\" is wrong: give one of {}", choice, names));
 }
 
-Status describe_rdma(const Config& config, ProcessInfo& process) {
-  if (config.transport != "auto" && config.transport != "verbs") return Status::success();
-  return look_for_rdma(config, process);
+Status describe_networks(const Config& config, ProcessInfo& process) {
+  const bool any = config.transport == "auto";
+  if (any || config.transport == "verbs") {
+    if (Status status = look_for_rdma(config, process); !status.ok()) return status;
+  }
+  return any || config.transport == "tcp" ? look_for_sockets(config, process) : Status::success();
 }
 
 }  // namespace hips::comm

@@ -45,10 +45,12 @@ std::string obstacles_between(std::string_view choice, const ProcessInfo& a, con
 /// kInvalidArgument when HIPS_TRANSPORT names no transport; lists them.
 Status check_transport_choice(std::string_view choice);
 
-/// Looks for RDMA ports and writes what it finds into `process`, where the choice of transport allows them.
+/// Looks for RDMA ports and network interfaces and writes what it finds into `process`, where the choice of
+/// transport allows them.
 ///
-/// Errors   kInvalidArgument: HIPS_IB_HCA or HIPS_IB_GID_INDEX is wrong. That a host has no usable port is an
-///          error only where HIPS_TRANSPORT=verbs asks for one.
-Status describe_rdma(const Config& config, ProcessInfo& process);
+/// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is wrong. That a host has
+/// no
+///          usable port or interface is an error only where HIPS_TRANSPORT asks for one.
+Status describe_networks(const Config& config, ProcessInfo& process);
 
 }  // namespace hips::comm

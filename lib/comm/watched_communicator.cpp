@@ -94,10 +94,8 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
   auto control = process_control(config.job_token, config.dead_after_ns);
   if (status.ok() && !control) status = control.error();
   if (status.ok()) {
-    const bool one_host = std::all_of(processes.begin(), processes.end(), [&](const ProcessInfo& process) {
-      return process.host_key == processes.front().host_key;
-    });
-    auto address = (*control)->listen(one_host ? Control::Reach::kHost : Control::Reach::kNetwork);
+    auto address =
+        (*control)->listen(all_on_one_host(processes) ? Control::Reach::kHost : Control::Reach::kNetwork);
     if (address) {
       put_control_address(offer, *address);
       offer.put_bytes(*made);

@@ -1,6 +1,8 @@
 #include "lib/cost/select.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
@@ -11,50 +13,90 @@ namespace {
 /// What a rank spends on a message beside the wire: posting it, its completion, its arrival and the credit
 /// for it. Of the order of a microsecond on every NIC; where crossovers lie depends on it only linearly.
 constexpr double kMessageSeconds = 0.5e-6;
-constexpr std::uint64_t kLeastBytes = 4;
-/// Larger vectors go by the plan that sends the fewest bytes, whatever the model says of latency.
-constexpr std::uint64_t kMostBytes = 256U << 10U;
+/// How much longer a link takes whose senders meet: half of what docs/roce.md shows on shaped links, where it
+/// is a fifth, with two senders as with eight. Fabrics that pause or mark lie between that and nothing.
+constexpr double kMeetingShare = 0.1;
+constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
+/// Recursive doubling sends more bytes than a plan has to, so it is for vectors that are all latency.
+constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
 constexpr std::int64_t kElementBytes = 4;
 
-Candidate candidate_of(std::unique_ptr<PlanBuilder> builder) {
+/// Do messages of one round arrive by one NIC from several peers?
+bool senders_meet(const Program& program) {
+  std::set<std::tuple<Rail, std::int32_t, std::int32_t, std::int32_t>> rounds;
+  for (const Step& step : program.steps) {
+    for (const Source& source : program.sources_of(step)) {
+      if (source.kind != Source::Kind::kMessage || source.rail == kNoRail) continue;
+      if (!rounds.emplace(source.rail, step.lane, step.stage, step.round).second) return true;
+    }
+  }
+  return false;
+}
+
+Candidate candidate_of(std::string name, const Topology& topology, std::unique_ptr<PlanBuilder> builder) {
   Candidate candidate;
-  candidate.num_messages = std::ranges::count_if(builder->program(0).steps,
+  candidate.name = std::move(name);
+  for (Rank rank = 0; rank < topology.ranks_per_server; ++rank)
+    candidate.programs.push_back(builder->program(rank));
+  candidate.num_messages = std::ranges::count_if(candidate.programs[0].steps,
                                                  [](const Step& step) { return step.op == StepOp::kSend; });
+  candidate.senders_meet = std::ranges::any_of(candidate.programs, senders_meet);
   candidate.builder = std::move(builder);
   return candidate;
 }
 
+/// The cheapest of those that may carry so many bytes; the earlier one where two cost the same.
+std::size_t cheapest(const Topology& topology, const Selection& selection, std::uint64_t bytes) {
+  std::size_t best = 0;
+  double least = expected_seconds(topology, selection.medium, selection.candidates[0], bytes);
+  for (std::size_t i = 1; i < selection.candidates.size(); ++i) {
+    const Candidate& candidate = selection.candidates[i];
+    if (!candidate.excluded.empty()) continue;
+    if (candidate.builder->shape().algorithm != "hips" && bytes > kMostDoublingBytes) continue;
+    const double seconds = expected_seconds(topology, selection.medium, candidate, bytes);
+    if (seconds >= least) continue;
+    best = i;
+    least = seconds;
+  }
+  return best;
+}
+
 }  // namespace
 
-double expected_seconds(const Topology& topology, const Candidate& candidate, std::uint64_t bytes) {
+double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
+                        std::uint64_t bytes) {
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
                       .element_bytes = kElementBytes};
-  return estimate_server_of(topology, *candidate.builder, 0, volume).seconds() +
+  const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
+  const double meeting = medium == Medium::kWires && candidate.senders_meet ? kMeetingShare : 0;
+  return cost.latency_seconds + (1 + meeting) * cost.bandwidth_seconds +
          static_cast<double>(candidate.num_messages) * kMessageSeconds;
 }
 
-Result<Selection> select(const Topology& topology) {
-  constexpr std::size_t kHips = 0, kSmall = 1;
+Result<Selection> select(const Topology& topology, Medium medium) {
   Selection selection;
+  selection.medium = medium;
   auto hips = plan::make_builder(topology, {});
   if (!hips) return fail(hips.error());
-  selection.candidates.push_back(candidate_of(std::move(*hips)));
-  if (auto small = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
-    selection.candidates.push_back(candidate_of(std::move(*small)));
-    Candidate& candidate = selection.candidates[kSmall];
-    if (!candidate.builder->shape().neighbours_only) {
-      candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
-    }
-    std::uint64_t up_to = 0;
-    for (std::uint64_t bytes = kLeastBytes; candidate.excluded.empty() && bytes <= kMostBytes; bytes *= 2) {
-      if (expected_seconds(topology, candidate, bytes) >=
-          expected_seconds(topology, selection.candidates[kHips], bytes))
-        break;
-      up_to = bytes;
-    }
-    if (up_to > 0) selection.choices.push_back({kSmall, up_to});
+  selection.candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
+  if (selection.candidates[0].senders_meet) {
+    auto rings =
+        plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
+    if (!rings) return fail(rings.error());
+    selection.candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
   }
-  selection.choices.push_back({kHips, UINT64_MAX});
+  if (auto doubling = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
+    selection.candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
+    if (Candidate& candidate = selection.candidates.back(); !candidate.builder->shape().neighbours_only)
+      candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
+  }
+  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 2) {
+    const std::size_t best = cheapest(topology, selection, bytes);
+    if (selection.choices.empty() || selection.choices.back().candidate != best)
+      selection.choices.push_back({best, bytes});
+    selection.choices.back().up_to_bytes = bytes;
+  }
+  selection.choices.back().up_to_bytes = UINT64_MAX;
   return selection;
 }
 

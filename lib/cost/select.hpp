@@ -12,19 +12,30 @@
 
 namespace hips::cost {
 
+/// What lies between the ranks of a plan.
+enum class Medium : std::uint8_t {
+  kWires,   ///< NICs: a link into which several peers send at once loses time
+  kMemory,  ///< of one host, which has no such links
+};
+
 /// A plan that could carry a call.
 struct Candidate {
+  std::string name;  ///< "hips", "hips, rings", "recursive-doubling"
   std::unique_ptr<PlanBuilder> builder;
+  std::vector<Program> programs;  ///< of the first server's ranks, which stand for all
   std::int64_t num_messages = 0;  ///< that rank 0 sends
+  bool senders_meet = false;      ///< several peers send to one NIC at the same time
   std::string excluded;           ///< why it is not taken whatever it costs; empty: it may be
 };
 
-/// Plans that share the sizes among them: small vectors want few messages, large ones few bytes.
+/// Plans that share the sizes among them: small vectors want few messages, large ones few bytes, and
+/// on wires no two senders at one NIC.
 struct Selection {
   struct Choice {
     std::size_t candidate = 0;
     std::uint64_t up_to_bytes = UINT64_MAX;  ///< of the vector; ascending, the last one has no limit
   };
+  Medium medium = Medium::kWires;
   std::vector<Candidate> candidates;  ///< HiPS first
   std::vector<Choice> choices;
 
@@ -35,18 +46,20 @@ struct Selection {
 };
 
 /// What a call of `bytes` is expected to take: the plan's chain of hops, the messages that a rank has to
-/// handle, and the busiest link.
+/// handle, and the busiest link, which takes longer where senders meet on wires.
 ///
 /// Units    bytes of the whole vector, seconds.
-double expected_seconds(const Topology& topology, const Candidate& candidate, std::uint64_t bytes);
+double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
+                        std::uint64_t bytes);
 
-/// The cheapest plans where nobody named one, by expected_seconds(). A function of the topology alone, so
-/// that all ranks choose alike, and every run as the last.
+/// The cheapest plans where nobody named one, by expected_seconds(). A function of topology and medium alone,
+/// so that all ranks choose alike, and every run as the last.
 ///
-/// Candidates: HiPS and, where every pair of ranks is one hop apart, recursive doubling for up to 256 KiB.
+/// Candidates: HiPS; HiPS with rings where its meshes let senders meet; and, where every pair of ranks is one
+/// hop apart, recursive doubling for up to 256 KiB.
 ///
-/// Cost     prices some twenty sizes by the programs of one server.
+/// Cost     prices some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().
-Result<Selection> select(const Topology& topology);
+Result<Selection> select(const Topology& topology, Medium medium);
 
 }  // namespace hips::cost

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "lib/base/wait_clock.hpp"
 #include "lib/exec/engine_impl.hpp"
 #include "lib/exec/operation_impl.hpp"
 #include "lib/exec/team_impl.hpp"
@@ -282,10 +283,11 @@ transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport
   return added;
 }
 
-transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low) {
+transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low, std::uint32_t port) {
   impl_->own();
   const auto next = static_cast<transport::PeerId>(impl_->peers.size());
-  const transport::PeerId peer = impl_->peers.emplace(std::pair(uid_high, uid_low), next).first->second;
+  const transport::PeerId peer =
+      impl_->peers.emplace(std::tuple(uid_high, uid_low, port), next).first->second;
   impl_->disown();
   return peer;
 }
@@ -299,23 +301,8 @@ bool Engine::progress() {
 
 Status Engine::wait(Operation& operation, const WaitOptions& options) {
   EngineImpl& impl = *impl_;
-  std::int64_t start_ns = -1;
-  std::int64_t next_tick_ns = 0;
+  WaitClock time(options, *impl.clock);
   bool hand_on = false;  // others wait too, and have ticks of their own
-  // Looks at the clock: ticks, and says whether the deadline has passed. Progress owner only.
-  const auto late = [&] {
-    const std::int64_t now = impl.clock->now_ns();
-    if (start_ns < 0) {
-      start_ns = now;
-      next_tick_ns = now + options.tick_ns;
-    }
-    if (now >= next_tick_ns) {
-      if (options.on_tick) options.on_tick(now - start_ns);
-      next_tick_ns = now + options.tick_ns;
-      hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
-    }
-    return now >= options.deadline_ns;
-  };
   const auto timed_out = [&] {
     return Status::error(Code::kTimeout, "the deadline passed; lacking: " + operation.waiting_text());
   };
@@ -347,11 +334,11 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
       if (idle.stay_awake(*impl.clock)) {
         if (!idle.look_around()) continue;
       } else {
-        // Ticks are a convenience, the deadline is a promise: sleep to the nearer of the two.
-        const std::int64_t left = std::max<std::int64_t>(0, options.deadline_ns - impl.clock->now_ns());
-        impl.sleep(std::min(options.tick_ns, left));
+        impl.sleep(time.sleep_ns());
       }
-      if (!operation.done() && late()) {
+      if (operation.done()) break;
+      if (time.look()) hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
+      if (time.late()) {
         const Status status = timed_out();
         impl.disown();
         return status;

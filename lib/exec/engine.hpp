@@ -41,8 +41,8 @@ class Engine {
   /// Adds a transport; it must outlive no team. Returns it for naming in Team::Route.
   transport::Transport* add_transport(std::unique_ptr<transport::Transport> transport);
 
-  /// The engine's index for a process named by a 128-bit identity that is unique in the job.
-  transport::PeerId peer_for(std::uint64_t uid_high, std::uint64_t uid_low);
+  /// The engine's index for a port of a process that is named by a 128-bit identity, unique in the job.
+  transport::PeerId peer_for(std::uint64_t uid_high, std::uint64_t uid_low, std::uint32_t port);
 
   /// One round: polls transports, moves every operation as far as it gets. True when anything moved.
   bool progress();

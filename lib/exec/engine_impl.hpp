@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,7 @@ struct EngineImpl final : RangeUser {
   StagingArena arena;        ///< declared after the ports: it deregisters from their transports when it goes
   StagingArena grant_arena;  ///< cells for grants; its memory is never anything else
   UserRegions user_regions;  ///< after the ports, too
-  std::map<std::pair<std::uint64_t, std::uint64_t>, transport::PeerId> peers;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, transport::PeerId> peers;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
   std::vector<TeamImpl*> active;  ///< with operations in flight or credits to return

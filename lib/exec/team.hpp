@@ -51,10 +51,24 @@ class Operation {
 /// thread): offer() -> allocate(all offers) -> connect(all addresses).
 class Team {
  public:
-  /// Which process a rank is, and which transport reaches it over a given rail.
+  /// Which process a rank is, port by port, and which transport reaches it over a given rail.
+  ///
+  /// An endpoint joins one port of ours with one of the peer's. Which of them meet is the plan's to say, so
+  /// each port of the peer is a peer of its own: communicators that pair ports differently share none.
   struct Route {
-    transport::PeerId peer = -1;
-    std::vector<transport::Transport*> by_rail;  ///< [0] serves rails beyond the end and kNoRail
+    std::vector<transport::PeerId> by_peer_rail;  ///< [0] serves rails beyond the end and kNoRail
+    std::vector<transport::Transport*> by_rail;   ///< the same, by our rail
+
+    /// The peer that is reached where it receives by `rail`; needs one.
+    [[nodiscard]] transport::PeerId peer(Rail rail) const { return at(by_peer_rail, rail); }
+    [[nodiscard]] transport::Transport* transport(Rail rail) const { return at(by_rail, rail); }
+
+   private:
+    template <typename T>
+    static T at(const std::vector<T>& list, Rail rail) {
+      return list[rail >= 0 && static_cast<std::size_t>(rail) < list.size() ? static_cast<std::size_t>(rail)
+                                                                            : 0];
+    }
   };
   struct Config {
     std::uint64_t id = 0;  ///< of the communicator; the same on all ranks, unique in the process

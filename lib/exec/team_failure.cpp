@@ -131,8 +131,9 @@ void TeamImpl::on_broken(const transport::Event& event) {
     return;
   }
   for (Rank rank = 0; rank < config_.size; ++rank) {
-    const Route& route = config_.routes[rank];
-    if (rank == config_.rank || route.peer != event.peer || left_[rank]) continue;
+    if (rank == config_.rank || left_[rank]) continue;
+    const auto& peers = config_.routes[rank].by_peer_rail;
+    if (std::find(peers.begin(), peers.end(), event.peer) == peers.end()) continue;
     Status status = event.error;
     status.code = Code::kPeerLost;
     status.scope = Scope::kPeer;

@@ -20,10 +20,8 @@ namespace hips::exec {
 
 bool TeamImpl::takes_grants(Rank rank, Rail rail) const {
   if (config_.phantom) return false;
-  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
-  const bool named = rail >= 0 && static_cast<std::size_t>(rail) < route.by_rail.size();
   // Where memory is shared a copy out of staging is the transfer itself.
-  return !route.by_rail[named ? static_cast<std::size_t>(rail) : 0]->query().attaches_memory;
+  return !config_.routes[static_cast<std::size_t>(rank)].transport(rail)->query().attaches_memory;
 }
 
 void TeamImpl::give_grants(OperationImpl& operation) {

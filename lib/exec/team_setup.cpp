@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "lib/exec/blob.hpp"
 #include "lib/exec/team_impl.hpp"
@@ -15,14 +17,18 @@ constexpr std::uint32_t kOfferMagic = kWireMagic ^ 0x4f464652U;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kMinSegmentBytes = 1024;
 
-/// First exchange: what every rank has to agree on before memory is laid out.
+/// First exchange: what every rank has to agree on before memory is laid out, and by which NIC it talks to
+/// whom. The entries of its in-channels and then of its out-channels follow.
 struct Offer {
   std::uint32_t magic = kOfferMagic;
   std::uint32_t channels = 0;  ///< in-channels, or out-channels with send slots where those are more
   std::uint32_t credits = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t num_in = 0, num_out = 0, reserved = 0;
   std::uint64_t max_segment_bytes = 0;
   std::uint64_t max_staging_bytes = 0;
+};
+struct RailEntry {
+  std::int32_t peer, lane, rail;
 };
 
 /// Second exchange, for each channel and endpoint of a rank.
@@ -39,7 +45,7 @@ struct OutEntry {
   std::uint64_t grant_offset;  ///< of its two cells
 };
 struct EndpointEntry {
-  std::int32_t peer, rail;
+  std::int32_t peer, rail, peer_rail, reserved;
   transport::RemoteRegion region, grant_cells;
 };
 
@@ -58,12 +64,6 @@ Rail departure_rail(const std::vector<CompiledProgram>& programs, std::int32_t c
     for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
   }
   return kNoRail;
-}
-
-transport::Transport* transport_for(const Team::Route& route, Rail rail) {
-  if (route.by_rail.empty()) return nullptr;
-  const auto index = rail >= 0 && static_cast<std::size_t>(rail) < route.by_rail.size() ? rail : 0;
-  return route.by_rail[index];
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Status TeamImpl::check() const {
                                                           config_.rank, key.peer, config_.size));
       }
       const Route& route = config_.routes.at(static_cast<std::size_t>(key.peer));
-      if (route.by_rail.empty() || route.peer < 0) {
+      if (route.by_rail.empty() || route.by_peer_rail.empty()) {
         return Status::error(Code::kUnsupported,
                              fmt::format("no transport reaches rank {} from rank {}", key.peer, config_.rank),
                              Scope::kCommunicator);
@@ -160,6 +160,13 @@ Status TeamImpl::unreached(Rank rank, Rail rail, Status status) const {
   return status;
 }
 
+Status TeamImpl::disagreement(const ChannelKey& key) const {
+  return Status::error(
+      Code::kMismatch,
+      fmt::format("plan: rank {} and rank {} disagree about lane {}", config_.rank, key.peer, key.lane),
+      Scope::kCommunicator);
+}
+
 Blob TeamImpl::offer() {
   BlobWriter writer;
   Offer offer;
@@ -169,7 +176,13 @@ Blob TeamImpl::offer() {
   offer.credits = static_cast<std::uint32_t>(config_.credits);
   offer.max_segment_bytes = config_.max_segment_bytes;
   offer.max_staging_bytes = config_.max_staging_bytes;
+  offer.num_in = static_cast<std::uint32_t>(channels_.in.size());
+  offer.num_out = static_cast<std::uint32_t>(channels_.out.size());
   writer.put(offer);
+  for (std::int32_t c = 0; const ChannelKey& key : channels_.in)
+    writer.put(RailEntry{key.peer, key.lane, arrival_rail(programs_, c++)});
+  for (std::int32_t c = 0; const ChannelKey& key : channels_.out)
+    writer.put(RailEntry{key.peer, key.lane, departure_rail(programs_, c++)});
   return writer.take();
 }
 
@@ -177,6 +190,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   if (offers.size() != static_cast<std::size_t>(config_.size)) {
     return hips::fail(Code::kInternal, "team: one offer per rank is needed");
   }
+  // By which of the peer's NICs each of our channels gets there.
+  std::vector<std::optional<Rail>> in_from(channels_.in.size()), out_to(channels_.out.size());
   // The segment is the same on all ranks, so the one with the most channels in the least memory decides.
   std::size_t segment = SIZE_MAX;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
@@ -190,6 +205,21 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     const std::size_t share = offer.max_staging_bytes / slots;
     segment = std::min({segment, static_cast<std::size_t>(offer.max_segment_bytes),
                         share > sizeof(WireHeader) ? share - sizeof(WireHeader) : 0});
+    for (std::uint32_t i = 0; i < offer.num_in + offer.num_out && reader.ok(); ++i) {
+      const auto entry = reader.get<RailEntry>();
+      if (entry.peer != config_.rank) continue;
+      const ChannelKey key{static_cast<Rank>(rank), entry.lane};
+      const bool we_send = i < offer.num_in;
+      const std::int32_t channel = we_send ? channels_.find_out(key) : channels_.find_in(key);
+      if (channel < 0) return hips::fail(disagreement(key));
+      (we_send ? out_to : in_from)[static_cast<std::size_t>(channel)] = entry.rail;
+    }
+  }
+  for (std::size_t c = 0; c < in_from.size(); ++c) {
+    if (!in_from[c]) return hips::fail(disagreement(channels_.in[c]));
+  }
+  for (std::size_t c = 0; c < out_to.size(); ++c) {
+    if (!out_to[c]) return hips::fail(disagreement(channels_.out[c]));
   }
   segment_bytes_ = std::max(kMinSegmentBytes, segment / kCacheLine * kCacheLine);
   slot_stride_ = sizeof(WireHeader) + segment_bytes_;
@@ -253,15 +283,15 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   BlobWriter writer;
   writer.put(num_in);
   auto slot = static_cast<std::uint32_t>(slot_base_);
-  std::set<std::pair<std::int32_t, std::int32_t>> endpoints;  // (rank, rail)
+  std::set<std::tuple<Rank, Rail, Rail>> endpoints;  // (rank, our rail, its rail)
   in_.resize(num_in);
   for (std::uint32_t c = 0; c < num_in; ++c) {
     InChannel& channel = in_[c];
     const Route& route = config_.routes[static_cast<std::size_t>(channels_.in[c].peer)];
     const Rail rail = arrival_rail(programs_, static_cast<std::int32_t>(c));
     channel.key = channels_.in[c];
-    channel.peer = route.peer;
-    channel.port = engine_.port_of(transport_for(route, rail));
+    channel.peer = route.peer(*in_from[c]);
+    channel.port = engine_.port_of(route.transport(rail));
     channel.staging_offset = staging_.offset + std::size_t{c} * credits * slot_stride_;
     channel.staging = config_.phantom ? nullptr : staging_.data() + std::size_t{c} * credits * slot_stride_;
     channel.slot_base = slot;
@@ -274,7 +304,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       entry.index = static_cast<std::int32_t>(i);
       writer.put(entry.generation);
     }
-    endpoints.emplace(channel.key.peer, rail);
+    endpoints.emplace(channel.key.peer, rail, *in_from[c]);
   }
   writer.put(num_out);
   out_.resize(num_out);
@@ -283,7 +313,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     const Route& route = config_.routes[static_cast<std::size_t>(channels_.out[c].peer)];
     const Rail rail = departure_rail(programs_, static_cast<std::int32_t>(c));
     channel.key = channels_.out[c];
-    channel.peer = route.peer;
+    channel.peer = route.peer(*out_to[c]);
     const bool staged = needs_send_slots(channel.key.peer);
     if (staged) {
       channel.send_slots = send_slots;
@@ -319,18 +349,19 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     grants.index = SlotTable::kGrant;
     writer.put(OutEntry{channel.key.peer, channel.key.lane, rail, slot, entry.generation, slot + num_out,
                         grants.generation, granted ? 1U : 0U, 0, grant_cells_.offset + cells});
-    endpoints.emplace(channel.key.peer, rail);
+    endpoints.emplace(channel.key.peer, rail, *out_to[c]);
   }
   writer.put(static_cast<std::uint32_t>(endpoints.size()));
-  for (const auto& [rank, rail] : endpoints) {
+  for (const auto& [rank, rail, peer_rail] : endpoints) {
     const Route& route = config_.routes[rank];
-    transport::Transport* transport = transport_for(route, rail);
+    transport::Transport* transport = route.transport(rail);
     Port* port = engine_.port_of(transport);
-    auto open = port->endpoints.find(route.peer);
+    const transport::PeerId peer = route.peer(peer_rail);
+    auto open = port->endpoints.find(peer);
     if (open == port->endpoints.end()) {
-      auto address = transport->open(route.peer);
+      auto address = transport->open(peer);
       if (!address) return hips::fail(unreached(rank, rail, std::move(address).error()));
-      open = port->endpoints.emplace(route.peer, *std::move(address)).first;
+      open = port->endpoints.emplace(peer, *std::move(address)).first;
     }
     transport::RemoteRegion region = phantom_region_.remote;
     if (!config_.phantom) {
@@ -344,7 +375,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       if (!registered) return hips::fail(std::move(registered).error());
       cells = registered->remote;
     }
-    writer.put(EndpointEntry{rank, rail, region, cells});
+    writer.put(EndpointEntry{rank, rail, peer_rail, 0, region, cells});
     writer.put_bytes(open->second);
   }
   return writer.take();
@@ -360,12 +391,6 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
     ~Owned() { engine.disown(); }
   } owned{engine_};
 
-  const auto disagree = [&](Rank rank, std::int32_t lane) {
-    return Status::error(
-        Code::kMismatch,
-        fmt::format("plan: rank {} and rank {} disagree about lane {}", config_.rank, rank, lane),
-        Scope::kCommunicator);
-  };
   std::vector<bool> peers(addresses.size(), false);
   for (const InChannel& channel : in_) peers[channel.key.peer] = true;
   for (const OutChannel& channel : out_) peers[channel.key.peer] = true;
@@ -406,15 +431,17 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
     }
     // Joins our endpoint on `rail` with the peer's on `peer_rail`; gives the peer's regions there.
     const auto join = [&](Rail rail, Rail peer_rail) -> Result<const PeerRegions*> {
-      const auto theirs = std::find_if(endpoints.begin(), endpoints.end(),
-                                       [&](const auto& e) { return e.first.rail == peer_rail; });
-      if (theirs == endpoints.end()) return hips::fail(disagree(rank, -1));
-      Port* port = engine_.port_of(transport_for(route, rail));
-      if (!port->connected.contains(route.peer)) {
-        if (Status status = port->transport->connect(route.peer, theirs->second); !status.ok()) {
+      const auto theirs = std::find_if(endpoints.begin(), endpoints.end(), [&](const auto& e) {
+        return e.first.rail == peer_rail && e.first.peer_rail == rail;
+      });
+      if (theirs == endpoints.end()) return hips::fail(disagreement({rank, -1}));
+      Port* port = engine_.port_of(route.transport(rail));
+      const transport::PeerId peer = route.peer(peer_rail);
+      if (!port->connected.contains(peer)) {
+        if (Status status = port->transport->connect(peer, theirs->second); !status.ok()) {
           return hips::fail(unreached(rank, rail, std::move(status)));
         }
-        port->connected.emplace(route.peer, theirs->second);
+        port->connected.emplace(peer, theirs->second);
       }
       return &remote_regions_.emplace_back(PeerRegions{theirs->first.region, theirs->first.grant_cells});
     };
@@ -423,7 +450,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       if (channel.key.peer != rank) continue;
       const auto in =
           std::find_if(ins.begin(), ins.end(), [&](const In& i) { return i.entry.lane == channel.key.lane; });
-      if (in == ins.end()) return disagree(rank, channel.key.lane);
+      if (in == ins.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - out_.data());
       auto regions = join(departure_rail(programs_, index), in->entry.rail);
       if (!regions) return std::move(regions).error();
@@ -439,7 +466,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       if (channel.key.peer != rank) continue;
       const auto out = std::find_if(outs.begin(), outs.end(),
                                     [&](const OutEntry& o) { return o.lane == channel.key.lane; });
-      if (out == outs.end()) return disagree(rank, channel.key.lane);
+      if (out == outs.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - in_.data());
       const Rail rail = arrival_rail(programs_, index);
       auto regions = join(rail, out->rail);

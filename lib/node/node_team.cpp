@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/futex.hpp"
+#include "lib/base/wait_clock.hpp"
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::node {
@@ -316,8 +317,7 @@ void NodeTeam::lacks(bool lacking, Rank peer) {
 
 Status NodeTeam::wait(const WaitOptions& options) {
   Idle idle(config_.idle);
-  std::int64_t start_ns = -1;
-  std::int64_t next_tick_ns = 0;
+  WaitClock time(options, *config_.clock);
   while (!done()) {
     if (advance()) {
       idle.moved();
@@ -331,19 +331,10 @@ Status NodeTeam::wait(const WaitOptions& options) {
     if (idle.stay_awake(*config_.clock)) {
       if (!idle.look_around()) continue;
     } else {
-      const std::int64_t left = std::max<std::int64_t>(0, options.deadline_ns - config_.clock->now_ns());
-      sleep(std::min(options.tick_ns, left));
+      sleep(time.sleep_ns());
     }
-    const std::int64_t now = config_.clock->now_ns();
-    if (start_ns < 0) {
-      start_ns = now;
-      next_tick_ns = now + options.tick_ns;
-    }
-    if (now >= next_tick_ns) {
-      if (options.on_tick) options.on_tick(now - start_ns);
-      next_tick_ns = now + options.tick_ns;
-    }
-    if (now >= options.deadline_ns && !done()) {
+    time.look();
+    if (time.late() && !done()) {
       return Status::error(Code::kTimeout, "the deadline passed; lacking: " + waiting_text());
     }
   }

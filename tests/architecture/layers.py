@@ -7,7 +7,7 @@ import re
 
 BELOW_PLAN = {"include", "lib/base", "topology", "lib/pattern"}
 BELOW_EXEC = BELOW_PLAN | {"lib/plan", "lib/cost", "lib/reduce", "transports"}
-BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/verbs"}
+BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/tcp", "transports/verbs"}
 ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
 
 # Folder -> folders it may include from, besides itself. A file belongs to the longest folder that fits.
@@ -18,6 +18,7 @@ LAYERS = {
     "transports": {"include", "lib/base"},
     "transports/inproc": {"include", "lib/base", "transports"},
     "transports/shm": {"include", "lib/base", "transports"},
+    "transports/tcp": {"include", "lib/base", "transports"},
     "transports/verbs": {"include", "lib/base", "transports"},
     "lib/pattern": {"include", "lib/base"},
     "lib/reduce": {"include", "lib/base"},

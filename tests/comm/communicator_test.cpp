@@ -91,11 +91,22 @@ std::vector<std::string> topologies_of(int num_ranks) {
   }
 }
 
-class Ranks : public testing::TestWithParam<int> {};
+/// Ranks and what carries their data.
+struct Job {
+  int num_ranks;
+  std::string transport;
+};
+
+void PrintTo(const Job& job, std::ostream* out) {
+  *out << job.num_ranks << " over " << job.transport;
+}
+
+class Ranks : public testing::TestWithParam<Job> {};
 
 TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
-  const int n = GetParam();
-  const std::string text = run(n, [n](int, const Ready&) {
+  const int n = GetParam().num_ranks;
+  const std::string transport = GetParam().transport;
+  const auto body = [n, transport](int, const Ready&) {
     hips::test::Digest digest;
     std::string ran;
     for (const std::string& topology : topologies_of(n)) {
@@ -103,6 +114,7 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
         try {
           auto comm = hips::Communicator::from_environment(
               {.topology = topology, .algorithm = std::string(algorithm.name)});
+          if (comm.describe().find("; " + transport) == std::string::npos) return comm.describe();
           if (n <= 9)
             hips::test::check_all(comm, digest);
           else
@@ -115,11 +127,61 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
       }
     }
     return ran + digest.text();
-  });
+  };
+  const std::string text = run(n, body, {{"HIPS_TRANSPORT", transport}});
   for (const std::string& topology : topologies_of(n)) EXPECT_THAT(text, HasSubstr("hips@" + topology));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Ranks, testing::Values(2, 3, 4, 8, 9, 16, 27));
+INSTANTIATE_TEST_SUITE_P(Of, Ranks,
+                         testing::Values(Job{2, "shm"}, Job{3, "shm"}, Job{4, "shm"}, Job{8, "shm"},
+                                         Job{9, "shm"}, Job{16, "shm"}, Job{27, "shm"}, Job{2, "tcp"},
+                                         Job{4, "tcp"}, Job{9, "tcp"}),
+                         [](const auto& job) {
+                           return job.param.transport + std::to_string(job.param.num_ranks);
+                         });
+
+TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
+  // Two hosts of two ranks each: shared memory inside them, sockets between.
+  const auto body = [](int rank, const Ready&) {
+    if (rank >= 2) hips::test::move_to_another_host();
+    try {
+      auto comm = hips::Communicator::from_environment({.topology = "switch:2/2"});
+      hips::test::Digest digest;
+      hips::test::check_all(comm, digest);
+      return comm.describe() + digest.text();
+    } catch (const hips::Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string text = run(4, body, {{"HIPS_TRANSPORT", "auto"}});
+  if (text.find("only loopback") != text.npos || text.find("verbs") != text.npos)
+    GTEST_SKIP() << "this host has no interface but loopback, or has RDMA: " << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("shm, tcp"), HasSubstr("not emulated")));
+}
+
+TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
+  // Some ranks have registered outputs, which peers write straight into, and some have not.
+  const std::string wrong = run(4,
+                                [](int rank, const Ready&) {
+                                  auto comm = hips::Communicator::from_environment();
+                                  auto in = hips::allocate_registered<std::int32_t>(300'001);
+                                  std::vector<std::int32_t> out(in.size());
+                                  hips::RegisteredMemory registered;
+                                  if (rank != 2) registered = hips::RegisteredMemory(std::span(out));
+                                  for (std::int32_t turn = 0; turn < 10; ++turn) {
+                                    for (std::size_t i = 0; i < in.size(); ++i)
+                                      in.span()[i] = rank + turn + static_cast<std::int32_t>(i);
+                                    comm.allreduce<std::int32_t>(in.span(), out, ReduceOp::kSum);
+                                    for (std::size_t i = 0; i < out.size(); ++i)
+                                      if (out[i] != 6 + 4 * (turn + static_cast<std::int32_t>(i)))
+                                        return std::string("wrong result");
+                                  }
+                                  return std::string();
+                                },
+                                {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "bcube:2,1"}});
+  EXPECT_EQ(wrong, "");
+}
 
 TEST(Communicator, OneRankIsACopy) {
   run(1, [](int, const Ready&) {
@@ -304,7 +366,13 @@ INSTANTIATE_TEST_SUITE_P(
         Disagreement{"algorithm", "HIPS_ALGORITHM", "hips", "sorcery", {"rank 1: ", "sorcery"}},
         Disagreement{"credits", "HIPS_CREDITS", "2", "1", {"mismatch: ", "credits"}},
         Disagreement{"bad_credits", "HIPS_CREDITS", "2", "many", {"rank 1: HIPS_CREDITS=\"many\""}},
-        Disagreement{"transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm"}}),
+        Disagreement{
+            "transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm", "tcp"}},
+        Disagreement{"interface",
+                     "HIPS_SOCKET_IFNAME",
+                     nullptr,
+                     "warp9",
+                     {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this host has", "lo"}}),
     [](const auto& each) { return std::string(each.param.name); });
 
 // ---- Ranks that disagree in a call
@@ -497,8 +565,9 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(shape.num_ranks));
     const std::size_t count = random() % 2 == 0 ? 1 + random() % 64 : 1 + random() % 200'000;
     const auto moment = std::chrono::microseconds(random() % 200'000);
+    const char* const transport = trial % 2 == 0 ? "auto" : "tcp";
     SCOPED_TRACE("trial " + std::to_string(trial) + ": rank " + std::to_string(victim) + " of " +
-                 shape.topology + ", count " + std::to_string(count));
+                 shape.topology + " over " + transport + ", count " + std::to_string(count));
     RankProcesses ranks(shape.num_ranks,
                         [count](int rank, const Ready& ready) {
                           auto comm = hips::Communicator::from_environment();
@@ -520,7 +589,7 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
                             told = true;
                           }
                         },
-                        {{"HIPS_TOPO", shape.topology}});
+                        {{"HIPS_TOPO", shape.topology}, {"HIPS_TRANSPORT", transport}});
     ASSERT_TRUE(ranks.wait_ready());
     std::this_thread::sleep_for(moment);
     const auto killed = std::chrono::steady_clock::now();

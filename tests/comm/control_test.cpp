@@ -256,8 +256,7 @@ TEST(Control, APeerIsFoundAtWhicheverOfItsAddressesIsItsOwn) {
 TEST(Control, ASilentStrangerAtAnAddressHoldsNobodyUp) {
   // The port of a member's listener, at another address.
   ControlProcess hub;
-  const auto stranger =
-      hips::comm::listen_tcp(hips::comm::resolve("127.0.0.8", hub.info().control.port)->front());
+  const auto stranger = hips::listen_tcp(hips::comm::resolve("127.0.0.8", hub.info().control.port)->front());
   ASSERT_TRUE(stranger);
   hub.be_also_at("127.0.0.8");
   Members m(3, {{0, &hub}});

@@ -7,12 +7,16 @@
 
 namespace {
 
+using hips::DeviceFilter;
+using hips::SocketAddress;
 using hips::comm::by_reachability;
 using hips::comm::host_of;
 using hips::comm::LocalNetwork;
 using hips::comm::resolve;
-using hips::comm::SocketAddress;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 SocketAddress address(const char* text) {
   return resolve(text, 0).value().front();
@@ -46,6 +50,58 @@ TEST(Interfaces, BothFamiliesAreCompared) {
   const std::vector<LocalNetwork> mine = {{address("fd00:1::7"), 64}};
   EXPECT_THAT(ordered({"10.0.0.1", "fd00:2::1", "fd00:1::1"}, mine),
               ElementsAre("fd00:1::1", "10.0.0.1", "fd00:2::1"));
+}
+
+/// What data_networks() would take of these interfaces, "lo" among them.
+std::vector<std::string> data_interfaces(const std::vector<const char*>& names, const char* filter) {
+  std::vector<LocalNetwork> all;
+  for (const char* name : names)
+    all.push_back({address("10.0.0.1"), 24, name, std::string_view(name) == "lo"});
+  DeviceFilter parsed;
+  if (*filter != '\0') parsed = DeviceFilter::parse(filter, hips::kSocketSyntax).value();
+  std::vector<std::string> result;
+  for (const LocalNetwork& network : hips::comm::choose_data_networks(all, parsed))
+    result.push_back(network.interface);
+  return result;
+}
+
+TEST(DataNetworks, AreAllButLoopbackAndBridgesOfContainers) {
+  EXPECT_THAT(data_interfaces({"lo", "eth0", "docker0", "eth1", "virbr0"}, ""), ElementsAre("eth0", "eth1"));
+  EXPECT_THAT(data_interfaces({"lo", "docker0"}, ""), ElementsAre("docker0"));
+  EXPECT_THAT(data_interfaces({"lo"}, ""), ElementsAre("lo"));
+  EXPECT_THAT(data_interfaces({}, ""), IsEmpty());
+}
+
+TEST(DataNetworks, AnInterfaceOfSeveralAddressesIsOneRail) {
+  EXPECT_THAT(data_interfaces({"lo", "eth0", "eth0", "eth1", "eth0"}, ""), ElementsAre("eth0", "eth1"));
+}
+
+TEST(DataNetworks, AreThoseThatTheUserNamesInTheUsersOrder) {
+  const std::vector<const char*> all = {"lo", "eth0", "eth1", "eth10", "docker0"};
+  EXPECT_THAT(data_interfaces(all, "eth"), ElementsAre("eth0", "eth1", "eth10"));
+  EXPECT_THAT(data_interfaces(all, "=eth1"), ElementsAre("eth1"));
+  EXPECT_THAT(data_interfaces(all, "=eth1,eth0"), ElementsAre("eth1", "eth0"));
+  EXPECT_THAT(data_interfaces(all, "=eth0,eth0"), ElementsAre("eth0", "eth0"));
+  EXPECT_THAT(data_interfaces(all, "lo"), ElementsAre("lo"));
+  EXPECT_THAT(data_interfaces(all, "docker"), ElementsAre("docker0"));
+  EXPECT_THAT(data_interfaces(all, "ib"), IsEmpty());
+}
+
+TEST(DataNetworks, AreThoseThatTheUserDoesNotExclude) {
+  const std::vector<const char*> all = {"lo", "eth0", "eth1", "docker0"};
+  EXPECT_THAT(data_interfaces(all, "^lo"), ElementsAre("eth0", "eth1", "docker0"));
+  EXPECT_THAT(data_interfaces(all, "^eth1,docker"), ElementsAre("eth0"));
+  EXPECT_THAT(data_interfaces(all, "^eth,docker"), ElementsAre("lo"));
+}
+
+TEST(DataNetworks, AWrongNameIsAnErrorThatListsWhatThereIs) {
+  const auto none = hips::comm::data_networks("warp9");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, hips::Code::kInvalidArgument);
+  EXPECT_THAT(none.error().message, AllOf(HasSubstr("HIPS_SOCKET_IFNAME=\"warp9\""), HasSubstr("lo")));
+  const auto wrong = hips::comm::data_networks("eth0,,eth1");
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_THAT(wrong.error().message, AllOf(HasSubstr("HIPS_SOCKET_IFNAME"), HasSubstr("a name is missing")));
 }
 
 TEST(Interfaces, ThisHostsAreListedWithoutLoopbackOrSaidToBeNone) {

@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 namespace hips::test {
 namespace {
 
+constexpr uid_t kOtherUser = 12345;
 constexpr char kReadyMark = '\1';
 
 void write_all(int fd, const std::string& text) {
@@ -50,6 +53,15 @@ std::vector<std::string> left_in_dev_shm() {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
     if (entry.path().filename().string().find("hips") != std::string::npos) names.push_back(entry.path());
   return names;
+}
+
+void move_to_another_host() {
+  // For RDMA, where a container allows it; sockets do not need it.
+  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+  (void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
+  const bool moved = setgroups(0, nullptr) == 0 && setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
+                     setresuid(kOtherUser, kOtherUser, kOtherUser) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
+  if (!moved) throw std::runtime_error("needs to be root, to act for another host");
 }
 
 RankProcesses::RankProcesses(int num_ranks, const Body& body,

@@ -19,6 +19,10 @@ std::uint16_t free_port();
 /// Entries of /dev/shm that are ours.
 std::vector<std::string> left_in_dev_shm();
 
+/// From now on this process counts as one of another host: another user's, whose memory and process numbers
+/// the others do not reach. It keeps network interfaces and RDMA devices. Throws where it is not root.
+void move_to_another_host();
+
 /// What became of one rank.
 struct Outcome {
   bool exited = false;  ///< by itself; else by a signal, or by us because it hung

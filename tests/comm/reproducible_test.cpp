@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -112,6 +113,7 @@ std::vector<Environment> ways_of(int num_ranks) {
       {},  // in shared memory
       {{"HIPS_STAGING_BYTES", "4K"}},
       {{"HIPS_TRANSPORT", "shm"}},
+      {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_SEGMENT_BYTES", "4K"}},
       {{"HIPS_TRANSPORT", "shm"}, {"HIPS_SEGMENT_BYTES", "64"}, {"HIPS_CREDITS", "1"}},
       {{"HIPS_TRANSPORT", "shm"}, {"HIPS_SEGMENT_BYTES", "1K"}, {"HIPS_STAGING_BYTES", "64K"}},
   };
@@ -142,6 +144,28 @@ TEST_P(Any, EveryElementIsFoldedByRankWhateverCarriesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Any, testing::Range(2, 10));
+
+TEST(Reproducible, TheNumberOfHostsDoesNotMatter) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
+  const std::uint64_t seed = seed_of_test();
+  const std::string one_host = run(4, seed, {{"HIPS_REPRODUCIBLE", "any"}});
+  for (const int first_of_the_other : {1, 2}) {
+    const auto body = [&](int rank, const Ready&) -> std::string {
+      if (rank >= first_of_the_other) hips::test::move_to_another_host();
+      try {
+        auto comm = hips::Communicator::from_environment();
+        return fold_all(comm, seed);
+      } catch (const hips::Error& error) {
+        return error.what();
+      }
+    };
+    RankProcesses ranks(4, body, {{"HIPS_REPRODUCIBLE", "any"}});
+    const std::string two_hosts = same_text(ranks.wait(60s));
+    if (two_hosts.find("only loopback") != two_hosts.npos)
+      GTEST_SKIP() << "this host has no interface but loopback: " << two_hosts;
+    EXPECT_EQ(two_hosts, one_host);
+  }
+}
 
 TEST(Reproducible, WithoutItTheOrderFollowsThePlan) {
   // Else the test above would show nothing.

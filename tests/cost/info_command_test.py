@@ -22,13 +22,14 @@ class InfoSelect(unittest.TestCase):
     def test_shows_the_plan_of_each_size_and_what_each_candidate_would_take(self):
         done = hips("info", "select", "-t", "switch:4")
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = re.findall(r"^ +(\d+ \w+)  ([\w-]+) +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
+        names = re.search(r"^ +size  plan +(.*)$", done.stdout, re.MULTILINE).group(1)
+        self.assertEqual(re.split(r" {2,}", names), ["hips (us)", "hips, rings (us)", "recursive-doubling (us)"])
+        rows = re.findall(r"^ +(\d+ \w+)  (\S.*?)  +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
         self.assertEqual(rows[0][:2], ("4 B", "recursive-doubling"))
-        self.assertEqual(rows[-1][:2], ("1 GiB", "hips"))
-        for size, plan, of_hips, of_doubling in rows:
-            if size.endswith(" B"):
-                self.assertLess(float(of_doubling), float(of_hips))
-            self.assertEqual(plan, "hips" if float(of_hips) <= float(of_doubling) else "recursive-doubling", size)
+        self.assertEqual(rows[-1][:2], ("1 GiB", "hips, rings"))
+        for size, plan, *times in rows:
+            times = dict(zip(("hips", "hips, rings", "recursive-doubling"), map(float, times)))
+            self.assertEqual(times[plan], min(times.values()), size)
 
     def test_says_why_a_candidate_is_not_taken(self):
         done = hips("info", "select", HIPS_TOPO="bcube:3,1")
@@ -38,11 +39,13 @@ class InfoSelect(unittest.TestCase):
 
     def test_json_has_the_same(self):
         report = json.loads(hips("info", "select", "-t", "rail:8,2", "--json").stdout)
-        self.assertEqual([candidate["algorithm"] for candidate in report["candidates"]], ["hips", "recursive-doubling"])
-        self.assertEqual(report["choices"][-1], {"algorithm": "hips", "up_to_bytes": None})
-        limit = report["choices"][0]["up_to_bytes"]
+        self.assertEqual([candidate["plan"] for candidate in report["candidates"]],
+                         ["hips", "hips, rings", "recursive-doubling"])
+        self.assertEqual(report["choices"][-1], {"plan": "hips, rings", "up_to_bytes": None})
         for row in report["sizes"]:
-            self.assertEqual(row["algorithm"], "recursive-doubling" if row["bytes"] <= limit else "hips")
+            plan = next(choice["plan"] for choice in report["choices"]
+                        if choice["up_to_bytes"] is None or row["bytes"] <= choice["up_to_bytes"])
+            self.assertEqual(row["plan"], plan)
 
     def test_mistakes_give_one_line(self):
         for args in ((), ("-t", "switch:0"), ("-t", "nothing:3")):

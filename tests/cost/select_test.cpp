@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "lib/plan/builder.hpp"
@@ -15,43 +16,94 @@ std::int64_t num_sends(const PlanBuilder& builder, Rank rank) {
   return sends;
 }
 
+const Candidate& candidate(const Selection& selection, const Selection::Choice& choice) {
+  return selection.candidates[choice.candidate];
+}
+
 TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart) {
   for (int ranks = 3; ranks <= 64; ++ranks) {
-    const Selection selection = value_or_throw(select(parse_topology("switch:" + std::to_string(ranks))));
-    ASSERT_EQ(selection.choices.size(), 2U) << ranks;
-    const Selection::Choice& small = selection.choices[0];
-    const Selection::Choice& large = selection.choices[1];
-    EXPECT_EQ(selection.builder(small).shape().algorithm, "recursive-doubling");
-    EXPECT_EQ(selection.builder(large).shape().algorithm, "hips");
-    EXPECT_EQ(large.up_to_bytes, UINT64_MAX);
-    EXPECT_GE(small.up_to_bytes, 4U);
-    EXPECT_LE(small.up_to_bytes, 256U << 10U);
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      EXPECT_LE(num_sends(selection.builder(small), rank), num_sends(selection.builder(large), rank));
+    const Topology topology = parse_topology("switch:" + std::to_string(ranks));
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(topology, medium));
+      ASSERT_GE(selection.choices.size(), 2U) << ranks;
+      const Selection::Choice& small = selection.choices.front();
+      const Selection::Choice& large = selection.choices.back();
+      EXPECT_EQ(candidate(selection, small).name, "recursive-doubling");
+      EXPECT_GE(small.up_to_bytes, 4U);
+      EXPECT_LE(small.up_to_bytes, 256U << 10U);
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        EXPECT_LE(num_sends(selection.builder(small), rank), num_sends(selection.builder(large), rank));
+      }
     }
   }
 }
 
 TEST(Select, every_size_goes_by_hips_where_another_plan_would_need_relays) {
   for (const char* spec : {"bcube:3,1", "bcube:2x4x3", "torus:3x3", "torus:4x4x2", "bcube:2,3"}) {
-    const Selection selection = value_or_throw(select(parse_topology(spec)));
-    ASSERT_EQ(selection.choices.size(), 1U) << spec;
-    EXPECT_EQ(selection.builder(selection.choices[0]).shape().algorithm, "hips");
-    EXPECT_EQ(selection.choices[0].up_to_bytes, UINT64_MAX);
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(parse_topology(spec), medium));
+      for (const Selection::Choice& choice : selection.choices)
+        EXPECT_EQ(selection.builder(choice).shape().algorithm, "hips") << spec;
+    }
+  }
+}
+
+TEST(Select, large_vectors_let_no_senders_meet_on_wires) {
+  for (const char* spec : {"bcube:3,1", "switch:4", "rail:9,2", "switch:9", "fattree:4", "bcube:2x4x3/2"}) {
+    const Selection selection = value_or_throw(select(parse_topology(spec), Medium::kWires));
+    EXPECT_TRUE(selection.candidates[0].senders_meet) << spec;
+    EXPECT_EQ(candidate(selection, selection.choices.back()).name, "hips, rings") << spec;
+    EXPECT_FALSE(candidate(selection, selection.choices.back()).senders_meet) << spec;
+  }
+}
+
+TEST(Select, plans_in_which_no_senders_meet_need_no_rings) {
+  for (const char* spec : {"switch:2", "bcube:2,3", "torus:3x3", "torus:4x4x2"}) {
+    const Selection selection = value_or_throw(select(parse_topology(spec), Medium::kWires));
+    EXPECT_FALSE(selection.candidates[0].senders_meet) << spec;
+    EXPECT_EQ(candidate(selection, selection.choices.back()).name, "hips") << spec;
+  }
+}
+
+TEST(Select, nothing_but_the_number_of_steps_tells_meshes_from_rings_in_memory) {
+  for (const char* spec : {"bcube:3,1", "switch:4", "rail:9,2", "switch:9"}) {
+    const Selection selection = value_or_throw(select(parse_topology(spec), Medium::kMemory));
+    EXPECT_EQ(candidate(selection, selection.choices.back()).name, "hips") << spec;
   }
 }
 
 TEST(Select, limits_ascend_and_the_last_has_none) {
   for (const char* spec :
        {"switch:1", "switch:2", "rail:8,4", "fattree:4", "leafspine:4,4", "rail:3,2/2", "switch:100"}) {
-    const Selection selection = value_or_throw(select(parse_topology(spec)));
-    ASSERT_FALSE(selection.choices.empty());
-    std::uint64_t last = 0;
-    for (const Selection::Choice& choice : selection.choices) {
-      EXPECT_GT(choice.up_to_bytes, last) << spec;
-      last = choice.up_to_bytes;
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(parse_topology(spec), medium));
+      ASSERT_FALSE(selection.choices.empty());
+      std::uint64_t last = 0;
+      for (const Selection::Choice& choice : selection.choices) {
+        EXPECT_GT(choice.up_to_bytes, last) << spec;
+        last = choice.up_to_bytes;
+      }
+      EXPECT_EQ(last, UINT64_MAX);
     }
-    EXPECT_EQ(last, UINT64_MAX);
+  }
+}
+
+TEST(Select, no_size_has_a_cheaper_candidate) {
+  for (const char* spec : {"bcube:3,1", "switch:5", "rail:8,4", "leafspine:4,4", "bcube:4,1/2"}) {
+    const Topology topology = parse_topology(spec);
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(topology, medium));
+      for (std::uint64_t bytes = 4; bytes <= 1U << 30U; bytes *= 2) {
+        const auto choice = std::ranges::find_if(
+            selection.choices, [&](const Selection::Choice& c) { return bytes <= c.up_to_bytes; });
+        const double chosen = expected_seconds(topology, medium, candidate(selection, *choice), bytes);
+        for (const Candidate& other : selection.candidates) {
+          if (!other.excluded.empty()) continue;
+          if (bytes > 256U << 10U && other.name == "recursive-doubling") continue;
+          EXPECT_LE(chosen, expected_seconds(topology, medium, other, bytes)) << spec << " " << bytes;
+        }
+      }
+    }
   }
 }
 

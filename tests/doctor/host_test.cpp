@@ -70,6 +70,9 @@ TEST(Doctor, ReadsANicAndTakesItsRoceV2AddressOverIpv4) {
   EXPECT_EQ(use.name, "mlx5_0:1");
   EXPECT_EQ(use.gid->gid.to_string(), "RoCE v2 10.0.0.1 at index 3");
   EXPECT_EQ(transports_text(seen.host, {}, seen.rails), "shm inside a host, verbs (mlx5_0:1) between hosts");
+  Config config;
+  config.transport = "tcp";
+  EXPECT_EQ(transports_text(seen.host, config, seen.rails), "tcp for all ranks");
   EXPECT_FALSE(any_error(seen.findings));
 }
 

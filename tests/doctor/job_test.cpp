@@ -214,13 +214,20 @@ TEST(DoctorJob, SoftwareDevicesOfOneHostHaveALineOfTheirOwn) {
               finds(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
 }
 
-TEST(DoctorJob, ARankWithoutANicIsAnErrorOnlyWhereItNeedsOne) {
+TEST(DoctorJob, ARankWithoutRdmaTalksByTcpAndIsAnErrorOnlyWhereRdmaIsAskedFor) {
   auto reports = job(2, 1);
   reports[1].rails.clear();
   reports[1].no_rails = "it has no RDMA device";
   reports[1].findings = {{Level::kWarning, "devices", "there is no RDMA device", "modprobe rdma_rxe"}};
+  EXPECT_THAT(judge_reach(reports, {}, 0), finds(Level::kWarning, "rank 1 on node1",
+                                                 "by TCP only: it has no RDMA device", "modprobe rdma_rxe"));
+  for (RankReport& report : reports) report.transport = "tcp";
+  EXPECT_THAT(judge_reach(reports, {}, 0), IsEmpty());
+  EXPECT_THAT(ways_to_try(reports, false), IsEmpty());
+  for (RankReport& report : reports) report.transport = "verbs";
   EXPECT_THAT(judge_reach(reports, {}, 0),
               finds(Level::kError, "rank 1 on node1", "it has no RDMA device", "modprobe rdma_rxe"));
+  for (RankReport& report : reports) report.transport = "auto";
   on_one_host(reports);
   EXPECT_THAT(judge_reach(reports, {}, 0), IsEmpty());
 }

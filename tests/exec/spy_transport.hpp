@@ -16,6 +16,7 @@ struct Seen {
   int segments = 0;                           ///< puts with a payload
   int granted = 0;                            ///< those into memory that the receiver has granted
   int in_place = 0;                           ///< those whose payload leaves from the user's memory
+  int opened = 0;                             ///< endpoints
   bool refuses = false;                       ///< answers that memory must not be locked
 };
 
@@ -26,7 +27,10 @@ class SpyTransport final : public transport::Transport {
       : inner_(std::move(inner)), seen_(seen) {}
 
   [[nodiscard]] const transport::Limits& query() const override { return inner_->query(); }
-  Result<transport::Address> open(transport::PeerId peer) override { return inner_->open(peer); }
+  Result<transport::Address> open(transport::PeerId peer) override {
+    ++seen_.opened;
+    return inner_->open(peer);
+  }
   Status connect(transport::PeerId peer, std::span<const std::byte> address) override {
     return inner_->connect(peer, address);
   }

@@ -47,7 +47,7 @@ std::unique_ptr<Team> make_team(Engine& engine, transport::Transport* transport,
   config.shapes = {std::make_shared<const PlanShape>(builder->shape())};
   config.programs = {std::make_shared<const Program>(builder->program(rank))};
   for (Rank peer = 0; peer < config.size; ++peer) {
-    config.routes.push_back({engine.peer_for(1, static_cast<std::uint64_t>(peer)), {transport}});
+    config.routes.push_back({{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}});
   }
   config.max_segment_bytes = 4096;
   auto team = value_or_throw(Team::create(engine, std::move(config)));

@@ -79,7 +79,8 @@ class World {
       config.shapes = {shape_};
       config.programs = {std::make_shared<const Program>((*builder)->program(rank))};
       for (Rank peer = 0; peer < size; ++peer) {
-        config.routes.push_back({member.engine->peer_for(0, static_cast<std::uint64_t>(peer)), {transport}});
+        config.routes.push_back(
+            {{member.engine->peer_for(0, static_cast<std::uint64_t>(peer), 0)}, {transport}});
       }
       config.credits = options_.credits;
       config.max_segment_bytes = options_.segment_bytes;

@@ -1,8 +1,11 @@
 // The transports that need nothing but this machine.
 
+#include <netinet/in.h>
+
 #include "tests/transports/world.hpp"
 #include "transports/inproc/network.hpp"
 #include "transports/shm/shm.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace hips::test {
 namespace {
@@ -18,6 +21,18 @@ Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bo
       }};
 }
 
+Backend tcp_backend(const std::string& name, std::uint32_t queue_entries, std::uint32_t socket_buffer_bytes) {
+  return {.name = name, .start = [queue_entries, socket_buffer_bytes] {
+            return [queue_entries, socket_buffer_bytes](Rank) {
+              return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK),
+                                  .device = "lo",
+                                  .queue_entries = queue_entries,
+                                  .socket_buffer_bytes = socket_buffer_bytes})
+                  .value();
+            };
+          }};
+}
+
 }  // namespace
 
 std::vector<Backend> backends() {
@@ -31,6 +46,9 @@ std::vector<Backend> backends() {
       {.name = "ShmSmallRings",
        .start =
            [] { return [](Rank) { return shm::create({.max_peers = 32, .ring_entries = 4}).value(); }; }},
+      tcp_backend("Tcp", 256, 0),
+      // Queues and sockets that are always full: frames are cut anywhere.
+      tcp_backend("TcpSmallBuffers", 4, 4096),
   };
 }
 

@@ -152,6 +152,7 @@ std::vector<Way> ways_to_try(std::span<const RankReport> reports, bool all_nics)
   const std::set<Rank> chosen = speakers(reports);
   const std::optional<Topology> topology = topology_of(reports);
   const std::string& transport = reports.front().transport;
+  if (transport == "tcp") return ways;  // what is tried are NICs and shared memory
   const auto size = static_cast<Rank>(reports.size());
   for (Rank a = 0; a < size; ++a) {
     for (Rank b = a + 1; b < size; ++b) {

@@ -32,7 +32,7 @@ void judge_no_device(const Host& host, const Config& config, Findings& findings)
     findings.push_back(
         {config.transport == "verbs" ? Level::kError : Level::kWarning, "build",
          "this HiPS is built without verbs: ranks of one host talk by shared memory, ranks of several "
-         "hosts cannot",
+         "hosts by TCP",
          "sudo apt-get install libibverbs-dev librdmacm-dev && meson setup --reconfigure build "
          "-Dverbs=enabled && ninja -C build"});
   }
@@ -40,7 +40,7 @@ void judge_no_device(const Host& host, const Config& config, Findings& findings)
   findings.push_back(
       {config.transport == "verbs" ? Level::kError : Level::kWarning, "devices",
        "there is no RDMA device: ranks of this host talk by shared memory, ranks of several hosts "
-       "cannot",
+       "by TCP",
        fmt::format("load the NIC's driver (modprobe mlx5_ib), or make a software device: modprobe "
                    "rdma_rxe && rdma link add rxe0 type rxe netdev {}",
                    interface_to_use(host))});
@@ -195,8 +195,10 @@ std::string transports_text(const Host& host, const Config& config, const RailCh
   for (const std::size_t at : rails.by_rail) names += (names.empty() ? "" : ", ") + rails.ports[at].name;
   const bool verbs =
       !names.empty() && rails.problem.ok() && host.built_with_verbs && config.transport != "shm";
-  const std::string between =
-      verbs ? fmt::format("verbs ({}) between hosts", names) : "nothing between hosts";
+  const std::string between = verbs                       ? fmt::format("verbs ({}) between hosts", names)
+                              : config.transport == "shm" ? "nothing between hosts"
+                                                          : "tcp between hosts";
+  if (config.transport == "tcp") return "tcp for all ranks";
   if (config.transport == "verbs") return verbs ? fmt::format("verbs ({}) for all ranks", names) : "none";
   return "shm inside a host, " + between;
 }

@@ -143,12 +143,14 @@ void judge_ends(std::span<const RankReport> reports, std::vector<Verdict>& verdi
   }
 }
 
-/// Pairs of ranks that have no way because one has no NIC.
+/// Pairs of ranks that have no way but TCP because one has no RDMA.
 void judge_without_rails(std::span<const RankReport> reports, Findings& findings) {
   std::set<std::string> hosts;
   for (const RankReport& one : reports) hosts.insert(one.host_key);
   const bool needed = hosts.size() > 1 || reports.front().transport == "verbs";
-  if (!needed) return;
+  if (!needed || reports.front().transport == "tcp") return;
+  // What was asked for is missing; else sockets carry the data, slower.
+  const bool asked = reports.front().transport == "verbs";
   for (const RankReport& one : reports) {
     if (!one.rails.empty() && reports.front().transport != "shm") continue;
     // An error of the rank's own says why already; a warning (it has no device) becomes one among several
@@ -158,13 +160,14 @@ void judge_without_rails(std::span<const RankReport> reports, Findings& findings
     const bool known = cause != one.findings.end() && cause->level == Level::kError;
     const bool chosen = reports.front().transport == "shm";
     if (known && !chosen) continue;
-    findings.push_back({Level::kError, fmt::format("rank {} on {}", one.rank, one.host),
-                        chosen ? "HIPS_TRANSPORT=shm reaches no other host"
-                               : fmt::format("no NIC to reach the others with: {}", one.no_rails),
-                        chosen ? "unset HIPS_TRANSPORT"
-                        : cause != one.findings.end() && cause->level == Level::kWarning
-                            ? cause->fix
-                            : "rdma link; ip link"});
+    findings.push_back(
+        {chosen || asked ? Level::kError : Level::kWarning, fmt::format("rank {} on {}", one.rank, one.host),
+         chosen  ? "HIPS_TRANSPORT=shm reaches no other host"
+         : asked ? fmt::format("no NIC to reach the others with: {}", one.no_rails)
+                 : fmt::format("reaches the others by TCP only: {}", one.no_rails),
+         chosen                                                           ? "unset HIPS_TRANSPORT"
+         : cause != one.findings.end() && cause->level == Level::kWarning ? cause->fix
+                                                                          : "rdma link; ip link"});
     if (chosen) return;
   }
 }

@@ -60,10 +60,10 @@ std::vector<std::string> own_addresses() {
 
 Door open_door(UniqueFd& listener) {
   Door door;
-  auto listening = comm::listen_tcp(comm::any_address(AF_INET));
+  auto listening = listen_tcp(any_address(AF_INET));
   if (!listening) return door;
   listener = *std::move(listening);
-  door.port = comm::port_of(comm::local_address(listener.get()));
+  door.port = port_of(local_address(listener.get()));
   door.addresses = own_addresses();
   const comm::ProcessUid uid = comm::ProcessUid::random();
   door.token = fmt::format("{:016x}{:016x}", uid.high, uid.low);
@@ -77,7 +77,7 @@ bool lets_in(const std::string& host, std::uint16_t port) {
   auto fd = comm::connect_tcp(addresses->front(), std::int64_t{kPatienceMs} * 1'000'000);
   if (!fd) return false;
   pollfd writable{fd->get(), POLLOUT, 0};
-  return poll(&writable, 1, kPatienceMs) == 1 && comm::connect_error(fd->get()) == 0;
+  return poll(&writable, 1, kPatienceMs) == 1 && connect_error(fd->get()) == 0;
 }
 
 /// The first of rank 0's addresses that lets this rank in; empty where none does.
@@ -178,7 +178,10 @@ bool meet() {
         "firewall between the hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT\n",
         job.rank(), comm::ProcessInfo::self().host.c_str(),
         fmt::format("{}", fmt::join(door.addresses, ", ")).c_str(), unsigned{door.port});
-  // Rank 0's door stays open until all have tried it.
+  // Rank 0's door stays open until all have tried it, and is shut before anyone looks for the doctor behind
+  // the same port: a connection that the door takes ends with it.
+  (void)job.fence();
+  listener.reset();
   (void)job.fence();
   if (!ok || address.empty()) return false;
   setenv("HIPS_RANK", std::to_string(job.rank()).c_str(), 1);

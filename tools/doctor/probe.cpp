@@ -338,7 +338,9 @@ Instruments Instruments::make(const Config& config, RankReport& report) {
   } else {
     report.findings.push_back({Level::kError, "shm", shm.error().message, "ulimit -n 4096"});
   }
-  if (report.rails.empty() || !report.no_rails.empty() || config.transport == "shm") return made;
+  if (report.rails.empty() || !report.no_rails.empty() || config.transport == "shm" ||
+      config.transport == "tcp")
+    return made;
   if (auto verbs = entry("verbs")->make(quick)) {
     made.verbs_ = *std::move(verbs);
   } else {

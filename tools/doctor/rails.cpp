@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "transports/verbs/hca_filter.hpp"
+#include "lib/base/device_filter.hpp"
 
 namespace hips::doctor {
 namespace {
@@ -35,9 +35,9 @@ Status use_port(const Port& port, const RdmaConfig& config, PortUse& use) {
 
 RailChoice choose_rails(const Host& host, const RdmaConfig& config) {
   RailChoice choice;
-  verbs::HcaFilter filter;
+  DeviceFilter filter;
   if (!config.hca.empty()) {
-    auto parsed = verbs::HcaFilter::parse(config.hca);
+    auto parsed = DeviceFilter::parse(config.hca, kHcaSyntax);
     if (!parsed) {
       choice.problem = std::move(parsed).error();
       return choice;

@@ -42,30 +42,31 @@ void print_text(const Topology& topology, const cost::Selection& selection) {
   fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
              topology.num_ranks());
   std::size_t widest = 0;
-  for (const auto& candidate : selection.candidates)
-    widest = std::max(widest, candidate.builder->shape().algorithm.size());
+  for (const auto& candidate : selection.candidates) widest = std::max(widest, candidate.name.size());
   for (const auto& candidate : selection.candidates) {
     const PlanShape& shape = candidate.builder->shape();
-    fmt::print("  {:<{}}  {} messages of a rank, {} one after the other{}\n", shape.algorithm, widest,
+    fmt::print("  {:<{}}  {} messages of a rank, {} one after the other{}\n", candidate.name, widest,
                candidate.num_messages, shape.num_steps,
                candidate.excluded.empty() ? "" : "; not taken: " + candidate.excluded);
   }
   fmt::print("\n  {:>8}  {:<{}}", "size", "plan", widest);
   for (const auto& candidate : selection.candidates)
-    fmt::print("  {:>{}}", candidate.builder->shape().algorithm + " (us)",
-               candidate.builder->shape().algorithm.size() + 5);
+    fmt::print("  {:>{}}", candidate.name + " (us)", candidate.name.size() + 5);
   fmt::print("\n");
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
-    fmt::print("  {:>8}  {:<{}}", size_text(bytes),
-               selection.candidates[chosen(selection, bytes)].builder->shape().algorithm, widest);
+    fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.candidates[chosen(selection, bytes)].name,
+               widest);
     for (const auto& candidate : selection.candidates)
-      fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, candidate, bytes),
-                 candidate.builder->shape().algorithm.size() + 5);
+      fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, selection.medium, candidate, bytes),
+                 candidate.name.size() + 5);
     fmt::print("\n");
   }
   fmt::print(
-      "\nTimes are the model's: hops and busiest link at the topology's rates, and 0.5 us for each message.\n"
-      "Ranks of one host for which no topology is named share memory instead and use no plan.\n");
+      "\nTimes are the model's: hops, busiest link at the topology's rates (a tenth more where several send "
+      "to "
+      "one NIC\nat once), and 0.5 us for each message. Servers are hosts of their own here; of ranks that "
+      "share a "
+      "host, those for\nwhich no topology is named use no plan, and others need no rings.\n");
 }
 
 void print_json(const Topology& topology, const cost::Selection& selection) {
@@ -73,7 +74,8 @@ void print_json(const Topology& topology, const cost::Selection& selection) {
   json["candidates"] = nlohmann::ordered_json::array();
   for (const auto& candidate : selection.candidates) {
     const PlanShape& shape = candidate.builder->shape();
-    json["candidates"].push_back({{"algorithm", shape.algorithm},
+    json["candidates"].push_back({{"plan", candidate.name},
+                                  {"algorithm", shape.algorithm},
                                   {"description", shape.description},
                                   {"num_messages", candidate.num_messages},
                                   {"num_steps", shape.num_steps},
@@ -81,7 +83,7 @@ void print_json(const Topology& topology, const cost::Selection& selection) {
   }
   json["choices"] = nlohmann::ordered_json::array();
   for (const auto& choice : selection.choices) {
-    nlohmann::ordered_json row = {{"algorithm", selection.builder(choice).shape().algorithm},
+    nlohmann::ordered_json row = {{"plan", selection.candidates[choice.candidate].name},
                                   {"up_to_bytes", nullptr}};
     if (choice.up_to_bytes != UINT64_MAX) row["up_to_bytes"] = choice.up_to_bytes;
     json["choices"].push_back(std::move(row));
@@ -90,11 +92,10 @@ void print_json(const Topology& topology, const cost::Selection& selection) {
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
     auto seconds = nlohmann::ordered_json::array();
     for (const auto& candidate : selection.candidates)
-      seconds.push_back(cost::expected_seconds(topology, candidate, bytes));
-    json["sizes"].push_back(
-        {{"bytes", bytes},
-         {"algorithm", selection.candidates[chosen(selection, bytes)].builder->shape().algorithm},
-         {"seconds", std::move(seconds)}});
+      seconds.push_back(cost::expected_seconds(topology, selection.medium, candidate, bytes));
+    json["sizes"].push_back({{"bytes", bytes},
+                             {"plan", selection.candidates[chosen(selection, bytes)].name},
+                             {"seconds", std::move(seconds)}});
   }
   fmt::print("{}\n", json.dump(2));
 }
@@ -106,7 +107,7 @@ void run_select(const SelectArguments& arguments) {
         "info select: no topology is named; give one with -t, such as -t switch:4, or in HIPS_TOPO"));
   }
   const Topology topology = parse_topology(arguments.topology);
-  const cost::Selection selection = value_or_throw(cost::select(topology));
+  const cost::Selection selection = value_or_throw(cost::select(topology, cost::Medium::kWires));
   arguments.json ? print_json(topology, selection) : print_text(topology, selection);
 }
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "transports/verbs/hca_filter.hpp"
+#include "lib/base/device_filter.hpp"
 
 namespace hips::verbs {
 namespace {
@@ -165,9 +165,9 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
 }
 
 Result<std::vector<PortChoice>> find_ports(const Options& options) {
-  HcaFilter filter;
+  DeviceFilter filter;
   if (!options.hca.empty()) {
-    auto parsed = HcaFilter::parse(options.hca);
+    auto parsed = DeviceFilter::parse(options.hca, kHcaSyntax);
     if (!parsed) return fail(std::move(parsed).error());
     filter = *std::move(parsed);
   }

@@ -1,8 +1,5 @@
 #include "tests/comm/verbs/job.hpp"
 
-#include <grp.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +13,6 @@
 
 namespace hips::test {
 namespace {
-
-constexpr uid_t kOtherUser = 12345;
 
 std::vector<std::string> find_ports() {
   // Jobs say themselves what they run on; what a lab has set for its own ranks is not theirs.
@@ -84,14 +79,6 @@ std::vector<std::string> run_job(int num_ranks, const RankProcesses::Body& body,
                                              : outcome.text);
   }
   return texts;
-}
-
-void move_to_another_host() {
-  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-  const bool moved = setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0 && setgroups(0, nullptr) == 0 &&
-                     setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
-                     setresuid(kOtherUser, kOtherUser, kOtherUser) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
-  if (!moved) throw std::runtime_error("needs to be root, to act for another host");
 }
 
 }  // namespace hips::test

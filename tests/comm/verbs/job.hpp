@@ -33,8 +33,4 @@ std::string error_of(const Action& action) {
   return "";
 }
 
-/// From now on this process counts as one of another host: another user's, whose memory and process numbers
-/// the others do not reach. It keeps the RDMA device.
-void move_to_another_host();
-
 }  // namespace hips::test

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/base/device_filter.hpp"
 #include "transports/verbs/budget.hpp"
 #include "transports/verbs/gid.hpp"
-#include "transports/verbs/hca_filter.hpp"
 
 namespace hips::verbs {
 namespace {
@@ -15,12 +15,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-HcaFilter filter(std::string_view text) {
-  return HcaFilter::parse(text).value();
+DeviceFilter filter(std::string_view text) {
+  return DeviceFilter::parse(text, kHcaSyntax).value();
 }
 
 TEST(HcaFilter, AnEmptyOneLetsAllPass) {
-  EXPECT_THAT(HcaFilter().places_of("mlx5_0", 1), ElementsAre(0));
+  EXPECT_THAT(DeviceFilter().places_of("mlx5_0", 1), ElementsAre(0));
 }
 
 TEST(HcaFilter, NamesAreBeginningsUnlessExact) {
@@ -37,14 +37,14 @@ TEST(HcaFilter, PortsCountWhereTheyAreNamed) {
 }
 
 TEST(HcaFilter, TheListIsAnOrderOfPreference) {
-  const HcaFilter list = filter("mlx5_3,mlx5_1:1,mlx5");
+  const DeviceFilter list = filter("mlx5_3,mlx5_1:1,mlx5");
   EXPECT_THAT(list.places_of("mlx5_3", 2), ElementsAre(0));
   EXPECT_THAT(list.places_of("mlx5_1", 1), ElementsAre(1));
   EXPECT_THAT(list.places_of("mlx5_0", 1), ElementsAre(2));
 }
 
 TEST(HcaFilter, AnEntryWrittenTwiceServesTwoRails) {
-  const HcaFilter list = filter("rxe0:1,rxe1:1,rxe0:1");
+  const DeviceFilter list = filter("rxe0:1,rxe1:1,rxe0:1");
   EXPECT_THAT(list.places_of("rxe0", 1), ElementsAre(0, 2));
   EXPECT_THAT(list.places_of("rxe1", 1), ElementsAre(1));
 }
@@ -59,12 +59,12 @@ TEST(HcaFilter, ACaretExcludes) {
 
 TEST(HcaFilter, WhatIsWrongIsNamed) {
   for (const char* text : {"", "^", "=", "mlx5_0:", "mlx5_0:x", "mlx5_0:0", "a,,b", "a,^b", "a b"}) {
-    const auto parsed = HcaFilter::parse(text);
+    const auto parsed = DeviceFilter::parse(text, kHcaSyntax);
     ASSERT_FALSE(parsed.has_value()) << text;
     EXPECT_EQ(parsed.error().code, Code::kInvalidArgument);
     EXPECT_THAT(parsed.error().message, AllOf(HasSubstr("HIPS_IB_HCA"), HasSubstr("mlx5_0:1")));
   }
-  EXPECT_THAT(HcaFilter::parse("mlx5_0:0").error().message, HasSubstr("\"0\" is no port"));
+  EXPECT_THAT(DeviceFilter::parse("mlx5_0:0", kHcaSyntax).error().message, HasSubstr("\"0\" is no port"));
 }
 
 Gid gid(std::uint32_t index, Gid::Kind kind, std::array<std::uint8_t, 16> bytes) {

@@ -1,21 +1,20 @@
-#include "transports/verbs/hca_filter.hpp"
+#include "lib/base/device_filter.hpp"
 
 #include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 
-namespace hips::verbs {
+namespace hips {
 
-Result<HcaFilter> HcaFilter::parse(std::string_view text) {
-  HcaFilter filter;
+Result<DeviceFilter> DeviceFilter::parse(std::string_view text, const Syntax& syntax) {
+  DeviceFilter filter;
   std::string_view rest = text;
   const auto wrong = [&](std::string_view what) {
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("HIPS_IB_HCA=\"{}\" is wrong: {}; give names such as mlx5_0 or mlx5_0:1 separated by "
-                    "commas, with = before them for exact names or ^ for all others",
-                    text, what));
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}=\"{}\" is wrong: {}; give names such as {} separated by "
+                            "commas, with = before them for exact names or ^ for all others",
+                            syntax.variable, text, what, syntax.example));
   };
   if (rest.starts_with('^')) {
     filter.exclude_ = true;
@@ -28,11 +27,11 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
   while (true) {
     const std::size_t comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
-    const std::size_t colon = item.rfind(':');
+    const std::size_t colon = syntax.ports ? item.rfind(':') : item.npos;
     Entry entry{.name = std::string(item.substr(0, colon))};
     if (entry.name.empty()) return wrong("a name is missing");
     if (entry.name.find_first_of("^= \t") != std::string::npos)
-      return wrong(fmt::format("\"{}\" is no name of a device", entry.name));
+      return wrong(fmt::format("\"{}\" is no name of {}", entry.name, syntax.noun));
     if (colon != item.npos) {
       const std::string_view digits = item.substr(colon + 1);
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), entry.port);
@@ -45,12 +44,12 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
   }
 }
 
-bool HcaFilter::matches(const Entry& entry, std::string_view device, std::uint8_t port) const {
+bool DeviceFilter::matches(const Entry& entry, std::string_view device, std::uint8_t port) const {
   if (entry.port >= 0 && entry.port != port) return false;
   return exact_ ? device == entry.name : device.starts_with(entry.name);
 }
 
-std::vector<std::int32_t> HcaFilter::places_of(std::string_view device, std::uint8_t port) const {
+std::vector<std::int32_t> DeviceFilter::places_of(std::string_view device, std::uint8_t port) const {
   const auto first = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return matches(entry, device, port); });
   if (exclude_ || entries_.empty())
@@ -62,4 +61,4 @@ std::vector<std::int32_t> HcaFilter::places_of(std::string_view device, std::uin
   return places;
 }
 
-}  // namespace hips::verbs
+}  // namespace hips

@@ -1,0 +1,139 @@
+// Communicators of one process that join its ports with those of the peers in different ways.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/exec/spy_transport.hpp"
+#include "tests/exec/world.hpp"
+
+namespace hips::exec::testing {
+namespace {
+
+constexpr Rank kSize = 3;
+
+/// Three processes with two ports each.
+class Ports : public ::testing::Test {
+ protected:
+  struct Process {
+    std::unique_ptr<Engine> engine;
+    std::vector<transport::Transport*> ports;
+  };
+  using Teams = std::vector<std::unique_ptr<Team>>;
+
+  void SetUp() override {
+    network_ = value_or_throw(inproc::Network::create({.random = &random_,
+                                                       .faults = {.delay = 0.3, .reorder = 0.3},
+                                                       .attaches_memory = false,
+                                                       .needs_local_registration = true}));
+    for (Rank rank = 0; rank < kSize; ++rank) {
+      Process process{std::make_unique<Engine>(Engine::Options{}), {}};
+      for (const Rail port : {0, 1})
+        process.ports.push_back(process.engine->add_transport(
+            std::make_unique<SpyTransport>(network_->make_transport(rank, port), seen_)));
+      processes_.push_back(std::move(process));
+    }
+  }
+
+  /// A communicator of all processes.
+  Teams make(std::uint64_t id, const std::string& spec) {
+    const Topology topology = parse_topology(spec);
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    const auto shape = std::make_shared<const PlanShape>(builder->shape());
+    Teams teams;
+    for (Rank rank = 0; rank < kSize; ++rank) {
+      Process& process = processes_[static_cast<std::size_t>(rank)];
+      Team::Config config;
+      config.id = id;
+      config.rank = rank;
+      config.size = kSize;
+      config.shapes = {shape};
+      config.programs = {std::make_shared<const Program>(builder->program(rank))};
+      for (Rank peer = 0; peer < kSize; ++peer) {
+        const auto uid = static_cast<std::uint64_t>(peer);
+        config.routes.push_back(
+            {{process.engine->peer_for(1, uid, 0), process.engine->peer_for(1, uid, 1)}, process.ports});
+      }
+      config.max_segment_bytes = 1024;
+      config.on_error = [this](const Status& status) { errors_.push_back(status.message); };
+      teams.push_back(value_or_throw(Team::create(*process.engine, std::move(config))));
+    }
+    std::vector<Blob> offers, addresses;
+    for (auto& team : teams) offers.push_back(team->offer());
+    for (auto& team : teams) addresses.push_back(value_or_throw(team->allocate(offers)));
+    for (auto& team : teams) {
+      if (Status status = team->connect(addresses); !status.ok()) throw Error(status);
+    }
+    return teams;
+  }
+
+  struct Call {
+    std::vector<std::vector<float>> buffers;
+    std::vector<std::shared_ptr<Operation>> operations;
+  };
+
+  /// A sum of 5000 elements in place.
+  Call start(Teams& teams, float value) {
+    Call call;
+    call.buffers.assign(kSize, std::vector<float>(5000));
+    for (Rank rank = 0; rank < kSize; ++rank) {
+      auto& buffer = call.buffers[static_cast<std::size_t>(rank)];
+      for (std::size_t i = 0; i < buffer.size(); ++i)
+        buffer[i] = value * static_cast<float>(rank + 1) + static_cast<float>(i % 97);
+      auto* const bytes = reinterpret_cast<std::byte*>(buffer.data());
+      call.operations.push_back(teams[static_cast<std::size_t>(rank)]->start(
+          {.in = bytes, .out = bytes, .count = buffer.size(), .type = DataType::kFloat32}));
+    }
+    return call;
+  }
+
+  void finish(const Call& call, float value) {
+    for (int round = 0; round < 20000; ++round) {
+      for (auto& process : processes_) process.engine->progress();
+    }
+    for (Rank rank = 0; rank < kSize; ++rank) {
+      ASSERT_TRUE(call.operations[static_cast<std::size_t>(rank)]->done()) << "rank " << rank;
+      const auto& buffer = call.buffers[static_cast<std::size_t>(rank)];
+      for (std::size_t i = 0; i < buffer.size(); ++i)
+        ASSERT_EQ(buffer[i], 6 * value + 3 * static_cast<float>(i % 97)) << "rank " << rank << ", " << i;
+    }
+  }
+
+  std::mt19937_64 random_{test_seed()};
+  std::unique_ptr<inproc::Network> network_;
+  Seen seen_;
+  std::vector<Process> processes_;
+  std::vector<std::string> errors_;
+};
+
+// On a cable what leaves by one port of a server arrives by the other port of its neighbour; on a rail the
+// ports of one number meet.
+TEST_F(Ports, communicators_may_pair_them_differently_in_any_order_and_at_one_time) {
+  Teams torus = make(1, "torus:3"), rails = make(2, "rail:3,2"), again = make(3, "torus:3");
+  for (int turn = 1; turn <= 3; ++turn) {
+    const auto value = static_cast<float>(turn);
+    const Call first = start(torus, value), second = start(rails, 10 * value), third = start(again, value);
+    finish(first, value);
+    finish(second, 10 * value);
+    finish(third, value);
+  }
+  EXPECT_TRUE(errors_.empty()) << errors_.front();
+}
+
+TEST_F(Ports, communicators_that_pair_them_alike_share_the_endpoints) {
+  Teams a = make(1, "torus:3");
+  const int opened = seen_.opened;
+  EXPECT_EQ(opened, 2 * kSize);
+  Teams b = make(2, "torus:3");
+  EXPECT_EQ(seen_.opened, opened);
+  const Call one = start(a, 1), other = start(b, 2);
+  finish(one, 1);
+  finish(other, 2);
+  EXPECT_TRUE(errors_.empty()) << errors_.front();
+  Teams c = make(3, "rail:3,2");
+  EXPECT_EQ(seen_.opened, opened + kSize * (kSize - 1) * 2);
+}
+
+}  // namespace
+}  // namespace hips::exec::testing

@@ -1,0 +1,451 @@
+// What only the TCP transport has: strangers at its door, frames that lie, processes that end, and dials that
+// lead nowhere.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "lib/base/log.hpp"
+#include "lib/base/socket.hpp"
+#include "tests/transports/child.hpp"
+#include "tests/transports/world.hpp"
+#include "transports/tcp/tcp.hpp"
+#include "transports/tcp/wire.hpp"
+
+namespace hips::test {
+namespace {
+
+using namespace std::chrono_literals;
+using tcp::FrameHeader;
+using tcp::Hello;
+using tcp::WireAddress;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using transport::Event;
+using transport::Transport;
+using transport::Verb;
+
+std::unique_ptr<Transport> make() {
+  return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK), .device = "lo"}).value();
+}
+
+Backend backend() {
+  return {.name = "Tcp", .start = [] { return [](Rank) { return make(); }; }};
+}
+
+WireAddress read(const transport::Address& address) {
+  WireAddress wire;
+  std::memcpy(&wire, address.data(), sizeof wire);
+  return wire;
+}
+
+transport::Address write(const WireAddress& wire) {
+  transport::Address address(sizeof wire);
+  std::memcpy(address.data(), &wire, sizeof wire);
+  return address;
+}
+
+SocketAddress socket_address(const WireAddress& wire) {
+  SocketAddress address{.length = wire.length};
+  std::memcpy(&address.storage, wire.address.data(), wire.length);
+  return address;
+}
+
+UniqueFd dial(const SocketAddress& address) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(fd.get(), address.get(), address.length), 0);
+  return fd;
+}
+
+template <typename T>
+void say(const UniqueFd& fd, const T& words) {
+  EXPECT_EQ(send(fd.get(), &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
+}
+
+/// The first event of a transport within ten seconds; kCompletion of peer -1 where none came.
+Event next_event(Transport& transport) {
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  Event event;
+  while (std::chrono::steady_clock::now() < end)
+    if (transport.poll({&event, 1}) == 1) return event;
+  return {};
+}
+
+/// Whether the other side hangs up within ten seconds, while `transport` is polled and tells nothing.
+bool is_sent_away(const UniqueFd& fd, Transport& transport) {
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (std::chrono::steady_clock::now() < end) {
+    Event event;
+    EXPECT_EQ(transport.poll({&event, 1}), 0u) << event.error.message;
+    std::byte byte;
+    const ssize_t got = recv(fd.get(), &byte, 1, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return true;
+  }
+  return false;
+}
+
+/// A peer made of a bare socket, which an honest transport believes and which then says what it likes.
+class Liar {
+ public:
+  Liar() : honest(make()), memory_(4096, std::byte{7}) {
+    region = honest->register_memory({.address = memory_.data(), .bytes = memory_.size()}).value();
+    const WireAddress theirs = read(honest->open(0).value());
+    door = socket_address(theirs);
+    hello.to = theirs.token;
+    // The smaller token dials: ours is the smallest.
+    WireAddress mine = theirs;
+    mine.token = {0, 1};
+    EXPECT_TRUE(honest->connect(0, write(mine)).ok());
+    fd = dial(door);
+    say(fd, hello);
+    // Its hello says that it believes us.
+    Hello answer;
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    Event event;
+    while (recv(fd.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) != sizeof answer &&
+           std::chrono::steady_clock::now() < end)
+      EXPECT_EQ(honest->poll({&event, 1}), 0u);
+    EXPECT_EQ(recv(fd.get(), &answer, sizeof answer, 0), static_cast<ssize_t>(sizeof answer));
+    EXPECT_EQ(answer.to, mine.token);
+  }
+
+  /// A header that would be right for `bytes` at `offset` of the region.
+  [[nodiscard]] FrameHeader header(FrameHeader::Kind kind, std::uint64_t offset, std::uint64_t bytes) const {
+    return {.kind = kind,
+            .token = 5,
+            .memory = static_cast<std::int32_t>(region.remote.key[0]),
+            .stamp = static_cast<std::uint32_t>(region.remote.key[1]),
+            .offset = offset,
+            .bytes = bytes};
+  }
+
+  /// The error that the honest side gives the endpoint up with; nothing else may come of it.
+  Status verdict() {
+    const Event event = next_event(*honest);
+    EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+    EXPECT_EQ(event.error.scope, Scope::kPeer);
+    EXPECT_EQ(std::ranges::count(memory_, std::byte{7}), static_cast<std::ptrdiff_t>(memory_.size()));
+    EXPECT_TRUE(is_sent_away(fd, *honest));
+    return event.error;
+  }
+
+  std::unique_ptr<Transport> honest;
+  transport::Region region;
+  SocketAddress door;
+  Hello hello;  ///< what it said at the door
+  UniqueFd fd;
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+TEST(TcpStrangers, WhoeverDoesNotKnowTheTokenIsSentAwayAndNobodyNoticed) {
+  World world(backend(), 2);
+  world.join_all();
+  const WireAddress door = read(world.transport(0).open(7).value());
+  std::vector<UniqueFd> strangers;
+  // A web browser, a HiPS process with another token, one that hangs up at once, and one of each half said.
+  strangers.push_back(dial(socket_address(door)));
+  const char browser[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
+  say(strangers.back(), browser);
+  strangers.push_back(dial(socket_address(door)));
+  say(strangers.back(), Hello{.to = {door.token.high, door.token.low + 1}});
+  for (const UniqueFd& stranger : strangers) EXPECT_TRUE(is_sent_away(stranger, world.transport(0)));
+  dial(socket_address(door)).reset();
+  UniqueFd half = dial(socket_address(door));
+  say(half, tcp::kMagic);
+  world.settle();
+  EXPECT_TRUE(world[0].events.empty());
+  half.reset();
+
+  // Expect: those who know one another talk on, and a late half hello disturbs nobody.
+  world.post(0, notification(1, 1));
+  EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 1u);
+}
+
+TEST(TcpStrangers, WithoutDescriptorsLeftTheyWaitAndNobodyIsKeptAwake) {
+  Child child([](Channel& channel) {
+    auto transport = make();
+    channel.send(transport->open(0).value());
+    rlimit limit{};
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    // What is open stays; no number is left for a new one.
+    const int next = dup(0);
+    const rlimit none{static_cast<rlim_t>(next), limit.rlim_max};
+    EXPECT_EQ(::close(next), 0);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    channel.receive_value<int>();  // somebody is at the door
+    std::string told;
+    log::redirect([&](log::Level, std::string_view line) { told += line; });
+    Event event;
+    EXPECT_EQ(transport->poll({&event, 1}), 0u);
+    EXPECT_FALSE(transport->arm().ready);
+    log::redirect({});
+    EXPECT_THAT(told, HasSubstr("ulimit -n"));
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const auto end = std::chrono::steady_clock::now() + 2500ms;
+    while (std::chrono::steady_clock::now() < end) EXPECT_EQ(transport->poll({&event, 1}), 0u);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  const UniqueFd stranger = dial(socket_address(read(child.channel().receive())));
+  say(stranger, Hello{});
+  child.channel().send_value(1);
+  pollfd sent_away{.fd = stranger.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&sent_away, 1, 4000), 1) << "it was not heard once there was a descriptor";
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(TcpStrangers, AnEndpointIsGivenOnce) {
+  Liar first;
+  // The same hello again, by somebody who overheard it: the connection that stands goes on.
+  const UniqueFd second = dial(first.door);
+  say(second, first.hello);
+  EXPECT_TRUE(is_sent_away(second, *first.honest));
+  say(first.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 9});
+  EXPECT_EQ(next_event(*first.honest).token, 9u);
+}
+
+TEST(TcpFrames, OnesThatLieBreakTheEndpointAndTouchNoMemory) {
+  using Kind = FrameHeader::Kind;
+  const auto told = [](const auto& lie) {
+    Liar liar;
+    say(liar.fd, lie(liar));
+    const Status status = liar.verdict();
+    EXPECT_EQ(status.code, Code::kInternal);
+    return status.message;
+  };
+  EXPECT_THAT(told([](Liar&) { return FrameHeader{.kind = static_cast<Kind>(77)}; }),
+              AllOf(HasSubstr("pid "), HasSubstr("unknown kind 77")));
+  EXPECT_THAT(told([](Liar&) { return FrameHeader{}; }), HasSubstr("unknown kind 0"));
+  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPut, 4000, 97); }),
+              HasSubstr("97 bytes at offset 4000 of a region of 4096 bytes"));
+  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPutNotify, ~std::uint64_t{0}, 2); }),
+              HasSubstr("2 bytes at offset 18446744073709551615"));
+  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPut, 8, ~std::uint64_t{0}); }),
+              HasSubstr("18446744073709551615 bytes at offset 8"));
+  EXPECT_THAT(told([](Liar& liar) {
+                FrameHeader header = liar.header(Kind::kPut, 0, 8);
+                ++header.stamp;
+                return header;
+              }),
+              HasSubstr("not registered"));
+  EXPECT_THAT(told([](Liar& liar) {
+                FrameHeader header = liar.header(Kind::kPut, 0, 8);
+                header.memory = -1;
+                return header;
+              }),
+              HasSubstr("not registered"));
+  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kGet, 1, 4096); }),
+              HasSubstr("a request for 4096 bytes at offset 1"));
+  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kGetReply, 0, 64); }),
+              HasSubstr("64 bytes that nobody asked for"));
+}
+
+TEST(TcpFrames, MoreRequestsForMemoryThanAgreedAreRefused) {
+  Liar liar;
+  // It asks for so much, and reads nothing, that the answers cannot all be sent.
+  std::vector<std::byte> large(32 << 20);
+  const auto region = liar.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
+  FrameHeader get = liar.header(FrameHeader::Kind::kGet, 0, large.size());
+  get.memory = static_cast<std::int32_t>(region.remote.key[0]);
+  get.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
+  for (std::uint32_t i = 0; i < tcp::kMaxGets + 1; ++i) say(liar.fd, get);
+  const Event event = next_event(*liar.honest);
+  EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+  EXPECT_THAT(event.error.message, HasSubstr("more than 16"));
+}
+
+TEST(TcpFrames, NoiseNeverCrashes) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < 50; ++round) {
+    Liar liar;
+    // A frame that is almost right, then anything.
+    FrameHeader header = liar.header(static_cast<FrameHeader::Kind>(random() % 7), random() % 5000, 0);
+    auto noise = random_bytes(random, 1 + random() % 10'000);
+    std::memcpy(noise.data(), &header, std::min(noise.size(), sizeof header));
+    (void)send(liar.fd.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
+    liar.fd.reset();
+    Event event;
+    do {
+      event = next_event(*liar.honest);
+    } while (event.kind == Event::Kind::kArrival);
+    EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+    EXPECT_FALSE(event.error.message.empty());
+  }
+}
+
+TEST(TcpFrames, MemoryThatIsDeregisteredIsWrittenNoMore) {
+  Liar liar;
+  say(liar.fd, liar.header(FrameHeader::Kind::kPut, 0, 4096));
+  Event event;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(liar.honest->poll({&event, 1}), 0u);
+  liar.honest->deregister(liar.region.local);
+  EXPECT_THAT(liar.verdict().message, HasSubstr("deregistered while"));
+}
+
+TEST(TcpEnds, AKilledProcessIsDeadAfterAllThatItSent) {
+  World world(backend(), 1, 4096);
+  Child child([](Channel& channel) {
+    World own(backend(), 1, 4096);
+    channel.send(own.transport(0).open(0).value());
+    const auto address = channel.receive();
+    const auto theirs = channel.receive_value<transport::RemoteRegion>();
+    EXPECT_TRUE(own.transport(0).connect(0, address).ok());
+    const std::vector<std::byte> data(1000, std::byte{3});
+    for (std::uint32_t i = 0; i < 50; ++i) {
+      own.post(0, put(Verb::kPutNotify, 0, data, theirs, i, i));
+      (void)own.wait(0, Event::Kind::kCompletion);
+    }
+    raise(SIGKILL);
+    return 0;
+  });
+  child.channel().send(world.transport(0).open(0).value());
+  child.channel().send_value(world.remote(0));
+  ASSERT_TRUE(world.transport(0).connect(0, child.channel().receive()).ok());
+  const Event dead = world.wait(0, Event::Kind::kPeerDead);
+  EXPECT_EQ(dead.error.code, Code::kPeerLost);
+  EXPECT_THAT(dead.error.message,
+              AllOf(HasSubstr("pid " + std::to_string(child.pid())), HasSubstr("127.0.0.1")));
+  EXPECT_EQ(world[0].events.size(), 50u);
+  EXPECT_EQ(child.wait(), 128 + SIGKILL);
+  // Expect: what is posted to it now raises no signal and no second death.
+  for (int i = 0; i < 1000; ++i) world.post(0, notification(0, 1));
+  world[0].events.clear();
+  world.settle();
+  EXPECT_TRUE(world[0].events.empty());
+}
+
+TEST(TcpEnds, AForkedChildMayEndWithoutThePeersNoticing) {
+  World world(backend(), 2);
+  world.join_all();
+  Child child([&](Channel&) {
+    world[0].transport.reset();
+    world[1].transport.reset();
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  world.settle();
+  EXPECT_TRUE(world[0].events.empty() && world[1].events.empty());
+  world.post(0, notification(1, 4));
+  EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 4u);
+}
+
+TEST(TcpEnds, WhatIsOnItsWayArrivesAlthoughBothCloseAndNobodyPolls) {
+  World world(backend(), 2, 1 << 16);
+  world.join_all();
+  const std::vector<std::byte> data(1 << 16, std::byte{9});
+  // Both have unread data: a careless close would reset the connection and lose it.
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    world.post(0, put(Verb::kPutNotify, 1, data, world.remote(1), 0, i));
+    world.post(1, put(Verb::kPutNotify, 0, data, world.remote(0), 0, i));
+  }
+  for (int i = 0; i < 8; ++i) (void)world.wait(0, Event::Kind::kCompletion);
+  world.post(0, notification(1, 100, true));
+  world[0].transport.reset();
+  std::uint32_t last = 0;
+  while (world.poll_until([&] { return !world[1].events.empty(); })) {
+    const Event event = world[1].events.front();
+    world[1].events.pop_front();
+    if (event.kind == Event::Kind::kArrival) last = event.token;
+    if (event.kind == Event::Kind::kPeerDead) break;
+  }
+  EXPECT_EQ(last, 100u);
+}
+
+TEST(TcpConnect, ADialThatNobodyAnswersIsADeadPeer) {
+  auto transport = make();
+  WireAddress wire = read(transport->open(0).value());
+  // A port on which nobody listens any more, and the larger token, so that we dial.
+  wire.token = {~std::uint64_t{0}, 0};
+  {
+    const auto listener = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK)).value();
+    const SocketAddress gone = local_address(listener.get());
+    std::memcpy(wire.address.data(), &gone.storage, gone.length);
+  }
+  const Status status = transport->connect(0, write(wire));
+  if (!status.ok()) {
+    EXPECT_EQ(status.code, Code::kPeerLost);
+    EXPECT_THAT(status.message, HasSubstr("127.0.0.1"));
+    return;
+  }
+  const Event event = next_event(*transport);
+  EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+  EXPECT_EQ(event.error.code, Code::kPeerLost);
+  EXPECT_THAT(event.error.message, AllOf(HasSubstr("cannot connect"), HasSubstr("refused")));
+}
+
+TEST(TcpConnect, SomebodyElseAtTheAddressGetsNoData) {
+  auto transport = make();
+  WireAddress wire = read(transport->open(0).value());
+  wire.token = {~std::uint64_t{0}, 0};
+  const auto listener = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK)).value();
+  const SocketAddress other = local_address(listener.get());
+  std::memcpy(wire.address.data(), &other.storage, other.length);
+  ASSERT_TRUE(transport->connect(0, write(wire)).ok());
+  const transport::WorkRequest request = notification(0, 1);
+  ASSERT_EQ(transport->post({&request, 1}), 1u);
+  pollfd door{.fd = listener.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&door, 1, 10'000), 1);
+  const UniqueFd fd(accept(listener.get(), nullptr, nullptr));
+  Event event;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(transport->poll({&event, 1}), 0u);
+  std::byte said[100];
+  EXPECT_EQ(recv(fd.get(), said, sizeof said, MSG_DONTWAIT), static_cast<ssize_t>(sizeof(Hello)));
+  say(fd, Hello{});
+  event = next_event(*transport);
+  EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+  EXPECT_THAT(event.error.message, HasSubstr("somebody else"));
+}
+
+TEST(TcpConnect, NoAddressCrashes) {
+  std::mt19937_64 random(seed());
+  auto transport = make();
+  const auto good = transport->open(0).value();
+  for (int round = 0; round < 1000; ++round) {
+    auto bad = good;
+    // The magic stays, so that the rest is looked at; no port, so that nobody is dialled.
+    for (int i = 0; i < 3; ++i) bad[28 + random() % 8] = static_cast<std::byte>(random());
+    if (bad != good) {
+      const Status status = transport->connect(0, bad);
+      EXPECT_FALSE(status.ok());
+    }
+  }
+  EXPECT_EQ(transport->connect(0, good).code, Code::kInvalidArgument) << "it is our own";
+}
+
+TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
+  SocketAddress address = any_address(AF_INET, 0xc0000201);  // 192.0.2.1, for documentation
+  const auto transport = tcp::create({.address = address, .device = "eth9"});
+  ASSERT_FALSE(transport.has_value());
+  EXPECT_EQ(transport.error().code, Code::kSystem);
+  EXPECT_THAT(transport.error().message, HasSubstr("192.0.2.1"));
+}
+
+TEST(TcpConnect, OverIpv6AsWell) {
+  SocketAddress loopback = any_address(AF_INET6);
+  reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
+  if (!listen_tcp(loopback)) GTEST_SKIP() << "this host has no IPv6";
+  World world({.name = "Tcp6",
+               .start =
+                   [&] {
+                     return [loopback](Rank) {
+                       return tcp::create({.address = loopback, .device = "lo"}).value();
+                     };
+                   }},
+              2);
+  world.join_all();
+  world.post(0, notification(1, 3));
+  EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 3u);
+}
+
+}  // namespace
+}  // namespace hips::test

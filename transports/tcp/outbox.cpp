@@ -1,0 +1,129 @@
+#include "transports/tcp/outbox.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace hips::tcp {
+
+using Kind = FrameHeader::Kind;
+
+namespace {
+
+/// Some twenty small requests, each a header and two pieces; far below the kernel's IOV_MAX.
+constexpr std::size_t kPiecesPerCall = 64;
+
+}  // namespace
+
+void Outbox::push(const Outgoing& outgoing) {
+  if (outgoing.header.kind == Kind::kGet) ++gets_posted_;
+  request(tail_++) = outgoing;
+}
+
+const Outgoing* Outbox::done() {
+  for (; head_ < sent_; pop()) {
+    const Outgoing& oldest = request(head_);
+    if (oldest.header.kind == Kind::kGet && gets_reported_ == gets_answered_) return nullptr;
+    if (oldest.signalled) return &oldest;
+  }
+  return nullptr;
+}
+
+void Outbox::pop() {
+  if (request(head_).header.kind == Kind::kGet) ++gets_reported_;
+  ++head_;
+}
+
+const Outgoing* Outbox::oldest_get() const {
+  std::uint64_t skip = gets_answered_ - gets_reported_;
+  for (std::uint64_t number = head_; number < sent_; ++number) {
+    const Outgoing& one = requests_[number % requests_.size()];
+    if (one.header.kind == Kind::kGet && skip-- == 0) return &one;
+  }
+  return nullptr;
+}
+
+bool Outbox::push_answer(const Outgoing& answer) {
+  if (answers_tail_ - answers_sent_ == answers_.size()) return false;
+  answers_[answers_tail_++ % answers_.size()] = answer;
+  return true;
+}
+
+bool Outbox::answers_from(transport::MemoryId memory) const {
+  for (std::uint64_t number = answers_sent_; number < answers_tail_; ++number)
+    if (answers_[number % answers_.size()].header.memory == memory) return true;
+  return false;
+}
+
+Outgoing* Outbox::frame(std::size_t k) {
+  // A frame that has begun goes on.
+  if (partial_ > 0 && partial_is_request_) {
+    if (k == 0) return &request(sent_);
+    --k;
+  }
+  const std::uint64_t answers = answers_tail_ - answers_sent_;
+  if (k < answers) return &answers_[(answers_sent_ + k) % answers_.size()];
+  const std::uint64_t first = sent_ + (partial_ > 0 && partial_is_request_ ? 1 : 0);
+  const std::uint64_t number = first + (k - answers);
+  return number < tail_ ? &request(number) : nullptr;
+}
+
+std::size_t Outbox::gather(std::span<iovec> pieces, std::size_t& bytes) {
+  std::size_t count = 0;
+  std::size_t skip = partial_;
+  bytes = 0;
+  const auto add = [&](void* address, std::size_t size) {
+    const std::size_t skipped = std::min(skip, size);
+    skip -= skipped;
+    if (size == skipped) return;
+    pieces[count++] = {static_cast<std::byte*>(address) + skipped, size - skipped};
+    bytes += size - skipped;
+  };
+  for (std::size_t k = 0; count + 3 <= pieces.size(); ++k) {
+    Outgoing* one = frame(k);
+    if (one == nullptr) break;
+    add(&one->header, sizeof one->header);
+    for (std::size_t i = 0; i < one->num_pieces; ++i) add(one->pieces[i].iov_base, one->pieces[i].iov_len);
+  }
+  return count;
+}
+
+void Outbox::advance(std::size_t bytes) {
+  while (bytes > 0) {
+    const Outgoing* first = frame(0);
+    const bool is_request = partial_ > 0 ? partial_is_request_ : answers_sent_ == answers_tail_;
+    const std::size_t left = first->bytes - partial_;
+    if (bytes < left) {
+      partial_ += bytes;
+      partial_is_request_ = is_request;
+      return;
+    }
+    bytes -= left;
+    partial_ = 0;
+    ++(is_request ? sent_ : answers_sent_);
+  }
+}
+
+Outbox::Sent Outbox::flush(int fd, int& error) {
+  while (!all_sent()) {
+    std::array<iovec, kPiecesPerCall> pieces;
+    std::size_t bytes = 0;
+    msghdr message{};
+    message.msg_iovlen = gather(pieces, bytes);
+    message.msg_iov = pieces.data();
+    const ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kFull;
+      error = errno;
+      return Sent::kBroken;
+    }
+    advance(static_cast<std::size_t>(sent));
+    // Less than asked: it is full. The next attempt would only say so.
+    if (static_cast<std::size_t>(sent) < bytes) return Sent::kFull;
+  }
+  return Sent::kAll;
+}
+
+}  // namespace hips::tcp
