@@ -74,6 +74,20 @@ std::string set_mpi_report(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_guard(Config& config, std::string_view text) {
+  config.guard = parse_bool(text);
+  return config.guard ? "" : "on, off, 1 or 0";
+}
+
+std::string set_reproducible(Config& config, std::string_view text) {
+  for (const Reproducible level : {Reproducible::kOff, Reproducible::kRun, Reproducible::kAny}) {
+    if (text != to_string(level)) continue;
+    config.reproducible = level;
+    return {};
+  }
+  return "off, run or any";
+}
+
 template <auto member>
 std::string set_count(Config& config, std::string_view text) {
   const auto value = parse_number<std::int32_t>(text);
@@ -168,6 +182,15 @@ constexpr std::array kVariables = {
     ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
                    "the interposer prints what it took, what it left to the host MPI, and why",
                    set_mpi_report},
+    ConfigVariable{"HIPS_GUARD", "on|off", "on; off where a topology or a plan is named",
+                   "the interposer times the host MPI beside HiPS, for each size, and keeps the faster",
+                   set_guard},
+    ConfigVariable{"HIPS_GUARD_TABLE", "FILE", "",
+                   "where the guard's verdicts are kept: read at the start, written by rank 0 at the end",
+                   set_text<&Config::guard_table>},
+    ConfigVariable{"HIPS_REPRODUCIBLE", "off|run|any", "off",
+                   "the same bits on all ranks (off), also in every run (run), also wherever ranks are (any)",
+                   set_reproducible},
     ConfigVariable{"HIPS_CREDITS", "NUMBER", "4", "receive slots for each peer and lane", set_credits},
     ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K",
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
@@ -231,6 +254,23 @@ std::string_view nearest(std::string_view name) {
 }
 
 }  // namespace
+
+const char* to_string(Reproducible level) {
+  switch (level) {
+    case Reproducible::kOff:
+      return "off";
+    case Reproducible::kRun:
+      return "run";
+    case Reproducible::kAny:
+      return "any";
+  }
+  return "off";
+}
+
+bool names_a_plan(const Config& config) {
+  return config.topology || config.algorithm || config.pattern || config.num_rings > 0 ||
+         config.num_leaders > 0;
+}
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   int shift = 0;

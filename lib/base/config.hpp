@@ -30,6 +30,15 @@ struct RdmaConfig {
   friend bool operator==(const RdmaConfig&, const RdmaConfig&) = default;
 };
 
+/// What is promised about the bits of a result (HIPS_REPRODUCIBLE), each level with those before it.
+enum class Reproducible : std::uint8_t {
+  kOff,  ///< equal on all ranks
+  kRun,  ///< equal in every run with the same ranks on the same hosts: no choice depends on timing
+  kAny,  ///< equal wherever the ranks are and whatever carries the data: folded by rank
+};
+/// "off", "run", "any"
+const char* to_string(Reproducible level);
+
 /// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
 struct Config {
   std::optional<std::string> topology, algorithm, pattern;
@@ -43,12 +52,18 @@ struct Config {
   log::Filter log;
   std::string trace_dir;
   bool mpi_report = false;
+  std::optional<bool> guard;  ///< unset: on, but not where a topology or a plan is named
+  std::string guard_table;
+  Reproducible reproducible = Reproducible::kOff;
   std::int32_t credits = 4;
   std::size_t segment_bytes = 128u << 10;
   std::size_t staging_bytes = 8u << 20;
   std::string socket_ifname;
   RdmaConfig rdma;
 };
+
+/// Somebody named the wiring or the plan, instead of leaving both to HiPS.
+bool names_a_plan(const Config& config);
 
 /// A line of the table of variables: what `hips info env` and the README print.
 struct ConfigVariable {

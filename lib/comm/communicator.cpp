@@ -20,6 +20,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Rank rank() const override { return 0; }
   [[nodiscard]] Rank size() const override { return 1; }
   [[nodiscard]] const std::string& describe() const override { return description_; }
+  [[nodiscard]] const std::string& carrier() const override { return carrier_; }
   Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
@@ -31,7 +32,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Status failure() const override { return Status::success(); }
 
  private:
-  std::string description_ = "one rank: a copy";
+  std::string description_ = "one rank: a copy", carrier_ = "memory";
 };
 
 }  // namespace
@@ -67,7 +68,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     return fail(std::move(status));
 
   std::unique_ptr<WatchedCommunicator> communicator;
-  if (NodeCommunicator::serves(design, loaded.config, *processes)) {
+  const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
+  if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
@@ -75,6 +77,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (Status status = communicator->set_up(bootstrap, loaded.config, design, *processes, id); !status.ok())
     return fail(std::move(status));
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
+  if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
+    log::info(Subsystem::kComm, "{}: folded by rank (HIPS_REPRODUCIBLE=any); {}", options.name,
+              in_memory ? "memory that all ranks share does so anyway" : design.price);
   return communicator;
 }
 

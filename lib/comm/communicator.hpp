@@ -55,6 +55,8 @@ class Communicator {
   [[nodiscard]] virtual Rank size() const = 0;
   /// "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated: ..."
   [[nodiscard]] virtual const std::string& describe() const = 0;
+  /// What carries its data, as one word: "memory" that all ranks share, "shm", "shm,verbs".
+  [[nodiscard]] virtual const std::string& carrier() const = 0;
 
   /// out[i] = op over all ranks of in[i]; `in` equal to `out` means in place. Blocks; on return both buffers
   /// may be reused. A count of 0 returns at once; a peer that passed another count finds that out by asking,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/comm/rank_order.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
@@ -66,7 +67,17 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
                           config.num_leaders > 0;
   design.named = named || plan_named;
-  if (size > 1 && plan_named) {
+  const bool by_rank = config.reproducible == Reproducible::kAny;
+  if (by_rank && plan_named)
+    return fail(Code::kInvalidArgument,
+                "HIPS_REPRODUCIBLE=any has a plan of its own, which folds by rank: leave out the algorithm, "
+                "patterns, rings and leaders, or give HIPS_REPRODUCIBLE=run");
+  if (size > 1 && by_rank) {
+    auto order = make_rank_order(design.topology);
+    if (!order) return fail(order.error());
+    design.choices.push_back(choice_of(*order->builder, rank, UINT64_MAX));
+    design.price = std::move(order->price);
+  } else if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
     design.choices.push_back(choice_of(**builder, rank, UINT64_MAX));
@@ -80,6 +91,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"pattern", pattern.empty() ? "default" : pattern},
       {"rings", std::to_string(config.num_rings)},
       {"leaders", std::to_string(config.num_leaders)},
+      {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
       {"credits", std::to_string(config.credits)},
       {"segment bytes", std::to_string(config.segment_bytes)},

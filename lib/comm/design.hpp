@@ -36,6 +36,7 @@ struct Design {
     std::uint64_t up_to_bytes = UINT64_MAX;
   };
   std::vector<Choice> choices;  ///< ascending; the last has no limit; empty where no plan is named
+  std::string price;            ///< of a plan that is not the cheapest: what it costs beside that one
   Terms terms;
 };
 

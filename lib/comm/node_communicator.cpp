@@ -47,6 +47,7 @@ Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<
   if (!team) return fail(team.error());
   team_ = std::move(*team);
   const node::StagingLayout& layout = team_->layout();
+  carrier_ = "memory";
   description_ = fmt::format(
       "shared memory of one host: up to {} bytes at once, larger calls in {} slices of {} KiB; not emulated",
       layout.exchange_bytes, layout.num_slices, layout.slice_bytes / 1024);

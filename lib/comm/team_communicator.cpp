@@ -119,6 +119,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   const auto num_servers = static_cast<std::size_t>(design.topology.num_servers());
   std::vector<std::string_view> names;
   for (const auto& [name, rails] : used) names.push_back(name);
+  carrier_ = fmt::format("{}", fmt::join(names, ","));
   description_ = fmt::format(
       "{} on {}; {}; {}", describe_choices(*choices), design.topology.name, fmt::join(names, ", "),
       num_servers > hosts.size() ? fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),

@@ -46,6 +46,7 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] Rank rank() const final { return rank_; }
   [[nodiscard]] Rank size() const final { return size_; }
   [[nodiscard]] const std::string& describe() const final { return description_; }
+  [[nodiscard]] const std::string& carrier() const final { return carrier_; }
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
   void note_declined(const char* what) final;
   Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) final;
@@ -73,7 +74,7 @@ class WatchedCommunicator : public Communicator {
   void leave() { watch_->leave(); }
 
   std::shared_ptr<Watchkeeper> watch_ = std::make_shared<Watchkeeper>();
-  std::string description_;
+  std::string description_, carrier_;  ///< from make() on
 
  private:
   struct Waiter;

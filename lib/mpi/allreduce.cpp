@@ -6,11 +6,14 @@
 #include <string>
 
 #include "lib/base/clock.hpp"
+#include "lib/base/log.hpp"
+#include "lib/comm/watched_communicator.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/predefined.hpp"
 #include "lib/mpi/process.hpp"
+#include "lib/mpi/trial.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -100,15 +103,77 @@ const char* note_for(Verdict verdict) {
   return "MPI_Allreduce";
 }
 
-int run(Process& process, CommRecord& record, const Call& call, const Reduction& reduction) {
+/// A call that HiPS can carry, in its own words.
+struct HipsCall {
+  std::uint64_t count;
+  DataType type;
+  ReduceOp op;
+  [[nodiscard]] std::uint64_t bytes() const { return count * size_of(type); }
+};
+
+int run(Process& process, CommRecord& record, const Call& call, const HipsCall& ours) {
   const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
-  const auto count = static_cast<std::uint64_t>(call.count);
   SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
-  const Status status = record.communicator()->allreduce(in, call.out, count, reduction.type, reduction.op);
+  const Status status = record.communicator()->allreduce(in, call.out, ours.count, ours.type, ours.op);
   if (!status.ok()) return raise_error(call.comm, record, status);
-  if (process.reports()) record.count({1, count * size_of(reduction.type), clock.now_ns() - begin_ns});
+  if (process.reports()) record.count({1, ours.bytes(), clock.now_ns() - begin_ns});
   return MPI_SUCCESS;
+}
+
+/// Before the host carries a call that HiPS could; the peers all do the same.
+void leave_to_host(Process& process, CommRecord& record, const char* reason) {
+  // A peer that passed another op or a count of another size may wait for us in HiPS: let it find out.
+  record.communicator()->note_declined("MPI_Allreduce of a size and op that the host MPI carries");
+  if (process.reports()) process.report().add_declined(reason);
+}
+
+/// A call whose class has no verdict yet: the next trial, and the verdict after the last one.
+int run_trial(Process& process, CommRecord& record, const Call& call, const HipsCall& ours) {
+  const auto& [count, type, op] = ours;
+  const GuardClass of = GuardClass::of(ours.bytes(), op);
+  comm::Communicator& communicator = *record.communicator();
+  Guard& guard = record.guard();
+  // A call that is refused here alone has not taken place, so it must not be announced either.
+  const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
+  if (const Status wrong = comm::check_arguments(in, call.out, count, type, op); !wrong.ok())
+    return raise_error(call.comm, record, wrong);
+  if (const Status status = announce(communicator, count, type, op); !status.ok()) {
+    record.fail(status);
+    return raise_error(call.comm, record, status);
+  }
+
+  const Way way = guard.next(of);
+  if (way == Way::kHost) leave_to_host(process, record, "trial of the host by the guard");
+  const SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = clock.now_ns();
+  const int code = way == Way::kHost ? call_host(call) : run(process, record, call, ours);
+  // HiPS has failed on all ranks. An error of the host is this rank's own, and the others go on.
+  if (way == Way::kHips && code != MPI_SUCCESS) return code;
+  guard.took(of, clock.now_ns() - begin_ns);
+  if (!guard.complete(of)) return code;
+  if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
+    return raise_error(call.comm, record, status);
+  const GuardVerdict verdict = guard.settle(of);
+  log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}", record.name(),
+            to_string(of.op), of.least_bytes(), of.most_bytes(), verdict.hips_ns, verdict.host_ns,
+            verdict.winner == Way::kHost ? "the host" : "HiPS");
+  return code;
+}
+
+/// A call that HiPS could carry.
+int take(Process& process, CommRecord& record, const Call& call, const Reduction& reduction) {
+  const HipsCall ours{static_cast<std::uint64_t>(call.count), reduction.type, reduction.op};
+  switch (record.guard().way(GuardClass::of(ours.bytes(), ours.op))) {
+    case Way::kHips:
+      return run(process, record, call, ours);
+    case Way::kHost:
+      leave_to_host(process, record, "the host is faster, says the guard");
+      return call_host(call);
+    case Way::kTrial:
+      break;
+  }
+  return run_trial(process, record, call, ours);
 }
 
 int route(Process& process, const Call& call) {
@@ -125,7 +190,7 @@ int route(Process& process, const Call& call) {
   }
   const Reduction reduction = reduction_of(call.type, call.op);
   const Verdict verdict = judge(call, reduction);
-  if (verdict == Verdict::kTake) return run(process, *record, call, reduction);
+  if (verdict == Verdict::kTake) return take(process, *record, call, reduction);
   // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
   record->communicator()->note_declined(note_for(verdict));
   if (process.reports()) process.report().add_declined(reason_for(verdict, call));

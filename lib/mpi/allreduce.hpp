@@ -10,6 +10,12 @@ namespace hips::mpi {
 /// type and the op are predefined ones that HiPS has, and the count is above zero: all of it equal on all
 /// ranks by MPI's rules. Every other call goes to PMPI_Allreduce as it is.
 ///
+/// Where the guard is on (guard_mode.hpp), the first such calls of each class are trials of the host and of
+/// HiPS in turn, and the loser carries none of that class again. What ranks pass is compared in every call of
+/// HiPS and before every trial; a rank that waits in HiPS finds peers that went to the host. Only ranks that
+/// are all at the host, after its victory, are beyond HiPS: different arguments, a dead rank and HIPS_TIMEOUT
+/// mean there what they mean without HiPS.
+///
 /// Threads  as MPI_Allreduce.
 int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 

@@ -1,15 +1,21 @@
 #include "lib/mpi/comm_record.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
+#include "lib/comm/agreement.hpp"
+#include "lib/comm/process.hpp"
+#include "lib/comm/wire.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/topology_choice.hpp"
+#include "lib/mpi/trial.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -99,6 +105,7 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
   log::configure(loaded.config.log, process.world_rank());
   if (created) {
     communicator_ = std::move(*created);
+    failure_ = set_up_guard(process, **bootstrap);
     return;
   }
   // create() gives every rank the same error, so all of them decide alike.
@@ -110,10 +117,40 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
   failure_ = error;
 }
 
+Status CommRecord::set_up_guard(Process& process, comm::Bootstrap& bootstrap) {
+  const GuardMode& mode = process.guard_mode();
+  comm::ByteWriter writer;
+  writer.put_text(comm::this_process().host_key);
+  comm::put_terms(writer,
+                  {{"guard (HIPS_GUARD)", mode.text}, {"guard's table", mode.uses_table ? "one" : "none"}});
+  auto all = bootstrap.allgather(writer.blob());
+  if (!all) return all.error();
+  std::vector<std::string> hosts;
+  std::vector<comm::Terms> terms;
+  for (const comm::Blob& blob : *all) {
+    comm::ByteReader reader(blob);
+    hosts.push_back(reader.get_text());
+    terms.push_back(comm::get_terms(reader));
+  }
+  if (Status status = comm::compare_terms(terms); !status.ok()) return status;
+  guard_ = Guard(mode.tries);
+  place_ = {hosts_text(hosts), communicator_->carrier(), process.host_version()};
+  std::ranges::replace(place_.host_mpi, ' ', '_');
+  if (!mode.uses_table) return Status::success();
+
+  // What rank 0 knows counts: the others may have another file, or none.
+  const std::map<GuardClass, GuardVerdict> known =
+      rank_ == 0 ? process.known_verdicts(place_) : std::map<GuardClass, GuardVerdict>();
+  return share_verdicts(*communicator_, known, guard_);
+}
+
 void CommRecord::end(Process& process) {
   if (!communicator_) return;
-  if (process.reports())
+  if (process.reports()) {
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
+    process.report().add_guard(name_, size_, guard_);
+  }
+  if (process.guard_mode().uses_table) process.keep_verdicts(place_, guard_.verdicts());
   communicator_.reset();
 }
 

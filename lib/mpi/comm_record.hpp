@@ -8,6 +8,8 @@
 #include <hips/status.hpp>
 
 #include "lib/comm/communicator.hpp"
+#include "lib/mpi/guard.hpp"
+#include "lib/mpi/guard_table.hpp"
 #include "lib/mpi/report.hpp"
 
 namespace hips::mpi {
@@ -33,6 +35,11 @@ class CommRecord {
   [[nodiscard]] const std::string& declined() const { return declined_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
+  /// Says who carries the calls that HiPS could.
+  [[nodiscard]] Guard& guard() { return guard_; }
+  /// Ranks differ in what the host would not notice: no call goes on from here.
+  void fail(const Status& status) { failure_ = status; }
+
   void count(const Tally& tally) { tally_ += tally; }
   /// True the first time: an error is printed once for each communicator.
   bool first_error() { return !std::exchange(error_printed_, true); }
@@ -42,12 +49,16 @@ class CommRecord {
 
  private:
   void set_up(Process& process, MPI_Comm comm);
+  /// Meets the others once more, with what the guard needs to know.
+  Status set_up_guard(Process& process, comm::Bootstrap& bootstrap);
 
   std::string name_;
   int rank_ = -1, size_ = 0;
   std::unique_ptr<comm::Communicator> communicator_;
   Status failure_;
   std::string declined_;
+  Guard guard_{false};
+  GuardPlace place_;
   Tally tally_;
   bool error_printed_ = false;
 };

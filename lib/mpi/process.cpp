@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "lib/base/log.hpp"
 #include "lib/mpi/comm_record.hpp"
@@ -30,7 +32,7 @@ int on_comm_free(MPI_Comm, int, void* value, void*) {
 }
 
 /// "Open MPI v4.1.4, package: ..." is cut at the first comma.
-std::string host_version() {
+std::string version_of_host() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   host()->Get_library_version(text, &length);
@@ -53,7 +55,7 @@ Process* Process::active() {
   return g_process.load();
 }
 
-Process::Process() : config_(load_process_config()) {
+Process::Process() : config_(load_process_config()), guard_mode_(mpi::guard_mode(config_.config)) {
   // A child that starts an MPI program of its own must not inherit us.
   leave_preload();
   pthread_atfork(nullptr, nullptr, [] { g_inert.store(true); });
@@ -62,6 +64,13 @@ Process::Process() : config_(load_process_config()) {
   mpi.Comm_rank(mpi.world, &world_rank_);
   mpi.Comm_size(mpi.world, &world_size_);
   log::configure(config_.config.log, world_rank_);
+  host_version_ = version_of_host();
+  // Absolute, because the program may change its folder before the end.
+  std::error_code no_folder;
+  table_.emplace(guard_mode_.uses_table
+                     ? std::filesystem::absolute(config_.config.guard_table, no_folder).string()
+                     : std::string(),
+                 world_rank_ == 0);
   int level = MPI_THREAD_SINGLE;
   mpi.Query_thread(&level);
   thread_mode_ = level == MPI_THREAD_MULTIPLE ? comm::ThreadMode::kMultiple : comm::ThreadMode::kSingle;
@@ -87,10 +96,30 @@ void Process::shut_down() {
   const std::lock_guard lock(mutex_);
   // The records themselves go when the host frees their communicators, or stay to the end.
   for (CommRecord* record : records_) record->end(*this);
+  if (world_rank_ == 0) {
+    const std::lock_guard table_lock(table_mutex_);
+    table_->save();
+  }
   if (!reports() || world_rank_ != 0) return;
-  const std::string text = report_.text(host_version(), world_rank_, world_size_);
+  report_.set_guard(guard_mode_.text);
+  const std::string text = report_.text(host_version_, world_rank_, world_size_);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
+}
+
+std::map<GuardClass, GuardVerdict> Process::known_verdicts(const GuardPlace& place) {
+  const std::lock_guard lock(table_mutex_);
+  std::map<GuardClass, GuardVerdict> known;
+  for (const auto& [key, verdict] : table_->table().verdicts())
+    if (key.first == place) known.emplace(key.second, verdict);
+  return known;
+}
+
+void Process::keep_verdicts(const GuardPlace& place, const std::map<GuardClass, GuardVerdict>& verdicts) {
+  // It alone writes the file.
+  if (world_rank_ != 0) return;
+  const std::lock_guard lock(table_mutex_);
+  for (const auto& [of, verdict] : verdicts) table_->add({place, of}, verdict);
 }
 
 void Process::progress_host() const {

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,8 @@
 
 #include "lib/base/config.hpp"
 #include "lib/comm/communicator.hpp"
+#include "lib/mpi/guard_mode.hpp"
+#include "lib/mpi/guard_table.hpp"
 #include "lib/mpi/report.hpp"
 
 namespace hips::mpi {
@@ -32,6 +35,12 @@ class Process {
   [[nodiscard]] const LoadedConfig& config() const { return config_; }
   [[nodiscard]] bool reports() const { return config_.config.mpi_report; }
   [[nodiscard]] Report& report() { return report_; }
+  [[nodiscard]] const GuardMode& guard_mode() const { return guard_mode_; }
+  [[nodiscard]] const std::string& host_version() const { return host_version_; }
+  /// Verdicts of earlier runs at this place.
+  std::map<GuardClass, GuardVerdict> known_verdicts(const GuardPlace& place);
+  /// Keeps verdicts of this run for later ones; on rank 0 of MPI_COMM_WORLD, for communicators it is in.
+  void keep_verdicts(const GuardPlace& place, const std::map<GuardClass, GuardVerdict>& verdicts);
   [[nodiscard]] int world_rank() const { return world_rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
   [[nodiscard]] comm::ThreadMode thread_mode() const { return thread_mode_; }
@@ -52,6 +61,8 @@ class Process {
   static int on_finalize(MPI_Comm comm, int keyval, void* value, void* extra);
 
   LoadedConfig config_;
+  GuardMode guard_mode_;
+  std::string host_version_;
   Report report_;
   int world_rank_ = -1, world_size_ = 0;
   int probe_tag_ = 0;
@@ -59,6 +70,8 @@ class Process {
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
   std::set<CommRecord*> records_;
+  std::mutex table_mutex_;
+  std::optional<GuardTableFile> table_;
 };
 
 }  // namespace hips::mpi

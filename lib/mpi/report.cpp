@@ -31,6 +31,27 @@ void Report::add_declined(const std::string& reason) {
   ++declined_[reason];
 }
 
+void Report::set_guard(const std::string& mode) {
+  const std::lock_guard lock(mutex_);
+  guard_mode_ = mode;
+}
+
+void Report::add_guard(const std::string& comm_name, int comm_size, const Guard& guard) {
+  const std::lock_guard lock(mutex_);
+  const auto add = [&](GuardClass of, Way way, const std::string& text) {
+    guard_[{comm_name, comm_size, of, way}] = text;
+  };
+  for (const auto& [of, verdict] : guard.verdicts())
+    add(of, verdict.winner,
+        fmt::format("HiPS {:.1f} us, host {:.1f} us: {}", static_cast<double>(verdict.hips_ns) * 1e-3,
+                    static_cast<double>(verdict.host_ns) * 1e-3,
+                    verdict.winner == Way::kHost ? "the host" : "HiPS"));
+  for (const auto& [of, calls] : guard.unfinished())
+    add(of, Way::kTrial,
+        fmt::format("no verdict after {} of {} trials", calls,
+                    2 * (Guard::kWarmUps + Guard::num_trials(of))));
+}
+
 std::string Report::text(const std::string& host, int rank, int size) const {
   const std::lock_guard lock(mutex_);
   Tally all;
@@ -63,6 +84,16 @@ std::string Report::text(const std::string& host, int rank, int size) const {
     text += fmt::format("hips report:   {}: {}\n", calls_text(declined[i].second), declined[i].first);
   if (declined.size() > kMaxLines)
     text += fmt::format("hips report:   and {} other reasons\n", declined.size() - kMaxLines);
+
+  text += fmt::format("hips report: guard {}\n", guard_mode_);
+  std::size_t shown = 0;
+  for (const auto& [key, what] : guard_) {
+    const auto& [name, comm_size, of, way] = key;
+    if (++shown > kMaxLines) continue;
+    text += fmt::format("hips report:   {}, {} ranks, {}, {} to {} bytes: {}\n", name, comm_size,
+                        to_string(of.op), of.least_bytes(), of.most_bytes(), what);
+  }
+  if (shown > kMaxLines) text += fmt::format("hips report:   and {} other classes\n", shown - kMaxLines);
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "lib/mpi/guard.hpp"
+
 namespace hips::mpi {
 
 /// Calls that went one way.
@@ -35,6 +37,10 @@ class Report {
   /// makes a million communicators gets a short report.
   void add_taken(const std::string& comm_name, int comm_size, const std::string& plan, const Tally& tally);
   void add_declined(const std::string& reason);
+  /// How the guard works in this job: "on".
+  void set_guard(const std::string& mode);
+  /// What the guard found out on a communicator; of those that look alike, the last one's times are shown.
+  void add_guard(const std::string& comm_name, int comm_size, const Guard& guard);
 
   /// The report as text, each line with its newline. `host` names the host MPI and its version.
   [[nodiscard]] std::string text(const std::string& host, int rank, int size) const;
@@ -43,6 +49,8 @@ class Report {
   mutable std::mutex mutex_;
   std::map<std::tuple<std::string, int, std::string>, Tally> taken_;
   std::map<std::string, std::uint64_t> declined_;
+  std::string guard_mode_ = "off";
+  std::map<std::tuple<std::string, int, GuardClass, Way>, std::string> guard_;
 };
 
 }  // namespace hips::mpi

@@ -30,7 +30,7 @@ TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
     if (variable.name == "HIPS_CREDITS" || variable.name == "HIPS_SEGMENT_BYTES" ||
         variable.name == "HIPS_STAGING_BYTES" || variable.name == "HIPS_LOG" ||
         variable.name == "HIPS_MPI_REPORT" || variable.name == "HIPS_TRANSPORT" ||
-        variable.name.starts_with("HIPS_VERBS_") ||
+        variable.name == "HIPS_REPRODUCIBLE" || variable.name.starts_with("HIPS_VERBS_") ||
         (variable.name.starts_with("HIPS_IB_") && variable.name != "HIPS_IB_HCA")) {
       EXPECT_EQ(variable.set(given, variable.default_value), "");
     }
@@ -52,6 +52,9 @@ TEST(Config, ReadsEveryKindOfValue) {
                                    {"HIPS_ROOT", "node1:4711"},
                                    {"HIPS_TIMEOUT", "1500ms"},
                                    {"HIPS_MPI_REPORT", "on"},
+                                   {"HIPS_GUARD", "off"},
+                                   {"HIPS_GUARD_TABLE", "guard.txt"},
+                                   {"HIPS_REPRODUCIBLE", "run"},
                                    {"HIPS_SEGMENT_BYTES", "64K"},
                                    {"HIPS_STAGING_BYTES", "1M"},
                                    {"HIPS_CREDITS", "1"}});
@@ -62,6 +65,9 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(loaded.config.root, "node1:4711");
   EXPECT_EQ(loaded.config.timeout_ns, 1'500'000'000);
   EXPECT_TRUE(loaded.config.mpi_report);
+  EXPECT_EQ(loaded.config.guard, false);
+  EXPECT_EQ(loaded.config.guard_table, "guard.txt");
+  EXPECT_EQ(loaded.config.reproducible, hips::Reproducible::kRun);
   EXPECT_EQ(loaded.config.segment_bytes, 65536u);
   EXPECT_EQ(loaded.config.staging_bytes, 1u << 20);
   EXPECT_EQ(loaded.config.credits, 1);
@@ -76,6 +82,9 @@ TEST(Config, ABadValueNamesVariableValueAndWhatIsRight) {
   EXPECT_THAT(message("HIPS_MPI_REPORT", "yes"),
               AllOf(HasSubstr("HIPS_MPI_REPORT"), HasSubstr("\"yes\""), HasSubstr("on, off, 1 or 0")));
   EXPECT_THAT(message("HIPS_MPI_REPORT", "true"), HasSubstr("on, off, 1 or 0"));
+  EXPECT_THAT(message("HIPS_GUARD", "auto"), HasSubstr("on, off, 1 or 0"));
+  EXPECT_THAT(message("HIPS_GUARD_TABLE", ""), HasSubstr("HIPS_GUARD_TABLE"));
+  EXPECT_THAT(message("HIPS_REPRODUCIBLE", "on"), HasSubstr("give off, run or any"));
   EXPECT_THAT(message("HIPS_CREDITS", "0"), HasSubstr("from 1 to"));
   EXPECT_THAT(message("HIPS_SEGMENT_BYTES", "128 K"), HasSubstr("\"128 K\""));
   EXPECT_THAT(message("HIPS_SEGMENT_BYTES", "-1"), HasSubstr("size"));

@@ -96,6 +96,13 @@ static int children(void) {
   return 0;
 }
 
+/* The same call many times, checked each time. */
+static int repeat(int count, int calls) {
+  for (int i = 0; i < calls; ++i)
+    if (!sum_is_right(MPI_COMM_WORLD, count)) return fail("wrong sum");
+  return 0;
+}
+
 /* With MPI_ERRORS_RETURN a failed call gives a code, and MPI_Error_string says why. */
 static int errors_return(void) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -135,6 +142,25 @@ static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
 }
 
+/* Sums of floats whose last bits depend on the order; rank 0 prints what came out. All ranks have the same.
+ */
+static int fold(int max_count, unsigned seed) {
+  unsigned long long hash = 14695981039346656037ull, hashes[2];
+  for (int count = 1; count <= max_count; count = count * 3 + 1) {
+    float* values = malloc(sizeof(float) * (size_t)count);
+    srandom(seed + (unsigned)rank * 7919u);
+    for (int i = 0; i < count; ++i) values[i] = (float)random() / (float)(1 + random() % 1000) - 1e4f;
+    MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (size_t i = 0; i < sizeof(float) * (size_t)count; ++i)
+      hash = (hash ^ ((const unsigned char*)values)[i]) * 1099511628211ull;
+    free(values);
+  }
+  hashes[0] = hash;
+  MPI_Bcast(hashes, 1, MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("bits %llx\n", hash);
+  return hashes[0] == hash ? 0 : fail("other bits than rank 0");
+}
+
 /* Never returns on its own: another rank passes something else. */
 static int mismatch(const char* what) {
   int ints[64] = {0}, sums[64];
@@ -157,6 +183,14 @@ static int mismatch(const char* what) {
     MPI_Allreduce(ints, sums, 4, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else
     MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return 0;
+}
+
+/* Many calls of one size, then the last rank makes one more and the others one of another size. */
+static int mismatch_after(int count, int calls) {
+  if (repeat(count, calls) != 0) return 1;
+  sum_is_right(MPI_COMM_WORLD, rank == size - 1 ? count : 16);
   MPI_Barrier(MPI_COMM_WORLD);
   return 0;
 }
@@ -208,8 +242,14 @@ int main(int argc, char** argv) {
     result = sum_is_right(MPI_COMM_WORLD, 100) ? 0 : fail("wrong sum");
   } else if (strcmp(what, "exit-status") == 0) {
     result = sum_is_right(MPI_COMM_WORLD, 100) ? 7 : 1;
+  } else if (strcmp(what, "repeat") == 0 && argc > 3) {
+    result = repeat(atoi(argv[2]), atoi(argv[3]));
+  } else if (strcmp(what, "fold") == 0 && argc > 3) {
+    result = fold(atoi(argv[2]), (unsigned)atoi(argv[3]));
   } else if (strcmp(what, "mismatch") == 0 && argc > 2) {
     result = mismatch(argv[2]);
+  } else if (strcmp(what, "mismatch-after") == 0 && argc > 3) {
+    result = mismatch_after(atoi(argv[2]), atoi(argv[3]));
   } else if (strcmp(what, "killed-at") == 0 && argc > 3) {
     result = killed_at(atoi(argv[2]), atoi(argv[3]));
   } else {

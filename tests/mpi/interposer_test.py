@@ -1,118 +1,11 @@
 """Runs ordinary MPI programs with and without the interposer, under mpirun and `hips run`."""
 
-import argparse
 import os
-import random
-import re
-import signal
-import subprocess
-import time
 import unittest
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--hips", required=True)
-parser.add_argument("--mpirun", required=True)
-parser.add_argument("--programs", required=True, nargs="+")
-args, rest = parser.parse_known_args()
-PROGRAMS = {os.path.basename(path): path for path in args.programs}
+from harness import FULL, PROGRAMS, TOPOLOGIES, Case, args, left_in_dev_shm, mpirun, rest, run, seeded, under_hips
 
-TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1", 16: "torus:4x4",
-              27: "bcube:3,2"}
 ALGORITHMS = ["hips", "flat-ps", "flat-mesh", "flat-ring", "recursive-doubling", "halving-doubling"]
-FULL = bool(os.environ.get("HIPS_TEST_FULL"))
-LIMIT_S = 60
-
-
-def seeded():
-    seed = int(os.environ.get("HIPS_SEED", time.time_ns()))
-    print(f"HIPS_SEED={seed}", flush=True)
-    return random.Random(seed)
-
-
-def environment(**more):
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("HIPS_", "OMPI_", "PMIX_"))}
-    # mpirun 4.1 reads a wrong length now and then while it prints the text of an abort and allocates gigabytes,
-    # which only hurts where malloc fills them.
-    env.pop("MALLOC_PERTURB_", None)
-    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    env.update(more)
-    return env
-
-
-class Outcome:
-    def __init__(self, code, out, err, seconds):
-        self.code, self.out, self.err, self.seconds = code, out, err, seconds
-
-    def text(self):
-        return f"exit status {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
-
-    def lines_of_hips(self):
-        return [line for line in self.err.splitlines() if line.startswith("hips")]
-
-    def report(self):
-        """(calls, bytes) that were taken, and calls that were left, by reason."""
-        taken = re.search(r"^hips report: taken (\d+) calls?, (\d+) bytes", self.err, re.MULTILINE)
-        left = re.search(r"^hips report: left to the host.*\n((?:hips report:   .*\n)*)", self.err, re.MULTILINE)
-        if not taken or not left:
-            raise AssertionError("no report\n" + self.text())
-        reasons = {}
-        for line in left.group(1).splitlines():
-            calls, reason = re.match(r"hips report:   (\d+) calls?: (.*)", line).groups()
-            reasons[reason] = int(calls)
-        return tuple(map(int, taken.groups())), reasons
-
-    def expected(self):
-        """The same, as the program itself counted."""
-        taken = re.search(r"^expect taken (\d+) (\d+)", self.out, re.MULTILINE)
-        left = re.findall(r"^expect left (\d+) (.*)", self.out, re.MULTILINE)
-        return tuple(map(int, taken.groups())), {reason: int(calls) for calls, reason in left}
-
-
-def run(command, limit_s=LIMIT_S, **more):
-    begin = time.monotonic()
-    with subprocess.Popen(
-        command, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            # mpirun ends its ranks on SIGTERM; only if it does not, its session goes as a whole.
-            process.terminate()
-            try:
-                out, err = process.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                out, err = process.communicate()
-            raise AssertionError(f"hangs: {' '.join(command)}\n{out}\n{err}") from None
-    return Outcome(process.returncode, out, err, time.monotonic() - begin)
-
-
-def mpirun(ranks, *command, **more):
-    return run([args.mpirun, "--oversubscribe", "-n", str(ranks), *command], **more)
-
-
-def under_hips(ranks, program, *arguments, options=(), topology=None, **more):
-    return mpirun(
-        ranks, args.hips, "run", "-t", topology or TOPOLOGIES[ranks], *options, PROGRAMS[program], *arguments, **more
-    )
-
-
-def left_in_dev_shm():
-    return sorted(name for name in os.listdir("/dev/shm") if "hips" in name)
-
-
-class Case(unittest.TestCase):
-    def assert_exact(self, outcome):
-        self.assertEqual(outcome.code, 0, outcome.text())
-        self.assertIn("wrong 0\n", outcome.out, outcome.text())
-
-    def assert_ok(self, outcome):
-        self.assertEqual(outcome.code, 0, outcome.text())
-        self.assertIn("ok\n", outcome.out, outcome.text())
-
-    def assert_reported_as_expected(self, outcome):
-        self.assertEqual(outcome.report(), outcome.expected(), outcome.text())
 
 
 class ExactResults(Case):
@@ -164,7 +57,7 @@ class ExactResults(Case):
         self.assertEqual(outcome.err, "")
 
     def test_a_topology_is_not_needed(self):
-        outcome = mpirun(3, args.hips, "run", "--report", PROGRAMS["exact"])
+        outcome = mpirun(3, args.hips, "run", "--report", PROGRAMS["exact"], HIPS_GUARD="off")
         self.assert_exact(outcome)
         self.assert_reported_as_expected(outcome)
 

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <hips/types.hpp>
+
+namespace hips::mpi {
+
+/// Who carries a call.
+enum class Way : std::uint8_t {
+  kTrial,  ///< not known yet: HiPS and the host in turn, and both are timed
+  kHips,
+  kHost,
+};
+
+/// Calls that share a verdict: one reduction, and vectors of [2^(size_class-1), 2^size_class) bytes.
+struct GuardClass {
+  static constexpr int kNumSizes = 65;
+
+  ReduceOp op = ReduceOp::kSum;
+  int size_class = 0;
+
+  static GuardClass of(std::uint64_t bytes, ReduceOp op) {
+    return {op, static_cast<int>(std::bit_width(bytes))};
+  }
+  [[nodiscard]] std::uint64_t least_bytes() const;
+  [[nodiscard]] std::uint64_t most_bytes() const;
+  friend auto operator<=>(const GuardClass&, const GuardClass&) = default;
+};
+
+struct GuardVerdict {
+  Way winner = Way::kHips;
+  std::int64_t hips_ns = 0, host_ns = 0;  ///< medians of what the slowest rank took
+  friend bool operator==(const GuardVerdict&, const GuardVerdict&) = default;
+};
+
+/// Decides for each class of calls of one communicator whether HiPS or the host MPI carries them.
+///
+/// Everything here depends on the calls so far and on times that all ranks have exchanged, so that all ranks
+/// decide alike without another word: a trial is the n-th call of its class, host and HiPS in turn, and the
+/// verdict comes from samples() after they were replaced by the slowest rank's.
+///
+/// Cost     way() reads one byte. A class takes (kWarmUps + num_trials()) calls of each side.
+/// Threads  one at a time, as the communicator.
+class Guard {
+ public:
+  /// The first call of each side pays for connections, pages and caches of its own.
+  static constexpr int kWarmUps = 1;
+  /// Timed calls of each side: more where they are short, since short ones scatter more.
+  static int num_trials(GuardClass of);
+
+  /// Without trials HiPS carries what no verdict says otherwise about.
+  explicit Guard(bool tries);
+
+  [[nodiscard]] Way way(GuardClass of) const {
+    return ways_[static_cast<std::size_t>(of.op)][static_cast<std::size_t>(of.size_class)];
+  }
+
+  /// Who carries the next trial.
+  [[nodiscard]] Way next(GuardClass of) const;
+  /// The trial is over, and took so long here.
+  void took(GuardClass of, std::int64_t ns);
+  /// All trials of the class are over, and settle() is due.
+  [[nodiscard]] bool complete(GuardClass of) const;
+  /// What each timed trial took, host and HiPS in turn; as many on all ranks.
+  std::span<std::int64_t> samples(GuardClass of);
+  /// The verdict, from samples() of the slowest rank in each trial. The host wins only by more than 5 % and
+  /// by more than the samples scatter: a tie is HiPS'.
+  GuardVerdict settle(GuardClass of);
+
+  /// A verdict of another run.
+  void set(GuardClass of, const GuardVerdict& verdict);
+  [[nodiscard]] const std::map<GuardClass, GuardVerdict>& verdicts() const { return verdicts_; }
+  /// Trials that are over, by class without a verdict.
+  [[nodiscard]] std::map<GuardClass, int> unfinished() const;
+
+ private:
+  struct Trials {
+    int calls = 0;
+    std::vector<std::int64_t> samples;
+  };
+
+  std::array<std::array<Way, GuardClass::kNumSizes>, kNumReduceOps> ways_;
+  std::map<GuardClass, Trials> trials_;
+  std::map<GuardClass, GuardVerdict> verdicts_;
+};
+
+}  // namespace hips::mpi

@@ -1,0 +1,418 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lib/base/log.hpp"
+#include "lib/mpi/guard.hpp"
+#include "lib/mpi/guard_mode.hpp"
+#include "lib/mpi/guard_table.hpp"
+#include "lib/mpi/report.hpp"
+
+namespace hips::mpi {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr GuardClass kSmall{ReduceOp::kSum, 10};
+constexpr GuardClass kLarge{ReduceOp::kSum, 24};
+
+std::mt19937_64 seeded() {
+  const char* given = std::getenv("HIPS_SEED");
+  const std::uint64_t seed = given ? std::stoull(given) : std::random_device()();
+  std::cout << "HIPS_SEED=" << seed << std::endl;
+  return std::mt19937_64(seed);
+}
+
+// ---- Trials and verdicts -------------------------------------------------------------------------------
+
+/// What one rank's clock says of a trial.
+using Measured = std::function<std::int64_t(int rank, Way way, int trial)>;
+
+/// All ranks go through the trials of a class together, and exchange what they measured.
+std::vector<Guard> run_trials(int num_ranks, GuardClass of, const Measured& measured) {
+  std::vector<Guard> ranks(static_cast<std::size_t>(num_ranks), Guard(true));
+  for (int trial = 0; !ranks[0].complete(of); ++trial) {
+    for (int r = 0; r < num_ranks; ++r) {
+      Guard& guard = ranks[static_cast<std::size_t>(r)];
+      EXPECT_EQ(guard.way(of), Way::kTrial);
+      EXPECT_EQ(guard.next(of), ranks[0].next(of)) << "rank " << r << ", trial " << trial;
+    }
+    const Way way = ranks[0].next(of);
+    for (int r = 0; r < num_ranks; ++r) ranks[static_cast<std::size_t>(r)].took(of, measured(r, way, trial));
+  }
+  std::vector<std::int64_t> slowest(ranks[0].samples(of).size());
+  for (Guard& guard : ranks)
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], guard.samples(of)[i]);
+  for (Guard& guard : ranks) {
+    std::ranges::copy(slowest, guard.samples(of).begin());
+    guard.settle(of);
+  }
+  return ranks;
+}
+
+Way winner(std::int64_t hips_ns, std::int64_t host_ns) {
+  return run_trials(1, kSmall, [&](int, Way way, int) { return way == Way::kHost ? host_ns : hips_ns; })[0]
+      .way(kSmall);
+}
+
+TEST(Guard, ClassesCoverAllSizesAndMeetWithoutGap) {
+  EXPECT_EQ(GuardClass::of(1, ReduceOp::kSum).size_class, 1);
+  std::uint64_t next = 1;
+  for (int size = 1; size < GuardClass::kNumSizes; ++size) {
+    const GuardClass of{ReduceOp::kMax, size};
+    EXPECT_EQ(of.least_bytes(), next);
+    EXPECT_EQ(GuardClass::of(of.least_bytes(), ReduceOp::kMax), of);
+    EXPECT_EQ(GuardClass::of(of.most_bytes(), ReduceOp::kMax), of);
+    next = of.most_bytes() + 1;
+  }
+  EXPECT_EQ(next, 0u) << "the last class ends with the largest number";
+}
+
+TEST(Guard, HostAndHipsTakeTurnsAndTheFirstCallOfEachIsNotTimed) {
+  for (const GuardClass of : {kSmall, kLarge}) {
+    Guard guard(true);
+    std::vector<Way> ways;
+    for (; !guard.complete(of); guard.took(of, static_cast<std::int64_t>(ways.size())))
+      ways.push_back(guard.next(of));
+    ASSERT_EQ(ways.size(), 2u * (1 + static_cast<unsigned>(Guard::num_trials(of))));
+    for (std::size_t i = 0; i < ways.size(); ++i) EXPECT_EQ(ways[i], i % 2 == 0 ? Way::kHost : Way::kHips);
+    EXPECT_EQ(guard.samples(of).size(), ways.size() - 2);
+    EXPECT_EQ(guard.samples(of)[0], 3);
+  }
+  EXPECT_LT(Guard::num_trials(kLarge), Guard::num_trials(kSmall)) << "large calls cost more";
+}
+
+TEST(Guard, TheFasterOneWinsAndATieIsOurs) {
+  EXPECT_EQ(winner(1000, 2000), Way::kHips);
+  EXPECT_EQ(winner(2000, 1000), Way::kHost);
+  EXPECT_EQ(winner(1000, 1000), Way::kHips);
+  EXPECT_EQ(winner(1000, 960), Way::kHips) << "4 % is a tie";
+  EXPECT_EQ(winner(1000, 900), Way::kHost);
+}
+
+TEST(Guard, WithinTheScatterOfTheSamplesItIsATie) {
+  // The host's median is 10 % lower, but both scatter by 20 %.
+  const auto of = [](std::int64_t centre, int trial) { return centre + (trial / 2 % 3 - 1) * centre / 5; };
+  const auto measured = [&](int, Way way, int trial) { return of(way == Way::kHost ? 900 : 1000, trial); };
+  EXPECT_EQ(run_trials(1, kSmall, measured)[0].way(kSmall), Way::kHips);
+  const auto steady = [&](int, Way way, int) { return way == Way::kHost ? 900 : 1000; };
+  EXPECT_EQ(run_trials(1, kSmall, steady)[0].way(kSmall), Way::kHost);
+}
+
+TEST(Guard, OneDisturbedTrialDoesNotDecide) {
+  const auto measured = [](int, Way way, int trial) {
+    return trial == 5 ? 1'000'000 : way == Way::kHost ? 2000 : 1000;
+  };
+  EXPECT_EQ(run_trials(1, kSmall, measured)[0].way(kSmall), Way::kHips);
+}
+
+TEST(Guard, AllRanksAgreeWhenTheClockOfOneSaysOtherwise) {
+  // Ranks 0 and 1 leave the host's call early; rank 2 is held up in it. The slowest rank counts.
+  const auto slow_in_host = [](int rank, Way way, int) {
+    return way == Way::kHips ? 2000 : rank == 2 ? 9000 : 1000;
+  };
+  for (const Guard& guard : run_trials(3, kSmall, slow_in_host)) {
+    EXPECT_EQ(guard.way(kSmall), Way::kHips);
+    EXPECT_EQ(guard.verdicts().at(kSmall), (GuardVerdict{Way::kHips, 2000, 9000}));
+  }
+  const auto slow_in_hips = [](int rank, Way way, int) {
+    return way == Way::kHost ? 2000 : rank == 1 ? 9000 : 1000;
+  };
+  for (const Guard& guard : run_trials(3, kSmall, slow_in_hips)) EXPECT_EQ(guard.way(kSmall), Way::kHost);
+}
+
+TEST(Guard, RanksWithRandomClocksAgree) {
+  std::mt19937_64 random = seeded();
+  for (int round = 0; round < 500; ++round) {
+    const int num_ranks = 1 + static_cast<int>(random() % 9);
+    const GuardClass of{static_cast<ReduceOp>(random() % kNumReduceOps), 1 + static_cast<int>(random() % 40)};
+    const auto measured = [&](int, Way, int) { return static_cast<std::int64_t>(random() % 1000); };
+    const std::vector<Guard> ranks = run_trials(num_ranks, of, measured);
+    for (const Guard& guard : ranks) {
+      EXPECT_NE(guard.way(of), Way::kTrial);
+      EXPECT_EQ(guard.verdicts(), ranks[0].verdicts());
+    }
+  }
+}
+
+TEST(Guard, ClassesAreDecidedApart) {
+  Guard guard(true);
+  guard.set(kSmall, {Way::kHost, 2, 1});
+  EXPECT_EQ(guard.way(kSmall), Way::kHost);
+  EXPECT_EQ(guard.way({ReduceOp::kMax, kSmall.size_class}), Way::kTrial);
+  EXPECT_EQ(guard.way(kLarge), Way::kTrial);
+  guard.took(kLarge, 1);
+  EXPECT_EQ(guard.unfinished(), (std::map<GuardClass, int>{{kLarge, 1}}));
+}
+
+TEST(Guard, WithoutTrialsHipsCarriesWhatNoVerdictSaysOtherwiseAbout) {
+  Guard guard(false);
+  EXPECT_EQ(guard.way(kSmall), Way::kHips);
+  guard.set(kSmall, {Way::kHost, 2, 1});
+  EXPECT_EQ(guard.way(kSmall), Way::kHost);
+}
+
+// ---- Whether ------------------------------------------------------------------------------------------
+
+TEST(GuardMode, FollowsTheVariables) {
+  const auto mode = [](const Environment& environment) {
+    const LoadedConfig loaded = load_config(environment);
+    EXPECT_TRUE(loaded.status.ok()) << loaded.status.message;
+    return guard_mode(loaded.config);
+  };
+  EXPECT_TRUE(mode({}).tries);
+  EXPECT_EQ(mode({}).text, "on");
+  EXPECT_FALSE(mode({}).uses_table) << "there is none";
+  EXPECT_TRUE(mode({{"HIPS_GUARD_TABLE", "f"}}).uses_table);
+  for (const char* name : {"HIPS_TOPO", "HIPS_ALGORITHM", "HIPS_PATTERN"}) {
+    EXPECT_FALSE(mode({{name, "ring"}}).tries) << name;
+    EXPECT_THAT(mode({{name, "ring"}}).text, HasSubstr("off: a topology or a plan is named"));
+    EXPECT_TRUE(mode({{name, "ring"}, {"HIPS_GUARD", "on"}}).tries) << name;
+  }
+  EXPECT_FALSE(mode({{"HIPS_RINGS", "2"}}).tries);
+  EXPECT_THAT(mode({{"HIPS_GUARD", "off"}}).text, HasSubstr("off: HIPS_GUARD"));
+  EXPECT_FALSE(mode({{"HIPS_GUARD", "off"}, {"HIPS_GUARD_TABLE", "f"}}).uses_table);
+}
+
+TEST(GuardMode, WhatTimingDecidesIsNotReproducible) {
+  const auto mode = [](const Environment& environment) {
+    return guard_mode(load_config(environment).config);
+  };
+  const GuardMode run = mode({{"HIPS_REPRODUCIBLE", "run"}, {"HIPS_GUARD", "on"}});
+  EXPECT_FALSE(run.tries);
+  EXPECT_FALSE(run.uses_table);
+  const GuardMode with_table = mode({{"HIPS_REPRODUCIBLE", "run"}, {"HIPS_GUARD_TABLE", "f"}});
+  EXPECT_FALSE(with_table.tries);
+  EXPECT_TRUE(with_table.uses_table);
+  // The host folds in an order of its own.
+  const GuardMode any = mode({{"HIPS_REPRODUCIBLE", "any"}, {"HIPS_GUARD", "on"}, {"HIPS_GUARD_TABLE", "f"}});
+  EXPECT_FALSE(any.tries);
+  EXPECT_FALSE(any.uses_table);
+  EXPECT_THAT(any.text, HasSubstr("HIPS_REPRODUCIBLE=any"));
+}
+
+// ---- The table -----------------------------------------------------------------------------------------
+
+const GuardPlace kPlace{"2x4,1x2", "shm,verbs", "Open_MPI_v4.1.4"};
+
+GuardTable some_table() {
+  GuardTable table;
+  table.add({kPlace, kSmall}, {Way::kHost, 3000, 2000});
+  table.add({kPlace, kLarge}, {Way::kHips, 1000, 2000});
+  table.add({{"1x4", "memory", "Open_MPI_v4.1.4"}, {ReduceOp::kMax, 64}}, {Way::kHips, 0, 1});
+  return table;
+}
+
+class TableFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/guard_table.XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    log::redirect([this](log::Level, std::string_view line) { log_ += std::string(line) + "\n"; });
+  }
+  void TearDown() override {
+    log::redirect({});
+    std::filesystem::remove_all(folder_);
+  }
+  [[nodiscard]] std::string path() const { return folder_ + "/table"; }
+  void write(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
+  [[nodiscard]] std::string read() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+
+  std::string folder_, log_;
+};
+
+TEST_F(TableFile, ComesBackAsItWas) {
+  ASSERT_TRUE(some_table().save(path()).ok());
+  const auto loaded = GuardTable::load(path());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->verdicts(), some_table().verdicts());
+  EXPECT_THAT(files(), ElementsAre("table")) << "nothing is left beside it";
+}
+
+TEST_F(TableFile, ThatIsNotThereIsEmpty) {
+  const auto loaded = GuardTable::load(path());
+  ASSERT_TRUE(loaded);
+  EXPECT_THAT(loaded->verdicts(), IsEmpty());
+}
+
+TEST_F(TableFile, KeepsWhatOtherPlacesFoundOut) {
+  ASSERT_TRUE(some_table().save(path()).ok());
+  GuardTableFile file(path(), true);
+  file.add({kPlace, {ReduceOp::kMin, 5}}, {Way::kHips, 1, 2});
+  file.save();
+  const auto loaded = GuardTable::load(path());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->verdicts().size(), some_table().verdicts().size() + 1);
+}
+
+TEST_F(TableFile, IsNotWrittenWithoutNews) {
+  ASSERT_TRUE(some_table().save(path()).ok());
+  GuardTableFile file(path(), true);
+  file.add({kPlace, kSmall}, {Way::kHost, 3000, 2000});
+  std::filesystem::remove(path());
+  file.save();
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TableFile, ThatIsDamagedIsToldOfOnceAndLeftAsItIs) {
+  const std::string damaged = some_table().text() + "hosts=1x4 transport=memory speed=9\n";
+  write(damaged);
+  GuardTableFile file(path(), true);
+  EXPECT_THAT(file.table().verdicts(), IsEmpty());
+  EXPECT_THAT(file.table().verdicts(), IsEmpty());
+  file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+  file.save();
+  EXPECT_EQ(read(), damaged);
+  EXPECT_THAT(log_, AllOf(HasSubstr(path() + ": line 6: \"speed=9\" stands where mpi=... should"),
+                          HasSubstr("correct it, delete it, or name another file in HIPS_GUARD_TABLE")));
+  EXPECT_EQ(std::ranges::count(log_, '\n'), 1) << log_;
+  // Another process of the job says nothing.
+  log_.clear();
+  GuardTableFile other(path(), false);
+  EXPECT_THAT(other.table().verdicts(), IsEmpty());
+  EXPECT_EQ(log_, "");
+}
+
+TEST_F(TableFile, OfAnotherKindIsLeftAsItIs) {
+  for (const std::string& foreign : {std::string("#!/bin/sh\nexit 0\n"), std::string(), std::string(5, '\0'),
+                                     std::string("# HiPS guard table 2\n")}) {
+    write(foreign);
+    log_.clear();
+    GuardTableFile file(path(), true);
+    file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+    file.save();
+    EXPECT_EQ(read(), foreign);
+    EXPECT_THAT(log_, HasSubstr("line 1: this is no guard table"));
+  }
+  // A folder cannot be read as a file.
+  std::filesystem::remove(path());
+  std::filesystem::create_directory(path());
+  EXPECT_FALSE(GuardTable::load(path()));
+}
+
+TEST_F(TableFile, ThatCannotBeWrittenIsAWarningThatNamesIt) {
+  const std::string nowhere = folder_ + "/no/such/table";
+  GuardTableFile file(nowhere, true);
+  file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+  file.save();
+  EXPECT_THAT(log_, AllOf(HasSubstr(nowhere), HasSubstr("No such file or directory")));
+}
+
+TEST(GuardTable, EveryDamageIsRefusedWithItsLine) {
+  const std::string good = some_table().text();
+  const auto error = [](const std::string& text) {
+    const auto table = GuardTable::parse(text, "T");
+    return table ? std::string("none") : table.error().message;
+  };
+  EXPECT_EQ(error(good), "none");
+  const std::string line =
+      "hosts=2x4 transport=memory mpi=M op=sum bytes=512-1023 winner=hips hips_ns=900 host_ns=1500\n";
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = line;
+    changed.replace(changed.find(from), from.size(), to);
+    return error("# HiPS guard table 1\n" + changed);
+  };
+  EXPECT_EQ(with("winner=hips", "winner=hips"), "none");
+  EXPECT_THAT(with("op=sum", "op=add"),
+              HasSubstr("guard table T: line 2: op=add is none; a line reads: hosts="));
+  EXPECT_THAT(with("512-1023", "512-1024"), HasSubstr("line 2: bytes=512-1024"));
+  EXPECT_THAT(with("512-1023", "0-0"), HasSubstr("bytes=0-0"));
+  EXPECT_THAT(with("winner=hips", "winner=me"), HasSubstr("winner=me is neither"));
+  EXPECT_THAT(with("=900", "=-900"), HasSubstr("\"-900\" is no time"));
+  EXPECT_THAT(with("=900", "=1e3"), HasSubstr("\"1e3\" is no time"));
+  EXPECT_THAT(with("=1500", "=1500 x"), HasSubstr("\"x\" stands behind"));
+  EXPECT_THAT(with("hosts=2x4 ", ""), HasSubstr("\"transport=memory\" stands where hosts=... should"));
+  EXPECT_THAT(with("1500\n", "15"), HasSubstr("the line is cut off"));
+  EXPECT_THAT(error("# HiPS guard table 1\n" + line + line),
+              HasSubstr("line 3: a line before says the same"));
+}
+
+TEST(GuardTable, NoInputCrashesTheReader) {
+  std::mt19937_64 random = seeded();
+  const std::string good = some_table().text();
+  for (std::size_t cut = 0; cut < good.size(); ++cut) (void)GuardTable::parse(good.substr(0, cut), "T");
+  for (int round = 0; round < 5000; ++round) {
+    std::string text = good;
+    for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 9);
+          break;
+        default:
+          text.insert(at, 1, static_cast<char>(random() % 256));
+      }
+      if (text.empty()) break;
+    }
+    const auto table = GuardTable::parse(text, "T");
+    EXPECT_THAT(table ? "guard table T: line " : table.error().message, HasSubstr("guard table T: line "));
+  }
+}
+
+TEST(GuardTable, HostsAreCountedInTheOrderOfTheirFirstRanks) {
+  EXPECT_EQ(hosts_text({"a", "a", "a"}), "1x3");
+  EXPECT_EQ(hosts_text({"a", "b", "a", "b", "c"}), "2x2,1x1");
+  EXPECT_EQ(hosts_text({"c", "a", "a", "b", "b"}), "1x1,2x2");
+}
+
+// ---- The report ----------------------------------------------------------------------------------------
+
+TEST(GuardReport, ShowsEachVerdictWithBothTimes) {
+  Guard guard(true);
+  guard.set(kSmall, {Way::kHost, 3000, 2000});
+  guard.set(kLarge, {Way::kHips, 1000, 2500});
+  guard.took({ReduceOp::kMax, 4}, 7);
+  Report report;
+  report.set_guard("on");
+  report.add_guard("MPI_COMM_WORLD", 4, guard);
+  const std::string text = report.text("Open MPI v4.1.4", 0, 4);
+  EXPECT_THAT(text, HasSubstr("hips report: guard on\n"));
+  EXPECT_THAT(
+      text, HasSubstr("MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, host 2.0 us: the host"));
+  EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, host 2.5 us: HiPS"));
+  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: no verdict after 1 of 16 trials"));
+}
+
+TEST(GuardReport, ThousandsOfCommunicatorsMakeAShortReport) {
+  Report report;
+  for (int i = 0; i < 5000; ++i) {
+    Guard guard(true);
+    guard.set(kSmall, {Way::kHost, 3000 + i, 2000});
+    report.add_guard("unnamed communicator", 4, guard);
+    if (i < 100) report.add_guard("comm " + std::to_string(i), 4, guard);
+  }
+  const std::string text = report.text("Open MPI v4.1.4", 0, 4);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
+  EXPECT_THAT(text, HasSubstr("and 69 other classes"));
+}
+
+}  // namespace
+}  // namespace hips::mpi

@@ -1,0 +1,214 @@
+"""The guard and HIPS_REPRODUCIBLE, as programs meet them: the host MPI, slow or fast, beside HiPS."""
+
+import os
+import re
+import tempfile
+import unittest
+
+from harness import PROGRAMS, Case, args, mpirun, rest, seeded
+
+
+class Guard(Case):
+    """Without a topology the host is timed beside HiPS, and the faster one carries the calls."""
+
+    def unnamed(self, ranks, program, *arguments, **more):
+        return mpirun(ranks, args.hips, "run", "--report", PROGRAMS[program], *arguments, **more)
+
+    def verdicts(self, outcome):
+        """{(op, least bytes): (HiPS' us, the host's us, winner)}"""
+        found = re.findall(r"^hips report:   MPI_COMM_WORLD, \d+ ranks, (\w+), (\d+) to \d+ bytes: "
+                           r"HiPS ([\d.]+) us, host ([\d.]+) us: (.*)$", outcome.err, re.MULTILINE)
+        return {(op, int(least)): (float(hips), float(host), winner) for op, least, hips, host, winner in found}
+
+    def slow_host(self, us, rank=None):
+        more = {"LD_PRELOAD": PROGRAMS["slow_host.so"], "SLOW_HOST_US": str(us)}
+        return more if rank is None else {**more, "SLOW_HOST_RANK": str(rank)}
+
+    # HiPS by a plan in pieces of a cache line, one at a time: several times slower than any host.
+    SLOW_HIPS = {"HIPS_TRANSPORT": "shm", "HIPS_SEGMENT_BYTES": "64", "HIPS_CREDITS": "1", "HIPS_STAGING_BYTES": "4K"}
+
+    def test_every_result_is_exact_during_trials_and_no_call_is_lost(self):
+        for ranks in (2, 3, 4):
+            with self.subTest(ranks=ranks):
+                outcome = self.unnamed(ranks, "exact", "bits")
+                self.assert_exact(outcome)
+                (calls, _), reasons = outcome.report()
+                (all_calls, _), all_reasons = outcome.expected()
+                ours = {reason for reason in reasons if "guard" in reason}
+                self.assertEqual(ours & set(all_reasons), set())
+                self.assertEqual(calls + sum(reasons[reason] for reason in ours), all_calls, outcome.text())
+                self.assertEqual({r: n for r, n in reasons.items() if r not in ours}, all_reasons)
+                self.assertIn("hips report: guard on\n", outcome.err)
+                self.assertIn("no verdict after", outcome.err)
+
+    def test_a_slow_host_loses_and_is_not_used_again(self):
+        outcome = self.unnamed(3, "behave", "repeat", "1000", "60", **self.slow_host(3000))
+        self.assert_ok(outcome)
+        hips_us, host_us, winner = self.verdicts(outcome)["sum", 4096]
+        self.assertEqual(winner, "HiPS", outcome.text())
+        self.assertGreater(host_us, 3000)
+        self.assertLess(hips_us, host_us)
+        (calls, _), reasons = outcome.report()
+        self.assertEqual(reasons, {"trial of the host by the guard": 8})
+        self.assertEqual(calls, 52)
+
+    def test_a_faster_host_carries_all_calls_after_the_trials(self):
+        outcome = self.unnamed(3, "behave", "repeat", "2000000", "12", **self.SLOW_HIPS)
+        self.assert_ok(outcome)
+        hips_us, host_us, winner = self.verdicts(outcome)["sum", 8 << 20]
+        self.assertEqual(winner, "the host", outcome.text())
+        self.assertGreater(hips_us, host_us)
+        (calls, _), reasons = outcome.report()
+        self.assertEqual(calls, 4, outcome.text())
+        self.assertEqual(reasons["trial of the host by the guard"], 4)
+        self.assertEqual(reasons["the host is faster, says the guard"], 4)
+
+    def test_ranks_agree_where_the_host_is_slow_on_one_of_them_alone(self):
+        # The other clocks say that the host is faster: by those the ranks would go apart, and never meet again.
+        for odd in (0, 2):
+            with self.subTest(odd=odd):
+                outcome = self.unnamed(3, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
+                                       **self.SLOW_HIPS)
+                self.assert_ok(outcome)
+                hips_us, host_us, winner = self.verdicts(outcome)["sum", 1 << 20]
+                self.assertEqual(winner, "HiPS", outcome.text())
+                self.assertGreater(host_us, 400000)
+                self.assertEqual(outcome.report()[1], {"trial of the host by the guard": 6})
+
+    def test_a_named_topology_or_algorithm_turns_it_off_and_the_report_says_so(self):
+        for options in (["-t", "bcube:2,1"], ["--algorithm", "flat-ring"], ["--pattern", "ring"]):
+            with self.subTest(options=options):
+                outcome = mpirun(4, args.hips, "run", *options, "--report", PROGRAMS["behave"], "repeat", "10", "40",
+                                 **self.slow_host(3000))
+                self.assert_ok(outcome)
+                self.assertEqual(outcome.report(), ((40, 3200), {}))
+                self.assertIn("hips report: guard off: a topology or a plan is named\n", outcome.err)
+        outcome = mpirun(4, args.hips, "run", "-t", "bcube:2,1", "--report", PROGRAMS["behave"], "repeat", "10", "40",
+                         HIPS_GUARD="on")
+        self.assert_ok(outcome)
+        self.assertEqual(outcome.report()[1]["trial of the host by the guard"], 8)
+
+    def test_off_is_off(self):
+        outcome = self.unnamed(2, "behave", "repeat", "10", "40", HIPS_GUARD="off")
+        self.assert_ok(outcome)
+        self.assertEqual(outcome.report(), ((40, 3200), {}))
+        self.assertIn("hips report: guard off: HIPS_GUARD=off\n", outcome.err)
+
+    def test_a_table_spares_the_next_run_its_trials(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "table")
+            first = self.unnamed(3, "behave", "repeat", "2000000", "9", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+            self.assert_ok(first)
+            self.assertEqual(os.listdir(folder), ["table"])
+            with open(table) as file:
+                lines = [line for line in file if not line.startswith("#")]
+            self.assertEqual(len(lines), 1, lines)
+            self.assertRegex(lines[0], r"hosts=1x3 transport=shm mpi=Open_MPI_\S+ op=sum bytes=8388608-16777215 "
+                                       r"winner=host hips_ns=\d+ host_ns=\d+")
+            for level in ("off", "run"):
+                second = self.unnamed(3, "behave", "repeat", "2000000", "9", HIPS_GUARD_TABLE=table,
+                                      HIPS_REPRODUCIBLE=level, **self.SLOW_HIPS)
+                self.assert_ok(second)
+                self.assertEqual(second.report(), ((0, 0), {"the host is faster, says the guard": 9}), second.text())
+                self.assertEqual(self.verdicts(second), self.verdicts(first))
+            # Another number of ranks is another place.
+            third = self.unnamed(2, "behave", "repeat", "2000000", "9", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+            self.assert_ok(third)
+            self.assertEqual(third.report()[1]["trial of the host by the guard"], 4)
+            with open(table) as file:
+                self.assertEqual(sum(not line.startswith("#") for line in file), 2)
+
+    def test_a_damaged_table_is_one_warning_and_stays_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "table")
+            with open(table, "w") as file:
+                file.write("# HiPS guard table 1\nhosts=1x2 transport=memory\n")
+            outcome = mpirun(2, args.hips, "run", PROGRAMS["behave"], "repeat", "10", "40", HIPS_GUARD_TABLE=table)
+            self.assert_ok(outcome)
+            lines = outcome.lines_of_hips()
+            self.assertEqual(len(lines), 1, outcome.text())
+            for word in (table, "line 2", "mpi=", "delete it", "HIPS_GUARD_TABLE"):
+                self.assertIn(word, lines[0])
+            with open(table) as file:
+                self.assertEqual(file.read(), "# HiPS guard table 1\nhosts=1x2 transport=memory\n")
+
+    def test_ranks_with_other_settings_are_refused(self):
+        outcome = mpirun(3, "sh", "-c", f"test $OMPI_COMM_WORLD_RANK = 1 && export HIPS_GUARD=off; "
+                         f"exec {args.hips} run {PROGRAMS['behave']} repeat 10 1", limit_s=20)
+        self.assertNotEqual(outcome.code, 0)
+        self.assertEqual(len(outcome.lines_of_hips()), 3, outcome.text())
+        for line in outcome.lines_of_hips():
+            self.assertIn("disagree on the guard", line)
+            self.assertIn("rank 1 has \"off: HIPS_GUARD=off\"", line)
+
+    def check_mismatch(self, what, speakers, *words):
+        outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch", what, limit_s=20)
+        self.assertNotEqual(outcome.code, 0, outcome.text())
+        self.assertLess(outcome.seconds, 5, outcome.text())
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), speakers, outcome.text())
+        for line in errors:
+            for word in words:
+                self.assertIn(word, line)
+
+    def test_other_arguments_are_found_in_a_trial_before_the_host_waits_for_ever(self):
+        self.check_mismatch("count", 3, "rank 2 has \"count 8 of int32, sum\"", "count 16 of int32, sum")
+        self.check_mismatch("op", 3, "rank 2 has \"count 16 of int32, max\"", "count 16 of int32, sum")
+        self.check_mismatch("type", 3, "rank 2 has \"count 16 of float32, sum\"", "count 16 of int32, sum")
+
+    def test_with_errors_return_a_mismatch_in_a_trial_gives_a_code_with_a_text(self):
+        outcome = mpirun(2, args.hips, "run", PROGRAMS["behave"], "errors-return", limit_s=20)
+        self.assertEqual(outcome.code, 0, outcome.text())
+
+    def test_a_call_that_hips_does_not_know_is_found_in_a_trial_too(self):
+        self.check_mismatch("zero", 2, "rank 2", "count 0")
+        self.check_mismatch("other-op", 2, "rank 2", "another op")
+        self.check_mismatch("other-type", 2, "rank 2", "another type")
+
+    def test_a_rank_that_knows_the_host_to_be_faster_is_found_by_one_in_a_trial(self):
+        # The first calls end with the host's victory; then rank 2 goes on with their size, the others do not.
+        outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch-after", "2000000", "9", limit_s=40,
+                         **self.SLOW_HIPS)
+        self.assertNotEqual(outcome.code, 0, outcome.text())
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), 2, outcome.text())
+        for line in errors:
+            self.assertIn("rank 2", line)
+            self.assertIn("left to the host MPI", line)
+
+
+class Reproducible(Case):
+    """HIPS_REPRODUCIBLE: which runs have the same bits."""
+
+    def bits(self, ranks, seed, options=(), **more):
+        outcome = mpirun(ranks, args.hips, "run", *options, PROGRAMS["behave"], "fold", "50000", str(seed), **more)
+        self.assert_ok(outcome)
+        return re.search(r"^bits (\w+)$", outcome.out, re.MULTILINE).group(1)
+
+    def test_any_gives_the_same_bits_whatever_carries_the_data(self):
+        choose = seeded()
+        for ranks, topologies in ((4, ["bcube:2,1", "torus:2x2", "switch:2/2"]), (9, ["bcube:3,1", "rail:9,2"])):
+            seed = choose.randrange(1 << 30)
+            memory = self.bits(ranks, seed, HIPS_REPRODUCIBLE="any")
+            for topology in topologies:
+                for more in ({}, {"HIPS_SEGMENT_BYTES": "64", "HIPS_STAGING_BYTES": "64K"}):
+                    with self.subTest(ranks=ranks, topology=topology, more=more):
+                        self.assertEqual(
+                            self.bits(ranks, seed, ["-t", topology], HIPS_REPRODUCIBLE="any", **more), memory)
+
+    def test_run_gives_the_same_bits_in_every_run(self):
+        seed = seeded().randrange(1 << 30)
+        for more in ({}, {"HIPS_TRANSPORT": "shm"}):
+            runs = {self.bits(3, seed, HIPS_REPRODUCIBLE="run", **more) for _ in range(4)}
+            self.assertEqual(len(runs), 1)
+
+    def test_the_host_carries_nothing_that_hips_can(self):
+        for level in ("run", "any"):
+            outcome = mpirun(2, args.hips, "run", "--report", PROGRAMS["behave"], "repeat", "10", "40",
+                             HIPS_REPRODUCIBLE=level)
+            self.assert_ok(outcome)
+            self.assertEqual(outcome.report(), ((40, 3200), {}))
+            self.assertIn(f"HIPS_REPRODUCIBLE={level}", outcome.err)
+
+
+unittest.main(argv=[__file__, *rest], verbosity=2)
