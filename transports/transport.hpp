@@ -152,7 +152,8 @@ class Transport {
   virtual std::size_t poll(std::span<Event> events) = 0;
 
   // Sleeping.
-  /// Asks to be woken. The caller must poll() once more after arm() before it sleeps on the fd.
+  /// Asks to be woken. The caller must poll() once more after arm() before it sleeps on the fd; such a poll
+  /// takes back no wake-up whose event it does not report.
   virtual Armed arm() = 0;
   /// After waking, or when the caller decides not to sleep after all.
   virtual void disarm() = 0;

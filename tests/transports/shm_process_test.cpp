@@ -71,6 +71,39 @@ std::vector<std::byte> pattern(std::size_t count, int start) {
   return bytes;
 }
 
+// A poll between arm() and the sleep takes what has come; a byte that comes just behind it is the only thing
+// that will end the sleep.
+TEST(ShmProcess, IdlePollsLeaveTheWakeUpInThePipe) {
+  Node sleeper, peer;
+  const auto address = sleeper.transport->open(0).value(), peers = peer.transport->open(0).value();
+  ASSERT_TRUE(sleeper.transport->connect(0, peers).ok());
+  ASSERT_TRUE(peer.transport->connect(0, address).ok());
+  const auto readable = [](int fd) {
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiting, 1, 0) == 1;
+  };
+  for (int sleep = 0; sleep < 3; ++sleep) {
+    Event event;
+    while (sleeper.transport->arm().ready) {  // the peer rings when it connects, too
+      sleeper.transport->disarm();
+      ASSERT_EQ(sleeper.transport->poll({&event, 1}), 0U);
+    }
+    const transport::Armed armed = sleeper.transport->arm();
+    ASSERT_FALSE(armed.ready);
+    ASSERT_FALSE(readable(armed.fd));
+    peer.post(put(Verb::kPutNotify, 0, {}, sleeper.region.remote, 0, 7));
+    EXPECT_EQ(sleeper.next().kind, Event::Kind::kArrival);
+    for (int i = 0; i < 5000; ++i) ASSERT_EQ(sleeper.transport->poll({&event, 1}), 0U);
+    EXPECT_TRUE(readable(armed.fd));
+    sleeper.transport->disarm();
+    EXPECT_FALSE(readable(armed.fd));
+    // Nobody sleeps, so nobody rings.
+    peer.post(put(Verb::kPutNotify, 0, {}, sleeper.region.remote, 0, 8));
+    EXPECT_FALSE(readable(armed.fd));
+    EXPECT_EQ(sleeper.next().kind, Event::Kind::kArrival);
+  }
+}
+
 TEST(ShmProcess, TwoProcessesPutGetAndAttach) {
   Child child([](Channel& channel) {
     Node node;

@@ -637,6 +637,7 @@ Armed ShmTransport::arm() {
 
 void ShmTransport::disarm() {
   bell_->wake_up();
+  watch_.empty();
   look_at_processes();
 }
 

@@ -63,18 +63,18 @@ void Watch::forget(int pidfd) {
   (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, pidfd, nullptr);
 }
 
-void Watch::look(std::vector<std::int32_t>& ended) {
+void Watch::look(std::vector<std::int32_t>& ended) const {
   std::array<epoll_event, 32> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
-    if (key != kPipeKey) {
-      ended.push_back(static_cast<std::int32_t>(key));
-      continue;
-    }
-    std::array<char, 512> bytes;
-    while (read(read_end_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
-    }
+    if (key != kPipeKey) ended.push_back(static_cast<std::int32_t>(key));
+  }
+}
+
+void Watch::empty() const {
+  std::array<char, 512> bytes;
+  while (read(read_end_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
   }
 }
 

@@ -30,8 +30,11 @@ class Watch {
   Status add(std::int32_t key, int pidfd);
   void forget(int pidfd);
 
-  /// Empties the pipe and gives the keys of processes that have ended, again at each call until forget().
-  void look(std::vector<std::int32_t>& ended);
+  /// Gives the keys of processes that have ended, again at each call until forget(). The pipe stays as it is:
+  /// what a peer writes into it may be all that will end a sleep that is about to begin.
+  void look(std::vector<std::int32_t>& ended) const;
+  /// Empties the pipe, after a sleep.
+  void empty() const;
 
  private:
   UniqueFd epoll_, read_end_, write_end_;
