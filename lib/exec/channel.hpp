@@ -32,6 +32,7 @@ struct InChannel {
   std::uint64_t next_base = 0;  ///< number at which the next operation starts
   std::uint32_t to_return = 0;  ///< released, but the peer has not been told
   bool listed = false;          ///< in the team's list of channels with credits to return
+  std::int32_t back = -1;       ///< out-channel to the peer in this lane; -1 where its headers say nothing
   const transport::RemoteRegion* grant_cells = nullptr;  ///< the peer's; null where it takes no grants
   std::uint64_t grant_offset = 0;                        ///< of its two cells
   std::uint32_t grant_token = 0;
@@ -71,6 +72,7 @@ struct OutChannel {
   std::uint32_t credit_slot = 0;                ///< ours: where the peer returns credits
   std::uint32_t num_slots = 0;
   std::uint32_t credits = 0;  ///< slots we may fill
+  std::int32_t back = -1;     ///< in-channel from the peer in this lane: its credits go along with segments
   std::uint64_t next_number = 0;
   std::deque<OperationImpl*> operations;  ///< with segments still to send, oldest first
   std::vector<std::byte> headers;         ///< a header per slot, alive until the slot comes back

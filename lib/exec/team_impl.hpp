@@ -102,6 +102,7 @@ class TeamImpl final : public Team {
   void hold_memory(OperationImpl& operation);
   static void drop_memory(OperationImpl& operation);
   [[nodiscard]] static UserRegion* memory_of(const OperationImpl& operation, Buffer buffer);
+  void take_carried_credits(const InChannel& channel, std::uint64_t number);
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
   void take_early_arrivals(OperationImpl& operation);

@@ -320,6 +320,7 @@ void TeamImpl::on_arrival(std::int32_t c, std::int32_t slot) {
   if (channel.slots[slot] != InChannel::Slot::kEmpty) return;
   const std::uint64_t number = channel.number_of(slot);
   channel.slots[slot] = InChannel::Slot::kArrived;
+  if (channel.back >= 0) take_carried_credits(channel, number);
   for (OperationImpl* operation : in_flight_) {
     const std::uint64_t base = operation->in_base_[c];
     if (number < base || number >= base + operation->layout_->in_totals[c]) continue;
@@ -329,6 +330,14 @@ void TeamImpl::on_arrival(std::int32_t c, std::int32_t slot) {
     return;
   }
   ++early_arrivals_;
+}
+
+void TeamImpl::take_carried_credits(const InChannel& channel, std::uint64_t number) {
+  WireHeader header;
+  std::memcpy(&header, payload(channel, number) - sizeof(WireHeader), sizeof(header));
+  // What is none of ours is found by verify(), which needs the operation.
+  if (header.magic != kWireMagic || header.communicator != static_cast<std::uint32_t>(config_.id)) return;
+  if (header.credits > 0) on_credits(channel.back, header.credits);
 }
 
 Receive TeamImpl::receive_of(const OperationImpl& operation, std::int32_t c, std::uint64_t number) const {
@@ -380,6 +389,11 @@ void TeamImpl::consume(std::int32_t c, std::uint64_t number) {
 
 bool TeamImpl::return_credits() {
   if (credit_list_.empty()) return false;
+  // Some have gone along with segments meanwhile.
+  std::erase_if(credit_list_, [this](std::int32_t c) {
+    if (in_[c].to_return == 0) in_[c].listed = false;
+    return !in_[c].listed;
+  });
   bool moved = false;
   std::size_t kept = 0;
   // Runs of channels that share a port go out together.

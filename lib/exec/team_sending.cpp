@@ -114,6 +114,8 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   content.bytes = bytes;
   content.posted_ns = begin_ns;
   if (grant != nullptr) content.flags = kDirect;
+  // A segment that goes anyway spares the notification that would bring them.
+  if (channel.back >= 0) content.credits = std::exchange(in_[channel.back].to_return, 0);
 
   // Header and payload, in one request or, where the receiver has said where the payload belongs, in two.
   std::array<transport::LocalPiece, 2> pieces;

@@ -295,6 +295,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     channel.staging_offset = staging_.offset + std::size_t{c} * credits * slot_stride_;
     channel.staging = config_.phantom ? nullptr : staging_.data() + std::size_t{c} * credits * slot_stride_;
     channel.slot_base = slot;
+    channel.back = config_.phantom ? -1 : channels_.find_out(channel.key);
     channel.slots.assign(credits, InChannel::Slot::kEmpty);
     writer.put(InEntry{channel.key.peer, channel.key.lane, rail, slot, channel.staging_offset});
     for (std::uint32_t i = 0; i < credits; ++i, ++slot) {
@@ -314,6 +315,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     const Rail rail = departure_rail(programs_, static_cast<std::int32_t>(c));
     channel.key = channels_.out[c];
     channel.peer = route.peer(*out_to[c]);
+    channel.back = config_.phantom ? -1 : channels_.find_in(channel.key);
     const bool staged = needs_send_slots(channel.key.peer);
     if (staged) {
       channel.send_slots = send_slots;

@@ -6,7 +6,7 @@
 namespace hips::exec {
 
 /// Bumped whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 4;
+inline constexpr std::uint32_t kWireVersion = 5;
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
 
 /// WireHeader::flags: the payload lies in the memory that the receiver has granted, not behind this header.
@@ -29,7 +29,8 @@ struct WireHeader {
   std::uint8_t op = 0;
   std::uint16_t flags = 0;
   std::int64_t posted_ns = 0;  ///< sender's clock; 0 without a trace
-  std::uint64_t padding = 0;
+  std::uint32_t credits = 0;   ///< for the receiver's channel to the sender, in the same lane
+  std::uint32_t padding = 0;
 };
 static_assert(sizeof(WireHeader) == 64, "one cache line before every payload");
 static_assert(std::is_trivially_copyable_v<WireHeader>);

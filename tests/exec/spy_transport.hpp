@@ -16,6 +16,7 @@ struct Seen {
   int segments = 0;                           ///< puts with a payload
   int granted = 0;                            ///< those into memory that the receiver has granted
   int in_place = 0;                           ///< those whose payload leaves from the user's memory
+  int notes = 0;                              ///< notifications without a byte: credits
   int opened = 0;                             ///< endpoints
   bool refuses = false;                       ///< answers that memory must not be locked
 };
@@ -59,6 +60,7 @@ class SpyTransport final : public transport::Transport {
       std::size_t bytes = 0;
       for (const auto& piece : request.pieces) bytes += piece.bytes;
       const bool put = request.verb == transport::Verb::kPut;
+      if (bytes == 0) ++seen_.notes;
       if (!put && bytes <= 64) continue;  // credits, grants, headers alone
       ++seen_.segments;
       if (put) ++seen_.granted;
