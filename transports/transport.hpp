@@ -27,9 +27,10 @@ struct Limits {
   std::string description{};  ///< for people: the device's address and settings, and why they were chosen
   double latency_ns = 0;
   double bandwidth_bytes_per_s = 0;
-  std::size_t max_message_bytes = 0;  ///< of one put
-  std::size_t max_posted = 0;         ///< work requests that `post` takes before it says "full"
-  bool attaches_memory = false;       ///< attach() works: peers' memory is directly addressable
+  std::size_t max_message_bytes = 0;             ///< of one put
+  std::size_t best_segment_bytes = 128U << 10U;  ///< pieces in which a long message takes the least time
+  std::size_t max_posted = 0;                    ///< work requests that `post` takes before it says "full"
+  bool attaches_memory = false;                  ///< attach() works: peers' memory is directly addressable
   /// What post() takes is locally complete when it returns; a signalled request still raises its completion.
   bool completes_on_post = false;
   bool needs_local_registration = false;  ///< sources of put must lie in registered memory

@@ -56,7 +56,7 @@ struct Config {
   std::string guard_table;
   Reproducible reproducible = Reproducible::kOff;
   std::int32_t credits = 4;
-  std::size_t segment_bytes = 128u << 10;
+  std::optional<std::size_t> segment_bytes;  ///< unset: what suits the transports
   std::size_t staging_bytes = 8u << 20;
   std::string socket_ifname;
   RdmaConfig rdma;

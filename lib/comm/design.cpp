@@ -94,7 +94,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
       {"credits", std::to_string(config.credits)},
-      {"segment bytes", std::to_string(config.segment_bytes)},
+      {"segment bytes", config.segment_bytes ? std::to_string(*config.segment_bytes) : "by transport"},
       {"staging bytes", std::to_string(config.staging_bytes)},
       {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
       {"rdma_cm", config.rdma.cm ? "on" : "off"},

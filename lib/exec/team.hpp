@@ -79,7 +79,7 @@ class Team {
     std::vector<Route> routes;                             ///< by rank; unused ones may be empty
     std::int32_t credits = 4;                              ///< slots per channel
     std::size_t max_staging_bytes = 8u << 20;
-    std::size_t max_segment_bytes = 128u << 10;
+    std::size_t max_segment_bytes = 0;  ///< 0: what suits the transports
     /// Staging has a size but no bytes, and operations move none: the executor in simulated time.
     bool phantom = false;
     /// Called by the progress owner on the first local finding (a mismatched signature, a dead peer). The

@@ -167,6 +167,14 @@ Status TeamImpl::disagreement(const ChannelKey& key) const {
       Scope::kCommunicator);
 }
 
+std::size_t TeamImpl::best_segment_bytes() const {
+  std::size_t best = transport::Limits{}.best_segment_bytes;
+  for (const Route& route : config_.routes) {
+    for (const auto* transport : route.by_rail) best = std::min(best, transport->query().best_segment_bytes);
+  }
+  return best;
+}
+
 Blob TeamImpl::offer() {
   BlobWriter writer;
   Offer offer;
@@ -174,7 +182,7 @@ Blob TeamImpl::offer() {
   for (const ChannelKey& key : channels_.out) departing += needs_send_slots(key.peer) ? 1 : 0;
   offer.channels = static_cast<std::uint32_t>(std::max(channels_.in.size(), departing));
   offer.credits = static_cast<std::uint32_t>(config_.credits);
-  offer.max_segment_bytes = config_.max_segment_bytes;
+  offer.max_segment_bytes = config_.max_segment_bytes > 0 ? config_.max_segment_bytes : best_segment_bytes();
   offer.max_staging_bytes = config_.max_staging_bytes;
   offer.num_in = static_cast<std::uint32_t>(channels_.in.size());
   offer.num_out = static_cast<std::uint32_t>(channels_.out.size());

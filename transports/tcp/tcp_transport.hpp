@@ -67,6 +67,7 @@ class TcpTransport final : public transport::Transport {
   void flush(Endpoint& mine);
   void set_ready(Endpoint& mine);
   void set_finished(Endpoint& mine);
+  bool ask_few_peers();
   void look_at_sockets();
   std::size_t serve(Endpoint& mine, std::span<transport::Event> events);
   void begin_frame(Endpoint& mine, const FrameHeader& header);
@@ -90,6 +91,7 @@ class TcpTransport final : public transport::Transport {
   std::vector<Endpoint*> posted_;  ///< by the post() under way
   std::deque<transport::Event> broken_;
   std::vector<Farewell> farewells_;
+  std::uint32_t direct_polls_ = 0;
 };
 
 }  // namespace hips::tcp
