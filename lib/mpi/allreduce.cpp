@@ -12,6 +12,7 @@
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/predefined.hpp"
+#include "lib/mpi/preload_tls.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/trial.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 using AllreduceFunction = int(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
 
 /// Inside a call of this thread: whatever the host or a tool calls in turn belongs to it and is not counted.
-thread_local bool t_inside = false;
+thread_local bool t_inside HIPS_TLS_OF_PRELOADED = false;
 
 class Inside {
  public:

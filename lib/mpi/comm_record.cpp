@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/wire.hpp"
 #include "lib/mpi/host.hpp"
+#include "lib/mpi/preload_tls.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/topology_choice.hpp"
 #include "lib/mpi/trial.hpp"
@@ -43,6 +45,22 @@ std::string name_of(MPI_Comm comm) {
 }  // namespace
 
 CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {
+  // Handles are reused, but not before the delete callback has ended the record, which changes the number.
+  struct Last {
+    MPI_Comm comm;
+    CommRecord* record;
+    std::uint64_t num_removed;
+  };
+  static thread_local Last t_last HIPS_TLS_OF_PRELOADED{};
+  const std::uint64_t num_removed = process.num_removed();
+  if (t_last.record != nullptr && t_last.comm == comm && t_last.num_removed == num_removed)
+    return t_last.record;
+  CommRecord* record = find_or_make(process, comm);
+  t_last = {comm, record, num_removed};
+  return record;
+}
+
+CommRecord* CommRecord::find_or_make(Process& process, MPI_Comm comm) {
   const Host& mpi = *host();
   void* value = nullptr;
   int flag = 0;

@@ -48,6 +48,7 @@ class CommRecord {
   void end(Process& process);
 
  private:
+  static CommRecord* find_or_make(Process& process, MPI_Comm comm);
   void set_up(Process& process, MPI_Comm comm);
   /// Meets the others once more, with what the guard needs to know.
   Status set_up_guard(Process& process, comm::Bootstrap& bootstrap);

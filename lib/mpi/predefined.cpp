@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/mpi/host.hpp"
+#include "lib/mpi/preload_tls.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -157,7 +158,9 @@ const OpEntry* find_op(MPI_Op op) {
 
 }  // namespace
 
-Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
+namespace {
+
+Reduction find_reduction(MPI_Datatype type, MPI_Op op) {
   static const std::vector<TypeEntry> types = make_types();
   using Verdict = Reduction::Verdict;
   const auto found = std::find_if(types.begin(), types.end(),
@@ -167,6 +170,22 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
   if (entry == nullptr || !entry->named->op) return {Verdict::kOtherOp};
   if (!allows(found->group, *entry->named->op)) return {Verdict::kNotAllowed};
   return {Verdict::kTake, found->type, *entry->named->op};
+}
+
+}  // namespace
+
+Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
+  // A program asks for the same most of the time. Handles of predefined objects are never reused, and of
+  // others the answer is always the same.
+  struct Last {
+    MPI_Datatype type;
+    MPI_Op op;
+    Reduction reduction;
+  };
+  static thread_local Last t_last HIPS_TLS_OF_PRELOADED{};
+  if (t_last.type != type || t_last.op != op || type == nullptr)
+    t_last = {type, op, find_reduction(type, op)};
+  return t_last.reduction;
 }
 
 std::string name_of_type(MPI_Datatype type) {

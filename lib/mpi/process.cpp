@@ -138,6 +138,7 @@ void Process::remove(CommRecord* record) {
     const std::lock_guard lock(mutex_);
     records_.erase(record);
   }
+  num_removed_.fetch_add(1, std::memory_order_acq_rel);
   record->end(*this);
   delete record;
 }

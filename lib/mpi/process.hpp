@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,8 @@ class Process {
   void add(CommRecord* record);
   /// Called as the communicator is freed. Deletes the record.
   void remove(CommRecord* record);
+  /// Changes when a record ends: what has been remembered of records holds no longer.
+  [[nodiscard]] std::uint64_t num_removed() const { return num_removed_.load(std::memory_order_acquire); }
 
  private:
   Process();
@@ -70,6 +73,7 @@ class Process {
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
   std::set<CommRecord*> records_;
+  std::atomic<std::uint64_t> num_removed_{0};
   std::mutex table_mutex_;
   std::optional<GuardTableFile> table_;
 };
