@@ -45,8 +45,8 @@ constexpr DataType data_type_of() {
 /// HIPS_PATTERN), else the default.
 struct CommunicatorOptions {
   std::string topology{};   ///< "bcube:3,1"; default: one switch of all ranks
-  std::string algorithm{};  ///< default "hips"
-  std::string pattern{};    ///< "mesh,ring"; default: mesh on switches, ring on cables
+  std::string algorithm{};  ///< default: by size
+  std::string pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name{};       ///< in logs
 };
 

@@ -108,7 +108,7 @@ typedef struct {
   size_t struct_size;    /* sizeof(hips_comm_config_t) */
   const char* topology;  /* spec, "bcube:3,1"; default: one switch of all ranks */
   const char* algorithm; /* "hips", "flat-ring", ...; default: chosen by size */
-  const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: mesh on switches, ring on cables */
+  const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: by size on switches */
   const char* name;      /* of the communicator, in logs and errors */
 } hips_comm_config_t;
 

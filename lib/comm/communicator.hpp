@@ -24,8 +24,8 @@ enum class ThreadMode : std::uint8_t {
 /// What a communicator is made of; an empty value means: from the environment, else the default.
 struct CommunicatorOptions {
   std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch of all ranks
-  std::optional<std::string> algorithm{};  ///< default "hips"
-  std::optional<std::string> pattern{};    ///< "mesh,ring"; default: mesh on switches, ring on cables
+  std::optional<std::string> algorithm{};  ///< default: by size
+  std::optional<std::string> pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name = "communicator";       ///< in logs and errors
   ThreadMode thread_mode = ThreadMode::kMultiple;
   /// Time of waits, deadlines and traces; null: SystemClock. Taken from the first communicator of a process.
