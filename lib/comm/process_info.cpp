@@ -27,12 +27,6 @@ std::string link_target(const char* path) {
   return length < 0 ? std::string("?") : std::string(target, static_cast<std::size_t>(length));
 }
 
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name[0] == '\0' ? "an unnamed host" : name;
-}
-
 std::vector<std::uint64_t> usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -68,6 +62,12 @@ ProcessInfo ProcessInfo::self() {
                               link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), getuid());
   info.cores = usable_cores();
   return info;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name[0] == '\0' ? "an unnamed host" : name;
 }
 
 bool all_on_one_host(const std::vector<ProcessInfo>& processes) {

@@ -42,6 +42,9 @@ struct ProcessInfo {
   static ProcessInfo self();
 };
 
+/// This host's name, for people.
+std::string host_name();
+
 /// Do all of them share one host's memory?
 bool all_on_one_host(const std::vector<ProcessInfo>& processes);
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.hpp"
 #include "lib/comm/bootstrap.hpp"
+#include "lib/comm/process_info.hpp"
 #include "lib/comm/socket.hpp"
 #include "lib/comm/wire.hpp"
 
@@ -74,12 +75,6 @@ std::optional<Hello> decode_hello(std::span<const std::byte> bytes) {
   hello.host = reader.get_text();
   if (!reader.ok() || hello.magic != kWireMagic) return std::nullopt;
   return hello;
-}
-
-std::string host_name() {
-  char name[256] = "?";
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 
 /// A connection with its half-read and half-written frames.

@@ -5,7 +5,7 @@
 namespace hips::exec {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kSmallestPiece = 4096;
 // Address space, not memory: pages come when they are touched.
 constexpr std::size_t kChunkBytes = 64U << 20U;
 // Registration with a NIC locks all pages at once, so what is not asked for is not taken in advance.
@@ -21,7 +21,8 @@ StagingArena::~StagingArena() {
 
 Result<StagingArena::Piece> StagingArena::allocate(std::size_t bytes,
                                                    std::span<transport::Transport* const> transports) {
-  bytes = std::max<std::size_t>(kPage, (bytes + kPage - 1) / kPage * kPage);
+  bytes =
+      std::max<std::size_t>(kSmallestPiece, (bytes + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece);
   Piece piece;
   for (auto& chunk : chunks_) {
     const auto fits = std::find_if(chunk->free.begin(), chunk->free.end(),

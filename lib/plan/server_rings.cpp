@@ -13,12 +13,12 @@ namespace hips::plan {
 namespace {
 
 /// The digits of a server: every network level.
-struct Grid {
+struct ServerGrid {
   std::vector<Level> levels;
   std::vector<std::int64_t> radices, stride;
   std::int64_t num_servers = 1;
 
-  explicit Grid(const Topology& topology) {
+  explicit ServerGrid(const Topology& topology) {
     for (const Level& level : topology.levels) {
       if (level.kind == LevelKind::kNode || level.radix == 1) continue;
       levels.push_back(level);
@@ -65,7 +65,7 @@ class OrderRing final : public ServerRing {
 template <typename Cycle>
 class ClosedFormRing final : public ServerRing {
  public:
-  ClosedFormRing(Grid grid, Cycle cycle) : grid_(std::move(grid)), cycle_(std::move(cycle)) {}
+  ClosedFormRing(ServerGrid grid, Cycle cycle) : grid_(std::move(grid)), cycle_(std::move(cycle)) {}
   [[nodiscard]] std::int64_t index_of(std::int64_t server) const override { return cycle_.index_of(server); }
   [[nodiscard]] std::int64_t server_at(std::int64_t index) const override { return cycle_.server_at(index); }
   [[nodiscard]] Rail out_rail(std::int64_t server) const override {
@@ -79,14 +79,14 @@ class ClosedFormRing final : public ServerRing {
   [[nodiscard]] std::int64_t beside(std::int64_t server, std::int64_t by) const {
     return cycle_.server_at((cycle_.index_of(server) + by + grid_.num_servers) % grid_.num_servers);
   }
-  Grid grid_;
+  ServerGrid grid_;
   Cycle cycle_;
 };
 
 /// A cycle that was searched for: a table, which is small.
 class TableRing final : public ServerRing {
  public:
-  TableRing(Grid grid, RingStops stops)
+  TableRing(ServerGrid grid, RingStops stops)
       : grid_(std::move(grid)), stops_(std::move(stops)), index_(stops_.size()) {
     for (std::size_t i = 0; i < stops_.size(); ++i) index_[stops_[i].server] = static_cast<std::int32_t>(i);
   }
@@ -105,7 +105,7 @@ class TableRing final : public ServerRing {
   [[nodiscard]] Rail rail(std::int32_t level, std::int32_t sign) const {
     return grid_.levels[level].rails[sign > 0 ? 0 : 1];
   }
-  Grid grid_;
+  ServerGrid grid_;
   RingStops stops_;
   std::vector<std::int32_t> index_;
 };
@@ -113,7 +113,7 @@ class TableRing final : public ServerRing {
 /// No set of cycles over all NICs of these switches? A cycle through an even number of servers is an odd
 /// permutation. Switches of 2 and 3 leave no choice of links but for direction, so each level's sign is
 /// given, and dealing links out to rings keeps the product of the signs.
-bool signs_forbid(const Grid& grid) {
+bool signs_forbid(const ServerGrid& grid) {
   bool product_is_odd = false;
   for (const std::int64_t radix : grid.radices) {
     if (radix > 3) return false;
@@ -122,7 +122,7 @@ bool signs_forbid(const Grid& grid) {
   return product_is_odd != (grid.num_servers % 2 == 0 && grid.radices.size() % 2 == 1);
 }
 
-std::vector<RingPort> ports_of(const Grid& grid) {
+std::vector<RingPort> ports_of(const ServerGrid& grid) {
   std::vector<RingPort> ports;
   for (std::size_t l = 0; l < grid.levels.size(); ++l) {
     const bool is_cable = grid.levels[l].kind == LevelKind::kRing && grid.levels[l].rails.size() > 1;
@@ -133,7 +133,7 @@ std::vector<RingPort> ports_of(const Grid& grid) {
 }
 
 /// Rings that were searched for.
-Result<ServerRings> search(const Grid& grid, bool cables, std::int32_t num_rings) {
+Result<ServerRings> search(const ServerGrid& grid, bool cables, std::int32_t num_rings) {
   const auto unsupported = [&](std::string_view why) {
     return fail(
         Code::kUnsupported,
@@ -168,14 +168,14 @@ Result<ServerRings> search(const Grid& grid, bool cables, std::int32_t num_rings
 }
 
 template <typename Cycle>
-std::shared_ptr<const ServerRing> closed_form(const Grid& grid, Cycle cycle) {
+std::shared_ptr<const ServerRing> closed_form(const ServerGrid& grid, Cycle cycle) {
   return std::make_shared<ClosedFormRing<Cycle>>(grid, std::move(cycle));
 }
 
 }  // namespace
 
 std::int32_t max_server_rings(const Topology& topology) {
-  const Grid grid(topology);
+  const ServerGrid grid(topology);
   if (grid.levels.empty()) return 1;
   if (!topology.servers_relay) return static_cast<std::int32_t>(grid.levels.back().rails.size());
   std::size_t rails = 0;
@@ -184,7 +184,7 @@ std::int32_t max_server_rings(const Topology& topology) {
 }
 
 Result<ServerRings> make_server_rings(const Topology& topology, std::int32_t num_rings) {
-  const Grid grid(topology);
+  const ServerGrid grid(topology);
   ServerRings rings;
   if (!topology.servers_relay || grid.levels.empty()) {
     rings.order = "rank order";

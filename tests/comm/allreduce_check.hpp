@@ -3,7 +3,6 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -13,6 +12,8 @@
 #include <vector>
 
 #include <hips/hips.hpp>
+
+#include "tests/choices.hpp"
 
 namespace hips::test {
 
@@ -171,7 +172,7 @@ inline void check_next(Communicator& comm, int num, std::size_t& turn, Digest& d
                                       check_if_it_applies<float>,         check_if_it_applies<double>};
   constexpr std::size_t kCounts[] = {1031, 1, 13, 257, 4099};
   static_assert(std::size(kChecks) == kNumDataTypes);
-  if (std::getenv("HIPS_TEST_FULL") != nullptr) num = kNumDataTypes * kNumReduceOps;
+  if (test::runs_everything()) num = kNumDataTypes * kNumReduceOps;
   for (; num > 0; --num, ++turn) {
     // 12 types and 11 ops have no common divisor: stepping through both at once meets every pair.
     const auto op = static_cast<ReduceOp>(turn % kNumReduceOps);

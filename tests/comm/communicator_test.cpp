@@ -586,7 +586,7 @@ TEST(Communicator, AChildOfForkGetsOneErrorAndTheParentStaysRight) {
 TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
   const char* const given = std::getenv("HIPS_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  const int trials = std::getenv("HIPS_TEST_FULL") != nullptr ? 200 : 6;
+  const int trials = hips::test::runs_everything() ? 200 : 6;
   std::cout << "HIPS_SEED=" << seed << std::endl;
   std::mt19937_64 random(seed);
   struct Shape {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/plan/builder.hpp"
+#include "tests/choices.hpp"
 #include "tests/cost/shapes.hpp"
 
 namespace hips::cost {
@@ -127,6 +128,11 @@ TEST(Estimate, LetsNoPlanBeatItsBound) {
   }
   const Patterns kPsOne = {{Pattern::kPs, Pattern::kPs, 1}};
   const Patterns kHybrid = {{Pattern::kMesh, Pattern::kRing, 0}};
+  if (test::runs_a_sample()) {
+    std::mt19937_64 random(test::seed());
+    std::shuffle(specs.begin(), specs.end(), random);
+    specs.resize(specs.size() / 8);
+  }
   std::size_t priced = 0;
   for (const std::string& spec : specs) {
     const Topology topology = parse_topology(spec);
@@ -158,7 +164,7 @@ TEST(Estimate, LetsNoPlanBeatItsBound) {
       }
     }
   }
-  EXPECT_GT(priced, 5000u);
+  EXPECT_GT(priced, test::runs_a_sample() ? 300u : 5000u);
 }
 
 // The table of algorithms.md, section 6, on BCube(3,1), N = 9, K = 2; terms in W/B, stages not overlapping.

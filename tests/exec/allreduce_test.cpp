@@ -98,7 +98,7 @@ void run_any(World& world, std::uint64_t count, bool in_place, std::uint64_t sal
 class Allreduce : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Allreduce, is_exact_for_every_size_in_and_out_of_place) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world(GetParam().spec, seed, {.request = GetParam().request});
   const auto n = static_cast<std::uint64_t>(world.size());
   for (std::uint64_t count :
@@ -110,7 +110,7 @@ TEST_P(Allreduce, is_exact_for_every_size_in_and_out_of_place) {
 }
 
 TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_out_of_order) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
   options.credits = random() % 2 == 0 ? 1 : 1 + static_cast<std::int32_t>(random() % 5);
@@ -126,7 +126,7 @@ TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_o
 }
 
 TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
   options.needs_registration = true;
@@ -149,7 +149,7 @@ TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
 INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(cases()), testing::name_of);
 
 TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicator) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   WorldOptions options{.credits = 1};
   options.faults = {.delay = 0.2, .reorder = 0.3, .late_completion = 0.5, .queue_full = 0.1};
   World world("bcube:3,1", seed, options);
@@ -178,7 +178,7 @@ TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicato
 }
 
 TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   for (const Case& tested : cases()) {
     World world(tested.spec, seed, {.request = tested.request});
     for (int op = 0; op <= static_cast<int>(ReduceOp::kAvg); ++op) {
@@ -216,7 +216,7 @@ TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
 }
 
 TEST(Executor, moves_only_sizes_where_memory_is_phantom) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("bcube:4,1", seed, {.credits = 2, .segment_bytes = 1U << 20U, .phantom = true});
   std::vector<std::shared_ptr<Operation>> operations;
   for (Rank rank = 0; rank < world.size(); ++rank) {

@@ -25,7 +25,7 @@ void PrintTo(const Traffic& traffic, std::ostream* out) {
 /// What the network saw of `calls` sums of `count` floats.
 Seen run(const Traffic& traffic, int calls, std::size_t count, inproc::Faults faults = {}) {
   Seen seen;
-  World world(traffic.spec, test_seed(),
+  World world(traffic.spec, test::seed(),
               {.request = {.algorithm = traffic.algorithm},
                .credits = traffic.credits,
                .faults = faults,

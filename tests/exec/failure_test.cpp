@@ -34,7 +34,7 @@ bool any_error(World& world) {
 class Mismatch : public ::testing::TestWithParam<Call> {};
 
 TEST_P(Mismatch, of_one_rank_is_found_before_any_wrong_result) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   for (Rank odd = 0; odd < 9; ++odd) {
     World world("bcube:3,1", seed + static_cast<std::uint64_t>(odd));
     std::vector<std::vector<std::byte>> buffers(9);
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Signatures, Mismatch,
                                            Call{.op = ReduceOp::kMax}));
 
 TEST(Failure, a_dead_peer_is_named_with_what_was_awaited_from_it) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::vector<std::byte>> buffers(9);
   std::vector<std::shared_ptr<Operation>> operations;
@@ -91,7 +91,7 @@ TEST(Failure, a_dead_peer_is_named_with_what_was_awaited_from_it) {
 }
 
 TEST(Failure, a_peer_that_left_after_its_last_call_is_no_error) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::vector<std::byte>> buffers(9);
   std::vector<std::shared_ptr<Operation>> operations;
@@ -111,7 +111,7 @@ TEST(Failure, a_peer_that_left_after_its_last_call_is_no_error) {
 }
 
 TEST(Failure, a_peer_that_left_before_a_call_is_an_error_in_that_call) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::vector<std::byte>> buffers(9);
   for (Rank rank = 1; rank < 9; ++rank) world[rank].team->peer_left(0);
@@ -127,7 +127,7 @@ TEST(Failure, a_peer_that_left_before_a_call_is_an_error_in_that_call) {
 }
 
 TEST(Failure, late_is_only_late_whatever_the_clock_says) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   ManualClock clock;
   World world("bcube:3,1", seed, {.clock = &clock});
   std::vector<std::vector<std::byte>> buffers(9);
@@ -146,7 +146,7 @@ TEST(Failure, late_is_only_late_whatever_the_clock_says) {
 }
 
 TEST(Failure, a_users_deadline_ends_the_wait_and_names_who_is_lacking) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("switch:2", seed);
   std::vector<std::byte> buffer;
   auto operation = start(world, 0, buffer, Call{});
@@ -158,7 +158,7 @@ TEST(Failure, a_users_deadline_ends_the_wait_and_names_who_is_lacking) {
 }
 
 TEST(Failure, destroying_a_team_with_work_in_flight_ends_that_work) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::byte> buffer;
   auto operation = start(world, 0, buffer, Call{});

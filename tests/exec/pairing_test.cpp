@@ -100,7 +100,7 @@ class Ports : public ::testing::Test {
     }
   }
 
-  std::mt19937_64 random_{test_seed()};
+  std::mt19937_64 random_{test::seed()};
   std::unique_ptr<inproc::Network> network_;
   Seen seen_;
   std::vector<Process> processes_;

@@ -16,17 +16,10 @@
 #include "lib/exec/engine.hpp"
 #include "lib/exec/team.hpp"
 #include "lib/plan/builder.hpp"
+#include "tests/choices.hpp"
 #include "transports/inproc/network.hpp"
 
 namespace hips::exec::testing {
-
-/// The seed of a random test: HIPS_SEED, else a new one; printed either way.
-inline std::uint64_t test_seed() {
-  const char* text = std::getenv("HIPS_SEED");
-  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-  std::printf("HIPS_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 struct WorldOptions {
   PlanRequest request{};

@@ -128,7 +128,7 @@ void run_mixed(World& world, std::uint64_t count) {
 class ZeroCopy : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ZeroCopy, is_exact_whatever_each_rank_registers_on_a_late_full_and_disordered_network) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
   options.needs_registration = true;
@@ -318,7 +318,7 @@ TEST(Grants, bring_final_values_straight_into_the_output) {
 }
 
 TEST(Grants, of_operations_in_flight_do_not_mix) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   WorldOptions options{.credits = 1, .needs_registration = true};
   options.faults = {.delay = 0.3, .reorder = 0.5, .late_completion = 0.5, .queue_full = 0.1};
   World world("bcube:3,1", seed, options);
@@ -348,7 +348,7 @@ TEST(Grants, of_operations_in_flight_do_not_mix) {
 }
 
 TEST(Grants, end_with_a_call_that_fails_so_that_no_late_peer_writes_into_what_is_the_users_again) {
-  const std::uint64_t seed = testing::test_seed();
+  const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   for (int trial = 0; trial < 300; ++trial) {
     WorldOptions options{.credits = 1 + static_cast<std::int32_t>(random() % 4), .needs_registration = true};

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/plan/check.hpp"
+#include "tests/choices.hpp"
 #include "tests/plan/check_cover.hpp"
 #include "tests/plan/radix_mixes.hpp"
 
@@ -16,11 +17,6 @@ namespace hips::tests {
 namespace {
 
 constexpr std::int64_t kMostRanks = 64;
-
-bool runs_everything() {
-  const char* full = std::getenv("HIPS_TEST_FULL");
-  return full != nullptr && std::string(full) == "1";
-}
 
 std::vector<std::int64_t> radices_of(const std::string& mix) {
   std::vector<std::int64_t> radices;
@@ -139,10 +135,10 @@ TEST(CheckBuildersTest, EveryBuilderIsProvenOnEveryRadixMixAndSize) {
   std::mt19937_64 random(seed);
   std::vector<PlanCase> cases = all_cases(random);
   const std::size_t num_all = cases.size();
-  if (!runs_everything()) {
-    constexpr std::size_t kSampled = 120;
+  if (!test::runs_everything()) {
+    const std::size_t num_sampled = test::runs_a_sample() ? 40 : 120;
     std::shuffle(cases.begin(), cases.end(), random);
-    cases.resize(kSampled);
+    cases.resize(num_sampled);
   }
   std::size_t proven = 0, unsupported = 0, checks = 0;
   for (const PlanCase& plan_case : cases) {
@@ -170,7 +166,8 @@ TEST(CheckBuildersTest, EveryBuilderIsProvenOnEveryRadixMixAndSize) {
     if (::testing::Test::HasFailure()) break;
   }
   std::printf("proven: %zu plans in %zu checks; %zu that an algorithm does not support; %zu cases in all%s\n",
-              proven, checks, unsupported, num_all, runs_everything() ? "" : " (HIPS_TEST_FULL=1 runs them)");
+              proven, checks, unsupported, num_all,
+              test::runs_everything() ? "" : " (HIPS_TEST_FULL=1 runs them)");
   EXPECT_GT(proven, unsupported);
 }
 

@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "lib/reduce/kernels.hpp"
+#include "tests/choices.hpp"
 
 namespace hips::reduce::test {
 
-inline std::uint64_t seed() {
-  const char* text = std::getenv("HIPS_SEED");
-  const std::uint64_t value = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-  std::printf("HIPS_SEED=%llu\n", static_cast<unsigned long long>(value));
-  return value;
-}
+using hips::test::runs_a_sample;
+using hips::test::seed;
 
 /// Of the instruction sets that this machine has.
 inline std::vector<const KernelTable*> tables() {

@@ -31,8 +31,7 @@ using transport::Transport;
 using transport::WorkRequest;
 
 std::uint32_t rounds() {
-  const char* full = std::getenv("HIPS_TEST_FULL");
-  return full != nullptr && *full == '1' ? 1'000'000 : 100'000;
+  return runs_everything() ? 1'000'000 : 100'000;
 }
 
 Backend shm_backend(std::uint32_t ring_entries) {

@@ -21,20 +21,10 @@
 #include <gtest/gtest.h>
 
 #include "lib/base/shared_memory.hpp"
+#include "tests/choices.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::test {
-
-/// The seed of this run: HIPS_SEED, or a random one; printed once, so that a failure can be repeated.
-inline std::uint64_t seed() {
-  static const std::uint64_t value = [] {
-    const char* given = std::getenv("HIPS_SEED");
-    const std::uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device()();
-    std::cout << "HIPS_SEED=" << chosen << std::endl;
-    return chosen;
-  }();
-  return value;
-}
 
 /// A transport of the suite: how n connected ranks of it are made in this process.
 struct Backend {

@@ -20,8 +20,8 @@ using transport::Verb;
 using transport::WorkRequest;
 
 constexpr transport::PeerId kPeer = 0;
-constexpr std::uint32_t kEnd = 0xffffffffU;  ///< token of the last message of a run
-constexpr std::uint32_t kHello = 0xfffffffeU;
+constexpr std::uint32_t kEndToken = 0xffffffffU;  ///< token of the last message of a run
+constexpr std::uint32_t kHelloToken = 0xfffffffeU;
 constexpr std::size_t kMostAtOnce = 64;  ///< requests of one post()
 
 class PutLink final : public Link {
@@ -120,7 +120,7 @@ Status PutLink::connect(const std::string& address, Watch& watch) {
 /// A message each way: rdma_cm connects while it is polled, and an end that is not there is noticed now.
 Status PutLink::settle(Watch& watch) {
   WorkRequest hello = put(0);
-  hello.token = kHello;
+  hello.token = kHelloToken;
   bool posted = false, done = false, arrived = false;
   const std::int64_t deadline_ns = monotonic_ns() + 10'000'000'000;
   std::array<Event, 8> events;
@@ -164,7 +164,7 @@ Result<Samples> PutLink::stream(const Stream& run, Watch& watch) {
   const std::size_t most = std::max<std::size_t>(list, std::min<std::size_t>(kMostAtOnce, depth / 2));
   std::vector<WorkRequest> requests(most, put(run.bytes));
   WorkRequest end = put(0);
-  end.token = kEnd;
+  end.token = kEndToken;
   Samples samples;
   if (run.stamps) {
     samples.posted.reserve(wanted);
@@ -208,7 +208,7 @@ Result<Samples> PutLink::stream(const Stream& run, Watch& watch) {
     for (std::size_t i = 0; i < found; ++i) {
       Event& event = events[i];
       if (event.kind == Event::Kind::kArrival) {
-        if (event.token == kEnd) receiving = false;
+        if (event.token == kEndToken) receiving = false;
       } else if (event.kind != Event::Kind::kCompletion) {
         return fail(in_words_of_flags(std::move(event.error)));
       } else if (event.context == 0) {
@@ -254,7 +254,7 @@ Result<Samples> PutLink::ping_pong(const PingPong& run, Watch& watch) {
           Event& event = events[i];
           if (event.kind == Event::Kind::kArrival) {
             ++arrived;
-            last_seen = last_seen || event.token == kEnd;
+            last_seen = last_seen || event.token == kEndToken;
           } else if (event.kind != Event::Kind::kCompletion) {
             return fail(in_words_of_flags(std::move(event.error)));
           }
@@ -266,7 +266,7 @@ Result<Samples> PutLink::ping_pong(const PingPong& run, Watch& watch) {
     if (phases.timed() || posted < wanted) {
       const bool out_of_time = phases.exchange(posted, ticks(), samples);
       const bool last = last_seen || (run.first && out_of_time);
-      request.token = last ? kEnd : static_cast<std::uint32_t>(posted & 0x7fffffffU);
+      request.token = last ? kEndToken : static_cast<std::uint32_t>(posted & 0x7fffffffU);
       ++posted;
       while (transport_->post({&request, 1}) == 0) {
         const std::size_t found = transport_->poll(events);

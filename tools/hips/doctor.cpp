@@ -28,7 +28,7 @@ namespace {
 using doctor::Findings;
 using doctor::Level;
 
-constexpr const char* kFooter =
+constexpr const char* kDoctorFooter =
     R"(Alone it looks at this host. Under mpirun or srun, or with HIPS_RANK, HIPS_SIZE and HIPS_ROOT set, the ranks also
 compare what they have and try every way that HiPS would use: small and large messages over shared memory and over
 each NIC. Rank 0 prints. Every warning and error has the line that fixes it. Exit code: 0 without an error, else 1.
@@ -264,7 +264,7 @@ void add_doctor(CLI::App& app) {
   command->add_option("--timeout", options->timeout_s, "seconds for all trials between ranks")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
-  command->footer(kFooter);
+  command->footer(kDoctorFooter);
   command->callback([options] {
     if (const int code = run(*options); code != 0) throw CLI::RuntimeError(code);
   });

@@ -10,7 +10,7 @@
 namespace hips::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kLabFooter =
     R"(Each rank finds HIPS_RANK, HIPS_SIZE, HIPS_ROOT, HIPS_TOPO and HIPS_IB_HCA, the device of
 each of its NICs in order (rxe0:1,rxe1:1). PATH, LD_LIBRARY_PATH, HIPS_*, OMPI_MCA_* and UCX_* are passed on. A guest sees
 the host's files; what it writes is gone with it, except in folders named with --writable. Guests are node0, node1, ...
@@ -63,7 +63,7 @@ void add_run_command(CLI::App& lab) {
       ->allow_extra_args(false);
   command->add_flag("--tag", options->tagged, "begins each line of output with its rank");
   command->add_flag("-q,--quiet", options->quiet, "does not tell how long it took to boot");
-  command->footer(kFooter);
+  command->footer(kLabFooter);
   // One positional, and not CLI11's prefix commands: those lose what follows "--" in a subcommand's
   // subcommand.
   command->add_option("command", options->command, "the program and its arguments, after --");

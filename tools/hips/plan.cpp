@@ -35,7 +35,7 @@ struct PlanArguments {
   bool all = false, json = false, list = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kPlanFooter =
     R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
 -t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN.
 
@@ -232,7 +232,7 @@ void run_plan(PlanArguments arguments) {
 void add_plan(CLI::App& app) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "Show a plan: who sends what to whom, and what it costs");
-  command->footer(kFooter);
+  command->footer(kPlanFooter);
   command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")

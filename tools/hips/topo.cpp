@@ -29,7 +29,7 @@ struct TopoOptions {
   bool json = false;
 };
 
-constexpr const char* kFooter = R"(Topologies:
+constexpr const char* kTopoFooter = R"(Topologies:
   bcube:n,k  bcube:AxBxC   server-centric: k+1 levels of n-port switches, or one radix for each level
   torus:AxBxC              two NICs and a wrapped ring of cables for each dimension
   fattree:k                k-port switches, k^3/4 servers
@@ -289,7 +289,7 @@ void add_topo(CLI::App& app) {
       ->envname("HIPS_TOPO");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
   command->add_flag("--json", options->json, "the same for machines");
-  command->footer(kFooter);
+  command->footer(kTopoFooter);
   command->callback([options] { run(*options); });
 }
 

@@ -14,7 +14,7 @@
 namespace hips::tcp {
 namespace {
 
-constexpr std::int64_t kPatienceNs = 10'000'000'000;
+constexpr std::int64_t kStrangerPatienceNs = 10'000'000'000;
 constexpr std::int64_t kPauseNs = 1'000'000'000;
 
 }  // namespace
@@ -43,7 +43,7 @@ Doorman::Strangers::iterator Doorman::send_away(Strangers::iterator stranger) {
 void Doorman::send_away_the_silent() {
   const std::int64_t now_ns = SystemClock::instance().now_ns();
   for (auto one = strangers_.begin(); one != strangers_.end();)
-    one = now_ns - one->second.since_ns > kPatienceNs ? send_away(one) : std::next(one);
+    one = now_ns - one->second.since_ns > kStrangerPatienceNs ? send_away(one) : std::next(one);
 }
 
 int Doorman::accept() {

@@ -21,7 +21,7 @@ PACKET_BYTES = 14 + 20 + 8 + 12 + 4
 RETRANSMISSIONS = ("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "send_rnr_err")
 
 
-PASSED_ON = ("HIPS_SEED", "HIPS_TEST_FULL", "GTEST_FILTER", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+PASSED_ON = ("HIPS_SEED", "HIPS_TEST_FULL", "HIPS_TEST_SAMPLE", "GTEST_FILTER", "ASAN_OPTIONS", "UBSAN_OPTIONS")
 
 
 class OneGuest(unittest.TestCase):
