@@ -11,6 +11,7 @@
 
 #include <hips/hips.h>
 #include <hips/half.hpp>
+#include <hips/request.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
@@ -156,12 +157,8 @@ class Communicator {
   ///          a floating type; the call did not take place.
   template <Element T>
   void allreduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
-    if (in.size() != out.size())
-      throw Error(Status::error(Code::kInvalidArgument,
-                                "allreduce: input has " + std::to_string(in.size()) + " elements, output " +
-                                    std::to_string(out.size()) + "; give both the same"));
-    check(hips_allreduce(in.data(), out.data(), in.size(), static_cast<hips_type_t>(data_type_of<T>()),
-                         static_cast<hips_op_t>(op), comm_));
+    check(hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(),
+                         static_cast<hips_type_t>(data_type_of<T>()), static_cast<hips_op_t>(op), comm_));
   }
 
   /// inout[i] = op over all ranks of inout[i]. Blocks. Bitwise the same on all ranks.
@@ -169,6 +166,30 @@ class Communicator {
   void allreduce(std::span<T> inout, ReduceOp op) {
     check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(),
                          static_cast<hips_type_t>(data_type_of<T>()), static_cast<hips_op_t>(op), comm_));
+  }
+
+  /// Starts out[i] = op over all ranks of in[i], and returns; Request::wait() ends it. Until then the buffers
+  /// belong to the call. Calls take place in the order in which they were started, blocking ones among them.
+  ///
+  /// Errors   as allreduce(); what is found out later is thrown by the request.
+  template <Element T>
+  [[nodiscard]] Request iallreduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
+    return request(hips_iallreduce, check_sizes(in, out).data(), out, op);
+  }
+  template <Element T>
+  [[nodiscard]] Request iallreduce(std::span<T> inout, ReduceOp op) {
+    return request(hips_iallreduce, HIPS_IN_PLACE, inout, op);
+  }
+
+  /// A call to be started any number of times by Request::start(). Local; decides all that can be decided
+  /// once.
+  template <Element T>
+  [[nodiscard]] Request allreduce_init(std::span<const T> in, std::span<T> out, ReduceOp op) {
+    return request(hips_allreduce_init, check_sizes(in, out).data(), out, op);
+  }
+  template <Element T>
+  [[nodiscard]] Request allreduce_init(std::span<T> inout, ReduceOp op) {
+    return request(hips_allreduce_init, HIPS_IN_PLACE, inout, op);
   }
 
   /// For calls of the C API; still owned by this object.
@@ -187,6 +208,23 @@ class Communicator {
     hips_comm_t comm = nullptr;
     check(hips_comm_create(&config, bootstrap, &comm));
     return Communicator(comm);
+  }
+
+  template <typename T>
+  static std::span<const T> check_sizes(std::span<const T> in, std::span<T> out) {
+    if (in.size() != out.size())
+      throw Error(Status::error(Code::kInvalidArgument,
+                                "allreduce: input has " + std::to_string(in.size()) + " elements, output " +
+                                    std::to_string(out.size()) + "; give both the same"));
+    return in;
+  }
+
+  template <typename T>
+  Request request(decltype(&hips_iallreduce) make_it, const void* in, std::span<T> out, ReduceOp op) {
+    hips_request_t made = nullptr;
+    check(make_it(in, out.data(), out.size(), static_cast<hips_type_t>(data_type_of<T>()),
+                  static_cast<hips_op_t>(op), comm_, &made));
+    return Request(made);
   }
 
   static void check(hips_status_t status) {

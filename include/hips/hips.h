@@ -122,7 +122,10 @@ typedef struct {
 HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_bootstrap_t* bootstrap,
                                         hips_comm_t* comm);
 
-/* Says goodbye to the peers and frees the communicator. Local: waits for nobody. Null is allowed. */
+/*
+ * Says goodbye to the peers and frees the communicator. Local: waits for nobody. Null is allowed. Where
+ * requests of it exist the goodbye comes when the last of them has ended; they may be waited for as before.
+ */
 HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
 
 HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
@@ -139,6 +142,55 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
  */
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);
+
+/*
+ * Requests: calls that are started now and end later. Until a call has ended its buffers belong to it; then
+ * the request's next hips_test() or hips_wait() says how it went.
+ *
+ * Any number may be under way. On one communicator they take place in the order in which they were started,
+ * blocking calls among them; all ranks start the same ones in the same order. They move on while this process
+ * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; nothing moves them while it
+ * computes, so a program that wants overlap tests now and then.
+ *
+ * Cost: the call's own; an allocation for each hips_iallreduce(), none for hips_start().
+ * Threads: as the communicator's calls; different requests may be waited for by different threads.
+ */
+typedef struct hips_request* hips_request_t;
+
+#define HIPS_REQUEST_NULL ((hips_request_t)0)
+
+/* Starts what hips_allreduce() does. Errors as there; no request is made then. */
+HIPS_API hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_type_t type,
+                                       hips_op_t op, hips_comm_t comm, hips_request_t* request);
+
+/*
+ * A persistent request: hips_start() starts the call, any number of times, one after the other. What depends
+ * on the arguments is decided here. Local. hips_request_free() ends it.
+ */
+HIPS_API hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                           hips_op_t op, hips_comm_t comm, hips_request_t* request);
+
+/* Starts a persistent request. HIPS_ERR_INVALID_ARGUMENT: not persistent, or still under way. */
+HIPS_API hips_status_t hips_start(hips_request_t request);
+
+/*
+ * *done = 1 where the call has ended, or where there is none (a null request, a persistent one that is not
+ * started); returns how it ended. A request of hips_iallreduce() is gone then and *request null; a persistent
+ * one stays and may be started again. *done = 0: it goes on.
+ */
+HIPS_API hips_status_t hips_test(hips_request_t* request, int* done);
+
+/* Blocks until the call has ended; then as hips_test(). */
+HIPS_API hips_status_t hips_wait(hips_request_t* request);
+
+/* hips_wait() for each of them; the first failure counts, and all have ended either way. */
+HIPS_API hips_status_t hips_waitall(size_t count, hips_request_t* requests);
+
+/*
+ * Ends a persistent request and sets *request to null. HIPS_ERR_INVALID_ARGUMENT: under way; wait for it
+ * first. A null request is allowed.
+ */
+HIPS_API hips_status_t hips_request_free(hips_request_t* request);
 
 /*
  * Registered memory: NICs read it where it lies, and peers write results straight into it, so a collective

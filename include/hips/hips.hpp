@@ -6,6 +6,7 @@
 #include <hips/half.hpp>
 #include <hips/memory.hpp>
 #include <hips/plan.hpp>
+#include <hips/request.hpp>
 #include <hips/status.hpp>
 #include <hips/topology.hpp>
 #include <hips/types.hpp>

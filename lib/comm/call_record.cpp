@@ -65,17 +65,33 @@ std::uint64_t CallRecord::begin(std::uint64_t count, DataType type, ReduceOp op)
   return last_index_.load(std::memory_order_relaxed);
 }
 
-void CallRecord::end() {
-  finished_index_.store(last_index_.load(std::memory_order_relaxed), std::memory_order_release);
+void CallRecord::end(std::uint64_t index) {
+  std::uint64_t finished = finished_index_.load(std::memory_order_relaxed);
+  if (index != finished + 1) {
+    ended_early_.push_back(index);
+    return;
+  }
+  ++finished;
+  while (!ended_early_.empty() && std::erase(ended_early_, finished + 1) > 0) ++finished;
+  finished_index_.store(finished, std::memory_order_release);
 }
 
 void CallRecord::decline(const char* what) {
   write(CallEntry::Kind::kDeclined, 0, DataType::kFloat32, ReduceOp::kSum, what);
-  end();
+  end(last_index_.load(std::memory_order_relaxed));
 }
 
 CallEntry CallRecord::last() const {
   return at(last_index_.load(std::memory_order_acquire));
+}
+
+CallEntry CallRecord::current() const {
+  const std::uint64_t finished = finished_index_.load(std::memory_order_acquire);
+  if (finished < last_index_.load(std::memory_order_acquire)) {
+    // Unless too many came after it.
+    if (const CallEntry first = at(finished + 1); first.kind != CallEntry::Kind::kNone) return first;
+  }
+  return last();
 }
 
 CallEntry CallRecord::at(std::uint64_t index) const {

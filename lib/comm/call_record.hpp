@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <hips/types.hpp>
 
@@ -49,12 +50,14 @@ class CallRecord {
 
   /// Enters a call that HiPS carries out; returns its index.
   std::uint64_t begin(std::uint64_t count, DataType type, ReduceOp op);
-  /// Leaves the call that begin() entered.
-  void end();
+  /// Leaves the call of this index. Calls under way together may end in any order.
+  void end(std::uint64_t index);
   /// A call that goes to the host MPI. `what` lives as long as the program.
   void decline(const char* what);
 
   [[nodiscard]] CallEntry last() const;
+  /// The first of the calls under way, else the last one.
+  [[nodiscard]] CallEntry current() const;
   /// kNone where the call has not come yet or has left the history.
   [[nodiscard]] CallEntry at(std::uint64_t index) const;
 
@@ -71,7 +74,8 @@ class CallRecord {
 
   std::array<Slot, kHistory> slots_;
   std::atomic<std::uint64_t> last_index_{0};
-  std::atomic<std::uint64_t> finished_index_{0};
+  std::atomic<std::uint64_t> finished_index_{0};  ///< it and all before it have ended
+  std::vector<std::uint64_t> ended_early_;        ///< behind calls under way; the writer's own
 };
 
 }  // namespace hips::comm

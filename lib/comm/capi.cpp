@@ -3,6 +3,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <hips/hips.h>
@@ -18,7 +19,13 @@ using hips::Status;
 using hips::exec::MemoryRegistry;
 
 struct hips_comm {
-  std::unique_ptr<hips::comm::Communicator> communicator;
+  std::shared_ptr<hips::comm::Communicator> communicator;
+};
+
+struct hips_request {
+  std::shared_ptr<hips::comm::Communicator> communicator;  ///< outlives the call
+  std::unique_ptr<hips::comm::Request> call;
+  bool persistent = false;
 };
 
 // The C values are the C++ values; a new one has to be added in both places.
@@ -99,6 +106,27 @@ Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstr
   return hips::comm::make_tcp_bootstrap(*rendezvous);
 }
 
+/// A request that is not started; `request` is where it will go.
+Result<std::unique_ptr<hips_request>> make_request(const char* call, const void* in, void* out,
+                                                   std::uint64_t count, hips_type_t type, hips_op_t op,
+                                                   hips_comm_t comm, const hips_request_t* request) {
+  if (comm == nullptr || request == nullptr)
+    return hips::fail(null_argument(call, comm == nullptr ? "comm" : "request"));
+  auto made =
+      comm->communicator->allreduce_init(in == HIPS_IN_PLACE ? out : in, out, count,
+                                         static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
+  if (!made) return hips::fail(made.error());
+  return std::make_unique<hips_request>(hips_request{comm->communicator, std::move(*made)});
+}
+
+/// Waits for the call of a request that may be null, and ends the request unless it is persistent.
+Status end_call(hips_request_t& request) {
+  if (request == nullptr) return Status::success();
+  Status status = request->call->wait();
+  if (!request->persistent) delete std::exchange(request, nullptr);
+  return status;
+}
+
 // A registration's handle is its number, not a pointer: one that is used twice is found out.
 hips_mem_t handle_of(std::uint64_t id) {
   return reinterpret_cast<hips_mem_t>(static_cast<std::uintptr_t>(id));
@@ -162,6 +190,84 @@ hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_typ
     if (comm == nullptr) return null_argument("hips_allreduce", "comm");
     return comm->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
                                          static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
+  });
+}
+
+hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
+                              hips_comm_t comm, hips_request_t* request) {
+  return guarded([&]() -> Status {
+    auto made = make_request("hips_iallreduce", in, out, count, type, op, comm, request);
+    if (!made) return made.error();
+    (*made)->persistent = false;
+    Status status = (*made)->call->start();
+    if (status.ok()) *request = made->release();
+    return status;
+  });
+}
+
+hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
+                                  hips_comm_t comm, hips_request_t* request) {
+  return guarded([&]() -> Status {
+    auto made = make_request("hips_allreduce_init", in, out, count, type, op, comm, request);
+    if (!made) return made.error();
+    (*made)->persistent = true;
+    *request = made->release();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_start(hips_request_t request) {
+  return guarded([&]() -> Status {
+    if (request == nullptr) return null_argument("hips_start", "request");
+    if (!request->persistent)
+      return Status::error(
+          Code::kInvalidArgument,
+          "hips_start: the request is of hips_iallreduce(), which has started it; persistent "
+          "ones come from hips_allreduce_init()");
+    return request->call->start();
+  });
+}
+
+hips_status_t hips_test(hips_request_t* request, int* done) {
+  return guarded([&]() -> Status {
+    if (request == nullptr || done == nullptr)
+      return null_argument("hips_test", request == nullptr ? "request" : "done");
+    if (*request != nullptr && !(*request)->call->test()) {
+      *done = 0;
+      return Status::success();
+    }
+    *done = 1;
+    return end_call(*request);
+  });
+}
+
+hips_status_t hips_wait(hips_request_t* request) {
+  return guarded([&]() -> Status {
+    if (request == nullptr) return null_argument("hips_wait", "request");
+    return end_call(*request);
+  });
+}
+
+hips_status_t hips_waitall(size_t count, hips_request_t* requests) {
+  return guarded([&]() -> Status {
+    if (count > 0 && requests == nullptr) return null_argument("hips_waitall", "requests");
+    Status first;
+    for (size_t i = 0; i < count; ++i) {
+      Status status = end_call(requests[i]);
+      if (first.ok()) first = std::move(status);
+    }
+    return first;
+  });
+}
+
+hips_status_t hips_request_free(hips_request_t* request) {
+  return guarded([&]() -> Status {
+    if (request == nullptr) return null_argument("hips_request_free", "request");
+    if (*request != nullptr && (*request)->call->active())
+      return Status::error(Code::kInvalidArgument,
+                           "hips_request_free: the request's call is under way; wait for it first");
+    delete std::exchange(*request, nullptr);
+    return Status::success();
   });
 }
 

@@ -14,6 +14,26 @@ namespace {
 
 using log::Subsystem;
 
+/// A call with nobody else: it has ended when start() returns.
+class LoneRequest final : public Request {
+ public:
+  LoneRequest(Communicator& communicator, const void* in, void* out, std::uint64_t count, DataType type,
+              ReduceOp op)
+      : communicator_(communicator), in_(in), out_(out), count_(count), type_(type), op_(op) {}
+  Status start() override { return communicator_.allreduce(in_, out_, count_, type_, op_); }
+  [[nodiscard]] bool active() const override { return false; }
+  bool test() override { return true; }
+  Status wait() override { return Status::success(); }
+
+ private:
+  Communicator& communicator_;
+  const void* in_;
+  void* out_;
+  std::uint64_t count_;
+  DataType type_;
+  ReduceOp op_;
+};
+
 /// A communicator of one rank: nobody to reduce with.
 class LoneCommunicator final : public Communicator {
  public:
@@ -27,6 +47,20 @@ class LoneCommunicator final : public Communicator {
     const auto* const operand = static_cast<const std::byte*>(in);
     reduce::fold(type, op, static_cast<std::byte*>(out), {&operand, 1}, static_cast<std::size_t>(count));
     return Status::success();
+  }
+  Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                              ReduceOp op) override {
+    auto request = allreduce_init(in, out, count, type, op);
+    if (!request) return request;
+    if (Status status = (*request)->start(); !status.ok()) return fail(std::move(status));
+    return request;
+  }
+  Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
+                                                  DataType type, ReduceOp op) override {
+    if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
+    if (Status status = check_arguments(in, out, count, type, op); !status.ok())
+      return fail(std::move(status));
+    return std::make_unique<LoneRequest>(*this, in, out, count, type, op);
   }
   void note_declined(const char* /*what*/) override {}
   [[nodiscard]] Status failure() const override { return Status::success(); }

@@ -12,6 +12,7 @@
 #include "lib/base/clock.hpp"
 #include "lib/base/result.hpp"
 #include "lib/comm/bootstrap.hpp"
+#include "lib/comm/request.hpp"
 
 namespace hips::comm {
 
@@ -65,6 +66,14 @@ class Communicator {
   /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows; the call then
   ///          did not take place. kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
   virtual Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
+
+  /// The same without waiting for the others: started when it returns, and done once the request says so.
+  /// Until then the buffers belong to it. Destroy requests before their communicator.
+  virtual Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count,
+                                                      DataType type, ReduceOp op) = 0;
+  /// A call to be started any number of times, with all that depends on its arguments decided here. Local.
+  virtual Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
+                                                          DataType type, ReduceOp op) = 0;
 
   /// Records that this rank's next collective goes to the host MPI instead, so that a peer that took the same
   /// call finds out instead of waiting for ever. `what` must live as long as the program (a literal).

@@ -46,6 +46,7 @@ Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<
        .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
   if (!team) return fail(team.error());
   team_ = std::move(*team);
+  calls_.emplace(*team_);
   const node::StagingLayout& layout = team_->layout();
   carrier_ = "memory";
   description_ = fmt::format(
@@ -73,18 +74,21 @@ Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
 }
 
 Status NodeCommunicator::run(const AllreduceArgs& args) {
-  struct Running final : PendingCall {
-    node::NodeTeam& team;
+  NodeCall call(*calls_, args);
+  call.start();
+  return wait(call);
+}
 
-    explicit Running(node::NodeTeam& of) : team(of) {}
-    [[nodiscard]] bool done() const override { return team.done(); }
-    Status wait(const WaitOptions& options) override { return team.wait(options); }
-    [[nodiscard]] std::vector<Rank> waiting_for() const override { return team.waiting_for(); }
-    [[nodiscard]] std::string waiting_text() const override { return team.waiting_text(); }
-  };
-  team_->start({.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op});
-  Running running(*team_);
-  return wait(running, engine_->engine.clock());
+std::unique_ptr<PendingCall> NodeCommunicator::prepare(const AllreduceArgs& args) {
+  return std::make_unique<NodeCall>(*calls_, args);
+}
+
+void NodeCommunicator::advance() {
+  calls_->advance();
+}
+
+Clock& NodeCommunicator::clock() const {
+  return engine_->engine.clock();
 }
 
 }  // namespace hips::comm

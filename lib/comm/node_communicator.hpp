@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "lib/comm/node_calls.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/watched_communicator.hpp"
 #include "lib/node/node_team.hpp"
@@ -22,6 +24,9 @@ class NodeCommunicator final : public WatchedCommunicator {
 
  private:
   Status run(const AllreduceArgs& args) override;
+  std::unique_ptr<PendingCall> prepare(const AllreduceArgs& args) override;
+  void advance() override;
+  [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                     std::uint64_t id) override;
   Verdicts verdicts() override;
@@ -29,9 +34,10 @@ class NodeCommunicator final : public WatchedCommunicator {
   Status connect(const std::vector<Blob>& addresses) override;
 
   Config config_;
-  Clock* clock_;
+  Clock* clock_;  ///< of the options; null: the system's
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<node::NodeTeam> team_;
+  std::optional<NodeCalls> calls_;
 };
 
 }  // namespace hips::comm

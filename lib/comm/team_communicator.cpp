@@ -145,27 +145,54 @@ Status TeamCommunicator::connect(const std::vector<Blob>& addresses) {
   return team_->connect(addresses);
 }
 
-Status TeamCommunicator::run(const AllreduceArgs& args) {
-  struct Running final : PendingCall {
-    exec::Engine& engine;
-    std::shared_ptr<exec::Operation> operation;
+/// A call on the team.
+class TeamCommunicator::Call final : public PendingCall {
+ public:
+  Call(TeamCommunicator& communicator, const AllreduceArgs& args)
+      : engine_(communicator.engine_->engine),
+        team_(*communicator.team_),
+        args_{.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op} {
+    const std::uint64_t bytes = args.count * size_of(args.type);
+    const std::vector<std::uint64_t>& limits = communicator.up_to_bytes_;
+    args_.program = static_cast<std::int32_t>(std::ranges::lower_bound(limits, bytes) - limits.begin());
+  }
 
-    Running(exec::Engine& with, std::shared_ptr<exec::Operation> started)
-        : engine(with), operation(std::move(started)) {}
-    [[nodiscard]] bool done() const override { return operation->done(); }
-    Status wait(const WaitOptions& options) override { return engine.wait(*operation, options); }
-    [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation->waiting_for(); }
-    [[nodiscard]] std::string waiting_text() const override { return operation->waiting_text(); }
-  };
-  const std::uint64_t bytes = args.count * size_of(args.type);
-  const auto choice = std::ranges::lower_bound(up_to_bytes_, bytes) - up_to_bytes_.begin();
-  Running running(engine_->engine, team_->start({.program = static_cast<std::int32_t>(choice),
-                                                 .in = args.in,
-                                                 .out = args.out,
-                                                 .count = args.count,
-                                                 .type = args.type,
-                                                 .op = args.op}));
-  return wait(running, engine_->engine.clock());
+  void start() override { operation_ = team_.start(args_); }
+  std::optional<Status> test() override {
+    if (!done()) engine_.try_progress();
+    if (!done()) return std::nullopt;
+    return operation_ ? operation_->status() : Status::success();
+  }
+  [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
+  Status wait(const WaitOptions& options) override {
+    return operation_ ? engine_.wait(*operation_, options) : Status::success();
+  }
+  [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation_->waiting_for(); }
+  [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
+
+ private:
+  exec::Engine& engine_;
+  exec::Team& team_;
+  exec::OperationArgs args_;
+  std::shared_ptr<exec::Operation> operation_;  ///< the last one started
+};
+
+Status TeamCommunicator::run(const AllreduceArgs& args) {
+  Call call(*this, args);
+  call.start();
+  return wait(call);
+}
+
+std::unique_ptr<PendingCall> TeamCommunicator::prepare(const AllreduceArgs& args) {
+  return std::make_unique<Call>(*this, args);
+}
+
+void TeamCommunicator::advance() {
+  engine_->engine.try_progress();
+}
+
+Clock& TeamCommunicator::clock() const {
+  return engine_->engine.clock();
 }
 
 }  // namespace hips::comm

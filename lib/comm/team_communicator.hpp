@@ -18,7 +18,12 @@ class TeamCommunicator final : public WatchedCommunicator {
   ~TeamCommunicator() override;
 
  private:
+  class Call;
+
   Status run(const AllreduceArgs& args) override;
+  std::unique_ptr<PendingCall> prepare(const AllreduceArgs& args) override;
+  void advance() override;
+  [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                     std::uint64_t id) override;
   Verdicts verdicts() override;

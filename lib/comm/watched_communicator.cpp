@@ -1,5 +1,7 @@
 #include "lib/comm/watched_communicator.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -7,8 +9,10 @@
 #include "lib/base/log.hpp"
 #include "lib/comm/agreement.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/in_flight.hpp"
 #include "lib/comm/patience.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/watched_request.hpp"
 
 namespace hips::comm {
 namespace {
@@ -137,6 +141,7 @@ struct WatchedCommunicator::Waiter {
 
   void tick(std::int64_t waited_ns) {
     if (communicator.progress_) communicator.progress_();
+    InFlight::process().advance_others(communicator);
     // The caller's runtime wants to move more often than we need to look.
     if (waited_ns < next_look_ns) return;
     next_look_ns = waited_ns + kLookEveryNs;
@@ -147,64 +152,166 @@ struct WatchedCommunicator::Waiter {
     if (actions.ask) watch.ask(lacking);
     if (actions.ask_all) watch.ask_all();
     if (actions.warn)
-      log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch.record().last()),
+      log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch.record().current()),
                 waited_ns / 1'000'000'000, watch.missing());
   }
 };
 
-Status WatchedCommunicator::wait(PendingCall& call, Clock& clock) {
+Status WatchedCommunicator::wait(PendingCall& call) {
   Waiter waiter{*this, call, {}};
   WaitOptions options;
-  options.tick_ns = progress_ ? kProgressEveryNs : kLookEveryNs;
+  const bool moves_others = progress_ || InFlight::process().has_others(*this);
+  options.tick_ns = moves_others ? kProgressEveryNs : kLookEveryNs;
   // One pointer: the function then needs no memory of its own.
   options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
-  if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock.now_ns() + timeout_ns_;
+  if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock().now_ns() + timeout_ns_;
   Status status = call.wait(options);
   if (call.done()) return status;
 
   // The user's deadline. Who is missing is worth a short moment more; it may even save the call.
   watch_->ask_all();
-  options.deadline_ns = clock.now_ns() + kAnswersNs;
+  options.deadline_ns = clock().now_ns() + kAnswersNs;
   if (const Status late = call.wait(options); call.done()) return late;
 
   // The buffers belong to the operation until it has ended, and it ends for all ranks.
   status.scope = Scope::kCommunicator;
   status.message = fmt::format("rank {} gave up {} after {:g} s (HIPS_TIMEOUT): {}", rank_,
-                               to_string(watch_->record().last()), static_cast<double>(timeout_ns_) / 1e9,
+                               to_string(watch_->record().current()), static_cast<double>(timeout_ns_) / 1e9,
                                watch_->missing());
   watch_->found(status);
   options.deadline_ns = INT64_MAX;
   return call.wait(options);
 }
 
-Status WatchedCommunicator::allreduce(const void* in, void* out, std::uint64_t count, DataType type,
-                                      ReduceOp op) {
-  if (Status status = check_not_forked(); !status.ok()) return status;
-  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+/// This thread and no other moves the communicator's calls.
+///
+/// Where no request is under way the calls of others are nobody else's business, so nothing is locked.
+class WatchedCommunicator::Moving {
+ public:
+  explicit Moving(WatchedCommunicator& communicator)
+      : flag_(communicator.moving_),
+        locked_(communicator.num_under_way_.load(std::memory_order_relaxed) > 0) {
+    while (locked_ && flag_.exchange(true, std::memory_order_acquire)) sched_yield();
+  }
+  ~Moving() {
+    if (locked_) flag_.store(false, std::memory_order_release);
+  }
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+  bool locked_;
+};
+
+/// A thread is starting a call.
+class WatchedCommunicator::Starting {
+ public:
   // Finds most misuse at the price of two plain stores; who needs certainty asks a thread sanitizer.
-  if (mode_ == ThreadMode::kMultiple && in_call_.load(std::memory_order_relaxed))
+  explicit Starting(WatchedCommunicator& communicator)
+      : in_call_(communicator.in_call_),
+        alone_(communicator.mode_ != ThreadMode::kMultiple || !in_call_.load(std::memory_order_relaxed)) {
+    if (alone_) in_call_.store(true, std::memory_order_relaxed);
+  }
+  ~Starting() {
+    if (alone_) in_call_.store(false, std::memory_order_relaxed);
+  }
+  Starting(const Starting&) = delete;
+  Starting& operator=(const Starting&) = delete;
+
+  [[nodiscard]] Status check() const {
+    if (alone_) return Status::success();
     return Status::error(
         Code::kInvalidArgument,
         "allreduce: another thread is in a call on this communicator; use one communicator for each "
         "thread");
-  in_call_.store(true, std::memory_order_relaxed);
-  Status status;
-  if (watch_->failed()) {
-    status = watch_->failure();
-  } else {
-    watch_->record().begin(count, type, op);
-    // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
-    // its messages with those of our next call.
-    status = run({.in = static_cast<const std::byte*>(in),
-                  .out = static_cast<std::byte*>(out),
-                  .count = count,
-                  .type = type,
-                  .op = op});
-    if (!status.ok() && watch_->failed()) status = watch_->failure();
-    watch_->record().end();
   }
-  in_call_.store(false, std::memory_order_relaxed);
+
+ private:
+  std::atomic<bool>& in_call_;
+  bool alone_;
+};
+
+Status WatchedCommunicator::allreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                      ReduceOp op) {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+  const Starting starting(*this);
+  if (Status status = starting.check(); !status.ok()) return status;
+  const Moving moving(*this);
+  if (watch_->failed()) return watch_->failure();
+  const std::uint64_t index = watch_->record().begin(count, type, op);
+  // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
+  // its messages with those of our next call.
+  Status status = run({.in = static_cast<const std::byte*>(in),
+                       .out = static_cast<std::byte*>(out),
+                       .count = count,
+                       .type = type,
+                       .op = op});
+  if (!status.ok() && watch_->failed()) status = watch_->failure();
+  watch_->record().end(index);
   return status;
+}
+
+// ---- Requests ------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Request>> WatchedCommunicator::allreduce_init(const void* in, void* out,
+                                                                     std::uint64_t count, DataType type,
+                                                                     ReduceOp op) {
+  if (Status status = check_not_forked(); !status.ok()) return fail(status);
+  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return fail(status);
+  const AllreduceArgs args{.in = static_cast<const std::byte*>(in),
+                           .out = static_cast<std::byte*>(out),
+                           .count = count,
+                           .type = type,
+                           .op = op};
+  return std::make_unique<WatchedRequest>(*this, args, prepare(args));
+}
+
+Result<std::unique_ptr<Request>> WatchedCommunicator::iallreduce(const void* in, void* out,
+                                                                 std::uint64_t count, DataType type,
+                                                                 ReduceOp op) {
+  auto request = allreduce_init(in, out, count, type, op);
+  if (!request) return request;
+  if (Status status = (*request)->start(); !status.ok()) return fail(status);
+  return request;
+}
+
+Status WatchedCommunicator::start(PendingCall& call, const AllreduceArgs& args, std::uint64_t& index) {
+  const Starting starting(*this);
+  if (Status status = starting.check(); !status.ok()) return status;
+  const Moving moving(*this);
+  if (watch_->failed()) return watch_->failure();
+  index = watch_->record().begin(args.count, args.type, args.op);
+  call.start();
+  // From here on others may move it, and this thread no longer does without the lock.
+  if (num_under_way_.fetch_add(1, std::memory_order_relaxed) == 0) InFlight::process().add(*this);
+  return Status::success();
+}
+
+std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index) {
+  const Moving moving(*this);
+  InFlight::process().advance_others(*this);
+  const std::optional<Status> end = call.test();
+  if (!end) return std::nullopt;
+  return close(*end, index);
+}
+
+Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
+  const Moving moving(*this);
+  return close(wait(call), index);
+}
+
+Status WatchedCommunicator::close(const Status& status, std::uint64_t index) {
+  watch_->record().end(index);
+  if (num_under_way_.fetch_sub(1, std::memory_order_relaxed) == 1) InFlight::process().remove(*this);
+  return !status.ok() && watch_->failed() ? watch_->failure() : status;
+}
+
+void WatchedCommunicator::advance_if_free() {
+  if (moving_.exchange(true, std::memory_order_acquire)) return;
+  advance();
+  moving_.store(false, std::memory_order_release);
 }
 
 }  // namespace hips::comm

@@ -4,38 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/base/wait_options.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/design.hpp"
+#include "lib/comm/pending_call.hpp"
 #include "lib/comm/watchkeeper.hpp"
 
 namespace hips::comm {
-
-/// A call that has been started and is not known to have ended.
-class PendingCall {
- public:
-  [[nodiscard]] virtual bool done() const = 0;
-  /// Moves it to its end, whose status it gives, or to the deadline: kTimeout, and the call goes on.
-  virtual Status wait(const WaitOptions& options) = 0;
-  /// Ranks that it lacks right now, ascending, and that in words.
-  [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
-  [[nodiscard]] virtual std::string waiting_text() const = 0;
-
- protected:
-  ~PendingCall() = default;
-};
-
-/// An allreduce whose arguments have been checked.
-struct AllreduceArgs {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::uint64_t count = 0;
-  DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-};
 
 /// A communicator of several ranks whatever carries its calls: arguments, the record of calls, waiting with
 /// patience, deadlines, verdicts of the control plane.
@@ -50,6 +28,13 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
   void note_declined(const char* what) final;
   Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) final;
+  Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                              ReduceOp op) final;
+  Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
+                                                  DataType type, ReduceOp op) final;
+
+  /// Moves the calls under way on, unless another thread does. For InFlight.
+  void advance_if_free();
 
   /// Connects with the others; collective. Each phase ends with an exchange that carries its outcome, so that
   /// no rank goes on alone.
@@ -57,8 +42,14 @@ class WatchedCommunicator : public Communicator {
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
 
  protected:
-  /// Carries out a call by wait().
+  /// Carries out a call by wait(), without allocating.
   virtual Status run(const AllreduceArgs& args) = 0;
+  /// A call that can be started later.
+  virtual std::unique_ptr<PendingCall> prepare(const AllreduceArgs& args) = 0;
+  /// Moves all calls under way on, without waiting.
+  virtual void advance() = 0;
+  /// Time, for deadlines.
+  [[nodiscard]] virtual Clock& clock() const = 0;
 
   // Set-up, in this order; what one gives goes to the next of all ranks.
   virtual Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
@@ -69,7 +60,7 @@ class WatchedCommunicator : public Communicator {
   virtual Status connect(const std::vector<Blob>& addresses) = 0;
 
   /// Waits as a blocking call of MPI does: for a late peer without end, looking after it meanwhile.
-  Status wait(PendingCall& call, Clock& clock);
+  Status wait(PendingCall& call);
   /// Ends the membership; the first thing that a destructor does.
   void leave() { watch_->leave(); }
 
@@ -77,12 +68,27 @@ class WatchedCommunicator : public Communicator {
   std::string description_, carrier_;  ///< from make() on
 
  private:
+  friend class WatchedRequest;
   struct Waiter;
+  class Moving;
+  class Starting;
+
+  // For requests.
+  Status start(PendingCall& call, const AllreduceArgs& args, std::uint64_t& index);
+  /// Empty: the call goes on.
+  std::optional<Status> test(PendingCall& call, std::uint64_t index);
+  Status finish(PendingCall& call, std::uint64_t index);
+  /// A started call has ended: what its caller gets to know.
+  Status close(const Status& status, std::uint64_t index);
+
   std::function<void()> progress_;
   std::int64_t timeout_ns_ = INT64_MAX;
   Rank rank_, size_;
   ThreadMode mode_;
   std::atomic<bool> in_call_{false};
+  /// Held by who moves the calls under way, where there are any.
+  std::atomic<bool> moving_{false};
+  std::atomic<int> num_under_way_{0};  ///< started requests
 };
 
 /// Status of a wrong argument, or success.

@@ -47,7 +47,7 @@ void Watchkeeper::found(const Status& status) {
 }
 
 void Watchkeeper::waiting(std::span<const Rank> lacking, std::string text) {
-  const CallEntry call = record_.last();
+  const CallEntry call = record_.current();
   Rank gone = -1;
   {
     const std::lock_guard lock(mutex_);
@@ -71,16 +71,16 @@ void Watchkeeper::waiting(std::span<const Rank> lacking, std::string text) {
 }
 
 void Watchkeeper::ask(std::span<const Rank> ranks) {
-  for (const Rank rank : ranks) control_->query(id_, rank, record_.last().index);
+  for (const Rank rank : ranks) control_->query(id_, rank, record_.current().index);
 }
 
 void Watchkeeper::ask_all() {
   for (std::size_t r = 0; r < answers_.size(); ++r)
-    control_->query(id_, static_cast<Rank>(r), record_.last().index);
+    control_->query(id_, static_cast<Rank>(r), record_.current().index);
 }
 
 std::string Watchkeeper::missing() const {
-  const CallEntry call = record_.last();
+  const CallEntry call = record_.current();
   const std::lock_guard lock(mutex_);
   std::vector<Rank> late;
   for (std::size_t r = 0; r < answers_.size(); ++r) {
@@ -138,13 +138,13 @@ CallAnswer Watchkeeper::answer(std::uint64_t call_index) const {
 }
 
 bool Watchkeeper::in_call() const {
-  const CallEntry last = record_.last();
+  const CallEntry last = record_.current();
   return last.kind == CallEntry::Kind::kTaken && !last.finished;
 }
 
 std::string Watchkeeper::activity(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  const CallEntry last = record_.last();
+  const CallEntry last = record_.current();
   // What was lacking in an earlier call says nothing.
   if (!in_call() || lacking_call_ != last.index) return {};
   if (std::find(lacking_.begin(), lacking_.end(), rank) == lacking_.end()) return {};

@@ -299,6 +299,12 @@ bool Engine::progress() {
   return moved;
 }
 
+void Engine::try_progress() {
+  if (!impl_->try_own()) return;
+  (void)impl_->progress();
+  impl_->disown();
+}
+
 Status Engine::wait(Operation& operation, const WaitOptions& options) {
   EngineImpl& impl = *impl_;
   WaitClock time(options, *impl.clock);

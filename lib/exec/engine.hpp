@@ -47,6 +47,9 @@ class Engine {
   /// One round: polls transports, moves every operation as far as it gets. True when anything moved.
   bool progress();
 
+  /// The same, unless another thread drives progress just now.
+  void try_progress();
+
   /// Drives progress until `operation` is done or the deadline passes (kTimeout; the operation goes on).
   Status wait(Operation& operation, const WaitOptions& options = {});
 

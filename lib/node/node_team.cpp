@@ -315,6 +315,15 @@ void NodeTeam::lacks(bool lacking, Rank peer) {
 
 // ---- Waiting -------------------------------------------------------------------------------------------
 
+std::optional<Status> NodeTeam::test() {
+  if (!done()) (void)advance();
+  if (done()) return Status::success();
+  if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
+  stage_ = Stage::kIdle;
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 Status NodeTeam::wait(const WaitOptions& options) {
   Idle idle(config_.idle);
   WaitClock time(options, *config_.clock);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class NodeTeam {
   /// Moves the call as far as it gets; true when anything moved.
   bool advance();
   [[nodiscard]] bool done() const { return stage_ == Stage::kIdle; }
+  /// Moves the call on without waiting; how it ended, once it has.
+  std::optional<Status> test();
   /// Moves the call to its end. kTimeout: the deadline passed, and the call goes on; else how it ended.
   Status wait(const WaitOptions& options);
 

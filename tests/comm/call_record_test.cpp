@@ -17,7 +17,7 @@ TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
   EXPECT_EQ(record.last().kind, CallEntry::Kind::kNone);
   EXPECT_EQ(record.begin(4, DataType::kFloat64, ReduceOp::kMax), 1u);
   EXPECT_FALSE(record.last().finished);
-  record.end();
+  record.end(1);
   record.decline("MPI_Allreduce of a derived type");
   EXPECT_EQ(record.begin(1, DataType::kInt32, ReduceOp::kSum), 3u);
 
@@ -27,6 +27,23 @@ TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
   EXPECT_EQ(record.last().index, 3u);
   EXPECT_FALSE(record.last().finished);
   EXPECT_EQ(record.at(4).kind, CallEntry::Kind::kNone);
+}
+
+TEST(CallRecord, CallsUnderWayTogetherEndInAnyOrder) {
+  CallRecord record;
+  for (int i = 0; i < 4; ++i) record.begin(1, DataType::kInt32, ReduceOp::kSum);
+  EXPECT_EQ(record.current().index, 1u);
+  record.end(3);
+  record.end(2);
+  EXPECT_EQ(record.current().index, 1u);
+  EXPECT_FALSE(record.at(1).finished);
+  record.end(1);
+  EXPECT_EQ(record.current().index, 4u);
+  EXPECT_TRUE(record.at(3).finished);
+  EXPECT_FALSE(record.at(4).finished);
+  record.end(4);
+  EXPECT_EQ(record.current().index, 4u);
+  EXPECT_TRUE(record.current().finished);
 }
 
 TEST(CallRecord, OldCallsLeaveTheHistory) {

@@ -321,7 +321,7 @@ TEST(Control, AllRanksMayLeaveAtOnceInAnyOrder) {
 TEST(Control, TheLastCallOfABusyRankCanBeAskedForThroughTheHub) {
   Members m(3);
   m.ears[2]->record.begin(4, hips::DataType::kInt32, hips::ReduceOp::kSum);
-  m.ears[2]->record.end();
+  m.ears[2]->record.end(1);
   m.ears[2]->record.decline("MPI_Allreduce of a derived type");
   // A question is lost while the target is not yet linked to the hub: whoever waits asks again.
   const auto ask = [&](Rank asker, Rank target, std::uint64_t index) {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <hips/hips.h>
+#include <hips/status.hpp>
+
+namespace hips {
+
+/// A call that was started and may still be under way: Communicator::iallreduce(), or allreduce_init() and
+/// start(). While it is under way its buffers belong to it, and hold garbage where it fails.
+///
+///     hips::Request request = comm.iallreduce(std::span(gradient), hips::ReduceOp::kSum);
+///     while (!request.test()) compute_a_little();
+///
+/// Threads  one at a time; different requests from different threads at once.
+/// Errors   start(), test() and wait() throw Error as the blocking call does.
+class Request {
+ public:
+  Request() = default;  ///< of no call
+  Request(Request&& other) noexcept : request_(std::exchange(other.request_, nullptr)) {}
+  Request& operator=(Request&& other) noexcept {
+    std::swap(request_, other.request_);
+    return *this;
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  /// Waits for a call under way: nobody else knows when the buffers are free again.
+  ~Request() {
+    (void)hips_wait(&request_);
+    (void)hips_request_free(&request_);
+  }
+
+  /// Starts a persistent call once more. kInvalidArgument: it is under way, or not persistent.
+  void start() { check(hips_start(request_)); }
+  /// True where the call has ended, or where there is none. Does not wait.
+  bool test() {
+    int done = 0;
+    check(hips_test(&request_, &done));
+    return done != 0;
+  }
+  /// Blocks until the call has ended.
+  void wait() { check(hips_wait(&request_)); }
+
+ private:
+  friend class Communicator;
+  explicit Request(hips_request_t request) : request_(request) {}
+
+  static void check(hips_status_t status) {
+    if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+  }
+
+  hips_request_t request_ = nullptr;
+};
+
+}  // namespace hips

@@ -1,0 +1,49 @@
+#include "lib/comm/node_calls.hpp"
+
+#include <utility>
+
+namespace hips::comm {
+
+void NodeCalls::add(NodeCall& call) {
+  call.done_ = false;
+  call.next_ = nullptr;
+  if (first_ != nullptr) {
+    last_->next_ = &call;
+    last_ = &call;
+    return;
+  }
+  first_ = last_ = &call;
+  team_.start(call.call_);
+}
+
+void NodeCalls::finish_first(const Status& status) {
+  NodeCall& call = *std::exchange(first_, first_->next_);
+  call.status_ = status;
+  call.done_ = true;
+  if (first_ != nullptr) team_.start(first_->call_);
+}
+
+void NodeCalls::advance() {
+  while (first_ != nullptr) {
+    const std::optional<Status> end = team_.test();
+    if (!end) return;
+    finish_first(*end);
+  }
+}
+
+Status NodeCalls::wait(NodeCall& call, const WaitOptions& options) {
+  while (!call.done_) {
+    const Status status = team_.wait(options);
+    if (!team_.done()) return status;  // the deadline
+    finish_first(status);
+  }
+  return call.status_;
+}
+
+std::optional<Status> NodeCall::test() {
+  if (!done_) calls_.advance();
+  if (!done_) return std::nullopt;
+  return status_;
+}
+
+}  // namespace hips::comm

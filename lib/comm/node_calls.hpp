@@ -1,0 +1,54 @@
+#pragma once
+
+#include "lib/comm/pending_call.hpp"
+#include "lib/node/node_team.hpp"
+
+namespace hips::comm {
+
+class NodeCall;
+
+/// The calls under way on a node team, which carries one at a time: they take place in the order in which
+/// they were started. A list through the calls themselves, so that a call allocates nothing.
+class NodeCalls {
+ public:
+  explicit NodeCalls(node::NodeTeam& team) : team_(team) {}
+
+  void add(NodeCall& call);
+  /// Moves the first call on, and those behind it that it makes way for.
+  void advance();
+  /// Moves calls on until `call` has ended, or to the deadline.
+  Status wait(NodeCall& call, const WaitOptions& options);
+  [[nodiscard]] const node::NodeTeam& team() const { return team_; }
+
+ private:
+  void finish_first(const Status& status);
+
+  node::NodeTeam& team_;
+  NodeCall* first_ = nullptr;
+  NodeCall* last_ = nullptr;
+};
+
+class NodeCall final : public PendingCall {
+ public:
+  NodeCall(NodeCalls& calls, const AllreduceArgs& args)
+      : calls_(calls),
+        call_{.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op} {}
+
+  void start() override { calls_.add(*this); }
+  std::optional<Status> test() override;
+  [[nodiscard]] bool done() const override { return done_; }
+  Status wait(const WaitOptions& options) override { return calls_.wait(*this, options); }
+  [[nodiscard]] std::vector<Rank> waiting_for() const override { return calls_.team().waiting_for(); }
+  [[nodiscard]] std::string waiting_text() const override { return calls_.team().waiting_text(); }
+
+ private:
+  friend class NodeCalls;
+
+  NodeCalls& calls_;
+  node::Call call_;
+  bool done_ = true;
+  Status status_;
+  NodeCall* next_ = nullptr;
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hips/status.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/wait_options.hpp"
+
+namespace hips::comm {
+
+/// An allreduce whose arguments have been checked.
+struct AllreduceArgs {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint64_t count = 0;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+};
+
+/// A call as its carrier sees it, to be started once or many times.
+class PendingCall {
+ public:
+  virtual ~PendingCall() = default;
+  virtual void start() = 0;
+  /// Moves it on without waiting; how it ended, once it has.
+  virtual std::optional<Status> test() = 0;
+  [[nodiscard]] virtual bool done() const = 0;
+  /// Moves it to its end, whose status it gives, or to the deadline: kTimeout, and the call goes on.
+  virtual Status wait(const WaitOptions& options) = 0;
+  /// Ranks that it lacks right now, ascending, and that in words.
+  [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
+  [[nodiscard]] virtual std::string waiting_text() const = 0;
+};
+
+}  // namespace hips::comm

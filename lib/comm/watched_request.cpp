@@ -1,0 +1,47 @@
+#include "lib/comm/watched_request.hpp"
+
+#include <utility>
+
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/watched_communicator.hpp"
+
+namespace hips::comm {
+
+WatchedRequest::~WatchedRequest() {
+  if (in_forked_child()) {
+    (void)call_.release();  // the parent's
+    return;
+  }
+  (void)wait();
+}
+
+Status WatchedRequest::start() {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (active_)
+    return Status::error(Code::kInvalidArgument,
+                         "start: the request's last call is under way; wait for it before the next");
+  if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
+  active_ = true;
+  return Status::success();
+}
+
+bool WatchedRequest::test() {
+  if (!active_) return true;
+  if (in_forked_child()) return false;
+  const std::optional<Status> end = communicator_.test(*call_, index_);
+  if (!end) return false;
+  status_ = *end;
+  active_ = false;
+  return true;
+}
+
+Status WatchedRequest::wait() {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (active_) {
+    status_ = communicator_.finish(*call_, index_);
+    active_ = false;
+  }
+  return std::exchange(status_, Status::success());
+}
+
+}  // namespace hips::comm

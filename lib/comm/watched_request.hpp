@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/comm/pending_call.hpp"
+#include "lib/comm/request.hpp"
+
+namespace hips::comm {
+
+class WatchedCommunicator;
+
+/// A non-blocking or persistent call of a communicator that is watched. The communicator outlives it.
+class WatchedRequest final : public Request {
+ public:
+  WatchedRequest(WatchedCommunicator& communicator, const AllreduceArgs& args,
+                 std::unique_ptr<PendingCall> call)
+      : communicator_(communicator), args_(args), call_(std::move(call)) {}
+  ~WatchedRequest() override;
+
+  Status start() override;
+  [[nodiscard]] bool active() const override { return active_; }
+  bool test() override;
+  Status wait() override;
+
+ private:
+  WatchedCommunicator& communicator_;
+  AllreduceArgs args_;
+  std::unique_ptr<PendingCall> call_;
+  bool active_ = false;
+  std::uint64_t index_ = 0;  ///< in the record of calls; 0: none, as the communicator had failed before
+  Status status_;            ///< of the last start that has ended
+};
+
+}  // namespace hips::comm

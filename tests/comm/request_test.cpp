@@ -1,0 +1,339 @@
+// Non-blocking and persistent calls. Ranks are processes; each computes for itself what should have come out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "tests/choices.hpp"
+#include "tests/comm/rank_processes.hpp"
+
+namespace {
+
+using hips::Code;
+using hips::ReduceOp;
+using hips::test::Outcome;
+using hips::test::RankProcesses;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+using Ready = std::function<void()>;
+using Environment = std::map<std::string, std::string>;
+
+std::vector<Outcome> outcomes_of(int num_ranks, const RankProcesses::Body& body,
+                                 const Environment& environment = {}) {
+  RankProcesses ranks(num_ranks, body, environment);
+  return ranks.wait(60s);
+}
+
+void expect_right(const std::vector<Outcome>& outcomes) {
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
+    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
+    EXPECT_EQ(outcomes[r].text, "right") << "rank " << r;
+  }
+}
+
+/// What carries the calls: memory of one host, or a plan over a transport.
+struct Way {
+  std::string name, topology, transport;
+};
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+const Way kWays[] = {{"Memory", "", "auto"}, {"PlanShm", "switch:%", "shm"}, {"PlanTcp", "switch:%", "tcp"}};
+
+hips::Communicator communicator(const std::string& topology, int num_ranks) {
+  std::string spec = topology;
+  if (const auto at = spec.find('%'); at != std::string::npos) spec.replace(at, 1, std::to_string(num_ranks));
+  return hips::Communicator::from_environment({.topology = spec});
+}
+
+std::int64_t operand(int rank, std::uint64_t call, std::size_t i) {
+  return static_cast<std::int64_t>((static_cast<std::uint64_t>(rank) + 1) * (call * 31 + i % 1009 + 1));
+}
+
+/// One call with its buffers and its oracle.
+struct Call {
+  std::uint64_t number = 0;
+  bool in_place = false;
+  std::vector<std::int64_t> in, out;
+  hips::Request request;
+
+  void fill(int rank) {
+    for (std::size_t i = 0; i < out.size(); ++i) (in_place ? out : in)[i] = operand(rank, number, i);
+  }
+  void start(hips::Communicator& comm) {
+    request = in_place ? comm.iallreduce<std::int64_t>(out, ReduceOp::kSum)
+                       : comm.iallreduce<std::int64_t>(in, out, ReduceOp::kSum);
+  }
+  /// Ended: the input may be overwritten at once.
+  void check(int num_ranks) {
+    std::fill(in.begin(), in.end(), -1);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      std::int64_t right = 0;
+      for (int r = 0; r < num_ranks; ++r) right += operand(r, number, i);
+      if (out[i] != right)
+        throw std::runtime_error("call " + std::to_string(number) + ", element " + std::to_string(i) +
+                                 " of " + std::to_string(out.size()) + ": " + std::to_string(out[i]) +
+                                 " instead of " + std::to_string(right));
+    }
+  }
+};
+
+class Requests : public testing::TestWithParam<std::tuple<Way, int>> {};
+
+// All ranks start the same calls in the same order, on two communicators; when and in which order they look
+// after them is each rank's own affair.
+TEST_P(Requests, AreExactInWhateverOrderTheyAreEnded) {
+  const auto& [way, n] = GetParam();
+  const std::uint64_t seed = hips::test::seed();
+  const int num_steps = hips::test::runs_everything() ? 2000 : hips::test::runs_a_sample() ? 60 : 200;
+  const auto body = [=, &way = way, n = n](int rank, const Ready&) {
+    hips::Communicator first = communicator(way.topology, n), second = communicator("", n);
+    std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+    constexpr std::size_t kCounts[] = {0, 1, 7, 13, 509, 1031, 8209, 40009, 150001};
+    std::vector<std::unique_ptr<Call>> open;
+    const auto end_one = [&] {
+      const std::size_t which = own() % open.size();
+      Call& call = *open[which];
+      if (own() % 2 == 0) {
+        while (!call.request.test()) std::this_thread::yield();
+      } else {
+        call.request.wait();
+      }
+      call.check(n);
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
+    };
+    for (int step = 0; step < num_steps; ++step) {
+      hips::Communicator& comm = program() % 4 == 0 ? second : first;
+      const std::size_t count = kCounts[program() % std::size(kCounts)];
+      auto call = std::make_unique<Call>();
+      call->number = static_cast<std::uint64_t>(step);
+      call->in_place = own() % 2 == 0;
+      call->out.resize(count);
+      if (!call->in_place) call->in.resize(count);
+      call->fill(rank);
+      const bool blocks = program() % 5 == 0;
+      if (blocks) {
+        if (call->in_place)
+          comm.allreduce<std::int64_t>(call->out, ReduceOp::kSum);
+        else
+          comm.allreduce<std::int64_t>(call->in, call->out, ReduceOp::kSum);
+        call->check(n);
+      } else {
+        call->start(comm);
+        open.push_back(std::move(call));
+      }
+      while (open.size() > 12 || (!open.empty() && own() % 3 == 0)) end_one();
+    }
+    while (!open.empty()) end_one();
+    return std::string("right");
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+// Rank 0 waits in a call on one communicator while another rank lacks its part of a call on the other.
+TEST_P(Requests, MoveWhileTheirRankWaitsElsewhere) {
+  const auto& [way, n] = GetParam();
+  const auto body = [&way = way, n = n](int rank, const Ready&) {
+    hips::Communicator first = communicator(way.topology, n), second = communicator("", n);
+    for (std::uint64_t turn = 0; turn < 3; ++turn) {
+      Call large, small;
+      large.number = 2 * turn;
+      large.in.resize(1'000'003);
+      large.out.resize(large.in.size());
+      large.fill(rank);
+      small.number = 2 * turn + 1;
+      small.in.resize(3);
+      small.out.resize(3);
+      small.fill(rank);
+      large.start(first);
+      if (rank > 0) large.request.wait();
+      second.allreduce<std::int64_t>(small.in, small.out, ReduceOp::kSum);
+      large.request.wait();
+      small.check(n);
+      large.check(n);
+    }
+    return std::string("right");
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {
+  const auto& [way, n] = GetParam();
+  const auto body = [&way = way, n = n](int rank, const Ready&) {
+    hips::Communicator comm = communicator(way.topology, n);
+    Call small, large;
+    small.in.resize(5);
+    large.in.resize(70'001);
+    for (Call* call : {&small, &large}) {
+      call->out.resize(call->in.size());
+      call->request = comm.allreduce_init<std::int64_t>(call->in, call->out, ReduceOp::kSum);
+      if (!call->request.test()) return std::string("under way before it was started");
+    }
+    for (std::uint64_t turn = 0; turn < 30; ++turn) {
+      for (Call* call : {&small, &large}) {
+        call->number = turn;
+        call->fill(rank);
+        call->request.start();
+      }
+      for (Call* call : {&large, &small}) {
+        call->request.wait();
+        call->check(n);
+      }
+    }
+    return std::string("right");
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+TEST_P(Requests, OutliveTheirCommunicatorsHandle) {
+  const auto& [way, n] = GetParam();
+  const auto body = [&way = way, n = n](int rank, const Ready&) {
+    Call call;
+    call.in.resize(300'007);
+    call.out.resize(call.in.size());
+    call.fill(rank);
+    {
+      hips::Communicator comm = communicator(way.topology, n);
+      call.start(comm);
+    }
+    call.request.wait();
+    call.check(n);
+    return std::string("right");
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+TEST_P(Requests, OfARankThatDiedAllFailAlike) {
+  const auto& [way, n] = GetParam();
+  if (n == 1) GTEST_SKIP() << "one rank has nobody to lose";
+  const auto body = [&way = way, n = n](int rank, const Ready&) -> std::string {
+    hips::Communicator comm = communicator(way.topology, n);
+    std::vector<std::unique_ptr<Call>> calls;
+    for (std::uint64_t c = 0; c < 3; ++c) {
+      calls.push_back(std::make_unique<Call>());
+      calls.back()->number = c;
+      calls.back()->in_place = true;
+      calls.back()->out.resize(100'003);
+      calls.back()->fill(rank);
+    }
+    if (rank == n - 1) {
+      calls[0]->start(comm);
+      calls[0]->request.wait();
+      _exit(0);
+    }
+    for (const auto& call : calls) call->start(comm);
+    calls[0]->request.wait();
+    calls[0]->check(n);
+    for (std::size_t c : {2u, 1u}) {
+      try {
+        calls[c]->request.wait();
+        return "call " + std::to_string(c) + " ended well";
+      } catch (const hips::Error& error) {
+        if (error.status().code != Code::kPeerLost) return error.what();
+      }
+    }
+    try {
+      calls[0]->start(comm);
+      return "started on a communicator that has failed";
+    } catch (const hips::Error&) {
+    }
+    return "right";
+  };
+  auto outcomes = outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}});
+  outcomes.pop_back();
+  expect_right(outcomes);
+}
+
+TEST_P(Requests, OfDifferentSizesAreOneErrorEverywhere) {
+  const auto& [way, n] = GetParam();
+  if (n == 1) GTEST_SKIP() << "one rank has nobody to differ from";
+  const auto body = [&way = way, n = n](int rank, const Ready&) -> std::string {
+    hips::Communicator comm = communicator(way.topology, n);
+    std::vector<std::int64_t> a(11, 1), b(rank == 0 ? 12 : 13, 1);
+    hips::Request first = comm.iallreduce<std::int64_t>(a, ReduceOp::kSum);
+    hips::Request second = comm.iallreduce<std::int64_t>(b, ReduceOp::kSum);
+    try {
+      second.wait();
+      return "ended well";
+    } catch (const hips::Error& error) {
+      if (error.status().code != Code::kMismatch) return error.what();
+      if (std::string(error.what()).find("12") == std::string::npos) return error.what();
+    }
+    return "right";
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Requests,
+                         testing::Combine(testing::ValuesIn(kWays), testing::Values(1, 2, 3, 5)),
+                         [](const auto& shape) {
+                           return std::get<0>(shape.param).name + std::to_string(std::get<1>(shape.param));
+                         });
+
+std::string error_of(hips_status_t status) {
+  return std::string(hips_status_string(status)) + ": " + (status == HIPS_OK ? "" : hips_last_error());
+}
+
+TEST(RequestsOfC, SayWhatWasMisused) {
+  const auto body = [](int rank, const Ready&) -> std::string {
+    hips_comm_t comm = nullptr;
+    if (hips_comm_create(nullptr, nullptr, &comm) != HIPS_OK) return hips_last_error();
+    float values[4] = {1, 2, 3, 4};
+    const auto has = [](hips_status_t status, const char* text) {
+      if (error_of(status).find(text) == std::string::npos) throw std::runtime_error(error_of(status));
+    };
+    hips_request_t request = HIPS_REQUEST_NULL;
+    int done = 0;
+    has(hips_wait(&request), "ok");
+    has(hips_test(&request, &done), "ok");
+    if (done != 1) return "a null request is under way";
+    has(hips_start(request), "hips_start: request is null");
+    has(hips_iallreduce(values, nullptr, 4, HIPS_FLOAT32, HIPS_SUM, comm, &request), "output buffer is null");
+    has(hips_iallreduce(HIPS_IN_PLACE, values, 4, HIPS_FLOAT32, HIPS_SUM, comm, nullptr), "request is null");
+    if (request != HIPS_REQUEST_NULL) return "a request of a failed call";
+
+    has(hips_iallreduce(HIPS_IN_PLACE, values, 4, HIPS_FLOAT32, HIPS_SUM, comm, &request), "ok");
+    has(hips_start(request), "persistent ones come from hips_allreduce_init()");
+    has(hips_wait(&request), "ok");
+    if (request != HIPS_REQUEST_NULL) return "the request is still there";
+
+    has(hips_allreduce_init(HIPS_IN_PLACE, values, 4, HIPS_FLOAT32, HIPS_SUM, comm, &request), "ok");
+    // Rank 1 comes only when rank 0 has seen that its call is under way.
+    hips_request_t gate = HIPS_REQUEST_NULL;
+    if (rank == 0) {
+      has(hips_start(request), "ok");
+      has(hips_start(request), "under way; wait for it before the next");
+      has(hips_request_free(&request), "under way; wait for it first");
+    }
+    if (rank == 1) {
+      std::this_thread::sleep_for(100ms);
+      has(hips_start(request), "ok");
+    }
+    has(hips_wait(&request), "ok");
+    if (request == HIPS_REQUEST_NULL) return "a persistent request is gone";
+    hips_request_t both[2] = {request, gate};
+    has(hips_start(both[0]), "ok");
+    has(hips_waitall(2, both), "ok");
+    has(hips_request_free(&request), "ok");
+    if (request != HIPS_REQUEST_NULL) return "the request is still there";
+    has(hips_request_free(&request), "ok");
+    if (hips_comm_destroy(comm) != HIPS_OK) return hips_last_error();
+    return values[0] == 8 && values[3] == 32 ? "right" : "wrong sums";
+  };
+  expect_right(outcomes_of(2, body));
+}
+
+}  // namespace
