@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -18,15 +19,35 @@ using hips::Result;
 using hips::Status;
 using hips::exec::MemoryRegistry;
 
+namespace {
+
+/// A communicator, and the last request that has ended, for the next: making one takes longer than a small
+/// call.
+struct Shared {
+  explicit Shared(std::unique_ptr<hips::comm::Communicator> made) : communicator(std::move(made)) {}
+  ~Shared();
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  std::unique_ptr<hips::comm::Communicator> communicator;
+  std::atomic<hips_request*> spare{nullptr};
+};
+
+}  // namespace
+
 struct hips_comm {
-  std::shared_ptr<hips::comm::Communicator> communicator;
+  std::shared_ptr<Shared> shared;
 };
 
 struct hips_request {
-  std::shared_ptr<hips::comm::Communicator> communicator;  ///< outlives the call
+  std::shared_ptr<Shared> shared;  ///< outlives the call; null in a spare one
   std::unique_ptr<hips::comm::Request> call;
   bool persistent = false;
 };
+
+Shared::~Shared() {
+  delete spare.load();
+}
 
 // The C values are the C++ values; a new one has to be added in both places.
 static_assert(static_cast<int>(Code::kInternal) == HIPS_ERR_INTERNAL);
@@ -112,18 +133,37 @@ Result<std::unique_ptr<hips_request>> make_request(const char* call, const void*
                                                    hips_comm_t comm, const hips_request_t* request) {
   if (comm == nullptr || request == nullptr)
     return hips::fail(null_argument(call, comm == nullptr ? "comm" : "request"));
-  auto made =
-      comm->communicator->allreduce_init(in == HIPS_IN_PLACE ? out : in, out, count,
-                                         static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
-  if (!made) return hips::fail(made.error());
-  return std::make_unique<hips_request>(hips_request{comm->communicator, std::move(*made)});
+  const void* from = in == HIPS_IN_PLACE ? out : in;
+  const auto data_type = static_cast<hips::DataType>(type);
+  const auto reduce_op = static_cast<hips::ReduceOp>(op);
+  Shared& shared = *comm->shared;
+  std::unique_ptr<hips_request> made(shared.spare.exchange(nullptr, std::memory_order_acq_rel));
+  if (made) {
+    if (Status status = made->call->renew(from, out, count, data_type, reduce_op); !status.ok())
+      return hips::fail(std::move(status));
+  } else {
+    auto prepared = shared.communicator->allreduce_init(from, out, count, data_type, reduce_op);
+    if (!prepared) return hips::fail(prepared.error());
+    made = std::make_unique<hips_request>(hips_request{nullptr, std::move(*prepared)});
+  }
+  made->shared = comm->shared;
+  return made;
+}
+
+/// The request is no longer used; kept for the next where there is room.
+void retire(hips_request_t& request) {
+  std::unique_ptr<hips_request> old(std::exchange(request, nullptr));
+  if (!old) return;
+  // Its communicator goes with the last of these, and takes a spare request along.
+  const std::shared_ptr<Shared> shared = std::move(old->shared);
+  old.reset(shared->spare.exchange(old.release(), std::memory_order_acq_rel));
 }
 
 /// Waits for the call of a request that may be null, and ends the request unless it is persistent.
 Status end_call(hips_request_t& request) {
   if (request == nullptr) return Status::success();
   Status status = request->call->wait();
-  if (!request->persistent) delete std::exchange(request, nullptr);
+  if (!request->persistent) retire(request);
   return status;
 }
 
@@ -150,7 +190,7 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
     if (!ranks) return ranks.error();
     auto created = hips::comm::Communicator::create(**ranks, *options);
     if (!created) return created.error();
-    *comm = new hips_comm{std::move(*created)};
+    *comm = new hips_comm{std::make_shared<Shared>(std::move(*created))};
     return Status::success();
   });
 }
@@ -166,7 +206,7 @@ hips_status_t hips_comm_rank(hips_comm_t comm, int* rank) {
   return guarded([&] {
     if (comm == nullptr || rank == nullptr)
       return null_argument("hips_comm_rank", comm == nullptr ? "comm" : "rank");
-    *rank = comm->communicator->rank();
+    *rank = comm->shared->communicator->rank();
     return Status::success();
   });
 }
@@ -175,21 +215,22 @@ hips_status_t hips_comm_size(hips_comm_t comm, int* size) {
   return guarded([&] {
     if (comm == nullptr || size == nullptr)
       return null_argument("hips_comm_size", comm == nullptr ? "comm" : "size");
-    *size = comm->communicator->size();
+    *size = comm->shared->communicator->size();
     return Status::success();
   });
 }
 
 const char* hips_comm_describe(hips_comm_t comm) {
-  return comm == nullptr ? "" : comm->communicator->describe().c_str();
+  return comm == nullptr ? "" : comm->shared->communicator->describe().c_str();
 }
 
 hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                              hips_comm_t comm) {
   return guarded([&] {
     if (comm == nullptr) return null_argument("hips_allreduce", "comm");
-    return comm->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
-                                         static_cast<hips::DataType>(type), static_cast<hips::ReduceOp>(op));
+    return comm->shared->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
+                                                 static_cast<hips::DataType>(type),
+                                                 static_cast<hips::ReduceOp>(op));
   });
 }
 
@@ -266,7 +307,7 @@ hips_status_t hips_request_free(hips_request_t* request) {
     if (*request != nullptr && (*request)->call->active())
       return Status::error(Code::kInvalidArgument,
                            "hips_request_free: the request's call is under way; wait for it first");
-    delete std::exchange(*request, nullptr);
+    retire(*request);
     return Status::success();
   });
 }

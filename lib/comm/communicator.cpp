@@ -20,6 +20,15 @@ class LoneRequest final : public Request {
   LoneRequest(Communicator& communicator, const void* in, void* out, std::uint64_t count, DataType type,
               ReduceOp op)
       : communicator_(communicator), in_(in), out_(out), count_(count), type_(type), op_(op) {}
+  Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
+    if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+    in_ = in;
+    out_ = out;
+    count_ = count;
+    type_ = type;
+    op_ = op;
+    return Status::success();
+  }
   Status start() override { return communicator_.allreduce(in_, out_, count_, type_, op_); }
   [[nodiscard]] bool active() const override { return false; }
   bool test() override { return true; }

@@ -24,14 +24,19 @@ void InFlight::remove(WatchedCommunicator& communicator) {
   num_.store(static_cast<int>(all_.size()), std::memory_order_relaxed);
 }
 
+bool InFlight::lists_others(const WatchedCommunicator& self) const {
+  return num_.load(std::memory_order_relaxed) > (self.makes_requests() ? 1 : 0);
+}
+
 bool InFlight::has_others(const WatchedCommunicator& self) const {
-  if (num_.load(std::memory_order_relaxed) == 0) return false;
+  if (!lists_others(self)) return false;
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(all_, [&](const WatchedCommunicator* one) { return one != &self; });
+  return std::ranges::any_of(
+      all_, [&](const WatchedCommunicator* one) { return one != &self && one->has_calls_under_way(); });
 }
 
 void InFlight::advance_others(const WatchedCommunicator& self) {
-  if (num_.load(std::memory_order_relaxed) == 0) return;
+  if (!lists_others(self)) return;
   // Whoever holds it does the same, or is about to be done.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;

@@ -30,10 +30,11 @@ class NodeCalls {
 
 class NodeCall final : public PendingCall {
  public:
-  NodeCall(NodeCalls& calls, const AllreduceArgs& args)
-      : calls_(calls),
-        call_{.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op} {}
+  NodeCall(NodeCalls& calls, const AllreduceArgs& args) : calls_(calls) { set(args); }
 
+  void set(const AllreduceArgs& args) override {
+    call_ = {.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op};
+  }
   void start() override { calls_.add(*this); }
   std::optional<Status> test() override;
   [[nodiscard]] bool done() const override { return done_; }

@@ -24,6 +24,8 @@ struct AllreduceArgs {
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
+  /// Other arguments for the next start().
+  virtual void set(const AllreduceArgs& args) = 0;
   virtual void start() = 0;
   /// Moves it on without waiting; how it ended, once it has.
   virtual std::optional<Status> test() = 0;

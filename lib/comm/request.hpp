@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+
 #include <hips/status.hpp>
+#include <hips/types.hpp>
 
 namespace hips::comm {
 
@@ -19,6 +22,9 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
+  /// Gives a request that is not under way other arguments: a new one without the price of making it.
+  /// kInvalidArgument: as the call; nothing has changed then.
+  virtual Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
   /// Starts a persistent call once more. kInvalidArgument: it is under way; else as the blocking call, but
   /// for what is found out later.
   virtual Status start() = 0;

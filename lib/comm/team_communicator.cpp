@@ -151,12 +151,20 @@ class TeamCommunicator::Call final : public PendingCall {
   Call(TeamCommunicator& communicator, const AllreduceArgs& args)
       : engine_(communicator.engine_->engine),
         team_(*communicator.team_),
-        args_{.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op} {
-    const std::uint64_t bytes = args.count * size_of(args.type);
-    const std::vector<std::uint64_t>& limits = communicator.up_to_bytes_;
-    args_.program = static_cast<std::int32_t>(std::ranges::lower_bound(limits, bytes) - limits.begin());
+        limits_(communicator.up_to_bytes_) {
+    set(args);
   }
 
+  void set(const AllreduceArgs& args) override {
+    const std::uint64_t bytes = args.count * size_of(args.type);
+    const auto program = std::ranges::lower_bound(limits_, bytes) - limits_.begin();
+    args_ = {.program = static_cast<std::int32_t>(program),
+             .in = args.in,
+             .out = args.out,
+             .count = args.count,
+             .type = args.type,
+             .op = args.op};
+  }
   void start() override { operation_ = team_.start(args_); }
   std::optional<Status> test() override {
     if (!done()) engine_.try_progress();
@@ -173,6 +181,7 @@ class TeamCommunicator::Call final : public PendingCall {
  private:
   exec::Engine& engine_;
   exec::Team& team_;
+  const std::vector<std::uint64_t>& limits_;
   exec::OperationArgs args_;
   std::shared_ptr<exec::Operation> operation_;  ///< the last one started
 };

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -285,7 +286,8 @@ Status WatchedCommunicator::start(PendingCall& call, const AllreduceArgs& args, 
   index = watch_->record().begin(args.count, args.type, args.op);
   call.start();
   // From here on others may move it, and this thread no longer does without the lock.
-  if (num_under_way_.fetch_add(1, std::memory_order_relaxed) == 0) InFlight::process().add(*this);
+  num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (!std::exchange(makes_requests_, true)) InFlight::process().add(*this);
   return Status::success();
 }
 
@@ -304,13 +306,20 @@ Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
 
 Status WatchedCommunicator::close(const Status& status, std::uint64_t index) {
   watch_->record().end(index);
-  if (num_under_way_.fetch_sub(1, std::memory_order_relaxed) == 1) InFlight::process().remove(*this);
+  num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   return !status.ok() && watch_->failed() ? watch_->failure() : status;
 }
 
+void WatchedCommunicator::leave() {
+  if (makes_requests_) InFlight::process().remove(*this);
+  watch_->leave();
+}
+
 void WatchedCommunicator::advance_if_free() {
+  if (num_under_way_.load(std::memory_order_acquire) == 0) return;
   if (moving_.exchange(true, std::memory_order_acquire)) return;
-  advance();
+  // Looked at again: where nothing is under way, calls take no lock.
+  if (num_under_way_.load(std::memory_order_acquire) > 0) advance();
   moving_.store(false, std::memory_order_release);
 }
 

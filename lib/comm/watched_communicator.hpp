@@ -33,8 +33,14 @@ class WatchedCommunicator : public Communicator {
   Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
                                                   DataType type, ReduceOp op) final;
 
-  /// Moves the calls under way on, unless another thread does. For InFlight.
+  // For InFlight.
+  /// Moves the calls under way on, unless there are none or another thread does.
   void advance_if_free();
+  [[nodiscard]] bool has_calls_under_way() const {
+    return num_under_way_.load(std::memory_order_relaxed) > 0;
+  }
+  /// Has it ever made a request? Asked by the thread that is in a call here.
+  [[nodiscard]] bool makes_requests() const { return makes_requests_; }
 
   /// Connects with the others; collective. Each phase ends with an exchange that carries its outcome, so that
   /// no rank goes on alone.
@@ -62,7 +68,7 @@ class WatchedCommunicator : public Communicator {
   /// Waits as a blocking call of MPI does: for a late peer without end, looking after it meanwhile.
   Status wait(PendingCall& call);
   /// Ends the membership; the first thing that a destructor does.
-  void leave() { watch_->leave(); }
+  void leave();
 
   std::shared_ptr<Watchkeeper> watch_ = std::make_shared<Watchkeeper>();
   std::string description_, carrier_;  ///< from make() on
@@ -88,7 +94,9 @@ class WatchedCommunicator : public Communicator {
   std::atomic<bool> in_call_{false};
   /// Held by who moves the calls under way, where there are any.
   std::atomic<bool> moving_{false};
-  std::atomic<int> num_under_way_{0};  ///< started requests
+  /// Started requests. Changed by who may move calls, so that it takes no more than a store.
+  std::atomic<int> num_under_way_{0};
+  bool makes_requests_ = false;
 };
 
 /// Status of a wrong argument, or success.

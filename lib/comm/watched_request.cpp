@@ -15,6 +15,17 @@ WatchedRequest::~WatchedRequest() {
   (void)wait();
 }
 
+Status WatchedRequest::renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
+  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+  args_ = {.in = static_cast<const std::byte*>(in),
+           .out = static_cast<std::byte*>(out),
+           .count = count,
+           .type = type,
+           .op = op};
+  call_->set(args_);
+  return Status::success();
+}
+
 Status WatchedRequest::start() {
   if (Status status = check_not_forked(); !status.ok()) return status;
   if (active_)

@@ -18,6 +18,7 @@ class WatchedRequest final : public Request {
       : communicator_(communicator), args_(args), call_(std::move(call)) {}
   ~WatchedRequest() override;
 
+  Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override;
   Status start() override;
   [[nodiscard]] bool active() const override { return active_; }
   bool test() override;

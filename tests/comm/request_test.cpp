@@ -264,8 +264,9 @@ TEST_P(Requests, OfDifferentSizesAreOneErrorEverywhere) {
     hips::Communicator comm = communicator(way.topology, n);
     std::vector<std::int64_t> a(11, 1), b(rank == 0 ? 12 : 13, 1);
     hips::Request first = comm.iallreduce<std::int64_t>(a, ReduceOp::kSum);
-    hips::Request second = comm.iallreduce<std::int64_t>(b, ReduceOp::kSum);
     try {
+      // A rank that comes late is told when it starts.
+      hips::Request second = comm.iallreduce<std::int64_t>(b, ReduceOp::kSum);
       second.wait();
       return "ended well";
     } catch (const hips::Error& error) {

@@ -156,6 +156,35 @@ class Compared(Base):
             self.assertRegex(rank.stderr, r"^hips-allreduce-perf: --compare: no MPI started the ranks; .*mpirun -n N\n$")
 
 
+    def test_the_other_forms_of_the_call(self):
+        for form, calls in (("nonblocking", "hips_iallreduce() and hips_wait()"),
+                            ("persistent", "hips_start() and hips_wait()")):
+            text, report = self.compared("--compare", form)
+            self.check_columns(text, report, 4)
+            self.assertIn(f"calls: HiPS, {calls}\n", text)
+            self.assertEqual(report["compared_with"], calls)
+            self.assertEqual(len([row["ratio"] for row in report["results"]]), 2)
+
+
+class Overlap(Base):
+    def test_its_figures_fit_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "perf.json")
+            text = self.start(3, "-b", "8", "-e", "64K", "-f", "8192", "-n", "5", "--overlap", "--tests", "4", "-J", path)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        titles = next(line for line in text.splitlines() if " overall " in line)
+        self.assertEqual(titles.split()[-4:], ["overall", "compute", "pure", "overlap"])
+        lines = [line for line in text.splitlines() if re.match(r" +\d", line)]
+        for line, row in zip(lines, report["results"], strict=True):
+            self.assertEqual(len(line), len(titles), line)
+            overlap = row["overlap"]
+            for name in ("overall", "compute", "pure"):
+                self.assertGreater(overlap[name], 0)
+            hidden = 100 * (1 - (overlap["overall"] - overlap["compute"]) / overlap["pure"])
+            self.assertAlmostEqual(overlap["percent"], min(100, max(0, hidden)), places=6)
+
+
 class EachCall(Base):
     def test_the_spread_of_calls_stands_behind_each_half(self):
         with tempfile.TemporaryDirectory() as folder:

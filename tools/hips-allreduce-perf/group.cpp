@@ -9,15 +9,15 @@
 namespace hips::perf {
 namespace {
 
-void expect_ok(hips_status_t status) {
-  if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
-}
-
 const char* text_or_null(const std::string& text) {
   return text.empty() ? nullptr : text.c_str();
 }
 
 }  // namespace
+
+void expect_ok(hips_status_t status) {
+  if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+}
 
 Group::Group(Launch& launch, const Options& options) {
   hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
@@ -37,6 +37,21 @@ Group::~Group() {
 void Group::allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
   expect_ok(
       hips_allreduce(in, out, count, static_cast<hips_type_t>(type), static_cast<hips_op_t>(op), comm_));
+}
+
+hips_request_t Group::iallreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
+  hips_request_t request = HIPS_REQUEST_NULL;
+  expect_ok(hips_iallreduce(in, out, count, static_cast<hips_type_t>(type), static_cast<hips_op_t>(op), comm_,
+                            &request));
+  return request;
+}
+
+hips_request_t Group::allreduce_init(const void* in, void* out, std::uint64_t count, DataType type,
+                                     ReduceOp op) {
+  hips_request_t request = HIPS_REQUEST_NULL;
+  expect_ok(hips_allreduce_init(in, out, count, static_cast<hips_type_t>(type), static_cast<hips_op_t>(op),
+                                comm_, &request));
+  return request;
 }
 
 void Group::barrier() {

@@ -20,6 +20,9 @@ struct Process {
   std::string host;
 };
 
+/// Throws what a call's status says.
+void expect_ok(hips_status_t status);
+
 /// The communicator under test; failures become hips::Error.
 class Group {
  public:
@@ -33,6 +36,12 @@ class Group {
   [[nodiscard]] std::string describe() const { return hips_comm_describe(comm_); }
 
   void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op);
+
+  /// To be ended by hips_wait() or hips_test().
+  [[nodiscard]] hips_request_t iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                          ReduceOp op);
+  [[nodiscard]] hips_request_t allreduce_init(const void* in, void* out, std::uint64_t count, DataType type,
+                                              ReduceOp op);
 
   /// Everything else that a benchmark needs of its ranks is an allreduce, too.
   void barrier();

@@ -15,7 +15,7 @@ class EnvironmentLaunch final : public Launch {
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create(&config, nullptr, comm);
   }
-  std::unique_ptr<HostMpi> host_mpi(bool /*interposed*/) override { return nullptr; }
+  std::unique_ptr<Contender> host_mpi(bool /*interposed*/) override { return nullptr; }
   void finish() override {}
 };
 

@@ -9,19 +9,9 @@
 #include <hips/types.hpp>
 
 #include "lib/base/result.hpp"
+#include "tools/hips-allreduce-perf/contender.hpp"
 
 namespace hips::perf {
-
-/// An allreduce of the MPI that started the ranks, to be held against.
-class HostMpi {
- public:
-  virtual ~HostMpi() = default;
-  /// Its name and version, on one line.
-  [[nodiscard]] virtual std::string name() const = 0;
-  /// Does it have this type with this operation?
-  [[nodiscard]] virtual bool has(DataType type, ReduceOp op) const = 0;
-  virtual void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
-};
 
 /// How this process was started. It lives as long as the program uses what started it.
 class Launch {
@@ -29,9 +19,9 @@ class Launch {
   virtual ~Launch() = default;
   /// hips_comm_create() for all ranks that were started together.
   virtual hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) = 0;
-  /// Null where no MPI started the ranks. `interposed`: as the program finds it, with whatever library has
-  /// been put in front; else behind all of those.
-  virtual std::unique_ptr<HostMpi> host_mpi(bool interposed) = 0;
+  /// The allreduce of the MPI that started the ranks; null where none did. `interposed`: as the program finds
+  /// it, with whatever library has been put in front; else behind all of those.
+  virtual std::unique_ptr<Contender> host_mpi(bool interposed) = 0;
   /// The ranks are done; not called after a failure, where waiting for peers could last for ever.
   virtual void finish() = 0;
 

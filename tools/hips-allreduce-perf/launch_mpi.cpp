@@ -9,7 +9,7 @@
 namespace hips::perf {
 namespace {
 
-class MpiLibrary final : public HostMpi {
+class MpiLibrary final : public Contender {
  public:
   explicit MpiLibrary(bool interposed) : interposed_(interposed) {}
   [[nodiscard]] std::string name() const override {
@@ -21,6 +21,7 @@ class MpiLibrary final : public HostMpi {
     std::ranges::replace(line, '\t', ' ');
     return interposed_ ? line + ", as this program finds it" : line;
   }
+  [[nodiscard]] std::string label() const override { return "MPI"; }
   [[nodiscard]] bool has(DataType type, ReduceOp op) const override {
     return type_of(type) != MPI_DATATYPE_NULL && op_of(op) != MPI_OP_NULL;
   }
@@ -59,7 +60,7 @@ class MpiLaunch final : public Launch {
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create_mpi(MPI_COMM_WORLD, &config, comm);
   }
-  std::unique_ptr<HostMpi> host_mpi(bool interposed) override {
+  std::unique_ptr<Contender> host_mpi(bool interposed) override {
     return std::make_unique<MpiLibrary>(interposed);
   }
   void finish() override { MPI_Finalize(); }

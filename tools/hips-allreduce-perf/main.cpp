@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,21 +10,22 @@
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
+#include "tools/hips-allreduce-perf/own_contenders.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 
 namespace hips::perf {
 namespace {
 
 /// Returns the number of wrong elements, the same on all ranks.
-std::int64_t run(Group& group, HostMpi* host, const Options& options, std::span<const char* const> args) {
+std::int64_t run(Group& group, Contender* other, const Options& options, std::span<const char* const> args) {
   const bool speaker = group.rank() == 0;
   Report report(options, args);
   const auto processes = group.processes();
-  if (speaker) report.begin(group.describe(), host != nullptr ? host->name() : "", processes);
+  if (speaker) report.begin(group.describe(), other, processes);
 
   const auto [first_type, first_op] = options.reductions().front();
   const auto warm_up_sizes = options.sizes(first_type);
-  Bench bench(group, host, options);
+  Bench bench(group, other, options);
   bench.warm_up({warm_up_sizes.back(), first_type, first_op}, {warm_up_sizes.front(), first_type, first_op});
   std::int64_t num_wrong = 0;
   for (const auto& [type, op] : options.reductions()) {
@@ -35,11 +37,42 @@ std::int64_t run(Group& group, HostMpi* host, const Options& options, std::span<
       std::optional<Compared> compared;
       if (options.compare != Options::Other::kNone || options.bound)
         compared = bench.compare(test, out_of_place);
-      if (speaker) report.row(test, out_of_place, in_place, compared);
+      std::optional<Overlap> overlap;
+      if (options.overlap) overlap = bench.overlap(test);
+      if (speaker) report.row(test, out_of_place, in_place, compared, overlap);
     }
   }
   if (speaker) report.end();
   return num_wrong;
+}
+
+/// What --compare names; null where nothing is to be compared.
+///
+/// Errors   thrown, kInvalidArgument: it is not there, or has not all types and operations.
+std::unique_ptr<Contender> contender(Group& group, Launch& launch, const Options& options) {
+  using Other = Options::Other;
+  switch (options.compare) {
+    case Other::kNone:
+      return nullptr;
+    case Other::kNonBlocking:
+      return make_nonblocking(group);
+    case Other::kPersistent:
+      return make_persistent(group);
+    case Other::kMpi:
+    case Other::kInterposer:
+      break;
+  }
+  auto host = launch.host_mpi(options.compare == Other::kInterposer);
+  if (host == nullptr)
+    throw Error(Status::error(Code::kInvalidArgument,
+                              "--compare: no MPI started the ranks; run it under mpirun -n N"));
+  for (const auto& [type, op] : options.reductions()) {
+    if (host->has(type, op)) continue;
+    throw Error(Status::error(Code::kInvalidArgument, std::string("--compare: MPI has no ") + to_string(op) +
+                                                          " of " + type_name(type) +
+                                                          "; choose other -d and -o"));
+  }
+  return host;
 }
 
 }  // namespace
@@ -57,20 +90,8 @@ int main(int argc, char** argv) {
     std::int64_t num_wrong = 0;
     {
       Group group(*launch, parsed.options);
-      const auto host = parsed.options.compare != Options::Other::kNone
-                            ? launch->host_mpi(parsed.options.compare == Options::Other::kInterposer)
-                            : nullptr;
-      if (parsed.options.compare != Options::Other::kNone && host == nullptr) {
-        throw hips::Error(hips::Status::error(
-            hips::Code::kInvalidArgument, "--compare: no MPI started the ranks; run it under mpirun -n N"));
-      }
-      for (const auto& [type, op] : parsed.options.reductions()) {
-        if (host == nullptr || host->has(type, op)) continue;
-        throw hips::Error(hips::Status::error(hips::Code::kInvalidArgument,
-                                              std::string("--compare: MPI has no ") + to_string(op) + " of " +
-                                                  type_name(type) + "; choose other -d and -o"));
-      }
-      num_wrong = run(group, host.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
+      const auto other = contender(group, *launch, parsed.options);
+      num_wrong = run(group, other.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }
     launch->finish();
     return num_wrong == 0 ? 0 : 1;

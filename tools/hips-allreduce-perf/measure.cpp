@@ -1,5 +1,7 @@
 #include "tools/hips-allreduce-perf/measure.hpp"
 
+#include <hips/hips.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -33,13 +35,14 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Bench::Bench(Group& group, HostMpi* host, const Options& options)
-    : group_(group), host_(host), options_(options) {
+Bench::Bench(Group& group, Contender* other, const Options& options)
+    : group_(group), other_(other), options_(options) {
   // Of all types the smallest loses least to rounding, so its sizes bound the others'.
   const auto sizes = options.sizes(DataType::kInt8);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
   send_.resize(largest);
   receive_.resize(largest);
+  if (options.overlap) computation_.emplace();
 }
 
 void Bench::call(const Case& test, bool in_place) {
@@ -84,7 +87,7 @@ void Bench::rate(const Case& test, Measured& measured) const {
 Compared Bench::compare(const Case& test, Measured& ours) {
   std::vector<double> hips, host, bound, ratios, shares;
   const auto host_call = [&] {
-    host_->allreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
+    other_->allreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
   };
   const auto copy_call = [&] { reduce::copy_streaming(receive_.data(), send_.data(), test.bytes); };
   if (options_.compare != Options::Other::kNone) host_call();  // its connections, before the clock runs
@@ -113,6 +116,34 @@ Compared Bench::compare(const Case& test, Measured& ours) {
     compared.bound_percent = median(shares);
   }
   return compared;
+}
+
+Overlap Bench::overlap(const Case& test) {
+  const auto start = [&] {
+    return group_.iallreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
+  };
+  Overlap overlap;
+  overlap.pure_us = time([&] {
+    hips_request_t request = start();
+    expect_ok(hips_wait(&request));
+  });
+  // As long as the call itself, on all ranks alike.
+  const double compute_us = overlap.pure_us;
+  overlap.compute_us = time([&] { computation_->run(compute_us); });
+  const double part_us = compute_us / (options_.tests + 1);
+  overlap.overall_us = time([&] {
+    hips_request_t request = start();
+    int done = 0;
+    for (std::int32_t i = 0; i < options_.tests; ++i) {
+      computation_->run(part_us);
+      if (done == 0) expect_ok(hips_test(&request, &done));
+    }
+    computation_->run(part_us);
+    expect_ok(hips_wait(&request));
+  });
+  const double shown = overlap.overall_us - overlap.compute_us;
+  overlap.percent = std::clamp(100 * (1 - shown / overlap.pure_us), 0.0, 100.0);
+  return overlap;
 }
 
 Measured Bench::run(const Case& test, bool in_place) {

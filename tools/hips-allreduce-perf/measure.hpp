@@ -9,6 +9,7 @@
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
+#include "tools/hips-allreduce-perf/overlap.hpp"
 
 namespace hips::perf {
 
@@ -41,14 +42,17 @@ struct Case {
 /// Times a case; send and receive buffers belong to it and fit the largest size.
 class Bench {
  public:
-  /// `host` may be null: nothing to compare with.
-  Bench(Group& group, HostMpi* host, const Options& options);
+  /// `other` may be null: nothing to compare with.
+  Bench(Group& group, Contender* other, const Options& options);
 
   /// Warms up before the first row, as nccl-tests does: at the largest and at the smallest size.
   void warm_up(const Case& largest, const Case& smallest);
 
   /// Collective. Timed calls follow one another; then, with new input, one call is compared.
   Measured run(const Case& test, bool in_place);
+
+  /// Collective. Out of place; a mean over the calls, over the ranks as -a says.
+  Overlap overlap(const Case& test);
 
   /// Collective. Out of place, in turns; `ours` gets the median of HiPS' times.
   Compared compare(const Case& test, Measured& ours);
@@ -62,9 +66,10 @@ class Bench {
   void rate(const Case& test, Measured& measured) const;
 
   Group& group_;
-  HostMpi* host_;
+  Contender* other_;
   const Options& options_;
   std::vector<std::byte> send_, receive_;
+  std::optional<Computation> computation_;  ///< where overlap is asked for
 };
 
 }  // namespace hips::perf

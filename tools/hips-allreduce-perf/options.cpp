@@ -34,6 +34,11 @@ constexpr const char* kTypeList =
     "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, float, double, bfloat16 or all";
 constexpr const char* kOpList = "sum, prod, max, min, avg, band, bor, bxor, land, lor, lxor or all";
 
+const std::map<std::string, Options::Other> kOthers = {{"mpi", Options::Other::kMpi},
+                                                       {"interposer", Options::Other::kInterposer},
+                                                       {"nonblocking", Options::Other::kNonBlocking},
+                                                       {"persistent", Options::Other::kPersistent}};
+
 std::uint64_t bytes_of(const std::string& flag, const std::string& text) {
   const auto bytes = parse_bytes(text);
   if (!bytes) throw CLI::ValidationError(flag, "\"" + text + "\" is no size; write 8, 64K, 128M or 1G");
@@ -144,19 +149,23 @@ Parsed parse_options(int argc, const char* const* argv) {
   app.add_flag("-I,--iter_stats", options.each_call,
                "time every call by itself, too: the least, the most, the 99th percentile and the deviation");
   app.add_option_function<std::string>(
-         "--compare",
-         [&](const std::string& what) {
-           options.compare = what == "mpi" ? Options::Other::kMpi : Options::Other::kInterposer;
-         },
+         "--compare", [&](const std::string& what) { options.compare = kOthers.at(what); },
          "time another allreduce in turns with HiPS and print the ratio of their times; mpi: the host MPI's; "
-         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again")
-      ->type_name("mpi|interposer")
-      ->check(CLI::IsMember({"mpi", "interposer"}));
+         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; "
+         "nonblocking, "
+         "persistent: hips_wait() after hips_iallreduce() or hips_start()")
+      ->type_name("mpi|interposer|nonblocking|persistent")
+      ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent"}));
   app.add_flag("--bound", options.bound,
                "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
   app.add_option("--rounds", options.rounds, "turns of -n calls each for --compare and --bound (default 11)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  app.add_flag("--overlap", options.overlap,
+               "time non-blocking calls behind computation that takes as long, as osu_iallreduce does");
+  app.add_option("--tests", options.tests, "calls of hips_test() during that computation (default 100)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000));
   // Command lines made for nccl-tests carry these; a rank has one thread and no GPU.
   int one = 1;
   app.add_option("-t,--nthreads", one, "accepted for nccl-tests' sake: 1 (the topology is --topo)")

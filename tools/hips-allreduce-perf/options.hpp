@@ -28,10 +28,12 @@ struct Options {
   Average average = Average::kAverage;
   bool each_call = false;  ///< time every call by itself, too
   /// What is timed in turns with our allreduce.
-  enum class Other : std::int32_t { kNone, kMpi, kInterposer };
+  enum class Other : std::int32_t { kNone, kMpi, kInterposer, kNonBlocking, kPersistent };
   Other compare = Other::kNone;
   bool bound = false;        ///< and copying as many bytes, which no allreduce of this host can beat
   std::int32_t rounds = 11;  ///< turns for those two
+  bool overlap = false;      ///< time non-blocking calls behind computation
+  std::int32_t tests = 100;  ///< looks at the call meanwhile
   std::string json_file;
   std::string topology, algorithm, pattern;  ///< empty: from the environment, else the default
 

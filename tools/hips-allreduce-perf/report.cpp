@@ -91,7 +91,9 @@ Report::Report(const Options& options, std::span<const char* const> args) : opti
   json_["hips_version"] = hips_version();
 }
 
-void Report::begin(const std::string& plan, const std::string& host, const std::vector<Process>& processes) {
+void Report::begin(const std::string& plan, const Contender* other, const std::vector<Process>& processes) {
+  const std::string host = other != nullptr ? other->name() : "";
+  if (other != nullptr) other_ = other->label();
   const bool factor = options_.step_factor > 1;
   const bool comparing = options_.compare != Options::Other::kNone;
   fmt::print("# hips-allreduce-perf version {} hips-library={}\n", hips_version(), hips_version());
@@ -106,7 +108,7 @@ void Report::begin(const std::string& plan, const std::string& host, const std::
     fmt::print("# In turns, {} of {} calls: HiPS{}{}\n", options_.rounds, options_.iters,
                host.empty() ? "" : ", " + host, options_.bound ? ", copying by all ranks" : "");
   fmt::print("#\n# Using devices\n");
-  if (!host.empty()) json_["host_mpi"] = host;
+  if (!host.empty()) json_[other_ == "MPI" ? "host_mpi" : "compared_with"] = host;
   auto devices = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     const Process& process = processes[rank];
@@ -139,8 +141,14 @@ void Report::begin(const std::string& plan, const std::string& host, const std::
                         std::string_view share) {
     std::string text;
     if (comparing)
-      text += fmt::format("  {:>7}  {:>6}  {:>13}", ratio == "ratio" ? "MPI" : "(us)", ratio, spread);
+      text += fmt::format("  {:>7}  {:>6}  {:>13}", ratio == "ratio" ? other_ : "(us)", ratio, spread);
     if (options_.bound) text += fmt::format("  {:>7}  {:>6}", bound, share);
+    if (options_.overlap) {
+      const bool names_them = ratio == "ratio";
+      text += fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", names_them ? "overall" : "(us)",
+                          names_them ? "compute" : "(us)", names_them ? "pure" : "(us)",
+                          names_them ? "overlap" : "(%)");
+    }
     return text;
   };
   const auto half = [&](std::string_view time, std::string_view alg, std::string_view bus,
@@ -166,13 +174,16 @@ void Report::begin(const std::string& plan, const std::string& host, const std::
 }
 
 void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place,
-                 const std::optional<Compared>& compared) {
+                 const std::optional<Compared>& compared, const std::optional<Overlap>& overlap) {
   std::string more;
   if (compared && options_.compare != Options::Other::kNone)
     more += fmt::format("  {}  {:>6.2f}  {:>5.2f} - {:>5.2f}", figure(compared->host_us, 7), compared->ratio,
                         compared->ratio_low, compared->ratio_high);
   if (compared && options_.bound)
     more += fmt::format("  {}  {:>6.1f}", figure(compared->bound_us, 7), compared->bound_percent);
+  if (overlap)
+    more += fmt::format("  {}  {}  {}  {:>7.2f}", figure(overlap->overall_us, 7),
+                        figure(overlap->compute_us, 7), figure(overlap->pure_us, 7), overlap->percent);
   fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", test.bytes, test.count(), type_name(test.type),
              to_string(test.op), -1, half_row(out_of_place), half_row(in_place), more);
   std::fflush(stdout);
@@ -197,6 +208,11 @@ void Report::row(const Case& test, const Measured& out_of_place, const Measured&
     json_["results"].back()["bound_time"] = compared->bound_us;
     json_["results"].back()["bound_percent"] = compared->bound_percent;
   }
+  if (overlap)
+    json_["results"].back()["overlap"] = {{"overall", overlap->overall_us},
+                                          {"compute", overlap->compute_us},
+                                          {"pure", overlap->pure_us},
+                                          {"percent", overlap->percent}};
   for (const Measured& half : {out_of_place, in_place}) {
     num_wrong_ += half.num_wrong.value_or(0);
     sum_bus_bw_ += half.bus_bw;
@@ -220,8 +236,8 @@ void Report::summarize_comparison() {
   if (num_rows_ == 0) return;
   const double mean = std::exp(sum_log_ratio_ / static_cast<double>(num_rows_));
   fmt::print(
-      "# {:<20} : {:.2f} times as fast as MPI, geometric mean of {} rows; slower by more than 5 % in {}\n#\n",
-      "Compared", mean, num_rows_, num_slower_);
+      "# {:<20} : {:.2f} times as fast as {}, geometric mean of {} rows; slower by more than 5 % in {}\n#\n",
+      "Compared", mean, other_, num_rows_, num_slower_);
   json_["compared"] = {{"geometric_mean_ratio", mean}, {"rows", num_rows_}, {"slower", num_slower_}};
 }
 

@@ -21,10 +21,10 @@ class Report {
  public:
   Report(const Options& options, std::span<const char* const> args);
 
-  /// `host`: the MPI that HiPS is held against, or empty.
-  void begin(const std::string& plan, const std::string& host, const std::vector<Process>& processes);
+  /// `other`: what HiPS is held against, or null.
+  void begin(const std::string& plan, const Contender* other, const std::vector<Process>& processes);
   void row(const Case& test, const Measured& out_of_place, const Measured& in_place,
-           const std::optional<Compared>& compared = {});
+           const std::optional<Compared>& compared = {}, const std::optional<Overlap>& overlap = {});
   void end();
 
   [[nodiscard]] std::int64_t num_wrong() const { return num_wrong_; }
@@ -34,6 +34,7 @@ class Report {
   void write_json();
 
   const Options& options_;
+  std::string other_;  ///< the contender's label
   nlohmann::ordered_json json_;
   std::int64_t num_wrong_ = 0;
   double sum_bus_bw_ = 0;

@@ -1,0 +1,60 @@
+#include "tools/hips-allreduce-perf/own_contenders.hpp"
+
+#include <hips/hips.h>
+
+#include <tuple>
+
+namespace hips::perf {
+namespace {
+
+class NonBlocking final : public Contender {
+ public:
+  explicit NonBlocking(Group& group) : group_(group) {}
+  [[nodiscard]] std::string name() const override { return "hips_iallreduce() and hips_wait()"; }
+  [[nodiscard]] std::string label() const override { return "nonblk"; }
+  [[nodiscard]] bool has(DataType, ReduceOp) const override { return true; }
+  void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
+    hips_request_t request = group_.iallreduce(in, out, count, type, op);
+    expect_ok(hips_wait(&request));
+  }
+
+ private:
+  Group& group_;
+};
+
+class Persistent final : public Contender {
+ public:
+  explicit Persistent(Group& group) : group_(group) {}
+  ~Persistent() override { (void)hips_request_free(&request_); }
+  [[nodiscard]] std::string name() const override { return "hips_start() and hips_wait()"; }
+  [[nodiscard]] std::string label() const override { return "persist"; }
+  [[nodiscard]] bool has(DataType, ReduceOp) const override { return true; }
+  void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
+    const Made made{in, out, count, type, op};
+    if (request_ == HIPS_REQUEST_NULL || made != made_) {
+      expect_ok(hips_request_free(&request_));
+      request_ = group_.allreduce_init(in, out, count, type, op);
+      made_ = made;
+    }
+    expect_ok(hips_start(request_));
+    expect_ok(hips_wait(&request_));
+  }
+
+ private:
+  using Made = std::tuple<const void*, void*, std::uint64_t, DataType, ReduceOp>;
+
+  Group& group_;
+  hips_request_t request_ = HIPS_REQUEST_NULL;
+  Made made_;  ///< for these arguments
+};
+
+}  // namespace
+
+std::unique_ptr<Contender> make_nonblocking(Group& group) {
+  return std::make_unique<NonBlocking>(group);
+}
+std::unique_ptr<Contender> make_persistent(Group& group) {
+  return std::make_unique<Persistent>(group);
+}
+
+}  // namespace hips::perf
