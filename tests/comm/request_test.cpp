@@ -263,9 +263,9 @@ TEST_P(Requests, OfDifferentSizesAreOneErrorEverywhere) {
   const auto body = [&way = way, n = n](int rank, const Ready&) -> std::string {
     hips::Communicator comm = communicator(way.topology, n);
     std::vector<std::int64_t> a(11, 1), b(rank == 0 ? 12 : 13, 1);
-    hips::Request first = comm.iallreduce<std::int64_t>(a, ReduceOp::kSum);
     try {
-      // A rank that comes late is told when it starts.
+      // A rank that comes late is told when it starts one of them.
+      hips::Request first = comm.iallreduce<std::int64_t>(a, ReduceOp::kSum);
       hips::Request second = comm.iallreduce<std::int64_t>(b, ReduceOp::kSum);
       second.wait();
       return "ended well";
