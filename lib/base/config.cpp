@@ -155,6 +155,11 @@ constexpr std::array kVariables = {
         set_text<&Config::algorithm>},
     ConfigVariable{"HIPS_PATTERN", "P[,P...]", "by size on switches, ring on cables",
                    "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
+    ConfigVariable{
+        "HIPS_SELECT_TABLE", "FILE", "",
+        "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
+        "measures one",
+        set_text<&Config::select_table>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",

@@ -41,7 +41,7 @@ const char* to_string(Reproducible level);
 
 /// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
 struct Config {
-  std::optional<std::string> topology, algorithm, pattern;
+  std::optional<std::string> topology, algorithm, pattern, select_table;
   std::int32_t num_rings = 0, num_leaders = 0;  ///< 0: the algorithm's own choice
   std::string transport = "auto";
   std::optional<std::int32_t> rank, size;

@@ -9,6 +9,7 @@
 #include "lib/comm/rank_order.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/cost/select.hpp"
+#include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::comm {
@@ -36,6 +37,24 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
 Design::Choice choice_of(const PlanBuilder& builder, Rank rank, std::uint64_t up_to_bytes) {
   return {std::make_shared<PlanShape>(builder.shape()), std::make_shared<Program>(builder.program(rank)),
           up_to_bytes};
+}
+
+/// The plans that a table has for this topology.
+Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
+                                               const std::vector<cost::ChosenPlan>& plans, Rank rank) {
+  std::vector<Design::Choice> choices;
+  for (const cost::ChosenPlan& plan : plans) {
+    PlanRequest request{.algorithm = plan.algorithm};
+    if (!plan.pattern.empty()) {
+      auto patterns = plan::parse_patterns(plan.pattern);
+      if (!patterns) return fail(patterns.error());
+      request.patterns = std::move(*patterns);
+    }
+    const auto builder = plan::make_builder(topology, request);
+    if (!builder) return fail(builder.error());
+    choices.push_back(choice_of(**builder, rank, plan.up_to_bytes));
+  }
+  return choices;
 }
 
 /// make_design(), but throws Error where a parser does.
@@ -72,11 +91,21 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
     return fail(Code::kInvalidArgument,
                 "HIPS_REPRODUCIBLE=any has a plan of its own, which folds by rank: leave out the algorithm, "
                 "patterns, rings and leaders, or give HIPS_REPRODUCIBLE=run");
+  std::string selection = "by the model";
   if (size > 1 && by_rank) {
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());
     design.choices.push_back(choice_of(*order->builder, rank, UINT64_MAX));
     design.price = std::move(order->price);
+  } else if (size > 1 && !plan_named && config.select_table) {
+    auto table = cost::SelectTable::read(*config.select_table);
+    if (!table) return fail(table.error());
+    if (const auto* plans = table->find(design.topology.spec)) {
+      auto choices = choices_of(design.topology, *plans, rank);
+      if (!choices) return fail(choices.error());
+      design.choices = std::move(*choices);
+      selection = cost::to_string(*plans);
+    }
   } else if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
@@ -91,6 +120,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"pattern", pattern.empty() ? "default" : pattern},
       {"rings", std::to_string(config.num_rings)},
       {"leaders", std::to_string(config.num_leaders)},
+      {"selection (HIPS_SELECT_TABLE)", selection},
       {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
       {"credits", std::to_string(config.credits)},

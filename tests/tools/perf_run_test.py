@@ -185,6 +185,36 @@ class Overlap(Base):
             self.assertAlmostEqual(overlap["percent"], min(100, max(0, hidden)), places=6)
 
 
+class Tuned(Base):
+    def test_a_table_is_measured_kept_for_others_and_used(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table")
+            sizes = ["-b", "64", "-e", "4K", "-f", "64", "-n", "2", "--rounds", "1"]
+            for topology in ("bcube:2,1", "torus:2x2"):
+                text = self.start(4, *sizes, "--topo", topology, "--tune", path)
+                self.assertIn(f"HIPS_SELECT_TABLE={path} uses it", text)
+                self.assertEqual(len([line for line in text.splitlines() if re.match(r" +\d", line)]), 2)
+            with open(path, encoding="utf-8") as file:
+                table = file.read()
+            self.assertRegex(table, r"topology=bcube:2,1 up_to=any algorithm=\S+ pattern=\S+\n")
+            self.assertRegex(table, r"topology=torus:2x2 up_to=any algorithm=\S+ pattern=\S+\n")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("# HiPS selection table 1\n"
+                           "topology=bcube:2,1 up_to=100 algorithm=halving-doubling pattern=default\n"
+                           "topology=bcube:2,1 up_to=any algorithm=hips pattern=ring\n")
+            text = self.start(4, *sizes, "--topo", "bcube:2,1", HIPS_SELECT_TABLE=path)
+            self.assertRegex(text, r"# Plan: .*[Hh]alving.* up to 100 bytes, else HiPS.*ring")
+            self.assertEqual({row[8].strip() for row in rows(text)}, {"0"})
+
+    def test_a_table_that_is_none_is_one_error_on_every_rank(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".table") as file:
+            file.write("hello\n")
+            file.flush()
+            for rank in ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8"], HIPS_SELECT_TABLE=file.name):
+                self.assertEqual(rank.returncode, 2)
+                self.assertRegex(rank.stderr, r"^hips-allreduce-perf: selection table .*: line 1: .*\n$")
+
+
 class EachCall(Base):
     def test_the_spread_of_calls_stands_behind_each_half(self):
         with tempfile.TemporaryDirectory() as folder:

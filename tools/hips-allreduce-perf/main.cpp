@@ -12,6 +12,7 @@
 #include "tools/hips-allreduce-perf/options.hpp"
 #include "tools/hips-allreduce-perf/own_contenders.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
+#include "tools/hips-allreduce-perf/tune.hpp"
 
 namespace hips::perf {
 namespace {
@@ -88,7 +89,9 @@ int main(int argc, char** argv) {
   try {
     const auto launch = hips::value_or_throw(Launch::detect(&argc, &argv));
     std::int64_t num_wrong = 0;
-    {
+    if (!parsed.options.tune_file.empty()) {
+      tune(*launch, parsed.options);
+    } else {
       Group group(*launch, parsed.options);
       const auto other = contender(group, *launch, parsed.options);
       num_wrong = run(group, other.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});

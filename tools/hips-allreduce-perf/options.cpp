@@ -166,6 +166,14 @@ Parsed parse_options(int argc, const char* const* argv) {
   app.add_option("--tests", options.tests, "calls of hips_test() during that computation (default 100)")
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--tune", options.tune_file,
+                 "time every algorithm on the topology instead, and write the best by size to this selection "
+                 "table, for HIPS_SELECT_TABLE")
+      ->type_name("FILE")
+      ->excludes("--algorithm")
+      ->excludes("--pattern")
+      ->excludes("--compare")
+      ->excludes("--overlap");
   // Command lines made for nccl-tests carry these; a rank has one thread and no GPU.
   int one = 1;
   app.add_option("-t,--nthreads", one, "accepted for nccl-tests' sake: 1 (the topology is --topo)")

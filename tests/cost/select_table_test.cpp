@@ -1,0 +1,84 @@
+#include "lib/cost/select_table.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "tests/choices.hpp"
+
+namespace hips::cost {
+namespace {
+
+constexpr const char* kTwo =
+    "# HiPS selection table 1\n"
+    "topology=bcube:3,1 up_to=65536 algorithm=recursive-doubling pattern=default\n"
+    "topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring\n";
+
+TEST(SelectTable, gives_back_what_was_written) {
+  const auto table = SelectTable::parse(kTwo, "two");
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->text(), kTwo);
+  EXPECT_EQ(table->find("bcube:3,2"), nullptr);
+  const auto* plans = table->find("bcube:3,1");
+  ASSERT_NE(plans, nullptr);
+  EXPECT_EQ(to_string(*plans), "recursive-doubling up to 65536, else hips mesh,ring");
+
+  const std::string path = ::testing::TempDir() + "/select_table_" + std::to_string(getpid());
+  ASSERT_TRUE(table->write(path).ok());
+  const auto again = SelectTable::read(path);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->text(), kTwo);
+  (void)std::remove(path.c_str());
+}
+
+TEST(SelectTable, names_the_line_that_is_wrong) {
+  const std::string title = "# HiPS selection table 1\n";
+  const auto error_of = [](const std::string& text) {
+    const auto table = SelectTable::parse(text, "t");
+    return table ? std::string("none") : table.error().message;
+  };
+  const auto expect = [&](const std::string& text, const std::string& part) {
+    EXPECT_NE(error_of(text).find(part), std::string::npos) << text << "gives " << error_of(text);
+  };
+  expect("", "line 1: \"\" is not how a table begins");
+  expect("{}", "line 1");
+  expect(title + "\n# a word\ntopo=switch:4", "line 4: \"topo=switch:4\" stands where topology=... should");
+  expect(title + "topology=switch:4 up_to=1K algorithm=hips pattern=default", "up_to=1K is neither");
+  expect(title + "topology=switch:4 up_to=-1 algorithm=hips pattern=default", "up_to=-1 is neither");
+  expect(title + "topology=switch:4 up_to=18446744073709551615 algorithm=hips pattern=default", "is neither");
+  expect(title + "topology=switch:4 up_to=any algorithm=best pattern=default", "algorithm=best is none");
+  expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=star", "pattern=star");
+  expect(title + "topology=switch:4 up_to=any algorithm=hips", "\"\" stands where pattern=... should");
+  expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=mesh more", "\"more\" stands behind");
+  expect(title + "topology=switch:4 up_to=8 algorithm=hips pattern=mesh", "needs up_to=any");
+  const std::string any = "topology=switch:4 up_to=any algorithm=hips pattern=mesh\n";
+  expect(title + any + any, "line 3: the lines of switch:4 have to ascend");
+}
+
+TEST(SelectTable, survives_files_that_were_damaged_at_random) {
+  std::mt19937_64 random(test::seed());
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = kTwo;
+    for (std::uint64_t damage = random() % 5 + 1; damage > 0; --damage)
+      text[random() % text.size()] = static_cast<char>(random() % 256);
+    const auto table = SelectTable::parse(text, "t");
+    if (table)
+      EXPECT_TRUE(SelectTable::parse(table->text(), "t"));
+    else
+      EXPECT_EQ(table.error().code, Code::kInvalidArgument);
+  }
+}
+
+TEST(SelectTable, says_which_file_is_missing) {
+  const auto table = SelectTable::read("/nowhere/table");
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().message,
+            "selection table /nowhere/table: cannot be opened: No such file or directory");
+}
+
+}  // namespace
+}  // namespace hips::cost
