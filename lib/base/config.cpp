@@ -232,6 +232,7 @@ constexpr std::array kVariables = {
     ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
     ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},
     ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests run all their trials", nullptr},
+    ConfigVariable{"HIPS_TEST_SAMPLE", "1", "", "tests of arithmetic run some of theirs", nullptr},
 };
 
 /// Levenshtein's distance, for the nearest match.

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kRight =
     "topology=bcube:3,1 up_to=65536 algorithm=recursive-doubling pattern=default";
 /// No table of ours comes near; a file of another kind might.
-constexpr std::size_t kMostBytes = 1U << 20U;
+constexpr std::size_t kMostFileBytes = 1U << 20U;
 
 /// Reads one line; gives "" or what is wrong with it.
 std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan) {
@@ -106,13 +106,13 @@ Result<SelectTable> SelectTable::read(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(system_error(path, "cannot be opened"));
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMostFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return fail(system_error(path, "cannot be read"));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostBytes)
+  if (text.size() > kMostFileBytes)
     return fail(Code::kInvalidArgument,
-                fmt::format("selection table {}: above {} bytes; that is no table", path, kMostBytes));
+                fmt::format("selection table {}: above {} bytes; that is no table", path, kMostFileBytes));
   return parse(text, path);
 }
 

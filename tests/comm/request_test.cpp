@@ -170,6 +170,51 @@ TEST_P(Requests, MoveWhileTheirRankWaitsElsewhere) {
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
 }
 
+// Threads with a communicator each: while one waits it moves the others' calls, and must not do so in their
+// way.
+TEST_P(Requests, OfSeveralThreadsDoNotDisturbEachOther) {
+  const auto& [way, n] = GetParam();
+  const int num_turns = hips::test::runs_a_sample() ? 40 : 200;
+  const auto body = [&way = way, n = n, num_turns](int rank, const Ready&) {
+    constexpr int kThreads = 3;
+    std::vector<hips::Communicator> comms;
+    for (int t = 0; t < kThreads; ++t) comms.push_back(communicator(t == 1 ? "" : way.topology, n));
+    std::vector<std::string> wrong(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          std::mt19937_64 own(static_cast<std::uint64_t>(rank * kThreads + t));
+          for (int turn = 0; turn < num_turns; ++turn) {
+            Call first, second;
+            first.number = static_cast<std::uint64_t>(turn * kThreads + t);
+            second.number = first.number + 1'000'000;
+            for (Call* call : {&first, &second}) {
+              call->in.resize(call == &first ? 301 : 20'011);
+              call->out.resize(call->in.size());
+              call->fill(rank);
+              call->start(comms[static_cast<std::size_t>(t)]);
+            }
+            if (own() % 2 == 0)
+              while (!second.request.test()) std::this_thread::yield();
+            first.request.wait();
+            second.request.wait();
+            first.check(n);
+            second.check(n);
+          }
+        } catch (const std::exception& error) {
+          wrong[static_cast<std::size_t>(t)] = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& text : wrong)
+      if (!text.empty()) return text;
+    return std::string("right");
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
 TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {
   const auto& [way, n] = GetParam();
   const auto body = [&way = way, n = n](int rank, const Ready&) {
