@@ -1,10 +1,9 @@
 #include "lib/cost/select.hpp"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
 #include "lib/cost/estimate.hpp"
+#include "lib/cost/fan_in.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::cost {
@@ -21,18 +20,6 @@ constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
 constexpr std::int64_t kElementBytes = 4;
 
-/// Do messages of one round arrive by one NIC from several peers?
-bool senders_meet(const Program& program) {
-  std::set<std::tuple<Rail, std::int32_t, std::int32_t, std::int32_t>> rounds;
-  for (const Step& step : program.steps) {
-    for (const Source& source : program.sources_of(step)) {
-      if (source.kind != Source::Kind::kMessage || source.rail == kNoRail) continue;
-      if (!rounds.emplace(source.rail, step.lane, step.stage, step.round).second) return true;
-    }
-  }
-  return false;
-}
-
 Candidate candidate_of(std::string name, const Topology& topology, std::unique_ptr<PlanBuilder> builder) {
   Candidate candidate;
   candidate.name = std::move(name);
@@ -40,7 +27,8 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
     candidate.programs.push_back(builder->program(rank));
   candidate.num_messages = std::ranges::count_if(candidate.programs[0].steps,
                                                  [](const Step& step) { return step.op == StepOp::kSend; });
-  candidate.senders_meet = std::ranges::any_of(candidate.programs, senders_meet);
+  candidate.senders_meet =
+      std::ranges::any_of(candidate.programs, [](const Program& program) { return fan_in(program) > 1; });
   candidate.builder = std::move(builder);
   return candidate;
 }
@@ -63,14 +51,21 @@ std::size_t cheapest(const Topology& topology, const Selection& selection, std::
 
 }  // namespace
 
+double expected_seconds(Medium medium, const Work& work) {
+  const double meeting = medium == Medium::kWires && work.senders_meet ? kMeetingShare : 0;
+  return work.latency_seconds + (1 + meeting) * work.bandwidth_seconds +
+         static_cast<double>(work.num_messages) * kMessageSeconds;
+}
+
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
                         std::uint64_t bytes) {
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
                       .element_bytes = kElementBytes};
   const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
-  const double meeting = medium == Medium::kWires && candidate.senders_meet ? kMeetingShare : 0;
-  return cost.latency_seconds + (1 + meeting) * cost.bandwidth_seconds +
-         static_cast<double>(candidate.num_messages) * kMessageSeconds;
+  return expected_seconds(medium, {.latency_seconds = cost.latency_seconds,
+                                   .bandwidth_seconds = cost.bandwidth_seconds,
+                                   .num_messages = candidate.num_messages,
+                                   .senders_meet = candidate.senders_meet});
 }
 
 Result<Selection> select(const Topology& topology, Medium medium) {

@@ -45,8 +45,19 @@ struct Selection {
   }
 };
 
-/// What a call of `bytes` is expected to take: the plan's chain of hops, the messages that a rank has to
-/// handle, and the busiest link, which takes longer where senders meet on wires.
+/// What a call costs a plan, apart from the medium.
+struct Work {
+  double latency_seconds = 0;     ///< of the chain of hops
+  double bandwidth_seconds = 0;   ///< of the busiest link
+  std::int64_t num_messages = 0;  ///< that a rank sends
+  bool senders_meet = false;      ///< several peers send to one NIC at the same time
+};
+
+/// What a call is expected to take: the chain of hops, the messages that a rank has to handle, and the
+/// busiest link, which takes longer where senders meet on wires.
+double expected_seconds(Medium medium, const Work& work);
+
+/// expected_seconds() of a call of `bytes` by a candidate.
 ///
 /// Units    bytes of the whole vector, seconds.
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
