@@ -1,6 +1,7 @@
 #include "lib/cost/select.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fan_in.hpp"
@@ -33,22 +34,6 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
   return candidate;
 }
 
-/// The cheapest of those that may carry so many bytes; the earlier one where two cost the same.
-std::size_t cheapest(const Topology& topology, const Selection& selection, std::uint64_t bytes) {
-  std::size_t best = 0;
-  double least = expected_seconds(topology, selection.medium, selection.candidates[0], bytes);
-  for (std::size_t i = 1; i < selection.candidates.size(); ++i) {
-    const Candidate& candidate = selection.candidates[i];
-    if (!candidate.excluded.empty()) continue;
-    if (candidate.builder->shape().algorithm != "hips" && bytes > kMostDoublingBytes) continue;
-    const double seconds = expected_seconds(topology, selection.medium, candidate, bytes);
-    if (seconds >= least) continue;
-    best = i;
-    least = seconds;
-  }
-  return best;
-}
-
 }  // namespace
 
 double expected_seconds(Medium medium, const Work& work) {
@@ -68,25 +53,58 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
                                    .senders_meet = candidate.senders_meet});
 }
 
-Result<Selection> select(const Topology& topology, Medium medium) {
-  Selection selection;
-  selection.medium = medium;
+const Candidate& Selection::of(std::uint64_t bytes) const {
+  const auto choice =
+      std::ranges::find_if(choices, [bytes](const Choice& each) { return bytes <= each.up_to_bytes; });
+  return candidates[choice->candidate];
+}
+
+Result<std::vector<Candidate>> candidates(const Topology& topology) {
+  std::vector<Candidate> candidates;
   auto hips = plan::make_builder(topology, {});
   if (!hips) return fail(hips.error());
-  selection.candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
-  if (selection.candidates[0].senders_meet) {
+  candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
+  if (candidates[0].senders_meet) {
     auto rings =
         plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
     if (!rings) return fail(rings.error());
-    selection.candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
+    candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
   }
   if (auto doubling = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
-    selection.candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
-    if (Candidate& candidate = selection.candidates.back(); !candidate.builder->shape().neighbours_only)
+    candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
+    if (Candidate& candidate = candidates.back(); !candidate.builder->shape().neighbours_only)
       candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
   }
+  return candidates;
+}
+
+std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
+                   std::uint64_t bytes) {
+  // A choice holds from one power of two to the next: decided at the larger one.
+  bytes = std::bit_ceil(std::clamp(bytes, kLeastBytes, kMostBytes));
+  // The earlier one where two cost the same.
+  std::size_t best = 0;
+  double least = expected_seconds(topology, medium, candidates[0], bytes);
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    if (!candidate.excluded.empty()) continue;
+    if (candidate.builder->shape().algorithm != "hips" && bytes > kMostDoublingBytes) continue;
+    const double seconds = expected_seconds(topology, medium, candidate, bytes);
+    if (seconds >= least) continue;
+    best = i;
+    least = seconds;
+  }
+  return best;
+}
+
+Result<Selection> select(const Topology& topology, Medium medium) {
+  Selection selection;
+  selection.medium = medium;
+  auto made = candidates(topology);
+  if (!made) return fail(made.error());
+  selection.candidates = std::move(*made);
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 2) {
-    const std::size_t best = cheapest(topology, selection, bytes);
+    const std::size_t best = choose(topology, medium, selection.candidates, bytes);
     if (selection.choices.empty() || selection.choices.back().candidate != best)
       selection.choices.push_back({best, bytes});
     selection.choices.back().up_to_bytes = bytes;

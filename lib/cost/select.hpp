@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct Selection {
   [[nodiscard]] const PlanBuilder& builder(const Choice& choice) const {
     return *candidates[choice.candidate].builder;
   }
+  /// The candidate that carries a call of `bytes`.
+  [[nodiscard]] const Candidate& of(std::uint64_t bytes) const;
 };
 
 /// What a call costs a plan, apart from the medium.
@@ -63,11 +66,23 @@ double expected_seconds(Medium medium, const Work& work);
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
                         std::uint64_t bytes);
 
+/// The plans among which select() chooses, HiPS first: HiPS; HiPS with rings where its meshes let senders
+/// meet; and recursive doubling, excluded where not every pair of ranks is one hop apart.
+///
+/// Cost     the programs of one server for each.
+/// Errors   those of plan::make_builder().
+Result<std::vector<Candidate>> candidates(const Topology& topology);
+
+/// The candidate that select() has for a call of `bytes`, priced for that size alone.
+///
+/// Cost     once the programs of the candidates.
+std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
+                   std::uint64_t bytes);
+
 /// The cheapest plans where nobody named one, by expected_seconds(). A function of topology and medium alone,
 /// so that all ranks choose alike, and every run as the last.
 ///
-/// Candidates: HiPS; HiPS with rings where its meshes let senders meet; and, where every pair of ranks is one
-/// hop apart, recursive doubling for up to 256 KiB.
+/// Of candidates(), recursive doubling for up to 256 KiB.
 ///
 /// Cost     prices some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().

@@ -88,15 +88,27 @@ TEST(Select, limits_ascend_and_the_last_has_none) {
   }
 }
 
+TEST(Select, one_size_alone_is_chosen_as_in_the_table) {
+  for (const char* spec : {"bcube:3,1", "switch:1", "switch:5", "rail:8,4", "torus:4x4", "bcube:4,1/2"}) {
+    const Topology topology = parse_topology(spec);
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(topology, medium));
+      const auto made = value_or_throw(candidates(topology));
+      for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 40U; bytes = bytes * 3 / 2 + 1)
+        EXPECT_EQ(made[choose(topology, medium, made, bytes)].name, selection.of(bytes).name)
+            << spec << " " << bytes;
+      EXPECT_EQ(made[choose(topology, medium, made, 0)].name, selection.of(0).name) << spec;
+    }
+  }
+}
+
 TEST(Select, no_size_has_a_cheaper_candidate) {
   for (const char* spec : {"bcube:3,1", "switch:5", "rail:8,4", "leafspine:4,4", "bcube:4,1/2"}) {
     const Topology topology = parse_topology(spec);
     for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
       const Selection selection = value_or_throw(select(topology, medium));
       for (std::uint64_t bytes = 4; bytes <= 1U << 30U; bytes *= 2) {
-        const auto choice = std::ranges::find_if(
-            selection.choices, [&](const Selection::Choice& c) { return bytes <= c.up_to_bytes; });
-        const double chosen = expected_seconds(topology, medium, candidate(selection, *choice), bytes);
+        const double chosen = expected_seconds(topology, medium, selection.of(bytes), bytes);
         for (const Candidate& other : selection.candidates) {
           if (!other.excluded.empty()) continue;
           if (bytes > 256U << 10U && other.name == "recursive-doubling") continue;
