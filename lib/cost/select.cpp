@@ -1,10 +1,10 @@
 #include "lib/cost/select.hpp"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <bit>
 
 #include "lib/cost/estimate.hpp"
+#include "lib/cost/fan_in.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::cost {
@@ -21,39 +21,103 @@ constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
 constexpr std::int64_t kElementBytes = 4;
 
-/// Do messages of one round arrive by one NIC from several peers?
-bool senders_meet(const Program& program) {
-  std::set<std::tuple<Rail, std::int32_t, std::int32_t, std::int32_t>> rounds;
-  for (const Step& step : program.steps) {
-    for (const Source& source : program.sources_of(step)) {
-      if (source.kind != Source::Kind::kMessage || source.rail == kNoRail) continue;
-      if (!rounds.emplace(source.rail, step.lane, step.stage, step.round).second) return true;
-    }
-  }
-  return false;
+std::int64_t num_sends(const Program& program) {
+  return std::ranges::count_if(program.steps, [](const Step& step) { return step.op == StepOp::kSend; });
+}
+
+std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& builder, std::int32_t server) {
+  std::vector<Program> programs;
+  const Rank first = server * topology.ranks_per_server;
+  for (Rank rank = first; rank < first + topology.ranks_per_server; ++rank)
+    programs.push_back(builder.program(rank));
+  return programs;
+}
+
+/// Of the servers that may be the busiest: where ranks are folded out the first has some of those, the second
+/// may have those that work for them, and the last has none.
+std::vector<std::int32_t> servers_to_price(const Topology& topology, const PlanBuilder& builder) {
+  const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
+  if (builder.shape().algorithm == "hips" || last == 0) return {0};
+  return last == 1 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{0, 1, last};
 }
 
 Candidate candidate_of(std::string name, const Topology& topology, std::unique_ptr<PlanBuilder> builder) {
   Candidate candidate;
   candidate.name = std::move(name);
-  for (Rank rank = 0; rank < topology.ranks_per_server; ++rank)
-    candidate.programs.push_back(builder->program(rank));
-  candidate.num_messages = std::ranges::count_if(candidate.programs[0].steps,
-                                                 [](const Step& step) { return step.op == StepOp::kSend; });
-  candidate.senders_meet = std::ranges::any_of(candidate.programs, senders_meet);
+  double most_seconds = -1;
+  for (const std::int32_t server : servers_to_price(topology, *builder)) {
+    auto programs = programs_of(topology, *builder, server);
+    for (const Program& program : programs)
+      candidate.num_messages = std::max(candidate.num_messages, num_sends(program));
+    const double seconds =
+        estimate(topology, builder->shape(), programs, {.count = 1 << 20, .element_bytes = kElementBytes})
+            .bandwidth_seconds;
+    if (seconds <= most_seconds) continue;
+    most_seconds = seconds;
+    candidate.programs = std::move(programs);
+  }
+  candidate.senders_meet =
+      std::ranges::any_of(candidate.programs, [](const Program& program) { return fan_in(program) > 1; });
   candidate.builder = std::move(builder);
   return candidate;
 }
 
-/// The cheapest of those that may carry so many bytes; the earlier one where two cost the same.
-std::size_t cheapest(const Topology& topology, const Selection& selection, std::uint64_t bytes) {
+}  // namespace
+
+double expected_seconds(Medium medium, const Work& work) {
+  const double meeting = medium == Medium::kWires && work.senders_meet ? kMeetingShare : 0;
+  return work.latency_seconds + (1 + meeting) * work.bandwidth_seconds +
+         static_cast<double>(work.num_messages) * kMessageSeconds;
+}
+
+double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
+                        std::uint64_t bytes) {
+  const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
+                      .element_bytes = kElementBytes};
+  const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
+  return expected_seconds(medium, {.latency_seconds = cost.latency_seconds,
+                                   .bandwidth_seconds = cost.bandwidth_seconds,
+                                   .num_messages = candidate.num_messages,
+                                   .senders_meet = candidate.senders_meet});
+}
+
+const Candidate& Selection::of(std::uint64_t bytes) const {
+  const auto choice =
+      std::ranges::find_if(choices, [bytes](const Choice& each) { return bytes <= each.up_to_bytes; });
+  return candidates[choice->candidate];
+}
+
+Result<std::vector<Candidate>> candidates(const Topology& topology) {
+  std::vector<Candidate> candidates;
+  auto hips = plan::make_builder(topology, {});
+  if (!hips) return fail(hips.error());
+  candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
+  if (candidates[0].senders_meet) {
+    auto rings =
+        plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
+    if (!rings) return fail(rings.error());
+    candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
+  }
+  if (auto doubling = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
+    candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
+    if (Candidate& candidate = candidates.back(); !candidate.builder->shape().neighbours_only)
+      candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
+  }
+  return candidates;
+}
+
+std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
+                   std::uint64_t bytes) {
+  // A choice holds from one power of two to the next: decided at the larger one.
+  bytes = std::bit_ceil(std::clamp(bytes, kLeastBytes, kMostBytes));
+  // The earlier one where two cost the same.
   std::size_t best = 0;
-  double least = expected_seconds(topology, selection.medium, selection.candidates[0], bytes);
-  for (std::size_t i = 1; i < selection.candidates.size(); ++i) {
-    const Candidate& candidate = selection.candidates[i];
+  double least = expected_seconds(topology, medium, candidates[0], bytes);
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
     if (!candidate.excluded.empty()) continue;
     if (candidate.builder->shape().algorithm != "hips" && bytes > kMostDoublingBytes) continue;
-    const double seconds = expected_seconds(topology, selection.medium, candidate, bytes);
+    const double seconds = expected_seconds(topology, medium, candidate, bytes);
     if (seconds >= least) continue;
     best = i;
     least = seconds;
@@ -61,37 +125,14 @@ std::size_t cheapest(const Topology& topology, const Selection& selection, std::
   return best;
 }
 
-}  // namespace
-
-double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
-                        std::uint64_t bytes) {
-  const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
-                      .element_bytes = kElementBytes};
-  const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
-  const double meeting = medium == Medium::kWires && candidate.senders_meet ? kMeetingShare : 0;
-  return cost.latency_seconds + (1 + meeting) * cost.bandwidth_seconds +
-         static_cast<double>(candidate.num_messages) * kMessageSeconds;
-}
-
 Result<Selection> select(const Topology& topology, Medium medium) {
   Selection selection;
   selection.medium = medium;
-  auto hips = plan::make_builder(topology, {});
-  if (!hips) return fail(hips.error());
-  selection.candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
-  if (selection.candidates[0].senders_meet) {
-    auto rings =
-        plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
-    if (!rings) return fail(rings.error());
-    selection.candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
-  }
-  if (auto doubling = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
-    selection.candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
-    if (Candidate& candidate = selection.candidates.back(); !candidate.builder->shape().neighbours_only)
-      candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
-  }
+  auto made = candidates(topology);
+  if (!made) return fail(made.error());
+  selection.candidates = std::move(*made);
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 2) {
-    const std::size_t best = cheapest(topology, selection, bytes);
+    const std::size_t best = choose(topology, medium, selection.candidates, bytes);
     if (selection.choices.empty() || selection.choices.back().candidate != best)
       selection.choices.push_back({best, bytes});
     selection.choices.back().up_to_bytes = bytes;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ enum class Medium : std::uint8_t {
 struct Candidate {
   std::string name;  ///< "hips", "hips, rings", "recursive-doubling"
   std::unique_ptr<PlanBuilder> builder;
-  std::vector<Program> programs;  ///< of the first server's ranks, which stand for all
-  std::int64_t num_messages = 0;  ///< that rank 0 sends
+  std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
+  std::int64_t num_messages = 0;  ///< that the busiest rank sends
   bool senders_meet = false;      ///< several peers send to one NIC at the same time
   std::string excluded;           ///< why it is not taken whatever it costs; empty: it may be
 };
@@ -43,20 +44,45 @@ struct Selection {
   [[nodiscard]] const PlanBuilder& builder(const Choice& choice) const {
     return *candidates[choice.candidate].builder;
   }
+  /// The candidate that carries a call of `bytes`.
+  [[nodiscard]] const Candidate& of(std::uint64_t bytes) const;
 };
 
-/// What a call of `bytes` is expected to take: the plan's chain of hops, the messages that a rank has to
-/// handle, and the busiest link, which takes longer where senders meet on wires.
+/// What a call costs a plan, apart from the medium.
+struct Work {
+  double latency_seconds = 0;     ///< of the chain of hops
+  double bandwidth_seconds = 0;   ///< of the busiest link
+  std::int64_t num_messages = 0;  ///< that a rank sends
+  bool senders_meet = false;      ///< several peers send to one NIC at the same time
+};
+
+/// What a call is expected to take: the chain of hops, the messages that a rank has to handle, and the
+/// busiest link, which takes longer where senders meet on wires.
+double expected_seconds(Medium medium, const Work& work);
+
+/// expected_seconds() of a call of `bytes` by a candidate.
 ///
 /// Units    bytes of the whole vector, seconds.
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
                         std::uint64_t bytes);
 
+/// The plans among which select() chooses, HiPS first: HiPS; HiPS with rings where its meshes let senders
+/// meet; and recursive doubling, excluded where not every pair of ranks is one hop apart.
+///
+/// Cost     the programs of one server for each.
+/// Errors   those of plan::make_builder().
+Result<std::vector<Candidate>> candidates(const Topology& topology);
+
+/// The candidate that select() has for a call of `bytes`, priced for that size alone.
+///
+/// Cost     once the programs of the candidates.
+std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
+                   std::uint64_t bytes);
+
 /// The cheapest plans where nobody named one, by expected_seconds(). A function of topology and medium alone,
 /// so that all ranks choose alike, and every run as the last.
 ///
-/// Candidates: HiPS; HiPS with rings where its meshes let senders meet; and, where every pair of ranks is one
-/// hop apart, recursive doubling for up to 256 KiB.
+/// Of candidates(), recursive doubling for up to 256 KiB.
 ///
 /// Cost     prices some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().

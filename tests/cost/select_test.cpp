@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::cost {
@@ -18,6 +19,26 @@ std::int64_t num_sends(const PlanBuilder& builder, Rank rank) {
 
 const Candidate& candidate(const Selection& selection, const Selection::Choice& choice) {
   return selection.candidates[choice.candidate];
+}
+
+TEST(Select, prices_every_candidate_by_its_busiest_server) {
+  // Recursive doubling folds some ranks out where their number is no power of two.
+  for (int servers = 2; servers <= 40; ++servers) {
+    for (const std::string& ranks : {std::string(), std::string("/2"), std::string("/3")}) {
+      const Topology topology = parse_topology("switch:" + std::to_string(servers) + ranks);
+      const auto all = candidates(topology);
+      ASSERT_TRUE(all);
+      for (const Candidate& candidate : *all) {
+        const Volume volume{.count = 60'000, .element_bytes = 4};
+        const Cost one = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
+        const Cost whole = estimate_all(topology, *candidate.builder, volume);
+        // Of three ranks a server the busiest may be another one yet, by less than a fifth.
+        EXPECT_NEAR(one.bandwidth_seconds / whole.bandwidth_seconds, 1, ranks == "/3" ? 0.2 : 0.02)
+            << topology.spec << " " << candidate.name;
+        EXPECT_GE(candidate.num_messages, num_sends(*candidate.builder, 0)) << topology.spec;
+      }
+    }
+  }
 }
 
 TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart) {
@@ -88,15 +109,27 @@ TEST(Select, limits_ascend_and_the_last_has_none) {
   }
 }
 
+TEST(Select, one_size_alone_is_chosen_as_in_the_table) {
+  for (const char* spec : {"bcube:3,1", "switch:1", "switch:5", "rail:8,4", "torus:4x4", "bcube:4,1/2"}) {
+    const Topology topology = parse_topology(spec);
+    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+      const Selection selection = value_or_throw(select(topology, medium));
+      const auto made = value_or_throw(candidates(topology));
+      for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 40U; bytes = bytes * 3 / 2 + 1)
+        EXPECT_EQ(made[choose(topology, medium, made, bytes)].name, selection.of(bytes).name)
+            << spec << " " << bytes;
+      EXPECT_EQ(made[choose(topology, medium, made, 0)].name, selection.of(0).name) << spec;
+    }
+  }
+}
+
 TEST(Select, no_size_has_a_cheaper_candidate) {
   for (const char* spec : {"bcube:3,1", "switch:5", "rail:8,4", "leafspine:4,4", "bcube:4,1/2"}) {
     const Topology topology = parse_topology(spec);
     for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
       const Selection selection = value_or_throw(select(topology, medium));
       for (std::uint64_t bytes = 4; bytes <= 1U << 30U; bytes *= 2) {
-        const auto choice = std::ranges::find_if(
-            selection.choices, [&](const Selection::Choice& c) { return bytes <= c.up_to_bytes; });
-        const double chosen = expected_seconds(topology, medium, candidate(selection, *choice), bytes);
+        const double chosen = expected_seconds(topology, medium, selection.of(bytes), bytes);
         for (const Candidate& other : selection.candidates) {
           if (!other.excluded.empty()) continue;
           if (bytes > 256U << 10U && other.name == "recursive-doubling") continue;

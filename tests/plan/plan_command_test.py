@@ -37,6 +37,35 @@ class PlanCommand(unittest.TestCase):
         done = hips("plan", "-t", "bcube:3,1", "--algorithm", "flat-ring", HIPS_ALGORITHM="flat-mesh")
         self.assertIn("flat ring of 9 ranks over 2 of 2 NICs", done.stdout)
 
+    def test_shows_the_plan_that_a_call_of_the_size_gets_where_nobody_names_one(self):
+        for spec, size, selected, plan in [
+            ("bcube:3,1", "18K", "hips", "HiPS, 2 lanes, mesh on both levels"),
+            ("bcube:3,1", "64M", "hips, rings", "HiPS, 2 lanes, ring on both levels"),
+            ("torus:4x4", "64M", "hips", "HiPS, 4 lanes, ring on both levels"),
+            ("switch:4", "1K", "recursive-doubling", "recursive doubling of 4 ranks"),
+        ]:
+            done = hips("plan", "-t", spec, "--bytes", size)
+            self.assertEqual(done.stdout.splitlines()[0], plan, spec)
+            self.assertIn(f"\nselected    {selected}, for ", done.stdout)
+            # The same as the table of hips info select.
+            row = json.loads(hips("info", "select", "-t", spec, "--json").stdout)
+            bound = {"1K": 1 << 10, "18K": 18 << 10, "64M": 64 << 20}[size]
+            self.assertEqual(next(choice["plan"] for choice in row["choices"]
+                                  if choice["up_to_bytes"] is None or bound <= choice["up_to_bytes"]), selected)
+            done = hips("plan", "-t", spec, "--bytes", size, "--json")
+            self.assertEqual(json.loads(done.stdout)["notes"]["selected"], selected)
+        # Within a host no senders meet.
+        self.assertIn("hips, rings, for 67.1 MB between hosts (hips within one)",
+                      hips("plan", "-t", "bcube:3,1").stdout)
+
+    def test_shows_the_plan_that_is_named(self):
+        for args, environment in [(("--algorithm", "hips"), {}), (("--pattern", "mesh"), {}),
+                                  ((), {"HIPS_ALGORITHM": "hips"}), ((), {"HIPS_PATTERN": "mesh"})]:
+            done = hips("plan", "-t", "bcube:3,1", "--bytes", "64M", *args, **environment)
+            self.assertEqual(done.stdout.splitlines()[0], "HiPS, 2 lanes, mesh on both levels")
+            self.assertNotIn("selected", done.stdout)
+            self.assertNotIn("selected", hips("plan", "-t", "bcube:3,1", "--json", *args, **environment).stdout)
+
     def test_json_of_all_ranks_is_what_check_reads(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             done = hips("plan", "-t", "bcube:2x4", "--all", "--json")

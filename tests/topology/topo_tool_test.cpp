@@ -3,10 +3,12 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -119,6 +121,42 @@ TEST(TopoTool, RefusesBadInputInOneLineAndWithStatusTwo) {
   outcome = run("topo 2>&1", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.out, HasSubstr("no topology is named"));
+}
+
+TEST(TopoTool, ReadsSlurmsTopologyConf) {
+  const std::string path = ::testing::TempDir() + "hips_topology.conf";
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  write(
+      "SwitchName=leaf0 Nodes=n[01-02]\nSwitchName=leaf1 Nodes=n[03-04] LinkSpeed=100\n"
+      "SwitchName=top Switches=leaf[0-1]\n");
+  EXPECT_EQ(run("topo --slurm " + path + " --spec").out, "leafspine:2,2\n");
+  const Outcome text = run("topo --slurm " + path + " 2>&1");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.out,
+              HasSubstr("hips: " + path + ": line 2: linkspeed=\"100\" says nothing of the wiring\n"));
+  EXPECT_THAT(text.out, HasSubstr("\n  nodes     n01 n02 n03 n04, as servers 0 to 3\n"));
+  EXPECT_THAT(run("topo -v --slurm " + path + " 2>&1").out, HasSubstr("\nserver 2 <10>  node n03\n"));
+  const auto json = nlohmann::json::parse(run("topo --json --slurm " + path).out);
+  EXPECT_EQ(json["spec"], "leafspine:2,2");
+  EXPECT_EQ(json["nodes"], (std::vector<std::string>{"n01", "n02", "n03", "n04"}));
+  EXPECT_EQ(json["notes"].size(), 1U);
+
+  write("SwitchName=leaf0 Nodes=n[02-1]\n");
+  for (const std::string& file : {path, path + ".none", ::testing::TempDir()}) {
+    const Outcome outcome = run("topo --slurm " + file + " 2>&1");
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.out, HasSubstr(file == path ? path + ": line 1: Nodes: " : "\" cannot be read"));
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  }
+
+  // A file that asks for more memory than there is.
+  write("SwitchName=leaf0 Nodes=r[0-999999]n[0-999999]\n");
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = run("topo --slurm " + path + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("stands for 1000000000000 names"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  std::remove(path.c_str());
 }
 
 TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {

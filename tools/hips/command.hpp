@@ -10,6 +10,7 @@ namespace hips::cli {
 void add_topo(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_check(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_info(CLI::App& app);
 void add_run(CLI::App& app);
 void add_trace(CLI::App& app);

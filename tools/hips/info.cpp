@@ -31,13 +31,6 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-std::size_t chosen(const cost::Selection& selection, std::uint64_t bytes) {
-  for (const auto& choice : selection.choices) {
-    if (bytes <= choice.up_to_bytes) return choice.candidate;
-  }
-  return selection.choices.back().candidate;
-}
-
 void print_text(const Topology& topology, const cost::Selection& selection) {
   fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
              topology.num_ranks());
@@ -54,8 +47,7 @@ void print_text(const Topology& topology, const cost::Selection& selection) {
     fmt::print("  {:>{}}", candidate.name + " (us)", candidate.name.size() + 5);
   fmt::print("\n");
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
-    fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.candidates[chosen(selection, bytes)].name,
-               widest);
+    fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.of(bytes).name, widest);
     for (const auto& candidate : selection.candidates)
       fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, selection.medium, candidate, bytes),
                  candidate.name.size() + 5);
@@ -93,9 +85,8 @@ void print_json(const Topology& topology, const cost::Selection& selection) {
     auto seconds = nlohmann::ordered_json::array();
     for (const auto& candidate : selection.candidates)
       seconds.push_back(cost::expected_seconds(topology, selection.medium, candidate, bytes));
-    json["sizes"].push_back({{"bytes", bytes},
-                             {"plan", selection.candidates[chosen(selection, bytes)].name},
-                             {"seconds", std::move(seconds)}});
+    json["sizes"].push_back(
+        {{"bytes", bytes}, {"plan", selection.of(bytes).name}, {"seconds", std::move(seconds)}});
   }
   fmt::print("{}\n", json.dump(2));
 }

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   hips::cli::add_topo(app);
   hips::cli::add_plan(app);
   hips::cli::add_check(app);
+  hips::cli::add_compare(app);
   hips::cli::add_run(app);
   hips::cli::add_trace(app);
   hips::cli::add_lab(app);

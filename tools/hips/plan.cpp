@@ -19,6 +19,7 @@
 #include "lib/base/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
+#include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "lib/plan/plan_text.hpp"
@@ -37,12 +38,15 @@ struct PlanArguments {
 
 constexpr const char* kPlanFooter =
     R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
--t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN.
+-t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
+pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
+name is in the last line.
 
 --json writes the plan as `hips check --plan` reads it when --all is given, otherwise of one rank:
   format version algorithm description num_ranks num_steps neighbours_only blocks{} lanes[]
   notes{}: topology bytes type nic_out_bytes nic_in_bytes (least and most of a NIC) bandwidth_seconds
            barrier_seconds bound_seconds bound_cut ratio barrier_ratio covers
+           [selected: the plan's name where nobody named one]
   programs[]: rank owned[] steps[]: op phase lane stage level round [peer rail] dst srcs[] after[]
 )";
 
@@ -180,6 +184,36 @@ class StdoutBuffer final : public std::streambuf {
   }
 };
 
+/// A builder, and how it came to be this one.
+struct Chosen {
+  std::unique_ptr<PlanBuilder> builder;
+  std::string selected;          ///< name in the selection; "" where the caller named a plan
+  std::string selected_on_host;  ///< the same for ranks that share a host
+};
+
+/// The plan that the caller names, else the one that a call of this size would get.
+Chosen choose(const Topology& topology, const PlanArguments& arguments, cost::Volume volume) {
+  PlanRequest request;
+  request.algorithm = or_environment(arguments.algorithm, "HIPS_ALGORITHM");
+  bool named = !request.algorithm.empty() || arguments.num_leaders != 0 || arguments.num_rings != 0;
+  if (request.algorithm.empty()) request.algorithm = "hips";
+  std::string patterns = arguments.patterns;
+  // A pattern in the environment is meant for the plans that have levels, and no mistake beside others.
+  if (request.algorithm == "hips") patterns = or_environment(patterns, "HIPS_PATTERN");
+  if (!patterns.empty()) {
+    request.patterns = value_or_throw(plan::parse_patterns(patterns));
+    named = true;
+  }
+  request.num_leaders = arguments.num_leaders;
+  request.num_rings = arguments.num_rings;
+  if (named) return {value_or_throw(plan::make_builder(topology, request)), "", ""};
+  auto candidates = value_or_throw(cost::candidates(topology));
+  const auto bytes = static_cast<std::uint64_t>(volume.bytes());
+  const std::size_t on_host = cost::choose(topology, cost::Medium::kMemory, candidates, bytes);
+  cost::Candidate& selected = candidates[cost::choose(topology, cost::Medium::kWires, candidates, bytes)];
+  return {std::move(selected.builder), selected.name, candidates[on_host].name};
+}
+
 void run_plan(PlanArguments arguments) {
   if (arguments.list) {
     print_algorithms();
@@ -189,18 +223,9 @@ void run_plan(PlanArguments arguments) {
   if (arguments.topology.empty())
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
   const Topology topology = parse_topology(arguments.topology);
-  PlanRequest request;
-  request.algorithm = or_environment(arguments.algorithm, "HIPS_ALGORITHM");
-  if (request.algorithm.empty()) request.algorithm = "hips";
-  std::string patterns = arguments.patterns;
-  // A pattern in the environment is meant for the plans that have levels, and no mistake beside others.
-  if (request.algorithm == "hips") patterns = or_environment(patterns, "HIPS_PATTERN");
-  if (!patterns.empty()) request.patterns = value_or_throw(plan::parse_patterns(patterns));
-  request.num_leaders = arguments.num_leaders;
-  request.num_rings = arguments.num_rings;
   const cost::Volume volume = volume_of(arguments);
-
-  const std::unique_ptr<PlanBuilder> builder = value_or_throw(plan::make_builder(topology, request));
+  const Chosen chosen = choose(topology, arguments, volume);
+  const PlanBuilder* const builder = chosen.builder.get();
   const PlanShape& shape = builder->shape();
   const Rank rank = arguments.rank.value_or(0);
   if (rank < 0 || rank >= shape.num_ranks) {
@@ -213,7 +238,9 @@ void run_plan(PlanArguments arguments) {
   if (arguments.json) {
     StdoutBuffer buffer;
     std::ostream out(&buffer);
-    plan::PlanJsonWriter writer(out, shape, notes_of(topology, arguments, priced, volume));
+    nlohmann::ordered_json notes = notes_of(topology, arguments, priced, volume);
+    if (!chosen.selected.empty()) notes["selected"] = chosen.selected;
+    plan::PlanJsonWriter writer(out, shape, std::move(notes));
     for (Rank r = first; r <= last; ++r) writer.add(builder->program(r));
     writer.finish();
     return;
@@ -225,6 +252,12 @@ void run_plan(PlanArguments arguments) {
   }
   fmt::print("\n");
   print_cost(topology, shape, priced, rank);
+  if (chosen.selected.empty()) return;
+  fmt::print("selected    {}, for {} between hosts{}; `hips info select` has all sizes\n", chosen.selected,
+             plan::bytes_text(volume.bytes()),
+             chosen.selected_on_host == chosen.selected
+                 ? ""
+                 : fmt::format(" ({} within one)", chosen.selected_on_host));
 }
 
 }  // namespace
@@ -240,7 +273,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--type", arguments->type, "Element type: f32, bf16, i64, u8, ..., or float32, ...")
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_option("-a,--algorithm", arguments->algorithm, "Algorithm (see --list); default hips")
+  command->add_option("-a,--algorithm", arguments->algorithm, "Algorithm (see --list); default by size")
       ->type_name("NAME");
   command
       ->add_option(

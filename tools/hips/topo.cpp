@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -11,9 +14,12 @@
 
 #include <hips/topology.hpp>
 
+#include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
+#include "topology/slurm.hpp"
+#include "topology/spec.hpp"
 #include "topology/walk.hpp"
 
 // Both forms are written as they are made, so that a million servers take no memory; what grows with them is
@@ -25,8 +31,10 @@ namespace {
 
 struct TopoOptions {
   std::string spec;
+  std::string slurm;  ///< a topology.conf instead
   bool verbose = false;
   bool json = false;
+  bool only_spec = false;
 };
 
 constexpr const char* kTopoFooter = R"(Topologies:
@@ -39,6 +47,10 @@ constexpr const char* kTopoFooter = R"(Topologies:
   Any of them may go on with @RATE (25Gb, 2.5Gb, 100Mb: of every NIC) and /RANKS (on each server):
   bcube:3,1@25Gb/2
 
+--slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines): switches with equally many children in each
+tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no uplinks. Other commands take
+the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec). Rank r of one rank a server belongs on the r-th node of --json.
+
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
   levels[]:       name radix kind ("switch", "ring", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
@@ -46,6 +58,7 @@ JSON keys:
   with --verbose, server_list[]:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (its place in levels[]) server nic
+  with --slurm, nodes[]: names in the order of the servers; notes[]: what the file says that means nothing here
 )";
 
 /// More addresses than this in one line help nobody.
@@ -159,12 +172,13 @@ std::string group_members(const Topology& topology, std::int64_t server, std::in
 }
 
 /// Where each of a server's NICs leads, a line each.
-void print_server(const Topology& topology, std::int64_t server) {
+void print_server(const Topology& topology, std::int64_t server, const std::string& node) {
   const auto& entry = topology::entry_of(topology.family);
   const std::int32_t first_level = topology::first_network_level(topology);
   const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
   fmt::print("server {} {}", server, server_address(topology, server));
+  if (!node.empty()) fmt::print("  node {}", node);
   if (topology.ranks_per_server > 1) fmt::print("  ranks {}-{}", rank, rank + topology.ranks_per_server - 1);
   fmt::print("\n");
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
@@ -242,8 +256,14 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   fmt::print("]}}");
 }
 
-void print_json(const Topology& topology, bool verbose) {
-  std::string text = summary_json(topology).dump(2);
+void print_json(const topology::SlurmTopology& from, bool from_file, bool verbose) {
+  const Topology& topology = from.topology;
+  nlohmann::ordered_json json = summary_json(topology);
+  if (from_file) {
+    json["nodes"] = from.nodes;
+    json["notes"] = from.notes;
+  }
+  std::string text = json.dump(2);
   if (verbose) {
     text.resize(text.rfind('\n'));
     fmt::print("{},\n  \"server_list\": [\n    ", text);
@@ -256,20 +276,67 @@ void print_json(const Topology& topology, bool verbose) {
   fmt::print("{}\n", text);
 }
 
+/// A file that is no larger than any topology.conf.
+std::string read_file(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+  const auto refuse = [&](std::string_view why) {
+    return Error(
+        Status::error(Code::kInvalidArgument, fmt::format("--slurm: {} {}", topology::quoted(path), why)));
+  };
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text;
+  std::array<char, 1 << 16> buffer{};
+  while (file.read(buffer.data(), buffer.size()) || file.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMostBytes) throw refuse("is larger than 64 MiB; give a topology.conf");
+  }
+  if (file.bad()) throw refuse("cannot be read; give a topology.conf");
+  return text;
+}
+
+/// On stderr; a file may say the same of every switch.
+void print_notes(const std::vector<std::string>& notes) {
+  constexpr std::size_t kMostShown = 5;
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostShown); ++i)
+    fmt::print(stderr, "hips: {}\n", notes[i]);
+  if (notes.size() > kMostShown)
+    fmt::print(stderr, "hips: and {} more; --json has all\n", notes.size() - kMostShown);
+}
+
+void print_nodes(const std::vector<std::string>& nodes) {
+  std::vector<std::string> shown = nodes;
+  if (nodes.size() > kMaxListed) shown = {nodes[0], nodes[1], "...", nodes.back()};
+  fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
+}
+
 void run(const TopoOptions& options) {
-  if (options.spec.empty()) {
+  if (options.spec.empty() && options.slurm.empty()) {
     throw Error(
         Status::error(Code::kInvalidArgument,
                       "topo: no topology is named; give one with -t, such as -t bcube:3,1, or in HIPS_TOPO"));
   }
-  const Topology topology = parse_topology(options.spec);
-  if (options.json) {
-    print_json(topology, options.verbose);
+  const bool from_file = !options.slurm.empty();
+  topology::SlurmTopology from;
+  if (from_file) {
+    from = value_or_throw(topology::read_slurm_topology(options.slurm, read_file(options.slurm)));
   } else {
+    from.topology = parse_topology(options.spec);
+  }
+  const Topology& topology = from.topology;
+  if (options.only_spec) {
+    fmt::print("{}\n", topology.spec);
+  } else if (options.json) {
+    print_json(from, from_file, options.verbose);
+  } else {
+    print_notes(from.notes);
     print_summary(topology);
+    if (from_file) print_nodes(from.nodes);
     if (options.verbose) {
       fmt::print("\n");
-      for (std::int64_t server = 0; server < topology.num_servers(); ++server) print_server(topology, server);
+      for (std::int64_t server = 0; server < topology.num_servers(); ++server)
+        print_server(topology, server, from_file ? from.nodes[static_cast<std::size_t>(server)] : "");
     }
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -287,6 +354,9 @@ void add_topo(CLI::App& app) {
   command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1")
       ->type_name("SPEC")
       ->envname("HIPS_TOPO");
+  command->add_option("--slurm", options->slurm, "read Slurm's topology.conf instead of a SPEC")
+      ->type_name("FILE");
+  command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
   command->add_flag("--json", options->json, "the same for machines");
   command->footer(kTopoFooter);

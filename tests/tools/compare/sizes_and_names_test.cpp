@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/plan/builder.hpp"
+#include "tools/hips/compare/entry.hpp"
+#include "tools/hips/compare/report.hpp"
+#include "tools/hips/compare/size_range.hpp"
+
+namespace hips::compare {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::uint64_t> sizes(std::string_view text, std::int64_t factor = 4) {
+  return value_or_throw(parse_size_range(text, factor));
+}
+
+TEST(SizeRange, runs_from_the_least_by_the_factor_while_not_above_the_most) {
+  EXPECT_THAT(sizes("1K:64K"), ElementsAre(1024, 4096, 16384, 65536));
+  EXPECT_THAT(sizes("1K:10K", 2), ElementsAre(1024, 2048, 4096, 8192));
+  EXPECT_THAT(sizes("64M"), ElementsAre(64U << 20U));
+  EXPECT_THAT(sizes("4:4"), ElementsAre(4));
+  EXPECT_THAT(sizes("8,4,8,1k:4k", 2), ElementsAre(4, 8, 1024, 2048, 4096));
+  EXPECT_EQ(sizes("1K:1G").size(), 11U);
+  EXPECT_EQ(sizes("4:1024G", 2).size(), 39U);
+}
+
+TEST(SizeRange, says_what_is_wrong_and_what_would_be_right) {
+  for (const auto& [text, factor, words] : std::vector<std::tuple<std::string, std::int64_t, std::string>>{
+           {"", 4, "\"\" is no size"},
+           {"64X", 4, "\"64X\" is no size; write 4096"},
+           {"1K:", 4, "\"\" is no size"},
+           {":1K", 4, "\"\" is no size"},
+           {"1K,,2K", 4, "\"\" is no size"},
+           {"-4", 4, "\"-4\" is no size"},
+           {"1K:1M:2", 4, "\"1K:1M:2\" has 3 ends; write LEAST:MOST"},
+           {"1M:1K", 4, "\"1M:1K\" goes down; write the smaller size first: 1K:1M"},
+           {"0", 4, "\"0\" is a vector of nothing"},
+           {"6", 4, "\"6\" is no multiple of 4"},
+           {"4:6", 4, "\"6\" is no multiple of 4"},
+           {"1025G", 4, "\"1025G\" is above 1024G"},
+           {"99999999999999999999G", 4, "is no size"},
+           {"1K:1M", 1, "--factor: 1 is out of range; give 2 to 1024"},
+           {"1K:1M", 0, "--factor: 0"},
+           {"1K:1M", -2, "--factor: -2"},
+           {"1K:1M", 1025, "--factor: 1025"},
+       }) {
+    const auto read = parse_size_range(text, factor);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(read.error().message, HasSubstr(words));
+  }
+}
+
+TEST(SizeRange, texts_read_back) {
+  for (const std::uint64_t bytes : {4ULL, 1000ULL, 1024ULL, 1536ULL, 65536ULL, 1ULL << 30U, 1ULL << 40U})
+    EXPECT_THAT(sizes(size_text(bytes)), ElementsAre(bytes));
+  EXPECT_EQ(size_text(1536), "1536");
+  EXPECT_EQ(size_text(3U << 20U), "3M");
+}
+
+TEST(DurationText, has_three_digits_in_the_nearest_unit) {
+  for (const auto& [seconds, text] : std::vector<std::pair<double, std::string>>{{0, "0.00 us"},
+                                                                                 {1.234e-6, "1.23 us"},
+                                                                                 {9.996e-6, "10.0 us"},
+                                                                                 {99.96e-6, "100 us"},
+                                                                                 {999.4e-6, "999 us"},
+                                                                                 {999.6e-6, "1.00 ms"},
+                                                                                 {0.9996, "1.00 s"},
+                                                                                 {12.34, "12.3 s"},
+                                                                                 {85041, "85041 s"}})
+    EXPECT_EQ(duration_text(seconds), text);
+}
+
+std::vector<std::string> names(std::string_view text, const char* spec) {
+  std::vector<std::string> names;
+  for (const Entry& entry : value_or_throw(parse_entries(text, parse_topology(spec)))) {
+    EXPECT_EQ(entry.wiring, spec);
+    EXPECT_FALSE(entry.baseline);
+    names.push_back(entry.name);
+  }
+  return names;
+}
+
+TEST(Entries, all_is_every_algorithm_and_rings_where_meshes_let_senders_meet) {
+  EXPECT_EQ(names("all", "bcube:2,3").size(), plan::algorithms().size());
+  EXPECT_EQ(names("all", "torus:3x3").size(), plan::algorithms().size());
+  EXPECT_THAT(names("all", "bcube:3,1"), ElementsAre("hips", "hips:ring", "flat-ps", "flat-mesh", "flat-ring",
+                                                     "recursive-doubling", "halving-doubling"));
+}
+
+TEST(Entries, an_option_follows_its_algorithm) {
+  const auto entries = value_or_throw(
+      parse_entries("hips:ps:2,hips:mesh/ring,flat-ps:4,flat-ring:1,flat-mesh", parse_topology("bcube:3,1")));
+  ASSERT_EQ(entries.size(), 5U);
+  EXPECT_EQ(entries[0].request.patterns[0].num_leaders, 2);
+  EXPECT_EQ(entries[1].request.patterns[0].gather, Pattern::kRing);
+  EXPECT_EQ(entries[2].request.num_leaders, 4);
+  EXPECT_EQ(entries[3].request.num_rings, 1);
+  EXPECT_EQ(entries[4].request.algorithm, "flat-mesh");
+}
+
+TEST(Entries, what_cannot_be_read_is_named) {
+  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
+           {"", "no algorithm is called \"\"; there are hips, flat-ps"},
+           {"nccl", "no algorithm is called \"nccl\""},
+           {"hips,", "no algorithm is called \"\""},
+           {"all,hips", "no algorithm is called \"all\""},
+           {"hips,hips", "\"hips\" occurs twice"},
+           {"hips:star", "\"hips:star\": pattern: \"star\""},
+           {"flat-ps:0", "\"flat-ps:0\": \"0\" is no number of leaders"},
+           {"flat-ps:1x", "\"1x\" is no number of leaders"},
+           {"flat-ring:", "\"\" is no number of rings"},
+           {"flat-ring:99999999999", "is no number of rings"},
+           {"flat-mesh:2", "flat-mesh takes nothing after a colon"},
+       }) {
+    const auto read = parse_entries(text, parse_topology("bcube:3,1"));
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(read.error().message, HasSubstr(words));
+  }
+}
+
+TEST(Entries, baselines_have_the_rates_and_ranks_of_the_topology_with_one_nic_and_with_all) {
+  const auto baselines = baseline_entries(parse_topology("bcube:3,1@25Gb/2"));
+  ASSERT_EQ(baselines.size(), 6U);
+  for (const Entry& entry : baselines) {
+    EXPECT_TRUE(entry.baseline);
+    const Topology own = parse_topology(entry.wiring);
+    EXPECT_EQ(own.num_ranks(), 18);
+    EXPECT_EQ(own.ranks_per_server, 2);
+    EXPECT_EQ(own.num_rails, entry.name.ends_with("1 NIC") ? 1 : 2) << entry.name;
+    EXPECT_EQ(own.levels.back().bandwidth_bytes_per_s, 25e9 / 8);
+    EXPECT_TRUE(plan::make_builder(own, entry.request)) << entry.name;
+  }
+  EXPECT_EQ(baseline_entries(parse_topology("fattree:4")).size(), 3U);
+}
+
+}  // namespace
+}  // namespace hips::compare

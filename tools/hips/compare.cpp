@@ -1,0 +1,177 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+#include "tools/hips/command.hpp"
+#include "tools/hips/compare/entry.hpp"
+#include "tools/hips/compare/price.hpp"
+#include "tools/hips/compare/report.hpp"
+#include "tools/hips/compare/size_range.hpp"
+#include "tools/hips/compare/theory.hpp"
+#include "topology/parse.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct CompareArguments {
+  std::vector<std::string> topologies;
+  std::string bytes, algorithms = "all", format = "text";
+  std::int64_t factor = 4;
+  bool baseline = false, theory = false;
+  std::string rate = "100Gb";
+  double latency_us = 1;
+  compare::TheoryInput given{};
+};
+
+constexpr const char* kDefaultBytes = "1K:1G";
+constexpr const char* kCompareFooter =
+    R"(--bytes takes 64M, a range such as 1K:1G, or several with commas; K, M and G are powers of 1024.
+--algorithms takes all, or names with commas; what an algorithm takes follows a colon: hips:ring, hips:mesh/ring,
+hips:ps:1 (for all levels), flat-ps:LEADERS, flat-ring:RINGS.
+--baseline adds flat ring, mesh and PS between servers that are all one hop apart, with one NIC each and with as
+many as the topology gives them.
+
+--format json writes one object: format version topologies[]:
+  topology name num_ranks num_servers nics_per_server bound{cut seconds_per_byte}
+  plans[]: plan algorithm baseline topology priced_by (all servers, some servers, closed form; null: and a reason)
+           scaled (bytes in proportion to those of the largest size) description relays
+           num_steps num_hops num_messages fan_in busiest_link bandwidth_of_bound
+           sizes[]: bytes seconds latency_seconds bandwidth_seconds busiest_bytes of_bound
+  best[]: bytes plan           of the plans without relays that are no baselines
+  default[]: plan up_to_bytes  what a call between hosts takes; empty where that is too large to say
+
+--theory prints the closed forms for n^K servers, of flat schemes and of HiPS on a BCube and on a torus of K
+dimensions, and the papers' own figures beside them; without --bytes for VGG-19, 574.7 MB. As JSON:
+  format version servers radix nics leaders bytes bytes_per_s hop_seconds
+  schemes[]: scheme num_steps formula barrier_seconds bandwidth_seconds bandwidth_is_at_most gst_seconds
+  published[]: where what
+)";
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(Status::error(Code::kSystem,
+                            fmt::format("compare: cannot write the output: {}", std::strerror(errno))));
+}
+
+/// A rate as specs write it: "25Gb".
+double rate_of(const std::string& text) {
+  const auto topology = topology::parse("switch:2@" + text);
+  if (topology && text.find('/') == std::string::npos) return topology->levels.front().bandwidth_bytes_per_s;
+  throw Error(Status::error(
+      Code::kInvalidArgument,
+      fmt::format("--rate: {} is no rate; write 25Gb, 2.5Gb or 100Mb", topology::quoted(text))));
+}
+
+void run_theory(const CompareArguments& arguments) {
+  compare::TheoryInput input = arguments.given;
+  // The whole range of the other table is no answer to "how large": VGG-19 is, as in the papers.
+  if (!arguments.bytes.empty()) {
+    const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, arguments.factor));
+    if (sizes.size() > 1) {
+      throw Error(Status::error(Code::kInvalidArgument,
+                                fmt::format("--bytes: {} are {} sizes; --theory takes one, such as 64M",
+                                            topology::quoted(arguments.bytes), sizes.size())));
+    }
+    input.bytes = static_cast<double>(sizes.front());
+  }
+  input.bytes_per_s = rate_of(arguments.rate);
+  input.hop_seconds = arguments.latency_us * 1e-6;
+  const compare::Theory theory = value_or_throw(compare::make_theory(input));
+  print(arguments.format == "text" ? compare::theory_text(theory) : compare::theory_json(theory));
+}
+
+void run_compare(CompareArguments arguments) {
+  if (arguments.theory) {
+    run_theory(arguments);
+    return;
+  }
+  if (arguments.bytes.empty()) arguments.bytes = kDefaultBytes;
+  if (arguments.topologies.empty()) {
+    if (const char* topology = std::getenv("HIPS_TOPO"); topology != nullptr && *topology != '\0')
+      arguments.topologies.emplace_back(topology);
+  }
+  if (arguments.topologies.empty()) {
+    throw Error(Status::error(Code::kInvalidArgument,
+                              "compare: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO"));
+  }
+  const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, arguments.factor));
+  // All that a user may have written wrongly first: a table that breaks off helps nobody.
+  std::vector<Topology> topologies;
+  std::vector<std::vector<compare::Entry>> entries;
+  for (const std::string& spec : arguments.topologies) {
+    const Topology& topology = topologies.emplace_back(parse_topology(spec));
+    auto& rows = entries.emplace_back(value_or_throw(compare::parse_entries(arguments.algorithms, topology)));
+    if (!arguments.baseline) continue;
+    for (compare::Entry& row : compare::baseline_entries(topology)) rows.push_back(std::move(row));
+  }
+  std::vector<compare::Comparison> comparisons;
+  for (std::size_t i = 0; i < topologies.size(); ++i) {
+    comparisons.push_back(compare::compare(topologies[i], entries[i], sizes));
+    if (arguments.format == "text") print(compare::report_text(comparisons.back()) + "\n");
+  }
+  print(arguments.format == "text" ? compare::legend_text(comparisons) : compare::report_json(comparisons));
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "How long each algorithm would take for each size, and which is the best");
+  command->footer(kCompareFooter);
+  CLI::Option* const topology = command
+                                    ->add_option("-t,--topology", arguments->topologies,
+                                                 "Topology, such as bcube:3,1; may be given several times")
+                                    ->type_name("SPEC")
+                                    ->expected(1)
+                                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("-b,--bytes", arguments->bytes, "Sizes of the vector, of float32")
+      ->type_name("SIZE[:SIZE],...")
+      ->default_str(kDefaultBytes);
+  command
+      ->add_option("-f,--factor", arguments->factor, "From one size of a range to the next, usually 2 or 4")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  command->add_option("-a,--algorithms", arguments->algorithms, "all, or names of hips plan --list")
+      ->type_name("NAME,...")
+      ->capture_default_str();
+  command->add_flag("--baseline", arguments->baseline, "Also flat algorithms with one NIC and with all");
+  CLI::Option* const theory =
+      command->add_flag("--theory", arguments->theory, "The closed forms instead, for N, n, K, W and B")
+          ->excludes(topology);
+  compare::TheoryInput& given = arguments->given;
+  command->add_option("-N,--servers", given.servers, "--theory: servers, N; n^K")->needs(theory);
+  command->add_option("-n,--radix", given.radix, "--theory: radix or side, n")
+      ->needs(theory)
+      ->capture_default_str();
+  command->add_option("-K,--nics", given.nics, "--theory: levels, NICs of a server, or dimensions, K")
+      ->needs(theory)
+      ->capture_default_str();
+  command->add_option("-P,--leaders", given.leaders, "--theory: dedicated servers of the flat PS, P")
+      ->needs(theory)
+      ->capture_default_str();
+  command->add_option("-B,--rate", arguments->rate, "--theory: of a NIC, B")
+      ->type_name("RATE")
+      ->needs(theory)
+      ->capture_default_str();
+  command->add_option("--latency", arguments->latency_us, "--theory: of a step, in us")
+      ->needs(theory)
+      ->capture_default_str();
+  command->add_option("--format", arguments->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->callback([arguments] { run_compare(*arguments); });
+}
+
+}  // namespace hips::cli

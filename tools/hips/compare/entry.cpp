@@ -1,0 +1,130 @@
+#include "tools/hips/compare/entry.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/plan/builder.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::compare {
+namespace {
+
+constexpr LevelPattern kMesh{.scatter = Pattern::kMesh, .gather = Pattern::kMesh};
+constexpr LevelPattern kRing{.scatter = Pattern::kRing, .gather = Pattern::kRing};
+constexpr LevelPattern kPsOne{.scatter = Pattern::kPs, .gather = Pattern::kPs, .num_leaders = 1};
+
+/// Does a mesh of more than two meet anywhere? As cost::select() asks before it tries rings.
+bool meshes_meet(const Topology& topology) {
+  return std::ranges::any_of(topology.levels, [](const Level& level) {
+    return level.kind != LevelKind::kNode && level.kind != LevelKind::kRing && level.radix > 2;
+  });
+}
+
+/// The number after the colon: of leaders, of rings.
+Result<std::int32_t> read_count(std::string_view entry, std::string_view value, std::string_view what) {
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < 1) {
+    return fail(Code::kInvalidArgument,
+                fmt::format("--algorithms: {}: {} is no number of {}; write 1 or more",
+                            topology::quoted(entry), topology::quoted(value), what));
+  }
+  return number;
+}
+
+Result<Entry> parse_entry(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  Entry entry;
+  entry.name = std::string(text);
+  entry.request.algorithm = std::string(name);
+  std::vector<std::string_view> names;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) names.push_back(algorithm.name);
+  if (std::ranges::find(names, name) == names.end()) {
+    return fail(Code::kInvalidArgument,
+                fmt::format("--algorithms: no algorithm is called {}; there are {}, and all",
+                            topology::quoted(name), fmt::join(names, ", ")));
+  }
+  if (colon == std::string_view::npos) return entry;
+  const std::string_view value = text.substr(colon + 1);
+  if (name == "hips") {
+    auto patterns = plan::parse_patterns(value);
+    if (!patterns) {
+      return fail(Code::kInvalidArgument,
+                  fmt::format("--algorithms: {}: {}", topology::quoted(text), patterns.error().message));
+    }
+    entry.request.patterns = std::move(*patterns);
+  } else if (name == "flat-ps") {
+    const auto leaders = read_count(text, value, "leaders");
+    if (!leaders) return fail(leaders.error());
+    entry.request.num_leaders = *leaders;
+  } else if (name == "flat-ring") {
+    const auto rings = read_count(text, value, "rings");
+    if (!rings) return fail(rings.error());
+    entry.request.num_rings = *rings;
+  } else {
+    return fail(Code::kInvalidArgument,
+                fmt::format("--algorithms: {}: {} takes nothing after a colon; hips takes a pattern, flat-ps "
+                            "a number of leaders, flat-ring a number of rings",
+                            topology::quoted(text), name));
+  }
+  return entry;
+}
+
+}  // namespace
+
+Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& topology) {
+  std::vector<Entry> entries;
+  const auto add = [&](Entry entry) {
+    entry.wiring = topology.spec;
+    entries.push_back(std::move(entry));
+  };
+  if (text == "all") {
+    for (const plan::Algorithm& algorithm : plan::algorithms()) {
+      const std::string name(algorithm.name);
+      add({.name = name, .request = {.algorithm = name}});
+      if (name == "hips" && meshes_meet(topology))
+        add({.name = "hips:ring", .request = {.patterns = {kRing}}});
+    }
+    return entries;
+  }
+  for (const std::string_view part : topology::split(text, ',')) {
+    auto entry = parse_entry(part);
+    if (!entry) return fail(entry.error());
+    if (std::ranges::any_of(entries, [&](const Entry& other) { return other.name == entry->name; })) {
+      return fail(Code::kInvalidArgument,
+                  fmt::format("--algorithms: {} occurs twice; name it once", topology::quoted(part)));
+    }
+    add(std::move(*entry));
+  }
+  return entries;
+}
+
+std::vector<Entry> baseline_entries(const Topology& topology) {
+  // What the spec says of rates and ranks goes on: "@25Gb", "/2".
+  const std::size_t suffix = std::min(topology.spec.find('@'), topology.spec.find('/'));
+  const std::string rates = suffix == std::string::npos ? "" : topology.spec.substr(suffix);
+  std::vector<Entry> entries;
+  const auto add = [&](std::string_view name, Rail nics, PlanRequest request) {
+    entries.push_back({.name = fmt::format("{}, {} NIC{}", name, nics, nics == 1 ? "" : "s"),
+                       .request = std::move(request),
+                       .baseline = true,
+                       .wiring = nics == 1
+                                     ? fmt::format("switch:{}{}", topology.num_servers(), rates)
+                                     : fmt::format("rail:{},{}{}", topology.num_servers(), nics, rates)});
+  };
+  const Rail nics = std::max<Rail>(1, topology.num_rails);
+  add("flat-ring", 1, {.algorithm = "flat-ring"});
+  if (nics > 1) add("flat-ring", nics, {.algorithm = "flat-ring", .num_rings = nics});
+  add("flat-mesh", 1, {.algorithm = "flat-mesh"});
+  if (nics > 1) add("flat-mesh", nics, {.patterns = {kMesh}});
+  add("flat-ps", 1, {.algorithm = "flat-ps"});
+  if (nics > 1) add("flat-ps", nics, {.patterns = {kPsOne}});
+  return entries;
+}
+
+}  // namespace hips::compare

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+
+namespace hips::topology {
+
+/// More nodes and switches than these are refused before anything is expanded.
+inline constexpr std::uint64_t kMaxImportedNames = 1U << 22U;
+
+/// What a topology.conf says.
+struct SlurmTopology {
+  Topology topology;
+  std::vector<std::string> nodes;  ///< in the order of the servers: below one switch side by side
+  std::vector<std::string> notes;  ///< what was read and means nothing here, a line each
+};
+
+/// Reads Slurm's topology.conf: SwitchName with Switches or Nodes (topology/tree), or BlockName with Nodes
+/// (topology/block).
+///
+/// A tree whose switches of each tier have equally many children becomes switch:n (one switch), leafspine:l,s
+/// (two tiers; l switches of s nodes) or fattree:k (three tiers of k/2, k/2 and k); tiers of one child are
+/// left out. Blocks of equal size are leaves. How many cables go up is not in the file, so none is
+/// oversubscribed.
+///
+/// Shapes   lines of KEY=VALUE; keys in any case; "#" begins a comment; "\" at its end continues a
+///          line with all of the next one, its spaces too.
+/// Cost     the file, and the names it stands for: at most kMaxImportedNames.
+/// Errors   kInvalidArgument: `name` of the file, line, key, the value seen and what would be right.
+///          kUnsupported: a tree that is no topology here; says which switches differ, or the tiers and what
+///          to write instead.
+/// Source   topology.conf(5) of Slurm.
+Result<SlurmTopology> read_slurm_topology(std::string_view name, std::string_view text);
+
+}  // namespace hips::topology
