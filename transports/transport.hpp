@@ -34,6 +34,9 @@ struct Limits {
   /// What post() takes is locally complete when it returns; a signalled request still raises its completion.
   bool completes_on_post = false;
   bool needs_local_registration = false;  ///< sources of put must lie in registered memory
+  /// Memory may be registered for a moment: it costs next to nothing, and what peers still put there after
+  /// deregister() is dropped without harm to the endpoint; an arrival that goes with it is raised.
+  bool registers_freely = false;
   /// What is posted arrives although the peer has not called connect(); false: it comes once it has.
   bool arrives_before_connect = true;
   /// Requests move by themselves, at some time after post(); false: before post() or a poll() returns.

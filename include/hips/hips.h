@@ -197,7 +197,7 @@ HIPS_API hips_status_t hips_request_free(hips_request_t* request);
  * on it saves copies. Which memory is registered is each rank's own affair, results are the same; memory that
  * is not registered works everywhere and goes through the library's staging. An allreduce gains where all of
  * its input, or all of its output, lies in one range; in place, that is one and the same. Shared memory
- * between ranks of a host needs none of this.
+ * between ranks of a host and TCP need none of this.
  *
  * A range may be registered before there is a communicator and outlive them all. It costs nothing until a
  * collective first uses it; then each NIC locks its pages, for sending and as the output each, and

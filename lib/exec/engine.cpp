@@ -153,11 +153,14 @@ void EngineImpl::dispatch(Port& port, const transport::Event& event) {
 
 bool EngineImpl::drain(Port& port) {
   bool moved = false;
-  if (port.num_batched > 0) {
+  if (port.refused) {
     moved = flush(port) > 0;
     if (port.num_batched > 0) return moved;
   }
   while (!port.queue.empty() && port.posted_bytes < kMaxPostedBytes) {
+    // Grants alone may have filled it.
+    if (port.num_batched >= port.batch_limit) (void)flush(port);
+    if (port.num_batched >= port.batch_limit) return moved;
     const ReadySegment ready = port.queue.front();
     port.queue.pop();
     if (!ready.operation->team().batch_segment(port, ready)) continue;
@@ -173,16 +176,23 @@ bool EngineImpl::drain(Port& port) {
 std::size_t EngineImpl::flush(Port& port) {
   const std::size_t given = port.num_batched;
   const std::size_t taken = port.transport->post({port.batch.data(), given});
+  const auto drop_taken = [&] {
+    std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
+              port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
+    std::copy(port.batched.begin() + static_cast<std::ptrdiff_t>(taken),
+              port.batched.begin() + static_cast<std::ptrdiff_t>(given), port.batched.begin());
+    port.num_batched = given - taken;
+    port.refused = port.num_batched > 0;
+  };
+  if (!port.transport->query().completes_on_post) {
+    drop_taken();
+    return taken;
+  }
   std::array<Posted, Port::kBatch + 1> done;
   std::copy_n(port.batched.begin(), taken, done.begin());
-  std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
-            port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
-  std::copy(port.batched.begin() + static_cast<std::ptrdiff_t>(taken),
-            port.batched.begin() + static_cast<std::ptrdiff_t>(given), port.batched.begin());
-  port.num_batched = given - taken;
+  drop_taken();
   // Last of all: what completes here may offer further segments.
-  const bool at_once = port.transport->query().completes_on_post;
-  for (std::size_t i = 0; at_once && i < taken; ++i) {
+  for (std::size_t i = 0; i < taken; ++i) {
     if (done[i].kind != Posted::Kind::kPayload) done[i].team->on_completion(done[i]);
   }
   return taken;
@@ -208,11 +218,11 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
       release(index);
     }
     port->num_batched = kept;
+    port->refused &= kept > 0;
   }
 }
 
 bool EngineImpl::progress() {
-  std::array<transport::Event, 64> events;
   bool moved = false;
   for (auto& port : ports) {
     const std::size_t count = port->transport->poll(events);

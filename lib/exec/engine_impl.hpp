@@ -58,6 +58,7 @@ struct Port {
   std::array<transport::WorkRequest, kBatch + 1> batch;
   std::array<Posted, kBatch + 1> batched;  ///< what they are
   std::size_t num_batched = 0;
+  bool refused = false;  ///< the transport was full for what is in the batch
   std::size_t batch_limit = kBatch;
   std::set<transport::PeerId> broken;                         ///< what is posted to them never completes
   std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
@@ -92,9 +93,10 @@ struct EngineImpl final : RangeUser {
   /// A team was failed, a peer left, an operation was handed over, a range was deregistered.
   std::atomic<bool> control_pending{false};
   std::mutex forgotten_mutex;
-  std::vector<std::uint64_t> forgotten;  ///< ranges that the user has deregistered
-  bool quiet = false;                    ///< this round polled everything and found nothing
-  bool completed_some = false;           ///< since the waiters were last told
+  std::vector<std::uint64_t> forgotten;     ///< ranges that the user has deregistered
+  std::array<transport::Event, 64> events;  ///< of the poll under way; made once, as each holds a Status
+  bool quiet = false;                       ///< this round polled everything and found nothing
+  bool completed_some = false;              ///< since the waiters were last told
 
   explicit EngineImpl(Engine::Options given);
   ~EngineImpl() override;

@@ -10,7 +10,7 @@
 namespace hips::exec {
 
 /// What a receiver writes into a grant cell of a sender: where the output of one operation lies, so that
-/// final blocks can be put there instead of into staging.
+/// final blocks can be put there instead of into staging. It goes out with the operation's first segments.
 ///
 /// A cell is only ever a cell, of this team or of a later one, because a grant that nobody waited for may
 /// still be under way when its team is gone. `check` tells a torn, foreign or empty one.

@@ -8,6 +8,7 @@
 
 #include "lib/exec/compiled_program.hpp"
 #include "lib/exec/layout.hpp"
+#include "lib/exec/output_loan.hpp"
 #include "lib/exec/team.hpp"
 
 namespace hips::exec {
@@ -64,6 +65,7 @@ class OperationImpl final : public Operation {
   std::vector<EarlyCompletion> early_;
   std::vector<std::byte> scratch_;
   bool granted_ = false;           ///< peers may write into `out`
+  OutputLoan loan_;                ///< `out`, where its transports register freely; ends before done_
   UserRange* in_range_ = nullptr;  ///< registered memory that holds all of `in`; held until the end
   UserRange* out_range_ = nullptr;
   UserRegion* in_memory_ = nullptr;  ///< the same for the engine's devices; null where none needs it

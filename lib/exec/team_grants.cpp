@@ -5,8 +5,9 @@
 
 namespace hips::exec {
 
-// A rank whose output is registered tells the peers that send it final values where the output lies; what
-// comes after that goes there and skips staging, what came before does not. Nobody waits for a grant.
+// A rank whose output is registered, by the user or for the call (OutputLoan), tells the peers that send it
+// final values where the output lies; what comes after that goes there and skips staging, what came before
+// does not. Nobody waits for a grant.
 //
 //   receiver   begin #7 ---- grant(#7, rkey, offset) --> cell of the sender
 //   sender     ... segment 3: put payload -> output, put header (direct) -> staging slot, as ever
@@ -26,10 +27,9 @@ bool TeamImpl::takes_grants(Rank rank, Rail rail) const {
 
 void TeamImpl::give_grants(OperationImpl& operation) {
   operation.granted_ = false;
-  if (operation.out_range_ == nullptr || grant_sources_.chunk == nullptr) return;
+  if (grant_sources_.chunk == nullptr) return;
   const std::uint64_t bytes = operation.layout_->count * operation.layout_->element_bytes;
   if (bytes < kMinDirectBytes) return;
-  const UserRange& range = *operation.out_range_;
   const auto turn = static_cast<std::uint32_t>(operation.sequence_ % kGrantTurns);
   for (std::size_t c = 0; c < in_.size(); ++c) {
     InChannel& channel = in_[c];
@@ -37,21 +37,18 @@ void TeamImpl::give_grants(OperationImpl& operation) {
         operation.layout_->in_totals[c] == 0)
       continue;
     Port& port = *channel.port;
-    if (operation.out_memory_ == nullptr) operation.out_memory_ = &engine_.user_regions.of(range);
-    const transport::RemoteRegion* region =
-        engine_.user_regions.grant_on(*operation.out_memory_, range, port.index, *port.transport);
-    if (region == nullptr) continue;
+    // A full queue has no room for what is only a convenience.
+    if (port.num_batched >= Port::kBatch && engine_.flush(port) == 0) continue;
     Grant grant;
+    if (!name_output(operation, port, bytes, grant)) continue;
     grant.sequence = operation.sequence_;
-    grant.region = *region;
-    grant.offset = static_cast<std::uint64_t>(operation.args_.out - range.address);
-    // The output and no more of the range: a peer that means another call does not find it fit.
-    grant.region.bytes = grant.offset + bytes;
     grant.check = grant.checksum(config_.id);
     std::byte* source = channel.grant_sources + turn * sizeof(Grant);
     std::memcpy(source, &grant, sizeof(grant));
 
-    transport::WorkRequest request;
+    // It goes out together with the operation's first segments.
+    transport::WorkRequest& request = port.batch[port.num_batched];
+    request = {};
     request.verb = transport::Verb::kPutNotify;
     request.peer = channel.peer;
     request.pieces[0] = {source, sizeof(Grant), channel.grant_memory};
@@ -60,26 +57,44 @@ void TeamImpl::give_grants(OperationImpl& operation) {
     request.remote_offset = channel.grant_offset + turn * sizeof(Grant);
     request.token = channel.grant_token;
     request.signalled = !port.transport->query().completes_on_post;
-    if (request.signalled)
-      request.context = engine_.add_posted({.team = this,
-                                            .port = &port,
-                                            .peer = channel.peer,
-                                            .channel = static_cast<std::int32_t>(c),
-                                            .slot = turn,
-                                            .kind = Posted::Kind::kGrant});
-    // A full queue has no room for what is only a convenience.
-    if (port.transport->post({&request, 1}) == 1) {
-      channel.granting[turn] = request.signalled;
-      operation.granted_ = true;
-    } else if (request.signalled) {
-      engine_.release(static_cast<std::uint32_t>(request.context));
-    }
+    const Posted record{.team = this,
+                        .port = &port,
+                        .peer = channel.peer,
+                        .channel = static_cast<std::int32_t>(c),
+                        .slot = turn,
+                        .kind = Posted::Kind::kGrant};
+    if (request.signalled) request.context = engine_.add_posted(record);
+    port.batched[port.num_batched++] = record;
+    channel.granting[turn] = true;
+    operation.granted_ = true;
   }
+}
+
+// Where the output lies for whoever reaches it over that port; false where nobody may write into it.
+bool TeamImpl::name_output(OperationImpl& operation, Port& port, std::uint64_t bytes, Grant& grant) {
+  std::byte* const out = operation.args_.out;
+  if (port.transport->query().registers_freely) {
+    const transport::RemoteRegion* region = operation.loan_.on(*port.transport, out, bytes);
+    if (region != nullptr) grant.region = *region;
+    return region != nullptr;
+  }
+  if (operation.out_range_ == nullptr) return false;
+  const UserRange& range = *operation.out_range_;
+  if (operation.out_memory_ == nullptr) operation.out_memory_ = &engine_.user_regions.of(range);
+  const transport::RemoteRegion* region =
+      engine_.user_regions.grant_on(*operation.out_memory_, range, port.index, *port.transport);
+  if (region == nullptr) return false;
+  grant.region = *region;
+  grant.offset = static_cast<std::uint64_t>(out - range.address);
+  // The output and no more of the range: a peer that means another call does not find it fit.
+  grant.region.bytes = grant.offset + bytes;
+  return true;
 }
 
 // The call has failed here, and peers that do not know may still write: that must not hit the user's memory
 // once it is the user's again. The device then refuses, which breaks the connection to that peer; a wrong
-// word in memory that somebody else uses by now would be worse.
+// word in memory that somebody else uses by now would be worse. What was only lent (OutputLoan) is taken back
+// by each operation that ends, and breaks nothing.
 void TeamImpl::revoke_grants(OperationImpl& operation) {
   if (!operation.granted_ || operation.out_memory_ == nullptr) return;
   UserRegions::revoke(*operation.out_memory_);

@@ -96,6 +96,7 @@ class TeamImpl final : public Team {
   const Departure& departure_for(const OperationImpl& operation, StepId step);
   [[nodiscard]] bool takes_grants(Rank rank, Rail rail) const;
   void give_grants(OperationImpl& operation);
+  bool name_output(OperationImpl& operation, Port& port, std::uint64_t bytes, Grant& grant);
   void revoke_grants(OperationImpl& operation);
   [[nodiscard]] const Grant* grant_for(const OperationImpl& operation, StepId step) const;
   [[nodiscard]] bool is_direct(const OperationImpl& operation, const InChannel& channel,

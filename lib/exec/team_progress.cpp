@@ -284,6 +284,7 @@ void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
         operation.begin_ns_);
+  operation.loan_.end();
   if (!status.ok()) revoke_grants(operation);
   drop_memory(operation);  // before done(): whoever sees that may deregister it
   any_finished_ = true;

@@ -42,7 +42,8 @@ TEST(Select, prices_every_candidate_by_its_busiest_server) {
 }
 
 TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart) {
-  for (int ranks = 3; ranks <= 64; ++ranks) {
+  // Of three ranks one is folded out, and doubling takes a hop more than meshes do.
+  for (int ranks = 4; ranks <= 64; ++ranks) {
     const Topology topology = parse_topology("switch:" + std::to_string(ranks));
     for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
       const Selection selection = value_or_throw(select(topology, medium));

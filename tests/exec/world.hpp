@@ -29,6 +29,8 @@ struct WorldOptions {
   bool phantom = false;
   /// As over a NIC: what is sent must lie in registered memory, and no memory is shared.
   bool needs_registration = false;
+  /// As over TCP: memory may be registered for one call, nothing has to be, and none is shared.
+  bool registers_freely = false;
   Clock* clock = nullptr;
   /// Puts something between the executor and the network.
   std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
@@ -50,13 +52,14 @@ class World {
     auto builder = plan::make_builder(topology, options_.request);
     if (!builder) throw Error(builder.error());
     shape_ = std::make_shared<const PlanShape>((*builder)->shape());
-    network_ =
-        value_or_throw(inproc::Network::create({.random = &random_,
-                                                .clock = options_.clock,
-                                                .faults = options_.faults,
-                                                .max_posted = 64,
-                                                .attaches_memory = !options_.needs_registration,
-                                                .needs_local_registration = options_.needs_registration}));
+    network_ = value_or_throw(inproc::Network::create(
+        {.random = &random_,
+         .clock = options_.clock,
+         .faults = options_.faults,
+         .max_posted = 64,
+         .attaches_memory = !options_.needs_registration && !options_.registers_freely,
+         .needs_local_registration = options_.needs_registration,
+         .registers_freely = options_.registers_freely}));
     const Rank size = shape_->num_ranks;
     members_.resize(static_cast<std::size_t>(size));
     for (Rank rank = 0; rank < size; ++rank) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
+#include "lib/exec/grant.hpp"
 #include "lib/exec/memory_registry.hpp"
 #include "tests/exec/plan_cases.hpp"
 #include "tests/exec/spy_transport.hpp"
@@ -143,13 +144,28 @@ TEST_P(ZeroCopy, is_exact_whatever_each_rank_registers_on_a_late_full_and_disord
   }
 }
 
+TEST_P(ZeroCopy, is_exact_where_outputs_are_lent_for_the_call) {
+  const std::uint64_t seed = test::seed();
+  std::mt19937_64 random(seed);
+  WorldOptions options{.request = GetParam().request};
+  options.registers_freely = true;
+  options.credits = random() % 2 == 0 ? 1 : 1 + static_cast<std::int32_t>(random() % 5);
+  options.faults = {
+      .delay = 0.3, .reorder = 0.3, .late_completion = 0.7, .queue_full = 0.2, .max_delay_steps = 30};
+  World world(GetParam().spec, seed, options);
+  for (const std::uint64_t count : {1U, 7U, 101U, 2003U, 5003U}) {
+    run_mixed(world, count);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(cases()), testing::name_of);
 
 /// A world whose transports tell what they saw.
 struct SpiedWorld {
   explicit SpiedWorld(const std::string& spec, WorldOptions options = {}) : world(spec, 1, with(options)) {}
   WorldOptions with(WorldOptions options) {
-    options.needs_registration = true;
+    options.needs_registration = !options.registers_freely;
     options.wrap = [this](auto inner) {
       return std::make_unique<SpyTransport>(std::move(inner), *seen.emplace_back(std::make_unique<Seen>()));
     };
@@ -374,6 +390,104 @@ TEST(Grants, end_with_a_call_that_fails_so_that_no_late_peer_writes_into_what_is
     ASSERT_EQ(data[0], std::vector<std::int64_t>(3000, 78)) << "trial " << trial;
     for (Rank rank = 1; rank < 3; ++rank) world[rank].team->fail(Status::error(Code::kAborted, "given up"));
     ASSERT_TRUE(world.run(operations));
+  }
+}
+
+int lent(const Seen& seen) {
+  return static_cast<int>(seen.user_memory.size());
+}
+
+TEST(Loans, bring_final_values_straight_into_an_output_that_nobody_has_registered) {
+  for (const char* spec : {"switch:2", "switch:5", "bcube:3,1", "torus:3x3"}) {
+    SpiedWorld spied(spec, {.registers_freely = true});
+    std::vector<std::vector<std::int64_t>> data(static_cast<std::size_t>(spied.world.size()),
+                                                std::vector<std::int64_t>(9000));
+    for (int call = 1; call <= 4; ++call) {
+      spied.sum(data);
+      for (const auto& seen : spied.seen) {
+        // Once for each call, and taken back when it ends.
+        EXPECT_EQ(seen->registered, call) << spec;
+        EXPECT_EQ(lent(*seen), 0) << spec;
+      }
+    }
+    for (const auto& seen : spied.seen) EXPECT_GT(seen->granted, 0) << spec;
+  }
+}
+
+TEST(Loans, of_vectors_that_a_copy_is_cheaper_for_are_not_made) {
+  SpiedWorld spied("switch:2", {.registers_freely = true});
+  std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(kMinDirectBytes / 8 - 1));
+  spied.sum(data);
+  EXPECT_EQ(spied.seen[0]->registered, 0);
+  EXPECT_EQ(spied.seen[0]->granted, 0);
+}
+
+TEST(Loans, that_a_transport_refuses_are_gone_without) {
+  SpiedWorld spied("switch:2", {.registers_freely = true});
+  spied.seen[0]->refuses = true;
+  std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(3000));
+  spied.sum(data);
+  EXPECT_EQ(spied.seen[1]->granted, 0);
+  EXPECT_GT(spied.seen[0]->granted, 0);
+}
+
+TEST(Loans, end_with_a_call_that_fails_and_the_peers_connections_stay) {
+  const std::uint64_t seed = test::seed();
+  std::mt19937_64 random(seed);
+  int late = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    WorldOptions options{.credits = 1 + static_cast<std::int32_t>(random() % 4), .registers_freely = true};
+    options.faults = {.delay = 0.5, .reorder = 0.3, .late_completion = 0.5, .max_delay_steps = 60};
+    SpiedWorld spied("switch:3", options);
+    World& world = spied.world;
+    std::vector<std::vector<std::int64_t>> data(3, std::vector<std::int64_t>(3000, 1));
+    std::vector<std::shared_ptr<Operation>> operations;
+    for (Rank rank = 0; rank < 3; ++rank) {
+      operations.push_back(world[rank].team->start({.in = bytes_of(data[rank]),
+                                                    .out = bytes_of(data[rank]),
+                                                    .count = 3000,
+                                                    .type = DataType::kInt64,
+                                                    .op = ReduceOp::kSum}));
+    }
+    // Rank 0 is told to give up, or rank 1 dies and rank 0 is told of that, at some moment.
+    const bool dies = random() % 2 == 0;
+    world.run([&, rounds = random() % 200]() mutable { return rounds-- == 0; });
+    if (dies) world.network().kill(1);
+    world[0].team->fail(Status::error(Code::kAborted, "given up"));
+    ASSERT_TRUE(world.run({operations[0]}));
+    EXPECT_EQ(lent(*spied.seen[0]), 0);
+    std::fill(data[0].begin(), data[0].end(), 78);
+    const int before = spied.seen[2]->granted;
+    world.run([&, rounds = 300]() mutable { return rounds-- == 0; });
+    late += spied.seen[2]->granted - before;
+    ASSERT_EQ(data[0], std::vector<std::int64_t>(3000, 78)) << "trial " << trial;
+    for (const Rank rank : {0, 2})
+      for (const Status& error : world[rank].errors) EXPECT_TRUE(dies && error.rank == 1) << error.message;
+    for (Rank rank = 1; rank < 3; ++rank) world[rank].team->fail(Status::error(Code::kAborted, "given up"));
+    ASSERT_TRUE(world.run(operations));
+    for (const auto& seen : spied.seen) EXPECT_EQ(lent(*seen), 0);
+  }
+  EXPECT_GT(late, 0) << "no trial has put anything to the test";
+}
+
+TEST(Loans, end_with_a_team_that_goes_in_the_middle_of_a_call) {
+  const std::uint64_t seed = test::seed();
+  std::mt19937_64 random(seed);
+  for (int trial = 0; trial < 50; ++trial) {
+    SpiedWorld spied("switch:2", {.registers_freely = true});
+    std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(3000, 1));
+    for (Rank rank = 0; rank < 2; ++rank)
+      spied.world[rank].team->start({.in = bytes_of(data[rank]),
+                                     .out = bytes_of(data[rank]),
+                                     .count = 3000,
+                                     .type = DataType::kInt64,
+                                     .op = ReduceOp::kSum});
+    spied.world.run([&, rounds = random() % 10]() mutable { return rounds-- == 0; });
+    spied.world[0].team.reset();
+    EXPECT_EQ(lent(*spied.seen[0]), 0);
+    std::fill(data[0].begin(), data[0].end(), 78);
+    spied.world.run([&, rounds = 100]() mutable { return rounds-- == 0; });
+    ASSERT_EQ(data[0], std::vector<std::int64_t>(3000, 78));
   }
 }
 

@@ -390,6 +390,41 @@ TEST_P(Conformance, MemoryMayBeDeregisteredAndOtherMemoryRegistered) {
   }
 }
 
+TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
+  World world(GetParam(), 2);
+  if (!world.transport(1).query().registers_freely) GTEST_SKIP() << "capability lacking: registers_freely";
+  world.join_all();
+  const auto data = random_bytes(random_, 100'000);
+  std::vector<std::byte> memory(data.size());
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    auto region =
+        world.transport(1).register_memory({.address = memory.data(), .bytes = memory.size()}).value();
+    // Taken back before it is posted, or at some moment after.
+    const std::uint64_t polls = random_() % 8;
+    if (polls == 0) world.transport(1).deregister(region.local);
+    world.post(0, put(Verb::kPut, 1, data, region.remote, 0));
+    world.post(0, put(Verb::kPutNotify, 1, data, world.remote(1), 0, 2 * round));
+    if (polls > 0) {
+      for (std::uint64_t i = 0; i < polls; ++i) world.poll_all();
+      world.transport(1).deregister(region.local);
+    }
+    std::ranges::fill(memory, std::byte{7});
+    // The same memory again, by another registration.
+    auto next = world.transport(1).register_memory({.address = memory.data(), .bytes = 10}).value();
+    EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 2 * round);
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(world.wait(0, Event::Kind::kCompletion).kind, Event::Kind::kCompletion);
+    ASSERT_EQ(std::ranges::count(memory, std::byte{7}), static_cast<std::ptrdiff_t>(memory.size()));
+    world.post(0, put(Verb::kPutNotify, 1, std::span(data).first(10), next.remote, 0, 2 * round + 1));
+    EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 2 * round + 1);
+    EXPECT_EQ(world.wait(0, Event::Kind::kCompletion).kind, Event::Kind::kCompletion);
+    EXPECT_TRUE(
+        equal(std::span<const std::byte>(memory).first(10), std::span<const std::byte>(data).first(10)));
+    world.transport(1).deregister(next.local);
+  }
+  EXPECT_TRUE(world[0].events.empty() && world[1].events.empty());
+}
+
 TEST_P(Conformance, APartOfASegmentMayBeRegisteredAndLaterMore) {
   World world(GetParam(), 2);
   world.join_all();

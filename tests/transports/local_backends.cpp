@@ -11,14 +11,15 @@ namespace hips::test {
 namespace {
 
 Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bool attaches) {
-  return {
-      .name = name, .start = [faults, attaches] {
-        auto random = std::make_shared<std::mt19937_64>(seed());
-        std::shared_ptr<inproc::Network> network(
-            inproc::Network::create({.random = random.get(), .faults = faults, .attaches_memory = attaches})
-                .value());
-        return [random, network](Rank rank) { return network->make_transport(rank); };
-      }};
+  return {.name = name, .start = [faults, attaches] {
+            auto random = std::make_shared<std::mt19937_64>(seed());
+            std::shared_ptr<inproc::Network> network(inproc::Network::create({.random = random.get(),
+                                                                              .faults = faults,
+                                                                              .attaches_memory = attaches,
+                                                                              .registers_freely = !attaches})
+                                                         .value());
+            return [random, network](Rank rank) { return network->make_transport(rank); };
+          }};
 }
 
 Backend tcp_backend(const std::string& name, std::uint32_t queue_entries, std::uint32_t socket_buffer_bytes) {

@@ -283,13 +283,68 @@ TEST(TcpFrames, NoiseNeverCrashes) {
   }
 }
 
-TEST(TcpFrames, MemoryThatIsDeregisteredIsWrittenNoMore) {
+TEST(TcpFrames, WhatIsHalfReceivedWhenItsMemoryIsDeregisteredIsDroppedAndTheRestGoesOn) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < 50; ++round) {
+    Liar liar;
+    // Cut anywhere: in the header, with it, or in the payload.
+    const std::size_t bytes = 1 + random() % 100'000;
+    std::vector<std::byte> target(bytes, std::byte{7}), stream(sizeof(FrameHeader) + bytes, std::byte{9});
+    const auto region = liar.honest->register_memory({.address = target.data(), .bytes = bytes}).value();
+    FrameHeader put = liar.header(FrameHeader::Kind::kPutNotify, 0, bytes);
+    put.memory = static_cast<std::int32_t>(region.remote.key[0]);
+    put.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
+    std::memcpy(stream.data(), &put, sizeof put);
+    const std::size_t cut = random() % stream.size();
+    ASSERT_EQ(send(liar.fd.get(), stream.data(), cut, MSG_NOSIGNAL), static_cast<ssize_t>(cut));
+    Event event;
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(liar.honest->poll({&event, 1}), 0u);
+    liar.honest->deregister(region.local);
+    std::ranges::fill(target, std::byte{7});
+    // Its number is given to other memory at once, which the rest does not hit either.
+    std::vector<std::byte> other(bytes, std::byte{7});
+    const auto next = liar.honest->register_memory({.address = other.data(), .bytes = bytes}).value();
+    EXPECT_EQ(next.local, region.local);
+    std::jthread rest([&] {
+      EXPECT_EQ(send(liar.fd.get(), stream.data() + cut, stream.size() - cut, MSG_NOSIGNAL),
+                static_cast<ssize_t>(stream.size() - cut));
+      // And once more, all of it too late.
+      EXPECT_EQ(send(liar.fd.get(), stream.data(), stream.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(stream.size()));
+      say(liar.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 77});
+    });
+    for (const std::uint32_t token : {5U, 5U, 77U}) {
+      event = next_event(*liar.honest);
+      ASSERT_EQ(event.kind, Event::Kind::kArrival) << event.error.message;
+      EXPECT_EQ(event.token, token);
+    }
+    EXPECT_EQ(std::ranges::count(target, std::byte{7}), static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_EQ(std::ranges::count(other, std::byte{7}), static_cast<std::ptrdiff_t>(bytes));
+  }
+}
+
+TEST(TcpFrames, ThatEndInTheMiddleOfWhatIsDroppedAreADeadPeer) {
   Liar liar;
-  say(liar.fd, liar.header(FrameHeader::Kind::kPut, 0, 4096));
+  liar.honest->deregister(liar.region.local);
+  say(liar.fd, liar.header(FrameHeader::Kind::kPut, 0, 1 << 20));
+  liar.fd.reset();
+  EXPECT_EQ(next_event(*liar.honest).kind, Event::Kind::kPeerDead);
+}
+
+TEST(TcpFrames, MemoryThatIsDeregisteredIsReadNoMore) {
+  Liar liar;
+  std::vector<std::byte> large(32 << 20);
+  const auto region = liar.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
+  FrameHeader get = liar.header(FrameHeader::Kind::kGet, 0, large.size());
+  get.memory = static_cast<std::int32_t>(region.remote.key[0]);
+  get.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
+  say(liar.fd, get);
   Event event;
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(liar.honest->poll({&event, 1}), 0u);
-  liar.honest->deregister(liar.region.local);
-  EXPECT_THAT(liar.verdict().message, HasSubstr("deregistered while"));
+  liar.honest->deregister(region.local);
+  event = next_event(*liar.honest);
+  EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
+  EXPECT_THAT(event.error.message, HasSubstr("deregistered while"));
 }
 
 TEST(TcpEnds, AKilledProcessIsDeadAfterAllThatItSent) {

@@ -91,6 +91,7 @@ PortIdx Fabric::add_port(Rank rank, Rail rail) {
                   .attaches_memory = options_.attaches_memory,
                   .completes_on_post = false,
                   .needs_local_registration = options_.needs_local_registration,
+                  .registers_freely = options_.registers_freely,
                   .arrives_before_connect = true,
                   .asynchronous = false};
   ports_.push_back(std::move(port));
@@ -463,6 +464,15 @@ bool Fabric::endpoint_alive(const Transfer& transfer, bool source) const {
          end.generation == (source ? transfer.generation : transfer.remote_generation);
 }
 
+bool Fabric::is_gone(PortIdx idx, const RemoteRegion& region) const {
+  const Port& port = at(idx);
+  if (region.key[3] != kMagic || region.key[0] != static_cast<std::uint64_t>(idx) ||
+      region.key[1] >= port.memories.size())
+    return false;
+  const Memory& memory = port.memories[region.key[1]];
+  return region.key[2] < memory.generation || (region.key[2] == memory.generation && !memory.registered);
+}
+
 void Fabric::move(const Action& action) {
   Transfer& transfer = *action.transfer;
   const WorkRequest& request = transfer.request;
@@ -482,6 +492,7 @@ void Fabric::move(const Action& action) {
 
   const RemoteRegion& remote = transfer.remote;
   const Port& port = at(transfer.to);
+  if (options_.registers_freely && !get && transfer.has_remote && is_gone(transfer.to, remote)) return;
   if (!transfer.has_remote || remote.key[3] != kMagic ||
       remote.key[0] != static_cast<std::uint64_t>(transfer.to) || remote.key[1] >= port.memories.size() ||
       !port.memories[remote.key[1]].registered || port.memories[remote.key[1]].generation != remote.key[2]) {

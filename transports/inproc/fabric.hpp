@@ -128,6 +128,8 @@ class Fabric {
   void tell_peers(PortIdx gone, const Status& error);
   void tell_peer(const Endpoint& endpoint, const Status& error);
   void push_event(Port& port, transport::Event event);
+  /// The region was registered once and is no more.
+  [[nodiscard]] bool is_gone(PortIdx port, const transport::RemoteRegion& region) const;
   [[nodiscard]] bool endpoint_alive(const Transfer& transfer, bool source) const;
   void record(Action::Kind kind, PortIdx from, PortIdx to, std::uint64_t detail);
 

@@ -61,6 +61,8 @@ class Network {
     bool attaches_memory = true;   ///< false: as over a wire, attach() is kUnsupported
     /// Requests may send from registered memory only, as over a NIC; others break the endpoint.
     bool needs_local_registration = false;
+    /// What comes for a region that was deregistered is dropped; else it breaks the endpoint.
+    bool registers_freely = false;
     bool step_on_poll = true;  ///< false: only step() moves time
     double latency_ns = 1000;  ///< what query() says; the network itself is not slowed down
     double bandwidth_bytes_per_s = 12.5e9;

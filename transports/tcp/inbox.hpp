@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -35,14 +36,22 @@ class Inbox {
 
   /// Bytes that follow the header just taken, and where they go.
   void expect(std::span<std::byte> payload);
-  [[nodiscard]] bool payload_under_way() const { return !payload_.empty(); }
+  /// The same, where they go nowhere.
+  void expect_dropped(std::uint64_t bytes);
+  /// The memory of the payload under way is no more: the rest of it goes nowhere.
+  void drop_payload();
+  [[nodiscard]] bool payload_under_way() const { return !payload_.empty() || dropped_ > 0; }
   /// True when the stream ends between two frames.
-  [[nodiscard]] bool between_frames() const { return payload_.empty() && begin_ == end_; }
+  [[nodiscard]] bool between_frames() const { return !payload_under_way() && begin_ == end_; }
 
  private:
-  static constexpr std::size_t kStagedBytes = 4096;
+  Got drop(int fd, int& error);
+
+  /// A message of a page and its headers comes with one system call; of a large one so much is copied twice.
+  static constexpr std::size_t kStagedBytes = 8192;
 
   std::span<std::byte> payload_;  ///< what is still to come of it
+  std::uint64_t dropped_ = 0;     ///< the same, of one that goes nowhere
   std::size_t begin_ = 0, end_ = 0;
   std::array<std::byte, kStagedBytes> staged_;
 };

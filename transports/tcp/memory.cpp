@@ -10,14 +10,15 @@ using transport::MemoryKind;
 using transport::Region;
 
 // Random at first, so that a key of another process is not one of ours by chance.
-RegionTable::RegionTable() : next_stamp_(static_cast<std::uint32_t>(Token::random().low)) {}
+RegionTable::RegionTable() : first_stamp_(static_cast<std::uint32_t>(Token::random().low)) {}
 
 Result<Region> RegionTable::add(const MemoryDesc& memory) {
   if (memory.kind == MemoryKind::kPhantom)
     return fail(Code::kUnsupported, "tcp: phantom memory has no bytes to send", Scope::kOperation);
   if (memory.address == nullptr)
     return fail(Code::kInvalidArgument, fmt::format("tcp: {} bytes without an address", memory.bytes));
-  if (++next_stamp_ == 0) ++next_stamp_;
+  auto stamp = first_stamp_ + static_cast<std::uint32_t>(num_given_++);
+  if (stamp == 0) stamp = first_stamp_ + static_cast<std::uint32_t>(num_given_++);
   MemoryId id = static_cast<MemoryId>(entries_.size());
   if (free_.empty()) {
     entries_.emplace_back();
@@ -25,9 +26,9 @@ Result<Region> RegionTable::add(const MemoryDesc& memory) {
     id = free_.back();
     free_.pop_back();
   }
-  entries_[static_cast<std::size_t>(id)] = {memory.address, memory.bytes, next_stamp_};
+  entries_[static_cast<std::size_t>(id)] = {memory.address, memory.bytes, stamp};
   return Region{.local = id,
-                .remote = {.key = {static_cast<std::uint64_t>(id), next_stamp_}, .bytes = memory.bytes}};
+                .remote = {.key = {static_cast<std::uint64_t>(id), stamp}, .bytes = memory.bytes}};
 }
 
 void RegionTable::remove(MemoryId memory) {
@@ -51,6 +52,12 @@ Result<std::span<std::byte>> RegionTable::find(const FrameHeader& frame) const {
                                              frame.offset, entry.bytes));
   }
   return std::span(entry.address + frame.offset, frame.bytes);
+}
+
+bool RegionTable::is_gone(const FrameHeader& frame) const {
+  const auto index = static_cast<std::size_t>(frame.memory);
+  return frame.memory >= 0 && index < entries_.size() && frame.stamp != 0 &&
+         entries_[index].stamp != frame.stamp && frame.stamp - first_stamp_ < num_given_;
 }
 
 }  // namespace hips::tcp

@@ -29,6 +29,8 @@ class RegionTable {
   ///
   /// Errors   kInternal: no such region, or not inside it.
   [[nodiscard]] Result<std::span<std::byte>> find(const FrameHeader& frame) const;
+  /// The frame names a region that there was once and is no more.
+  [[nodiscard]] bool is_gone(const FrameHeader& frame) const;
 
  private:
   struct Entry {
@@ -38,7 +40,8 @@ class RegionTable {
   };
   std::vector<Entry> entries_;  ///< by MemoryId
   std::vector<transport::MemoryId> free_;
-  std::uint32_t next_stamp_;
+  std::uint32_t first_stamp_;
+  std::uint64_t num_given_ = 0;  ///< stamps
 };
 
 }  // namespace hips::tcp

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace hips::tcp {
 
@@ -13,6 +14,25 @@ namespace {
 
 /// Some twenty small requests, each a header and two pieces; far below the kernel's IOV_MAX.
 constexpr std::size_t kPiecesPerCall = 64;
+/// Up to so many bytes a copy into one piece takes less time than the kernel takes for a list of pieces.
+constexpr std::size_t kCopiedBytes = 1024;
+
+ssize_t send_pieces(int fd, std::span<iovec> pieces, std::size_t bytes) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  if (bytes <= kCopiedBytes) {
+    std::array<std::byte, kCopiedBytes> whole;
+    std::size_t end = 0;
+    for (const iovec& piece : pieces) {
+      std::memcpy(whole.data() + end, piece.iov_base, piece.iov_len);
+      end += piece.iov_len;
+    }
+    return send(fd, whole.data(), end, kFlags);
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return sendmsg(fd, &message, kFlags);
+}
 
 }  // namespace
 
@@ -109,10 +129,8 @@ Outbox::Sent Outbox::flush(int fd, int& error) {
   while (!all_sent()) {
     std::array<iovec, kPiecesPerCall> pieces;
     std::size_t bytes = 0;
-    msghdr message{};
-    message.msg_iovlen = gather(pieces, bytes);
-    message.msg_iov = pieces.data();
-    const ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const std::size_t count = gather(pieces, bytes);
+    const ssize_t sent = send_pieces(fd, {pieces.data(), count}, bytes);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kFull;

@@ -40,7 +40,7 @@ struct Options {
 /// `dead_after_ns` where nothing was on its way to it, else when the kernel gives up sending again: noticing
 /// hosts is the control connection's job.
 ///
-/// Cost     a system call for each poll() and for each batch of post(), none that waits. Memory: 4 KiB and
+/// Cost     a system call for each poll() and for each batch of post(), none that waits. Memory: 8 KiB and
 /// 120
 ///          bytes * queue_entries for each peer, and the kernel's socket buffers.
 /// Owns     its sockets, never the registered memory.

@@ -22,7 +22,7 @@ constexpr int kTurnsPerPeer = 16;
 /// So few peers are asked one by one: that takes less time than asking the epoll set and then the peer.
 constexpr std::size_t kFewPeers = 2;
 /// Between two looks at the epoll set, where whoever knocks at the door is seen.
-constexpr std::uint32_t kDirectPolls = 16;
+constexpr std::uint32_t kDirectPolls = 64;
 
 void clear_error(Event& event) {
   if (!event.error.ok()) event.error = Status::success();
@@ -133,9 +133,13 @@ void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
     case Kind::kPut:
     case Kind::kPutNotify: {
       if (header.bytes > 0) {
-        auto payload = memory_.find(header);
-        if (!payload) return wrong(payload.error().message);
-        mine.inbox.expect(*payload);
+        if (memory_.is_gone(header)) [[unlikely]] {
+          mine.inbox.expect_dropped(header.bytes);
+        } else {
+          auto payload = memory_.find(header);
+          if (!payload) return wrong(payload.error().message);
+          mine.inbox.expect(*payload);
+        }
       }
       mine.frame = header;
       return;

@@ -83,6 +83,7 @@ TcpTransport::TcpTransport(const Options& options, Doorman doorman, UniqueFd epo
              .bandwidth_bytes_per_s = bytes_per_s(options.device),
              .max_message_bytes = kMaxMessageBytes,
              .max_posted = options.queue_entries,
+             .registers_freely = true,
              .arrives_before_connect = false,
              .asynchronous = true};
   // The kernel's copy at one end and that at the other then meet in the caches.
@@ -122,14 +123,14 @@ void TcpTransport::deregister(MemoryId memory) {
   // What is half received or still to be sent must not touch it any more.
   for (const auto& mine : endpoints_) {
     if (mine == nullptr || mine->state != Endpoint::State::kConnected) continue;
-    const bool writes = mine->inbox.payload_under_way() && mine->frame.memory == memory &&
-                        mine->frame.kind != FrameHeader::Kind::kGetReply;
-    if (!writes && !mine->outbox.answers_from(memory)) continue;
-    break_endpoint(
-        *mine, Status::error(Code::kInternal,
-                             fmt::format("tcp: {}: memory was deregistered while {} {} it", options_.device,
-                                         mine->name, writes ? "wrote to" : "read from"),
-                             Scope::kPeer));
+    if (mine->inbox.payload_under_way() && mine->frame.memory == memory &&
+        mine->frame.kind != FrameHeader::Kind::kGetReply)
+      mine->inbox.drop_payload();
+    if (!mine->outbox.answers_from(memory)) continue;
+    break_endpoint(*mine, Status::error(Code::kInternal,
+                                        fmt::format("tcp: {}: memory was deregistered while {} read from it",
+                                                    options_.device, mine->name),
+                                        Scope::kPeer));
   }
 }
 
