@@ -29,6 +29,7 @@ struct Limits {
   double bandwidth_bytes_per_s = 0;
   std::size_t max_message_bytes = 0;             ///< of one put
   std::size_t best_segment_bytes = 128U << 10U;  ///< pieces in which a long message takes the least time
+  std::int32_t best_credits = 4;                 ///< such pieces on their way at once that keep it busy
   std::size_t max_posted = 0;                    ///< work requests that `post` takes before it says "full"
   bool attaches_memory = false;                  ///< attach() works: peers' memory is directly addressable
   /// What post() takes is locally complete when it returns; a signalled request still raises its completion.

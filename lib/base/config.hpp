@@ -55,7 +55,7 @@ struct Config {
   std::optional<bool> guard;  ///< unset: on, but not where a topology or a plan is named
   std::string guard_table;
   Reproducible reproducible = Reproducible::kOff;
-  std::int32_t credits = 4;
+  std::optional<std::int32_t> credits;       ///< none: by transport
   std::optional<std::size_t> segment_bytes;  ///< unset: what suits the transports
   std::size_t staging_bytes = 8u << 20;
   std::string socket_ifname;

@@ -123,7 +123,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"selection (HIPS_SELECT_TABLE)", selection},
       {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
-      {"credits", std::to_string(config.credits)},
+      {"credits", config.credits ? std::to_string(*config.credits) : "by transport"},
       {"segment bytes", config.segment_bytes ? std::to_string(*config.segment_bytes) : "by transport"},
       {"staging bytes", std::to_string(config.staging_bytes)},
       {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},

@@ -90,7 +90,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
     team.programs.push_back(choice.program);
     up_to_bytes_.push_back(choice.up_to_bytes);
   }
-  team.credits = config_.credits;
+  team.credits = config_.credits.value_or(0);
   team.max_segment_bytes = config_.segment_bytes.value_or(0);
   team.max_staging_bytes = config_.staging_bytes;
   team.on_error = [watch = watch_.get()](const Status& status) { watch->found(status); };

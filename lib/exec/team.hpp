@@ -77,7 +77,7 @@ class Team {
     std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
     std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
     std::vector<Route> routes;                             ///< by rank; unused ones may be empty
-    std::int32_t credits = 4;                              ///< slots per channel
+    std::int32_t credits = 0;  ///< slots per channel; 0: what suits the transports
     std::size_t max_staging_bytes = 8u << 20;
     std::size_t max_segment_bytes = 0;  ///< 0: what suits the transports
     /// Staging has a size but no bytes, and operations move none: the executor in simulated time.

@@ -73,6 +73,7 @@ class TeamImpl final : public Team {
   void give_back_slots();
   [[nodiscard]] bool needs_send_slots(Rank rank) const;
   [[nodiscard]] std::size_t best_segment_bytes() const;
+  [[nodiscard]] std::int32_t best_credits() const;
   [[nodiscard]] Status disagreement(const ChannelKey& key) const;
   [[nodiscard]] Status unreached(Rank rank, Rail rail, Status status) const;
 

@@ -23,7 +23,8 @@ struct Offer {
   std::uint32_t magic = kOfferMagic;
   std::uint32_t channels = 0;  ///< in-channels, or out-channels with send slots where those are more
   std::uint32_t credits = 0;
-  std::uint32_t num_in = 0, num_out = 0, reserved = 0;
+  std::uint32_t num_in = 0, num_out = 0;
+  std::uint32_t credits_are_named = 0;  ///< by the user; else they may become fewer
   std::uint64_t max_segment_bytes = 0;
   std::uint64_t max_staging_bytes = 0;
 };
@@ -48,6 +49,15 @@ struct EndpointEntry {
   std::int32_t peer, rail, peer_rail, reserved;
   transport::RemoteRegion region, grant_cells;
 };
+
+// More credits than the fewest that any transport likes are no reason to make segments smaller.
+std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
+  const auto fewest = static_cast<std::uint32_t>(transport::Limits{}.best_credits);
+  if (offer.credits_are_named != 0 || credits <= fewest) return credits;
+  const std::uint64_t bytes = offer.channels * (offer.max_segment_bytes + sizeof(WireHeader));
+  const std::uint64_t room = bytes == 0 ? credits : offer.max_staging_bytes / bytes;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, fewest, credits));
+}
 
 // The rail by which a channel's messages arrive: a plan uses one per (peer, lane).
 Rail arrival_rail(const std::vector<CompiledProgram>& programs, std::int32_t channel) {
@@ -125,9 +135,10 @@ Status TeamImpl::check() const {
   if (config_.programs.empty() || config_.programs.size() != config_.shapes.size()) {
     return Status::error(Code::kInternal, "team: as many shapes as programs, and at least one, are needed");
   }
-  if (config_.credits < 1 || config_.credits > static_cast<std::int32_t>(Token::kMaxCredits)) {
-    return Status::error(Code::kInvalidArgument, fmt::format("credits: {} is not between 1 and {}",
-                                                             config_.credits, Token::kMaxCredits));
+  if (config_.credits < 0 || config_.credits > static_cast<std::int32_t>(Token::kMaxCredits)) {
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("credits: {} is not between 1 and {}, nor 0 for what suits",
+                                     config_.credits, Token::kMaxCredits));
   }
   for (const auto* keys : {&channels_.in, &channels_.out}) {
     for (const ChannelKey& key : *keys) {
@@ -175,13 +186,22 @@ std::size_t TeamImpl::best_segment_bytes() const {
   return best;
 }
 
+std::int32_t TeamImpl::best_credits() const {
+  std::int32_t best = transport::Limits{}.best_credits;
+  for (const Route& route : config_.routes) {
+    for (const auto* transport : route.by_rail) best = std::max(best, transport->query().best_credits);
+  }
+  return best;
+}
+
 Blob TeamImpl::offer() {
   BlobWriter writer;
   Offer offer;
   std::size_t departing = 0;
   for (const ChannelKey& key : channels_.out) departing += needs_send_slots(key.peer) ? 1 : 0;
   offer.channels = static_cast<std::uint32_t>(std::max(channels_.in.size(), departing));
-  offer.credits = static_cast<std::uint32_t>(config_.credits);
+  offer.credits = static_cast<std::uint32_t>(config_.credits > 0 ? config_.credits : best_credits());
+  offer.credits_are_named = config_.credits > 0;
   offer.max_segment_bytes = config_.max_segment_bytes > 0 ? config_.max_segment_bytes : best_segment_bytes();
   offer.max_staging_bytes = config_.max_staging_bytes;
   offer.num_in = static_cast<std::uint32_t>(channels_.in.size());
@@ -200,6 +220,12 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   }
   // By which of the peer's NICs each of our channels gets there.
   std::vector<std::optional<Rail>> in_from(channels_.in.size()), out_to(channels_.out.size());
+  std::uint32_t credits = 0;
+  for (const Blob& blob : offers) credits = std::max(credits, BlobReader(blob).get<Offer>().credits);
+  for (const Blob& blob : offers)
+    credits = std::min(credits, affordable_credits(BlobReader(blob).get<Offer>(), credits));
+  config_.credits = static_cast<std::int32_t>(std::clamp<std::uint32_t>(credits, 1, Token::kMaxCredits));
+
   // The segment is the same on all ranks, so the one with the most channels in the least memory decides.
   std::size_t segment = SIZE_MAX;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
@@ -209,7 +235,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       return hips::fail(Code::kMismatch, fmt::format("rank {} runs another version of the library", rank),
                         Scope::kCommunicator);
     }
-    const std::size_t slots = std::max<std::size_t>(1, std::size_t{offer.channels} * offer.credits);
+    const std::size_t slots = std::max<std::size_t>(1, std::size_t{offer.channels} * credits);
     const std::size_t share = offer.max_staging_bytes / slots;
     segment = std::min({segment, static_cast<std::size_t>(offer.max_segment_bytes),
                         share > sizeof(WireHeader) ? share - sizeof(WireHeader) : 0});
@@ -232,7 +258,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   segment_bytes_ = std::max(kMinSegmentBytes, segment / kCacheLine * kCacheLine);
   slot_stride_ = sizeof(WireHeader) + segment_bytes_;
 
-  const auto credits = static_cast<std::uint32_t>(config_.credits);
+  credits = static_cast<std::uint32_t>(config_.credits);
   const auto num_in = static_cast<std::uint32_t>(channels_.in.size());
   const auto num_out = static_cast<std::uint32_t>(channels_.out.size());
   const std::size_t bytes = std::size_t{num_in} * credits * slot_stride_;

@@ -88,6 +88,7 @@ TcpTransport::TcpTransport(const Options& options, Doorman doorman, UniqueFd epo
              .asynchronous = true};
   // The kernel's copy at one end and that at the other then meet in the caches.
   limits_.best_segment_bytes = 64U << 10U;
+  limits_.best_credits = 8;  // the kernel's two queues hold some of them
   limits_.description = fmt::format("{}, listening on {}, {:g} Gbit/s", options.device,
                                     to_string(doorman_.address()), limits_.bandwidth_bytes_per_s * 8e-9);
 }
