@@ -6,11 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "tests/choices.hpp"
+
 namespace hips::tests {
 
 /// All ordered mixes of radices with at most `max_servers` servers: "2", "2x2", ..., "64", as specs name
-/// them.
+/// them. Half as many servers where a sample will do.
 inline std::vector<std::string> radix_mixes(std::int64_t max_servers) {
+  if (test::runs_a_sample()) max_servers /= 2;
   std::vector<std::string> mixes;
   const auto extend = [&](const auto& self, const std::string& prefix, std::int64_t servers) -> void {
     for (std::int64_t radix = 2; servers * radix <= max_servers; ++radix) {

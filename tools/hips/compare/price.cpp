@@ -18,12 +18,11 @@
 #include "lib/cost/tiers.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips/compare/closed_form.hpp"
+#include "tools/hips/compare/size_range.hpp"
 #include "topology/walk.hpp"
 
 namespace hips::compare {
 namespace {
-
-constexpr std::int64_t kElementBytes = 4;
 
 /// Messages of the rank that sends most, as the shape tells before any program is made.
 std::int64_t messages_of_one(const Topology& topology, const PlanShape& shape) {

@@ -11,8 +11,6 @@
 namespace hips::compare {
 namespace {
 
-constexpr std::uint64_t kElementBytes = 4;
-
 Result<std::uint64_t> read_size(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
     return fail(Code::kInvalidArgument, fmt::format("--bytes: {} {}", topology::quoted(text), why));
@@ -20,7 +18,8 @@ Result<std::uint64_t> read_size(std::string_view text) {
   const std::optional<std::uint64_t> bytes = parse_bytes(text);
   if (!bytes) return refuse("is no size; write 4096, 64K, 4M, 1G, or a range such as 1K:1G");
   if (*bytes == 0) return refuse("is a vector of nothing; write 4 or more");
-  if (*bytes % kElementBytes != 0) return refuse("is no multiple of 4; vectors are priced as float32");
+  if (*bytes % static_cast<std::uint64_t>(kElementBytes) != 0)
+    return refuse("is no multiple of 4; vectors are priced as float32");
   if (*bytes > kMostBytes) return refuse("is above 1024G, the largest vector that is priced");
   return *bytes;
 }

@@ -9,6 +9,8 @@
 
 namespace hips::compare {
 
+/// Vectors are priced as float32.
+inline constexpr std::int64_t kElementBytes = 4;
 /// The largest vector that is priced: 1 TiB, so that a million vectors are still counted in 64 bits.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40U;
 
