@@ -27,13 +27,13 @@ double over_ranks(Group& group, double value, Average average) {
   return group.combine(value, ReduceOp::kMax);
 }
 
+}  // namespace
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-}  // namespace
 
 Bench::Bench(Group& group, Contender* other, const Options& options)
     : group_(group), other_(other), options_(options) {

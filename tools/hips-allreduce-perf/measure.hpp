@@ -39,6 +39,9 @@ struct Case {
   [[nodiscard]] std::uint64_t count() const { return bytes / size_of(type); }
 };
 
+/// Of values in any order; the upper one of two in the middle. Needs one at least.
+double median(std::vector<double> values);
+
 /// Times a case; send and receive buffers belong to it and fit the largest size.
 class Bench {
  public:

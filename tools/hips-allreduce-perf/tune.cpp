@@ -17,6 +17,7 @@
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
+#include "tools/hips-allreduce-perf/measure.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
 
@@ -50,11 +51,6 @@ std::vector<Entrant> entrants_of(Launch& launch, const Options& options) {
     }
   }
   return entrants;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 /// us for a call, of the slowest rank.
