@@ -158,7 +158,8 @@ Parsed parse_options(int argc, const char* const* argv) {
       ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent"}));
   app.add_flag("--bound", options.bound,
                "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
-  app.add_option("--rounds", options.rounds, "turns of -n calls each for --compare and --bound (default 11)")
+  app.add_option("--rounds", options.rounds,
+                 "turns of -n calls each for --compare, --bound and --tune (default 11)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   app.add_flag("--overlap", options.overlap,
