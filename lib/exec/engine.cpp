@@ -118,8 +118,9 @@ void EngineImpl::forget(Port& port, transport::PeerId peer) {
   for (std::uint32_t index = 0; index < posted.size(); ++index) {
     const Posted& record = posted[index];
     if (record.port != &port || record.peer != peer) continue;
-    if (record.operation != nullptr) record.team->on_lost(record);
+    const Posted lost = record;
     release(index);
+    if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lib/exec/team_impl.hpp"
 
@@ -116,6 +117,8 @@ void TeamImpl::on_control() {
     any_left_ |= !newly_left_.empty();
     newly_left_.clear();
   }
+  const std::vector<Posted> unacknowledged = std::exchange(unacknowledged_, {});
+  for (const Posted& posted : unacknowledged) on_unacknowledged(posted);
   if (failed() && !ended_) {
     ended_by_failure_ = true;
     end_all(failure_);
@@ -173,6 +176,8 @@ void TeamImpl::end_all(const Status& status) {
   ended_ = true;
   if (failure_.ok()) failure_ = status;
   engine_.drop_batched(this);
+  for (const Posted& posted : unacknowledged_) on_lost(posted);
+  unacknowledged_.clear();
   for (OperationImpl* operation : in_flight_) {
     for (auto& port : engine_.ports) port->queue.drop(operation);
     finish(*operation, status);
@@ -234,6 +239,13 @@ std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
   for (const OutChannel& channel : out_) {
     if (!channel.operations.empty() && channel.operations.front() == &operation && channel.credits == 0)
       return fmt::format("rank {} to take what was sent (lane {})", channel.key.peer, channel.key.lane);
+  }
+  for (std::size_t id = 0; id < program.steps.size(); ++id) {
+    const Step& step = program.steps[id];
+    const OperationImpl::StepState& state = operation.steps_[id];
+    if (step.op != StepOp::kSend || state.finished == state.next) continue;
+    return fmt::format("rank {} to acknowledge what was sent (lane {}, stage {})", step.peer, step.lane,
+                       step.stage);
   }
   return {};
 }

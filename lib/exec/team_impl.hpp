@@ -52,6 +52,8 @@ class TeamImpl final : public Team {
   void on_grant(std::int32_t channel);
   void on_completion(const Posted& posted);
   void on_lost(const Posted& posted);
+  /// The connection broke before the NIC said that the peer has it.
+  void on_unacknowledged(const Posted& posted);
   void on_broken(const transport::Event& event);
   void on_control();
 
@@ -174,6 +176,9 @@ class TeamImpl final : public Team {
   std::vector<std::shared_ptr<OperationImpl>> handed_over_;
   std::vector<bool> left_;
   bool any_left_ = false;
+  /// Segments for peers whose connection broke. A peer that turns out to have left has had them: nobody
+  /// leaves before it has all it needs. Those for a dead one end with the team.
+  std::vector<Posted> unacknowledged_;
 };
 
 }  // namespace hips::exec

@@ -206,6 +206,14 @@ void TeamImpl::on_lost(const Posted& posted) {
   --posted.operation->posts_in_flight_;
 }
 
+void TeamImpl::on_unacknowledged(const Posted& posted) {
+  // Its goodbye may have been faster than the last acknowledgement, or that was lost on the way.
+  if (left_[static_cast<std::size_t>(out_[static_cast<std::size_t>(posted.channel)].key.peer)])
+    on_completion(posted);
+  else
+    unacknowledged_.push_back(posted);
+}
+
 void TeamImpl::on_completion(const Posted& posted) {
   if (posted.kind == Posted::Kind::kGrant) {
     in_[static_cast<std::size_t>(posted.channel)].granting[posted.slot] = false;

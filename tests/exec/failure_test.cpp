@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "tests/exec/passing_transport.hpp"
 #include "tests/exec/world.hpp"
 
 namespace hips::exec {
@@ -124,6 +128,91 @@ TEST(Failure, a_peer_that_left_before_a_call_is_an_error_in_that_call) {
       EXPECT_THAT(status.message, HasSubstr("rank 0 left without taking part"));
     }
   }
+}
+
+/// Keeps what its NIC says of requests that are done, and can say that a peer is gone: as where the
+/// acknowledgement of the last packets was lost and the peer has closed meanwhile.
+class DeafTransport final : public testing::PassingTransport {
+ public:
+  struct State {
+    bool deaf = false;
+    std::optional<transport::PeerId> gone;
+  };
+  DeafTransport(std::unique_ptr<transport::Transport> inner, State& state)
+      : PassingTransport(std::move(inner)), state_(state) {}
+
+  std::size_t poll(std::span<transport::Event> events) override {
+    if (state_.gone) {
+      events[0] = {};
+      events[0].kind = transport::Event::Kind::kPeerDead;
+      events[0].peer = *std::exchange(state_.gone, {});
+      events[0].error = Status::error(Code::kPeerLost, "it closed its connection", Scope::kPeer);
+      return 1;
+    }
+    const std::size_t count = PassingTransport::poll(events);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!state_.deaf || events[i].kind != transport::Event::Kind::kCompletion)
+        std::swap(events[kept++], events[i]);
+    }
+    return kept;
+  }
+
+ private:
+  State& state_;
+};
+
+/// Two ranks, of which rank 1 hears nothing of what it has sent; rank 0 is done with its call.
+class Unacknowledged : public ::testing::Test {
+ protected:
+  Unacknowledged() {
+    operations_ = {start(world_, 0, buffers_[0], Call{}), start(world_, 1, buffers_[1], Call{})};
+    EXPECT_TRUE(world_.run({operations_[0]}));
+    world_.run([] { return false; }, 100);
+    EXPECT_FALSE(operations_[1]->done());
+    EXPECT_THAT(operations_[1]->waiting_text(), HasSubstr("rank 0 to acknowledge what was sent"));
+  }
+  void close_connection() { state_.gone = world_[1].engine->peer_for(0, 0, 0); }
+
+  DeafTransport::State state_{.deaf = true, .gone = {}};
+  World world_{
+      "switch:2", test::seed(), {.needs_registration = true, .wrap = [this, rank = 0](auto inner) mutable {
+                                   std::unique_ptr<transport::Transport> made = std::move(inner);
+                                   if (rank++ == 1)
+                                     made = std::make_unique<DeafTransport>(std::move(made), state_);
+                                   return made;
+                                 }}};
+  std::vector<std::vector<std::byte>> buffers_{2};
+  std::vector<std::shared_ptr<Operation>> operations_;
+};
+
+TEST_F(Unacknowledged, segments_have_come_when_the_peer_closed_and_then_said_goodbye) {
+  close_connection();
+  world_.run([] { return false; }, 100);
+  EXPECT_FALSE(operations_[1]->done());
+  world_[1].team->peer_left(0);
+  ASSERT_TRUE(world_.run(operations_));
+  EXPECT_TRUE(operations_[1]->status().ok()) << operations_[1]->status().message;
+}
+
+TEST_F(Unacknowledged, segments_have_come_when_the_peer_said_goodbye_and_then_closed) {
+  world_[1].team->peer_left(0);
+  world_.run([] { return false; }, 100);
+  EXPECT_FALSE(operations_[1]->done());
+  EXPECT_TRUE(world_[1].errors.empty());
+  close_connection();
+  ASSERT_TRUE(world_.run(operations_));
+  EXPECT_TRUE(operations_[1]->status().ok()) << operations_[1]->status().message;
+}
+
+TEST_F(Unacknowledged, segments_for_a_peer_that_died_end_with_the_communicator) {
+  close_connection();
+  world_.run([] { return false; }, 100);
+  ASSERT_FALSE(world_[1].errors.empty());
+  EXPECT_FALSE(operations_[1]->done());
+  world_[1].team->fail(Status::error(Code::kPeerLost, "agreed"));
+  ASSERT_TRUE(world_.run(operations_));
+  EXPECT_EQ(operations_[1]->status().message, "agreed");
 }
 
 TEST(Failure, late_is_only_late_whatever_the_clock_says) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/transport.hpp"
+#include "tests/exec/passing_transport.hpp"
 
 namespace hips::exec::testing {
 
@@ -21,25 +21,20 @@ struct Seen {
   bool refuses = false;                       ///< answers that memory must not be locked
 };
 
-/// Passes everything on and counts.
-class SpyTransport final : public transport::Transport {
+/// Counts what passes.
+class SpyTransport final : public PassingTransport {
  public:
   SpyTransport(std::unique_ptr<transport::Transport> inner, Seen& seen)
-      : inner_(std::move(inner)), seen_(seen) {}
+      : PassingTransport(std::move(inner)), seen_(seen) {}
 
-  [[nodiscard]] const transport::Limits& query() const override { return inner_->query(); }
   Result<transport::Address> open(transport::PeerId peer) override {
     ++seen_.opened;
-    return inner_->open(peer);
+    return PassingTransport::open(peer);
   }
-  Status connect(transport::PeerId peer, std::span<const std::byte> address) override {
-    return inner_->connect(peer, address);
-  }
-  void close(transport::PeerId peer) override { inner_->close(peer); }
   Result<transport::Region> register_memory(const transport::MemoryDesc& memory) override {
     const bool users = memory.kind == transport::MemoryKind::kHost;
     if (users && seen_.refuses) return fail(Code::kOutOfMemory, "spy: RLIMIT_MEMLOCK is too low");
-    auto region = inner_->register_memory(memory);
+    auto region = PassingTransport::register_memory(memory);
     if (users && region) {
       ++seen_.registered;
       seen_.user_memory.insert(region->local);
@@ -48,14 +43,10 @@ class SpyTransport final : public transport::Transport {
   }
   void deregister(transport::MemoryId memory) override {
     if (seen_.user_memory.erase(memory) > 0) ++seen_.deregistered;
-    inner_->deregister(memory);
-  }
-  Result<std::span<std::byte>> attach(transport::PeerId peer,
-                                      const transport::RemoteRegion& region) override {
-    return inner_->attach(peer, region);
+    PassingTransport::deregister(memory);
   }
   std::size_t post(std::span<const transport::WorkRequest> requests) override {
-    const std::size_t taken = inner_->post(requests);
+    const std::size_t taken = PassingTransport::post(requests);
     for (const auto& request : requests.first(taken)) {
       std::size_t bytes = 0;
       for (const auto& piece : request.pieces) bytes += piece.bytes;
@@ -69,12 +60,8 @@ class SpyTransport final : public transport::Transport {
     }
     return taken;
   }
-  std::size_t poll(std::span<transport::Event> events) override { return inner_->poll(events); }
-  transport::Armed arm() override { return inner_->arm(); }
-  void disarm() override { inner_->disarm(); }
 
  private:
-  std::unique_ptr<transport::Transport> inner_;
   Seen& seen_;
 };
 
