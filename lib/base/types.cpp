@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "lib/base/collective.hpp"
+
 namespace hips {
 namespace {
 
@@ -11,7 +13,15 @@ constexpr std::array<const char*, kNumDataTypes> kTypeNames = {"int32",  "int64"
 constexpr std::array<const char*, kNumReduceOps> kOpNames = {"sum", "prod", "min",  "max", "avg", "band",
                                                              "bor", "bxor", "land", "lor", "lxor"};
 
+constexpr std::array<const char*, kNumCollectives> kCollectiveNames = {
+    "allreduce", "reduce_scatter", "allgather", "bcast", "reduce", "barrier"};
+
 }  // namespace
+
+const char* to_string(Collective collective) {
+  const auto value = static_cast<std::size_t>(collective);
+  return value < kCollectiveNames.size() ? kCollectiveNames[value] : "unknown collective";
+}
 
 const char* to_string(DataType type) {
   const auto value = static_cast<std::size_t>(type);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "lib/plan/check_findings.hpp"
+#include "lib/plan/check_goal.hpp"
 #include "lib/plan/check_hazards.hpp"
 #include "lib/plan/check_layout.hpp"
 #include "lib/plan/check_links.hpp"
@@ -108,7 +109,20 @@ class Checker {
       return refuse(fmt::format("the plan is for {} ranks, {} has {}", plan_.shape.num_ranks,
                                 options_.topology->name, options_.topology->num_ranks()));
     }
+    if (has_root(options_.collective) && (options_.root < 0 || options_.root >= plan_.shape.num_ranks))
+      return refuse(
+          fmt::format("root {}; the plan is for ranks 0-{}", options_.root, plan_.shape.num_ranks - 1));
     return true;
+  }
+
+  /// The ways in which the call can be made, of those asked for.
+  [[nodiscard]] std::vector<bool> placements() const {
+    const Collective collective = options_.collective;
+    if (collective == Collective::kBcast || collective == Collective::kAllgather) return {true};
+    std::vector<bool> in_place;
+    if (options_.in_place) in_place.push_back(true);
+    if (options_.out_of_place) in_place.push_back(false);
+    return in_place;
   }
 
   std::optional<std::int64_t> element_count() {
@@ -153,16 +167,15 @@ class Checker {
       tell_deadlock(table, order, order_options, findings_);
       return false;
     }
-    for (const bool in_place : {true, false}) {
-      if (!(in_place ? options_.in_place : options_.out_of_place)) continue;
+    for (const bool in_place : placements()) {
       check_hazards(plan_, table, layout, order, topological, in_place, findings_);
     }
     if (!follow) return true;
     for (NodeIdx& node : topological) node = order.step_of(node);
     ContributionPool pool(plan_.shape.num_ranks, kMaxPoolBytes);
-    for (const bool in_place : {true, false}) {
-      if (!(in_place ? options_.in_place : options_.out_of_place)) continue;
-      check_contributions(plan_, table, messages, layout, topological, in_place, pool, findings_);
+    const CheckGoal goal(plan_, options_);
+    for (const bool in_place : placements()) {
+      check_contributions(plan_, goal, table, messages, layout, topological, in_place, pool, findings_);
     }
     return true;
   }

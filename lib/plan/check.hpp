@@ -9,15 +9,15 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
+#include "lib/base/collective.hpp"
+
 namespace hips::plan {
 
-/// What every rank must hold in the end.
-enum class Collective : std::uint8_t {
-  kAllreduce,  ///< every output block has the input of every rank in it, once
-};
-
 struct CheckOptions {
+  /// What every rank brings, and must hold in the end. Sections of reduce_scatter and allgather are what the
+  /// plan's table of owners says. bcast and allgather are proved in place, whatever is asked below.
   Collective collective = Collective::kAllreduce;
+  Rank root = 0;  ///< of bcast and reduce
   /// Elements of the vector: decides which blocks are empty, and so which messages are not sent. None: a
   /// vector in which no block with a share is empty.
   std::optional<std::int64_t> count = {};

@@ -52,7 +52,7 @@ class BlockHistory {
     ValueId result = kUnwritten;
   };
 
-  BlockHistory(const Plan& plan, const StepTable& table, const Messages& messages,
+  BlockHistory(const Plan& plan, const CheckGoal& goal, const StepTable& table, const Messages& messages,
                std::span<const StepIdx> order, bool in_place, ContributionPool& pool, BlockIdx block)
       : plan_(plan), block_(block) {
     const BlockIdx num_blocks = plan.shape.blocks.num_blocks;
@@ -70,6 +70,7 @@ class BlockHistory {
     };
     std::unordered_map<std::uint64_t, Cell> cells;
     for (Rank rank = 0; rank < plan.shape.num_ranks; ++rank) {
+      if (const Rank giver = goal.only_giver(block); giver >= 0 && giver != rank) continue;
       cells[cell_of(rank, {Buffer::kInput, {block, 1}})].value = pool.of_rank(rank).value_or(kUnwritten);
     }
     for (StepIdx idx : order) {
@@ -116,9 +117,11 @@ class BlockHistory {
 
 class Run {
  public:
-  Run(const Plan& plan, const StepTable& table, const Messages& messages, const CheckLayout& layout,
-      std::span<const StepIdx> order, bool in_place, ContributionPool& pool, Findings& findings)
+  Run(const Plan& plan, const CheckGoal& goal, const StepTable& table, const Messages& messages,
+      const CheckLayout& layout, std::span<const StepIdx> order, bool in_place, ContributionPool& pool,
+      Findings& findings)
       : plan_(plan),
+        goal_(goal),
         table_(table),
         messages_(messages),
         layout_(layout),
@@ -142,7 +145,7 @@ class Run {
       }
     }
     check_outputs();
-    if (plan_.shape.num_ranks > 1) check_owners();
+    if (plan_.shape.num_ranks > 1 && goal_.owners_compute()) check_owners();
   }
 
  private:
@@ -158,9 +161,18 @@ class Run {
     for (Rank rank = 0; rank < plan_.shape.num_ranks; ++rank) {
       const std::optional<ValueId> own = pool_.of_rank(rank);
       if (!own) return false;
-      std::fill_n(values_.input(rank), plan_.shape.blocks.num_blocks, *own);
+      for (BlockIdx block = 0; block < plan_.shape.blocks.num_blocks; ++block) {
+        if (const Rank giver = goal_.only_giver(block); giver < 0 || giver == rank)
+          values_.input(rank)[block] = *own;
+      }
     }
     return true;
+  }
+
+  /// Does a value hold all that is brought to the block, once?
+  [[nodiscard]] bool is_final(BlockIdx block, ValueId value) {
+    const Rank giver = goal_.only_giver(block);
+    return giver < 0 ? pool_.is_complete(value) : value != kUnwritten && value == pool_.of_rank(giver);
   }
 
   [[nodiscard]] BlockIdx first_block(const Step& step) const {
@@ -179,7 +191,7 @@ class Run {
         tell_unwritten_read(rank, idx, step, program.sources[step.first_source].local, block);
         break;
       }
-      if (step.phase == Phase::kGather && !pool_.is_complete(message[i])) {
+      if (step.phase == Phase::kGather && !is_final(block, message[i])) {
         tell_partial_gather(rank, idx, step, block, message[i]);
         break;
       }
@@ -275,7 +287,7 @@ class Run {
     for (Rank rank = 0; rank < plan_.shape.num_ranks; ++rank) {
       const ValueId* output = values_.output(rank);
       for (BlockIdx block = 0; block < plan_.shape.blocks.num_blocks; ++block) {
-        if (pool_.is_complete(output[block]) || layout_.is_empty(block)) continue;
+        if (!goal_.wants(rank, block) || is_final(block, output[block]) || layout_.is_empty(block)) continue;
         const FindingKind kind = output[block] == kUnwritten        ? FindingKind::kUnwritten
                                  : pool_.has_doubled(output[block]) ? FindingKind::kDoubled
                                                                     : FindingKind::kLost;
@@ -292,6 +304,13 @@ class Run {
                                         findings_.rank_name(rank), placement()));
     }
     const bool lost = kind == FindingKind::kLost;
+    if (const Rank giver = goal_.only_giver(block); lost && giver >= 0) {
+      return findings_.tell(
+          kind, place,
+          fmt::format("output block {} of {} holds {}, not the input of {} ({})", block,
+                      findings_.rank_name(rank), value_text(value), findings_.rank_name(giver), placement()),
+          pool_.contains(value, giver) ? std::vector<std::string>() : trace(kind, rank, block, giver));
+    }
     const std::vector<Rank> culprits = lost ? pool_.missing_ranks(value) : pool_.doubled_ranks(value);
     findings_.tell(kind, place,
                    fmt::format("output block {} of {} {} the contribution of {}{} ({})", block,
@@ -302,7 +321,7 @@ class Run {
 
   /// The way back from a wrong output to the step that made it wrong.
   std::vector<std::string> trace(FindingKind kind, Rank rank, BlockIdx block, Rank culprit) {
-    const BlockHistory history(plan_, table_, messages_, order_, in_place_, pool_, block);
+    const BlockHistory history(plan_, goal_, table_, messages_, order_, in_place_, pool_, block);
     std::vector<std::string> lines;
     const auto is_wrong = [&](const BlockHistory::Operand& operand) {
       return kind == FindingKind::kLost ? !pool_.contains(operand.value, culprit)
@@ -390,6 +409,7 @@ class Run {
   }
 
   const Plan& plan_;
+  const CheckGoal& goal_;
   const StepTable& table_;
   const Messages& messages_;
   const CheckLayout& layout_;
@@ -407,10 +427,10 @@ class Run {
 
 }  // namespace
 
-void check_contributions(const Plan& plan, const StepTable& table, const Messages& messages,
-                         const CheckLayout& layout, std::span<const StepIdx> order, bool in_place,
-                         ContributionPool& pool, Findings& findings) {
-  Run(plan, table, messages, layout, order, in_place, pool, findings).follow_and_check();
+void check_contributions(const Plan& plan, const CheckGoal& goal, const StepTable& table,
+                         const Messages& messages, const CheckLayout& layout, std::span<const StepIdx> order,
+                         bool in_place, ContributionPool& pool, Findings& findings) {
+  Run(plan, goal, table, messages, layout, order, in_place, pool, findings).follow_and_check();
 }
 
 }  // namespace hips::plan
