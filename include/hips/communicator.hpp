@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -192,6 +193,134 @@ class Communicator {
     return request(hips_allreduce_init, HIPS_IN_PLACE, inout, op);
   }
 
+  // ---- The other collectives. Each is also there as i...(), which starts it and gives a Request, and as
+  // ..._init(), a call to be started any number of times. All ranks make the same call with the same counts
+  // and root; what hips.h says of each holds here. Where input and output are the same memory the call is in
+  // place.
+
+  /// out = section rank() of the fold of `in` over all ranks.
+  ///
+  /// Shapes   in: size() sections of out.size() elements each. In place: `in` begins where `out` does.
+  template <Element T>
+  void reduce_scatter_block(std::span<const T> in, std::span<T> out, ReduceOp op) {
+    check_sections("reduce_scatter_block", in.size(), out.size());
+    check(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(), op_of(op),
+                                    comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request ireduce_scatter_block(std::span<const T> in, std::span<T> out, ReduceOp op) {
+    check_sections("reduce_scatter_block", in.size(), out.size());
+    return made(hips_ireduce_scatter_block, scattered(in, out), out.data(), out.size(), type_of<T>(),
+                op_of(op));
+  }
+  template <Element T>
+  [[nodiscard]] Request reduce_scatter_block_init(std::span<const T> in, std::span<T> out, ReduceOp op) {
+    check_sections("reduce_scatter_block", in.size(), out.size());
+    return made(hips_reduce_scatter_block_init, scattered(in, out), out.data(), out.size(), type_of<T>(),
+                op_of(op));
+  }
+
+  /// The same with sections of their own lengths.
+  ///
+  /// Shapes   counts: one for each rank; in: their sum; out: counts[rank()].
+  template <Element T>
+  void reduce_scatter(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts,
+                      ReduceOp op) {
+    check_counts("reduce_scatter", counts, in.size(), out.size());
+    check(hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request ireduce_scatter(std::span<const T> in, std::span<T> out,
+                                        std::span<const std::uint64_t> counts, ReduceOp op) {
+    check_counts("reduce_scatter", counts, in.size(), out.size());
+    return made(hips_ireduce_scatter, scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op));
+  }
+  template <Element T>
+  [[nodiscard]] Request reduce_scatter_init(std::span<const T> in, std::span<T> out,
+                                            std::span<const std::uint64_t> counts, ReduceOp op) {
+    check_counts("reduce_scatter", counts, in.size(), out.size());
+    return made(hips_reduce_scatter_init, scattered(in, out), out.data(), counts.data(), type_of<T>(),
+                op_of(op));
+  }
+
+  /// out = `in` of all ranks, in rank order.
+  ///
+  /// Shapes   out: size() times in.size(). In place: `in` is the part of `out` where it belongs.
+  template <Element T>
+  void allgather(std::span<const T> in, std::span<T> out) {
+    check_sections("allgather", out.size(), in.size());
+    check(hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request iallgather(std::span<const T> in, std::span<T> out) {
+    check_sections("allgather", out.size(), in.size());
+    return made(hips_iallgather, gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>());
+  }
+  template <Element T>
+  [[nodiscard]] Request allgather_init(std::span<const T> in, std::span<T> out) {
+    check_sections("allgather", out.size(), in.size());
+    return made(hips_allgather_init, gathered(in, out, in.size() * self()), out.data(), in.size(),
+                type_of<T>());
+  }
+
+  /// The same with parts of their own lengths, one behind the other.
+  ///
+  /// Shapes   counts: one for each rank; in: counts[rank()]; out: their sum.
+  template <Element T>
+  void allgatherv(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts) {
+    check_counts("allgatherv", counts, out.size(), in.size());
+    check(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr, type_of<T>(),
+                          comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request iallgatherv(std::span<const T> in, std::span<T> out,
+                                    std::span<const std::uint64_t> counts) {
+    check_counts("allgatherv", counts, out.size(), in.size());
+    return made(hips_iallgatherv, gathered(in, out, before(counts)), out.data(), counts.data(),
+                static_cast<const std::uint64_t*>(nullptr), type_of<T>());
+  }
+  template <Element T>
+  [[nodiscard]] Request allgatherv_init(std::span<const T> in, std::span<T> out,
+                                        std::span<const std::uint64_t> counts) {
+    check_counts("allgatherv", counts, out.size(), in.size());
+    return made(hips_allgatherv_init, gathered(in, out, before(counts)), out.data(), counts.data(),
+                static_cast<const std::uint64_t*>(nullptr), type_of<T>());
+  }
+
+  /// buffer = that of `root`. Shapes: the same number of elements on all ranks.
+  template <Element T>
+  void bcast(std::span<T> buffer, Rank root) {
+    check(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request ibcast(std::span<T> buffer, Rank root) {
+    return made(hips_ibcast, buffer.data(), buffer.size(), type_of<T>(), root);
+  }
+  template <Element T>
+  [[nodiscard]] Request bcast_init(std::span<T> buffer, Rank root) {
+    return made(hips_bcast_init, buffer.data(), buffer.size(), type_of<T>(), root);
+  }
+
+  /// out = fold over all ranks of `in`, on `root`. Shapes: elsewhere `out` may be empty.
+  template <Element T>
+  void reduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+    check(hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
+  }
+  template <Element T>
+  [[nodiscard]] Request ireduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+    return made(hips_ireduce, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root);
+  }
+  template <Element T>
+  [[nodiscard]] Request reduce_init(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+    return made(hips_reduce_init, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op),
+                root);
+  }
+
+  /// Returns once every rank has called it.
+  void barrier() { check(hips_barrier(comm_)); }
+  [[nodiscard]] Request ibarrier() { return made(hips_ibarrier); }
+  [[nodiscard]] Request barrier_init() { return made(hips_barrier_init); }
+
   /// For calls of the C API; still owned by this object.
   [[nodiscard]] hips_comm_t handle() const { return comm_; }
 
@@ -212,10 +341,13 @@ class Communicator {
 
   template <typename T>
   static std::span<const T> check_sizes(std::span<const T> in, std::span<T> out) {
+    return check_sizes_of("allreduce", in, out);
+  }
+  template <typename T>
+  static std::span<const T> check_sizes_of(const char* call, std::span<const T> in, std::span<T> out) {
     if (in.size() != out.size())
-      throw Error(Status::error(Code::kInvalidArgument,
-                                "allreduce: input has " + std::to_string(in.size()) + " elements, output " +
-                                    std::to_string(out.size()) + "; give both the same"));
+      refuse(call, "input has " + std::to_string(in.size()) + " elements, output " +
+                       std::to_string(out.size()) + "; give both the same");
     return in;
   }
 
@@ -225,6 +357,62 @@ class Communicator {
     check(make_it(in, out.data(), out.size(), static_cast<hips_type_t>(data_type_of<T>()),
                   static_cast<hips_op_t>(op), comm_, &made));
     return Request(made);
+  }
+
+  template <typename T>
+  static constexpr hips_type_t type_of() {
+    return static_cast<hips_type_t>(data_type_of<T>());
+  }
+  static constexpr hips_op_t op_of(ReduceOp op) { return static_cast<hips_op_t>(op); }
+  [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(rank()); }
+  [[nodiscard]] std::size_t before(std::span<const std::uint64_t> counts) const {
+    return std::accumulate(counts.begin(), counts.begin() + rank(), std::size_t{0});
+  }
+
+  [[noreturn]] static void refuse(const char* call, const std::string& text) {
+    throw Error(Status::error(Code::kInvalidArgument, std::string(call) + ": " + text));
+  }
+  /// `whole` elements are a section of `one` for each rank.
+  void check_sections(const char* call, std::size_t whole, std::size_t one) const {
+    const auto ranks = static_cast<std::size_t>(size());
+    if (one * ranks != whole)
+      refuse(call, std::to_string(whole) + " elements are not " + std::to_string(one) + " for each of " +
+                       std::to_string(ranks) + " ranks");
+  }
+  void check_counts(const char* call, std::span<const std::uint64_t> counts, std::size_t whole,
+                    std::size_t one) const {
+    const auto ranks = static_cast<std::size_t>(size());
+    if (counts.size() != ranks)
+      refuse(call, std::to_string(counts.size()) + " counts; give one for each of " + std::to_string(ranks) +
+                       " ranks");
+    const std::uint64_t sum = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+    if (sum != whole || counts[self()] != one)
+      refuse(call, "counts of " + std::to_string(sum) + " in all and " + std::to_string(counts[self()]) +
+                       " here, but the buffers have " + std::to_string(whole) + " and " +
+                       std::to_string(one) + " elements");
+  }
+
+  // The same memory means in place.
+  template <typename T>
+  static const void* scattered(std::span<const T> in, std::span<T> out) {
+    return in.data() == out.data() ? HIPS_IN_PLACE : in.data();
+  }
+  template <typename T>
+  static const void* gathered(std::span<const T> in, std::span<T> out, std::size_t place) {
+    return in.data() == out.data() + place ? HIPS_IN_PLACE : in.data();
+  }
+  template <typename T>
+  const void* reduced(std::span<const T> in, std::span<T> out, Rank root) const {
+    if (rank() != root) return in.data();
+    (void)check_sizes_of("reduce", in, out);
+    return in.data() == out.data() ? HIPS_IN_PLACE : in.data();
+  }
+
+  template <typename Make, typename... Args>
+  Request made(Make make_it, Args... args) {
+    hips_request_t request = nullptr;
+    check(make_it(args..., comm_, &request));
+    return Request(request);
   }
 
   static void check(hips_status_t status) {

@@ -144,39 +144,117 @@ HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count,
                                       hips_op_t op, hips_comm_t comm);
 
 /*
+ * The other collectives. Each blocks until this rank's part is done and its buffers may be reused; that says
+ * nothing of the others, but for the barrier. All ranks of the communicator make the same call with the same
+ * count(s), type, op and root. Buffers do not overlap, but for what HIPS_IN_PLACE means. Errors as
+ * hips_allreduce(); also a root that is none.
+ */
+
+/*
+ * Every rank gives `size` sections of `count` elements; out = section `rank` of the fold over all ranks.
+ * HIPS_IN_PLACE: the sections stand in `out`, whose first `count` elements hold the result afterwards, and
+ * the others garbage.
+ */
+HIPS_API hips_status_t hips_reduce_scatter_block(const void* in, void* out, uint64_t count, hips_type_t type,
+                                                 hips_op_t op, hips_comm_t comm);
+
+/* The same with sections of counts[0], counts[1], ... elements: `size` of them, the same on all ranks. */
+HIPS_API hips_status_t hips_reduce_scatter(const void* in, void* out, const uint64_t* counts,
+                                           hips_type_t type, hips_op_t op, hips_comm_t comm);
+
+/*
+ * Every rank gives `count` elements; out = those of all ranks, in rank order. HIPS_IN_PLACE: this rank's
+ * stand in `out` already, where they belong.
+ */
+HIPS_API hips_status_t hips_allgather(const void* in, void* out, uint64_t count, hips_type_t type,
+                                      hips_comm_t comm);
+
+/*
+ * The same with counts[r] elements of rank r, which go to out + displacements[r]; null: one behind the other.
+ * `counts` is the same on all ranks, `displacements` need not be. Sections do not overlap in `out`.
+ */
+HIPS_API hips_status_t hips_allgatherv(const void* in, void* out, const uint64_t* counts,
+                                       const uint64_t* displacements, hips_type_t type, hips_comm_t comm);
+
+/* buffer of all ranks = buffer of `root`. */
+HIPS_API hips_status_t hips_bcast(void* buffer, uint64_t count, hips_type_t type, int root, hips_comm_t comm);
+
+/*
+ * out = fold over all ranks of `in`, on `root`; elsewhere `out` is not looked at. HIPS_IN_PLACE, on `root`:
+ * its input stands in `out`.
+ */
+HIPS_API hips_status_t hips_reduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
+                                   int root, hips_comm_t comm);
+
+/* Returns once every rank has called it. */
+HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
+
+/*
  * Requests: calls that are started now and end later. Until a call has ended its buffers belong to it; then
- * the request's next hips_test() or hips_wait() says how it went.
+ * the request's next hips_test() or hips_wait() says how it went. Arrays of counts and displacements are
+ * copied.
  *
  * Any number may be under way. On one communicator they take place in the order in which they were started,
  * blocking calls among them; all ranks start the same ones in the same order. They move on while this process
  * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; nothing moves them while it
  * computes, so a program that wants overlap tests now and then.
  *
- * Cost: the call's own; an allocation for each hips_iallreduce(), none for hips_start().
+ * Cost: the call's own; an allocation for each hips_i...(), none for hips_start().
  * Threads: as the communicator's calls; different requests may be waited for by different threads.
  */
 typedef struct hips_request* hips_request_t;
 
 #define HIPS_REQUEST_NULL ((hips_request_t)0)
 
-/* Starts what hips_allreduce() does. Errors as there; no request is made then. */
+/* Start what the call without the "i" does. Errors as there; no request is made then. */
 HIPS_API hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                        hips_op_t op, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_ireduce_scatter_block(const void* in, void* out, uint64_t count, hips_type_t type,
+                                                  hips_op_t op, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_ireduce_scatter(const void* in, void* out, const uint64_t* counts,
+                                            hips_type_t type, hips_op_t op, hips_comm_t comm,
+                                            hips_request_t* request);
+HIPS_API hips_status_t hips_iallgather(const void* in, void* out, uint64_t count, hips_type_t type,
+                                       hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_iallgatherv(const void* in, void* out, const uint64_t* counts,
+                                        const uint64_t* displacements, hips_type_t type, hips_comm_t comm,
+                                        hips_request_t* request);
+HIPS_API hips_status_t hips_ibcast(void* buffer, uint64_t count, hips_type_t type, int root, hips_comm_t comm,
+                                   hips_request_t* request);
+HIPS_API hips_status_t hips_ireduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
+                                    int root, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_ibarrier(hips_comm_t comm, hips_request_t* request);
 
 /*
- * A persistent request: hips_start() starts the call, any number of times, one after the other. What depends
+ * Persistent requests: hips_start() starts the call, any number of times, one after the other. What depends
  * on the arguments is decided here. Local. hips_request_free() ends it.
  */
 HIPS_API hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type,
                                            hips_op_t op, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_reduce_scatter_block_init(const void* in, void* out, uint64_t count,
+                                                      hips_type_t type, hips_op_t op, hips_comm_t comm,
+                                                      hips_request_t* request);
+HIPS_API hips_status_t hips_reduce_scatter_init(const void* in, void* out, const uint64_t* counts,
+                                                hips_type_t type, hips_op_t op, hips_comm_t comm,
+                                                hips_request_t* request);
+HIPS_API hips_status_t hips_allgather_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                           hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_allgatherv_init(const void* in, void* out, const uint64_t* counts,
+                                            const uint64_t* displacements, hips_type_t type, hips_comm_t comm,
+                                            hips_request_t* request);
+HIPS_API hips_status_t hips_bcast_init(void* buffer, uint64_t count, hips_type_t type, int root,
+                                       hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_reduce_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                        hips_op_t op, int root, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_barrier_init(hips_comm_t comm, hips_request_t* request);
 
 /* Starts a persistent request. HIPS_ERR_INVALID_ARGUMENT: not persistent, or still under way. */
 HIPS_API hips_status_t hips_start(hips_request_t request);
 
 /*
  * *done = 1 where the call has ended, or where there is none (a null request, a persistent one that is not
- * started); returns how it ended. A request of hips_iallreduce() is gone then and *request null; a persistent
- * one stays and may be started again. *done = 0: it goes on.
+ * started); returns how it ended. A request of a hips_i...() call is gone then and *request null; a
+ * persistent one stays and may be started again. *done = 0: it goes on.
  */
 HIPS_API hips_status_t hips_test(hips_request_t* request, int* done);
 

@@ -3,14 +3,26 @@
 #include <fmt/format.h>
 
 namespace hips::comm {
+namespace {
+
+/// " (4 x float64, sum)"
+std::string shape_text(const CallEntry& entry) {
+  if (entry.collective == Collective::kBarrier) return {};
+  std::string text = fmt::format("{} x {}", entry.count, hips::to_string(entry.type));
+  if (folds(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
+  if (has_root(entry.collective)) text += fmt::format(", root {}", entry.detail);
+  if (has_sections(entry.collective)) text += fmt::format(", sections {:08x}", entry.detail);
+  return fmt::format(" ({})", text);
+}
+
+}  // namespace
 
 std::string to_string(const CallEntry& entry) {
   switch (entry.kind) {
     case CallEntry::Kind::kNone:
       return "no call yet";
     case CallEntry::Kind::kTaken:
-      return fmt::format("allreduce #{} ({} x {}, {})", entry.index, entry.count, hips::to_string(entry.type),
-                         hips::to_string(entry.op));
+      return fmt::format("{} #{}{}", hips::to_string(entry.collective), entry.index, shape_text(entry));
     case CallEntry::Kind::kDeclined:
       return fmt::format("call #{} ({}, left to the host MPI)", entry.index, entry.what);
   }
@@ -18,13 +30,16 @@ std::string to_string(const CallEntry& entry) {
 }
 
 bool same_call(const CallEntry& a, const CallEntry& b) {
-  return a.kind == b.kind && a.index == b.index && a.count == b.count && a.type == b.type && a.op == b.op;
+  return a.kind == b.kind && a.index == b.index && a.count == b.count && a.type == b.type && a.op == b.op &&
+         a.collective == b.collective && a.detail == b.detail;
 }
 
 void put_call(ByteWriter& writer, const CallEntry& entry) {
   writer.put(entry.index);
   writer.put(entry.kind);
   writer.put(static_cast<std::uint8_t>(entry.finished));
+  writer.put(entry.collective);
+  writer.put(entry.detail);
   writer.put(entry.count);
   writer.put(entry.type);
   writer.put(entry.op);
@@ -36,6 +51,8 @@ CallEntry get_call(ByteReader& reader) {
   entry.index = reader.get<std::uint64_t>();
   entry.kind = reader.get<CallEntry::Kind>();
   entry.finished = reader.get<std::uint8_t>() != 0;
+  entry.collective = reader.get<Collective>();
+  entry.detail = reader.get<std::uint32_t>();
   entry.count = reader.get<std::uint64_t>();
   entry.type = reader.get<DataType>();
   entry.op = reader.get<ReduceOp>();
@@ -43,25 +60,26 @@ CallEntry get_call(ByteReader& reader) {
   return entry;
 }
 
-void CallRecord::write(CallEntry::Kind kind, std::uint64_t count, DataType type, ReduceOp op,
-                       const char* what) {
+void CallRecord::write(CallEntry::Kind kind, const CallArgs& args, const char* what) {
   const std::uint64_t index = last_index_.load(std::memory_order_relaxed) + 1;
   Slot& slot = slots_[index % kHistory];
   const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
   slot.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   slot.index.store(index, std::memory_order_relaxed);
-  slot.count.store(count, std::memory_order_relaxed);
-  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(type) << 8 |
-                      static_cast<std::uint32_t>(op) << 16,
+  slot.count.store(args.count, std::memory_order_relaxed);
+  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(args.type) << 8 |
+                      static_cast<std::uint32_t>(args.op) << 16 |
+                      static_cast<std::uint32_t>(args.collective) << 24,
                   std::memory_order_relaxed);
+  slot.detail.store(args.detail(), std::memory_order_relaxed);
   slot.what.store(what, std::memory_order_relaxed);
   slot.version.store(version + 2, std::memory_order_release);
   last_index_.store(index, std::memory_order_release);
 }
 
-std::uint64_t CallRecord::begin(std::uint64_t count, DataType type, ReduceOp op) {
-  write(CallEntry::Kind::kTaken, count, type, op, nullptr);
+std::uint64_t CallRecord::begin(const CallArgs& args) {
+  write(CallEntry::Kind::kTaken, args, nullptr);
   return last_index_.load(std::memory_order_relaxed);
 }
 
@@ -77,7 +95,7 @@ void CallRecord::end(std::uint64_t index) {
 }
 
 void CallRecord::decline(const char* what) {
-  write(CallEntry::Kind::kDeclined, 0, DataType::kFloat32, ReduceOp::kSum, what);
+  write(CallEntry::Kind::kDeclined, {}, what);
   end(last_index_.load(std::memory_order_relaxed));
 }
 
@@ -103,6 +121,7 @@ CallEntry CallRecord::at(std::uint64_t index) const {
     entry.index = slot.index.load(std::memory_order_relaxed);
     entry.count = slot.count.load(std::memory_order_relaxed);
     const std::uint32_t meta = slot.meta.load(std::memory_order_relaxed);
+    entry.detail = slot.detail.load(std::memory_order_relaxed);
     const char* const what = slot.what.load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 == 1 || slot.version.load(std::memory_order_relaxed) != before) continue;
@@ -110,6 +129,7 @@ CallEntry CallRecord::at(std::uint64_t index) const {
     entry.kind = static_cast<CallEntry::Kind>(meta & 0xff);
     entry.type = static_cast<DataType>(meta >> 8 & 0xff);
     entry.op = static_cast<ReduceOp>(meta >> 16 & 0xff);
+    entry.collective = static_cast<Collective>(meta >> 24);
     entry.finished = finished_index_.load(std::memory_order_acquire) >= index;
     if (what != nullptr) entry.what = what;
     return entry;

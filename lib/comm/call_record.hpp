@@ -9,6 +9,8 @@
 
 #include <hips/types.hpp>
 
+#include "lib/base/collective.hpp"
+#include "lib/comm/call_args.hpp"
 #include "lib/comm/wire.hpp"
 
 namespace hips::comm {
@@ -23,6 +25,8 @@ struct CallEntry {
   std::uint64_t index = 0;  ///< 1, 2, ...: taken and declined calls in one count
   Kind kind = Kind::kNone;
   bool finished = false;
+  Collective collective = Collective::kAllreduce;
+  std::uint32_t detail = 0;  ///< CallArgs::detail()
   std::uint64_t count = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
@@ -31,7 +35,8 @@ struct CallEntry {
   friend bool operator==(const CallEntry&, const CallEntry&) = default;
 };
 
-/// "allreduce #5 (4 x float64, sum)", "call #5 (MPI_Allreduce, left to the host MPI)", "no call yet"
+/// "allreduce #5 (4 x float64, sum)", "bcast #5 (4 x float64, root 2)", "call #5 (MPI_Allreduce, left to the
+/// host MPI)", "no call yet"
 std::string to_string(const CallEntry& entry);
 
 /// Would two ranks with these entries for the same index get on? False for another signature or outcome.
@@ -49,7 +54,7 @@ class CallRecord {
   static constexpr std::uint64_t kHistory = 16;
 
   /// Enters a call that HiPS carries out; returns its index.
-  std::uint64_t begin(std::uint64_t count, DataType type, ReduceOp op);
+  std::uint64_t begin(const CallArgs& args);
   /// Leaves the call of this index. Calls under way together may end in any order.
   void end(std::uint64_t index);
   /// A call that goes to the host MPI. `what` lives as long as the program.
@@ -67,10 +72,11 @@ class CallRecord {
     std::atomic<std::uint64_t> version{0};
     std::atomic<std::uint64_t> index{0};
     std::atomic<std::uint64_t> count{0};
-    std::atomic<std::uint32_t> meta{0};  ///< kind, type, op
+    std::atomic<std::uint32_t> meta{0};  ///< kind, type, op, collective
+    std::atomic<std::uint32_t> detail{0};
     std::atomic<const char*> what{nullptr};
   };
-  void write(CallEntry::Kind kind, std::uint64_t count, DataType type, ReduceOp op, const char* what);
+  void write(CallEntry::Kind kind, const CallArgs& args, const char* what);
 
   std::array<Slot, kHistory> slots_;
   std::atomic<std::uint64_t> last_index_{0};

@@ -10,7 +10,7 @@
 #include <hips/hips.h>
 
 #include "lib/comm/bootstrap.hpp"
-#include "lib/comm/communicator.hpp"
+#include "lib/comm/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/exec/memory_registry.hpp"
 
@@ -18,36 +18,7 @@ using hips::Code;
 using hips::Result;
 using hips::Status;
 using hips::exec::MemoryRegistry;
-
-namespace {
-
-/// A communicator, and the last request that has ended, for the next: making one takes longer than a small
-/// call.
-struct Shared {
-  explicit Shared(std::unique_ptr<hips::comm::Communicator> made) : communicator(std::move(made)) {}
-  ~Shared();
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-
-  std::unique_ptr<hips::comm::Communicator> communicator;
-  std::atomic<hips_request*> spare{nullptr};
-};
-
-}  // namespace
-
-struct hips_comm {
-  std::shared_ptr<Shared> shared;
-};
-
-struct hips_request {
-  std::shared_ptr<Shared> shared;  ///< outlives the call; null in a spare one
-  std::unique_ptr<hips::comm::Request> call;
-  bool persistent = false;
-};
-
-Shared::~Shared() {
-  delete spare.load();
-}
+using namespace hips::comm::capi;  // NOLINT: the C API is part of it
 
 // The C values are the C++ values; a new one has to be added in both places.
 static_assert(static_cast<int>(Code::kInternal) == HIPS_ERR_INTERNAL);
@@ -64,7 +35,7 @@ static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
 static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
 static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
 
-namespace {
+namespace hips::comm::capi {
 
 std::string& last_error() {
   thread_local std::string message;
@@ -77,25 +48,28 @@ hips_status_t finish(const Status& status) {
   return static_cast<hips_status_t>(status.code);
 }
 
-/// Runs a call; no exception leaves the C API.
-template <typename Call>
-hips_status_t guarded(Call&& call) {
-  try {
-    return finish(call());
-  } catch (const hips::Error& error) {
-    return finish(error.status());
-  } catch (const std::bad_alloc&) {
-    // Assigning the message could fail for the same reason; a short one fits into the string itself.
-    last_error() = "out of memory";
-    return HIPS_ERR_OUT_OF_MEMORY;
-  } catch (const std::exception& error) {
-    return finish(Status::error(Code::kInternal, error.what()));
-  }
-}
-
 Status null_argument(const char* call, const char* name) {
   return Status::error(Code::kInvalidArgument, fmt::format("{}: {} is null", call, name));
 }
+
+std::shared_ptr<const Sections> Shared::sections(std::uint64_t count) {
+  const auto size = static_cast<std::size_t>(communicator->size());
+  if (!last_sections || !last_sections->packed() || last_sections->longest() != count ||
+      last_sections->total() != size * count)
+    last_sections = std::make_shared<const Sections>(size, count);
+  return last_sections;
+}
+
+std::shared_ptr<const Sections> Shared::sections(std::span<const std::uint64_t> counts,
+                                                 std::span<const std::uint64_t> places) {
+  if (!last_sections || !last_sections->is_of(counts, places))
+    last_sections = std::make_shared<const Sections>(counts, places);
+  return last_sections;
+}
+
+}  // namespace hips::comm::capi
+
+namespace {
 
 std::optional<std::string> optional_text(const char* text) {
   if (text == nullptr) return std::nullopt;
@@ -125,46 +99,6 @@ Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstr
   // A wrong HIPS_RANK shows up as a missing one here; the first error is the better one.
   if (!rendezvous) return hips::fail(loaded.status.ok() ? rendezvous.error() : loaded.status);
   return hips::comm::make_tcp_bootstrap(*rendezvous);
-}
-
-/// A request that is not started; `request` is where it will go.
-Result<std::unique_ptr<hips_request>> make_request(const char* call, const void* in, void* out,
-                                                   std::uint64_t count, hips_type_t type, hips_op_t op,
-                                                   hips_comm_t comm, const hips_request_t* request) {
-  if (comm == nullptr || request == nullptr)
-    return hips::fail(null_argument(call, comm == nullptr ? "comm" : "request"));
-  const void* from = in == HIPS_IN_PLACE ? out : in;
-  const auto data_type = static_cast<hips::DataType>(type);
-  const auto reduce_op = static_cast<hips::ReduceOp>(op);
-  Shared& shared = *comm->shared;
-  std::unique_ptr<hips_request> made(shared.spare.exchange(nullptr, std::memory_order_acq_rel));
-  if (made) {
-    if (Status status = made->call->renew(from, out, count, data_type, reduce_op); !status.ok())
-      return hips::fail(std::move(status));
-  } else {
-    auto prepared = shared.communicator->allreduce_init(from, out, count, data_type, reduce_op);
-    if (!prepared) return hips::fail(prepared.error());
-    made = std::make_unique<hips_request>(hips_request{nullptr, std::move(*prepared)});
-  }
-  made->shared = comm->shared;
-  return made;
-}
-
-/// The request is no longer used; kept for the next where there is room.
-void retire(hips_request_t& request) {
-  std::unique_ptr<hips_request> old(std::exchange(request, nullptr));
-  if (!old) return;
-  // Its communicator goes with the last of these, and takes a spare request along.
-  const std::shared_ptr<Shared> shared = std::move(old->shared);
-  old.reset(shared->spare.exchange(old.release(), std::memory_order_acq_rel));
-}
-
-/// Waits for the call of a request that may be null, and ends the request unless it is persistent.
-Status end_call(hips_request_t& request) {
-  if (request == nullptr) return Status::success();
-  Status status = request->call->wait();
-  if (!request->persistent) retire(request);
-  return status;
 }
 
 // A registration's handle is its number, not a pointer: one that is used twice is found out.
@@ -222,94 +156,6 @@ hips_status_t hips_comm_size(hips_comm_t comm, int* size) {
 
 const char* hips_comm_describe(hips_comm_t comm) {
   return comm == nullptr ? "" : comm->shared->communicator->describe().c_str();
-}
-
-hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
-                             hips_comm_t comm) {
-  return guarded([&] {
-    if (comm == nullptr) return null_argument("hips_allreduce", "comm");
-    return comm->shared->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
-                                                 static_cast<hips::DataType>(type),
-                                                 static_cast<hips::ReduceOp>(op));
-  });
-}
-
-hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
-                              hips_comm_t comm, hips_request_t* request) {
-  return guarded([&]() -> Status {
-    auto made = make_request("hips_iallreduce", in, out, count, type, op, comm, request);
-    if (!made) return made.error();
-    (*made)->persistent = false;
-    Status status = (*made)->call->start();
-    if (status.ok()) *request = made->release();
-    return status;
-  });
-}
-
-hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
-                                  hips_comm_t comm, hips_request_t* request) {
-  return guarded([&]() -> Status {
-    auto made = make_request("hips_allreduce_init", in, out, count, type, op, comm, request);
-    if (!made) return made.error();
-    (*made)->persistent = true;
-    *request = made->release();
-    return Status::success();
-  });
-}
-
-hips_status_t hips_start(hips_request_t request) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("hips_start", "request");
-    if (!request->persistent)
-      return Status::error(
-          Code::kInvalidArgument,
-          "hips_start: the request is of hips_iallreduce(), which has started it; persistent "
-          "ones come from hips_allreduce_init()");
-    return request->call->start();
-  });
-}
-
-hips_status_t hips_test(hips_request_t* request, int* done) {
-  return guarded([&]() -> Status {
-    if (request == nullptr || done == nullptr)
-      return null_argument("hips_test", request == nullptr ? "request" : "done");
-    if (*request != nullptr && !(*request)->call->test()) {
-      *done = 0;
-      return Status::success();
-    }
-    *done = 1;
-    return end_call(*request);
-  });
-}
-
-hips_status_t hips_wait(hips_request_t* request) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("hips_wait", "request");
-    return end_call(*request);
-  });
-}
-
-hips_status_t hips_waitall(size_t count, hips_request_t* requests) {
-  return guarded([&]() -> Status {
-    if (count > 0 && requests == nullptr) return null_argument("hips_waitall", "requests");
-    Status first;
-    for (size_t i = 0; i < count; ++i) {
-      Status status = end_call(requests[i]);
-      if (first.ok()) first = std::move(status);
-    }
-    return first;
-  });
-}
-
-hips_status_t hips_request_free(hips_request_t* request) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("hips_request_free", "request");
-    if (*request != nullptr && (*request)->call->active())
-      return Status::error(Code::kInvalidArgument,
-                           "hips_request_free: the request's call is under way; wait for it first");
-    retire(*request);
-    return Status::success();
-  });
 }
 
 hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t* mem) {

@@ -1,5 +1,8 @@
 #include "lib/comm/communicator.hpp"
 
+#include <cstring>
+#include <utility>
+
 #include "lib/base/log.hpp"
 #include "lib/comm/design.hpp"
 #include "lib/comm/fork_guard.hpp"
@@ -17,30 +20,21 @@ using log::Subsystem;
 /// A call with nobody else: it has ended when start() returns.
 class LoneRequest final : public Request {
  public:
-  LoneRequest(Communicator& communicator, const void* in, void* out, std::uint64_t count, DataType type,
-              ReduceOp op)
-      : communicator_(communicator), in_(in), out_(out), count_(count), type_(type), op_(op) {}
-  Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
-    if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
-    in_ = in;
-    out_ = out;
-    count_ = count;
-    type_ = type;
-    op_ = op;
+  LoneRequest(Communicator& communicator, CallArgs args)
+      : communicator_(communicator), args_(std::move(args)) {}
+  Status renew(const CallArgs& args) override {
+    if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
+    args_ = args;
     return Status::success();
   }
-  Status start() override { return communicator_.allreduce(in_, out_, count_, type_, op_); }
+  Status start() override { return communicator_.call(args_); }
   [[nodiscard]] bool active() const override { return false; }
   bool test() override { return true; }
   Status wait() override { return Status::success(); }
 
  private:
   Communicator& communicator_;
-  const void* in_;
-  void* out_;
-  std::uint64_t count_;
-  DataType type_;
-  ReduceOp op_;
+  CallArgs args_;
 };
 
 /// A communicator of one rank: nobody to reduce with.
@@ -50,26 +44,21 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Rank size() const override { return 1; }
   [[nodiscard]] const std::string& describe() const override { return description_; }
   [[nodiscard]] const std::string& carrier() const override { return carrier_; }
-  Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override {
+  Status call(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
-    if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
-    const auto* const operand = static_cast<const std::byte*>(in);
-    reduce::fold(type, op, static_cast<std::byte*>(out), {&operand, 1}, static_cast<std::size_t>(count));
+    if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
+    if (folds(args.collective)) {
+      reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
+    } else if (args.collective == Collective::kAllgather && args.count > 0) {
+      std::byte* const to = args.out + args.sections->place(0) * size_of(args.type);
+      if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
+    }
     return Status::success();
   }
-  Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
-                                              ReduceOp op) override {
-    auto request = allreduce_init(in, out, count, type, op);
-    if (!request) return request;
-    if (Status status = (*request)->start(); !status.ok()) return fail(std::move(status));
-    return request;
-  }
-  Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
-                                                  DataType type, ReduceOp op) override {
+  Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-    if (Status status = check_arguments(in, out, count, type, op); !status.ok())
-      return fail(std::move(status));
-    return std::make_unique<LoneRequest>(*this, in, out, count, type, op);
+    if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
+    return std::make_unique<LoneRequest>(*this, args);
   }
   void note_declined(const char* /*what*/) override {}
   [[nodiscard]] Status failure() const override { return Status::success(); }

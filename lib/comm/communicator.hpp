@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <hips/status.hpp>
 #include <hips/types.hpp>
@@ -12,6 +13,7 @@
 #include "lib/base/clock.hpp"
 #include "lib/base/result.hpp"
 #include "lib/comm/bootstrap.hpp"
+#include "lib/comm/call_args.hpp"
 #include "lib/comm/request.hpp"
 
 namespace hips::comm {
@@ -59,21 +61,47 @@ class Communicator {
   /// What carries its data, as one word: "memory" that all ranks share, "shm", "shm,verbs".
   [[nodiscard]] virtual const std::string& carrier() const = 0;
 
-  /// out[i] = op over all ranks of in[i]; `in` equal to `out` means in place. Blocks; on return both buffers
-  /// may be reused. A count of 0 returns at once; a peer that passed another count finds that out by asking,
-  /// after about a second.
+  /// Carries a collective call out. Blocks; on return the buffers may be reused. Where a call has nothing to
+  /// move it returns at once, unless it is a barrier; a peer that passed another count finds that out by
+  /// asking, after about a second.
   ///
-  /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows; the call then
-  ///          did not take place. kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
-  virtual Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
+  /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows, a root that is
+  /// none;
+  ///          the call then did not take place. kUnsupported: the plan has no sections for all ranks.
+  ///          kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
+  virtual Status call(const CallArgs& args) = 0;
 
-  /// The same without waiting for the others: started when it returns, and done once the request says so.
-  /// Until then the buffers belong to it. Destroy requests before their communicator.
-  virtual Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count,
-                                                      DataType type, ReduceOp op) = 0;
+  /// The same without waiting for the others: done once the request says so, until when the buffers belong to
+  /// it. Destroy requests before their communicator.
+  Result<std::unique_ptr<Request>> start(const CallArgs& args) {
+    auto request = prepare_request(args);
+    if (!request) return request;
+    if (Status status = (*request)->start(); !status.ok()) return fail(std::move(status));
+    return request;
+  }
   /// A call to be started any number of times, with all that depends on its arguments decided here. Local.
-  virtual Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
-                                                          DataType type, ReduceOp op) = 0;
+  virtual Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) = 0;
+
+  // Shorter, of an allreduce; `in` equal to `out` means in place.
+  static CallArgs allreduce_args(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
+    return {.collective = Collective::kAllreduce,
+            .in = static_cast<const std::byte*>(in),
+            .out = static_cast<std::byte*>(out),
+            .count = count,
+            .type = type,
+            .op = op};
+  }
+  Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
+    return call(allreduce_args(in, out, count, type, op));
+  }
+  Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                              ReduceOp op) {
+    return start(allreduce_args(in, out, count, type, op));
+  }
+  Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
+                                                  DataType type, ReduceOp op) {
+    return prepare_request(allreduce_args(in, out, count, type, op));
+  }
 
   /// Records that this rank's next collective goes to the host MPI instead, so that a peer that took the same
   /// call finds out instead of waiting for ever. `what` must live as long as the program (a literal).

@@ -34,9 +34,9 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
           plain ? " or a multiple of that" : "", size, size));
 }
 
-Design::Choice choice_of(const PlanBuilder& builder, Rank rank, std::uint64_t up_to_bytes) {
-  return {std::make_shared<PlanShape>(builder.shape()), std::make_shared<Program>(builder.program(rank)),
-          up_to_bytes};
+Design::Choice choice_of(std::shared_ptr<const PlanBuilder> builder, Rank rank, std::uint64_t up_to_bytes) {
+  return {std::make_shared<PlanShape>(builder->shape()), std::make_shared<Program>(builder->program(rank)),
+          up_to_bytes, builder};
 }
 
 /// The plans that a table has for this topology.
@@ -50,9 +50,9 @@ Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
       if (!patterns) return fail(patterns.error());
       request.patterns = std::move(*patterns);
     }
-    const auto builder = plan::make_builder(topology, request);
+    auto builder = plan::make_builder(topology, request);
     if (!builder) return fail(builder.error());
-    choices.push_back(choice_of(**builder, rank, plan.up_to_bytes));
+    choices.push_back(choice_of(*std::move(builder), rank, plan.up_to_bytes));
   }
   return choices;
 }
@@ -95,7 +95,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   if (size > 1 && by_rank) {
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());
-    design.choices.push_back(choice_of(*order->builder, rank, UINT64_MAX));
+    design.choices.push_back(choice_of(std::move(order->builder), rank, UINT64_MAX));
     design.price = std::move(order->price);
   } else if (size > 1 && !plan_named && config.select_table) {
     auto table = cost::SelectTable::read(*config.select_table);
@@ -109,7 +109,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   } else if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
     if (!builder) return fail(builder.error());
-    design.choices.push_back(choice_of(**builder, rank, UINT64_MAX));
+    design.choices.push_back(choice_of(*std::move(builder), rank, UINT64_MAX));
   }
   design.terms = {
       {"job token", config.job_token},
@@ -161,11 +161,13 @@ Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank
                                                  const std::vector<ProcessInfo>& processes) {
   if (!design.choices.empty()) return design.choices;
   const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
-  const auto selection = cost::select(design.topology, medium);
+  auto selection = cost::select(design.topology, medium);
   if (!selection) return fail(selection.error());
+  std::vector<std::shared_ptr<const PlanBuilder>> builders;
+  for (auto& candidate : selection->candidates) builders.push_back(std::move(candidate.builder));
   std::vector<Design::Choice> choices;
   for (const auto& choice : selection->choices)
-    choices.push_back(choice_of(selection->builder(choice), rank, choice.up_to_bytes));
+    choices.push_back(choice_of(builders[choice.candidate], rank, choice.up_to_bytes));
   return choices;
 }
 

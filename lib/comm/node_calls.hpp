@@ -30,10 +30,18 @@ class NodeCalls {
 
 class NodeCall final : public PendingCall {
  public:
-  NodeCall(NodeCalls& calls, const AllreduceArgs& args) : calls_(calls) { set(args); }
+  NodeCall(NodeCalls& calls, const CallArgs& args) : calls_(calls) { set(args); }
 
-  void set(const AllreduceArgs& args) override {
-    call_ = {.in = args.in, .out = args.out, .count = args.count, .type = args.type, .op = args.op};
+  void set(const CallArgs& args) override {
+    sections_ = args.sections;
+    call_ = {.collective = args.collective,
+             .in = args.in,
+             .out = args.out,
+             .count = args.count,
+             .type = args.type,
+             .op = args.op,
+             .root = args.root,
+             .sections = sections_.get()};
   }
   void start() override { calls_.add(*this); }
   std::optional<Status> test() override;
@@ -47,6 +55,7 @@ class NodeCall final : public PendingCall {
 
   NodeCalls& calls_;
   node::Call call_;
+  std::shared_ptr<const Sections> sections_;
   bool done_ = true;
   Status status_;
   NodeCall* next_ = nullptr;

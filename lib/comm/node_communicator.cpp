@@ -73,13 +73,13 @@ Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
   return team_->connect(names);
 }
 
-Status NodeCommunicator::run(const AllreduceArgs& args) {
+Status NodeCommunicator::run(const CallArgs& args) {
   NodeCall call(*calls_, args);
   call.start();
   return wait(call);
 }
 
-std::unique_ptr<PendingCall> NodeCommunicator::prepare(const AllreduceArgs& args) {
+std::unique_ptr<PendingCall> NodeCommunicator::prepare(const CallArgs& args) {
   return std::make_unique<NodeCall>(*calls_, args);
 }
 

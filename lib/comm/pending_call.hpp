@@ -8,24 +8,16 @@
 #include <hips/types.hpp>
 
 #include "lib/base/wait_options.hpp"
+#include "lib/comm/call_args.hpp"
 
 namespace hips::comm {
-
-/// An allreduce whose arguments have been checked.
-struct AllreduceArgs {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::uint64_t count = 0;
-  DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-};
 
 /// A call as its carrier sees it, to be started once or many times.
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// Other arguments for the next start().
-  virtual void set(const AllreduceArgs& args) = 0;
+  /// Other arguments for the next start(), of which check_arguments() thinks well.
+  virtual void set(const CallArgs& args) = 0;
   virtual void start() = 0;
   /// Moves it on without waiting; how it ended, once it has.
   virtual std::optional<Status> test() = 0;

@@ -5,6 +5,8 @@
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
+#include "lib/comm/call_args.hpp"
+
 namespace hips::comm {
 
 /// A non-blocking call (started when it is made) or a persistent one (started any number of times). While it
@@ -24,7 +26,7 @@ class Request {
 
   /// Gives a request that is not under way other arguments: a new one without the price of making it.
   /// kInvalidArgument: as the call; nothing has changed then.
-  virtual Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) = 0;
+  virtual Status renew(const CallArgs& args) = 0;
   /// Starts a persistent call once more. kInvalidArgument: it is under way; else as the blocking call, but
   /// for what is found out later.
   virtual Status start() = 0;

@@ -88,7 +88,6 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   for (const Design::Choice& choice : *choices) {
     team.shapes.push_back(choice.shape);
     team.programs.push_back(choice.program);
-    up_to_bytes_.push_back(choice.up_to_bytes);
   }
   team.credits = config_.credits.value_or(0);
   team.max_segment_bytes = config_.segment_bytes.value_or(0);
@@ -113,6 +112,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   auto made = exec::Team::create(engine_->engine, std::move(team));
   if (!made) return fail(made.error());
   team_ = std::move(*made);
+  plans_.emplace(*choices, rank());
 
   std::set<std::string_view> hosts;
   for (const ProcessInfo& process : processes) hosts.insert(process.host_key);
@@ -145,55 +145,23 @@ Status TeamCommunicator::connect(const std::vector<Blob>& addresses) {
   return team_->connect(addresses);
 }
 
-/// A call on the team.
-class TeamCommunicator::Call final : public PendingCall {
- public:
-  Call(TeamCommunicator& communicator, const AllreduceArgs& args)
-      : engine_(communicator.engine_->engine),
-        team_(*communicator.team_),
-        limits_(communicator.up_to_bytes_) {
-    set(args);
-  }
+Status TeamCommunicator::plan(const CallArgs& args) {
+  auto use = plans_->of(args, *team_);
+  return use ? Status::success() : use.error();
+}
 
-  void set(const AllreduceArgs& args) override {
-    const std::uint64_t bytes = args.count * size_of(args.type);
-    const auto program = std::ranges::lower_bound(limits_, bytes) - limits_.begin();
-    args_ = {.program = static_cast<std::int32_t>(program),
-             .in = args.in,
-             .out = args.out,
-             .count = args.count,
-             .type = args.type,
-             .op = args.op};
-  }
-  void start() override { operation_ = team_.start(args_); }
-  std::optional<Status> test() override {
-    if (!done()) engine_.try_progress();
-    if (!done()) return std::nullopt;
-    return operation_ ? operation_->status() : Status::success();
-  }
-  [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
-  Status wait(const WaitOptions& options) override {
-    return operation_ ? engine_.wait(*operation_, options) : Status::success();
-  }
-  [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation_->waiting_for(); }
-  [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
+TeamParts TeamCommunicator::parts() {
+  return {.engine = engine_->engine, .team = *team_, .plans = *plans_, .buffers = buffers_, .rank = rank()};
+}
 
- private:
-  exec::Engine& engine_;
-  exec::Team& team_;
-  const std::vector<std::uint64_t>& limits_;
-  exec::OperationArgs args_;
-  std::shared_ptr<exec::Operation> operation_;  ///< the last one started
-};
-
-Status TeamCommunicator::run(const AllreduceArgs& args) {
-  Call call(*this, args);
+Status TeamCommunicator::run(const CallArgs& args) {
+  TeamCall call(parts(), args);
   call.start();
   return wait(call);
 }
 
-std::unique_ptr<PendingCall> TeamCommunicator::prepare(const AllreduceArgs& args) {
-  return std::make_unique<Call>(*this, args);
+std::unique_ptr<PendingCall> TeamCommunicator::prepare(const CallArgs& args) {
+  return std::make_unique<TeamCall>(parts(), args);
 }
 
 void TeamCommunicator::advance() {

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lib/comm/process.hpp"
+#include "lib/comm/team_call.hpp"
+#include "lib/comm/team_plans.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/comm/watched_communicator.hpp"
+#include "lib/comm/work_buffers.hpp"
 #include "lib/exec/team.hpp"
 
 namespace hips::comm {
@@ -18,10 +22,10 @@ class TeamCommunicator final : public WatchedCommunicator {
   ~TeamCommunicator() override;
 
  private:
-  class Call;
-
-  Status run(const AllreduceArgs& args) override;
-  std::unique_ptr<PendingCall> prepare(const AllreduceArgs& args) override;
+  [[nodiscard]] TeamParts parts();
+  Status plan(const CallArgs& args) override;
+  Status run(const CallArgs& args) override;
+  std::unique_ptr<PendingCall> prepare(const CallArgs& args) override;
   void advance() override;
   [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
@@ -39,9 +43,10 @@ class TeamCommunicator final : public WatchedCommunicator {
 
   Config config_;
   Clock* clock_;
-  std::vector<std::uint64_t> up_to_bytes_;  ///< by program: the largest vector that it carries
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<exec::Team> team_;
+  std::optional<TeamPlans> plans_;  ///< from make() on
+  WorkBuffers buffers_;
 };
 
 }  // namespace hips::comm

@@ -25,42 +25,7 @@ constexpr std::int64_t kLookEveryNs = 200'000'000;
 constexpr std::int64_t kAnswersNs = 200'000'000;
 constexpr std::int64_t kProgressEveryNs = 1'000'000;
 
-std::size_t bytes_of(std::uint64_t count, DataType type) {
-  return static_cast<std::size_t>(count) * size_of(type);
-}
-
 }  // namespace
-
-Status check_arguments(const void* in, const void* out, std::uint64_t count, DataType type, ReduceOp op) {
-  const auto wrong = [](std::string message) {
-    return Status::error(Code::kInvalidArgument, "allreduce: " + std::move(message));
-  };
-  const auto type_value = static_cast<std::int32_t>(type);
-  const auto op_value = static_cast<std::int32_t>(op);
-  if (type_value < 0 || type_value >= kNumDataTypes)
-    return wrong(fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
-  if (op_value < 0 || op_value >= kNumReduceOps)
-    return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
-  if (!applies_to(op, type))
-    return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
-                             to_string(op), to_string(type)));
-  constexpr auto kMostBytes = static_cast<std::uint64_t>(PTRDIFF_MAX);
-  if (count > kMostBytes / size_of(type))
-    return wrong(fmt::format("count {} of {} is more than memory can hold", count, to_string(type)));
-  if (count == 0) return Status::success();
-  if (in == nullptr || out == nullptr)
-    return wrong(
-        fmt::format("the {} buffer is null but count is {}", in == nullptr ? "input" : "output", count));
-  if (in != out) {
-    const auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(out);
-    const std::size_t bytes = bytes_of(count, type);
-    if ((a < b ? b - a : a - b) < bytes)
-      return wrong(
-          fmt::format("input and output overlap by {} of {} bytes; pass one buffer twice or two apart",
-                      bytes - (a < b ? b - a : a - b), bytes));
-  }
-  return Status::success();
-}
 
 WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& config,
                                          const CommunicatorOptions& options)
@@ -222,10 +187,9 @@ class WatchedCommunicator::Starting {
 
   [[nodiscard]] Status check() const {
     if (alone_) return Status::success();
-    return Status::error(
-        Code::kInvalidArgument,
-        "allreduce: another thread is in a call on this communicator; use one communicator for each "
-        "thread");
+    return Status::error(Code::kInvalidArgument,
+                         "another thread is in a call on this communicator; use one communicator for each "
+                         "thread");
   }
 
  private:
@@ -233,22 +197,18 @@ class WatchedCommunicator::Starting {
   bool alone_;
 };
 
-Status WatchedCommunicator::allreduce(const void* in, void* out, std::uint64_t count, DataType type,
-                                      ReduceOp op) {
+Status WatchedCommunicator::call(const CallArgs& args) {
   if (Status status = check_not_forked(); !status.ok()) return status;
-  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
+  if (Status status = check_arguments(args, rank_, size_); !status.ok()) return status;
   const Starting starting(*this);
   if (Status status = starting.check(); !status.ok()) return status;
   const Moving moving(*this);
   if (watch_->failed()) return watch_->failure();
-  const std::uint64_t index = watch_->record().begin(count, type, op);
+  if (Status status = plan(args); !status.ok()) return status;
+  const std::uint64_t index = watch_->record().begin(args);
   // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
   // its messages with those of our next call.
-  Status status = run({.in = static_cast<const std::byte*>(in),
-                       .out = static_cast<std::byte*>(out),
-                       .count = count,
-                       .type = type,
-                       .op = op});
+  Status status = run(args);
   if (!status.ok() && watch_->failed()) status = watch_->failure();
   watch_->record().end(index);
   return status;
@@ -256,34 +216,19 @@ Status WatchedCommunicator::allreduce(const void* in, void* out, std::uint64_t c
 
 // ---- Requests ------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Request>> WatchedCommunicator::allreduce_init(const void* in, void* out,
-                                                                     std::uint64_t count, DataType type,
-                                                                     ReduceOp op) {
+Result<std::unique_ptr<Request>> WatchedCommunicator::prepare_request(const CallArgs& args) {
   if (Status status = check_not_forked(); !status.ok()) return fail(status);
-  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return fail(status);
-  const AllreduceArgs args{.in = static_cast<const std::byte*>(in),
-                           .out = static_cast<std::byte*>(out),
-                           .count = count,
-                           .type = type,
-                           .op = op};
+  if (Status status = check_arguments(args, rank_, size_); !status.ok()) return fail(status);
+  if (Status status = plan(args); !status.ok()) return fail(status);
   return std::make_unique<WatchedRequest>(*this, args, prepare(args));
 }
 
-Result<std::unique_ptr<Request>> WatchedCommunicator::iallreduce(const void* in, void* out,
-                                                                 std::uint64_t count, DataType type,
-                                                                 ReduceOp op) {
-  auto request = allreduce_init(in, out, count, type, op);
-  if (!request) return request;
-  if (Status status = (*request)->start(); !status.ok()) return fail(status);
-  return request;
-}
-
-Status WatchedCommunicator::start(PendingCall& call, const AllreduceArgs& args, std::uint64_t& index) {
+Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::uint64_t& index) {
   const Starting starting(*this);
   if (Status status = starting.check(); !status.ok()) return status;
   const Moving moving(*this);
   if (watch_->failed()) return watch_->failure();
-  index = watch_->record().begin(args.count, args.type, args.op);
+  index = watch_->record().begin(args);
   call.start();
   // From here on others may move it, and this thread no longer does without the lock.
   num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) + 1, std::memory_order_release);

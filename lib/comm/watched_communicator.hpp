@@ -27,11 +27,8 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] const std::string& carrier() const final { return carrier_; }
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
   void note_declined(const char* what) final;
-  Status allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) final;
-  Result<std::unique_ptr<Request>> iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
-                                              ReduceOp op) final;
-  Result<std::unique_ptr<Request>> allreduce_init(const void* in, void* out, std::uint64_t count,
-                                                  DataType type, ReduceOp op) final;
+  Status call(const CallArgs& args) final;
+  Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;
 
   // For InFlight.
   /// Moves the calls under way on, unless there are none or another thread does.
@@ -48,10 +45,12 @@ class WatchedCommunicator : public Communicator {
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
 
  protected:
+  /// Decides what depends on a call's arguments, once for all calls alike. Local, the same on all ranks.
+  virtual Status plan(const CallArgs& args) = 0;
   /// Carries out a call by wait(), without allocating.
-  virtual Status run(const AllreduceArgs& args) = 0;
+  virtual Status run(const CallArgs& args) = 0;
   /// A call that can be started later.
-  virtual std::unique_ptr<PendingCall> prepare(const AllreduceArgs& args) = 0;
+  virtual std::unique_ptr<PendingCall> prepare(const CallArgs& args) = 0;
   /// Moves all calls under way on, without waiting.
   virtual void advance() = 0;
   /// Time, for deadlines.
@@ -80,7 +79,7 @@ class WatchedCommunicator : public Communicator {
   class Starting;
 
   // For requests.
-  Status start(PendingCall& call, const AllreduceArgs& args, std::uint64_t& index);
+  Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
   /// Empty: the call goes on.
   std::optional<Status> test(PendingCall& call, std::uint64_t index);
   Status finish(PendingCall& call, std::uint64_t index);
@@ -98,8 +97,5 @@ class WatchedCommunicator : public Communicator {
   std::atomic<int> num_under_way_{0};
   bool makes_requests_ = false;
 };
-
-/// Status of a wrong argument, or success.
-Status check_arguments(const void* in, const void* out, std::uint64_t count, DataType type, ReduceOp op);
 
 }  // namespace hips::comm

@@ -15,13 +15,11 @@ WatchedRequest::~WatchedRequest() {
   (void)wait();
 }
 
-Status WatchedRequest::renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
-  if (Status status = check_arguments(in, out, count, type, op); !status.ok()) return status;
-  args_ = {.in = static_cast<const std::byte*>(in),
-           .out = static_cast<std::byte*>(out),
-           .count = count,
-           .type = type,
-           .op = op};
+Status WatchedRequest::renew(const CallArgs& args) {
+  if (Status status = check_arguments(args, communicator_.rank(), communicator_.size()); !status.ok())
+    return status;
+  if (Status status = communicator_.plan(args); !status.ok()) return status;
+  args_ = args;
   call_->set(args_);
   return Status::success();
 }

@@ -13,12 +13,11 @@ class WatchedCommunicator;
 /// A non-blocking or persistent call of a communicator that is watched. The communicator outlives it.
 class WatchedRequest final : public Request {
  public:
-  WatchedRequest(WatchedCommunicator& communicator, const AllreduceArgs& args,
-                 std::unique_ptr<PendingCall> call)
+  WatchedRequest(WatchedCommunicator& communicator, const CallArgs& args, std::unique_ptr<PendingCall> call)
       : communicator_(communicator), args_(args), call_(std::move(call)) {}
   ~WatchedRequest() override;
 
-  Status renew(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) override;
+  Status renew(const CallArgs& args) override;
   Status start() override;
   [[nodiscard]] bool active() const override { return active_; }
   bool test() override;
@@ -26,7 +25,7 @@ class WatchedRequest final : public Request {
 
  private:
   WatchedCommunicator& communicator_;
-  AllreduceArgs args_;
+  CallArgs args_;
   std::unique_ptr<PendingCall> call_;
   bool active_ = false;
   std::uint64_t index_ = 0;  ///< in the record of calls; 0: none, as the communicator had failed before

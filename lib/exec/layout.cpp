@@ -1,15 +1,32 @@
 #include "lib/exec/layout.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hips::exec {
 namespace {
 
-// Scratch block s has the size of block s mod num_blocks, so scratch is rows of whole vectors.
-std::int64_t element_of(const BlockMap& blocks, Buffer buffer, BlockIdx block, std::int64_t count) {
-  if (buffer != Buffer::kScratch || blocks.num_blocks == 0) return blocks.boundary(block, count);
-  return block / blocks.num_blocks * count + blocks.boundary(block % blocks.num_blocks, count);
-}
+/// Where blocks lie in a vector of one length.
+class Places {
+ public:
+  Places(const BlockMap& blocks, std::int64_t count, const std::vector<std::int64_t>* boundaries)
+      : blocks_(blocks), count_(count), boundaries_(boundaries) {}
+
+  [[nodiscard]] std::int64_t boundary(BlockIdx block) const {
+    return boundaries_ != nullptr ? (*boundaries_)[static_cast<std::size_t>(block)]
+                                  : blocks_.boundary(block, count_);
+  }
+  // Scratch block s has the size of block s mod num_blocks, so scratch is rows of whole vectors.
+  [[nodiscard]] std::int64_t element_of(Buffer buffer, BlockIdx block) const {
+    if (buffer != Buffer::kScratch || blocks_.num_blocks == 0) return boundary(block);
+    return block / blocks_.num_blocks * count_ + boundary(block % blocks_.num_blocks);
+  }
+
+ private:
+  const BlockMap& blocks_;
+  std::int64_t count_;
+  const std::vector<std::int64_t>* boundaries_;
+};
 
 // The range that an `after` edge is about: what a send reads, what the others write.
 const BufferRange& footprint(const Program& program, const Step& step) {
@@ -19,12 +36,14 @@ const BufferRange& footprint(const Program& program, const Step& step) {
 }  // namespace
 
 Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::size_t element_bytes,
-                  std::size_t segment_bytes) {
+                  std::size_t segment_bytes, Boundaries boundaries) {
   const Program& program = *compiled.program;
   const BlockMap& blocks = compiled.shape->blocks;
   const auto signed_count = static_cast<std::int64_t>(count);
+  const Places places(blocks, signed_count, boundaries.get());
   Layout layout;
   layout.count = count;
+  layout.boundaries = std::move(boundaries);
   layout.element_bytes = element_bytes;
   layout.segment_elements =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(segment_bytes / element_bytes));
@@ -44,19 +63,18 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
     const Step& step = program.steps[id];
     const BufferRange& range = footprint(program, step);
     StepLayout& at = layout.steps[id];
-    at.first = element_of(blocks, range.buffer, range.blocks.first, signed_count);
-    at.elements = element_of(blocks, range.buffer, range.blocks.end(), signed_count) - at.first;
+    at.first = places.element_of(range.buffer, range.blocks.first);
+    at.elements = places.element_of(range.buffer, range.blocks.end()) - at.first;
     at.segments =
         static_cast<std::int32_t>((at.elements + layout.segment_elements - 1) / layout.segment_elements);
     // Gather messages are final values (the checker's proof), which their receivers copy to where `dst` says.
     if (step.op == StepOp::kSend && step.phase == Phase::kGather && step.dst.buffer == Buffer::kOutput)
-      layout.target_first[id] = blocks.boundary(step.dst.blocks.first, signed_count);
+      layout.target_first[id] = places.boundary(step.dst.blocks.first);
     if (at.elements > 0) ++layout.live_steps;
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program.sources[s];
       if (source.kind == Source::Kind::kLocal) {
-        layout.source_first[s] =
-            element_of(blocks, source.local.buffer, source.local.blocks.first, signed_count);
+        layout.source_first[s] = places.element_of(source.local.buffer, source.local.blocks.first);
       }
     }
     layout.first_dep.push_back(static_cast<std::int32_t>(layout.deps.size()));

@@ -1,11 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lib/exec/compiled_program.hpp"
 
 namespace hips::exec {
+
+/// Where the blocks of a vector begin, by block, and at last where the vector ends; null: where the plan's
+/// block map says. Sections of a rank's own choosing, as in reduce_scatter and allgather, are no shares of a
+/// vector.
+using Boundaries = std::shared_ptr<const std::vector<std::int64_t>>;
 
 /// A compiled program for vectors of one length: where each step's elements lie and how many segments it has.
 /// Made once for each (program, count, element size) and kept by the team.
@@ -22,6 +28,7 @@ struct Layout {
   };
 
   std::uint64_t count = 0;
+  Boundaries boundaries;
   std::size_t element_bytes = 0;
   std::int64_t segment_elements = 0;
   std::int64_t scratch_elements = 0;
@@ -36,7 +43,7 @@ struct Layout {
   std::vector<std::uint32_t> in_totals, out_totals;  ///< by channel: segments of this operation
 
   static Layout of(const CompiledProgram& program, std::uint64_t count, std::size_t element_bytes,
-                   std::size_t segment_bytes);
+                   std::size_t segment_bytes, Boundaries boundaries = {});
 };
 
 }  // namespace hips::exec

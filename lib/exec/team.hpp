@@ -11,8 +11,10 @@
 #include <hips/plan.hpp>
 #include <hips/types.hpp>
 
+#include "lib/base/collective.hpp"
 #include "lib/base/result.hpp"
 #include "lib/exec/engine.hpp"
+#include "lib/exec/layout.hpp"
 
 namespace hips::exec {
 
@@ -20,13 +22,17 @@ using Blob = std::vector<std::byte>;
 
 /// What an operation works on. A null `in` and `out` with phantom staging only moves sizes.
 struct OperationArgs {
-  std::int32_t program = 0;  ///< index in Team::Config::programs
+  std::int32_t program = 0;  ///< index in Team::Config::programs, or from add_program()
   const std::byte* in = nullptr;
   std::byte* out = nullptr;  ///< may be equal to `in`
   std::uint64_t count = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   std::int32_t priority = 0;  ///< lower goes first in the NIC queues
+  /// What the program is an excerpt of. The same on all ranks, as all that stands above but the buffers.
+  Collective collective = Collective::kAllreduce;
+  std::uint32_t detail = 0;  ///< what else has to be the same: a root, a digest of sections
+  Boundaries boundaries{};   ///< of the sections; kept by the team while their layout is
 };
 
 /// A running collective: a state machine that the engine moves.
@@ -94,6 +100,10 @@ class Team {
   virtual Result<Blob> allocate(std::span<const Blob> offers) = 0;
   virtual Status connect(std::span<const Blob> addresses) = 0;
 
+  /// Makes room for another program whose messages go the ways of those of Config::programs; its index.
+  /// Local, between calls.
+  virtual std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
+                                   std::shared_ptr<const Program> program) = 0;
   /// Starts an operation. All ranks start the same ones in the same order.
   virtual std::shared_ptr<Operation> start(const OperationArgs& args) = 0;
 

@@ -9,9 +9,14 @@
 namespace hips::exec {
 namespace {
 
-std::string signature(std::uint64_t count, std::uint8_t type, std::uint8_t op) {
-  return fmt::format("count {}, {}, {}", count, to_string(static_cast<DataType>(type)),
-                     to_string(static_cast<ReduceOp>(op)));
+std::string signature(const WireHeader& header) {
+  const auto collective = static_cast<Collective>(header.collective);
+  std::string text = fmt::format("count {}, {}", header.count, to_string(static_cast<DataType>(header.type)));
+  if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(header.op)));
+  if (has_root(collective)) text += fmt::format(", root {}", header.detail);
+  if (has_sections(collective)) text += fmt::format(", sections {:08x}", header.detail);
+  if (collective != Collective::kAllreduce) text = fmt::format("{} of {}", to_string(collective), text);
+  return text;
 }
 
 }  // namespace
@@ -29,6 +34,8 @@ WireHeader TeamImpl::header_of(const OperationImpl& operation, StepId id, std::i
   header.sender = config_.rank;
   header.type = static_cast<std::uint8_t>(operation.args_.type);
   header.op = static_cast<std::uint8_t>(operation.args_.op);
+  header.collective = static_cast<std::uint8_t>(operation.args_.collective);
+  header.detail = operation.args_.detail;
   return header;
 }
 
@@ -43,9 +50,9 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   const WireHeader expected = header_of(operation, receive.step, segment);
   if (header.magic == expected.magic && header.communicator == expected.communicator &&
       header.sequence == expected.sequence && header.count == expected.count &&
-      header.type == expected.type && header.op == expected.op && header.lane == expected.lane &&
-      header.stage == expected.stage && header.round == expected.round &&
-      header.segment == expected.segment &&
+      header.type == expected.type && header.op == expected.op && header.collective == expected.collective &&
+      header.detail == expected.detail && header.lane == expected.lane && header.stage == expected.stage &&
+      header.round == expected.round && header.segment == expected.segment &&
       // Only what was granted may have gone elsewhere.
       ((header.flags & kDirect) == 0 ||
        (operation.granted_ && takes_direct(operation.program_->program->steps[receive.step])))) {
@@ -56,23 +63,24 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   status.code = Code::kMismatch;
   status.scope = Scope::kCommunicator;
   status.rank = channel.key.peer;
-  const std::string mine = signature(expected.count, expected.type, expected.op);
-  const std::string theirs = signature(header.count, header.type, header.op);
+  const std::string mine = signature(expected);
+  const std::string theirs = signature(header);
   if (header.magic != expected.magic || header.communicator != expected.communicator ||
       (header.flags & kDirect) != 0) {
     status.message = fmt::format("rank {} sent a message that is none of ours (magic {:#x})",
                                  channel.key.peer, header.magic);
   } else if (mine != theirs) {
-    status.message = fmt::format(
-        "allreduce #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-        expected.sequence, config_.rank, mine, channel.key.peer, theirs);
+    status.message =
+        fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
+                    to_string(operation.args_.collective), expected.sequence, config_.rank, mine,
+                    channel.key.peer, theirs);
   } else {
     status.message = fmt::format(
-        "allreduce #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
+        "{} #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
         "stage "
         "{}, round {}; an earlier call did not match",
-        expected.sequence, channel.key.peer, header.sequence, header.lane, header.stage, header.round,
-        config_.rank, expected.lane, expected.stage, expected.round);
+        to_string(operation.args_.collective), expected.sequence, channel.key.peer, header.sequence,
+        header.lane, header.stage, header.round, config_.rank, expected.lane, expected.stage, expected.round);
   }
   report(std::move(status));
   return false;
@@ -164,8 +172,9 @@ void TeamImpl::check_left_peers() {
       status.code = Code::kPeerLost;
       status.scope = Scope::kPeer;
       status.rank = rank;
-      status.message = fmt::format("allreduce #{}: rank {} left without taking part in it; rank {} lacks {}",
-                                   operation->sequence_, rank, config_.rank, lacking_text(*operation));
+      status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} lacks {}",
+                                   to_string(operation->args_.collective), operation->sequence_, rank,
+                                   config_.rank, lacking_text(*operation));
       report(std::move(status));
       return;
     }

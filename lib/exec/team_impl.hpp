@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,8 @@ class TeamImpl final : public Team {
   Blob offer() override;
   Result<Blob> allocate(std::span<const Blob> offers) override;
   Status connect(std::span<const Blob> addresses) override;
+  std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
+                           std::shared_ptr<const Program> program) override;
   std::shared_ptr<Operation> start(const OperationArgs& args) override;
   void fail(const Status& status) override;
   [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
@@ -80,8 +83,7 @@ class TeamImpl final : public Team {
   [[nodiscard]] Status unreached(Rank rank, Rail rail, Status status) const;
 
   // Progress.
-  std::shared_ptr<const Layout> layout_for(std::int32_t program, std::uint64_t count,
-                                           std::size_t element_bytes);
+  std::shared_ptr<const Layout> layout_for(const OperationArgs& args);
   void take_handed_over();
   std::shared_ptr<OperationImpl> idle_operation();
   void begin(OperationImpl& operation);
@@ -135,7 +137,7 @@ class TeamImpl final : public Team {
   EngineImpl& engine_;
   Config config_;
   ChannelTable channels_;
-  std::vector<CompiledProgram> programs_;
+  std::deque<CompiledProgram> programs_;  ///< operations point into it
   std::vector<InChannel> in_;
   std::vector<OutChannel> out_;
   StagingArena::Piece staging_;        ///< for arrivals

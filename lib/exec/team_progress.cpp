@@ -61,11 +61,13 @@ std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
   return pool_.back();
 }
 
-std::shared_ptr<const Layout> TeamImpl::layout_for(std::int32_t program, std::uint64_t count,
-                                                   std::size_t element_bytes) {
+std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
+  const std::size_t element_bytes = size_of(args.type);
   for (std::size_t i = 0; i < layouts_.size(); ++i) {
     const auto& [index, layout] = layouts_[i];
-    if (index != program || layout->count != count || layout->element_bytes != element_bytes) continue;
+    if (index != args.program || layout->count != args.count || layout->element_bytes != element_bytes ||
+        layout->boundaries != args.boundaries)
+      continue;
     if (i > 0)
       std::rotate(layouts_.begin(), layouts_.begin() + static_cast<std::ptrdiff_t>(i),
                   layouts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -73,8 +75,9 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(std::int32_t program, std::ui
   }
   if (layouts_.size() == kMaxLayouts) layouts_.pop_back();
   auto layout =
-      std::make_shared<const Layout>(Layout::of(programs_[program], count, element_bytes, segment_bytes_));
-  layouts_.emplace(layouts_.begin(), program, layout);
+      std::make_shared<const Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)], args.count,
+                                                element_bytes, segment_bytes_, args.boundaries));
+  layouts_.emplace(layouts_.begin(), args.program, layout);
   return layout;
 }
 
@@ -94,7 +97,7 @@ void TeamImpl::begin(OperationImpl& operation) {
     return;
   }
   operation.program_ = &programs_[args.program];
-  operation.layout_ = layout_for(args.program, args.count, size_of(args.type));
+  operation.layout_ = layout_for(args);
   const Layout& layout = *operation.layout_;
   const std::size_t num_steps = layout.steps.size();
   operation.steps_left_ = layout.live_steps;
@@ -275,11 +278,15 @@ void TeamImpl::finish_segment(OperationImpl& operation, StepId step) {
 void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   if (operation.done()) return;
   operation.status_ = status;
-  // Every rank divides the whole sum for itself. Sums are bitwise equal and so are quotients, whichever plan
-  // ran; nobody reads or writes the output any more, as all steps are done.
-  if (status.ok() && operation.args_.op == ReduceOp::kAvg && operation.args_.out != nullptr) {
-    reduce::divide(operation.args_.type, operation.args_.out, operation.args_.count,
-                   static_cast<std::size_t>(config_.size));
+  // Every rank divides the whole sum for itself; sections are divided by who cuts them out. Sums are bitwise
+  // equal and so are quotients, whichever plan ran; nobody reads or writes the output any more, as all steps
+  // are done.
+  const OperationArgs& args = operation.args_;
+  const bool has_result =
+      args.collective == Collective::kAllreduce ||
+      (args.collective == Collective::kReduce && args.detail == static_cast<std::uint32_t>(config_.rank));
+  if (status.ok() && args.op == ReduceOp::kAvg && args.out != nullptr && has_result) {
+    reduce::divide(args.type, args.out, args.count, static_cast<std::size_t>(config_.size));
   }
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),

@@ -60,7 +60,7 @@ std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
 }
 
 // The rail by which a channel's messages arrive: a plan uses one per (peer, lane).
-Rail arrival_rail(const std::vector<CompiledProgram>& programs, std::int32_t channel) {
+Rail arrival_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
   for (const CompiledProgram& compiled : programs) {
     for (const Receive& receive : compiled.receives[channel]) {
       return compiled.program->sources[receive.source].rail;
@@ -69,7 +69,7 @@ Rail arrival_rail(const std::vector<CompiledProgram>& programs, std::int32_t cha
   return kNoRail;
 }
 
-Rail departure_rail(const std::vector<CompiledProgram>& programs, std::int32_t channel) {
+Rail departure_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
   for (const CompiledProgram& compiled : programs) {
     for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
   }
@@ -123,6 +123,16 @@ TeamImpl::~TeamImpl() {
   }
   // The staging of a failed team is never given out again: a peer that does not know yet may write into it.
   engine_.disown();
+}
+
+std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,
+                                   std::shared_ptr<const Program> program) {
+  CompiledProgram compiled = CompiledProgram::of(std::move(shape), std::move(program), channels_);
+  engine_.own();
+  programs_.push_back(std::move(compiled));
+  const auto index = static_cast<std::int32_t>(programs_.size() - 1);
+  engine_.disown();
+  return index;
 }
 
 void TeamImpl::give_back_slots() {

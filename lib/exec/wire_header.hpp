@@ -6,11 +6,11 @@
 namespace hips::exec {
 
 /// Bumped whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 6;
+inline constexpr std::uint32_t kWireVersion = 7;
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
 
 /// WireHeader::flags: the payload lies in the memory that the receiver has granted, not behind this header.
-inline constexpr std::uint16_t kDirect = 1;
+inline constexpr std::uint8_t kDirect = 1;
 
 /// Stands before the payload in a staging slot: the name of the data and the signature of the call it belongs
 /// to. The notification's token only names the slot.
@@ -27,10 +27,11 @@ struct WireHeader {
   std::int32_t sender = -1;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
-  std::uint16_t flags = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t collective = 0;
   std::int64_t posted_ns = 0;  ///< sender's clock; 0 without a trace
   std::uint32_t credits = 0;   ///< for the receiver's channel to the sender, in the same lane
-  std::uint32_t padding = 0;
+  std::uint32_t detail = 0;    ///< of the call: OperationArgs::detail
 };
 static_assert(sizeof(WireHeader) == 64, "one cache line before every payload");
 static_assert(std::is_trivially_copyable_v<WireHeader>);

@@ -137,7 +137,10 @@ int run_trial(Process& process, CommRecord& record, const Call& call, const Hips
   Guard& guard = record.guard();
   // A call that is refused here alone has not taken place, so it must not be announced either.
   const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
-  if (const Status wrong = comm::check_arguments(in, call.out, count, type, op); !wrong.ok())
+  if (const Status wrong =
+          comm::check_arguments(comm::Communicator::allreduce_args(in, call.out, count, type, op),
+                                communicator.rank(), communicator.size());
+      !wrong.ok())
     return raise_error(call.comm, record, wrong);
   if (const Status status = announce(communicator, count, type, op); !status.ok()) {
     record.fail(status);

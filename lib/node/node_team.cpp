@@ -10,24 +10,6 @@
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::node {
-namespace {
-
-// A signature tells two calls apart, and says what they were.
-constexpr int kTypeShift = 48, kOpShift = 56;
-
-std::uint64_t signature_of(const Call& call) {
-  return call.count | static_cast<std::uint64_t>(call.type) << kTypeShift |
-         static_cast<std::uint64_t>(call.op) << kOpShift;
-}
-
-std::string signature_text(std::uint64_t signature) {
-  const auto type = static_cast<DataType>(signature >> kTypeShift & 0xff);
-  const auto op = static_cast<ReduceOp>(signature >> kOpShift);
-  return fmt::format("{} x {}, {}", signature & ((std::uint64_t{1} << kTypeShift) - 1), to_string(type),
-                     to_string(op));
-}
-
-}  // namespace
 
 Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
@@ -82,27 +64,30 @@ void NodeTeam::start(const Call& call) {
   ++number_;
   next_called_ = 0;
   signature_ = signature_of(call);
-  if (bytes() <= layout_.exchange_bytes) {
-    stage_ = Stage::kExchange;
-    publish({call.in, bytes()});
+  const std::size_t element_bytes = size_of(call.type);
+  if (call.shown() * element_bytes > layout_.exchange_bytes) {
+    stage_ = Stage::kSlices;
+    start_slices();
+    publish({});
     return;
   }
-  stage_ = Stage::kSlices;
-  num_slices_ = (call.count + slice_elements() - 1) / slice_elements();
-  copied_ = reduced_ = taken_ = 0;
-  whole_ = config_.size == 2;
-  // What is found in the caches later depends on what the program does meanwhile; beyond this, nothing is.
-  constexpr std::size_t kStreamBytes = 4U << 20U;
-  stream_ = bytes() >= kStreamBytes;
-  publish({});
+  stage_ = Stage::kExchange;
+  switch (call.collective) {
+    case Collective::kAllgather:
+      return publish({call.in, call.sections->count(self()) * element_bytes});
+    case Collective::kBcast:
+      return publish({call.out, is_root() ? call.bytes() : 0});
+    default:
+      return publish({call.in, call.bytes()});
+  }
 }
 
 void NodeTeam::publish(std::span<const std::byte> operands) {
   CallLine& line = block_->lines[number_ & 1U];
   line.signature = signature_;
-  if (operands.size() <= CallLine::kInlineBytes) {
+  if (shown_inline()) {
     if (!operands.empty()) std::memcpy(line.operands.data(), operands.data(), operands.size());
-  } else {
+  } else if (!operands.empty()) {
     std::memcpy(own_.data() + layout_.exchange_offset(number_), operands.data(), operands.size());
   }
   line.call.store(number_, std::memory_order_seq_cst);
@@ -145,140 +130,54 @@ bool NodeTeam::all_called() {
 
 bool NodeTeam::advance_exchange() {
   if (!all_called()) return false;
-  const bool is_inline = bytes() <= CallLine::kInlineBytes;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
-    sources_[r] = is_inline ? peer.block->lines[number_ & 1U].operands.data()
-                            : peer.memory.data() + layout_.exchange_offset(number_);
+    sources_[r] = shown_inline() ? peer.block->lines[number_ & 1U].operands.data()
+                                 : peer.memory.data() + layout_.exchange_offset(number_);
   }
   const std::int64_t begin_ns = now_if_traced();
-  reduce::fold(call_.type, call_.op, call_.out, sources_, call_.count);
-  trace(TraceEvent::Kind::kReduce, begin_ns, 0, bytes());
+  finish_exchange();
+  trace(TraceEvent::Kind::kReduce, begin_ns, 0, call_.bytes());
   end();
   return true;
 }
 
-// ---- Slices --------------------------------------------------------------------------------------------
-
-bool NodeTeam::advance_slices() {
-  bool moved = false;
-  while (true) {
-    // The last stage first: what it reads is still in the cache, and it makes room for others.
-    const std::uint64_t taking = first_slice_ + taken_ + 1;
-    if (whole_ ? taken_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, taking) && all_called()
-               : taken_ < reduced_ && all_at(&Peer::reduced, &SharedBlock::reduced, taking)) {
-      const std::int64_t begin_ns = now_if_traced();
-      whole_ ? fold_whole(taken_) : copy_out(taken_);
-      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
-            elements_of(taken_) * size_of(call_.type));
-      ++taken_;
-      block_->taken.value.store(taking, std::memory_order_seq_cst);
-      ring();
-      moved = true;
-      if (taken_ == num_slices_) {
-        first_slice_ += num_slices_;
-        end();
-        return true;
+void NodeTeam::finish_exchange() {
+  const std::size_t element_bytes = size_of(call_.type);
+  switch (call_.collective) {
+    case Collective::kReduce:
+      if (!is_root()) return;
+      [[fallthrough]];
+    case Collective::kAllreduce:
+      reduce::fold(call_.type, call_.op, call_.out, sources_, call_.count);
+      return;
+    case Collective::kReduceScatter: {
+      const Sections& sections = *call_.sections;
+      for (const std::byte*& source : sources_) source += sections.first(self()) * element_bytes;
+      reduce::fold(call_.type, call_.op, call_.out, sources_, sections.count(self()));
+      return;
+    }
+    case Collective::kAllgather: {
+      const Sections& sections = *call_.sections;
+      for (std::size_t r = 0; r < sources_.size(); ++r) {
+        if (sections.count(r) > 0)
+          std::memcpy(call_.out + sections.place(r) * element_bytes, sources_[r],
+                      sections.count(r) * element_bytes);
       }
-      continue;
+      return;
     }
-    const std::uint64_t reducing = first_slice_ + reduced_ + 1;
-    if (!whole_ && reduced_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
-        all_called()) {
-      const std::int64_t begin_ns = now_if_traced();
-      fold_part(reduced_);
-      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
-            elements_of(reduced_) * size_of(call_.type));
-      ++reduced_;
-      block_->reduced.value.store(reducing, std::memory_order_seq_cst);
-      ring();
-      moved = true;
-      continue;
-    }
-    const std::uint64_t copying = first_slice_ + copied_ + 1;
-    const std::uint64_t room = copying > layout_.num_slices ? copying - layout_.num_slices : 0;
-    if (copied_ < num_slices_ && all_at(&Peer::taken, &SharedBlock::taken, room)) {
-      copy_in(copied_);
-      ++copied_;
-      block_->copied.value.store(copying, std::memory_order_seq_cst);
-      ring();
-      moved = true;
-      continue;
-    }
-    return moved;
-  }
-}
-
-bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted) {
-  for (Peer& peer : peers_) {
-    if (peer.*seen >= wanted) continue;
-    peer.*seen = (peer.block->*count).value.load(std::memory_order_seq_cst);
-    lacks(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
-    if (peer.*seen < wanted) return false;
-  }
-  return true;
-}
-
-std::size_t NodeTeam::elements_of(std::uint64_t slice) const {
-  return std::min<std::size_t>(slice_elements(), call_.count - slice * slice_elements());
-}
-
-std::byte* NodeTeam::staging_of(const Peer& peer, std::uint64_t slice) const {
-  return peer.memory.data() + layout_.slice_offset(first_slice_ + slice);
-}
-
-void NodeTeam::copy_in(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
-  const std::byte* from = call_.in + slice * slice_elements() * element_bytes;
-  std::byte* to = staging_of(peers_[static_cast<std::size_t>(config_.rank)], slice);
-  const std::size_t bytes = elements_of(slice) * element_bytes;
-  if (whole_) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  // This rank folds its own part, from where it is.
-  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
-  const std::size_t begin = own.first * element_bytes, end = (own.first + own.elements) * element_bytes;
-  std::memcpy(to, from, begin);
-  std::memcpy(to + end, from + end, bytes - end);
-}
-
-void NodeTeam::fold_part(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
-  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
-  const std::size_t begin = own.first * element_bytes;
-  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice) + begin;
-  const auto self = static_cast<std::size_t>(config_.rank);
-  std::byte* const to = staging_of(peers_[self], slice) + begin;
-  sources_[self] = call_.in + slice * slice_elements() * element_bytes + begin;
-  reduce::fold(call_.type, call_.op, to, sources_, own.elements);
-}
-
-void NodeTeam::fold_whole(std::uint64_t slice) {
-  const std::size_t begin = slice * slice_elements() * size_of(call_.type);
-  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice);
-  sources_[static_cast<std::size_t>(config_.rank)] = call_.in + begin;
-  const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
-  fold(call_.type, call_.op, call_.out + begin, sources_, elements_of(slice));
-}
-
-void NodeTeam::copy_out(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
-  std::byte* const to = call_.out + slice * slice_elements() * element_bytes;
-  // Not all from the same rank at once.
-  for (int i = 0; i < config_.size; ++i) {
-    const int r = (config_.rank + i) % config_.size;
-    const Part part = part_of(elements_of(slice), element_bytes, r, config_.size);
-    const std::byte* from =
-        staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes;
-    const auto copy = stream_ ? reduce::copy_streaming : reduce::copy;
-    copy(to + part.first * element_bytes, from, part.elements * element_bytes);
+    case Collective::kBcast:
+      if (!is_root() && call_.count > 0)
+        std::memcpy(call_.out, sources_[static_cast<std::size_t>(call_.root)], call_.bytes());
+      return;
+    case Collective::kBarrier:
+      return;
   }
 }
 
 void NodeTeam::end() {
   stage_ = Stage::kIdle;
-  trace(TraceEvent::Kind::kOperation, begin_ns_, -1, bytes());
+  trace(TraceEvent::Kind::kOperation, begin_ns_, -1, call_.bytes());
 }
 
 // ---- Traces --------------------------------------------------------------------------------------------
@@ -290,13 +189,13 @@ std::int64_t NodeTeam::now_if_traced() const {
 void NodeTeam::trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
                      Rank peer) const {
   if (config_.trace == nullptr) return;
-  const bool whole_call = kind == TraceEvent::Kind::kOperation;
+  const bool direct_call = kind == TraceEvent::Kind::kOperation;
   config_.trace->record({.kind = kind,
                          .begin_ns = begin_ns,
                          .end_ns = config_.clock->now_ns(),
                          .communicator = config_.id,
                          .sequence = number_,
-                         .lane = whole_call ? -1 : 0,
+                         .lane = direct_call ? -1 : 0,
                          .peer = peer,
                          .segment = static_cast<std::int32_t>(segment),
                          .bytes = static_cast<std::int64_t>(bytes)});
@@ -367,13 +266,13 @@ void NodeTeam::fail(const Status& status) {
   if (first_ != nullptr) ring();
 }
 
-void NodeTeam::mismatch(std::uint64_t theirs, Rank rank) {
+void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
   stage_ = Stage::kStuck;
   Status status = Status::error(
       Code::kMismatch,
-      fmt::format("allreduce #{}: rank {} called with {}, but rank {} with {}; all ranks must "
-                  "pass the same",
-                  number_, config_.rank, signature_text(signature_), rank, signature_text(theirs)),
+      fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
+                  hips::to_string(call_.collective), number_, config_.rank, to_string(signature_), rank,
+                  to_string(theirs)),
       Scope::kCommunicator);
   status.rank = rank;
   if (config_.on_error) {
@@ -401,9 +300,9 @@ std::vector<Rank> NodeTeam::waiting_for() const {
     return block.lines[number_ & 1U].call.load(std::memory_order_seq_cst) != number_;
   });
   if (!ranks.empty() || stage_ != Stage::kSlices) return ranks;
-  const std::uint64_t folded = first_slice_ + (whole_ ? taken_ : reduced_);
+  const std::uint64_t folded = first_slice_ + (direct_ ? taken_ : reduced_);
   ranks = behind([&](const SharedBlock& block) { return below(block.copied, folded + 1); });
-  if (ranks.empty() && !whole_)
+  if (ranks.empty() && !direct_)
     ranks = behind([&](const SharedBlock& block) { return below(block.reduced, first_slice_ + taken_ + 1); });
   return ranks;
 }

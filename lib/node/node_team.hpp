@@ -21,27 +21,31 @@
 #include "lib/base/shared_memory.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait_options.hpp"
+#include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"
 
 namespace hips::node {
 
-/// An allreduce of one communicator: the buffers belong to the team until the call has ended.
-struct Call {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;  ///< may be equal to `in`
-  std::uint64_t count = 0;
-  DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-};
-
 /// The ranks of one host that reduce through memory they share, every rank reading all others directly.
 ///
-/// Small calls: every rank writes its operands where the others see them, and folds those of all.
-/// Larger ones go slice by slice through staging that stays in the caches: copy in, fold a part of the slice
-/// from all ranks' staging, copy out; of two ranks each folds the whole slice, which saves the copy.
+/// Small calls: every rank writes its operands where the others see them, and folds or copies those it wants.
+/// Larger ones go slice by slice through staging that stays in the caches, in two stages or in three:
 ///
-/// Shapes   every rank calls with the same count, type and op, any number of elements.
+/// | call                  | copy in                | fold into staging     | take |
+/// |-----------------------|------------------------|-----------------------|---------------------------------|
+/// | allreduce             | the slice              | a part from all ranks | copy all parts out | | reduce
+/// | the slice              | a part from all ranks | root: copy all parts out        | | the two, of two
+/// ranks | the slice              |                       | fold the whole slice            | |
+/// reduce_scatter        | a piece of each section|                       | fold the own piece of all ranks |
+/// | allgather             | a piece of the section |                       | copy the pieces of all ranks |
+/// | bcast                 | root: the slice        |                       | copy it |
+///
+/// Every call waits for all ranks to come, also those that MPI lets leave early: two lines for calls are
+/// enough then (shared_block.hpp).
+///
+/// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
+///          elements.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
 /// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
@@ -110,6 +114,8 @@ class NodeTeam {
   void publish(std::span<const std::byte> operands);
   void ring();
   bool advance_exchange();
+  void finish_exchange();
+  void start_slices();
   bool advance_slices();
   bool all_called();
   /// Whether the call lacks `peer` right now.
@@ -120,16 +126,29 @@ class NodeTeam {
   bool all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted);
   void copy_in(std::uint64_t slice);
   void fold_part(std::uint64_t slice);
+  void take(std::uint64_t slice);
   void fold_whole(std::uint64_t slice);
-  void copy_out(std::uint64_t slice);
+  void fold_own_piece(std::uint64_t slice);
+  void copy_parts(std::uint64_t slice);
+  void copy_pieces(std::uint64_t slice);
+  void copy_root(std::uint64_t slice);
   void end();
-  void mismatch(std::uint64_t theirs, Rank rank);
+  void mismatch(const Signature& theirs, Rank rank);
   void sleep(std::int64_t timeout_ns);
 
-  [[nodiscard]] std::size_t bytes() const { return call_.count * size_of(call_.type); }
+  [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(config_.rank); }
+  /// Of all ranks alike, whatever this one shows.
+  [[nodiscard]] bool shown_inline() const {
+    return call_.shown() * size_of(call_.type) <= CallLine::kInlineBytes;
+  }
+  [[nodiscard]] bool is_root() const { return config_.rank == call_.root; }
   [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / size_of(call_.type); }
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
+  /// Of a section, the run that belongs to a slice; counted from the section's beginning.
+  [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;
   [[nodiscard]] std::byte* staging_of(const Peer& peer, std::uint64_t slice) const;
+  [[nodiscard]] bool scatters_in_place() const { return call_.in == call_.out; }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
   Config config_;
   StagingLayout layout_;
@@ -142,14 +161,15 @@ class NodeTeam {
   // The call under way.
   Stage stage_ = Stage::kIdle;
   Call call_;
-  std::uint64_t signature_ = 0;
+  Signature signature_;
   std::uint64_t number_ = 0;       ///< of calls so far
   std::size_t next_called_ = 0;    ///< ranks before this one have come to the call
   std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls
   std::uint64_t num_slices_ = 0;
   std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
-  bool whole_ = false;                                  ///< every rank folds whole slices
-  bool stream_ = false;  ///< the output is too large to be found in a cache later
+  bool direct_ = false;             ///< two stages: what is taken is not folded into staging before
+  std::size_t piece_elements_ = 0;  ///< of a section in a slice
+  bool stream_ = false;             ///< the output is too large to be found in a cache later
 
   // Traced calls only.
   std::int64_t begin_ns_ = 0;

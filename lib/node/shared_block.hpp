@@ -10,12 +10,19 @@ namespace hips::node {
 /// Two lines: the CPU fetches them in pairs.
 inline constexpr std::size_t kApart = 128;
 
+/// Tells two calls apart, and says what they were.
+struct Signature {
+  std::uint64_t shape = 0;   ///< count, type, op
+  std::uint64_t detail = 0;  ///< collective, root or digest of sections
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
 /// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
 struct alignas(kApart) CallLine {
-  static constexpr std::size_t kInlineBytes = 112;
+  static constexpr std::size_t kInlineBytes = 104;
 
   std::atomic<std::uint64_t> call{0};  ///< stored last; 1, 2, ...
-  std::uint64_t signature = 0;
+  Signature signature;
   std::array<std::byte, kInlineBytes> operands{};
 };
 static_assert(sizeof(CallLine) == kApart, "call and operands are fetched together");
@@ -32,7 +39,7 @@ struct alignas(kApart) SliceCount {
 /// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
 /// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
 struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3165646f6e706968;  // "hipnode1"
+  static constexpr std::uint64_t kMagic = 0x3265646f6e706968;  // "hipnode2"
 
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;

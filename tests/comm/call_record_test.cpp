@@ -15,23 +15,27 @@ using hips::comm::CallRecord;
 TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
   CallRecord record;
   EXPECT_EQ(record.last().kind, CallEntry::Kind::kNone);
-  EXPECT_EQ(record.begin(4, DataType::kFloat64, ReduceOp::kMax), 1u);
+  EXPECT_EQ(record.begin({.count = 4, .type = DataType::kFloat64, .op = ReduceOp::kMax}), 1u);
   EXPECT_FALSE(record.last().finished);
   record.end(1);
   record.decline("MPI_Allreduce of a derived type");
-  EXPECT_EQ(record.begin(1, DataType::kInt32, ReduceOp::kSum), 3u);
+  EXPECT_EQ(record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum}), 3u);
+
+  record.end(3);
+  record.begin({.collective = hips::Collective::kBcast, .count = 2, .type = DataType::kInt32, .root = 2});
+  EXPECT_EQ(to_string(record.last()), "bcast #4 (2 x int32, root 2)");
 
   EXPECT_EQ(to_string(record.at(1)), "allreduce #1 (4 x float64, max)");
   EXPECT_TRUE(record.at(1).finished);
   EXPECT_EQ(to_string(record.at(2)), "call #2 (MPI_Allreduce of a derived type, left to the host MPI)");
-  EXPECT_EQ(record.last().index, 3u);
+  EXPECT_EQ(record.last().index, 4u);
   EXPECT_FALSE(record.last().finished);
-  EXPECT_EQ(record.at(4).kind, CallEntry::Kind::kNone);
+  EXPECT_EQ(record.at(5).kind, CallEntry::Kind::kNone);
 }
 
 TEST(CallRecord, CallsUnderWayTogetherEndInAnyOrder) {
   CallRecord record;
-  for (int i = 0; i < 4; ++i) record.begin(1, DataType::kInt32, ReduceOp::kSum);
+  for (int i = 0; i < 4; ++i) record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_EQ(record.current().index, 1u);
   record.end(3);
   record.end(2);
@@ -49,22 +53,28 @@ TEST(CallRecord, CallsUnderWayTogetherEndInAnyOrder) {
 TEST(CallRecord, OldCallsLeaveTheHistory) {
   CallRecord record;
   for (std::uint64_t i = 0; i < CallRecord::kHistory + 2; ++i)
-    record.begin(i, DataType::kInt32, ReduceOp::kSum);
+    record.begin({.count = i, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_EQ(record.at(2).kind, CallEntry::Kind::kNone);
   EXPECT_EQ(record.at(3).count, 2u);
 }
 
 TEST(CallRecord, CallsAreTheSameOnlyWithTheSameOutcomeAndSignature) {
   CallRecord a, b;
-  a.begin(4, DataType::kInt32, ReduceOp::kSum);
-  b.begin(4, DataType::kInt32, ReduceOp::kSum);
+  a.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
+  b.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_TRUE(same_call(a.at(1), b.at(1)));
-  a.begin(4, DataType::kInt32, ReduceOp::kSum);
-  b.begin(5, DataType::kInt32, ReduceOp::kSum);
+  a.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
+  b.begin({.count = 5, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_FALSE(same_call(a.at(2), b.at(2)));
-  a.begin(4, DataType::kInt32, ReduceOp::kSum);
+  a.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
   b.decline("MPI_Allreduce");
   EXPECT_FALSE(same_call(a.at(3), b.at(3)));
+  a.begin({.collective = hips::Collective::kBcast, .count = 4, .root = 1});
+  b.begin({.collective = hips::Collective::kBcast, .count = 4, .root = 2});
+  EXPECT_FALSE(same_call(a.at(4), b.at(4)));
+  a.begin({.collective = hips::Collective::kReduce, .count = 4, .root = 1});
+  b.begin({.collective = hips::Collective::kBcast, .count = 4, .root = 1});
+  EXPECT_FALSE(same_call(a.at(5), b.at(5)));
 }
 
 TEST(CallRecord, AnEntrySurvivesTheWire) {
@@ -93,7 +103,7 @@ TEST(CallRecord, AReaderInAnotherThreadSeesWholeEntries) {
   std::uint64_t index = 0;
   while (index < 200'000) {
     ++index;
-    record.begin(index, DataType::kInt32, ReduceOp::kSum);
+    record.begin({.count = index, .type = DataType::kInt32, .op = ReduceOp::kSum});
   }
   stop = true;
   reader.join();

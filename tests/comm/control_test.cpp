@@ -320,7 +320,7 @@ TEST(Control, AllRanksMayLeaveAtOnceInAnyOrder) {
 
 TEST(Control, TheLastCallOfABusyRankCanBeAskedForThroughTheHub) {
   Members m(3);
-  m.ears[2]->record.begin(4, hips::DataType::kInt32, hips::ReduceOp::kSum);
+  m.ears[2]->record.begin({.count = 4, .type = hips::DataType::kInt32, .op = hips::ReduceOp::kSum});
   m.ears[2]->record.end(1);
   m.ears[2]->record.decline("MPI_Allreduce of a derived type");
   // A question is lost while the target is not yet linked to the hub: whoever waits asks again.
@@ -359,7 +359,7 @@ TEST(Control, TheDeathOfAMemberIsToldToAllWithTheSameWords) {
 TEST(Control, ADeathIsToldEvenIfTheHubNeverSeesWhatItLacks) {
   ControlProcess mortal;
   Members m(3, {{1, &mortal}});
-  m.ears[0]->record.begin(4, hips::DataType::kInt32, hips::ReduceOp::kSum);
+  m.ears[0]->record.begin({.count = 4, .type = hips::DataType::kInt32, .op = hips::ReduceOp::kSum});
   mortal.signal(SIGKILL);
   ASSERT_TRUE(m.ears[2]->hears_failure());
   EXPECT_EQ(m.ears[2]->failure().rank, 1);

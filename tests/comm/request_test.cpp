@@ -352,7 +352,7 @@ TEST(RequestsOfC, SayWhatWasMisused) {
     if (request != HIPS_REQUEST_NULL) return "a request of a failed call";
 
     has(hips_iallreduce(HIPS_IN_PLACE, values, 4, HIPS_FLOAT32, HIPS_SUM, comm, &request), "ok");
-    has(hips_start(request), "persistent ones come from hips_allreduce_init()");
+    has(hips_start(request), "persistent ones come from hips_..._init()");
     has(hips_wait(&request), "ok");
     if (request != HIPS_REQUEST_NULL) return "the request is still there";
 

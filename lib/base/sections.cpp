@@ -1,0 +1,49 @@
+#include "lib/base/sections.hpp"
+
+#include <algorithm>
+
+namespace hips {
+
+Sections::Sections(std::size_t num_ranks, std::uint64_t count) : first_(num_ranks + 1) {
+  for (std::size_t rank = 0; rank <= num_ranks; ++rank) first_[rank] = rank * count;
+  sum_up();
+}
+
+Sections::Sections(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> places)
+    : first_(counts.size() + 1) {
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) first_[rank + 1] = first_[rank] + counts[rank];
+  if (!places.empty() && !std::equal(places.begin(), places.end(), first_.begin()))
+    places_.assign(places.begin(), places.end());
+  sum_up();
+}
+
+void Sections::sum_up() {
+  std::uint64_t hash = 0x9e3779b97f4a7c15;  // splitmix64's constants
+  for (std::size_t rank = 0; rank + 1 < first_.size(); ++rank) {
+    longest_ = std::max(longest_, count(rank));
+    hash ^= count(rank) + 0x9e3779b97f4a7c15;
+    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
+    hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
+    hash ^= hash >> 31;
+  }
+  digest_ = static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+bool Sections::is_of(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> places) const {
+  if (counts.size() != num_ranks()) return false;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    if (counts[rank] != count(rank) || (!places.empty() && places[rank] != place(rank))) return false;
+  }
+  return !places.empty() || packed();
+}
+
+std::uint64_t Sections::extent() const {
+  if (places_.empty()) return total();
+  std::uint64_t end = 0;
+  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+    if (count(rank) > 0) end = std::max(end, places_[rank] + count(rank));
+  }
+  return end;
+}
+
+}  // namespace hips

@@ -1,0 +1,97 @@
+#include "lib/comm/call_args.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace hips::comm {
+namespace {
+
+/// A piece of the caller's memory.
+struct Extent {
+  std::uintptr_t begin = 0;
+  std::uint64_t elements = 0;
+};
+
+struct Extents {
+  Extent in, out;
+};
+
+std::uintptr_t address(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// What the call reads and writes; an in-place call has no input of its own.
+Extents extents_of(const CallArgs& args, Rank rank) {
+  const std::uintptr_t in = address(args.in), out = address(args.out);
+  const auto self = static_cast<std::size_t>(rank);
+  switch (args.collective) {
+    case Collective::kAllreduce:
+      return {{in, in == out ? 0 : args.count}, {out, args.count}};
+    case Collective::kReduceScatter:
+      if (in == out) return {{in, 0}, {out, args.sections->total()}};
+      return {{in, args.sections->total()}, {out, args.sections->count(self)}};
+    case Collective::kAllgather: {
+      const bool in_place = in == out + args.sections->place(self) * size_of(args.type);
+      return {{in, in_place ? 0 : args.sections->count(self)}, {out, args.sections->extent()}};
+    }
+    case Collective::kBcast:
+      return {{}, {out, args.count}};
+    case Collective::kReduce:
+      if (rank != args.root) return {{in, args.count}, {}};
+      return {{in, in == out ? 0 : args.count}, {out, args.count}};
+    case Collective::kBarrier:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
+  const auto wrong = [&](std::string message) {
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("{}: {}", to_string(args.collective), std::move(message)));
+  };
+  const auto type_value = static_cast<std::int32_t>(args.type);
+  const auto op_value = static_cast<std::int32_t>(args.op);
+  if (type_value < 0 || type_value >= kNumDataTypes)
+    return wrong(fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
+  if (folds(args.collective)) {
+    if (op_value < 0 || op_value >= kNumReduceOps)
+      return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+    if (!applies_to(args.op, args.type))
+      return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
+                               to_string(args.op), to_string(args.type)));
+  }
+  if (has_root(args.collective) && (args.root < 0 || args.root >= size))
+    return wrong(fmt::format("root {} is none of ranks 0 to {}", args.root, size - 1));
+
+  const Extents extents = extents_of(args, rank);
+  const std::uint64_t most = static_cast<std::uint64_t>(PTRDIFF_MAX) / size_of(args.type);
+  for (const std::uint64_t elements : {args.count, extents.in.elements, extents.out.elements}) {
+    if (elements > most)
+      return wrong(
+          fmt::format("count {} of {} is more than memory can hold", elements, to_string(args.type)));
+  }
+  if (args.collective == Collective::kAllreduce && args.count > 0 &&
+      (args.in == nullptr || args.out == nullptr))
+    return wrong(fmt::format("the {} buffer is null but count is {}", args.in == nullptr ? "input" : "output",
+                             args.count));
+  for (const auto& [extent, name] : {std::pair(extents.in, "input"), std::pair(extents.out, "output")}) {
+    if (extent.elements > 0 && extent.begin == 0)
+      return wrong(fmt::format("the {} buffer is null but count is {}", name, extent.elements));
+  }
+  const std::uint64_t in_bytes = extents.in.elements * size_of(args.type);
+  const std::uint64_t out_bytes = extents.out.elements * size_of(args.type);
+  const std::uintptr_t begin = std::max(extents.in.begin, extents.out.begin);
+  const std::uintptr_t end = std::min(extents.in.begin + in_bytes, extents.out.begin + out_bytes);
+  if (in_bytes > 0 && out_bytes > 0 && begin < end)
+    return wrong(fmt::format("input and output overlap by {} of {} bytes; pass one buffer twice or two apart",
+                             end - begin, in_bytes));
+  return Status::success();
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "lib/comm/capi.hpp"
+
+namespace hips::comm::capi {
+
+/// A request of a started call, or of one to be started; `*request` gets it on success.
+Status start(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request);
+Status prepare(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request);
+
+}  // namespace hips::comm::capi

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/comm/pending_call.hpp"
+#include "lib/comm/team_plans.hpp"
+#include "lib/comm/work_buffers.hpp"
+#include "lib/exec/engine.hpp"
+#include "lib/exec/team.hpp"
+
+namespace hips::comm {
+
+/// What a team's calls share.
+struct TeamParts {
+  exec::Engine& engine;
+  exec::Team& team;
+  TeamPlans& plans;
+  WorkBuffers& buffers;
+  Rank rank = -1;
+};
+
+/// A call on a team: hands the plan a vector as it wants it, and the caller what is the caller's of the
+/// result.
+///
+/// | collective      | the plan's vector                                   | copies beside it               |
+/// |-----------------|-----------------------------------------------------|--------------------------------|
+/// | allreduce       | the caller's                                        |                                |
+/// | bcast           | the caller's                                        |                                |
+/// | reduce          | the caller's; of others than the root one of ours   |                                |
+/// | reduce_scatter  | ours for the sums; the caller's input, in order     | the section; else all input    |
+/// | allgather       | the caller's output, in order; else ours            | the own section; else all      |
+/// | barrier         | one byte of ours                                    |                                |
+///
+/// "In order": the plan's blocks stand in the order of ranks (Arrangement). Where no plan has sections, a
+/// reduce_scatter is an allreduce of which a part is kept, and an allgather an allreduce of vectors that are
+/// zero beside the own section, by bitwise or: twice the bytes, on any plan.
+class TeamCall final : public PendingCall {
+ public:
+  TeamCall(const TeamParts& parts, const CallArgs& args) : parts_(parts) { set(args); }
+
+  void set(const CallArgs& args) override;
+  void start() override;
+  std::optional<Status> test() override;
+  [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
+  Status wait(const WaitOptions& options) override;
+  [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation_->waiting_for(); }
+  [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
+
+ private:
+  void set_scatter();
+  void set_gather();
+  void use_buffer(std::uint64_t bytes);
+  void fill();
+  void fill_scatter();
+  void fill_gather();
+  /// The result is there: gives the caller its part, once.
+  Status deliver();
+  void deliver_section();
+  void deliver_sections();
+
+  TeamParts parts_;
+  CallArgs args_;
+  TeamPlans::Use use_;
+  exec::OperationArgs plan_args_;
+  WorkBuffers::Buffer buffer_;
+  bool ours_in_ = false;  ///< the plan's input is ours and has to be filled
+  bool undelivered_ = false;
+  std::byte token_{};                           ///< of a barrier
+  std::shared_ptr<exec::Operation> operation_;  ///< the last one started
+};
+
+}  // namespace hips::comm

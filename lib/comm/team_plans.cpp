@@ -1,0 +1,72 @@
+#include "lib/comm/team_plans.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/plan/builder.hpp"
+#include "lib/plan/excerpt.hpp"
+
+namespace hips::comm {
+namespace {
+
+constexpr std::size_t kMostArrangements = 16;
+
+}  // namespace
+
+std::size_t TeamPlans::choice_for(std::uint64_t bytes) const {
+  std::size_t choice = 0;
+  while (choice + 1 < choices_.size() && choices_[choice].up_to_bytes < bytes) ++choice;
+  return choice;
+}
+
+Result<TeamPlans::Use> TeamPlans::of(const CallArgs& args, exec::Team& team) {
+  const std::uint64_t bytes = args.count * size_of(args.type);
+  Key key{choice_for(bytes), args.collective, has_root(args.collective) ? args.root : 0};
+  if (key.collective == Collective::kAllreduce || key.collective == Collective::kBarrier)
+    return Use{static_cast<std::int32_t>(key.choice), nullptr};
+  Use use;
+  if (has_sections(args.collective)) {
+    const std::size_t cheapest = key.choice;
+    while (key.choice < choices_.size() && owners_of(key.choice).empty()) ++key.choice;
+    if (key.choice == choices_.size()) return Use{static_cast<std::int32_t>(cheapest), nullptr};
+    use.arrangement = arrangement_of(key.choice, *args.sections);
+  }
+  auto program = program_of(key, team);
+  if (!program) return fail(program.error());
+  use.program = *program;
+  return use;
+}
+
+Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
+  if (const auto known = programs_.find(key); known != programs_.end()) return known->second;
+  auto made = plan::excerpt(plan::build_all(*choices_[key.choice].builder), key.collective, key.root);
+  if (!made) return fail(made.error());
+  auto shape = std::make_shared<const PlanShape>(std::move(made->shape));
+  auto program = std::make_shared<const Program>(std::move(made->programs[static_cast<std::size_t>(rank_)]));
+  const std::int32_t index = team.add_program(std::move(shape), std::move(program));
+  programs_.emplace(key, index);
+  return index;
+}
+
+const std::vector<Rank>& TeamPlans::owners_of(std::size_t choice) {
+  if (const auto known = owners_.find(choice); known != owners_.end()) return known->second;
+  auto owners = plan::owners(plan::build_all(*choices_[choice].builder));
+  return owners_.emplace(choice, owners ? *std::move(owners) : std::vector<Rank>()).first->second;
+}
+
+std::shared_ptr<const Arrangement> TeamPlans::arrangement_of(std::size_t choice, const Sections& sections) {
+  const auto known = std::find_if(arrangements_.begin(), arrangements_.end(), [&](const Known& one) {
+    return one.choice == choice && one.sections.digest() == sections.digest() && one.sections == sections;
+  });
+  if (known != arrangements_.end()) {
+    std::rotate(arrangements_.begin(), known, known + 1);
+    return arrangements_.front().arrangement;
+  }
+  if (arrangements_.size() == kMostArrangements) arrangements_.pop_back();
+  auto made = std::make_shared<const Arrangement>(
+      Arrangement::of(choices_[choice].shape->blocks, owners_of(choice), sections));
+  arrangements_.insert(arrangements_.begin(), Known{choice, sections, made});
+  return made;
+}
+
+}  // namespace hips::comm

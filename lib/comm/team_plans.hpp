@@ -1,0 +1,67 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/comm/arrangement.hpp"
+#include "lib/comm/call_args.hpp"
+#include "lib/comm/design.hpp"
+#include "lib/exec/team.hpp"
+
+namespace hips::comm {
+
+/// Which program of a team carries which call. Programs of other collectives than allreduce are cut out of
+/// the plans of allreduce when they are first asked for (lib/plan/excerpt.hpp): local, and the same on all
+/// ranks.
+///
+/// Cost     the first call of a collective, of a root: a few passes over the steps of all ranks. Later ones:
+/// a
+///          look into a table. A program for each root that was used stays.
+/// Threads  one at a time.
+class TeamPlans {
+ public:
+  /// The choices of `design` are the team's programs, in this order.
+  TeamPlans(std::vector<Design::Choice> choices, Rank rank) : choices_(std::move(choices)), rank_(rank) {}
+
+  struct Use {
+    std::int32_t program = 0;
+    /// Of reduce_scatter and allgather. Null there: no plan gives all ranks sections of their own, and the
+    /// program is one of allreduce.
+    std::shared_ptr<const Arrangement> arrangement;
+  };
+  /// Errors: those of plan::excerpt().
+  Result<Use> of(const CallArgs& args, exec::Team& team);
+
+ private:
+  struct Key {
+    std::size_t choice = 0;
+    Collective collective = Collective::kAllreduce;
+    Rank root = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Known {
+    std::size_t choice = 0;
+    Sections sections;
+    std::shared_ptr<const Arrangement> arrangement;
+  };
+
+  [[nodiscard]] std::size_t choice_for(std::uint64_t bytes) const;
+  Result<std::int32_t> program_of(const Key& key, exec::Team& team);
+  /// The owner of each block of a choice's plan; empty where there is none.
+  const std::vector<Rank>& owners_of(std::size_t choice);
+  std::shared_ptr<const Arrangement> arrangement_of(std::size_t choice, const Sections& sections);
+
+  std::vector<Design::Choice> choices_;
+  Rank rank_;
+  std::map<Key, std::int32_t> programs_;
+  std::map<std::size_t, std::vector<Rank>> owners_;
+  std::vector<Known> arrangements_;  ///< the last ones used first
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,41 @@
+#include "lib/node/call.hpp"
+
+#include <fmt/format.h>
+
+namespace hips::node {
+namespace {
+
+constexpr int kTypeShift = 48, kOpShift = 56;  // in shape, above the count
+constexpr int kCollectiveShift = 32;           // in detail, above the root or digest
+
+}  // namespace
+
+Signature signature_of(const Call& call) {
+  std::uint32_t detail = 0;
+  if (has_root(call.collective)) detail = static_cast<std::uint32_t>(call.root);
+  if (has_sections(call.collective)) detail = call.sections->digest();
+  return {call.count | static_cast<std::uint64_t>(call.type) << kTypeShift |
+              static_cast<std::uint64_t>(call.op) << kOpShift,
+          detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift};
+}
+
+Collective collective_of(const Signature& signature) {
+  return static_cast<Collective>(signature.detail >> kCollectiveShift);
+}
+
+std::string to_string(const Signature& signature) {
+  const Collective collective = collective_of(signature);
+  const auto detail = static_cast<std::uint32_t>(signature.detail);
+  if (collective == Collective::kBarrier) return hips::to_string(collective);
+  std::string text =
+      fmt::format("{} x {}", signature.shape & ((std::uint64_t{1} << kTypeShift) - 1),
+                  hips::to_string(static_cast<DataType>(signature.shape >> kTypeShift & 0xff)));
+  if (folds(collective))
+    text += fmt::format(", {}", hips::to_string(static_cast<ReduceOp>(signature.shape >> kOpShift)));
+  if (has_root(collective)) text += fmt::format(", root {}", detail);
+  if (has_sections(collective)) text += fmt::format(", sections {:08x}", detail);
+  return collective == Collective::kAllreduce ? text
+                                              : fmt::format("{} of {}", hips::to_string(collective), text);
+}
+
+}  // namespace hips::node

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <hips/topology.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/collective.hpp"
+#include "lib/base/sections.hpp"
+#include "lib/node/shared_block.hpp"
+
+namespace hips::node {
+
+/// A collective call of one rank: the buffers belong to the team until the call has ended. Which buffer holds
+/// what, and what "in place" means, is as in comm::CallArgs.
+struct Call {
+  Collective collective = Collective::kAllreduce;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint64_t count = 0;  ///< elements of the vector, or of all sections
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  Rank root = 0;                       ///< of bcast and reduce
+  const Sections* sections = nullptr;  ///< of reduce_scatter and allgather; lives until the call has ended
+
+  [[nodiscard]] std::size_t bytes() const { return count * size_of(type); }
+  /// Elements that a rank shows the others at most.
+  [[nodiscard]] std::uint64_t shown() const {
+    return collective == Collective::kAllgather ? sections->longest() : count;
+  }
+};
+
+Signature signature_of(const Call& call);
+/// "4 x float32, sum" of an allreduce, "bcast of 4 x float32, root 2"
+std::string to_string(const Signature& signature);
+/// Of which collective?
+Collective collective_of(const Signature& signature);
+
+}  // namespace hips::node

@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cstring>
+
+#include "lib/node/node_team.hpp"
+#include "lib/reduce/reduce.hpp"
+
+/// Calls that are too large for one exchange: slices through staging.
+namespace hips::node {
+
+void NodeTeam::start_slices() {
+  copied_ = reduced_ = taken_ = 0;
+  const bool by_parts = call_.collective == Collective::kAllreduce || call_.collective == Collective::kReduce;
+  direct_ = !by_parts || config_.size == 2;
+  std::uint64_t run = slice_elements(), elements = call_.count;
+  if (has_sections(call_.collective)) {
+    elements = call_.sections->longest();
+    // The pieces of all ranks stand side by side in a slice of what is to be folded, each on lines of its
+    // own.
+    if (call_.collective == Collective::kReduceScatter) {
+      const std::size_t lines = layout_.slice_bytes / static_cast<std::size_t>(config_.size) / kApart;
+      run = std::max<std::uint64_t>(1, lines * kApart / size_of(call_.type));
+    }
+  }
+  piece_elements_ = run;
+  num_slices_ = (elements + run - 1) / run;
+  // What is found in the caches later depends on what the program does meanwhile; beyond this, nothing is.
+  constexpr std::size_t kStreamBytes = 4U << 20U;
+  stream_ = call_.bytes() >= kStreamBytes;
+}
+
+bool NodeTeam::advance_slices() {
+  bool moved = false;
+  while (true) {
+    // The last stage first: what it reads is still in the cache, and it makes room for others.
+    const std::uint64_t taking = first_slice_ + taken_ + 1;
+    if (direct_ ? taken_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, taking) && all_called()
+                : taken_ < reduced_ && all_at(&Peer::reduced, &SharedBlock::reduced, taking)) {
+      const std::int64_t begin_ns = now_if_traced();
+      take(taken_);
+      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
+            elements_of(taken_) * size_of(call_.type));
+      ++taken_;
+      block_->taken.value.store(taking, std::memory_order_seq_cst);
+      ring();
+      moved = true;
+      if (taken_ == num_slices_) {
+        first_slice_ += num_slices_;
+        end();
+        return true;
+      }
+      continue;
+    }
+    const std::uint64_t reducing = first_slice_ + reduced_ + 1;
+    if (!direct_ && reduced_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
+        all_called()) {
+      const std::int64_t begin_ns = now_if_traced();
+      fold_part(reduced_);
+      trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
+            elements_of(reduced_) * size_of(call_.type));
+      ++reduced_;
+      block_->reduced.value.store(reducing, std::memory_order_seq_cst);
+      ring();
+      moved = true;
+      continue;
+    }
+    const std::uint64_t copying = first_slice_ + copied_ + 1;
+    const std::uint64_t room = copying > layout_.num_slices ? copying - layout_.num_slices : 0;
+    if (copied_ < num_slices_ && all_at(&Peer::taken, &SharedBlock::taken, room)) {
+      copy_in(copied_);
+      ++copied_;
+      block_->copied.value.store(copying, std::memory_order_seq_cst);
+      ring();
+      moved = true;
+      continue;
+    }
+    return moved;
+  }
+}
+
+bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted) {
+  for (Peer& peer : peers_) {
+    if (peer.*seen >= wanted) continue;
+    peer.*seen = (peer.block->*count).value.load(std::memory_order_seq_cst);
+    lacks(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
+    if (peer.*seen < wanted) return false;
+  }
+  return true;
+}
+
+std::size_t NodeTeam::elements_of(std::uint64_t slice) const {
+  if (has_sections(call_.collective)) return piece_of(slice, self()).elements;
+  return std::min<std::size_t>(slice_elements(), call_.count - slice * slice_elements());
+}
+
+Part NodeTeam::piece_of(std::uint64_t slice, std::size_t rank) const {
+  const std::uint64_t count = call_.sections->count(rank);
+  const std::uint64_t first = std::min(count, slice * piece_elements_);
+  return {first, std::min<std::uint64_t>(piece_elements_, count - first)};
+}
+
+std::byte* NodeTeam::staging_of(const Peer& peer, std::uint64_t slice) const {
+  return peer.memory.data() + layout_.slice_offset(first_slice_ + slice);
+}
+
+void NodeTeam::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  (stream_ ? reduce::copy_streaming : reduce::copy)(to, from, bytes);
+}
+
+// ---- Copy in -------------------------------------------------------------------------------------------
+
+void NodeTeam::copy_in(std::uint64_t slice) {
+  const std::size_t element_bytes = size_of(call_.type);
+  std::byte* const to = staging_of(peers_[self()], slice);
+  switch (call_.collective) {
+    case Collective::kReduceScatter:
+      for (std::size_t r = 0; r < peers_.size(); ++r) {
+        // This rank folds its own piece from where it is, unless results overwrite it.
+        if (r == self() && !scatters_in_place()) continue;
+        const Part piece = piece_of(slice, r);
+        if (piece.elements == 0) continue;
+        std::memcpy(to + r * piece_elements_ * element_bytes,
+                    call_.in + (call_.sections->first(r) + piece.first) * element_bytes,
+                    piece.elements * element_bytes);
+      }
+      return;
+    case Collective::kAllgather: {
+      const Part piece = piece_of(slice, self());
+      if (piece.elements > 0)
+        std::memcpy(to, call_.in + piece.first * element_bytes, piece.elements * element_bytes);
+      return;
+    }
+    case Collective::kBcast:
+      if (is_root())
+        std::memcpy(to, call_.out + slice * slice_elements() * element_bytes,
+                    elements_of(slice) * element_bytes);
+      return;
+    default:
+      break;
+  }
+  const std::byte* from = call_.in + slice * slice_elements() * element_bytes;
+  const std::size_t bytes = elements_of(slice) * element_bytes;
+  if (direct_) {
+    // Of a reduction of two only the root reads, its own from where it is.
+    if (call_.collective != Collective::kReduce || !is_root()) std::memcpy(to, from, bytes);
+    return;
+  }
+  // This rank folds its own part, from where it is.
+  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
+  const std::size_t begin = own.first * element_bytes, end = (own.first + own.elements) * element_bytes;
+  std::memcpy(to, from, begin);
+  std::memcpy(to + end, from + end, bytes - end);
+}
+
+// ---- Fold into staging ---------------------------------------------------------------------------------
+
+void NodeTeam::fold_part(std::uint64_t slice) {
+  const std::size_t element_bytes = size_of(call_.type);
+  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
+  const std::size_t begin = own.first * element_bytes;
+  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice) + begin;
+  std::byte* const to = staging_of(peers_[self()], slice) + begin;
+  sources_[self()] = call_.in + slice * slice_elements() * element_bytes + begin;
+  reduce::fold(call_.type, call_.op, to, sources_, own.elements);
+}
+
+// ---- Take ----------------------------------------------------------------------------------------------
+
+void NodeTeam::take(std::uint64_t slice) {
+  switch (call_.collective) {
+    case Collective::kReduce:
+      if (!is_root()) return;
+      [[fallthrough]];
+    case Collective::kAllreduce:
+      return direct_ ? fold_whole(slice) : copy_parts(slice);
+    case Collective::kReduceScatter:
+      return fold_own_piece(slice);
+    case Collective::kAllgather:
+      return copy_pieces(slice);
+    case Collective::kBcast:
+      return copy_root(slice);
+    case Collective::kBarrier:
+      return;
+  }
+}
+
+void NodeTeam::fold_whole(std::uint64_t slice) {
+  const std::size_t begin = slice * slice_elements() * size_of(call_.type);
+  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice);
+  sources_[self()] = call_.in + begin;
+  const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
+  fold(call_.type, call_.op, call_.out + begin, sources_, elements_of(slice));
+}
+
+void NodeTeam::fold_own_piece(std::uint64_t slice) {
+  const Part piece = piece_of(slice, self());
+  if (piece.elements == 0) return;
+  const std::size_t element_bytes = size_of(call_.type);
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    sources_[r] = staging_of(peers_[r], slice) + self() * piece_elements_ * element_bytes;
+  if (!scatters_in_place())
+    sources_[self()] = call_.in + (call_.sections->first(self()) + piece.first) * element_bytes;
+  const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
+  fold(call_.type, call_.op, call_.out + piece.first * element_bytes, sources_, piece.elements);
+}
+
+void NodeTeam::copy_parts(std::uint64_t slice) {
+  const std::size_t element_bytes = size_of(call_.type);
+  std::byte* const to = call_.out + slice * slice_elements() * element_bytes;
+  // Not all from the same rank at once.
+  for (int i = 0; i < config_.size; ++i) {
+    const int r = (config_.rank + i) % config_.size;
+    const Part part = part_of(elements_of(slice), element_bytes, r, config_.size);
+    const std::byte* from =
+        staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes;
+    copy(to + part.first * element_bytes, from, part.elements * element_bytes);
+  }
+}
+
+void NodeTeam::copy_pieces(std::uint64_t slice) {
+  const std::size_t element_bytes = size_of(call_.type);
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const std::size_t r = (self() + i) % peers_.size();
+    const Part piece = piece_of(slice, r);
+    if (piece.elements == 0) continue;
+    std::byte* const to = call_.out + (call_.sections->place(r) + piece.first) * element_bytes;
+    const std::byte* const from =
+        r == self() ? call_.in + piece.first * element_bytes : staging_of(peers_[r], slice);
+    if (to != from) copy(to, from, piece.elements * element_bytes);
+  }
+}
+
+void NodeTeam::copy_root(std::uint64_t slice) {
+  if (is_root()) return;
+  const std::size_t element_bytes = size_of(call_.type);
+  copy(call_.out + slice * slice_elements() * element_bytes,
+       staging_of(peers_[static_cast<std::size_t>(call_.root)], slice), elements_of(slice) * element_bytes);
+}
+
+}  // namespace hips::node

@@ -1,0 +1,288 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "tests/comm/allreduce_check.hpp"
+
+namespace hips::test {
+
+/// One collective call with its buffers and what should come out, drawn alike on all ranks; what MPI leaves
+/// to each rank (in place or not, places of sections, blocking or not) each rank draws for itself.
+class Task {
+ public:
+  enum class Kind {
+    kAllreduce,
+    kReduceScatterBlock,
+    kReduceScatter,
+    kAllgather,
+    kAllgatherv,
+    kBcast,
+    kReduce,
+    kBarrier
+  };
+  static constexpr int kNumKinds = 8;
+  enum class Way { kBlocking, kNonBlocking, kPersistent };
+
+  virtual ~Task() = default;
+  /// Gives the buffers their values and starts the call; a blocking one has then ended.
+  virtual void start(Communicator& comm) = 0;
+  [[nodiscard]] virtual bool test() = 0;
+  virtual void wait() = 0;
+  /// Throws where the result is wrong, or memory has changed that is not the result's.
+  virtual void check() = 0;
+  /// Times that a persistent call is still to be started.
+  int starts_left = 1;
+
+  static std::unique_ptr<Task> draw(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
+                                    std::uint64_t most_elements);
+};
+
+template <typename T>
+class TypedTask final : public Task {
+ public:
+  TypedTask(Kind kind, ReduceOp op, Rank rank, Rank size, Rank root, std::vector<std::uint64_t> counts,
+            std::uint64_t salt, std::mt19937_64& own)
+      : kind_(kind),
+        way_(static_cast<Way>(own() % 3)),
+        op_(op),
+        rank_(rank),
+        size_(size),
+        root_(root),
+        counts_(std::move(counts)),
+        salt_(salt),
+        in_place_(own() % 3 == 0) {
+    if (way_ == Way::kPersistent) starts_left = 1 + static_cast<int>(own() % 2);
+    for (const std::uint64_t count : counts_) {
+      first_.push_back(total_);
+      total_ += count;
+    }
+    if (kind_ == Kind::kAllgatherv && own() % 2 == 0) {
+      // Sections the other way round, with gaps.
+      places_.resize(counts_.size());
+      std::uint64_t at = own() % 5;
+      for (std::size_t r = counts_.size(); r-- > 0; at += counts_[r] + own() % 3) places_[r] = at;
+      extent_ = at;
+    }
+  }
+
+  void start(Communicator& comm) override {
+    --starts_left;
+    fill();
+    hips_comm_t c = comm.handle();
+    const auto type = static_cast<hips_type_t>(data_type_of<T>());
+    const auto op = static_cast<hips_op_t>(op_);
+    const void* in = uses_input() ? static_cast<const void*>(in_.data() + kGuard) : HIPS_IN_PLACE;
+    T* out = out_.data() + kGuard;
+    const std::uint64_t count = counts_.empty() ? 0 : counts_[0];
+    const std::uint64_t* places = places_.empty() ? nullptr : places_.data();
+    if (way_ == Way::kPersistent && request_ != nullptr) return expect_ok(hips_start(request_));
+    const auto call = [&](auto blocking, auto starting, auto preparing, auto... args) {
+      switch (way_) {
+        case Way::kBlocking:
+          return expect_ok(blocking(args..., c));
+        case Way::kNonBlocking:
+          return expect_ok(starting(args..., c, &request_));
+        case Way::kPersistent:
+          expect_ok(preparing(args..., c, &request_));
+          return expect_ok(hips_start(request_));
+      }
+    };
+    switch (kind_) {
+      case Kind::kAllreduce:
+        return call(hips_allreduce, hips_iallreduce, hips_allreduce_init, in, out, count, type, op);
+      case Kind::kReduceScatterBlock:
+        return call(hips_reduce_scatter_block, hips_ireduce_scatter_block, hips_reduce_scatter_block_init, in,
+                    out, count, type, op);
+      case Kind::kReduceScatter:
+        return call(hips_reduce_scatter, hips_ireduce_scatter, hips_reduce_scatter_init, in, out,
+                    counts_.data(), type, op);
+      case Kind::kAllgather:
+        return call(hips_allgather, hips_iallgather, hips_allgather_init, in, out, count, type);
+      case Kind::kAllgatherv:
+        return call(hips_allgatherv, hips_iallgatherv, hips_allgatherv_init, in, out, counts_.data(), places,
+                    type);
+      case Kind::kBcast:
+        return call(hips_bcast, hips_ibcast, hips_bcast_init, out, count, type, root_);
+      case Kind::kReduce:
+        return call(hips_reduce, hips_ireduce, hips_reduce_init, in, out, count, type, op, root_);
+      case Kind::kBarrier:
+        return call(hips_barrier, hips_ibarrier, hips_barrier_init);
+    }
+  }
+
+  bool test() override {
+    if (way_ == Way::kBlocking) return true;
+    int done = 0;
+    expect_ok(hips_test(&request_, &done));
+    return done != 0;
+  }
+  void wait() override {
+    if (way_ != Way::kBlocking) expect_ok(hips_wait(&request_));
+  }
+
+  void check() override {
+    std::vector<T> right = before_;
+    place_result(right);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      // Of a reduce_scatter in place only the result is worth something.
+      if (scatters() && !uses_input() && i >= kGuard + counts_[own_section()] && i + kGuard < right.size())
+        continue;
+      if (std::memcmp(&right[i], &out_[i], sizeof(T)) != 0)
+        throw std::runtime_error(
+            text() + ": element " +
+            std::to_string(static_cast<std::int64_t>(i) - static_cast<std::int64_t>(kGuard)) + " is " +
+            number(out_[i]) + " instead of " + number(right[i]));
+    }
+    if (std::memcmp(in_.data(), in_before_.data(), in_.size() * sizeof(T)) != 0)
+      throw std::runtime_error(text() + ": the input has changed");
+    if (starts_left == 0 && way_ == Way::kPersistent) expect_ok(hips_request_free(&request_));
+  }
+
+  ~TypedTask() override = default;
+  TypedTask(const TypedTask&) = delete;
+  TypedTask& operator=(const TypedTask&) = delete;
+
+ private:
+  static constexpr std::size_t kGuard = 3;  ///< elements on both sides that nobody may touch
+
+  static void expect_ok(hips_status_t status) {
+    if (status != HIPS_OK) throw std::runtime_error(hips_last_error());
+  }
+  static std::string number(T value) {
+    return std::to_string(static_cast<double>(static_cast<Widened<T>>(value)));
+  }
+  [[nodiscard]] std::string text() const {
+    static constexpr const char* kNames[] = {
+        "allreduce", "reduce_scatter_block", "reduce_scatter", "allgather", "allgatherv", "bcast", "reduce",
+        "barrier"};
+    static constexpr const char* kWays[] = {"blocking", "non-blocking", "persistent"};
+    std::string result = std::string("wrong: ") + kNames[static_cast<int>(kind_)] + ", " +
+                         kWays[static_cast<int>(way_)] + ", " + to_string(data_type_of<T>()) + " " +
+                         to_string(op_) + ", root " + std::to_string(root_) +
+                         (in_place_ ? ", in place" : "") + (places_.empty() ? "" : ", placed") + ", counts";
+    for (const std::uint64_t count : counts_) result += " " + std::to_string(count);
+    return result;
+  }
+
+  [[nodiscard]] bool scatters() const {
+    return kind_ == Kind::kReduceScatterBlock || kind_ == Kind::kReduceScatter;
+  }
+  [[nodiscard]] bool gathers() const { return kind_ == Kind::kAllgather || kind_ == Kind::kAllgatherv; }
+  [[nodiscard]] std::size_t own_section() const { return static_cast<std::size_t>(rank_); }
+  [[nodiscard]] bool uses_input() const {
+    if (kind_ == Kind::kBcast || kind_ == Kind::kBarrier) return false;
+    return !in_place_ || (kind_ == Kind::kReduce && rank_ != root_);
+  }
+  [[nodiscard]] std::uint64_t place(std::size_t r) const { return places_.empty() ? first_[r] : places_[r]; }
+  [[nodiscard]] T given(Rank r, std::uint64_t i) const {
+    return operand<T>(op_, r, static_cast<std::size_t>(i + salt_));
+  }
+  [[nodiscard]] T folded(std::uint64_t i) const {
+    return expected<T>(op_, size_, static_cast<std::size_t>(i + salt_));
+  }
+
+  void fill() {
+    const bool sections = scatters() || gathers();
+    const std::uint64_t vector = sections ? total_ : counts_.empty() ? 0 : counts_[0];
+    std::uint64_t out_elements = vector;
+    if (scatters() && uses_input()) out_elements = counts_[own_section()];
+    if (!places_.empty()) out_elements = extent_;
+    if (kind_ == Kind::kReduce && rank_ != root_) out_elements = 0;
+    const std::uint64_t in_elements = !uses_input() ? 0 : gathers() ? counts_[own_section()] : vector;
+    const T guard = element<T>(77);
+    // A persistent call keeps its buffers.
+    in_.resize(in_elements + 2 * kGuard);
+    out_.resize(out_elements + 2 * kGuard);
+    std::fill(in_.begin(), in_.end(), guard);
+    std::fill(out_.begin(), out_.end(), guard);
+    T* const target = uses_input() ? in_.data() + kGuard : out_.data() + kGuard;
+    if (gathers()) {
+      const std::uint64_t at = uses_input() ? 0 : place(own_section());
+      for (std::uint64_t i = 0; i < counts_[own_section()]; ++i)
+        target[at + i] = given(rank_, first_[own_section()] + i);
+    } else if (kind_ == Kind::kBcast) {
+      for (std::uint64_t i = 0; rank_ == root_ && i < vector; ++i) target[i] = given(root_, i);
+    } else if (kind_ != Kind::kBarrier) {
+      for (std::uint64_t i = 0; i < vector; ++i) target[i] = given(rank_, i);
+    }
+    in_before_ = in_;
+    before_ = out_;
+  }
+
+  void place_result(std::vector<T>& right) const {
+    T* const out = right.data() + kGuard;
+    const std::uint64_t vector = counts_.empty() ? 0 : counts_[0];
+    if (kind_ == Kind::kAllreduce || (kind_ == Kind::kReduce && rank_ == root_)) {
+      for (std::uint64_t i = 0; i < vector; ++i) out[i] = folded(i);
+    } else if (kind_ == Kind::kBcast) {
+      for (std::uint64_t i = 0; i < vector; ++i) out[i] = given(root_, i);
+    } else if (scatters()) {
+      for (std::uint64_t i = 0; i < counts_[own_section()]; ++i) out[i] = folded(first_[own_section()] + i);
+    } else if (gathers()) {
+      for (std::size_t r = 0; r < counts_.size(); ++r)
+        for (std::uint64_t i = 0; i < counts_[r]; ++i)
+          out[place(r) + i] = given(static_cast<Rank>(r), first_[r] + i);
+    }
+  }
+
+  Kind kind_;
+  Way way_;
+  ReduceOp op_;
+  Rank rank_, size_, root_;
+  std::vector<std::uint64_t> counts_, first_, places_;
+  std::uint64_t total_ = 0, extent_ = 0, salt_;
+  bool in_place_;
+  std::vector<T> in_, out_, in_before_, before_;
+  hips_request_t request_ = nullptr;
+};
+
+template <typename T>
+std::unique_ptr<Task> typed_task(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
+                                 std::uint64_t most_elements) {
+  const auto kind = static_cast<Task::Kind>(program() % Task::kNumKinds);
+  auto op = static_cast<ReduceOp>(program() % kNumReduceOps);
+  const bool folds = kind == Task::Kind::kAllreduce || kind == Task::Kind::kReduce ||
+                     kind == Task::Kind::kReduceScatter || kind == Task::Kind::kReduceScatterBlock;
+  if (!folds || !applies_to(op, data_type_of<T>())) op = ReduceOp::kSum;
+  const auto root = static_cast<Rank>(program() % static_cast<std::uint64_t>(size));
+  constexpr std::uint64_t kCounts[] = {0, 1, 2, 3, 7, 13, 101, 1031, 8209, 40009, 300007, (1U << 20U) + 1};
+  const auto drawn = [&](std::uint64_t most) {
+    std::uint64_t count = kCounts[program() % std::size(kCounts)];
+    while (count > most) count = kCounts[program() % std::size(kCounts)];
+    return count;
+  };
+  std::vector<std::uint64_t> counts;
+  const std::uint64_t salt = program() % 1000;
+  if (kind == Task::Kind::kReduceScatter || kind == Task::Kind::kAllgatherv) {
+    for (Rank r = 0; r < size; ++r) counts.push_back(drawn(most_elements / static_cast<std::uint64_t>(size)));
+  } else if (kind == Task::Kind::kReduceScatterBlock || kind == Task::Kind::kAllgather) {
+    counts.assign(static_cast<std::size_t>(size), drawn(most_elements / static_cast<std::uint64_t>(size)));
+  } else if (kind != Task::Kind::kBarrier) {
+    counts.push_back(drawn(most_elements));
+  }
+  return std::make_unique<TypedTask<T>>(kind, op, rank, size, root, std::move(counts), salt, own);
+}
+
+inline std::unique_ptr<Task> Task::draw(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
+                                        std::uint64_t most_elements) {
+  const auto drawn = [&]<typename... T>(std::mt19937_64& random) {
+    using Make = decltype(&typed_task<float>);
+    constexpr Make kMakers[] = {typed_task<T>...};
+    return kMakers[random() % sizeof...(T)](program, own, rank, size, most_elements);
+  };
+  return drawn
+      .template operator()<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+                           std::uint32_t, std::uint64_t, Float16, Bfloat16, float, double>(program);
+}
+
+}  // namespace hips::test
