@@ -349,11 +349,13 @@ void Control::Impl::fail_all(Group& group, const Status& status) {
 void Control::Impl::fail_here(Group& group, const Status& status) {
   if (group.failure) return;
   group.failure = status;
+  // `status` may be that of the report itself.
+  const Status& failure = *group.failure;
   group.report.reset();
   group.report_deadline_ns = INT64_MAX;
-  log::info(Subsystem::kControl, "communicator {:x} failed: {}", group.config.id, status.message);
+  log::info(Subsystem::kControl, "communicator {:x} failed: {}", group.config.id, failure.message);
   if (group.leaving) return;
-  deliveries_.push_back([listener = group.config.listener, status] {
+  deliveries_.push_back([listener = group.config.listener, status = failure] {
     if (const auto target = listener.lock()) target->on_failed(status);
   });
 }
@@ -459,7 +461,7 @@ std::int64_t Control::Impl::next_deadline_ns() const {
 void Control::Impl::expire(std::int64_t now_ns) {
   expire_dials(now_ns);
   for (auto& [id, group] : groups_) {
-    if (now_ns >= group.report_deadline_ns && group.report) fail_here(group, Status(*group.report));
+    if (now_ns >= group.report_deadline_ns && group.report) fail_here(group, *group.report);
     std::erase_if(group.suspicions, [&, &g = group](const auto& entry) {
       const bool over = now_ns >= entry.second.deadline_ns;
       if (over && entry.second.dead)

@@ -264,7 +264,8 @@ TEST(Mismatch, OfRootsSectionsAndCollectivesIsFound) {
       const char* by_plan[] = {"rank 1", "sections", "bcast"};
       for (const Outcome& outcome : outcomes) {
         EXPECT_FALSE(outcome.hung);
-        EXPECT_THAT(outcome.text, HasSubstr((*topology == '\0' ? in_memory : by_plan)[which]));
+        EXPECT_THAT(outcome.text, HasSubstr((*topology == '\0' ? in_memory : by_plan)[which]))
+            << topology << " " << which << " exit " << outcome.exit_code;
       }
     }
   }

@@ -305,6 +305,21 @@ TEST(Control, WhenTheHubLeavesTheNextRankTakesOver) {
   }
 }
 
+TEST(Control, AReportSurvivesTheHubThatLeavesOnIt) {
+  for (int trial = 0; trial < 40; ++trial) {
+    Members m(3);
+    // Longer than a string holds in itself.
+    const std::string text(200, 'x');
+    std::thread leaves([&] { m.controls[0].reset(); });
+    m.controls[1]->report(kGroup, Status::error(Code::kMismatch, text));
+    leaves.join();
+    for (const Rank r : {1, 2}) {
+      ASSERT_TRUE(m.ears[r]->hears_failure()) << r << " of trial " << trial;
+      EXPECT_EQ(m.ears[r]->failure().message, text);
+    }
+  }
+}
+
 TEST(Control, AllRanksMayLeaveAtOnceInAnyOrder) {
   for (int trial = 0; trial < 20; ++trial) {
     Members m(6);
