@@ -4,14 +4,12 @@
 
 namespace hips::mpi {
 
+// clang-format off
 /// What completes requests, and MPI_Iallreduce.
-#define HIPS_MPI_REQUEST_FUNCTIONS(X)                                                         \
-  X(Iallreduce)                                                                               \
-  X(Start)                                                                                    \
-  X(Startall)                                                                                 \
-  X(Wait)                                                                                     \
-  X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) X(Request_free) \
-      X(Request_get_status) X(Cancel) X(Request_c2f) X(Request_f2c)
+#define HIPS_MPI_REQUEST_FUNCTIONS(X)                                                                    \
+  X(Iallreduce) X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall)       \
+  X(Testany) X(Testsome) X(Request_free) X(Request_get_status) X(Cancel) X(Request_c2f) X(Request_f2c)
+// clang-format on
 
 /// The host's functions for requests, under their profiling names. Unlike those of host() they are called
 /// under any MPI, since every request of the program passes by here: under one of another ABI with arguments
