@@ -44,4 +44,11 @@ void InFlight::advance_others(const WatchedCommunicator& self) {
     if (one != &self) one->advance_if_free();
 }
 
+void InFlight::advance_all() {
+  if (num_.load(std::memory_order_relaxed) == 0) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (WatchedCommunicator* one : all_) one->advance_if_free();
+}
+
 }  // namespace hips::comm

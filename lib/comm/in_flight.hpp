@@ -23,6 +23,8 @@ class InFlight {
   [[nodiscard]] bool has_others(const WatchedCommunicator& self) const;
   /// Moves all but `self` and those that another thread moves.
   void advance_others(const WatchedCommunicator& self);
+  /// Moves all but those that another thread moves; for a thread that is in no call.
+  void advance_all();
 
  private:
   /// Is there any but `self`? From its own thread.

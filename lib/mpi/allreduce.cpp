@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <exception>
 #include <new>
-#include <string>
 
 #include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
@@ -11,9 +10,9 @@
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
-#include "lib/mpi/predefined.hpp"
-#include "lib/mpi/preload_tls.hpp"
+#include "lib/mpi/inside.hpp"
 #include "lib/mpi/process.hpp"
+#include "lib/mpi/reduction_call.hpp"
 #include "lib/mpi/trial.hpp"
 
 namespace hips::mpi {
@@ -21,130 +20,40 @@ namespace {
 
 using AllreduceFunction = int(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
 
-/// Inside a call of this thread: whatever the host or a tool calls in turn belongs to it and is not counted.
-thread_local bool t_inside HIPS_TLS_OF_PRELOADED = false;
-
-class Inside {
- public:
-  Inside() { t_inside = true; }
-  ~Inside() { t_inside = false; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
-
-struct Call {
-  const void* in;
-  void* out;
-  int count;
-  MPI_Datatype type;
-  MPI_Op op;
-  MPI_Comm comm;
-};
+constexpr const char* kName = "MPI_Allreduce";
 
 /// Also under an MPI of another ABI: its handles pass through our arguments unread.
-int call_host(const Call& call) {
+int call_host(const ReductionCall& call) {
   static auto* const function = reinterpret_cast<AllreduceFunction*>(host_symbol("PMPI_Allreduce"));
   return function(call.in, call.out, call.count, call.type, call.op, call.comm);
 }
 
-enum class Verdict { kTake, kOtherType, kOtherOp, kNotAllowed, kNothing, kNegative };
-
-/// On a communicator that has a plan.
-Verdict judge(const Call& call, const Reduction& reduction) {
-  switch (reduction.verdict) {
-    case Reduction::Verdict::kTake:
-      break;
-    case Reduction::Verdict::kOtherType:
-      return Verdict::kOtherType;
-    case Reduction::Verdict::kOtherOp:
-      return Verdict::kOtherOp;
-    case Reduction::Verdict::kNotAllowed:
-      return Verdict::kNotAllowed;
-  }
-  if (call.count == 0) return Verdict::kNothing;
-  if (call.count < 0) return Verdict::kNegative;
-  return Verdict::kTake;
-}
-
-/// For the report.
-std::string reason_for(Verdict verdict, const Call& call) {
-  switch (verdict) {
-    case Verdict::kTake:
-      break;
-    case Verdict::kOtherType:
-      return "type " + name_of_type(call.type);
-    case Verdict::kOtherOp:
-      return "op " + name_of_op(call.op);
-    case Verdict::kNotAllowed:
-      return name_of_op(call.op) + " of " + name_of_type(call.type);
-    case Verdict::kNothing:
-      return "count 0";
-    case Verdict::kNegative:
-      return "negative count";
-  }
-  return {};
-}
-
-/// For peers that passed something else and wait in HiPS: literals, because they are read later.
-const char* note_for(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kTake:
-      break;
-    case Verdict::kOtherType:
-      return "MPI_Allreduce of another type";
-    case Verdict::kOtherOp:
-      return "MPI_Allreduce of another op";
-    case Verdict::kNotAllowed:
-      return "MPI_Allreduce of an op that is not for its type";
-    case Verdict::kNothing:
-      return "MPI_Allreduce of count 0";
-    case Verdict::kNegative:
-      return "MPI_Allreduce of a negative count";
-  }
-  return "MPI_Allreduce";
-}
-
-/// A call that HiPS can carry, in its own words.
-struct HipsCall {
-  std::uint64_t count;
-  DataType type;
-  ReduceOp op;
-  [[nodiscard]] std::uint64_t bytes() const { return count * size_of(type); }
-};
-
-int run(Process& process, CommRecord& record, const Call& call, const HipsCall& ours) {
-  const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
+int run(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
   SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
-  const Status status = record.communicator()->allreduce(in, call.out, ours.count, ours.type, ours.op);
-  if (!status.ok()) return raise_error(call.comm, record, status);
-  if (process.reports()) record.count({1, ours.bytes(), clock.now_ns() - begin_ns});
+  const Status status =
+      record.communicator()->allreduce(call.source(), call.out, ours.count, ours.type, ours.op);
+  if (!status.ok()) return raise_error(call.comm, record, status, kName);
+  if (process.reports())
+    record.count({.calls = 1, .bytes = ours.bytes(), .time_ns = clock.now_ns() - begin_ns});
   return MPI_SUCCESS;
 }
 
-/// Before the host carries a call that HiPS could; the peers all do the same.
-void leave_to_host(Process& process, CommRecord& record, const char* reason) {
-  // A peer that passed another op or a count of another size may wait for us in HiPS: let it find out.
-  record.communicator()->note_declined("MPI_Allreduce of a size and op that the host MPI carries");
-  if (process.reports()) process.report().add_declined(reason);
-}
-
 /// A call whose class has no verdict yet: the next trial, and the verdict after the last one.
-int run_trial(Process& process, CommRecord& record, const Call& call, const HipsCall& ours) {
+int run_trial(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
   const auto& [count, type, op] = ours;
   const GuardClass of = GuardClass::of(ours.bytes(), op);
   comm::Communicator& communicator = *record.communicator();
   Guard& guard = record.guard();
   // A call that is refused here alone has not taken place, so it must not be announced either.
-  const void* in = call.in == MPI_IN_PLACE ? call.out : call.in;
   if (const Status wrong =
-          comm::check_arguments(comm::Communicator::allreduce_args(in, call.out, count, type, op),
+          comm::check_arguments(comm::Communicator::allreduce_args(call.source(), call.out, count, type, op),
                                 communicator.rank(), communicator.size());
       !wrong.ok())
-    return raise_error(call.comm, record, wrong);
+    return raise_error(call.comm, record, wrong, kName);
   if (const Status status = announce(communicator, count, type, op); !status.ok()) {
     record.fail(status);
-    return raise_error(call.comm, record, status);
+    return raise_error(call.comm, record, status, kName);
   }
 
   const Way way = guard.next(of);
@@ -157,7 +66,7 @@ int run_trial(Process& process, CommRecord& record, const Call& call, const Hips
   guard.took(of, clock.now_ns() - begin_ns);
   if (!guard.complete(of)) return code;
   if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
-    return raise_error(call.comm, record, status);
+    return raise_error(call.comm, record, status, kName);
   const GuardVerdict verdict = guard.settle(of);
   log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}", record.name(),
             to_string(of.op), of.least_bytes(), of.most_bytes(), verdict.hips_ns, verdict.host_ns,
@@ -166,8 +75,7 @@ int run_trial(Process& process, CommRecord& record, const Call& call, const Hips
 }
 
 /// A call that HiPS could carry.
-int take(Process& process, CommRecord& record, const Call& call, const Reduction& reduction) {
-  const HipsCall ours{static_cast<std::uint64_t>(call.count), reduction.type, reduction.op};
+int take(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
   switch (record.guard().way(GuardClass::of(ours.bytes(), ours.op))) {
     case Way::kHips:
       return run(process, record, call, ours);
@@ -180,31 +88,26 @@ int take(Process& process, CommRecord& record, const Call& call, const Reduction
   return run_trial(process, record, call, ours);
 }
 
-int route(Process& process, const Call& call) {
+int route(Process& process, const ReductionCall& call) {
   if (call.comm == nullptr || call.comm == host()->no_comm) {
     if (process.reports()) process.report().add_declined("MPI_COMM_NULL");
     return call_host(call);
   }
   CommRecord* record = CommRecord::of(process, call.comm);
   if (!record) return call_host(call);
-  if (!record->failure().ok()) return raise_error(call.comm, *record, record->failure());
+  if (!record->failure().ok()) return raise_error(call.comm, *record, record->failure(), kName);
   if (!record->communicator()) {
     if (process.reports()) process.report().add_declined(record->declined());
     return call_host(call);
   }
-  const Reduction reduction = reduction_of(call.type, call.op);
-  const Verdict verdict = judge(call, reduction);
-  if (verdict == Verdict::kTake) return take(process, *record, call, reduction);
-  // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
-  record->communicator()->note_declined(note_for(verdict));
-  if (process.reports()) process.report().add_declined(reason_for(verdict, call));
-  return call_host(call);
+  const auto ours = accept(process, *record, call);
+  return ours ? take(process, *record, call, *ours) : call_host(call);
 }
 
 }  // namespace
 
 int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const Call call{in, out, count, type, op, comm};
+  const ReductionCall call{in, out, count, type, op, comm};
   if (t_inside) return call_host(call);
   Process* process = Process::active();
   if (!process) return call_host(call);

@@ -31,6 +31,16 @@ int host_allgather(void* context, const void* send, void* recv, std::size_t byte
                        static_cast<MPI_Comm>(context));
 }
 
+Result<std::unique_ptr<comm::Bootstrap>> bootstrap_over(MPI_Comm comm, int rank, int size) {
+  hips_bootstrap_t callbacks{};
+  callbacks.struct_size = sizeof callbacks;
+  callbacks.rank = rank;
+  callbacks.size = size;
+  callbacks.allgather = host_allgather;
+  callbacks.context = comm;
+  return comm::make_callback_bootstrap(callbacks);
+}
+
 /// The name that the program gave; Open MPI's own names hold a number and would make every duplicate look
 /// different in the report.
 std::string name_of(MPI_Comm comm) {
@@ -44,7 +54,7 @@ std::string name_of(MPI_Comm comm) {
 
 }  // namespace
 
-CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {
+CommRecord* CommRecord::existing(Process& process, MPI_Comm comm) {
   // Handles are reused, but not before the delete callback has ended the record, which changes the number.
   struct Last {
     MPI_Comm comm;
@@ -55,34 +65,38 @@ CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {
   const std::uint64_t num_removed = process.num_removed();
   if (t_last.record != nullptr && t_last.comm == comm && t_last.num_removed == num_removed)
     return t_last.record;
-  CommRecord* record = find_or_make(process, comm);
-  t_last = {comm, record, num_removed};
-  return record;
-}
-
-CommRecord* CommRecord::find_or_make(Process& process, MPI_Comm comm) {
-  const Host& mpi = *host();
   void* value = nullptr;
   int flag = 0;
-  if (mpi.Comm_get_attr(comm, process.comm_keyval(), static_cast<void*>(&value), &flag) != MPI_SUCCESS)
+  if (host()->Comm_get_attr(comm, process.comm_keyval(), static_cast<void*>(&value), &flag) != MPI_SUCCESS ||
+      !flag)
     return nullptr;
-  if (flag) return static_cast<CommRecord*>(value);
-  auto record = std::make_unique<CommRecord>();
-  record->set_up(process, comm);
+  t_last = {comm, static_cast<CommRecord*>(value), num_removed};
+  return t_last.record;
+}
+
+CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {
+  CommRecord* const record = existing(process, comm);
+  return record != nullptr ? record : make(process, comm);
+}
+
+CommRecord* CommRecord::make(Process& process, MPI_Comm comm) {
+  const Host& mpi = *host();
+  int is_inter = 0;
+  if (mpi.Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return nullptr;
+  auto record = std::make_shared<CommRecord>();
+  record->comm_ = comm;
+  record->name_ = name_of(comm);
+  if (is_inter)
+    record->declined_ = "inter-communicator";
+  else
+    record->set_up(process, comm);
   if (mpi.Comm_set_attr(comm, process.comm_keyval(), record.get()) != MPI_SUCCESS) return nullptr;
-  process.add(record.get());
-  return record.release();
+  process.add(record);
+  return record.get();
 }
 
 void CommRecord::set_up(Process& process, MPI_Comm comm) {
   const Host& mpi = *host();
-  name_ = name_of(comm);
-  int is_inter = 0;
-  mpi.Comm_test_inter(comm, &is_inter);
-  if (is_inter) {
-    declined_ = "inter-communicator";
-    return;
-  }
   mpi.Comm_rank(comm, &rank_);
   mpi.Comm_size(comm, &size_);
   if (size_ == 1) {
@@ -90,13 +104,7 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
     return;
   }
 
-  hips_bootstrap_t callbacks{};
-  callbacks.struct_size = sizeof callbacks;
-  callbacks.rank = rank_;
-  callbacks.size = size_;
-  callbacks.allgather = host_allgather;
-  callbacks.context = comm;
-  auto bootstrap = comm::make_callback_bootstrap(callbacks);
+  auto bootstrap = bootstrap_over(comm, rank_, size_);
   if (!bootstrap) {
     failure_ = bootstrap.error();
     return;
@@ -109,15 +117,14 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
   failure_ = comm::agree(**bootstrap, mine);
   if (!failure_.ok()) return;
 
-  comm::CommunicatorOptions options;
-  options.topology = choice->spec;
+  options_.topology = choice->spec;
   // Patterns that name each level of the user's topology say nothing about the one level of a switch.
   if (!choice->is_users && loaded.config.pattern && loaded.config.pattern->find(',') != std::string::npos)
-    options.pattern = "mesh";
-  options.name = name_;
-  options.thread_mode = process.thread_mode();
-  options.progress = [&process] { process.progress_host(); };
-  auto created = comm::Communicator::create(**bootstrap, options);
+    options_.pattern = "mesh";
+  options_.name = name_;
+  options_.thread_mode = process.thread_mode();
+  options_.progress = [&process] { process.progress_host(); };
+  auto created = comm::Communicator::create(**bootstrap, options_);
   // create() names this rank by its place in the new communicator; messages of a job are sorted by the
   // world's.
   log::configure(loaded.config.log, process.world_rank());
@@ -162,14 +169,51 @@ Status CommRecord::set_up_guard(Process& process, comm::Bootstrap& bootstrap) {
   return share_verdicts(*communicator_, known, guard_);
 }
 
+Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(Process& process) const {
+  auto bootstrap = bootstrap_over(comm_, rank_, size_);
+  if (!bootstrap) return hips::fail(bootstrap.error());
+  auto created = comm::Communicator::create(**bootstrap, options_);
+  log::configure(process.config().config.log, process.world_rank());
+  return created;
+}
+
+std::unique_ptr<comm::Request> CommRecord::take_spare() {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return nullptr;
+  auto call = std::move(spare_.back());
+  spare_.pop_back();
+  return call;
+}
+
+void CommRecord::keep_spare(std::unique_ptr<comm::Request> call) {
+  // A program that has had a thousand calls under way may never have so many again.
+  constexpr std::size_t kMostSpare = 64;
+  const std::lock_guard lock(mutex_);
+  if (!has_ended_ && spare_.size() < kMostSpare) spare_.push_back(std::move(call));
+}
+
+void CommRecord::count(const Tally& tally) {
+  const std::lock_guard lock(mutex_);
+  if (reports_to_ != nullptr)
+    reports_to_->report().add_taken(name_, size_, communicator_->describe(), tally);
+  else
+    tally_ += tally;
+}
+
 void CommRecord::end(Process& process) {
+  comm_ = host()->world;
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  spare_.clear();
   if (!communicator_) return;
   if (process.reports()) {
+    reports_to_ = &process;
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
     process.report().add_guard(name_, size_, guard_);
   }
   if (process.guard_mode().uses_table) process.keep_verdicts(place_, guard_.verdicts());
-  communicator_.reset();
+  // A request that is under way holds the record, and with it the communicator, until it has ended.
+  if (weak_from_this().use_count() <= 1) communicator_.reset();
 }
 
 }  // namespace hips::mpi

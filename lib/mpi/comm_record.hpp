@@ -3,7 +3,10 @@
 #include <mpi.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <hips/status.hpp>
 
@@ -20,12 +23,14 @@ class Process;
 /// one.
 ///
 /// Threads  one call at a time on a communicator, as MPI asks of collectives; others at the same time.
-class CommRecord {
+class CommRecord : public std::enable_shared_from_this<CommRecord> {
  public:
   /// The record of `comm`, made at the first MPI_Allreduce of any kind: also by one that HiPS will not take,
   /// so that a rank which passes another type than its peers still meets them here. Collective where it is
   /// made. Null where the host does not know the communicator and will say so itself.
   static CommRecord* of(Process& process, MPI_Comm comm);
+  /// The same for a call that must not wait for other ranks: null where there is no record yet.
+  static CommRecord* existing(Process& process, MPI_Comm comm);
 
   /// Carries out the calls; null where the host does or where set-up failed.
   [[nodiscard]] comm::Communicator* communicator() const { return communicator_.get(); }
@@ -40,28 +45,47 @@ class CommRecord {
   /// Ranks differ in what the host would not notice: no call goes on from here.
   void fail(const Status& status) { failure_ = status; }
 
-  void count(const Tally& tally) { tally_ += tally; }
+  /// Whose error handler takes the errors of its requests: MPI_COMM_WORLD once it has been freed.
+  [[nodiscard]] MPI_Comm comm() const { return comm_; }
+
+  /// One more communicator of HiPS for the same ranks; collective. For records that have one.
+  ///
+  /// Errors   as comm::Communicator::create().
+  Result<std::unique_ptr<comm::Communicator>> make_another(Process& process) const;
+  /// A call to be renewed and started, kept by an earlier one that has ended, or null.
+  std::unique_ptr<comm::Request> take_spare();
+  void keep_spare(std::unique_ptr<comm::Request> call);
+
+  /// For the report; also from threads that complete requests.
+  void count(const Tally& tally);
   /// True the first time: an error is printed once for each communicator.
   bool first_error() { return !std::exchange(error_printed_, true); }
 
-  /// Says goodbye to the peers and hands the counts to the report. Local.
+  /// Hands the counts to the report, and says goodbye to the peers as soon as no request needs them. Local.
   void end(Process& process);
 
  private:
-  static CommRecord* find_or_make(Process& process, MPI_Comm comm);
+  static CommRecord* make(Process& process, MPI_Comm comm);
   void set_up(Process& process, MPI_Comm comm);
   /// Meets the others once more, with what the guard needs to know.
   Status set_up_guard(Process& process, comm::Bootstrap& bootstrap);
 
+  MPI_Comm comm_ = nullptr;
   std::string name_;
   int rank_ = -1, size_ = 0;
+  comm::CommunicatorOptions options_;  ///< of communicator_
   std::unique_ptr<comm::Communicator> communicator_;
   Status failure_;
   std::string declined_;
   Guard guard_{false};
   GuardPlace place_;
-  Tally tally_;
   bool error_printed_ = false;
+
+  std::mutex mutex_;               ///< of what follows
+  Process* reports_to_ = nullptr;  ///< what was counted after end()
+  bool has_ended_ = false;
+  Tally tally_;
+  std::vector<std::unique_ptr<comm::Request>> spare_;
 };
 
 }  // namespace hips::mpi

@@ -61,13 +61,20 @@ bool is_fatal(MPI_Comm comm) {
 
 }  // namespace
 
-int raise_error(MPI_Comm comm, CommRecord& record, const Status& status) {
-  const std::string sentence = fmt::format("MPI_Allreduce on {}: {}", record.name(), status.message);
+int tell_error(CommRecord& record, const Status& status, const char* function) {
+  const std::string sentence = fmt::format("{} on {}: {}", function, record.name(), status.message);
   if (record.first_error()) log::error(log::Subsystem::kMpi, "{}", sentence);
+  return error_code(status.code, "hips: " + sentence);
+}
+
+int raise_code(MPI_Comm comm, int code) {
   if (is_fatal(comm)) std::this_thread::sleep_for(kTimeForPeersToSpeak);
-  const int code = error_code(status.code, "hips: " + sentence);
   host()->Comm_call_errhandler(comm, code);
   return code;
+}
+
+int raise_error(MPI_Comm comm, CommRecord& record, const Status& status, const char* function) {
+  return raise_code(comm, tell_error(record, status, function));
 }
 
 }  // namespace hips::mpi

@@ -12,7 +12,12 @@ class CommRecord;
 ///
 /// Prints one line on stderr, once for each communicator, then calls the handler with an error code whose
 /// MPI_Error_string is the sentence. The default handler ends the job; where it returns, so does this, with
-/// that code.
-int raise_error(MPI_Comm comm, CommRecord& record, const Status& status);
+/// that code. `function` is what the program called.
+int raise_error(MPI_Comm comm, CommRecord& record, const Status& status, const char* function);
+
+/// Its first half: prints, and gives the code.
+int tell_error(CommRecord& record, const Status& status, const char* function);
+/// Its second half, for a code of MPI's or of tell_error().
+int raise_code(MPI_Comm comm, int code);
 
 }  // namespace hips::mpi

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -13,12 +14,12 @@
 namespace hips::mpi {
 namespace {
 
-/// "libmpi.so.40", "libmpich.so.12", "libmpi_mpifh.so.40", ...
+/// "libmpi.so.40", "libmpich.so.12", "libmpi_mpifh.so.40", ..., and Open MPI's layer below
 bool is_mpi_library(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
   return name.starts_with("libmpi.so") || name.starts_with("libmpich") || name.starts_with("libmpi_") ||
-         name.starts_with("libmpifort");
+         name.starts_with("libmpifort") || name.starts_with("libopen-pal");
 }
 
 /// Paths of all loaded objects; "" is the program.
@@ -54,6 +55,7 @@ bool look_up_all(Host& host) {
   complete = look_up(host.self, "ompi_mpi_comm_self") && complete;
   complete = look_up(host.no_comm, "ompi_mpi_comm_null") && complete;
   complete = look_up(host.no_type, "ompi_mpi_datatype_null") && complete;
+  complete = look_up(host.no_request, "ompi_request_null") && complete;
   complete = look_up(host.byte_type, "ompi_mpi_byte") && complete;
   complete = look_up(host.errors_are_fatal, "ompi_mpi_errors_are_fatal") && complete;
   return complete;
@@ -71,40 +73,49 @@ unsigned long long num_loads() {
   return adds;
 }
 
-/// All copies of Fortran's two special common blocks in this process.
+/// All copies of Fortran's special common blocks in this process.
 class Sentinels {
  public:
   Sentinel find(const void* buffer) {
     const unsigned long long loads = num_loads();
     const std::lock_guard lock(mutex_);
     if (loads != loads_) {
-      collect(in_place_, "mpi_fortran_in_place_");
-      collect(bottom_, "mpi_fortran_bottom_");
+      for (Block& block : blocks_) collect(block);
       loads_ = loads;
     }
-    if (std::find(in_place_.begin(), in_place_.end(), buffer) != in_place_.end()) return Sentinel::kInPlace;
-    if (std::find(bottom_.begin(), bottom_.end(), buffer) != bottom_.end()) return Sentinel::kBottom;
+    for (const Block& block : blocks_)
+      if (std::find(block.addresses.begin(), block.addresses.end(), buffer) != block.addresses.end())
+        return block.meaning;
     return Sentinel::kNone;
   }
 
  private:
-  static void collect(std::vector<const void*>& addresses, const char* name) {
-    addresses.clear();
+  struct Block {
+    const char* name;
+    Sentinel meaning;
+    std::vector<const void*> addresses;
+  };
+
+  static void collect(Block& block) {
+    block.addresses.clear();
     const auto add = [&](const void* address) {
-      if (address && std::find(addresses.begin(), addresses.end(), address) == addresses.end())
-        addresses.push_back(address);
+      auto& known = block.addresses;
+      if (address && std::find(known.begin(), known.end(), address) == known.end()) known.push_back(address);
     };
-    add(dlsym(RTLD_DEFAULT, name));
+    add(dlsym(RTLD_DEFAULT, block.name));
     for (const std::string& path : loaded_objects()) {
       void* object = handle_of(path);
       if (!object) continue;
-      add(dlsym(object, name));
+      add(dlsym(object, block.name));
       dlclose(object);
     }
   }
 
   std::mutex mutex_;
-  std::vector<const void*> in_place_, bottom_;
+  std::array<Block, 4> blocks_{{{"mpi_fortran_in_place_", Sentinel::kInPlace, {}},
+                                {"mpi_fortran_bottom_", Sentinel::kBottom, {}},
+                                {"mpi_fortran_status_ignore_", Sentinel::kStatusIgnore, {}},
+                                {"mpi_fortran_statuses_ignore_", Sentinel::kStatusIgnore, {}}}};
   unsigned long long loads_ = 0;
 };
 

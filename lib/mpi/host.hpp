@@ -11,7 +11,8 @@ namespace hips::mpi {
   X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Comm_call_errhandler)               \
   X(Comm_create_keyval) X(Comm_f2c) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name)            \
   X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Finalized)         \
-  X(Get_library_version) X(Initialized) X(Iprobe) X(Op_f2c) X(Query_thread) X(Type_f2c) X(Type_get_name) X(Type_size)
+  X(Get_library_version) X(Info_f2c) X(Initialized) X(Iprobe) X(Op_f2c) X(Query_thread) X(Status_c2f) \
+  X(Status_f2c) X(Type_f2c) X(Type_get_name) X(Type_size)
 // clang-format on
 
 /// The MPI library of this process, as we use it.
@@ -28,6 +29,7 @@ struct Host {
   MPI_Comm self = nullptr;
   MPI_Comm no_comm = nullptr;
   MPI_Datatype no_type = nullptr;
+  MPI_Request no_request = nullptr;
   MPI_Datatype byte_type = nullptr;
   MPI_Errhandler errors_are_fatal = nullptr;
 };
@@ -44,11 +46,11 @@ void* host_symbol(const char* name);
 /// True when an MPI library is already there; loads none.
 bool host_is_loaded();
 
-/// How Fortran says MPI_IN_PLACE and MPI_BOTTOM: by the addresses of common blocks. The program, the host's
-/// libraries and every module loaded later may each have a copy.
+/// How Fortran says MPI_IN_PLACE, MPI_BOTTOM and MPI_STATUS(ES)_IGNORE: by the addresses of common blocks.
+/// The program, the host's libraries and every module loaded later may each have a copy.
 ///
 /// Threads  any.
-enum class Sentinel { kNone, kInPlace, kBottom };
+enum class Sentinel { kNone, kInPlace, kBottom, kStatusIgnore };
 Sentinel fortran_sentinel(const void* buffer);
 
 }  // namespace hips::mpi

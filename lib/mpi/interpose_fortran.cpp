@@ -1,27 +1,31 @@
-// Open MPI's Fortran bindings call PMPI_Allreduce and so pass by a wrapper of the C function: each binding
-// needs wrappers of its own. All of them pass addresses; mpif.h and the mpi module call mpi_allreduce_, the
-// mpi_f08 module calls mpi_allreduce_f08_ (a handle there is a struct of one INTEGER, and ierror may be
-// absent), and the other names are those under which other compilers call the same function.
-
 #include <mpi.h>
-
-#include <hips/hips.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include "lib/mpi/allreduce.hpp"
+#include "lib/mpi/fortran.hpp"
 #include "lib/mpi/host.hpp"
+#include "lib/mpi/iallreduce.hpp"
+#include "lib/mpi/interpose_requests.hpp"
+
+// Nothing but a compiler of Fortran declares them.
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
+
+using hips::mpi::buffer_to_c;
+using hips::mpi::fortran_function_of_host;
 
 namespace {
 
-const void* to_c(const void* buffer) {
-  switch (hips::mpi::fortran_sentinel(buffer)) {
-    case hips::mpi::Sentinel::kInPlace:
-      return MPI_IN_PLACE;
-    case hips::mpi::Sentinel::kBottom:
-      return MPI_BOTTOM;
-    case hips::mpi::Sentinel::kNone:
-      break;
-  }
-  return buffer;
+hips::mpi::ReductionCall to_c(const hips::mpi::Host& mpi, const char* sendbuf, char* recvbuf,
+                              const MPI_Fint* count, const MPI_Fint* datatype, const MPI_Fint* op,
+                              const MPI_Fint* comm) {
+  return {buffer_to_c(sendbuf),
+          const_cast<void*>(buffer_to_c(recvbuf)),
+          *count,
+          mpi.Type_f2c(*datatype),
+          mpi.Op_f2c(*op),
+          mpi.Comm_f2c(*comm)};
 }
 
 }  // namespace
@@ -30,32 +34,64 @@ extern "C" {
 
 HIPS_API void mpi_allreduce_(const char* sendbuf, char* recvbuf, const MPI_Fint* count,
                              const MPI_Fint* datatype, const MPI_Fint* op, const MPI_Fint* comm,
-                             MPI_Fint* ierror);
-
-void mpi_allreduce_(const char* sendbuf, char* recvbuf, const MPI_Fint* count, const MPI_Fint* datatype,
-                    const MPI_Fint* op, const MPI_Fint* comm, MPI_Fint* ierror) {
+                             MPI_Fint* ierror) {
   const hips::mpi::Host* mpi = hips::mpi::host();
   if (!mpi) {
-    // Another MPI, whose handles we cannot read.
-    static auto* const next =
-        reinterpret_cast<decltype(&mpi_allreduce_)>(hips::mpi::host_symbol("pmpi_allreduce_"));
+    static auto* const next = fortran_function_of_host<decltype(mpi_allreduce_)>("pmpi_allreduce_");
     next(sendbuf, recvbuf, count, datatype, op, comm, ierror);
     return;
   }
-  const int code = hips::mpi::allreduce(to_c(sendbuf), const_cast<void*>(to_c(recvbuf)), *count,
-                                        mpi->Type_f2c(*datatype), mpi->Op_f2c(*op), mpi->Comm_f2c(*comm));
+  const auto call = to_c(*mpi, sendbuf, recvbuf, count, datatype, op, comm);
+  const int code = hips::mpi::allreduce(call.in, call.out, call.count, call.type, call.op, call.comm);
   if (ierror) *ierror = code;
 }
+HIPS_MPI_FORTRAN_NAMES(mpi_allreduce, MPI_ALLREDUCE, MPI_Allreduce);
 
-#define HIPS_MPI_FORTRAN_NAME(name)                                                                       \
-  HIPS_API void name(const char* sendbuf, char* recvbuf, const MPI_Fint* count, const MPI_Fint* datatype, \
-                     const MPI_Fint* op, const MPI_Fint* comm, MPI_Fint* ierror)                          \
-      __attribute__((alias("mpi_allreduce_")))
+HIPS_API void mpi_iallreduce_(const char* sendbuf, char* recvbuf, const MPI_Fint* count,
+                              const MPI_Fint* datatype, const MPI_Fint* op, const MPI_Fint* comm,
+                              MPI_Fint* request, MPI_Fint* ierror) {
+  const hips::mpi::Host* mpi = hips::mpi::host();
+  if (!mpi) {
+    static auto* const next = fortran_function_of_host<decltype(mpi_iallreduce_)>("pmpi_iallreduce_");
+    next(sendbuf, recvbuf, count, datatype, op, comm, request, ierror);
+    return;
+  }
+  MPI_Request made = mpi->no_request;
+  const int code = hips::mpi::iallreduce(to_c(*mpi, sendbuf, recvbuf, count, datatype, op, comm), &made);
+  if (code == MPI_SUCCESS) *request = hips::mpi::request_to_fortran(made);
+  if (ierror) *ierror = code;
+}
+HIPS_MPI_FORTRAN_NAMES(mpi_iallreduce, MPI_IALLREDUCE, MPI_Iallreduce);
 
-HIPS_MPI_FORTRAN_NAME(mpi_allreduce);
-HIPS_MPI_FORTRAN_NAME(mpi_allreduce__);
-HIPS_MPI_FORTRAN_NAME(MPI_ALLREDUCE);
-HIPS_MPI_FORTRAN_NAME(MPI_Allreduce_f);
-HIPS_MPI_FORTRAN_NAME(MPI_Allreduce_f08);
-HIPS_MPI_FORTRAN_NAME(mpi_allreduce_f08_);
+#if MPI_VERSION >= 4
+#define HIPS_MPI_ALLREDUCE_INIT mpi_allreduce_init_
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#define HIPS_MPI_ALLREDUCE_INIT mpix_allreduce_init_
+#endif
+
+#ifdef HIPS_MPI_ALLREDUCE_INIT
+HIPS_API void HIPS_MPI_ALLREDUCE_INIT(const char* sendbuf, char* recvbuf, const MPI_Fint* count,
+                                      const MPI_Fint* datatype, const MPI_Fint* op, const MPI_Fint* comm,
+                                      const MPI_Fint* info, MPI_Fint* request, MPI_Fint* ierror) {
+  const hips::mpi::Host* mpi = hips::mpi::host();
+  if (!mpi) {
+    using Function = decltype(HIPS_MPI_ALLREDUCE_INIT);
+    static auto* const plain = fortran_function_of_host<Function>("pmpi_allreduce_init_");
+    static auto* const next = plain ? plain : fortran_function_of_host<Function>("pmpix_allreduce_init_");
+    next(sendbuf, recvbuf, count, datatype, op, comm, info, request, ierror);
+    return;
+  }
+  MPI_Request made = mpi->no_request;
+  const int code = hips::mpi::allreduce_init(hips::mpi::allreduce_init_of_host(),
+                                             to_c(*mpi, sendbuf, recvbuf, count, datatype, op, comm),
+                                             mpi->Info_f2c(*info), &made);
+  if (code == MPI_SUCCESS) *request = hips::mpi::request_to_fortran(made);
+  if (ierror) *ierror = code;
+}
+#endif
+#if MPI_VERSION >= 4
+HIPS_MPI_FORTRAN_NAMES(mpi_allreduce_init, MPI_ALLREDUCE_INIT, MPI_Allreduce_init);
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+HIPS_MPI_FORTRAN_NAMES(mpix_allreduce_init, MPIX_ALLREDUCE_INIT, MPIX_Allreduce_init);
+#endif
 }

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "lib/base/log.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/host.hpp"
+#include "lib/mpi/host_progress.hpp"
 #include "lib/mpi/preload.hpp"
+#include "lib/mpi/requests.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -93,9 +96,13 @@ int Process::on_finalize(MPI_Comm, int, void* value, void*) {
 
 void Process::shut_down() {
   g_inert.store(true, std::memory_order_release);
+  unhook_host_progress();
+  // Persistent ones that were never freed are the usual case. A program that ends while others are under way
+  // is wrong; its peers, which may still need us, are told less lies if we see them through.
+  Requests::process().remove_all([](HipsRequest& request) { request.wait(); });
   const std::lock_guard lock(mutex_);
   // The records themselves go when the host frees their communicators, or stay to the end.
-  for (CommRecord* record : records_) record->end(*this);
+  for (const auto& [address, record] : records_) record->end(*this);
   if (world_rank_ == 0) {
     const std::lock_guard table_lock(table_mutex_);
     table_->save();
@@ -128,19 +135,23 @@ void Process::progress_host() const {
   mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.self, &flag, MPI_STATUS_IGNORE);
 }
 
-void Process::add(CommRecord* record) {
+void Process::add(std::shared_ptr<CommRecord> record) {
   const std::lock_guard lock(mutex_);
-  records_.insert(record);
+  CommRecord* const address = record.get();
+  records_.emplace(address, std::move(record));
 }
 
 void Process::remove(CommRecord* record) {
+  std::shared_ptr<CommRecord> last;
   {
     const std::lock_guard lock(mutex_);
-    records_.erase(record);
+    const auto found = records_.find(record);
+    if (found == records_.end()) return;
+    last = std::move(found->second);
+    records_.erase(found);
   }
   num_removed_.fetch_add(1, std::memory_order_acq_rel);
-  record->end(*this);
-  delete record;
+  last->end(*this);
 }
 
 }  // namespace hips::mpi

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "lib/base/config.hpp"
@@ -51,8 +50,8 @@ class Process {
   /// Gives the host MPI time: MPI asks that a rank which is blocked in one call moves its other messages on.
   void progress_host() const;
 
-  void add(CommRecord* record);
-  /// Called as the communicator is freed. Deletes the record.
+  void add(std::shared_ptr<CommRecord> record);
+  /// Called as the communicator is freed. The record goes with the last request that needs it.
   void remove(CommRecord* record);
   /// Changes when a record ends: what has been remembered of records holds no longer.
   [[nodiscard]] std::uint64_t num_removed() const { return num_removed_.load(std::memory_order_acquire); }
@@ -72,7 +71,7 @@ class Process {
   comm::ThreadMode thread_mode_ = comm::ThreadMode::kMultiple;
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
-  std::set<CommRecord*> records_;
+  std::map<CommRecord*, std::shared_ptr<CommRecord>> records_;
   std::atomic<std::uint64_t> num_removed_{0};
   std::mutex table_mutex_;
   std::optional<GuardTableFile> table_;

@@ -15,11 +15,15 @@ struct Tally {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::int64_t time_ns = 0;
+  std::uint64_t nonblocking = 0;  ///< of the calls: those of MPI_Iallreduce
+  std::uint64_t starts = 0;       ///< of the calls: starts of persistent requests
 
   Tally& operator+=(const Tally& other) {
     calls += other.calls;
     bytes += other.bytes;
     time_ns += other.time_ns;
+    nonblocking += other.nonblocking;
+    starts += other.starts;
     return *this;
   }
 };

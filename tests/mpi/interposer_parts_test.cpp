@@ -6,6 +6,7 @@
 
 #include "lib/mpi/preload.hpp"
 #include "lib/mpi/report.hpp"
+#include "lib/mpi/request_handle.hpp"
 #include "lib/mpi/topology_choice.hpp"
 
 namespace hips::mpi {
@@ -20,6 +21,53 @@ TEST(Preload, OnlyTheInterposerLeavesThePreload) {
   EXPECT_EQ(without_interposer("a.so /l/libhips_mpi.so b.so"), "a.so:b.so");
   EXPECT_EQ(without_interposer("/libhips_mpi.so/a.so"), "/libhips_mpi.so/a.so");
   EXPECT_EQ(without_interposer(""), "");
+}
+
+TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {
+  long entries[8] = {};
+  const RequestHandles<long*> handles(reinterpret_cast<std::uintptr_t>(entries), sizeof(long), 8);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(handles.contains(handles.at(i)));
+    EXPECT_EQ(handles.index_of(handles.at(i)), i);
+  }
+  EXPECT_FALSE(handles.contains(nullptr));
+  EXPECT_FALSE(handles.contains(entries + 8));
+  EXPECT_FALSE(handles.contains(entries - 1));
+}
+
+TEST(RequestHandles, IntsAreNoneOfMpich) {
+  constexpr int kMost = 1 << 18;
+  const RequestHandles<int> handles(RequestHandles<int>::kFirstInt, 1, kMost);
+  for (const int i : {0, 1, 4711, kMost - 1}) {
+    EXPECT_TRUE(handles.contains(handles.at(i)));
+    EXPECT_EQ(handles.index_of(handles.at(i)), i);
+    // The two highest bits of all that exists are not 0.
+    EXPECT_EQ(static_cast<unsigned>(handles.at(i)) >> 30U, 0U);
+  }
+  for (const unsigned host :
+       {0x2c000000U, 0x6c000000U, 0x6c000001U, 0x98000000U, 0xac000000U, 0xac080003U, 0U})
+    EXPECT_FALSE(handles.contains(static_cast<int>(host))) << host;
+  EXPECT_FALSE(handles.contains(handles.at(0) - 1));
+  EXPECT_FALSE(handles.contains(handles.at(kMost)));
+}
+
+TEST(RequestHandles, FortranSeesNegativeNumbers) {
+  for (const int i : {0, 1, 4711, (1 << 18) - 1}) {
+    EXPECT_TRUE(FortranHandles::contains(FortranHandles::at(i)));
+    EXPECT_EQ(FortranHandles::index_of(FortranHandles::at(i)), i);
+  }
+  EXPECT_FALSE(FortranHandles::contains(0));
+  EXPECT_FALSE(FortranHandles::contains(1 << 30));
+}
+
+TEST(Report, TellsNonBlockingCallsAndStarts) {
+  Report report;
+  report.add_taken("A", 4, "plan", {.calls = 3, .bytes = 24, .time_ns = 1000});
+  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4), Not(HasSubstr("of them")));
+  report.add_taken("A", 4, "plan", {.calls = 3, .bytes = 24, .time_ns = 1000, .nonblocking = 2, .starts = 1});
+  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4),
+              HasSubstr("taken 6 calls, 48 bytes, 0.000002 s\n"
+                        "hips report:   of them 2 of MPI_Iallreduce, 1 of persistent requests\n"));
 }
 
 TEST(TopologyChoice, ACommunicatorThatMatchesGetsTheUsersTopology) {

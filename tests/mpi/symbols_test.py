@@ -11,8 +11,10 @@ parser.add_argument("--interposer", required=True)
 parser.add_argument("--host-libdir", required=True)
 args, rest = parser.parse_known_args()
 
-# All bindings of MPI_Allreduce; PMPI_ names are the host's own, whoever calls them.
-TAKEN = re.compile(r"^mpi_allreduce(_f|_f08)?_{0,2}$", re.IGNORECASE)
+# All bindings of what is taken; PMPI_ names are the host's own, whoever calls them.
+FUNCTIONS = ("allreduce|iallreduce|allreduce_init|start|startall|wait|waitall|waitany|waitsome|test|testall|testany|"
+             "testsome|request_free|request_get_status|request_c2f|request_f2c|cancel")
+TAKEN = re.compile(rf"^mpix?_({FUNCTIONS})(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
 
 
 def exported(library):
@@ -31,6 +33,7 @@ class Symbols(unittest.TestCase):
             host |= {name for name in exported(library) if TAKEN.match(name)}
         self.assertIn("MPI_Allreduce", host)
         self.assertIn("mpi_allreduce_", host)
+        self.assertIn("mpi_waitsome_f08_", host)
         ours = {name for name in exported(args.interposer) if not name.startswith("hips_")}
         self.assertEqual(ours, host)
 

@@ -1,0 +1,140 @@
+#include "lib/mpi/iallreduce.hpp"
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "lib/mpi/comm_record.hpp"
+#include "lib/mpi/error.hpp"
+#include "lib/mpi/host.hpp"
+#include "lib/mpi/host_progress.hpp"
+#include "lib/mpi/host_requests.hpp"
+#include "lib/mpi/inside.hpp"
+#include "lib/mpi/process.hpp"
+#include "lib/mpi/requests.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// Carries a call that has been accepted, or says why not.
+using Made = Result<std::unique_ptr<HipsRequest>>;
+
+struct Nonblocking {
+  static constexpr bool kStarts = true;
+  const char* name = "MPI_Iallreduce";
+
+  int call_host(const ReductionCall& call, MPI_Request* request) const {
+    return host_requests().Iallreduce(call.in, call.out, call.count, call.type, call.op, call.comm, request);
+  }
+  static CommRecord* record(Process& process, MPI_Comm comm) {
+    CommRecord* const record = CommRecord::existing(process, comm);
+    if (record == nullptr && process.reports())
+      process.report().add_declined("MPI_Iallreduce before the first MPI_Allreduce of its communicator");
+    return record;
+  }
+  Made make(Process&, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
+    auto made = record.take_spare();
+    if (made) {
+      if (Status status = made->renew(call.source(), call.out, ours.count, ours.type, ours.op); !status.ok())
+        return fail(std::move(status));
+    } else {
+      auto fresh =
+          record.communicator()->allreduce_init(call.source(), call.out, ours.count, ours.type, ours.op);
+      if (!fresh) return fail(fresh.error());
+      made = std::move(*fresh);
+    }
+    return std::make_unique<HipsRequest>(record.shared_from_this(), std::move(made), name, ours.bytes());
+  }
+};
+
+struct Persistent {
+  static constexpr bool kStarts = false;
+  const AllreduceInit& init;
+  MPI_Info info;
+  const char* name = init.name;
+
+  int call_host(const ReductionCall& call, MPI_Request* request) const {
+    return init.host(call.in, call.out, call.count, call.type, call.op, call.comm, info, request);
+  }
+  static CommRecord* record(Process& process, MPI_Comm comm) { return CommRecord::of(process, comm); }
+  Made make(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
+    auto own = record.make_another(process);
+    if (!own) return fail(own.error());
+    auto made = (*own)->allreduce_init(call.source(), call.out, ours.count, ours.type, ours.op);
+    if (!made) return fail(made.error());
+    return std::make_unique<HipsRequest>(record.shared_from_this(), std::move(*own), std::move(*made), name,
+                                         ours.bytes());
+  }
+};
+
+/// Makes, starts where that is the form's, and gives the handle away.
+template <typename Form>
+int take(Process& process, CommRecord& record, const Form& form, const ReductionCall& call,
+         const HipsCall& ours, MPI_Request* request) {
+  Made made = form.make(process, record, call, ours);
+  if (!made) return raise_error(call.comm, record, made.error(), form.name);
+  hook_host_progress();
+  HipsRequest& one = **made;
+  MPI_Request handle = host()->no_request;
+  if (!Requests::process().add(std::move(*made), handle)) return raise_code(call.comm, MPI_ERR_NO_MEM);
+  if (Form::kStarts) {
+    if (const Status status = one.start(); !status.ok()) {
+      // Its record outlives it: it hangs on the communicator.
+      Requests::process().remove(handle);
+      return raise_error(call.comm, record, status, form.name);
+    }
+  }
+  *request = handle;
+  return MPI_SUCCESS;
+}
+
+template <typename Form>
+int route(Process& process, const Form& form, const ReductionCall& call, MPI_Request* request) {
+  // Null handles and addresses are errors, and the host has the words for them.
+  if (call.comm == nullptr || call.comm == host()->no_comm || request == nullptr)
+    return form.call_host(call, request);
+  CommRecord* const record = Form::record(process, call.comm);
+  if (record == nullptr) return form.call_host(call, request);
+  if (!record->failure().ok()) return raise_error(call.comm, *record, record->failure(), form.name);
+  if (record->communicator() == nullptr) {
+    if (process.reports()) process.report().add_declined(record->declined());
+    return form.call_host(call, request);
+  }
+  const auto ours = accept(process, *record, call);
+  if (!ours) return form.call_host(call, request);
+  if (record->guard().way(GuardClass::of(ours->bytes(), ours->op)) == Way::kHost) {
+    leave_to_host(process, *record, "the host is faster, says the guard");
+    return form.call_host(call, request);
+  }
+  return take(process, *record, form, call, *ours, request);
+}
+
+template <typename Form>
+int enter(const Form& form, const ReductionCall& call, MPI_Request* request) {
+  if (t_inside) return form.call_host(call, request);
+  Process* const process = Process::active();
+  if (process == nullptr) return form.call_host(call, request);
+  const Inside inside;
+  // Nothing may be thrown into a program of C or Fortran.
+  try {
+    return route(*process, form, call, request);
+  } catch (const std::bad_alloc&) {
+    return raise_code(call.comm, MPI_ERR_NO_MEM);
+  } catch (const std::exception&) {
+    return raise_code(call.comm, MPI_ERR_INTERN);
+  }
+}
+
+}  // namespace
+
+int iallreduce(const ReductionCall& call, MPI_Request* request) {
+  return enter(Nonblocking{}, call, request);
+}
+
+int allreduce_init(const AllreduceInit& init, const ReductionCall& call, MPI_Info info,
+                   MPI_Request* request) {
+  return enter(Persistent{init, info}, call, request);
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,88 @@
+#include "lib/mpi/reduction_call.hpp"
+
+#include <string>
+
+#include "lib/mpi/comm_record.hpp"
+#include "lib/mpi/predefined.hpp"
+#include "lib/mpi/process.hpp"
+
+namespace hips::mpi {
+namespace {
+
+enum class Verdict { kTake, kOtherType, kOtherOp, kNotAllowed, kNothing, kNegative };
+
+/// On a communicator that has a plan.
+Verdict judge(const ReductionCall& call, const Reduction& reduction) {
+  switch (reduction.verdict) {
+    case Reduction::Verdict::kTake:
+      break;
+    case Reduction::Verdict::kOtherType:
+      return Verdict::kOtherType;
+    case Reduction::Verdict::kOtherOp:
+      return Verdict::kOtherOp;
+    case Reduction::Verdict::kNotAllowed:
+      return Verdict::kNotAllowed;
+  }
+  if (call.count == 0) return Verdict::kNothing;
+  if (call.count < 0) return Verdict::kNegative;
+  return Verdict::kTake;
+}
+
+/// For the report.
+std::string reason_for(Verdict verdict, const ReductionCall& call) {
+  switch (verdict) {
+    case Verdict::kTake:
+      break;
+    case Verdict::kOtherType:
+      return "type " + name_of_type(call.type);
+    case Verdict::kOtherOp:
+      return "op " + name_of_op(call.op);
+    case Verdict::kNotAllowed:
+      return name_of_op(call.op) + " of " + name_of_type(call.type);
+    case Verdict::kNothing:
+      return "count 0";
+    case Verdict::kNegative:
+      return "negative count";
+  }
+  return {};
+}
+
+/// For peers that passed something else and wait in HiPS: literals, because they are read later.
+const char* note_for(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kTake:
+      break;
+    case Verdict::kOtherType:
+      return "MPI_Allreduce of another type";
+    case Verdict::kOtherOp:
+      return "MPI_Allreduce of another op";
+    case Verdict::kNotAllowed:
+      return "MPI_Allreduce of an op that is not for its type";
+    case Verdict::kNothing:
+      return "MPI_Allreduce of count 0";
+    case Verdict::kNegative:
+      return "MPI_Allreduce of a negative count";
+  }
+  return "MPI_Allreduce";
+}
+
+}  // namespace
+
+std::optional<HipsCall> accept(Process& process, CommRecord& record, const ReductionCall& call) {
+  const Reduction reduction = reduction_of(call.type, call.op);
+  const Verdict verdict = judge(call, reduction);
+  if (verdict == Verdict::kTake)
+    return HipsCall{static_cast<std::uint64_t>(call.count), reduction.type, reduction.op};
+  // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
+  record.communicator()->note_declined(note_for(verdict));
+  if (process.reports()) process.report().add_declined(reason_for(verdict, call));
+  return std::nullopt;
+}
+
+void leave_to_host(Process& process, CommRecord& record, const char* reason) {
+  // A peer that passed another op or a count of another size may wait for us in HiPS: let it find out.
+  record.communicator()->note_declined("MPI_Allreduce of a size and op that the host MPI carries");
+  if (process.reports()) process.report().add_declined(reason);
+}
+
+}  // namespace hips::mpi

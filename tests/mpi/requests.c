@@ -1,0 +1,337 @@
+/*
+ * Ordinary MPI programs, each a way of using non-blocking and persistent allreduces that an interposer can
+ * break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where all is as MPI
+ * says.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(OPEN_MPI) && MPI_VERSION < 4
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
+
+static int rank, size;
+
+static int fail(const char* what) {
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  return 1;
+}
+
+static int class_of(int code) {
+  int class = MPI_SUCCESS;
+  MPI_Error_class(code, &class);
+  return class;
+}
+
+/* A blocking call, after which non-blocking ones of the communicator are HiPS' affair. */
+static void set_up(MPI_Comm comm) {
+  int one = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, comm);
+}
+
+/* Rank 1 sends only after its allreduce, which needs rank 0, which waits in a receive. */
+static int receive_meanwhile(void) {
+  enum { kCount = 300000 };
+  double* values = malloc(kCount * sizeof *values);
+  MPI_Request request;
+  set_up(MPI_COMM_WORLD);
+  for (int round = 0; round < 20; ++round) {
+    int token = round;
+    for (int i = 0; i < kCount; ++i) values[i] = i % 100 + rank;
+    MPI_Iallreduce(MPI_IN_PLACE, values, kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (rank == 0) MPI_Recv(&token, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < kCount; ++i)
+      if (values[i] != size * (i % 100) + size * (size - 1) / 2) return fail("wrong sum");
+    if (token != round) return fail("wrong message");
+  }
+  free(values);
+  return 0;
+}
+
+/* A large message whose receiver tests an allreduce in turn with it. */
+static int large_message(void) {
+  enum { kBytes = 8 << 20 };
+  char *out = malloc(kBytes), *in = calloc(kBytes, 1);
+  int value = rank, statuses_wrong = 0;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  set_up(MPI_COMM_WORLD);
+  memset(out, rank + 1, kBytes);
+  MPI_Irecv(in, kBytes, MPI_CHAR, (rank + 1) % size, 3, MPI_COMM_WORLD, &requests[0]);
+  MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+  MPI_Isend(out, kBytes, MPI_CHAR, (rank + size - 1) % size, 3, MPI_COMM_WORLD, &requests[2]);
+  MPI_Waitall(3, requests, statuses);
+  int count = 0;
+  MPI_Get_count(&statuses[0], MPI_CHAR, &count);
+  statuses_wrong = count != kBytes || statuses[0].MPI_SOURCE != (rank + 1) % size;
+  if (statuses_wrong || in[0] != (rank + 1) % size + 1 || in[kBytes - 1] != in[0])
+    return fail("wrong message");
+  if (value != size * (size - 1) / 2) return fail("wrong sum");
+  free(in);
+  free(out);
+  return 0;
+}
+
+/* A non-blocking call waits for nobody, the first on its communicator neither. */
+static int first_calls(void) {
+  MPI_Comm comms[2];
+  MPI_Request requests[2];
+  int values[2] = {1, 2}, token = 0;
+  for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  for (int i = 0; i < 2; ++i) {
+    /* In another order on odd ranks, and on the last rank only after a message of rank 0's. */
+    const int which = (i + rank) % 2;
+    if (i == 0 && rank == size - 1) MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(MPI_IN_PLACE, &values[which], 1, MPI_INT, MPI_SUM, comms[which], &requests[which]);
+  }
+  if (rank == 0) MPI_Send(&token, 1, MPI_INT, size - 1, 0, MPI_COMM_WORLD);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  if (values[0] != size || values[1] != 2 * size) return fail("wrong sum");
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
+  return 0;
+}
+
+/* A communicator may be freed while its calls are under way, and before its persistent requests start. */
+static int communicator_freed(void) {
+  MPI_Comm comm;
+  MPI_Request requests[2];
+  int *values = malloc(100000 * sizeof *values), sum = 0, one = 1;
+  for (int round = 0; round < 5; ++round) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    set_up(comm);
+    for (int i = 0; i < 100000; ++i) values[i] = i + rank;
+    MPI_Iallreduce(MPI_IN_PLACE, values, 100000, MPI_INT, MPI_SUM, comm, &requests[0]);
+    MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[1]);
+    MPI_Comm_free(&comm);
+    if (rank == 0) usleep(10000);
+    MPI_Start(&requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 100000; ++i)
+      if (values[i] != size * i + size * (size - 1) / 2) return fail("wrong sum");
+    if (sum != size) return fail("wrong persistent sum");
+    MPI_Request_free(&requests[1]);
+  }
+  free(values);
+  return 0;
+}
+
+static void last_of(void* in, void* inout, int* count, MPI_Datatype* type) {
+  /* Not commutative: the operand of the higher rank stays. */
+  (void)in, (void)inout, (void)count, (void)type;
+}
+
+/* What HiPS leaves to the host, in between. */
+static int special_calls(void) {
+  MPI_Request requests[6];
+  MPI_Op last;
+  int self = 5, nothing = 7, value = rank, minimum = 100 - rank, place[2] = {10 - rank, rank}, in_place = 1;
+  MPI_Op_create(last_of, 0, &last);
+  set_up(MPI_COMM_WORLD);
+  MPI_Iallreduce(MPI_IN_PLACE, &self, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF, &requests[0]);
+  MPI_Iallreduce(&value, &nothing, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+  MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, last, MPI_COMM_WORLD, &requests[2]);
+  MPI_Iallreduce(MPI_IN_PLACE, &minimum, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &requests[3]);
+  MPI_Iallreduce(MPI_IN_PLACE, place, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &requests[4]);
+  MPI_Iallreduce(MPI_IN_PLACE, &in_place, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[5]);
+  for (int left = 6, indices[6], num; left > 0; left -= num)
+    MPI_Waitsome(6, requests, &num, indices, MPI_STATUSES_IGNORE);
+  MPI_Op_free(&last);
+  if (self != 5 || nothing != 7) return fail("a call without an effect has one");
+  if (value != size - 1 || minimum != 101 - size || place[0] != 11 - size || place[1] != size - 1 ||
+      in_place != size)
+    return fail("wrong result");
+  return 0;
+}
+
+/* What MPI forbids for requests of collectives is an error of its own class, and nothing is lost. */
+static int misuse(void) {
+  MPI_Request request, persistent;
+  int value = 1, in = 1, out = 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  set_up(MPI_COMM_WORLD);
+  MPI_Allreduce_init(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+  if (rank == 0) {
+    MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (class_of(MPI_Start(&request)) != MPI_ERR_REQUEST) return fail("a non-blocking call was started");
+    if (class_of(MPI_Cancel(&request)) != MPI_ERR_REQUEST) return fail("a collective was cancelled");
+    if (class_of(MPI_Request_free(&request)) != MPI_ERR_REQUEST) return fail("a call under way was freed");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 0) MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (value != size || request != MPI_REQUEST_NULL) return fail("wrong sum");
+  /* An inactive persistent request completes at once, and stays. */
+  int flag = 0;
+  MPI_Test(&persistent, &flag, MPI_STATUS_IGNORE);
+  if (!flag || persistent == MPI_REQUEST_NULL || out != 0) return fail("an inactive request is not complete");
+  MPI_Start(&persistent);
+  MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+  if (out != size) return fail("wrong persistent sum");
+  MPI_Request_free(&persistent);
+  return persistent == MPI_REQUEST_NULL ? 0 : fail("a freed request has a handle");
+}
+
+/* Requests that are never freed are no reason not to end. */
+static int never_freed(void) {
+  static int in = 1, out;
+  MPI_Request requests[2];
+  for (int i = 0; i < 2; ++i)
+    MPI_Allreduce_init(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[i]);
+  MPI_Start(&requests[1]);
+  MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  return out == size ? 0 : fail("wrong sum");
+}
+
+/* More calls under way than any table has at the start. */
+static int many(void) {
+  enum { kMany = 500 };
+  static MPI_Request requests[kMany];
+  static int values[kMany];
+  set_up(MPI_COMM_WORLD);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kMany; ++i) {
+      values[i] = i;
+      MPI_Iallreduce(MPI_IN_PLACE, &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(kMany, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < kMany; ++i)
+      if (values[i] != size * i) return fail("wrong sum");
+  }
+  return 0;
+}
+
+struct thread_args {
+  MPI_Comm comm;
+  int tag, wrong;
+};
+
+static void* mixed_waits(void* pointer) {
+  struct thread_args* const args = pointer;
+  for (int i = 0; i < 200; ++i) {
+    int value = i, out = i, in = -1;
+    MPI_Request requests[3];
+    MPI_Irecv(&in, 1, MPI_INT, (rank + 1) % size, args->tag, MPI_COMM_WORLD, &requests[0]);
+    MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, args->comm, &requests[1]);
+    MPI_Isend(&out, 1, MPI_INT, (rank + size - 1) % size, args->tag, MPI_COMM_WORLD, &requests[2]);
+    if (i % 2) {
+      MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    } else {
+      for (int left = 3, index; left > 0; --left) MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
+    }
+    args->wrong += value != size * i || in != i;
+  }
+  return NULL;
+}
+
+/* MPI_THREAD_MULTIPLE: each thread waits for calls of its own communicator and messages. */
+static int threads(void) {
+  enum { kThreads = 3 };
+  pthread_t ids[kThreads];
+  struct thread_args args[kThreads];
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &args[i].comm);
+    set_up(args[i].comm);
+    args[i].tag = i;
+    args[i].wrong = 0;
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_create(&ids[i], NULL, mixed_waits, &args[i]);
+  for (int i = 0; i < kThreads; ++i) pthread_join(ids[i], NULL);
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_free(&args[i].comm);
+    if (args[i].wrong) return fail("wrong result in a thread");
+  }
+  return 0;
+}
+
+/* Ranks that disagree: each completion function gives the error where MPI wants it. `way` completes. */
+static int mismatch(const char* way) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int values[3] = {1, 1, 1}, message = rank, got = -1, length = 0, index, code, class;
+  MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[3];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  set_up(MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  memset(statuses, 0x77, sizeof statuses);
+  MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(&message, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &requests[2]);
+  /* A late rank gets the error right here. */
+  code = MPI_Iallreduce(MPI_IN_PLACE, values, rank == size - 1 ? 3 : 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                        &requests[1]);
+  if (code != MPI_SUCCESS) {
+    if (requests[1] != MPI_REQUEST_NULL) return fail("a call that was not started has a handle");
+    way = "at once";
+  }
+  if (strcmp(way, "wait") == 0) {
+    code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  } else if (strcmp(way, "waitany") == 0) {
+    do code = MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
+    while (code == MPI_SUCCESS && index != MPI_UNDEFINED);
+    if (index != 1) return fail("wrong index");
+  } else if (strcmp(way, "waitall") == 0) {
+    code = MPI_Waitall(3, requests, statuses);
+    MPI_Error_class(code, &class);
+    if (class != MPI_ERR_IN_STATUS) return fail("not MPI_ERR_IN_STATUS");
+    if (statuses[0].MPI_ERROR != MPI_SUCCESS || statuses[2].MPI_ERROR != MPI_SUCCESS)
+      return fail("wrong message");
+    if (got != (rank + 1) % size) return fail("a message is lost");
+    code = statuses[1].MPI_ERROR;
+  }
+  if (code == MPI_SUCCESS) return fail("ranks with different counts got MPI_SUCCESS");
+  MPI_Error_string(code, text, &length);
+  if (!strstr(text, "hips: MPI_Iallreduce") || !strstr(text, "all ranks must pass the same"))
+    return fail(text);
+  MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+  return requests[1] == MPI_REQUEST_NULL ? 0 : fail("a failed call is still there");
+}
+
+/* A rank dies while the others wait for its share. */
+static int killed(void) {
+  int value = 1;
+  MPI_Request request;
+  set_up(MPI_COMM_WORLD);
+  if (rank == 1) raise(SIGKILL);
+  MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return fail("nobody died");
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    int (*run)(void);
+  } kWays[] = {{"receive-meanwhile", receive_meanwhile},
+               {"large-message", large_message},
+               {"first-calls", first_calls},
+               {"communicator-freed", communicator_freed},
+               {"special-calls", special_calls},
+               {"misuse", misuse},
+               {"never-freed", never_freed},
+               {"many", many},
+               {"threads", threads},
+               {"killed", killed}};
+  int provided, result = 0;
+  const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int arg = 1; arg < argc && result == 0; ++arg) {
+    result = 2;
+    for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
+      if (strcmp(argv[arg], kWays[i].name) == 0) result = kWays[i].run();
+    if (strcmp(argv[arg], "mismatch") == 0 && arg + 1 < argc) result = mismatch(argv[++arg]);
+    if (result != 0) fprintf(stderr, "rank %d: failed in \"%s\"\n", rank, argv[arg]);
+  }
+  if (rank == 0 && result == 0) printf("ok\n");
+  fflush(stdout);
+  MPI_Finalize();
+  return result;
+}

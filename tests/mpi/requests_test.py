@@ -1,0 +1,137 @@
+"""Non-blocking and persistent calls of ordinary MPI programs, with and without the interposer, which must agree."""
+
+import os
+import re
+import unittest
+
+from harness import FULL, PROGRAMS, TOPOLOGIES, Case, args, mpirun, rest, run, seeded, under_hips
+
+LIBRARY = os.path.join(os.path.dirname(args.hips), "../../lib/mpi/libhips_mpi.so")
+
+
+def in_memory(ranks, program, *arguments, **more):
+    """Without a plan: ranks of one host reduce in shared memory, and no trial decides otherwise."""
+    return mpirun(ranks, args.hips, "run", "--report", PROGRAMS[program], *arguments, HIPS_GUARD="off", **more)
+
+
+def kinds(outcome):
+    """Non-blocking calls and starts that HiPS took."""
+    found = re.search(r"of them (\d+) of MPI_Iallreduce, (\d+) of persistent requests", outcome.err)
+    return tuple(map(int, found.groups())) if found else (0, 0)
+
+
+class Requests(Case):
+    # Each with the non-blocking calls and the starts of a rank that HiPS takes. Together in one launch, since
+    # most of the time goes there; the last one changes the error handler.
+    WAYS = {"first-calls": (0, 0), "receive-meanwhile": (20, 0), "large-message": (1, 0), "communicator-freed": (5, 5),
+            "special-calls": (2, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
+
+    def check(self, *ways, taken):
+        self.assert_ok(mpirun(3, PROGRAMS["requests"], *ways))
+        for outcome in (under_hips(3, "requests", *ways, options=["--report"]), in_memory(3, "requests", *ways)):
+            self.assert_ok(outcome)
+            self.assertEqual(kinds(outcome), taken, outcome.text())
+
+    def test_what_mpi_allows(self):
+        self.check(*self.WAYS, taken=tuple(map(sum, zip(*self.WAYS.values()))))
+
+    def test_threads(self):
+        self.check("threads", taken=(600, 0))
+
+    def test_the_guards_verdict_holds_for_them_too(self):
+        # What the host has won in earlier runs is the host's, and of what nobody has tried HiPS takes all.
+        table = os.path.join(os.environ.get("MESON_BUILD_ROOT", "/tmp"), f"requests-guard-{os.getpid()}.table")
+        self.addCleanup(lambda: os.path.exists(table) and os.remove(table))
+        for table_exists in (False, True):
+            outcome = mpirun(2, args.hips, "run", "--report", PROGRAMS["requests"], "receive-meanwhile",
+                             HIPS_GUARD_TABLE=table)
+            self.assert_ok(outcome)
+            if table_exists:
+                self.assertEqual(kinds(outcome), (0, 0), outcome.text())
+                self.assertEqual(outcome.report()[1]["the host is faster, says the guard"], 20)
+            else:
+                self.assertEqual(kinds(outcome), (20, 0), outcome.text())
+                host = re.search(r"host (Open MPI \S+)", outcome.err).group(1).rstrip("\n").replace(" ", "_")
+                with open(table, "w", encoding="utf-8") as file:
+                    file.write("# HiPS guard table 1\n"
+                               f"hosts=1x2 transport=memory mpi={host} op=sum bytes=2097152-4194303 winner=host "
+                               "hips_ns=2000000 host_ns=1000000\n")
+
+
+class RandomRequests(Case):
+    """Programs made by chance, many in one launch: the same results whoever carries the calls."""
+
+    def test_every_way_to_complete_them(self):
+        choose = seeded()
+        programs = 700 if FULL else 40
+        for ranks in (2, 3, 4):
+            seed = str(choose.randrange(1 << 40))
+            with self.subTest(ranks=ranks, seed=seed):
+                host = mpirun(ranks, PROGRAMS["random_requests"], seed, str(programs))
+                self.assert_exact(host)
+                plan = under_hips(ranks, "random_requests", seed, str(programs), options=["--report"])
+                memory = in_memory(ranks, "random_requests", seed, str(programs))
+                for outcome in (plan, memory):
+                    self.assert_exact(outcome)
+                    self.assertEqual(outcome.out, host.out, outcome.text())
+                    nonblocking, starts = kinds(outcome)
+                    self.assertGreater(nonblocking, programs, outcome.text())
+                    self.assertGreater(starts, programs // 2, outcome.text())
+
+
+class RequestErrors(Case):
+    def test_ranks_that_disagree_hear_of_it_where_they_complete_the_call(self):
+        for way in ("wait", "waitany", "waitall"):
+            for outcome in (under_hips(3, "requests", "mismatch", way, limit_s=20),
+                            in_memory(3, "requests", "mismatch", way, limit_s=20)):
+                with self.subTest(way=way):
+                    self.assert_ok(outcome)
+                    self.assertLess(outcome.seconds, 5, outcome.text())
+                    errors = [line for line in outcome.lines_of_hips() if " error " in line]
+                    self.assertEqual(len(errors), 3, outcome.text())
+
+    def test_a_rank_dies_and_those_that_wait_say_which(self):
+        outcome = mpirun(3, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[3], PROGRAMS["requests"], "killed",
+                         limit_s=20)
+        self.assertLess(outcome.seconds, 5, outcome.text())
+        errors = outcome.lines_of_hips()
+        self.assertEqual(len(errors), 2, outcome.text())
+        for line in errors:
+            self.assertIn("MPI_Iallreduce", line)
+            self.assertIn("rank 1 ", line)
+
+
+class RequestsOfFortran(Case):
+    def test_the_three_bindings(self):
+        for program in ("fortran_requests_mpifh", "fortran_requests_mpi", "fortran_requests_mpi_f08"):
+            with self.subTest(program=program):
+                if program not in PROGRAMS:
+                    self.skipTest("no Fortran compiler of Open MPI")
+                self.assert_exact(mpirun(3, PROGRAMS[program]))
+                outcome = under_hips(3, program, options=["--report"])
+                self.assert_exact(outcome)
+                self.assert_reported_as_expected(outcome)
+                self.assertEqual(kinds(outcome), (16, 8), outcome.text())
+
+
+class RequestsOfOtherMpi(Case):
+    """Preloaded by hand into a program of MPICH, whose handles have another size, it must not touch anything."""
+
+    def test_all_goes_to_the_host(self):
+        hydra = os.environ.get("HIPS_TEST_HYDRA")
+        program = os.environ.get("HIPS_TEST_MPICH_REQUESTS")
+        if not hydra or not program:
+            self.skipTest("no MPICH")
+        seed = str(seeded().randrange(1 << 40))
+        # MPICH 4.0 takes a persistent collective that was not started for one that is under way.
+        arguments = [seed, "40", "0"]
+        expected = mpirun(2, PROGRAMS["random_requests"], *arguments)
+        self.assert_exact(expected)
+        for preload in ([], ["env", f"LD_PRELOAD={LIBRARY}"]):
+            outcome = run([hydra, "-n", "2", *preload, program, *arguments], HIPS_MPI_REPORT="1")
+            self.assert_exact(outcome)
+            self.assertEqual(outcome.out, expected.out, outcome.text())
+            self.assertEqual(outcome.lines_of_hips(), [])
+
+
+unittest.main(argv=[__file__, *rest], verbosity=2)
