@@ -36,8 +36,9 @@ struct Nonblocking {
   Made make(Process&, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
     auto made = record.take_spare();
     if (made) {
-      if (Status status = made->renew(call.source(), call.out, ours.count, ours.type, ours.op); !status.ok())
-        return fail(std::move(status));
+      const auto args =
+          comm::Communicator::allreduce_args(call.source(), call.out, ours.count, ours.type, ours.op);
+      if (Status status = made->renew(args); !status.ok()) return fail(std::move(status));
     } else {
       auto fresh =
           record.communicator()->allreduce_init(call.source(), call.out, ours.count, ours.type, ours.op);
