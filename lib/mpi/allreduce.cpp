@@ -4,16 +4,13 @@
 #include <exception>
 #include <new>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/log.hpp"
-#include "lib/comm/watched_communicator.hpp"
+#include "lib/mpi/carry.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/inside.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/reduction_call.hpp"
-#include "lib/mpi/trial.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -28,65 +25,17 @@ int call_host(const ReductionCall& call) {
   return function(call.in, call.out, call.count, call.type, call.op, call.comm);
 }
 
-int run(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
-  SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
-  const Status status =
-      record.communicator()->allreduce(call.source(), call.out, ours.count, ours.type, ours.op);
-  if (!status.ok()) return raise_error(call.comm, record, status, kName);
-  if (process.reports())
-    record.count({.calls = 1, .bytes = ours.bytes(), .time_ns = clock.now_ns() - begin_ns});
-  return MPI_SUCCESS;
-}
-
-/// A call whose class has no verdict yet: the next trial, and the verdict after the last one.
-int run_trial(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
-  const auto& [count, type, op] = ours;
-  const GuardClass of = GuardClass::of(ours.bytes(), op);
-  comm::Communicator& communicator = *record.communicator();
-  Guard& guard = record.guard();
-  // A call that is refused here alone has not taken place, so it must not be announced either.
-  if (const Status wrong =
-          comm::check_arguments(comm::Communicator::allreduce_args(call.source(), call.out, count, type, op),
-                                communicator.rank(), communicator.size());
-      !wrong.ok())
-    return raise_error(call.comm, record, wrong, kName);
-  if (const Status status = announce(communicator, count, type, op); !status.ok()) {
-    record.fail(status);
-    return raise_error(call.comm, record, status, kName);
+class HostedAllreduce final : public HostedCall {
+ public:
+  HostedAllreduce(const ReductionCall& call, const HipsCall& ours)
+      : HostedCall(kName, call.comm), call_(call) {
+    args = comm::Communicator::allreduce_args(call.source(), call.out, ours.count, ours.type, ours.op);
   }
+  [[nodiscard]] int on_host() const override { return call_host(call_); }
 
-  const Way way = guard.next(of);
-  if (way == Way::kHost) leave_to_host(process, record, "trial of the host by the guard");
-  const SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = clock.now_ns();
-  const int code = way == Way::kHost ? call_host(call) : run(process, record, call, ours);
-  // HiPS has failed on all ranks. An error of the host is this rank's own, and the others go on.
-  if (way == Way::kHips && code != MPI_SUCCESS) return code;
-  guard.took(of, clock.now_ns() - begin_ns);
-  if (!guard.complete(of)) return code;
-  if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
-    return raise_error(call.comm, record, status, kName);
-  const GuardVerdict verdict = guard.settle(of);
-  log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}", record.name(),
-            to_string(of.op), of.least_bytes(), of.most_bytes(), verdict.hips_ns, verdict.host_ns,
-            verdict.winner == Way::kHost ? "the host" : "HiPS");
-  return code;
-}
-
-/// A call that HiPS could carry.
-int take(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
-  switch (record.guard().way(GuardClass::of(ours.bytes(), ours.op))) {
-    case Way::kHips:
-      return run(process, record, call, ours);
-    case Way::kHost:
-      leave_to_host(process, record, "the host is faster, says the guard");
-      return call_host(call);
-    case Way::kTrial:
-      break;
-  }
-  return run_trial(process, record, call, ours);
-}
+ private:
+  const ReductionCall& call_;
+};
 
 int route(Process& process, const ReductionCall& call) {
   if (call.comm == nullptr || call.comm == host()->no_comm) {
@@ -101,7 +50,9 @@ int route(Process& process, const ReductionCall& call) {
     return call_host(call);
   }
   const auto ours = accept(process, *record, call);
-  return ours ? take(process, *record, call, *ours) : call_host(call);
+  if (!ours) return call_host(call);
+  HostedAllreduce hosted(call, *ours);
+  return carry(process, *record, hosted);
 }
 
 }  // namespace

@@ -45,6 +45,14 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// Ranks differ in what the host would not notice: no call goes on from here.
   void fail(const Status& status) { failure_ = status; }
 
+  /// Sections of these lengths and places; the last ones are kept for the next call.
+  std::shared_ptr<const Sections> sections(const std::vector<std::uint64_t>& counts,
+                                           const std::vector<std::uint64_t>& places) {
+    if (!last_sections_ || !last_sections_->is_of(counts, places))
+      last_sections_ = std::make_shared<const Sections>(counts, places);
+    return last_sections_;
+  }
+
   /// Whose error handler takes the errors of its requests: MPI_COMM_WORLD once it has been freed.
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
 
@@ -80,6 +88,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   Guard guard_{false};
   GuardPlace place_;
   bool error_printed_ = false;
+  std::shared_ptr<const Sections> last_sections_;
 
   std::mutex mutex_;               ///< of what follows
   Process* reports_to_ = nullptr;  ///< what was counted after end()

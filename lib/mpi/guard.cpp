@@ -28,6 +28,12 @@ std::uint64_t GuardClass::most_bytes() const {
   return size_class == 0 ? 0 : least_bytes() - 1 + least_bytes();
 }
 
+const char* to_string(GuardKind kind) {
+  return kind.index() < kNumReduceOps
+             ? hips::to_string(static_cast<ReduceOp>(kind.index()))
+             : hips::to_string(static_cast<Collective>(kind.index() - kNumReduceOps));
+}
+
 int Guard::num_trials(GuardClass of) {
   if (of.most_bytes() < 64U << 10U) return 7;
   if (of.most_bytes() < 4U << 20U) return 5;
@@ -75,7 +81,7 @@ GuardVerdict Guard::settle(GuardClass of) {
 }
 
 void Guard::set(GuardClass of, const GuardVerdict& verdict) {
-  ways_[static_cast<std::size_t>(of.op)][static_cast<std::size_t>(of.size_class)] = verdict.winner;
+  ways_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)] = verdict.winner;
   verdicts_[of] = verdict;
 }
 

@@ -10,6 +10,8 @@
 
 #include <hips/types.hpp>
 
+#include "lib/base/collective.hpp"
+
 namespace hips::mpi {
 
 /// Who carries a call.
@@ -19,15 +21,38 @@ enum class Way : std::uint8_t {
   kHost,
 };
 
-/// Calls that share a verdict: one reduction, and vectors of [2^(size_class-1), 2^size_class) bytes.
+/// What calls of one class do: an allreduce by one operation, or another collective.
+class GuardKind {
+ public:
+  static constexpr int kNum = kNumReduceOps + kNumCollectives;
+
+  constexpr GuardKind(ReduceOp op) : value_(static_cast<std::uint8_t>(op)) {}  // NOLINT: is one
+  constexpr GuardKind(Collective collective)                                   // NOLINT: is one
+      : value_(static_cast<std::uint8_t>(kNumReduceOps + static_cast<int>(collective))) {}
+  /// 0 to kNum - 1.
+  static constexpr GuardKind of_index(int index) {
+    return index < kNumReduceOps ? GuardKind(static_cast<ReduceOp>(index))
+                                 : GuardKind(static_cast<Collective>(index - kNumReduceOps));
+  }
+  [[nodiscard]] constexpr int index() const { return value_; }
+  friend auto operator<=>(const GuardKind&, const GuardKind&) = default;
+
+ private:
+  std::uint8_t value_;
+};
+
+/// "sum" of an allreduce, "bcast"
+const char* to_string(GuardKind kind);
+
+/// Calls that share a verdict: one kind, and vectors of [2^(size_class-1), 2^size_class) bytes.
 struct GuardClass {
   static constexpr int kNumSizes = 65;
 
-  ReduceOp op = ReduceOp::kSum;
+  GuardKind kind = ReduceOp::kSum;
   int size_class = 0;
 
-  static GuardClass of(std::uint64_t bytes, ReduceOp op) {
-    return {op, static_cast<int>(std::bit_width(bytes))};
+  static GuardClass of(std::uint64_t bytes, GuardKind kind) {
+    return {kind, static_cast<int>(std::bit_width(bytes))};
   }
   [[nodiscard]] std::uint64_t least_bytes() const;
   [[nodiscard]] std::uint64_t most_bytes() const;
@@ -59,7 +84,7 @@ class Guard {
   explicit Guard(bool tries);
 
   [[nodiscard]] Way way(GuardClass of) const {
-    return ways_[static_cast<std::size_t>(of.op)][static_cast<std::size_t>(of.size_class)];
+    return ways_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
   }
 
   /// Who carries the next trial.
@@ -86,7 +111,7 @@ class Guard {
     std::vector<std::int64_t> samples;
   };
 
-  std::array<std::array<Way, GuardClass::kNumSizes>, kNumReduceOps> ways_;
+  std::array<std::array<Way, GuardClass::kNumSizes>, GuardKind::kNum> ways_;
   std::map<GuardClass, Trials> trials_;
   std::map<GuardClass, GuardVerdict> verdicts_;
 };

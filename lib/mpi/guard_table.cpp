@@ -31,7 +31,7 @@ constexpr off_t kMostBytes = 16 << 20;
 std::string line_text(const GuardTable::Key& key, const GuardVerdict& verdict) {
   const auto& [place, of] = key;
   return fmt::format("hosts={} transport={} mpi={} op={} bytes={}-{} winner={} hips_ns={} host_ns={}",
-                     place.hosts, place.transport, place.host_mpi, to_string(of.op), of.least_bytes(),
+                     place.hosts, place.transport, place.host_mpi, to_string(of.kind), of.least_bytes(),
                      of.most_bytes(), verdict.winner == Way::kHost ? "host" : "hips", verdict.hips_ns,
                      verdict.host_ns);
 }
@@ -44,20 +44,20 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-std::optional<ReduceOp> op_named(std::string_view name) {
-  for (int op = 0; op < kNumReduceOps; ++op)
-    if (name == to_string(static_cast<ReduceOp>(op))) return static_cast<ReduceOp>(op);
+std::optional<GuardKind> kind_named(std::string_view name) {
+  for (int kind = 0; kind < GuardKind::kNum; ++kind)
+    if (name == to_string(GuardKind::of_index(kind))) return GuardKind::of_index(kind);
   return std::nullopt;
 }
 
 /// "512-1023": a whole class, or nothing.
-std::optional<GuardClass> class_of(ReduceOp op, std::string_view range) {
+std::optional<GuardClass> class_of(GuardKind kind, std::string_view range) {
   const std::size_t dash = range.find('-');
   if (dash == range.npos) return std::nullopt;
   const auto least = number<std::uint64_t>(range.substr(0, dash));
   const auto most = number<std::uint64_t>(range.substr(dash + 1));
   if (!least || !most || *least == 0) return std::nullopt;
-  const GuardClass of = GuardClass::of(*least, op);
+  const GuardClass of = GuardClass::of(*least, kind);
   if (of.least_bytes() != *least || of.most_bytes() != *most) return std::nullopt;
   return of;
 }
@@ -76,7 +76,7 @@ std::string read_line(std::string_view line, GuardTable::Key& key, GuardVerdict&
     values.push_back(word.substr(name.size() + 1));
   }
   if (!line.empty()) return fmt::format("\"{}\" stands behind host_ns", line);
-  const auto op = op_named(values[3]);
+  const auto op = kind_named(values[3]);
   if (!op) return fmt::format("op={} is none", values[3]);
   const auto of = class_of(*op, values[4]);
   if (!of) return fmt::format("bytes={} is no class of sizes, from a power of two to the next", values[4]);

@@ -81,7 +81,7 @@ std::optional<HipsCall> accept(Process& process, CommRecord& record, const Reduc
 
 void leave_to_host(Process& process, CommRecord& record, const char* reason) {
   // A peer that passed another op or a count of another size may wait for us in HiPS: let it find out.
-  record.communicator()->note_declined("MPI_Allreduce of a size and op that the host MPI carries");
+  record.communicator()->note_declined("a collective of a kind and size that the host MPI carries");
   if (process.reports()) process.report().add_declined(reason);
 }
 

@@ -94,7 +94,7 @@ std::string Report::text(const std::string& host, int rank, int size) const {
     const auto& [name, comm_size, of, way] = key;
     if (++shown > kMaxLines) continue;
     text += fmt::format("hips report:   {}, {} ranks, {}, {} to {} bytes: {}\n", name, comm_size,
-                        to_string(of.op), of.least_bytes(), of.most_bytes(), what);
+                        to_string(of.kind), of.least_bytes(), of.most_bytes(), what);
   }
   if (shown > kMaxLines) text += fmt::format("hips report:   and {} other classes\n", shown - kMaxLines);
   return text;

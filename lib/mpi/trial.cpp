@@ -11,54 +11,67 @@
 namespace hips::mpi {
 namespace {
 
-// Arguments in one positive number: MPI's counts here are ints.
-constexpr int kTypeShift = 40, kOpShift = 48, kPresentShift = 60;
+// Arguments in two positive numbers: MPI's counts here are ints, so that sums of counts need 48 bits at most.
+constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShift = 60;
 
-std::int64_t pack(std::uint64_t count, DataType type, ReduceOp op) {
-  return static_cast<std::int64_t>(count | static_cast<std::uint64_t>(type) << kTypeShift |
-                                   static_cast<std::uint64_t>(op) << kOpShift |
-                                   std::uint64_t{1} << kPresentShift);
+/// What a rank passed.
+struct Passed {
+  std::int64_t shape = 0, detail = 0;
+  friend bool operator==(const Passed&, const Passed&) = default;
+};
+static_assert(sizeof(Passed) == 2 * sizeof(std::int64_t), "compared as an array of numbers");
+
+Passed pack(const comm::CallArgs& args) {
+  return {static_cast<std::int64_t>(args.count | static_cast<std::uint64_t>(args.type) << kTypeShift |
+                                    static_cast<std::uint64_t>(args.op) << kOpShift |
+                                    static_cast<std::uint64_t>(args.collective) << kCollectiveShift |
+                                    std::uint64_t{1} << kPresentShift),
+          args.detail()};
 }
 
-std::string text_of(std::uint64_t count, DataType type, ReduceOp op) {
-  return fmt::format("count {} of {}, {}", count, to_string(type), to_string(op));
-}
-
-std::string text_of(std::int64_t packed) {
-  const auto bits = static_cast<std::uint64_t>(packed);
-  const auto type = static_cast<std::int32_t>(bits >> kTypeShift & 0xff);
-  const auto op = static_cast<std::int32_t>(bits >> kOpShift & 0xff);
+std::string text_of(const Passed& passed) {
+  const auto bits = static_cast<std::uint64_t>(passed.shape);
+  const auto type = static_cast<std::int32_t>(bits >> kTypeShift & 0xf);
+  const auto op = static_cast<std::int32_t>(bits >> kOpShift & 0xf);
+  const auto which = static_cast<std::int32_t>(bits >> kCollectiveShift & 0xf);
   // A rank in another call altogether, whose arguments happened to look like an announcement.
-  if (bits >> kPresentShift != 1 || type >= kNumDataTypes || op >= kNumReduceOps) return "another call";
-  return text_of(bits & ((std::uint64_t{1} << kTypeShift) - 1), static_cast<DataType>(type),
-                 static_cast<ReduceOp>(op));
+  if (bits >> kPresentShift != 1 || type >= kNumDataTypes || op >= kNumReduceOps || which >= kNumCollectives)
+    return "another call";
+  const auto collective = static_cast<Collective>(which);
+  std::string text = fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1),
+                                 to_string(static_cast<DataType>(type)));
+  if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
+  if (has_root(collective)) text += fmt::format(", root {}", passed.detail);
+  if (has_sections(collective)) text += fmt::format(", sections {:08x}", passed.detail);
+  return collective == Collective::kAllreduce ? text : fmt::format("{} of {}", to_string(collective), text);
 }
 
 }  // namespace
 
-Status announce(comm::Communicator& communicator, std::uint64_t count, DataType type, ReduceOp op) {
-  std::vector<std::int64_t> passed(static_cast<std::size_t>(communicator.size()));
-  passed[static_cast<std::size_t>(communicator.rank())] = pack(count, type, op);
-  Status status = max_over_ranks(communicator, passed);
+Status announce(comm::Communicator& communicator, const comm::CallArgs& args) {
+  std::vector<Passed> passed(static_cast<std::size_t>(communicator.size()));
+  const Passed mine = pack(args);
+  passed[static_cast<std::size_t>(communicator.rank())] = mine;
+  Status status = max_over_ranks(communicator, {&passed.front().shape, 2 * passed.size()});
   if (!status.ok()) {
     if (status.code == Code::kMismatch)
       status.message += fmt::format("; {} x int64, max compares the ranks' arguments before {}",
-                                    passed.size(), text_of(count, type, op));
+                                    2 * passed.size(), text_of(mine));
     return status;
   }
-  if (std::ranges::all_of(passed, [&](std::int64_t packed) { return packed == passed.front(); }))
+  if (std::ranges::all_of(passed, [&](const Passed& one) { return one == passed.front(); }))
     return Status::success();
   std::vector<comm::Terms> terms;
-  for (const std::int64_t packed : passed) terms.push_back({{"arguments", text_of(packed)}});
+  for (const Passed& one : passed) terms.push_back({{"arguments", text_of(one)}});
   return comm::compare_terms(terms);
 }
 
 Status share_verdicts(comm::Communicator& communicator, const std::map<GuardClass, GuardVerdict>& of_rank_0,
                       Guard& guard) {
   // Winner, HiPS' time and the host's, for each class that there can be; zeros where nothing is known.
-  std::vector<std::int64_t> values(std::size_t{3} * kNumReduceOps * GuardClass::kNumSizes);
+  std::vector<std::int64_t> values(std::size_t{3} * GuardKind::kNum * GuardClass::kNumSizes);
   const auto at = [&](GuardClass of) {
-    return values.begin() + 3 * (static_cast<int>(of.op) * GuardClass::kNumSizes + of.size_class);
+    return values.begin() + 3 * (of.kind.index() * GuardClass::kNumSizes + of.size_class);
   };
   for (const auto& [of, verdict] : of_rank_0) {
     const auto place = at(of);
@@ -67,9 +80,9 @@ Status share_verdicts(comm::Communicator& communicator, const std::map<GuardClas
     place[2] = verdict.host_ns;
   }
   if (Status status = max_over_ranks(communicator, values); !status.ok()) return status;
-  for (int op = 0; op < kNumReduceOps; ++op)
+  for (int kind = 0; kind < GuardKind::kNum; ++kind)
     for (int size = 0; size < GuardClass::kNumSizes; ++size) {
-      const GuardClass of{static_cast<ReduceOp>(op), size};
+      const GuardClass of{GuardKind::of_index(kind), size};
       const auto place = at(of);
       if (place[0] != 0) guard.set(of, {static_cast<Way>(place[0]), place[1], place[2]});
     }

@@ -140,7 +140,8 @@ TEST(Guard, RanksWithRandomClocksAgree) {
   std::mt19937_64 random = seeded();
   for (int round = 0; round < 500; ++round) {
     const int num_ranks = 1 + static_cast<int>(random() % 9);
-    const GuardClass of{static_cast<ReduceOp>(random() % kNumReduceOps), 1 + static_cast<int>(random() % 40)};
+    const GuardClass of{GuardKind::of_index(static_cast<int>(random() % GuardKind::kNum)),
+                        1 + static_cast<int>(random() % 40)};
     const auto measured = [&](int, Way, int) { return static_cast<std::int64_t>(random() % 1000); };
     const std::vector<Guard> ranks = run_trials(num_ranks, of, measured);
     for (const Guard& guard : ranks) {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace hips::mpi {
+
+/// What moving data of a type takes, where nothing is folded.
+struct BufferType {
+  MPI_Datatype type = nullptr;
+  std::int64_t size = 0;    ///< bytes of data in one
+  std::int64_t extent = 0;  ///< bytes from one to the next
+  bool plain = false;       ///< a predefined type without gaps: its bytes are its data
+
+  /// None: no type that the host knows, or one whose size it cannot say.
+  static std::optional<BufferType> of(MPI_Datatype type);
+};
+
+/// Data of types with gaps, as bytes one behind the other.
+///
+/// Threads  as a value.
+class Packed {
+ public:
+  /// Room for that many bytes. May throw std::bad_alloc.
+  std::byte* make(std::size_t bytes);
+  [[nodiscard]] std::byte* data() const { return memory_.get(); }
+
+  /// `count` elements from `from` into the room at `offset`; the host's error code.
+  int pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm);
+  int unpack(void* to, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) const;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace hips::mpi

@@ -1,0 +1,75 @@
+#include "lib/mpi/carry.hpp"
+
+#include "lib/base/clock.hpp"
+#include "lib/base/log.hpp"
+#include "lib/mpi/comm_record.hpp"
+#include "lib/mpi/error.hpp"
+#include "lib/mpi/process.hpp"
+#include "lib/mpi/reduction_call.hpp"
+#include "lib/mpi/trial.hpp"
+
+namespace hips::mpi {
+namespace {
+
+int run(Process& process, CommRecord& record, HostedCall& call) {
+  SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
+  if (const int code = call.pack(); code != MPI_SUCCESS) return code;
+  const Status status = record.communicator()->call(call.args);
+  if (!status.ok()) return raise_error(call.comm, record, status, call.name);
+  if (const int code = call.unpack(); code != MPI_SUCCESS) return code;
+  if (process.reports())
+    record.count({.calls = 1,
+                  .bytes = call.args.count * size_of(call.args.type),
+                  .time_ns = clock.now_ns() - begin_ns});
+  return MPI_SUCCESS;
+}
+
+/// A call whose class has no verdict yet: the next trial, and the verdict after the last one.
+int run_trial(Process& process, CommRecord& record, HostedCall& call) {
+  const GuardClass of = call.guard_class();
+  comm::Communicator& communicator = *record.communicator();
+  Guard& guard = record.guard();
+  // A call that is refused here alone has not taken place, so it must not be announced either.
+  if (const Status wrong = comm::check_arguments(call.args, communicator.rank(), communicator.size());
+      !wrong.ok())
+    return raise_error(call.comm, record, wrong, call.name);
+  if (const Status status = announce(communicator, call.args); !status.ok()) {
+    record.fail(status);
+    return raise_error(call.comm, record, status, call.name);
+  }
+
+  const Way way = guard.next(of);
+  if (way == Way::kHost) leave_to_host(process, record, "trial of the host by the guard");
+  const SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = clock.now_ns();
+  const int code = way == Way::kHost ? call.on_host() : run(process, record, call);
+  // HiPS has failed on all ranks. An error of the host is this rank's own, and the others go on.
+  if (way == Way::kHips && code != MPI_SUCCESS) return code;
+  guard.took(of, clock.now_ns() - begin_ns);
+  if (!guard.complete(of)) return code;
+  if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
+    return raise_error(call.comm, record, status, call.name);
+  const GuardVerdict verdict = guard.settle(of);
+  log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}", record.name(),
+            to_string(of.kind), of.least_bytes(), of.most_bytes(), verdict.hips_ns, verdict.host_ns,
+            verdict.winner == Way::kHost ? "the host" : "HiPS");
+  return code;
+}
+
+}  // namespace
+
+int carry(Process& process, CommRecord& record, HostedCall& call) {
+  switch (record.guard().way(call.guard_class())) {
+    case Way::kHips:
+      return run(process, record, call);
+    case Way::kHost:
+      leave_to_host(process, record, "the host is faster, says the guard");
+      return call.on_host();
+    case Way::kTrial:
+      break;
+  }
+  return run_trial(process, record, call);
+}
+
+}  // namespace hips::mpi
