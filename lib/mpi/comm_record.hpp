@@ -56,7 +56,9 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   std::unique_ptr<comm::Request> take_spare();
   void keep_spare(std::unique_ptr<comm::Request> call);
 
-  /// For the report; also from threads that complete requests.
+  /// Is there a report to count for?
+  [[nodiscard]] bool counts() const { return counts_; }
+  /// Also from threads that complete requests.
   void count(const Tally& tally);
   /// True the first time: an error is printed once for each communicator.
   bool first_error() { return !std::exchange(error_printed_, true); }
@@ -80,6 +82,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   Guard guard_{false};
   GuardPlace place_;
   bool error_printed_ = false;
+  bool counts_ = false;
 
   std::mutex mutex_;               ///< of what follows
   Process* reports_to_ = nullptr;  ///< what was counted after end()
