@@ -111,17 +111,20 @@ struct WatchedCommunicator::Waiter {
     // The caller's runtime wants to move more often than we need to look.
     if (waited_ns < next_look_ns) return;
     next_look_ns = waited_ns + kLookEveryNs;
-    Watchkeeper& watch = *communicator.watch_;
-    const std::vector<Rank> lacking = call.waiting_for();
-    watch.waiting(lacking, call.waiting_text());
-    const Patience::Actions actions = patience.at(waited_ns);
-    if (actions.ask) watch.ask(lacking);
-    if (actions.ask_all) watch.ask_all();
-    if (actions.warn)
-      log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch.record().current()),
-                waited_ns / 1'000'000'000, watch.missing());
+    communicator.look_after(call, patience, waited_ns);
   }
 };
+
+void WatchedCommunicator::look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns) {
+  const std::vector<Rank> lacking = call.waiting_for();
+  watch_->waiting(lacking, call.waiting_text());
+  const Patience::Actions actions = patience.at(waited_ns);
+  if (actions.ask) watch_->ask(lacking);
+  if (actions.ask_all) watch_->ask_all();
+  if (actions.warn)
+    log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch_->record().current()),
+              waited_ns / 1'000'000'000, watch_->missing());
+}
 
 Status WatchedCommunicator::wait(PendingCall& call) {
   Waiter waiter{*this, call, {}};
@@ -236,12 +239,24 @@ Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::
   return Status::success();
 }
 
-std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index) {
+void WatchedCommunicator::look_after(const PendingCall& call, Polls& polls) {
+  constexpr std::uint64_t kPollsPerLook = 16;  // between two looks at the clock
+  if (++polls.num % kPollsPerLook != 0) return;
+  const std::int64_t now_ns = clock().now_ns();
+  if (polls.num == kPollsPerLook) polls.begin_ns = now_ns;
+  const std::int64_t waited_ns = now_ns - polls.begin_ns;
+  if (waited_ns < polls.next_look_ns) return;
+  polls.next_look_ns = waited_ns + kLookEveryNs;
+  look_after(call, polls.patience, waited_ns);
+}
+
+std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {
   const Moving moving(*this);
   InFlight::process().advance_others(*this);
   const std::optional<Status> end = call.test();
-  if (!end) return std::nullopt;
-  return close(*end, index);
+  if (end) return close(*end, index);
+  look_after(call, polls);
+  return std::nullopt;
 }
 
 Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {

@@ -10,6 +10,7 @@
 
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/design.hpp"
+#include "lib/comm/patience.hpp"
 #include "lib/comm/pending_call.hpp"
 #include "lib/comm/watchkeeper.hpp"
 
@@ -80,8 +81,17 @@ class WatchedCommunicator : public Communicator {
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
+  /// A request that is tested again and again is looked after as one that is waited for.
+  struct Polls {
+    std::uint64_t num = 0;
+    std::int64_t begin_ns = 0, next_look_ns = 0;
+    Patience patience;
+  };
   /// Empty: the call goes on.
-  std::optional<Status> test(PendingCall& call, std::uint64_t index);
+  std::optional<Status> test(PendingCall& call, std::uint64_t index, Polls& polls);
+  void look_after(const PendingCall& call, Polls& polls);
+  /// Says whom the call lacks, and asks them when it is time.
+  void look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns);
   Status finish(PendingCall& call, std::uint64_t index);
   /// A started call has ended: what its caller gets to know.
   Status close(const Status& status, std::uint64_t index);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/watched_communicator.hpp"
 
 namespace hips::comm {
 
@@ -31,13 +30,14 @@ Status WatchedRequest::start() {
                          "start: the request's last call is under way; wait for it before the next");
   if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
   active_ = true;
+  polls_ = {};
   return Status::success();
 }
 
 bool WatchedRequest::test() {
   if (!active_) return true;
   if (in_forked_child()) return false;
-  const std::optional<Status> end = communicator_.test(*call_, index_);
+  const std::optional<Status> end = communicator_.test(*call_, index_, polls_);
   if (!end) return false;
   status_ = *end;
   active_ = false;

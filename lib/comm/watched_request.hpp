@@ -5,10 +5,9 @@
 
 #include "lib/comm/pending_call.hpp"
 #include "lib/comm/request.hpp"
+#include "lib/comm/watched_communicator.hpp"
 
 namespace hips::comm {
-
-class WatchedCommunicator;
 
 /// A non-blocking or persistent call of a communicator that is watched. The communicator outlives it.
 class WatchedRequest final : public Request {
@@ -29,7 +28,8 @@ class WatchedRequest final : public Request {
   std::unique_ptr<PendingCall> call_;
   bool active_ = false;
   std::uint64_t index_ = 0;  ///< in the record of calls; 0: none, as the communicator had failed before
-  Status status_;            ///< of the last start that has ended
+  WatchedCommunicator::Polls polls_;  ///< since the last start
+  Status status_;                     ///< of the last start that has ended
 };
 
 }  // namespace hips::comm

@@ -85,6 +85,7 @@ CommRecord* CommRecord::make(Process& process, MPI_Comm comm) {
   if (mpi.Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return nullptr;
   auto record = std::make_shared<CommRecord>();
   record->comm_ = comm;
+  record->counts_ = process.reports();
   record->name_ = name_of(comm);
   if (is_inter)
     record->declined_ = "inter-communicator";

@@ -25,9 +25,10 @@ class Process;
 /// Threads  one call at a time on a communicator, as MPI asks of collectives; others at the same time.
 class CommRecord : public std::enable_shared_from_this<CommRecord> {
  public:
-  /// The record of `comm`, made at the first MPI_Allreduce of any kind: also by one that HiPS will not take,
-  /// so that a rank which passes another type than its peers still meets them here. Collective where it is
-  /// made. Null where the host does not know the communicator and will say so itself.
+  /// The record of `comm`, made at the first MPI_Allreduce of any kind, or initialisation of a persistent
+  /// one: also by one that HiPS will not take, so that a rank which passes another type than its peers still
+  /// meets them here. Collective where it is made. Null where the host does not know the communicator and
+  /// will say so itself.
   static CommRecord* of(Process& process, MPI_Comm comm);
   /// The same for a call that must not wait for other ranks: null where there is no record yet.
   static CommRecord* existing(Process& process, MPI_Comm comm);
@@ -64,7 +65,9 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   std::unique_ptr<comm::Request> take_spare();
   void keep_spare(std::unique_ptr<comm::Request> call);
 
-  /// For the report; also from threads that complete requests.
+  /// Is there a report to count for?
+  [[nodiscard]] bool counts() const { return counts_; }
+  /// Also from threads that complete requests.
   void count(const Tally& tally);
   /// True the first time: an error is printed once for each communicator.
   bool first_error() { return !std::exchange(error_printed_, true); }
@@ -89,6 +92,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   GuardPlace place_;
   bool error_printed_ = false;
   std::shared_ptr<const Sections> last_sections_;
+  bool counts_ = false;
 
   std::mutex mutex_;               ///< of what follows
   Process* reports_to_ = nullptr;  ///< what was counted after end()

@@ -4,6 +4,8 @@
 
 #include <hips/hips.h>
 
+#include "lib/mpi/host.hpp"
+
 // What wrappers for the bindings of Fortran share. Open MPI's bindings call PMPI_ functions and so pass by
 // a wrapper of the C function: each binding needs wrappers of its own. All of them pass addresses; mpif.h and
 // the mpi module call mpi_x_, the mpi_f08 module calls mpi_x_f08_ (a handle there is a struct of one INTEGER,
@@ -21,10 +23,12 @@
 
 namespace hips::mpi {
 
-/// The host's own `p`name, of the type of ours: for an MPI whose handles we cannot read, and for requests
-/// that are none of ours.
+/// The host's function of this name, of the type of ours: for an MPI whose handles we cannot read, and for
+/// requests that are none of ours.
 template <typename Function>
-Function* fortran_function_of_host(const char* name);
+Function* fortran_function_of_host(const char* name) {
+  return reinterpret_cast<Function*>(host_symbol(name));
+}
 
 /// A buffer as C says it: Fortran has addresses of its own for MPI_IN_PLACE and MPI_BOTTOM.
 const void* buffer_to_c(const void* buffer);
@@ -35,10 +39,3 @@ MPI_Fint request_to_fortran(MPI_Request request);
 MPI_Fint logical_to_fortran(int flag);
 
 }  // namespace hips::mpi
-
-#include "lib/mpi/host.hpp"
-
-template <typename Function>
-Function* hips::mpi::fortran_function_of_host(const char* name) {
-  return reinterpret_cast<Function*>(host_symbol(name));
-}

@@ -26,10 +26,12 @@ HipsRequest::~HipsRequest() {
 
 Status HipsRequest::start() {
   const SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = clock.now_ns();
+  const bool counts = record_->counts();
+  const std::int64_t begin_ns = counts ? clock.now_ns() : 0;
   if (Status status = call_->start(); !status.ok()) return status;
   active_ = true;
   end_.reset();
+  if (!counts) return Status::success();
   Tally tally{1, bytes_, clock.now_ns() - begin_ns};
   ++(persistent() ? tally.starts : tally.nonblocking);
   record_->count(tally);
@@ -46,9 +48,10 @@ bool HipsRequest::test() {
 void HipsRequest::wait() {
   if (!active_ || end_) return;
   const SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = clock.now_ns();
+  const bool counts = record_->counts();
+  const std::int64_t begin_ns = counts ? clock.now_ns() : 0;
   end_ = call_->wait();
-  record_->count({.time_ns = clock.now_ns() - begin_ns});
+  if (counts) record_->count({.time_ns = clock.now_ns() - begin_ns});
 }
 
 Status HipsRequest::finish() {

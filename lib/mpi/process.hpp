@@ -22,8 +22,8 @@ class CommRecord;
 
 /// What the interposer keeps once per process: the configuration, the live records, the report.
 ///
-/// Made at the first MPI_Allreduce between MPI_Init and MPI_Finalize, never destroyed: programs call
-/// MPI_Finalize from exit handlers too, which may run after ours.
+/// Made at the first call that HiPS could take between MPI_Init and MPI_Finalize, never destroyed: programs
+/// call MPI_Finalize from exit handlers too, which may run after ours.
 ///
 /// Threads  any.
 class Process {

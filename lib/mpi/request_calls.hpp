@@ -9,8 +9,8 @@ namespace hips::mpi {
 // is completed here.
 //
 // Liveness  a wait on one of ours alone waits as a blocking call does. Where the host's are among them, or
-//           another thread may need HiPS, both sides move in turn; HIPS_TIMEOUT and the questions to peers
-//           that are missing begin where a call needs ours to complete and has waited for a second.
+//           another thread may need HiPS, both sides move in turn; peers that are missing are asked as ever,
+//           and HIPS_TIMEOUT begins where a call needs ours to complete and has waited for a second.
 // Errors    of ours: through the error handler of the communicator, that of MPI_COMM_WORLD once it has been
 //           freed; MPI_ERR_IN_STATUS where several requests may complete. MPI_ERR_REQUEST: a handle of a
 //           request that has gone.

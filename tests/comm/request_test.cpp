@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -319,6 +321,31 @@ TEST_P(Requests, OfDifferentSizesAreOneErrorEverywhere) {
       if (std::string(error.what()).find("12") == std::string::npos) return error.what();
     }
     return "right";
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+}
+
+// Whoever only tests asks the others, too: under a plan, rank 0 sends nothing in a call of count 0.
+TEST_P(Requests, ThatAreTestedFindOutThatAPeerIsElsewhere) {
+  const auto& [way, n] = GetParam();
+  if (n != 3) GTEST_SKIP() << "once is enough, since it takes a second";
+  const auto body = [&way = way, n = n](int rank, const Ready&) -> std::string {
+    hips::Communicator comm = communicator(way.topology, n);
+    std::vector<std::int64_t> values(rank == 0 ? 0 : 13, 1);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto passed = [&](std::chrono::seconds time) {
+      return std::chrono::steady_clock::now() - begin > time;
+    };
+    try {
+      hips::Request request = comm.iallreduce<std::int64_t>(values, ReduceOp::kSum);
+      while (rank == 0 ? !passed(std::chrono::seconds(2)) : !request.test()) {
+        if (passed(std::chrono::seconds(10))) std::_Exit(1);  // its destructor would wait
+        std::this_thread::yield();
+      }
+    } catch (const hips::Error& error) {
+      return error.status().code == Code::kMismatch ? "right" : error.what();
+    }
+    return rank == 0 ? "right" : "ended well";
   };
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
 }
