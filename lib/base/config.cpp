@@ -147,7 +147,7 @@ std::string set_cm(Config& config, std::string_view text) {
 constexpr std::array kVariables = {
     ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
                    "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-                   "switch:n, each with /m",
+                   "switch:n, each with /m; or FILE.yaml",
                    set_text<&Config::topology>},
     ConfigVariable{
         "HIPS_ALGORITHM", "NAME", "by size",
