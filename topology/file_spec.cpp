@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -36,6 +38,21 @@ std::optional<std::string> cut_digest(std::string_view& text) {
   return std::string(digits);
 }
 
+/// "file:wiring/2" for a file called "wiring": its name does not say where it ends, the file system does.
+FileSpec with_ranks_cut_off(const FileSpec& spec) {
+  const std::size_t slash = spec.path.rfind('/');
+  std::error_code error;
+  if (spec.ranks_per_server || spec.digest || slash == std::string::npos ||
+      !all_digits(std::string_view(spec.path).substr(slash + 1), "0123456789") ||
+      !std::filesystem::is_regular_file(spec.path.substr(0, slash), error)) {
+    return spec;
+  }
+  FileSpec cut = spec;
+  cut.ranks_per_server = spec.path.substr(slash + 1);
+  cut.path.resize(slash);
+  return cut;
+}
+
 }  // namespace
 
 std::optional<FileSpec> file_spec(std::string_view spec) {
@@ -60,7 +77,8 @@ std::optional<FileSpec> file_spec(std::string_view spec) {
   return file;
 }
 
-Result<TopologyFile> read_file_spec(const FileSpec& spec) {
+Result<TopologyFile> read_file_spec(const FileSpec& given) {
+  const FileSpec spec = with_ranks_cut_off(given);
   if (spec.path.empty()) return bad_spec(spec.text, "no path follows \"file:\"; write file:PATH.yaml");
   auto file = read_topology_file(spec.path);
   if (!file) return fail(file.error());
@@ -91,7 +109,7 @@ Result<TopologyFile> load_topology(std::string_view spec) {
 
 Result<std::string> read_text_file(const std::string& path, std::size_t most) {
   const auto refuse = [&](std::string_view why) {
-    return fail(Code::kInvalidArgument, fmt::format("{} {}", quoted(path), why));
+    return fail(Code::kInvalidArgument, fmt::format("{} {}", topology::quoted(path), why));
   };
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -110,6 +128,24 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
   return parse_topology_file(path, *text);
+}
+
+Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {
+  const auto text = topology_file_text(file, false);
+  if (!text) return fail(text.error());
+  const std::string part = path + ".part";
+  errno = 0;
+  std::ofstream out(part, std::ios::binary);
+  out << *text;
+  out.close();
+  if (!out || std::rename(part.c_str(), path.c_str()) != 0) {
+    Status status = Status::error(Code::kSystem, fmt::format("topology file {} cannot be written: {}",
+                                                             topology::quoted(path), std::strerror(errno)));
+    status.sys_errno = errno;
+    std::remove(part.c_str());
+    return fail(std::move(status));
+  }
+  return {};
 }
 
 }  // namespace hips::topology

@@ -50,6 +50,11 @@ Result<TopologyFile> read_topology_file(const std::string& path);
 /// Errors   kUnsupported: more cables than a file may list.
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables);
 
+/// Writes a topology to a file, whole or not at all: a reader sees the old file or the new one.
+///
+/// Errors   kSystem: it cannot be written. Those of topology_file_text().
+Result<void> write_topology_file(const std::string& path, const TopologyFile& file);
+
 /// A spec that names a file.
 struct FileSpec {
   std::string path;

@@ -149,6 +149,12 @@ constexpr std::array kVariables = {
                    "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
                    "switch:n, each with /m; or FILE.yaml",
                    set_text<&Config::topology>},
+    ConfigVariable{"HIPS_TOPO_FILE", "FILE", "",
+                   "the wiring as a topology file (docs/topologies.md), where HIPS_TOPO names none",
+                   set_text<&Config::topology_file>},
+    ConfigVariable{"HIPS_TOPO_DUMP", "FILE", "",
+                   "rank 0 writes the wiring of its first communicator here, as a topology file",
+                   set_text<&Config::topology_dump>},
     ConfigVariable{
         "HIPS_ALGORITHM", "NAME", "by size",
         "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
@@ -349,6 +355,8 @@ LoadedConfig load_config(const Environment& environment) {
       loaded.status = Status::error(Code::kInvalidArgument,
                                     fmt::format("{}=\"{}\" is wrong: give {}", name, value, right));
   }
+  Config& config = loaded.config;
+  if (!config.topology && !config.topology_file.empty()) config.topology = "file:" + config.topology_file;
   return loaded;
 }
 

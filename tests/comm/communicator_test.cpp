@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <hips/hips.hpp>
 #include <iostream>
 #include <random>
@@ -183,6 +185,33 @@ TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
                                 },
                                 {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "bcube:2,1"}});
   EXPECT_EQ(wrong, "");
+}
+
+TEST(Communicator, RunsOnATopologyFileAndWritesWhatItRunsOn) {
+  const std::string path = ::testing::TempDir() + "hips_communicator_test.yaml", dump = path + ".dump";
+  std::ofstream(path) << "hips-topology: 1\nshape: bcube:2,1\nlevels: [{rate: 25Gb}, {rate: 100Gb}]\n";
+  const auto describe = [](int, const std::function<void()>&) {
+    return hips::Communicator::from_environment().describe();
+  };
+  RankProcesses ranks(4, describe, {{"HIPS_TOPO_FILE", path}, {"HIPS_TOPO_DUMP", dump}});
+  for (const Outcome& outcome : ranks.wait())
+    EXPECT_THAT(outcome.text, ::testing::HasSubstr("on BCube(2,1); "));
+  const auto written = hips::parse_topology("file:" + dump);
+  EXPECT_EQ(written.levels, hips::parse_topology(path).levels);
+  // Ranks with other files find out.
+  RankProcesses odd(4,
+                    [&](int rank, const std::function<void()>& ready) {
+                      if (rank == 2)
+                        std::ofstream(path + "2") << "hips-topology: 1\nshape: bcube:2,1\nrelay: false\n";
+                      if (rank == 2) setenv("HIPS_TOPO_FILE", (path + "2").c_str(), 1);
+                      return describe(rank, ready);
+                    },
+                    {{"HIPS_TOPO_FILE", path}});
+  for (const Outcome& outcome : odd.wait()) {
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, ::testing::HasSubstr("rank 2"));
+  }
+  for (const std::string& file : {path, dump, path + "2"}) std::remove(file.c_str());
 }
 
 TEST(Communicator, OneRankIsACopy) {

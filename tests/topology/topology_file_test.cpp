@@ -194,7 +194,14 @@ TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
   const Topology own = parse_topology(path);
   EXPECT_EQ(own.num_ranks(), 18);
   EXPECT_EQ(parse_topology(own.spec), own);
-  std::filesystem::remove(path);
+  // A file whose name does not tell where it ends.
+  const std::string bare = path.substr(0, path.size() - 5);
+  std::filesystem::rename(path, bare);
+  EXPECT_EQ(parse_topology("file:" + bare).num_ranks(), 18);
+  std::ofstream(bare) << slow;
+  EXPECT_EQ(parse_topology("file:" + bare + "/3").num_ranks(), 27);
+  EXPECT_EQ(parse_topology(parse_topology("file:" + bare + "/3").spec).num_ranks(), 27);
+  std::filesystem::remove(bare);
   EXPECT_THAT(topology::parse(path).error().message, HasSubstr("cannot be read: No such file"));
   EXPECT_THAT(topology::parse("file:").error().message, HasSubstr("no path follows"));
   EXPECT_THAT(topology::parse("file:" + ::testing::TempDir()).error().message, HasSubstr("cannot be read"));

@@ -17,6 +17,7 @@
 #include "tools/hips/compare/report.hpp"
 #include "tools/hips/compare/size_range.hpp"
 #include "tools/hips/compare/theory.hpp"
+#include "tools/hips/topology_option.hpp"
 #include "topology/parse.hpp"
 #include "topology/spec.hpp"
 
@@ -98,8 +99,8 @@ void run_compare(CompareArguments arguments) {
   }
   if (arguments.bytes.empty()) arguments.bytes = kDefaultBytes;
   if (arguments.topologies.empty()) {
-    if (const char* topology = std::getenv("HIPS_TOPO"); topology != nullptr && *topology != '\0')
-      arguments.topologies.emplace_back(topology);
+    if (std::string topology = topology_or_environment(""); !topology.empty())
+      arguments.topologies.push_back(std::move(topology));
   }
   if (arguments.topologies.empty()) {
     throw Error(Status::error(Code::kInvalidArgument,

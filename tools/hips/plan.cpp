@@ -24,6 +24,7 @@
 #include "lib/plan/plan_json.hpp"
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -38,7 +39,7 @@ struct PlanArguments {
 
 constexpr const char* kPlanFooter =
     R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
--t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
+-t, --algorithm and --pattern may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
 pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
 name is in the last line.
 
@@ -219,7 +220,7 @@ void run_plan(PlanArguments arguments) {
     print_algorithms();
     return;
   }
-  arguments.topology = or_environment(arguments.topology, "HIPS_TOPO");
+  arguments.topology = topology_or_environment(arguments.topology);
   if (arguments.topology.empty())
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
   const Topology topology = parse_topology(arguments.topology);

@@ -15,6 +15,7 @@
 #include "tools/hips/launch.hpp"
 #include "tools/hips/launcher.hpp"
 #include "tools/hips/program.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -52,7 +53,8 @@ void set(const char* name, const std::optional<std::string>& value) {
 void run(const RunOptions& options, const std::vector<std::string>& command) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   LaunchRequest request;
-  request.topology = given(options.topology, "HIPS_TOPO");
+  request.topology = topology_or_environment(options.topology);
+  if (request.topology->empty()) request.topology.reset();
   request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
   request.pattern = given(options.pattern, "HIPS_PATTERN");
   if (!options.mpi.empty()) request.mpi = options.mpi;

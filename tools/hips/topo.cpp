@@ -13,6 +13,7 @@
 
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/topology_option.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
 #include "topology/slurm.hpp"
@@ -301,9 +302,15 @@ void print_nodes(const std::vector<std::string>& nodes) {
 }
 
 TopoSource read_source(const TopoOptions& options) {
+  const std::string spec = topology_or_environment(options.spec);
+  if (spec.empty() && options.slurm.empty()) {
+    throw Error(
+        Status::error(Code::kInvalidArgument,
+                      "topo: no topology is named; give one with -t, such as -t bcube:3,1, or in HIPS_TOPO"));
+  }
   TopoSource from;
   if (options.slurm.empty()) {
-    from.file = value_or_throw(topology::load_topology(options.spec));
+    from.file = value_or_throw(topology::load_topology(spec));
     return from;
   }
   // No topology.conf is larger.
@@ -329,11 +336,6 @@ void print_overrides(const topology::TopologyFile& file) {
 }
 
 void run(const TopoOptions& options) {
-  if (options.spec.empty() && options.slurm.empty()) {
-    throw Error(
-        Status::error(Code::kInvalidArgument,
-                      "topo: no topology is named; give one with -t, such as -t bcube:3,1, or in HIPS_TOPO"));
-  }
   const TopoSource from = read_source(options);
   const Topology& topology = from.file.topology;
   const auto& names = from.file.server_names;
@@ -366,9 +368,8 @@ void add_topo(CLI::App& app) {
   auto options = std::make_shared<TopoOptions>();
   CLI::App* command =
       app.add_subcommand("topo", "Prints a topology: servers, NICs, switches, cables and levels");
-  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1")
-      ->type_name("SPEC")
-      ->envname("HIPS_TOPO");
+  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1; default HIPS_TOPO")
+      ->type_name("SPEC");
   command->add_option("--slurm", options->slurm, "read Slurm's topology.conf instead of a SPEC")
       ->type_name("FILE");
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
