@@ -271,17 +271,12 @@ class TopologyFileReader {
   /// Ranks, and the spec: that of the family where it can say all, else one that names this file.
   Result<void> name_topology() {
     Topology& made = topology();
-    if (!made.levels.empty()) {
-      const Level& first = made.levels.front();
-      const bool alike = std::ranges::all_of(made.levels, [&](const Level& level) {
-        return level.bandwidth_bytes_per_s == first.bandwidth_bytes_per_s &&
-               level.latency_ns == kDefaultLatencyNs;
-      });
-      if (!alike || made.relay_off || !made.overrides.empty()) {
-        made.spec = fmt::format("file:{}#{:016x}", name_, digest_of(text_));
-      } else if (first.bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS) {
-        made.spec += "@" + rate_text(first.bandwidth_bytes_per_s);
-      }
+    const bool rated =
+        !made.levels.empty() && made.levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS;
+    if (!has_plain_spec(made)) {
+      made.spec = fmt::format("file:{}#{:016x}", name_, digest_of(text_));
+    } else if (rated) {
+      made.spec += "@" + rate_text(made.levels.front().bandwidth_bytes_per_s);
     }
     // The text that says how many there are may be part of a spec, "file:a.yaml#0123456789abcdef/2", that
     // this file itself must not give: then its own line would be counted twice.

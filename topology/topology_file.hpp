@@ -50,6 +50,12 @@ Result<TopologyFile> read_topology_file(const std::string& path);
 /// Errors   kUnsupported: more cables than a file may list.
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables);
 
+/// The spec of the family alone, without rates and ranks: the `shape` of a file.
+std::string topology_shape(const Topology& topology);
+
+/// Are all levels of one rate, with nothing else that a spec cannot say?
+bool has_plain_spec(const Topology& topology);
+
 /// Writes a topology to a file, whole or not at all: a reader sees the old file or the new one.
 ///
 /// Errors   kSystem: it cannot be written. Those of topology_file_text().

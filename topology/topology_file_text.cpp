@@ -28,8 +28,8 @@ class FileWriter {
 
   std::string write(bool all_cables) {
     text_ = fmt::format("hips-topology: {}\nshape: {}\nranks-per-server: {}\nrelay: {}\n",
-                        kTopologyFileVersion, yaml_scalar(shape()), topology_.ranks_per_server,
-                        topology_.servers_relay && !topology_.relay_off);
+                        kTopologyFileVersion, yaml_scalar(topology_shape(topology_)),
+                        topology_.ranks_per_server, topology_.servers_relay && !topology_.relay_off);
     const auto levels = network_levels(topology_);
     if (!levels.empty()) text_ += "levels:\n";
     for (const Level& level : levels) {
@@ -55,21 +55,6 @@ class FileWriter {
   }
 
  private:
-  /// The spec of the family alone. A topology from a file has no such spec, but its name says the same.
-  [[nodiscard]] std::string shape() const {
-    std::string_view spec = topology_.spec;
-    if (spec.starts_with("file:")) {
-      // "BCube(2x4x3), 2 ranks per server" is bcube:2x4x3.
-      const std::string_view name = topology_.name;
-      const std::size_t open = name.find('('), close = name.find(')');
-      return value_or_throw(parse(fmt::format("{}:{}", to_string(topology_.family),
-                                              name.substr(open + 1, close - open - 1))))
-          .spec;
-    }
-    spec = spec.substr(0, spec.find('/'));
-    return std::string(spec.substr(0, spec.find('@')));
-  }
-
   [[nodiscard]] std::string server_key(std::int64_t server) const {
     return file_.server_names.empty() ? fmt::format("{}", server)
                                       : yaml_scalar(file_.server_names[static_cast<std::size_t>(server)]);
@@ -116,6 +101,24 @@ class FileWriter {
 };
 
 }  // namespace
+
+std::string topology_shape(const Topology& topology) {
+  // "BCube(2x4x3), 2 ranks per server" is bcube:2x4x3, also where the spec names a file.
+  const std::string_view name = topology.name;
+  const std::size_t open = name.find('('), close = name.find(')');
+  return value_or_throw(
+             parse(fmt::format("{}:{}", to_string(topology.family), name.substr(open + 1, close - open - 1))))
+      .spec;
+}
+
+bool has_plain_spec(const Topology& topology) {
+  const auto levels = network_levels(topology);
+  return !topology.relay_off && topology.overrides.empty() &&
+         std::ranges::all_of(levels, [&](const Level& level) {
+           return level.bandwidth_bytes_per_s == levels.front().bandwidth_bytes_per_s &&
+                  level.latency_ns == kDefaultLatencyNs;
+         });
+}
 
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables) {
   if (all_cables && file.topology.num_links > kMostListedCables) {

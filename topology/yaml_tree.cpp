@@ -22,6 +22,7 @@ struct OpenNode {
   YamlNode node;
   bool has_key = false;  ///< of a mapping: the next value's key has been read
   std::string key;
+  std::size_t key_line = 0;
   std::unordered_set<std::string> keys;
 };
 
@@ -108,6 +109,7 @@ class YamlParser {
     if (!mapping.keys.insert(key).second)
       return bad(line, fmt::format("{} occurs twice; write it once", quoted(key)));
     mapping.key = std::move(key);
+    mapping.key_line = line;
     mapping.has_key = true;
     return {};
   }
@@ -138,6 +140,7 @@ class YamlParser {
     OpenNode& parent = open_.back();
     if (parent.node.kind == YamlNode::Kind::kMapping) {
       node.key = std::move(parent.key);
+      node.line = parent.key_line;
       parent.has_key = false;
     }
     parent.node.items.push_back(std::move(node));

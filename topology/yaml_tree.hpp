@@ -9,7 +9,7 @@
 
 namespace hips::topology {
 
-/// A value of a YAML text and the line where it begins.
+/// A value of a YAML text and the line where it, or its key, begins.
 struct YamlNode {
   enum class Kind : std::uint8_t { kScalar, kSequence, kMapping };
   Kind kind = Kind::kScalar;

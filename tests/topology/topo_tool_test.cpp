@@ -184,6 +184,25 @@ TEST(TopoTool, WritesATopologyFileAndReadsItWhereASpecIsTaken) {
   EXPECT_EQ(run("topo --format yaml -v -t switch:100000 2>&1").exit_code, 2);
 }
 
+TEST(TopoTool, LeavesTheServersOfAJob) {
+  const std::string path = ::testing::TempDir() + "hips_topo_tool_job.yaml", hosts = path + ".hosts";
+  std::ofstream(path) << "- topology: a\n  tree:\n    switches:\n"
+                         "      - {switch: r, children: 's[1-2]'}\n      - {switch: s1, nodes: 'n[1-4]'}\n"
+                         "      - {switch: s2, nodes: 'n[5-8]'}\n";
+  EXPECT_EQ(run("topo --spec --slurm " + path).out, "leafspine:2,4\n");
+  EXPECT_EQ(run("topo --spec --nodelist 'n[1-2,5-6]' --slurm " + path).out, "leafspine:2,2\n");
+  EXPECT_EQ(run("topo --format yaml --slurm " + path + " > " + path + ".yaml").exit_code, 0);
+  std::ofstream(hosts) << "n7 slots=2\nn5 slots=2\n";
+  EXPECT_EQ(run("topo --spec --hostfile " + hosts + " -t " + path + ".yaml").out, "switch:2/2\n");
+  EXPECT_THAT(run("plan -b 1M --hostfile " + hosts + " -t " + path + ".yaml").out, HasSubstr("Switch(2)"));
+  EXPECT_THAT(run("compare -b 1M -a hips --hostfile " + hosts + " -t " + path + ".yaml").out,
+              HasSubstr("Switch(2)"));
+  const Outcome outcome = run("topo --nodelist n[1-3,5] -t " + path + ".yaml 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("switch 1 has 1 of them and switch 0 has 3"));
+  for (const std::string& file : {path, hosts, path + ".yaml"}) std::remove(file.c_str());
+}
+
 TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

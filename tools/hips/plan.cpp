@@ -24,6 +24,7 @@
 #include "lib/plan/plan_json.hpp"
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/job_option.hpp"
 #include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
@@ -35,6 +36,7 @@ struct PlanArguments {
   std::optional<Rank> rank;
   std::int32_t num_leaders = 0, num_rings = 0;
   bool all = false, json = false, list = false;
+  JobArguments job;
 };
 
 constexpr const char* kPlanFooter =
@@ -223,7 +225,7 @@ void run_plan(PlanArguments arguments) {
   arguments.topology = topology_or_environment(arguments.topology);
   if (arguments.topology.empty())
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
-  const Topology topology = parse_topology(arguments.topology);
+  const Topology topology = load_for_job(arguments.topology, arguments.job).topology;
   const cost::Volume volume = volume_of(arguments);
   const Chosen chosen = choose(topology, arguments, volume);
   const PlanBuilder* const builder = chosen.builder.get();
@@ -268,6 +270,7 @@ void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Show a plan: who sends what to whom, and what it costs");
   command->footer(kPlanFooter);
   command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
+  add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")
       ->capture_default_str();

@@ -13,6 +13,7 @@
 
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/job_option.hpp"
 #include "tools/hips/topology_option.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
@@ -30,7 +31,9 @@ namespace {
 
 struct TopoOptions {
   std::string spec;
-  std::string slurm;  ///< a topology.conf instead
+  std::string slurm;           ///< a topology.conf or topology.yaml instead
+  std::string slurm_topology;  ///< which of a topology.yaml's
+  JobArguments job;
   std::string format = "text";
   bool verbose = false;
   bool json = false;
@@ -49,9 +52,12 @@ constexpr const char* kTopoFooter = R"(Topologies:
   FILE.yaml                a topology file; --format yaml writes one, with every cable where -v is given, too.
                            docs/topologies.md has the format, examples/topologies/ has files
 
---slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines): switches with equally many children in each
-tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no uplinks. Other commands take
-the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec). Rank r of one rank a server belongs on the r-th node of --json.
+--slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines) or topology.yaml (tree or block): switches with
+equally many children in each tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no
+uplinks. Other commands take the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec), or, with the nodes' names, the file
+that --format yaml writes. Rank r of one rank a server belongs on the r-th node of --json.
+
+--hostfile and --nodelist leave what a job uses: --nodelist "$SLURM_JOB_NODELIST". Its servers keep their order.
 
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
@@ -310,18 +316,21 @@ TopoSource read_source(const TopoOptions& options) {
   }
   TopoSource from;
   if (options.slurm.empty()) {
-    from.file = value_or_throw(topology::load_topology(spec));
+    from.file = load_for_job(spec, options.job);
     return from;
   }
   // No topology.conf is larger.
   constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
   const auto text = topology::read_text_file(options.slurm, kMostBytes);
   if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
-  auto slurm = value_or_throw(topology::read_slurm_topology(options.slurm, *text));
+  const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
+  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                                   : topology::read_slurm_topology(options.slurm, *text));
   from.from_slurm = true;
   from.file.topology = std::move(slurm.topology);
   from.file.server_names = std::move(slurm.nodes);
   from.notes = std::move(slurm.notes);
+  from.file = part_for_job(std::move(from.file), options.job);
   return from;
 }
 
@@ -370,8 +379,14 @@ void add_topo(CLI::App& app) {
       app.add_subcommand("topo", "Prints a topology: servers, NICs, switches, cables and levels");
   command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1; default HIPS_TOPO")
       ->type_name("SPEC");
-  command->add_option("--slurm", options->slurm, "read Slurm's topology.conf instead of a SPEC")
+  command
+      ->add_option("--slurm", options->slurm, "read Slurm's topology.conf or topology.yaml instead of a SPEC")
       ->type_name("FILE");
+  command
+      ->add_option("--slurm-topology", options->slurm_topology,
+                   "which topology of a topology.yaml; default: that of the cluster")
+      ->type_name("NAME");
+  add_job_options(*command, options->job);
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
   command->add_option("--format", options->format, "text, json, or yaml: a topology file for -t")
