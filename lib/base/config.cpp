@@ -166,6 +166,9 @@ constexpr std::array kVariables = {
         "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
         "measures one",
         set_text<&Config::select_table>},
+    ConfigVariable{"HIPS_PLAN_FILE", "FILE", "",
+                   "a stored plan (hips plan --all --json) for all sizes; it is proved before it runs",
+                   set_text<&Config::plan_file>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
@@ -280,7 +283,7 @@ const char* to_string(Reproducible level) {
 }
 
 bool names_a_plan(const Config& config) {
-  return config.topology || config.algorithm || config.pattern || config.num_rings > 0 ||
+  return config.topology || config.plan_file || config.algorithm || config.pattern || config.num_rings > 0 ||
          config.num_leaders > 0;
 }
 

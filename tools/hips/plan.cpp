@@ -21,6 +21,7 @@
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_goal.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
@@ -35,6 +36,7 @@ struct PlanArguments {
   std::string bytes = "64M", type = "f32";
   std::optional<Rank> rank;
   std::int32_t num_leaders = 0, num_rings = 0;
+  std::string format = "text";
   bool all = false, json = false, list = false;
   JobArguments job;
 };
@@ -44,6 +46,9 @@ constexpr const char* kPlanFooter =
 -t, --algorithm and --pattern may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
 pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
 name is in the last line.
+
+--all --json writes a file that HIPS_PLAN_FILE runs, edited or not, once it is proved. docs/plan.schema.json has its
+schema.
 
 --json writes the plan as `hips check --plan` reads it when --all is given, otherwise of one rank:
   format version algorithm description num_ranks num_steps neighbours_only blocks{} lanes[]
@@ -238,7 +243,15 @@ void run_plan(PlanArguments arguments) {
   const Rank last = arguments.all ? shape.num_ranks - 1 : rank;
   const Priced priced = price(topology, *builder, rank, volume);
 
-  if (arguments.json) {
+  if (arguments.format == "goal") {
+    // A simulator needs all ranks.
+    StdoutBuffer buffer;
+    std::ostream out(&buffer);
+    plan::GoalWriter writer(out, shape, {.count = volume.count, .element_bytes = volume.element_bytes});
+    for (Rank r = 0; r < shape.num_ranks; ++r) writer.add(builder->program(r));
+    return;
+  }
+  if (arguments.json || arguments.format == "json") {
     StdoutBuffer buffer;
     std::ostream out(&buffer);
     nlohmann::ordered_json notes = notes_of(topology, arguments, priced, volume);
@@ -293,7 +306,11 @@ void add_plan(CLI::App& app) {
   CLI::Option* rank =
       command->add_option("--rank", arguments->rank, "Show the program of this rank; default 0");
   command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
-  command->add_flag("--json", arguments->json, "Write JSON");
+  command->add_flag("--json", arguments->json, "--format json");
+  command
+      ->add_option("--format", arguments->format, "text, json, or goal: all ranks, for LogGOPSim and ATLAHS")
+      ->check(CLI::IsMember({"text", "json", "goal"}))
+      ->capture_default_str();
   command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
   command->callback([arguments] { run_plan(*arguments); });
 }
