@@ -14,6 +14,8 @@
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/job_option.hpp"
+#include "tools/hips/picture/dot.hpp"
+#include "tools/hips/picture/svg.hpp"
 #include "tools/hips/topology_option.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
@@ -352,6 +354,10 @@ void run(const TopoOptions& options) {
     fmt::print("{}\n", topology.spec);
   } else if (options.json || options.format == "json") {
     print_json(from, options.verbose);
+  } else if (options.format == "dot") {
+    fmt::print("{}", value_or_throw(picture::topology_dot(from.file)));
+  } else if (options.format == "svg") {
+    fmt::print("{}", value_or_throw(picture::topology_svg(from.file)));
   } else if (options.format == "yaml") {
     fmt::print("{}", value_or_throw(topology::topology_file_text(from.file, options.verbose)));
   } else {
@@ -389,8 +395,10 @@ void add_topo(CLI::App& app) {
   add_job_options(*command, options->job);
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
-  command->add_option("--format", options->format, "text, json, or yaml: a topology file for -t")
-      ->check(CLI::IsMember({"text", "json", "yaml"}))
+  command
+      ->add_option("--format", options->format,
+                   "text, json, yaml (a topology file for -t), dot (for Graphviz) or svg")
+      ->check(CLI::IsMember({"text", "json", "yaml", "dot", "svg"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "--format json");
   command->footer(kTopoFooter);
