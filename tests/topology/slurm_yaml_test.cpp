@@ -42,23 +42,23 @@ constexpr const char* kThree = R"(---
   flat: true
 )";
 
-SlurmTopology read(std::string_view text, std::string_view which = "") {
+SlurmTopology read_one(std::string_view text, std::string_view which = "") {
   return value_or_throw(read_slurm_yaml("topology.yaml", text, which));
 }
 
 TEST(SlurmYaml, TheClustersTopologyIsTakenUnlessAnotherIsNamed) {
-  const SlurmTopology tree = read(kThree);
+  const SlurmTopology tree = read_one(kThree);
   EXPECT_EQ(tree.topology.spec, "leafspine:2,2");
   EXPECT_THAT(tree.nodes, ElementsAre("node01", "node02", "node03", "node04"));
   EXPECT_TRUE(tree.notes.empty());
-  const SlurmTopology blocks = read(kThree, "gpu");
+  const SlurmTopology blocks = read_one(kThree, "gpu");
   EXPECT_EQ(blocks.topology.spec, "leafspine:2,3");
   EXPECT_THAT(blocks.nodes, ElementsAre("g1", "g2", "g7", "g3", "g4", "g5"));
   EXPECT_THAT(blocks.notes,
               ElementsAre("topology.yaml: line 16: \"block_sizes\" says nothing of the wiring"));
   // One alone needs neither.
   EXPECT_EQ(
-      read("- topology: a\n  tree: {switches: [{switch: s, nodes: 'n[1-5]', rack: 7}]}\n").topology.spec,
+      read_one("- topology: a\n  tree: {switches: [{switch: s, nodes: 'n[1-5]', rack: 7}]}\n").topology.spec,
       "switch:5");
 }
 
@@ -76,7 +76,7 @@ TEST(SlurmYaml, ATreeIsWhatItIsInATopologyConf) {
     const std::string children = "s[0-" + std::to_string(leaves - 1) + "]";
     conf += "SwitchName=top Switches=" + children + "\n";
     yaml += "      - {switch: top, children: '" + children + "'}\n";
-    const SlurmTopology a = value_or_throw(read_slurm_topology("f", conf)), b = read(yaml);
+    const SlurmTopology a = value_or_throw(read_slurm_topology("f", conf)), b = read_one(yaml);
     EXPECT_EQ(a.topology, b.topology);
     EXPECT_EQ(a.nodes, b.nodes);
   }

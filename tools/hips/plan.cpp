@@ -23,6 +23,7 @@
 #include "lib/plan/builder.hpp"
 #include "lib/plan/plan_goal.hpp"
 #include "lib/plan/plan_json.hpp"
+#include "lib/plan/plan_msccl.hpp"
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/job_option.hpp"
@@ -251,6 +252,12 @@ void run_plan(PlanArguments arguments) {
     for (Rank r = 0; r < shape.num_ranks; ++r) writer.add(builder->program(r));
     return;
   }
+  if (arguments.format == "msccl") {
+    StdoutBuffer buffer;
+    std::ostream out(&buffer);
+    if (Status status = plan::write_msccl(out, *builder); !status.ok()) throw Error(std::move(status));
+    return;
+  }
   if (arguments.json || arguments.format == "json") {
     StdoutBuffer buffer;
     std::ostream out(&buffer);
@@ -308,8 +315,9 @@ void add_plan(CLI::App& app) {
   command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
   command->add_flag("--json", arguments->json, "--format json");
   command
-      ->add_option("--format", arguments->format, "text, json, or goal: all ranks, for LogGOPSim and ATLAHS")
-      ->check(CLI::IsMember({"text", "json", "goal"}))
+      ->add_option("--format", arguments->format,
+                   "text, json, or all ranks for others: goal (LogGOPSim, ATLAHS), msccl (XML)")
+      ->check(CLI::IsMember({"text", "json", "goal", "msccl"}))
       ->capture_default_str();
   command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
   command->callback([arguments] { run_plan(*arguments); });
