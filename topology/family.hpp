@@ -62,6 +62,10 @@ inline std::span<const Level> network_levels(const Topology& topology) {
 /// Adds a switch and returns its node.
 std::int64_t add_switch(const Topology& topology, Graph& graph, std::string name);
 
+/// Gives the cables of a wired graph the rates and states of the topology's overrides. Every family adds a
+/// cable's end at a server before that at a switch, a ring's "+" end first, and the lower switch first.
+void apply_overrides(const Topology& topology, Graph& graph);
+
 /// Adds a cable between two nodes, with the rate of `level`.
 void add_link(Graph& graph, const Level& level, std::int64_t a, Rail a_port, std::int64_t b, Rail b_port);
 

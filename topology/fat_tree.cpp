@@ -64,6 +64,10 @@ void wire(const Topology& topology, Graph& graph) {
   const Level& core_level = topology.levels.back();
   const std::int64_t k = core_level.radix;
   const std::int64_t half = k / 2;
+  // Each tier's cables have its level's rate. With two ports a switch there is the core level only.
+  const auto levels = network_levels(topology);
+  const Level& edge_level = levels.front();
+  const Level& pod_level = levels[levels.size() > 1 ? 1 : 0];
   std::vector<std::int64_t> edges, aggregations, cores;
   for (std::int64_t pod = 0; pod < k; ++pod) {
     for (std::int64_t i = 0; i < half; ++i) {
@@ -80,13 +84,13 @@ void wire(const Topology& topology, Graph& graph) {
     return nodes[static_cast<std::size_t>(i)];
   };
   for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
-    add_link(graph, core_level, server, 0, at(edges, server / half), kNoRail);
+    add_link(graph, edge_level, server, 0, at(edges, server / half), kNoRail);
   }
   for (std::int64_t pod = 0; pod < k; ++pod) {
     for (std::int64_t aggregation = 0; aggregation < half; ++aggregation) {
       const std::int64_t node = at(aggregations, pod * half + aggregation);
       for (std::int64_t i = 0; i < half; ++i) {
-        add_link(graph, core_level, at(edges, pod * half + i), kNoRail, node, kNoRail);
+        add_link(graph, pod_level, at(edges, pod * half + i), kNoRail, node, kNoRail);
         add_link(graph, core_level, node, kNoRail, at(cores, aggregation * half + i), kNoRail);
       }
     }

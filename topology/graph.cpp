@@ -1,3 +1,7 @@
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "topology/family.hpp"
@@ -28,10 +32,38 @@ Graph Topology::graph() const {
     graph.nodes.push_back({.is_switch = false, .id = server, .name = entry.address(*this, of_server)});
   }
   entry.wire(*this, graph);
+  topology::apply_overrides(*this, graph);
   return graph;
 }
 
 namespace topology {
+
+void apply_overrides(const Topology& topology, Graph& graph) {
+  if (topology.overrides.empty()) return;
+  std::map<std::pair<std::int64_t, Rail>, const LinkOverride*> by_nic;
+  std::map<std::pair<std::string_view, std::string_view>, const LinkOverride*> by_switches;
+  for (const LinkOverride& each : topology.overrides) {
+    if (each.server >= 0) {
+      by_nic[{each.server, each.rail}] = &each;
+    } else {
+      by_switches[{each.lower, each.upper}] = &each;
+    }
+  }
+  for (GraphLink& link : graph.links) {
+    const LinkOverride* found = nullptr;
+    if (link.a < topology.num_servers()) {
+      const auto at = by_nic.find({link.a, link.a_port});
+      if (at != by_nic.end()) found = at->second;
+    } else {
+      const auto at = by_switches.find({graph.nodes[static_cast<std::size_t>(link.a)].name,
+                                        graph.nodes[static_cast<std::size_t>(link.b)].name});
+      if (at != by_switches.end()) found = at->second;
+    }
+    if (found == nullptr) continue;
+    link.bandwidth_bytes_per_s = found->bandwidth_bytes_per_s;
+    link.up = found->up;
+  }
+}
 
 std::int64_t add_switch(const Topology& topology, Graph& graph, std::string name) {
   const auto node = static_cast<std::int64_t>(graph.nodes.size());

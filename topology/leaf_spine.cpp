@@ -59,17 +59,19 @@ std::string switch_name(const Topology& topology, std::int64_t server, Rail /*ra
 }
 
 void wire(const Topology& topology, Graph& graph) {
-  const Level& level = topology.levels.back();
-  const std::int64_t leaves = level.radix;
+  // The uplinks' rate is the spine level's, the NICs' that of the lowest.
+  const Level& nics = network_levels(topology).front();
+  const Level& uplinks = topology.levels.back();
+  const std::int64_t leaves = uplinks.radix;
   const std::int64_t below = topology.num_servers() / leaves;
   std::vector<std::int64_t> leaf_nodes, spine_nodes;
   for (std::int64_t i = 0; i < leaves; ++i) leaf_nodes.push_back(add_switch(topology, graph, leaf_name(i)));
   for (std::int64_t i = leaves; i < topology.num_switches; ++i)
     spine_nodes.push_back(add_switch(topology, graph, fmt::format("spine {}", i - leaves)));
   for (std::int64_t server = 0; server < topology.num_servers(); ++server)
-    add_link(graph, level, server, 0, leaf_nodes[static_cast<std::size_t>(server / below)], kNoRail);
+    add_link(graph, nics, server, 0, leaf_nodes[static_cast<std::size_t>(server / below)], kNoRail);
   for (const std::int64_t leaf : leaf_nodes) {
-    for (const std::int64_t spine : spine_nodes) add_link(graph, level, leaf, kNoRail, spine, kNoRail);
+    for (const std::int64_t spine : spine_nodes) add_link(graph, uplinks, leaf, kNoRail, spine, kNoRail);
   }
 }
 

@@ -1,18 +1,15 @@
 #include "topology/parse.hpp"
 
-#include <charconv>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "topology/family.hpp"
+#include "topology/rates.hpp"
+#include "topology/topology_file.hpp"
 
 namespace hips::topology {
 
 namespace {
-
-constexpr double kBytesPerGigabit = 1e9 / 8;
-constexpr double kMaxGigabits = 100'000;
 
 /// One example of each family: "bcube:3,1, torus:4x4, ... or switch:8".
 std::string examples() {
@@ -30,31 +27,17 @@ bool cut_suffix(std::string_view& text, char separator, std::string_view& suffix
   return true;
 }
 
-/// "25Gb" and "2.5Gb" are 10^9 bits per second, as NICs are sold; "100Mb" is 0.1Gb.
-Result<double> read_gigabits(std::string_view spec, std::string_view text) {
-  const std::string right = "write a rate such as 25Gb or 2.5Gb (10^9 bits per second) or 100Mb";
-  if (text.empty()) return bad_spec(spec, fmt::format("the rate after \"@\" is missing; {}", right));
-  const auto bad = [&] { return bad_spec(spec, fmt::format("the rate is {}; {}", quoted(text), right)); };
-  // from_chars would also take "-1", "inf" and "nan".
-  if (text.front() < '0' || text.front() > '9') return bad();
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc()) return bad();
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (unit == "Mb") {
-    value /= 1000;
-  } else if (unit != "Gb") {
-    return bad();
-  }
-  if (!(value >= 1e-3 && value <= kMaxGigabits)) {
-    return bad_spec(spec,
-                    fmt::format("the rate is {}; it must be from 1Mb to {}Gb", quoted(text), kMaxGigabits));
-  }
-  return value;
+/// Bytes per second of "25Gb".
+Result<double> read_rate_of(std::string_view spec, std::string_view text) {
+  if (text.empty())
+    return bad_spec(spec, fmt::format("the rate after \"@\" is missing; it must be {}", kRightRate));
+  if (const auto rate = read_rate(text)) return *rate;
+  return bad_spec(spec, fmt::format("the rate is {}; it must be {}", quoted(text), kRightRate));
 }
 
-/// m ranks of one server are the innermost digit: their traffic stays in the server.
+}  // namespace
+
+// m ranks of one server are the innermost digit: their traffic stays in the server.
 Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topology& topology) {
   const std::int64_t servers = topology.num_servers();
   const auto ranks = read_number(spec, "the number of ranks on each server", suffix, 1, kMaxRanks);
@@ -77,10 +60,13 @@ Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topo
   return {};
 }
 
-}  // namespace
-
 Result<Topology> parse(std::string_view text) {
   if (text.empty()) return bad_spec(text, fmt::format("the spec is empty; write one such as {}", examples()));
+  if (const auto path = file_spec(text)) {
+    auto file = read_file_spec(*path);
+    if (!file) return fail(file.error());
+    return std::move(file->topology);
+  }
   Spec spec;
   spec.text = text;
   std::string_view rest = text;
@@ -115,16 +101,16 @@ Result<Topology> parse(std::string_view text) {
   if (!topology) return topology;
   topology->family = family->family;
 
-  double gigabits = kDefaultBandwidthBytesPerS / kBytesPerGigabit;
+  double bytes_per_s = kDefaultBandwidthBytesPerS;
   if (has_rate) {
-    const auto read = read_gigabits(text, rate);
+    const auto read = read_rate_of(text, rate);
     if (!read) return fail(read.error());
     // One topology has one canonical spec: the default is not written, nor is a rate that serves no level.
-    if (*read != gigabits && !topology->levels.empty()) topology->spec += fmt::format("@{}Gb", *read);
-    gigabits = *read;
+    if (*read != bytes_per_s && !topology->levels.empty()) topology->spec += "@" + rate_text(*read);
+    bytes_per_s = *read;
   }
   for (Level& level : topology->levels) {
-    level.bandwidth_bytes_per_s = gigabits * kBytesPerGigabit;
+    level.bandwidth_bytes_per_s = bytes_per_s;
     level.latency_ns = kDefaultLatencyNs;
   }
   if (has_ranks) {

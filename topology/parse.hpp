@@ -11,4 +11,8 @@ namespace hips::topology {
 /// parse_topology() for use inside the library: returns what that throws.
 Result<Topology> parse(std::string_view spec);
 
+/// Puts m ranks on each server of a topology that has one on each; `suffix` is what stands behind the "/" of
+/// `spec`.
+Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topology& topology);
+
 }  // namespace hips::topology

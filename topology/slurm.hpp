@@ -37,4 +37,12 @@ struct SlurmTopology {
 /// Source   topology.conf(5) of Slurm.
 Result<SlurmTopology> read_slurm_topology(std::string_view name, std::string_view text);
 
+/// Reads one topology of a topology.yaml: the one called `which`, or, where that is empty, the first with
+/// cluster_default: true, else the only one. Trees and blocks become what they become in a topology.conf.
+///
+/// Cost     as above; the limits of topology/yaml_tree.hpp.
+/// Errors   as above. kUnsupported, too: flat, ring and torus3d, which do not say which NIC leads where.
+/// Source   topology.yaml(5) of Slurm 25.05.
+Result<SlurmTopology> read_slurm_yaml(std::string_view name, std::string_view text, std::string_view which);
+
 }  // namespace hips::topology

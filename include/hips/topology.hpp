@@ -29,6 +29,7 @@ struct Level {
   std::vector<Rail> rails;  ///< of every server; BCube one, a Torus dimension two, a rail rack K, a node none
   double bandwidth_bytes_per_s = 0;  ///< of one rail, one direction
   double latency_ns = 0;             ///< of one hop
+  friend bool operator==(const Level&, const Level&) = default;
 };
 
 /// 100 Gbit/s and 1 us: what a spec means when it names no rates.
@@ -67,6 +68,16 @@ struct Graph {
   std::vector<GraphLink> links;
 };
 
+/// A cable that is not as its level says: slower, or down. Only files have such (docs/topologies.md).
+struct LinkOverride {
+  std::int64_t server = -1;  ///< at one end of it; -1: a cable between two switches
+  Rail rail = kNoRail;       ///< the server's NIC
+  std::string lower, upper;  ///< the switches, as Graph names them, the one nearer to the servers first
+  double bandwidth_bytes_per_s = 0;
+  bool up = true;
+  friend bool operator==(const LinkOverride&, const LinkOverride&) = default;
+};
+
 /// Servers, NICs and levels of a fabric; small whatever its size (a million servers take a few hundred
 /// bytes).
 ///
@@ -77,14 +88,19 @@ struct Graph {
 /// Source   BCube: Guo et al., SIGCOMM 2009 (BCube(n,k) has levels 0..k); Fat-Tree: Al-Fares et al. 2008.
 struct HIPS_EXPORT Topology {
   Family family = Family::kSwitch;
-  std::string spec;  ///< canonical: what parse_topology gives back for it is this topology
+  /// Canonical: what parse_topology gives back for it is this topology. One that no family's spec describes
+  /// is "file:PATH#DIGEST", which is refused once the file has changed.
+  std::string spec;
   std::string name;  ///< for people: "BCube(3,1)"
   std::vector<Level> levels;
   Rail num_rails = 0;
   bool servers_relay = false;  ///< do servers forward for others (BCube, Torus)
+  bool relay_off = false;      ///< they would have to, and the site does not let them: neighbours only
   std::int64_t num_switches = 0;
   std::int64_t num_links = 0;
   std::int32_t ranks_per_server = 1;  ///< where > 1, levels[0] is the kNode level
+  /// By server and NIC, those between switches last, by name; none twice.
+  std::vector<LinkOverride> overrides;
 
   /// Ranks in all: the product of all radices, the node level included.
   [[nodiscard]] Rank num_ranks() const;
@@ -112,6 +128,7 @@ struct HIPS_EXPORT Topology {
 
   /// All servers, switches and cables. Errors (thrown) kUnsupported above 2^22 cables.
   [[nodiscard]] Graph graph() const;
+  friend bool operator==(const Topology&, const Topology&) = default;
 };
 
 /// Reads a topology spec.
@@ -120,8 +137,11 @@ struct HIPS_EXPORT Topology {
 ///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n;
 ///          any of them may go on with "@rate", the rate of every NIC (25Gb, 2.5Gb or 100Mb; bits per
 ///          second), and then with "/m": m ranks on each server. bcube:3,1@25Gb/2 has both.
-/// Threads  pure; any thread.
-/// Errors   throws Error: kInvalidArgument names the spec, the part, the value seen and what would be right.
+///          PATH.yaml, PATH.yml, or file:PATH: a topology file (docs/topologies.md); the first two and
+///          file:PATH.yaml may go on with "/m", too.
+/// Threads  any thread; reads the file where one is named, else pure.
+/// Errors   throws Error: kInvalidArgument names the spec or file and line, the part, the value seen and what
+///          would be right.
 /// Example  Topology topology = parse_topology("bcube:3,1");
 HIPS_EXPORT Topology parse_topology(std::string_view spec);
 

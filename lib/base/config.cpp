@@ -147,8 +147,14 @@ std::string set_cm(Config& config, std::string_view text) {
 constexpr std::array kVariables = {
     ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
                    "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-                   "switch:n, each with /m",
+                   "switch:n, each with /m; or FILE.yaml",
                    set_text<&Config::topology>},
+    ConfigVariable{"HIPS_TOPO_FILE", "FILE", "",
+                   "the wiring as a topology file (docs/topologies.md), where HIPS_TOPO names none",
+                   set_text<&Config::topology_file>},
+    ConfigVariable{"HIPS_TOPO_DUMP", "FILE", "",
+                   "rank 0 writes the wiring of its first communicator here, as a topology file",
+                   set_text<&Config::topology_dump>},
     ConfigVariable{
         "HIPS_ALGORITHM", "NAME", "by size",
         "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
@@ -160,6 +166,9 @@ constexpr std::array kVariables = {
         "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
         "measures one",
         set_text<&Config::select_table>},
+    ConfigVariable{"HIPS_PLAN_FILE", "FILE", "",
+                   "a stored plan (hips plan --all --json) for all sizes; it is proved before it runs",
+                   set_text<&Config::plan_file>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
@@ -274,7 +283,7 @@ const char* to_string(Reproducible level) {
 }
 
 bool names_a_plan(const Config& config) {
-  return config.topology || config.algorithm || config.pattern || config.num_rings > 0 ||
+  return config.topology || config.plan_file || config.algorithm || config.pattern || config.num_rings > 0 ||
          config.num_leaders > 0;
 }
 
@@ -349,6 +358,8 @@ LoadedConfig load_config(const Environment& environment) {
       loaded.status = Status::error(Code::kInvalidArgument,
                                     fmt::format("{}=\"{}\" is wrong: give {}", name, value, right));
   }
+  Config& config = loaded.config;
+  if (!config.topology && !config.topology_file.empty()) config.topology = "file:" + config.topology_file;
   return loaded;
 }
 

@@ -41,7 +41,10 @@ const char* to_string(Reproducible level);
 
 /// Everything that HIPS_* variables say. What each means, and its default, is in config_variables().
 struct Config {
+  /// `topology` is HIPS_TOPO, else "file:" and HIPS_TOPO_FILE.
   std::optional<std::string> topology, algorithm, pattern, select_table;
+  std::string topology_file, topology_dump;
+  std::optional<std::string> plan_file;
   std::int32_t num_rings = 0, num_leaders = 0;  ///< 0: the algorithm's own choice
   std::string transport = "auto";
   std::optional<std::int32_t> rank, size;

@@ -1,5 +1,6 @@
 #include "lib/comm/communicator.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "lib/comm/team_communicator.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/reduce/reduce.hpp"
+#include "topology/topology_file.hpp"
 
 namespace hips::comm {
 namespace {
@@ -36,6 +38,17 @@ class LoneRequest final : public Request {
   Communicator& communicator_;
   CallArgs args_;
 };
+
+/// HIPS_TOPO_DUMP: what the first communicator of this process runs on.
+void dump_topology(const std::string& path, const Topology& topology) {
+  static std::atomic<bool> dumped{false};
+  if (path.empty() || dumped.exchange(true)) return;
+  topology::TopologyFile file;
+  file.topology = topology;
+  // A communicator works without; whoever wants the file has to know.
+  if (auto written = topology::write_topology_file(path, file); !written)
+    log::warn(Subsystem::kComm, "HIPS_TOPO_DUMP: {}", written.error().message);
+}
 
 /// A communicator of one rank: nobody to reduce with.
 class LoneCommunicator final : public Communicator {
@@ -99,6 +112,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (Status status = check_reach(loaded.config.transport, *processes); !status.ok())
     return fail(std::move(status));
 
+  if (rank == 0) dump_topology(loaded.config.topology_dump, design.topology);
   std::unique_ptr<WatchedCommunicator> communicator;
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
   if (in_memory) {

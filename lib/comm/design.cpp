@@ -11,6 +11,8 @@
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/finished_builder.hpp"
+#include "lib/plan/plan_file.hpp"
 
 namespace hips::comm {
 namespace {
@@ -57,6 +59,25 @@ Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
   return choices;
 }
 
+/// The plan of HIPS_PLAN_FILE, read once and not yet proved.
+Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank size, bool others_named) {
+  if (!config.plan_file || size == 1) return std::optional<plan::StoredPlan>();
+  if (others_named || config.reproducible == Reproducible::kAny) {
+    return fail(Code::kInvalidArgument,
+                fmt::format("HIPS_PLAN_FILE={} names the plan: leave out {}", *config.plan_file,
+                            others_named ? "the algorithm, patterns, rings and leaders"
+                                         : "HIPS_REPRODUCIBLE=any, which has a plan of its own"));
+  }
+  auto stored = plan::read_plan_file(*config.plan_file);
+  if (!stored) return fail(stored.error());
+  if (stored->plan.shape.num_ranks != size) {
+    // A program's other communicators have other sizes: those are for somebody else to carry.
+    return fail(Code::kUnsupported, fmt::format("{} is a plan for {} ranks, and the communicator has {}",
+                                                *config.plan_file, stored->plan.shape.num_ranks, size));
+  }
+  return std::optional(std::move(*stored));
+}
+
 /// make_design(), but throws Error where a parser does.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
@@ -66,16 +87,22 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   if (Status status = check_transport_choice(config.transport); !status.ok()) return fail(status);
   Design design;
   const bool named = options.topology || config.topology;
+  const std::string pattern = chosen(options.pattern, config.pattern, "");
+  const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
+                          config.num_leaders > 0;
+  auto stored = stored_plan(config, size, plan_named);
+  if (!stored) return fail(stored.error());
   if (named || size > 1) {
-    auto topology =
-        fit_topology(chosen(options.topology, config.topology, fmt::format("switch:{}", size)), size);
+    const bool noted = *stored && !(*stored)->topology.empty();
+    auto topology = fit_topology(chosen(options.topology, config.topology,
+                                        noted ? (*stored)->topology : fmt::format("switch:{}", size)),
+                                 size);
     if (!topology) return fail(topology.error());
     design.topology = std::move(*topology);
   }
 
   PlanRequest request;
   request.algorithm = chosen(options.algorithm, config.algorithm, "hips");
-  const std::string pattern = chosen(options.pattern, config.pattern, "");
   if (!pattern.empty()) {
     auto patterns = plan::parse_patterns(pattern);
     if (!patterns) return fail(patterns.error());
@@ -83,16 +110,20 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   }
   request.num_rings = config.num_rings;
   request.num_leaders = config.num_leaders;
-  const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
-                          config.num_leaders > 0;
-  design.named = named || plan_named;
+  design.named = named || plan_named || *stored;
   const bool by_rank = config.reproducible == Reproducible::kAny;
   if (by_rank && plan_named)
     return fail(Code::kInvalidArgument,
                 "HIPS_REPRODUCIBLE=any has a plan of its own, which folds by rank: leave out the algorithm, "
                 "patterns, rings and leaders, or give HIPS_REPRODUCIBLE=run");
   std::string selection = "by the model";
-  if (size > 1 && by_rank) {
+  if (*stored) {
+    Plan& plan = (*stored)->plan;
+    if (Status status = plan::prove_stored(*config.plan_file, plan, design.topology); !status.ok())
+      return fail(std::move(status));
+    design.choices.push_back(
+        choice_of(std::make_shared<plan::FinishedBuilder>(std::move(plan)), rank, UINT64_MAX));
+  } else if (size > 1 && by_rank) {
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());
     design.choices.push_back(choice_of(std::move(order->builder), rank, UINT64_MAX));
@@ -121,6 +152,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"rings", std::to_string(config.num_rings)},
       {"leaders", std::to_string(config.num_leaders)},
       {"selection (HIPS_SELECT_TABLE)", selection},
+      {"plan (HIPS_PLAN_FILE)", *stored ? (*stored)->digest : "none"},
       {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
       {"credits", config.credits ? std::to_string(*config.credits) : "by transport"},

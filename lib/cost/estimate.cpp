@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/cost/link_rates.hpp"
+
 namespace hips::cost {
 
 namespace {
@@ -12,12 +14,12 @@ namespace {
 class Busiest {
  public:
   Busiest(const Topology& topology, const Loads& loads)
-      : topology_(topology), loads_(loads), rail_bandwidths_(rail_bandwidths(topology)) {}
+      : topology_(topology), loads_(loads), rates_(topology, loads.tiers) {}
 
   [[nodiscard]] double seconds(const Loads::Stage& stage) const {
     double largest = 0;
     visit(stage, [&](const Where&, std::int64_t bytes, double bandwidth) {
-      largest = std::max(largest, static_cast<double>(bytes) / bandwidth);
+      if (bytes > 0) largest = std::max(largest, static_cast<double>(bytes) / bandwidth);
     });
     return largest;
   }
@@ -26,7 +28,7 @@ class Busiest {
     LinkLoad busiest;
     Where where;
     visit(stage, [&](const Where& here, std::int64_t bytes, double bandwidth) {
-      const double seconds = static_cast<double>(bytes) / bandwidth;
+      const double seconds = bytes > 0 ? static_cast<double>(bytes) / bandwidth : 0;
       if (seconds <= busiest.seconds) return;
       busiest.bytes = bytes;
       busiest.seconds = seconds;
@@ -49,12 +51,14 @@ class Busiest {
       each(Where{tier, index, true}, traffic.out_bytes, bandwidth);
       each(Where{tier, index, false}, traffic.in_bytes, bandwidth);
     };
+    const auto rails = static_cast<std::size_t>(loads_.num_rails);
     for (std::size_t i = 0; i < stage.nics.size(); ++i) {
-      both(nullptr, i, stage.nics[i], rail_bandwidths_[i % rail_bandwidths_.size()]);
+      const auto server = loads_.first_server + static_cast<std::int64_t>(i / rails);
+      both(nullptr, i, stage.nics[i], rates_.nic(server, static_cast<Rail>(i % rails)));
     }
     for (std::size_t t = 0; t < stage.tiers.size(); ++t) {
       for (std::size_t i = 0; i < stage.tiers[t].size(); ++i) {
-        both(&loads_.tiers[t], i, stage.tiers[t][i], loads_.tiers[t].bandwidth_bytes_per_s);
+        both(&loads_.tiers[t], i, stage.tiers[t][i], rates_.tier(t, i));
       }
     }
   }
@@ -72,7 +76,7 @@ class Busiest {
 
   const Topology& topology_;
   const Loads& loads_;
-  std::vector<double> rail_bandwidths_;
+  LinkRates rates_;
 };
 
 double latency_seconds_per_step(const Topology& topology) {

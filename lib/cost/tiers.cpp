@@ -1,5 +1,7 @@
 #include "lib/cost/tiers.hpp"
 
+#include <ranges>
+
 namespace hips::cost {
 
 std::vector<Tier> tiers(const Topology& topology) {
@@ -13,18 +15,21 @@ std::vector<Tier> tiers(const Topology& topology) {
   }
   if (topology.family != Family::kFatTree) return {};
   // The core level joins k pods, and k says the rest: the lower levels are left out where k is 2.
-  const std::int64_t k = topology.levels.back().radix;
-  const double nic = topology.levels.back().bandwidth_bytes_per_s;
-  const auto tier = [&](const char* name, const char* one, std::int64_t below) {
-    // As many cables go up as servers stand below, all of the NICs' rate.
-    return Tier{name, one, below, topology.num_servers() / below, static_cast<double>(below) * nic};
+  const Level& core = topology.levels.back();
+  const std::int64_t k = core.radix;
+  const Level& pod = k == 2 ? core : topology.levels[topology.levels.size() - 2];
+  const auto tier = [&](const char* name, const char* one, std::int64_t below, const Level& level) {
+    // As many cables go up as servers stand below, of the rate of the level that they lead to.
+    return Tier{name, one, below, topology.num_servers() / below,
+                static_cast<double>(below) * level.bandwidth_bytes_per_s};
   };
-  return {tier("edge switches", "edge switch", k / 2), tier("pods", "pod", k * k / 4)};
+  return {tier("edge switches", "edge switch", k / 2, pod), tier("pods", "pod", k * k / 4, core)};
 }
 
 std::vector<double> rail_bandwidths(const Topology& topology) {
   std::vector<double> bandwidths(static_cast<std::size_t>(topology.num_rails), kDefaultBandwidthBytesPerS);
-  for (const Level& level : topology.levels) {
+  // Where a NIC serves several tiers, the lowest has its own rate, those above that of their cables.
+  for (const Level& level : topology.levels | std::views::reverse) {
     for (const Rail rail : level.rails)
       bandwidths[static_cast<std::size_t>(rail)] = level.bandwidth_bytes_per_s;
   }

@@ -390,8 +390,16 @@ std::string to_json(const Plan& plan) {
 }
 
 Result<Plan> from_json(std::string_view text) {
+  Json notes;
+  return from_json(text, notes);
+}
+
+Result<Plan> from_json(std::string_view text, Json& notes) {
   try {
-    return read_plan(Json::parse(text.begin(), text.end()));
+    Json json = Json::parse(text.begin(), text.end());
+    Plan plan = read_plan(json);
+    notes = json.contains("notes") ? std::move(json["notes"]) : Json();
+    return plan;
   } catch (const ReadError& error) {
     return fail(error.code, error.message);
   } catch (const Json::parse_error& error) {

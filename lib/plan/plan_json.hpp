@@ -38,9 +38,10 @@
 ///     ...]
 ///   }
 ///
-/// A step's `after` are the indices of earlier steps of its rank; "peer" and "rail" stand in sends only, -1
-/// is no rail. "phase" is scatter or gather, "op" send, reduce or copy, "pattern" mesh, ring or ps, and a
-/// buffer input, output or scratch. Keys may come in any order; unknown ones are errors.
+/// docs/plan.schema.json is the schema. A step's `after` are the indices of earlier steps of its rank; "peer"
+/// and "rail" stand in sends only, -1 is no rail. "phase" is scatter or gather, "op" send, reduce or copy,
+/// "pattern" mesh, ring or ps, and a buffer input, output or scratch. Keys may come in any order; unknown
+/// ones are errors.
 namespace hips::plan {
 
 inline constexpr std::int32_t kPlanJsonVersion = 1;
@@ -75,5 +76,7 @@ std::string to_json(const Plan& plan);
 /// Errors   kInvalidArgument: where, what was seen, what would be right; kMismatch: another version;
 /// kUnsupported: programs of some ranks only.
 Result<Plan> from_json(std::string_view text);
+/// With what its "notes" say; null where there are none.
+Result<Plan> from_json(std::string_view text, nlohmann::ordered_json& notes);
 
 }  // namespace hips::plan

@@ -27,6 +27,38 @@ constexpr std::array kAlgorithms{
               make_halving_doubling},
 };
 
+/// Plans use every NIC, and none of them goes around a cable that is down. Between switches others are left.
+Status check_links_up(const Topology& topology) {
+  for (const LinkOverride& link : topology.overrides) {
+    if (link.up || link.server < 0) continue;
+    const auto rank = static_cast<Rank>(link.server * topology.ranks_per_server);
+    return Status::error(
+        Code::kUnsupported,
+        fmt::format("plan: the link of NIC {} of server {} ({}) is down, and plans use every NIC: "
+                    "leave the server out, or name a topology without that NIC",
+                    link.rail, link.server, topology.address(rank)));
+  }
+  return Status::success();
+}
+
+/// Names a pair of servers that only others join: they differ in two digits, or by two places in a ring.
+Status must_relay(const Topology& topology, std::string_view algorithm) {
+  std::vector<std::int64_t> digits(topology.levels.size(), 0);
+  std::int32_t differing = 0;
+  for (std::size_t l = 0; l < digits.size() && differing < 2; ++l) {
+    const Level& level = topology.levels[l];
+    if (level.kind == LevelKind::kNode) continue;
+    const bool far = level.kind == LevelKind::kRing && level.radix > 3;
+    digits[l] = far ? 2 : 1;
+    differing += far ? 2 : 1;
+  }
+  return Status::error(
+      Code::kUnsupported,
+      fmt::format("plan: {} sends between servers that are not neighbours, such as {} and {}, and the "
+                  "topology says that no server relays; hips and flat-ring use neighbours only",
+                  algorithm, topology.address(0), topology.address(topology.rank_of(digits))));
+}
+
 }  // namespace
 
 std::span<const Algorithm> algorithms() {
@@ -36,7 +68,13 @@ std::span<const Algorithm> algorithms() {
 Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, const PlanRequest& request) {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) {
-    if (algorithm.name == request.algorithm) return algorithm.make(topology, request);
+    if (algorithm.name == request.algorithm) {
+      if (Status usable = check_links_up(topology); !usable.ok()) return fail(std::move(usable));
+      auto builder = algorithm.make(topology, request);
+      if (builder && topology.relay_off && !(*builder)->shape().neighbours_only)
+        return fail(must_relay(topology, request.algorithm));
+      return builder;
+    }
     names.push_back(algorithm.name);
   }
   return fail(Code::kInvalidArgument, fmt::format("plan: no algorithm is called \"{}\"; there are {}",

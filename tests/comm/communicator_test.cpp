@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <hips/hips.hpp>
 #include <iostream>
 #include <random>
@@ -16,6 +18,7 @@
 #include "lib/base/log.hpp"
 #include "lib/comm/bootstrap.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_json.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/rank_processes.hpp"
 
@@ -183,6 +186,77 @@ TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
                                 },
                                 {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "bcube:2,1"}});
   EXPECT_EQ(wrong, "");
+}
+
+TEST(Communicator, RunsOnATopologyFileAndWritesWhatItRunsOn) {
+  const std::string path = ::testing::TempDir() + "hips_communicator_test.yaml", dump = path + ".dump";
+  std::ofstream(path) << "hips-topology: 1\nshape: bcube:2,1\nlevels: [{rate: 25Gb}, {rate: 100Gb}]\n";
+  const auto describe = [](int, const std::function<void()>&) {
+    return hips::Communicator::from_environment().describe();
+  };
+  RankProcesses ranks(4, describe, {{"HIPS_TOPO_FILE", path}, {"HIPS_TOPO_DUMP", dump}});
+  for (const Outcome& outcome : ranks.wait())
+    EXPECT_THAT(outcome.text, ::testing::HasSubstr("on BCube(2,1); "));
+  const auto written = hips::parse_topology("file:" + dump);
+  EXPECT_EQ(written.levels, hips::parse_topology(path).levels);
+  // Ranks with other files find out.
+  RankProcesses odd(4,
+                    [&](int rank, const std::function<void()>& ready) {
+                      if (rank == 2)
+                        std::ofstream(path + "2") << "hips-topology: 1\nshape: bcube:2,1\nrelay: false\n";
+                      if (rank == 2) setenv("HIPS_TOPO_FILE", (path + "2").c_str(), 1);
+                      return describe(rank, ready);
+                    },
+                    {{"HIPS_TOPO_FILE", path}});
+  for (const Outcome& outcome : odd.wait()) {
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, ::testing::HasSubstr("rank 2"));
+  }
+  for (const std::string& file : {path, dump, path + "2"}) std::remove(file.c_str());
+}
+
+TEST(Communicator, RunsAStoredPlanAndRefusesAWrongOne) {
+  const std::string path = ::testing::TempDir() + "hips_communicator_plan.json";
+  const auto sum = [](int rank, const std::function<void()>&) {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<std::int32_t> values(1000);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i) + rank;
+    comm.allreduce(std::span(values), ReduceOp::kSum);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != 9 * static_cast<std::int32_t>(i) + 36) return std::string("wrong");
+    }
+    return comm.describe();
+  };
+  hips::Plan plan = hips::plan::build_all(
+      *value_or_throw(hips::plan::make_builder(hips::parse_topology("bcube:3,1"), {.algorithm = "hips"})));
+  plan.shape.description = "edited by hand";
+  std::ofstream(path) << hips::plan::to_json(plan);
+  RankProcesses good(9, sum, {{"HIPS_PLAN_FILE", path}, {"HIPS_TOPO", "bcube:3,1"}});
+  for (const Outcome& outcome : good.wait()) {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("edited by hand on BCube(3,1)"));
+  }
+  // A reduction that leaves its rank's own input out.
+  for (hips::Step& step : plan.programs[5].steps) {
+    if (step.op != hips::StepOp::kReduce || step.num_sources < 2) continue;
+    ++step.first_source;
+    --step.num_sources;
+    break;
+  }
+  std::ofstream(path) << hips::plan::to_json(plan);
+  RankProcesses wrong(9, sum, {{"HIPS_PLAN_FILE", path}, {"HIPS_TOPO", "bcube:3,1"}});
+  for (const Outcome& outcome : wrong.wait()) {
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text,
+                AllOf(HasSubstr("unmatched transfer: send without receive"), HasSubstr("server <12>")));
+  }
+  RankProcesses other(4, sum, {{"HIPS_PLAN_FILE", path}});
+  for (const Outcome& outcome : other.wait())
+    EXPECT_THAT(outcome.text, HasSubstr("is a plan for 9 ranks, and the communicator has 4"));
+  RankProcesses both(9, sum, {{"HIPS_PLAN_FILE", path}, {"HIPS_ALGORITHM", "flat-ring"}});
+  for (const Outcome& outcome : both.wait())
+    EXPECT_THAT(outcome.text, HasSubstr("names the plan: leave out the algorithm"));
+  std::remove(path.c_str());
 }
 
 TEST(Communicator, OneRankIsACopy) {

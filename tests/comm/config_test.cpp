@@ -72,6 +72,14 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(loaded.config.credits, 1);
 }
 
+TEST(Config, ATopologyFileIsTheTopologyUnlessASpecIsNamed) {
+  EXPECT_EQ(load_config({{"HIPS_TOPO_FILE", "/etc/wiring"}}).config.topology, "file:/etc/wiring");
+  EXPECT_EQ(load_config({{"HIPS_TOPO_FILE", "a.yaml"}, {"HIPS_TOPO", "switch:2"}}).config.topology,
+            "switch:2");
+  EXPECT_EQ(load_config({{"HIPS_TOPO_DUMP", "b.yaml"}}).config.topology_dump, "b.yaml");
+  EXPECT_FALSE(load_config({{"HIPS_TOPO_DUMP", "b.yaml"}}).config.topology);
+}
+
 TEST(Config, ABadValueNamesVariableValueAndWhatIsRight) {
   const auto message = [](const char* name, const char* value) {
     const auto loaded = load_config({{name, value}});

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <hips/topology.hpp>
@@ -157,6 +158,49 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
   EXPECT_THAT(outcome.out, HasSubstr("stands for 1000000000000 names"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   std::remove(path.c_str());
+}
+
+TEST(TopoTool, WritesATopologyFileAndReadsItWhereASpecIsTaken) {
+  const std::string path = ::testing::TempDir() + "hips_topo_tool_test.yaml";
+  for (const char* verbose : {"", "-v"}) {
+    EXPECT_EQ(run(fmt::format("topo -t torus:4x2@25Gb/2 --format yaml {} > {}", verbose, path)).exit_code, 0);
+    EXPECT_EQ(run("topo --spec -t " + path).out, "torus:4x2@25Gb/2\n");
+  }
+  std::ofstream(path) << "hips-topology: 1\nshape: bcube:3,1\nservers: {names: 'n[0-8]'}\n"
+                         "links: [{server: n4, nic: 1, rate: 10Gb}]\n";
+  EXPECT_THAT(run("topo -v -t " + path).out,
+              ::testing::AllOf(HasSubstr("\n  link      server n4 NIC 1: 10 Gb/s\n"),
+                               HasSubstr("\nserver 5 <12>  node n5\n")));
+  EXPECT_EQ(nlohmann::json::parse(run("topo --json -t " + path).out).at("nodes").size(), 9U);
+  // The slow link counts ten times, and what the other commands print is of this file.
+  EXPECT_THAT(run("plan --rank 4 -a hips -b 64M -t " + path).out, HasSubstr("ratio       10.000 times"));
+  EXPECT_THAT(run("check -t " + path).out, HasSubstr("proved: "));
+  EXPECT_THAT(run("topo", "HIPS_TOPO=" + path).out, HasSubstr("link      server n4"));
+  std::ofstream(path) << "hips-topology: 1\nshape: bcube:3,1\nlinks: [{server: 9, nic: 1}]\n";
+  const Outcome outcome = run("plan -t " + path + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "hips: " + path + ": line 3: server is \"9\"; it must be a number from 0 to 8\n");
+  std::remove(path.c_str());
+  EXPECT_EQ(run("topo --format yaml -v -t switch:100000 2>&1").exit_code, 2);
+}
+
+TEST(TopoTool, LeavesTheServersOfAJob) {
+  const std::string path = ::testing::TempDir() + "hips_topo_tool_job.yaml", hosts = path + ".hosts";
+  std::ofstream(path) << "- topology: a\n  tree:\n    switches:\n"
+                         "      - {switch: r, children: 's[1-2]'}\n      - {switch: s1, nodes: 'n[1-4]'}\n"
+                         "      - {switch: s2, nodes: 'n[5-8]'}\n";
+  EXPECT_EQ(run("topo --spec --slurm " + path).out, "leafspine:2,4\n");
+  EXPECT_EQ(run("topo --spec --nodelist 'n[1-2,5-6]' --slurm " + path).out, "leafspine:2,2\n");
+  EXPECT_EQ(run("topo --format yaml --slurm " + path + " > " + path + ".yaml").exit_code, 0);
+  std::ofstream(hosts) << "n7 slots=2\nn5 slots=2\n";
+  EXPECT_EQ(run("topo --spec --hostfile " + hosts + " -t " + path + ".yaml").out, "switch:2/2\n");
+  EXPECT_THAT(run("plan -b 1M --hostfile " + hosts + " -t " + path + ".yaml").out, HasSubstr("Switch(2)"));
+  EXPECT_THAT(run("compare -b 1M -a hips --hostfile " + hosts + " -t " + path + ".yaml").out,
+              HasSubstr("Switch(2)"));
+  const Outcome outcome = run("topo --nodelist n[1-3,5] -t " + path + ".yaml 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("switch 1 has 1 of them and switch 0 has 3"));
+  for (const std::string& file : {path, hosts, path + ".yaml"}) std::remove(file.c_str());
 }
 
 TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {

@@ -17,13 +17,17 @@
 #include "tools/hips/compare/report.hpp"
 #include "tools/hips/compare/size_range.hpp"
 #include "tools/hips/compare/theory.hpp"
+#include "tools/hips/job_option.hpp"
+#include "tools/hips/topology_option.hpp"
 #include "topology/parse.hpp"
+#include "topology/restrict.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::cli {
 namespace {
 
 struct CompareArguments {
+  JobArguments job;
   std::vector<std::string> topologies;
   std::string bytes, algorithms = "all", format = "text";
   std::int64_t factor = 4;
@@ -98,8 +102,8 @@ void run_compare(CompareArguments arguments) {
   }
   if (arguments.bytes.empty()) arguments.bytes = kDefaultBytes;
   if (arguments.topologies.empty()) {
-    if (const char* topology = std::getenv("HIPS_TOPO"); topology != nullptr && *topology != '\0')
-      arguments.topologies.emplace_back(topology);
+    if (std::string topology = topology_or_environment(""); !topology.empty())
+      arguments.topologies.push_back(std::move(topology));
   }
   if (arguments.topologies.empty()) {
     throw Error(Status::error(Code::kInvalidArgument,
@@ -110,7 +114,14 @@ void run_compare(CompareArguments arguments) {
   std::vector<Topology> topologies;
   std::vector<std::vector<compare::Entry>> entries;
   for (const std::string& spec : arguments.topologies) {
-    const Topology& topology = topologies.emplace_back(parse_topology(spec));
+    const Topology& topology = topologies.emplace_back(load_for_job(spec, arguments.job).topology);
+    if (topology.spec.starts_with(topology::kPartOf)) {
+      throw Error(Status::error(
+          Code::kUnsupported,
+          fmt::format("compare: no spec describes this part of {}; write it to a file: hips topo -t {} ... "
+                      "--format yaml > part.yaml, and compare that",
+                      topology::quoted(spec), spec)));
+    }
     auto& rows = entries.emplace_back(value_or_throw(compare::parse_entries(arguments.algorithms, topology)));
     if (!arguments.baseline) continue;
     for (compare::Entry& row : compare::baseline_entries(topology)) rows.push_back(std::move(row));
@@ -136,6 +147,7 @@ void add_compare(CLI::App& app) {
                                     ->type_name("SPEC")
                                     ->expected(1)
                                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Sizes of the vector, of float32")
       ->type_name("SIZE[:SIZE],...")
       ->default_str(kDefaultBytes);

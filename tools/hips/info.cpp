@@ -12,6 +12,7 @@
 #include "lib/base/result.hpp"
 #include "lib/cost/select.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -109,11 +110,13 @@ void add_info(CLI::App& app) {
   info->require_subcommand(1);
   const auto arguments = std::make_shared<SelectArguments>();
   CLI::App* const select = info->add_subcommand("select", "Which plan carries a call of which size");
-  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4")
-      ->type_name("SPEC")
-      ->envname("HIPS_TOPO");
+  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
+      ->type_name("SPEC");
   select->add_flag("--json", arguments->json, "Write JSON");
-  select->callback([arguments] { run_select(*arguments); });
+  select->callback([arguments] {
+    arguments->topology = topology_or_environment(arguments->topology);
+    run_select(*arguments);
+  });
 }
 
 }  // namespace hips::cli

@@ -21,9 +21,13 @@
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_goal.hpp"
 #include "lib/plan/plan_json.hpp"
+#include "lib/plan/plan_msccl.hpp"
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/job_option.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -33,14 +37,19 @@ struct PlanArguments {
   std::string bytes = "64M", type = "f32";
   std::optional<Rank> rank;
   std::int32_t num_leaders = 0, num_rings = 0;
+  std::string format = "text";
   bool all = false, json = false, list = false;
+  JobArguments job;
 };
 
 constexpr const char* kPlanFooter =
     R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
--t, --algorithm and --pattern may come from HIPS_TOPO, HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
+-t, --algorithm and --pattern may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
 pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
 name is in the last line.
+
+--all --json writes a file that HIPS_PLAN_FILE runs, edited or not, once it is proved. docs/plan.schema.json has its
+schema.
 
 --json writes the plan as `hips check --plan` reads it when --all is given, otherwise of one rank:
   format version algorithm description num_ranks num_steps neighbours_only blocks{} lanes[]
@@ -219,10 +228,10 @@ void run_plan(PlanArguments arguments) {
     print_algorithms();
     return;
   }
-  arguments.topology = or_environment(arguments.topology, "HIPS_TOPO");
+  arguments.topology = topology_or_environment(arguments.topology);
   if (arguments.topology.empty())
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
-  const Topology topology = parse_topology(arguments.topology);
+  const Topology topology = load_for_job(arguments.topology, arguments.job).topology;
   const cost::Volume volume = volume_of(arguments);
   const Chosen chosen = choose(topology, arguments, volume);
   const PlanBuilder* const builder = chosen.builder.get();
@@ -235,7 +244,21 @@ void run_plan(PlanArguments arguments) {
   const Rank last = arguments.all ? shape.num_ranks - 1 : rank;
   const Priced priced = price(topology, *builder, rank, volume);
 
-  if (arguments.json) {
+  if (arguments.format == "goal") {
+    // A simulator needs all ranks.
+    StdoutBuffer buffer;
+    std::ostream out(&buffer);
+    plan::GoalWriter writer(out, shape, {.count = volume.count, .element_bytes = volume.element_bytes});
+    for (Rank r = 0; r < shape.num_ranks; ++r) writer.add(builder->program(r));
+    return;
+  }
+  if (arguments.format == "msccl") {
+    StdoutBuffer buffer;
+    std::ostream out(&buffer);
+    if (Status status = plan::write_msccl(out, *builder); !status.ok()) throw Error(std::move(status));
+    return;
+  }
+  if (arguments.json || arguments.format == "json") {
     StdoutBuffer buffer;
     std::ostream out(&buffer);
     nlohmann::ordered_json notes = notes_of(topology, arguments, priced, volume);
@@ -267,6 +290,7 @@ void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Show a plan: who sends what to whom, and what it costs");
   command->footer(kPlanFooter);
   command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
+  add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")
       ->capture_default_str();
@@ -289,7 +313,12 @@ void add_plan(CLI::App& app) {
   CLI::Option* rank =
       command->add_option("--rank", arguments->rank, "Show the program of this rank; default 0");
   command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
-  command->add_flag("--json", arguments->json, "Write JSON");
+  command->add_flag("--json", arguments->json, "--format json");
+  command
+      ->add_option("--format", arguments->format,
+                   "text, json, or all ranks for others: goal (LogGOPSim, ATLAHS), msccl (XML)")
+      ->check(CLI::IsMember({"text", "json", "goal", "msccl"}))
+      ->capture_default_str();
   command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
   command->callback([arguments] { run_plan(*arguments); });
 }

@@ -15,6 +15,7 @@
 #include "tools/hips/launch.hpp"
 #include "tools/hips/launcher.hpp"
 #include "tools/hips/program.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -52,7 +53,8 @@ void set(const char* name, const std::optional<std::string>& value) {
 void run(const RunOptions& options, const std::vector<std::string>& command) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   LaunchRequest request;
-  request.topology = given(options.topology, "HIPS_TOPO");
+  request.topology = topology_or_environment(options.topology);
+  if (request.topology->empty()) request.topology.reset();
   request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
   request.pattern = given(options.pattern, "HIPS_PATTERN");
   if (!options.mpi.empty()) request.mpi = options.mpi;
@@ -107,7 +109,7 @@ void add_run(CLI::App& app) {
       "run", "Runs an unmodified MPI program with HiPS: mpirun -n 9 hips run -t bcube:3,1 ./app");
   command->add_option("-t,--topology", options->topology,
                       "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-                      "switch:n, each with /m");
+                      "switch:n, each with /m; or FILE.yaml");
   command->add_option("--algorithm", options->algorithm, "hips (the default), flat-ring, ...");
   command->add_option("--pattern", options->pattern,
                       "mesh, ring or ps:LEADERS, for all levels or one for each");

@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
@@ -16,10 +13,15 @@
 
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/job_option.hpp"
+#include "tools/hips/picture/dot.hpp"
+#include "tools/hips/picture/svg.hpp"
+#include "tools/hips/topology_option.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
 #include "topology/slurm.hpp"
 #include "topology/spec.hpp"
+#include "topology/topology_file.hpp"
 #include "topology/walk.hpp"
 
 // Both forms are written as they are made, so that a million servers take no memory; what grows with them is
@@ -31,7 +33,10 @@ namespace {
 
 struct TopoOptions {
   std::string spec;
-  std::string slurm;  ///< a topology.conf instead
+  std::string slurm;           ///< a topology.conf or topology.yaml instead
+  std::string slurm_topology;  ///< which of a topology.yaml's
+  JobArguments job;
+  std::string format = "text";
   bool verbose = false;
   bool json = false;
   bool only_spec = false;
@@ -46,10 +51,15 @@ constexpr const char* kTopoFooter = R"(Topologies:
   switch:servers           one switch, one NIC each
   Any of them may go on with @RATE (25Gb, 2.5Gb, 100Mb: of every NIC) and /RANKS (on each server):
   bcube:3,1@25Gb/2
+  FILE.yaml                a topology file; --format yaml writes one, with every cable where -v is given, too.
+                           docs/topologies.md has the format, examples/topologies/ has files
 
---slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines): switches with equally many children in each
-tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no uplinks. Other commands take
-the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec). Rank r of one rank a server belongs on the r-th node of --json.
+--slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines) or topology.yaml (tree or block): switches with
+equally many children in each tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no
+uplinks. Other commands take the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec), or, with the nodes' names, the file
+that --format yaml writes. Rank r of one rank a server belongs on the r-th node of --json.
+
+--hostfile and --nodelist leave what a job uses: --nodelist "$SLURM_JOB_NODELIST". Its servers keep their order.
 
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
@@ -58,7 +68,8 @@ JSON keys:
   with --verbose, server_list[]:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (its place in levels[]) server nic
-  with --slurm, nodes[]: names in the order of the servers; notes[]: what the file says that means nothing here
+  with --slurm or names in a topology file, nodes[]: names in the order of the servers
+  with --slurm, notes[]: what the file says that means nothing here
 )";
 
 /// More addresses than this in one line help nobody.
@@ -98,6 +109,13 @@ std::string made_of(const Topology& topology, const Level& level) {
   return "";
 }
 
+/// What a spec, a topology file or Slurm says.
+struct TopoSource {
+  topology::TopologyFile file;
+  bool from_slurm = false;
+  std::vector<std::string> notes;  ///< Slurm's, a line each
+};
+
 /// Address of a server, without the rank that it may have several of.
 std::string server_address(const Topology& topology, std::int64_t server) {
   std::string address = topology.address(static_cast<Rank>(server * topology.ranks_per_server));
@@ -116,6 +134,8 @@ void print_summary(const Topology& topology) {
   const std::int64_t diameter = topology::diameter_hops(topology);
   if (topology.num_servers() == 1) {
     fmt::print("  relaying  no: there is one server\n");
+  } else if (topology.relay_off) {
+    fmt::print("  relaying  off: only neighbours reach each other\n");
   } else if (topology.servers_relay) {
     fmt::print("  relaying  servers forward for others, any two are at most {} apart\n",
                count(diameter, "hop", "hops"));
@@ -219,7 +239,7 @@ nlohmann::ordered_json summary_json(const Topology& topology) {
   json["nics_per_server"] = topology.num_rails;
   json["switches"] = topology.num_switches;
   json["cables"] = topology.num_links;
-  json["servers_relay"] = topology.servers_relay;
+  json["servers_relay"] = topology.servers_relay && !topology.relay_off;
   json["diameter_hops"] = topology::diameter_hops(topology);
   json["levels"] = nlohmann::ordered_json::array();
   for (const Level& level : topology.levels) {
@@ -256,13 +276,11 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   fmt::print("]}}");
 }
 
-void print_json(const topology::SlurmTopology& from, bool from_file, bool verbose) {
-  const Topology& topology = from.topology;
+void print_json(const TopoSource& from, bool verbose) {
+  const Topology& topology = from.file.topology;
   nlohmann::ordered_json json = summary_json(topology);
-  if (from_file) {
-    json["nodes"] = from.nodes;
-    json["notes"] = from.notes;
-  }
+  if (from.from_slurm || !from.file.server_names.empty()) json["nodes"] = from.file.server_names;
+  if (from.from_slurm) json["notes"] = from.notes;
   std::string text = json.dump(2);
   if (verbose) {
     text.resize(text.rfind('\n'));
@@ -274,26 +292,6 @@ void print_json(const topology::SlurmTopology& from, bool from_file, bool verbos
     text = "\n  ]\n}";
   }
   fmt::print("{}\n", text);
-}
-
-/// A file that is no larger than any topology.conf.
-std::string read_file(const std::string& path) {
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-  const auto refuse = [&](std::string_view why) {
-    return Error(
-        Status::error(Code::kInvalidArgument, fmt::format("--slurm: {} {}", topology::quoted(path), why)));
-  };
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string text;
-  std::array<char, 1 << 16> buffer{};
-  while (file.read(buffer.data(), buffer.size()) || file.gcount() > 0) {
-    text.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMostBytes) throw refuse("is larger than 64 MiB; give a topology.conf");
-  }
-  if (file.bad()) throw refuse("cannot be read; give a topology.conf");
-  return text;
 }
 
 /// On stderr; a file may say the same of every switch.
@@ -311,32 +309,66 @@ void print_nodes(const std::vector<std::string>& nodes) {
   fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
 }
 
-void run(const TopoOptions& options) {
-  if (options.spec.empty() && options.slurm.empty()) {
+TopoSource read_source(const TopoOptions& options) {
+  const std::string spec = topology_or_environment(options.spec);
+  if (spec.empty() && options.slurm.empty()) {
     throw Error(
         Status::error(Code::kInvalidArgument,
                       "topo: no topology is named; give one with -t, such as -t bcube:3,1, or in HIPS_TOPO"));
   }
-  const bool from_file = !options.slurm.empty();
-  topology::SlurmTopology from;
-  if (from_file) {
-    from = value_or_throw(topology::read_slurm_topology(options.slurm, read_file(options.slurm)));
-  } else {
-    from.topology = parse_topology(options.spec);
+  TopoSource from;
+  if (options.slurm.empty()) {
+    from.file = load_for_job(spec, options.job);
+    return from;
   }
-  const Topology& topology = from.topology;
+  // No topology.conf is larger.
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+  const auto text = topology::read_text_file(options.slurm, kMostBytes);
+  if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
+  const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
+  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                                   : topology::read_slurm_topology(options.slurm, *text));
+  from.from_slurm = true;
+  from.file.topology = std::move(slurm.topology);
+  from.file.server_names = std::move(slurm.nodes);
+  from.notes = std::move(slurm.notes);
+  from.file = part_for_job(std::move(from.file), options.job);
+  return from;
+}
+
+/// Cables that are not as their level says, a line each.
+void print_overrides(const topology::TopologyFile& file) {
+  for (const LinkOverride& link : file.topology.overrides) {
+    const std::string ends = link.server >= 0
+                                 ? fmt::format("server {} NIC {}", file.server_name(link.server), link.rail)
+                                 : fmt::format("{} to {}", link.lower, link.upper);
+    fmt::print("  link      {}: {}\n", ends, link.up ? rate(link.bandwidth_bytes_per_s) : "down");
+  }
+}
+
+void run(const TopoOptions& options) {
+  const TopoSource from = read_source(options);
+  const Topology& topology = from.file.topology;
+  const auto& names = from.file.server_names;
   if (options.only_spec) {
     fmt::print("{}\n", topology.spec);
-  } else if (options.json) {
-    print_json(from, from_file, options.verbose);
+  } else if (options.json || options.format == "json") {
+    print_json(from, options.verbose);
+  } else if (options.format == "dot") {
+    fmt::print("{}", value_or_throw(picture::topology_dot(from.file)));
+  } else if (options.format == "svg") {
+    fmt::print("{}", value_or_throw(picture::topology_svg(from.file)));
+  } else if (options.format == "yaml") {
+    fmt::print("{}", value_or_throw(topology::topology_file_text(from.file, options.verbose)));
   } else {
     print_notes(from.notes);
     print_summary(topology);
-    if (from_file) print_nodes(from.nodes);
+    print_overrides(from.file);
+    if (!names.empty()) print_nodes(names);
     if (options.verbose) {
       fmt::print("\n");
       for (std::int64_t server = 0; server < topology.num_servers(); ++server)
-        print_server(topology, server, from_file ? from.nodes[static_cast<std::size_t>(server)] : "");
+        print_server(topology, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
     }
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -351,14 +383,24 @@ void add_topo(CLI::App& app) {
   auto options = std::make_shared<TopoOptions>();
   CLI::App* command =
       app.add_subcommand("topo", "Prints a topology: servers, NICs, switches, cables and levels");
-  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1")
-      ->type_name("SPEC")
-      ->envname("HIPS_TOPO");
-  command->add_option("--slurm", options->slurm, "read Slurm's topology.conf instead of a SPEC")
+  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1; default HIPS_TOPO")
+      ->type_name("SPEC");
+  command
+      ->add_option("--slurm", options->slurm, "read Slurm's topology.conf or topology.yaml instead of a SPEC")
       ->type_name("FILE");
+  command
+      ->add_option("--slurm-topology", options->slurm_topology,
+                   "which topology of a topology.yaml; default: that of the cluster")
+      ->type_name("NAME");
+  add_job_options(*command, options->job);
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
-  command->add_flag("--json", options->json, "the same for machines");
+  command
+      ->add_option("--format", options->format,
+                   "text, json, yaml (a topology file for -t), dot (for Graphviz) or svg")
+      ->check(CLI::IsMember({"text", "json", "yaml", "dot", "svg"}))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "--format json");
   command->footer(kTopoFooter);
   command->callback([options] { run(*options); });
 }

@@ -44,6 +44,7 @@ std::int64_t messages_of_one(const Topology& topology, const PlanShape& shape) {
 /// Why some servers' NICs are not the whole story: others relay, lead or fold more, or switches are busier.
 std::string what_else_is_busy(const Topology& topology, const PlanShape& shape) {
   if (topology.servers_relay && !shape.neighbours_only) return "servers relay its messages";
+  if (!topology.overrides.empty()) return "links differ";
   const auto uses_leaders = [](const LaneInfo& lane) {
     return std::ranges::any_of(lane.stages,
                                [](const StageInfo& stage) { return stage.pattern == Pattern::kPs; });
@@ -245,7 +246,8 @@ PricedPlan price_plan(const Entry& entry, std::span<const std::uint64_t> sizes, 
   plan.num_steps = shape.num_steps;
 
   const auto instead = [&](const std::string& why) {
-    if (const auto form = closed_form(topology, shape, entry.request)) {
+    const auto form = topology.overrides.empty() ? closed_form(topology, shape, entry.request) : std::nullopt;
+    if (form) {
       use_closed_form(topology, shape, *form, sizes, plan);
     } else {
       plan.reason = why;

@@ -1,0 +1,73 @@
+#include "lib/cost/link_rates.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace hips::cost {
+namespace {
+
+/// The other end of a ring's cable that begins at the "+" NIC of a server.
+std::pair<std::int64_t, Rail> other_end(const Topology& topology, std::int64_t server, Rail rail) {
+  std::int64_t stride = 1;
+  for (const Level& level : topology.levels) {
+    if (level.kind == LevelKind::kNode) continue;
+    if (level.kind == LevelKind::kRing && level.rails[0] == rail) {
+      const std::int64_t digit = server / stride % level.radix;
+      return {server + ((digit + 1) % level.radix - digit) * stride, level.rails[1]};
+    }
+    stride *= level.radix;
+  }
+  return {server, rail};
+}
+
+/// The tier and the place in it that a cable between two switches belongs to.
+std::pair<std::size_t, std::size_t> place_of(const Topology& topology, const LinkOverride& link) {
+  unsigned long a = 0, b = 0;
+  if (std::sscanf(link.lower.c_str(), "leaf %lu", &a) == 1) return {0, a};
+  const auto half = static_cast<unsigned long>(topology.levels.back().radix / 2);
+  if (std::sscanf(link.lower.c_str(), "pod %lu edge %lu", &a, &b) == 2) return {0, a * half + b};
+  if (std::sscanf(link.lower.c_str(), "pod %lu aggregation", &a) == 1) return {1, a};
+  throw Error(
+      Status::error(Code::kInternal, "cost: a link between switches that no tier has: " + link.lower));
+}
+
+}  // namespace
+
+LinkRates::LinkRates(const Topology& topology, std::span<const Tier> tiers)
+    : rails_(rail_bandwidths(topology)) {
+  for (const Tier& tier : tiers) tiers_.push_back(tier.bandwidth_bytes_per_s);
+  for (const LinkOverride& link : topology.overrides) add(topology, link);
+}
+
+void LinkRates::add(const Topology& topology, const LinkOverride& link) {
+  const double rate = link.up ? link.bandwidth_bytes_per_s : 0;
+  if (link.server >= 0) {
+    odd_nics_[{link.server, link.rail}] = rate;
+    odd_nics_[other_end(topology, link.server, link.rail)] = rate;
+    return;
+  }
+  if (tiers_.empty()) return;
+  const auto place = place_of(topology, link);
+  // The cables of a tier that lead to its level have its rate.
+  const std::size_t above =
+      topology.levels.size() > tiers_.size() ? topology.levels.size() - tiers_.size() : 0;
+  const std::size_t level = std::min(above + place.first, topology.levels.size() - 1);
+  lost_[place] += topology.levels[level].bandwidth_bytes_per_s - rate;
+}
+
+double LinkRates::nic(std::int64_t server, Rail rail) const {
+  if (!odd_nics_.empty()) {
+    if (const auto odd = odd_nics_.find({server, rail}); odd != odd_nics_.end()) return odd->second;
+  }
+  return rails_[static_cast<std::size_t>(rail)];
+}
+
+double LinkRates::tier(std::size_t tier, std::size_t index) const {
+  double rate = tiers_[tier];
+  if (!lost_.empty()) {
+    if (const auto lost = lost_.find({tier, index}); lost != lost_.end()) rate -= lost->second;
+  }
+  return std::max(rate, 0.0);
+}
+
+}  // namespace hips::cost

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+#include "lib/cost/tiers.hpp"
+
+namespace hips::cost {
+
+/// The rate of every NIC and of the cables above every edge switch and pod, overrides included, in bytes/s in
+/// one direction. What is down has no rate, and what is sent over it takes for ever.
+///
+/// Cost     memory: the rails, and the overrides.
+class LinkRates {
+ public:
+  LinkRates(const Topology& topology, std::span<const Tier> tiers);
+
+  [[nodiscard]] double nic(std::int64_t server, Rail rail) const;
+  /// Of the cables above switch or pod `index` of a tier, together: traffic spreads over them.
+  [[nodiscard]] double tier(std::size_t tier, std::size_t index) const;
+
+ private:
+  void add(const Topology& topology, const LinkOverride& link);
+
+  std::vector<double> rails_;
+  std::vector<double> tiers_;
+  std::map<std::pair<std::int64_t, Rail>, double> odd_nics_;
+  std::map<std::pair<std::size_t, std::size_t>, double> lost_;  ///< of a tier's switch or pod
+};
+
+}  // namespace hips::cost

@@ -1,0 +1,203 @@
+#include "topology/restrict.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/choices.hpp"
+#include "tests/topology/samples.hpp"
+#include "topology/parse.hpp"
+
+namespace hips::topology {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TopologyFile named(const std::string& spec) {
+  TopologyFile file;
+  file.topology = value_or_throw(parse(spec));
+  for (std::int64_t s = 0; s < file.topology.num_servers(); ++s)
+    file.server_names.push_back(fmt::format("s{}", s));
+  return file;
+}
+
+JobHosts hosts_of(const std::set<std::int64_t>& servers) {
+  JobHosts hosts;
+  for (const std::int64_t server : servers) hosts.names.push_back(fmt::format("s{}", server));
+  return hosts;
+}
+
+std::string spec_of(const std::string& spec, const std::set<std::int64_t>& servers) {
+  const auto part = restrict_to(named(spec), hosts_of(servers));
+  return part ? part->topology.spec : part.error().message;
+}
+
+TEST(Restrict, KeepsWhatSwitchesAndTreesStillAre) {
+  EXPECT_EQ(spec_of("switch:12", {1, 5, 7}), "switch:3");
+  EXPECT_EQ(spec_of("rail:9,2@25Gb/2", {0, 8}), "rail:2,2@25Gb/2");
+  EXPECT_EQ(spec_of("leafspine:6,8,1", {0, 3, 8, 11, 40, 41}), "leafspine:3,2,1");
+  EXPECT_EQ(spec_of("leafspine:6,8,1", {0, 3, 5}), "switch:3");
+  EXPECT_EQ(spec_of("leafspine:6,8,1", {0, 8, 16}), "switch:3");
+  EXPECT_EQ(spec_of("fattree:4", {0, 1}), "switch:2");
+  EXPECT_EQ(spec_of("fattree:4", {0, 1, 6, 7, 12, 13}), "leafspine:3,2");
+  EXPECT_EQ(spec_of("fattree:4", {0}), "switch:1");
+  EXPECT_THAT(spec_of("leafspine:6,8,1", {0, 1, 8}),
+              HasSubstr("leaf switch 1 has 1 of them and switch 0 has 2"));
+  EXPECT_THAT(spec_of("fattree:4", {0, 1, 2, 3, 4, 5, 6, 7}), HasSubstr("tiers of 2, 2, 2 from below"));
+}
+
+TEST(Restrict, KeepsPartsOfGridsThatAreGrids) {
+  EXPECT_EQ(spec_of("bcube:3,1", {0, 1, 3, 4}), "bcube:2,1");
+  EXPECT_EQ(spec_of("bcube:3,1", {3, 4, 5}), "bcube:3,0");
+  // Two of four in the middle digit, all of the first, two of three in the last.
+  EXPECT_EQ(spec_of("bcube:2x4x3", {0, 1, 4, 5, 16, 17, 20, 21}), "bcube:2,2");
+  EXPECT_EQ(spec_of("torus:4x4", {4, 5, 6, 7}), "torus:4");
+  EXPECT_EQ(spec_of("torus:4x4", {9}), "switch:1");
+  EXPECT_THAT(spec_of("bcube:3,1", {0, 1, 3}), HasSubstr("which is 4 servers: s4 is not among the hosts"));
+  EXPECT_THAT(spec_of("torus:4x4", {0, 1}), HasSubstr("2 of the 4 places of x are a ring no longer"));
+}
+
+TEST(Restrict, AllServersOfAnyTopologyAreThatTopology) {
+  for (const std::string& spec : tests::sample_specs()) {
+    TopologyFile file = named(spec);
+    JobHosts hosts;
+    hosts.names = file.server_names;
+    // In whatever order the launcher has them.
+    std::ranges::reverse(hosts.names);
+    const auto part = restrict_to(file, hosts);
+    ASSERT_TRUE(part) << spec << ": " << part.error().message;
+    EXPECT_EQ(*part, file) << spec;
+  }
+}
+
+// Whoever reaches whom directly in the part does so in the whole, by the NICs that are left; and the names
+// are those of the servers.
+TEST(Restrict, ARandomPartIsWiredAsTheWhole) {
+  std::mt19937_64 random(test::seed());
+  int parts = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const auto& specs = tests::sample_specs();
+    TopologyFile whole = named(specs[random() % specs.size()]);
+    const std::int64_t servers = whole.topology.num_servers();
+    if (servers > 64) continue;
+    for (Rail rail = 0; rail < whole.topology.num_rails; ++rail)
+      whole.devices.push_back(fmt::format("d{}", rail));
+    std::set<std::int64_t> chosen;
+    // Few at random, or all with certain digits: both happen to users.
+    const std::int64_t step = 1 + static_cast<std::int64_t>(random() % 4);
+    for (std::int64_t s = static_cast<std::int64_t>(random() % 2); s < servers; s += step) chosen.insert(s);
+    if (random() % 3 == 0)
+      chosen = {static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(servers))};
+    if (chosen.empty()) continue;
+    const auto part = restrict_to(whole, hosts_of(chosen));
+    if (!part) {
+      EXPECT_EQ(part.error().code, Code::kUnsupported) << part.error().message;
+      continue;
+    }
+    ++parts;
+    const std::vector<std::int64_t> old(chosen.begin(), chosen.end());
+    const Topology& topology = part->topology;
+    ASSERT_EQ(static_cast<std::size_t>(topology.num_servers()), old.size());
+    const std::int32_t local = topology.ranks_per_server, old_local = whole.topology.ranks_per_server;
+    for (std::int64_t s = 0; s < topology.num_servers(); ++s) {
+      EXPECT_EQ(part->server_name(s), fmt::format("s{}", old[static_cast<std::size_t>(s)]));
+      std::set<std::tuple<std::int64_t, std::string>> known;
+      for (const Hop& hop :
+           whole.topology.neighbours(static_cast<Rank>(old[static_cast<std::size_t>(s)] * old_local))) {
+        if (hop.out != kNoRail) known.emplace(hop.to / old_local, fmt::format("d{}", hop.out));
+      }
+      for (const Hop& hop : topology.neighbours(static_cast<Rank>(s * local))) {
+        if (hop.out == kNoRail) continue;
+        // Below a tree of switches all are one hop apart, whatever their digits.
+        const auto peer = static_cast<Rank>(old[static_cast<std::size_t>(hop.to / local)] * old_local);
+        const auto self = static_cast<Rank>(old[static_cast<std::size_t>(s)] * old_local);
+        if (!whole.topology.servers_relay && whole.topology.route(self, peer).size() == 1) continue;
+        EXPECT_TRUE(known.contains({old[static_cast<std::size_t>(hop.to / local)], part->device(s, hop.out)}))
+            << whole.topology.spec << " to " << topology.spec;
+      }
+    }
+  }
+  EXPECT_GT(parts, 100);
+}
+
+TEST(Restrict, BringsRatesAndOddLinksAlong) {
+  const auto file =
+      parse_topology_file("t.yaml",
+                          "hips-topology: 1\nshape: bcube:3,1\nrelay: false\n"
+                          "levels: [{rate: 25Gb}, {rate: 10Gb}]\n"
+                          "servers: {names: 's[0-8]', devices: [a, b]}\n"
+                          "links: [{server: s4, nic: b, rate: 1Gb}, {server: s8, nic: 0, rate: 1Gb}]\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const auto part = restrict_to(*file, hosts_of({1, 4, 7}));
+  ASSERT_TRUE(part) << part.error().message;
+  EXPECT_EQ(part->topology.num_rails, 1);
+  EXPECT_DOUBLE_EQ(part->topology.levels[0].bandwidth_bytes_per_s, 1.25e9);
+  EXPECT_THAT(part->devices, ElementsAre("b"));
+  ASSERT_EQ(part->topology.overrides.size(), 1U);
+  EXPECT_EQ(part->topology.overrides[0].server, 1);
+  EXPECT_EQ(part->topology.overrides[0].rail, 0);
+  EXPECT_TRUE(part->topology.relay_off);
+  EXPECT_THAT(part->topology.spec, ::testing::StartsWith(kPartOf));
+  // What no spec describes, a file does.
+  const auto back = parse_topology_file("p.yaml", value_or_throw(topology_file_text(*part, false)));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->topology.levels, part->topology.levels);
+  EXPECT_EQ(back->topology.overrides, part->topology.overrides);
+}
+
+TEST(Restrict, ReadsHostfilesAndNodelists) {
+  const auto open_mpi =
+      value_or_throw(read_hostfile("h", "# job\nn1 slots=2 max-slots=4\r\n\n  n0  slots=2 # last\n"));
+  EXPECT_THAT(open_mpi.names, ElementsAre("n1", "n0"));
+  EXPECT_EQ(open_mpi.ranks_per_host, 2);
+  EXPECT_EQ(value_or_throw(read_hostfile("h", "n0:3\nn1:3\n")).ranks_per_host, 3);
+  EXPECT_EQ(value_or_throw(read_hostfile("h", "n0\nn1\nn0\nn1")).ranks_per_host, 2);
+  EXPECT_THAT(value_or_throw(read_nodelist("n[08-10],x")).names, ElementsAre("n08", "n09", "n10", "x"));
+  const auto part =
+      restrict_to(named("switch:4"), value_or_throw(read_hostfile("h", "s3.cluster:2\ns1:2\n")));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->topology.spec, "switch:2/2");
+  EXPECT_THAT(part->server_names, ElementsAre("s1", "s3"));
+}
+
+TEST(Restrict, EveryWrongHostIsOneLineThatSaysWhatIsRight) {
+  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
+           {"", "h: line 1: no host is in the file"},
+           {"# none\n\n", "no host is in the file"},
+           {"n0 slots=0\n", "h: line 1: the slots are \"0\""},
+           {"n0 slots=x\n", "the slots are \"x\""},
+           {"n0:\n", "the slots are \"\""},
+           {"n0:-1\n", "the slots are \"-1\""},
+           {"n0 slots=99999999999999999999\n", "they must be from 1 to 65536"},
+           {"\nn0 slots\n", "h: line 2: \"slots\" is no KEY=VALUE"},
+           {"n[0-1]\n", "\"n[0-1]\" is no name of a host"},
+           {"slots=2\n", "\"slots=2\" is no name of a host"},
+           {":2\n", "\"\" is no name of a host"},
+           {"n0:2\nn1:1\n", "\"n0\" has 2 slots and \"n1\" has 1"},
+       }) {
+    const auto hosts = read_hostfile("h", text);
+    ASSERT_FALSE(hosts) << text;
+    EXPECT_THAT(hosts.error().message, HasSubstr(words)) << text;
+    EXPECT_EQ(hosts.error().message.find('\n'), std::string::npos);
+  }
+  EXPECT_THAT(read_nodelist("n[0-999999]m[0-999999]").error().message,
+              HasSubstr("stands for 1000000000000 names"));
+  EXPECT_THAT(read_nodelist("a,a").error().message, HasSubstr("\"a\" occurs twice"));
+  EXPECT_THAT(read_nodelist("").error().message, HasSubstr("is empty"));
+  JobHosts stranger;
+  stranger.names = {"x1"};
+  EXPECT_THAT(restrict_to(named("switch:4"), stranger).error().message,
+              HasSubstr("host \"x1\" is no server of Switch(4); its servers are \"s0\" to \"s3\""));
+  TopologyFile nameless;
+  nameless.topology = value_or_throw(parse("switch:4"));
+  EXPECT_THAT(restrict_to(nameless, stranger).error().message, HasSubstr("names no servers"));
+}
+
+}  // namespace
+}  // namespace hips::topology

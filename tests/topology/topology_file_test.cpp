@@ -1,0 +1,465 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/cost/estimate.hpp"
+#include "lib/plan/builder.hpp"
+#include "tests/topology/samples.hpp"
+#include "topology/parse.hpp"
+#include "topology/topology_file.hpp"
+#include "topology/yaml_tree.hpp"
+
+namespace hips {
+namespace {
+
+using ::testing::HasSubstr;
+using topology::parse_topology_file;
+using topology::topology_file_text;
+using topology::TopologyFile;
+
+std::uint64_t seed() {
+  const char* given = std::getenv("HIPS_SEED");
+  const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "HIPS_SEED=" << value << "\n";
+  return value;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::filesystem::path root() {
+  return HIPS_SOURCE_ROOT;
+}
+
+Topology read_or_fail(const std::string& text) {
+  auto file = parse_topology_file("t.yaml", text);
+  EXPECT_TRUE(file) << (file ? "" : file.error().message);
+  return file ? file->topology : Topology{};
+}
+
+/// All but the spec: one from a file names that file.
+void expect_equal(TopologyFile a, TopologyFile b, const std::string& text) {
+  a.topology.spec = b.topology.spec = "";
+  EXPECT_EQ(a, b) << text;
+}
+
+TEST(TopologyFileTest, EverySpecIsTheSameTopologyAfterAFile) {
+  for (const std::string& spec : tests::sample_specs()) {
+    TopologyFile file;
+    file.topology = parse_topology(spec);
+    for (const bool all_cables : {false, true}) {
+      const std::string text = value_or_throw(topology_file_text(file, all_cables));
+      const auto back = parse_topology_file("t.yaml", text);
+      ASSERT_TRUE(back) << spec << ": " << back.error().message << "\n" << text;
+      EXPECT_EQ(back->topology, file.topology) << text;
+    }
+  }
+}
+
+/// A topology as no spec describes it: rates by level, slow and dead cables, names, devices.
+TopologyFile random_file(std::mt19937_64& random) {
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const auto& specs = tests::sample_specs();
+  TopologyFile file;
+  file.topology = parse_topology(specs[below(specs.size())]);
+  Topology& topology = file.topology;
+  static constexpr std::array kRates = {12.5e9, 1.25e9, 3.125e9, 0.3 * 0.125e9, 2.7182818284590452e9};
+  static constexpr std::array kLatencies = {1000.0, 0.0, 37.5, 1234567.0, 999.999};
+  for (Level& level : topology.levels) {
+    if (level.kind == LevelKind::kNode) continue;
+    level.bandwidth_bytes_per_s = kRates[below(kRates.size())];
+    level.latency_ns = kLatencies[below(kLatencies.size())];
+  }
+  topology.relay_off = topology.servers_relay && below(2) == 0;
+  if (below(2) == 0) {
+    for (std::int64_t s = 0; s < topology.num_servers(); ++s)
+      file.server_names.push_back(fmt::format("h{}-{}", s % 7, topology.num_servers() - s));
+  }
+  const auto devices = [&](const char* prefix) {
+    std::vector<std::string> names;
+    for (Rail rail = 0; rail < topology.num_rails; ++rail) names.push_back(fmt::format("{}{}", prefix, rail));
+    return names;
+  };
+  if (below(2) == 0) file.devices = devices("mlx5_");
+  if (below(2) == 0) file.other_devices[0] = devices("rxe \"#");
+  // Cables by their graph, so that every family's kinds occur, and only those that are not as their level
+  // says.
+  const Graph graph = topology.graph();
+  std::set<std::size_t> chosen;
+  for (std::size_t i = below(5); i > 0; --i) chosen.insert(below(graph.links.size()));
+  for (const std::size_t i : chosen) {
+    const GraphLink& link = graph.links[i];
+    LinkOverride odd;
+    if (link.a < topology.num_servers()) {
+      odd.server = link.a;
+      odd.rail = link.a_port;
+    } else {
+      odd.lower = graph.nodes[static_cast<std::size_t>(link.a)].name;
+      odd.upper = graph.nodes[static_cast<std::size_t>(link.b)].name;
+    }
+    odd.up = below(3) != 0;
+    odd.bandwidth_bytes_per_s = odd.up ? link.bandwidth_bytes_per_s / 8 : link.bandwidth_bytes_per_s;
+    topology.overrides.push_back(odd);
+  }
+  std::ranges::sort(topology.overrides, {}, [](const LinkOverride& link) {
+    return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
+  });
+  return file;
+}
+
+TEST(TopologyFileTest, WhatNoSpecDescribesIsTheSameTopologyAfterAFile) {
+  std::mt19937_64 random(seed());
+  for (int trial = 0; trial < 150; ++trial) {
+    TopologyFile file = random_file(random);
+    const std::string text = value_or_throw(topology_file_text(file, false));
+    for (const bool all_cables : {false, true}) {
+      const std::string written = value_or_throw(topology_file_text(file, all_cables));
+      const auto back = parse_topology_file("t.yaml", written);
+      ASSERT_TRUE(back) << back.error().message << "\n" << written;
+      expect_equal(*back, file, written);
+      // What has been read is written as it was, also from a topology whose spec names the file.
+      EXPECT_EQ(value_or_throw(topology_file_text(*back, all_cables)), written);
+      // The graph has the overrides, and no other cable changes.
+      const Graph graph = back->topology.graph();
+      const auto odd = std::ranges::count_if(graph.links, [](const GraphLink& link) { return !link.up; });
+      EXPECT_EQ(odd, std::ranges::count(file.topology.overrides, false, &LinkOverride::up)) << written;
+    }
+  }
+}
+
+TEST(TopologyFileTest, EveryFamilyHasASampleAndAllAreRead) {
+  std::set<Family> families;
+  int read_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root() / "examples/topologies")) {
+    const auto file = topology::read_topology_file(entry.path());
+    ASSERT_TRUE(file) << file.error().message;
+    families.insert(file->topology.family);
+    ++read_files;
+    const std::string text = value_or_throw(topology_file_text(*file, true));
+    const auto back = parse_topology_file("t.yaml", text);
+    ASSERT_TRUE(back) << back.error().message;
+    expect_equal(*back, *file, text);
+    // Each of them has a plan.
+    EXPECT_TRUE(plan::make_builder(file->topology, {})) << entry.path();
+  }
+  EXPECT_EQ(families.size(), 6U);
+  EXPECT_GE(read_files, 7);
+  const Topology rack = parse_topology((root() / "examples/topologies/rail-gpu-rack.yaml").string());
+  EXPECT_EQ(rack.spec, "rail:4,8@400Gb/8");
+  const Topology spine = parse_topology((root() / "examples/topologies/leaf-spine-48.yaml").string());
+  EXPECT_EQ(spine.num_servers(), 48);
+  // 4:1: eight NICs below a leaf, one cable of two NICs' rate above it.
+  const auto tiers = cost::tiers(spine);
+  EXPECT_DOUBLE_EQ(8 * cost::rail_bandwidths(spine)[0] / tiers[0].bandwidth_bytes_per_s, 4);
+}
+
+TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
+  const std::string path = ::testing::TempDir() + "hips_topology_file_test.yaml";
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  const std::string slow = "hips-topology: 1\nshape: bcube:3,1\nlinks: [{server: 3, nic: 1, rate: 10Gb}]\n";
+  write(slow);
+  const Topology topology = parse_topology(path);
+  EXPECT_THAT(topology.spec, ::testing::StartsWith("file:" + path + "#"));
+  EXPECT_EQ(parse_topology(topology.spec), topology);
+  EXPECT_EQ(parse_topology("file:" + path), topology);
+  const Topology two = parse_topology(path + "/2");
+  EXPECT_EQ(two.num_ranks(), 18);
+  EXPECT_EQ(parse_topology(two.spec), two);
+  EXPECT_EQ(parse_topology(topology.spec + "/2"), two);
+  // Another file of the same name.
+  write(slow + "# changed\n");
+  const auto changed = topology::parse(two.spec);
+  ASSERT_FALSE(changed);
+  EXPECT_THAT(changed.error().message, HasSubstr("the file is no longer the one"));
+  // A file that a spec can describe is that spec.
+  write("hips-topology: 1\nshape: bcube:3,1\nrate: 25Gb\nranks-per-server: 2\n");
+  EXPECT_EQ(parse_topology(path), parse_topology("bcube:3,1@25Gb/2"));
+  EXPECT_THAT(topology::parse(path + "/2").error().message, HasSubstr("ranks-per-server: 2 already"));
+  // Ranks in a file that no spec can describe are its own: nothing is counted twice.
+  write(slow + "ranks-per-server: 2\n");
+  const Topology own = parse_topology(path);
+  EXPECT_EQ(own.num_ranks(), 18);
+  EXPECT_EQ(parse_topology(own.spec), own);
+  // A file whose name does not tell where it ends.
+  const std::string bare = path.substr(0, path.size() - 5);
+  std::filesystem::rename(path, bare);
+  EXPECT_EQ(parse_topology("file:" + bare).num_ranks(), 18);
+  std::ofstream(bare) << slow;
+  EXPECT_EQ(parse_topology("file:" + bare + "/3").num_ranks(), 27);
+  EXPECT_EQ(parse_topology(parse_topology("file:" + bare + "/3").spec).num_ranks(), 27);
+  std::filesystem::remove(bare);
+  EXPECT_THAT(topology::parse(path).error().message, HasSubstr("cannot be read: No such file"));
+  EXPECT_THAT(topology::parse("file:").error().message, HasSubstr("no path follows"));
+  EXPECT_THAT(topology::parse("file:" + ::testing::TempDir()).error().message, HasSubstr("cannot be read"));
+}
+
+TEST(TopologyFileTest, AKeyIsKnownToTheSchemaAndToTheReaderAlike) {
+  const auto schema = nlohmann::json::parse(read(root() / "docs/topology.schema.json"));
+  const std::string head = "hips-topology: 1\nshape: switch:4\n";
+  const auto known = [&](const std::string& text) {
+    const auto file = parse_topology_file("t.yaml", text);
+    EXPECT_FALSE(file);
+    std::set<std::string> keys;
+    if (file) return keys;
+    std::string list = file.error().message;
+    list = list.substr(list.find("there are ") + 10);
+    for (std::size_t at = 0; at < list.size();) {
+      const std::size_t end = std::min(list.find(", ", at), list.size());
+      keys.insert(list.substr(at, end - at));
+      at = end + 2;
+    }
+    return keys;
+  };
+  const auto keys_of = [](const nlohmann::json& object) {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : object.at("properties").items()) keys.insert(key);
+    return keys;
+  };
+  const auto& defs = schema.at("$defs");
+  EXPECT_EQ(known("zz: 1"), keys_of(schema));
+  EXPECT_EQ(known(head + "levels: [{zz: 1}]"), keys_of(defs.at("level")));
+  EXPECT_EQ(known(head + "servers: {zz: 1}"), keys_of(defs.at("servers")));
+  EXPECT_EQ(known(head + "servers: {other-devices: [{zz: 1}]}"),
+            keys_of(defs.at("servers").at("properties").at("other-devices").at("items")));
+  EXPECT_EQ(known(head + "switches: {zz: 1}"), keys_of(defs.at("switches")));
+  EXPECT_EQ(known(head + "links: [{zz: 1}]"), keys_of(defs.at("link")));
+}
+
+TEST(TopologyFileTest, DocsShowAFileThatIsRead) {
+  const std::string page = read(root() / "docs/topologies.md");
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  const Topology shown = read_or_fail(page.substr(begin, page.find("```", begin) - begin));
+  EXPECT_EQ(shown.num_ranks(), 18);
+  EXPECT_EQ(shown.overrides.size(), 2U);
+  EXPECT_DOUBLE_EQ(shown.levels[1].bandwidth_bytes_per_s, 12.5e9);
+  EXPECT_DOUBLE_EQ(shown.levels[2].bandwidth_bytes_per_s, 3.125e9);
+}
+
+TEST(TopologyFileTest, SlowLinksCostAndDeadOnesAreRefused) {
+  const std::string head = "hips-topology: 1\nshape: bcube:3,1\n";
+  const auto seconds = [&](const Topology& topology) {
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    return cost::estimate_all(topology, *builder, {.count = 1 << 20}).bandwidth_seconds;
+  };
+  const double healthy = seconds(read_or_fail(head));
+  EXPECT_DOUBLE_EQ(seconds(read_or_fail(head + "links: [{server: 4, nic: 1, rate: 25Gb}]")), 4 * healthy);
+  // A cable of a torus is slow at both of its ends, whichever the file names.
+  const std::string torus = "hips-topology: 1\nshape: torus:4x4\n";
+  EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, rate: 25Gb}]").overrides,
+            read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 25Gb, to: 1, to-nic: 1}]").overrides);
+  const auto dead = plan::make_builder(read_or_fail(head + "links: [{server: 4, nic: 1, state: down}]"), {});
+  ASSERT_FALSE(dead);
+  EXPECT_EQ(dead.error().code, Code::kUnsupported);
+  EXPECT_THAT(dead.error().message, HasSubstr("NIC 1 of server 4 (<11>) is down"));
+  // Above a leaf with four spines the others carry on.
+  const std::string leaves = "hips-topology: 1\nshape: leafspine:4,4\n";
+  const Topology three = read_or_fail(leaves + "links: [{switches: [leaf 1, spine 2], state: down}]");
+  const auto flat = [](const Topology& topology) {
+    const auto builder = value_or_throw(plan::make_builder(topology, {.algorithm = "flat-mesh"}));
+    return cost::estimate_all(topology, *builder, {.count = 1 << 20}).busiest;
+  };
+  const Topology all = read_or_fail(leaves);
+  EXPECT_THAT(flat(three).name, HasSubstr("leaf switch 1"));
+  EXPECT_NEAR(flat(three).seconds * 3 * 12.5e9, static_cast<double>(flat(three).bytes), 1);
+  EXPECT_LT(flat(all).seconds, flat(three).seconds);
+}
+
+TEST(TopologyFileTest, WithoutRelayingPlansKeepToNeighbours) {
+  for (const std::string shape : {"bcube:3,1", "torus:4x4"}) {
+    const Topology topology = read_or_fail("hips-topology: 1\nshape: " + shape + "\nrelay: false\n");
+    EXPECT_TRUE(plan::make_builder(topology, {.algorithm = "flat-ring"}));
+    const auto mesh = plan::make_builder(topology, {.algorithm = "flat-mesh"});
+    ASSERT_FALSE(mesh);
+    EXPECT_EQ(mesh.error().code, Code::kUnsupported);
+    EXPECT_THAT(mesh.error().message, HasSubstr(shape == "bcube:3,1" ? "<00> and <11>" : "(0,0) and (2,0)"));
+  }
+}
+
+struct BadFile {
+  const char* text;  ///< behind the first two lines, unless it begins with "!"
+  int line;
+  const char* says;
+};
+
+TEST(TopologyFileTest, RefusesEveryMalformedFileInOneLineThatNamesThePlaceAndTheRemedy) {
+  const std::vector<BadFile> cases = {
+      {"!", 1, "the file is empty"},
+      {"!# nothing\n", 1, "the file is empty"},
+      {"!bcube:3,1\n", 1, "the file is no mapping"},
+      {"![1, 2]\n", 1, "the file is no mapping"},
+      {"!shape: bcube:3,1\n", 1, "hips-topology is missing"},
+      {"!hips-topology: 2\nshape: bcube:3,1\n", 1, "hips-topology is \"2\"; it must be 1"},
+      {"!hips-topology: 1\n", 1, "shape is missing"},
+      {"!hips-topology: 1\nshape: bcube:3,1@25Gb\n", 2, "rates belong to rate or levels"},
+      {"!hips-topology: 1\nshape: bcube:3,1/2\n", 2, "ranks to ranks-per-server"},
+      {"!hips-topology: 1\nshape: t.yaml\n", 2, "the family and its numbers only"},
+      {"!hips-topology: 1\nshape: file:x\n", 2, "the family and its numbers only"},
+      {"!hips-topology: 1\nshape: cube:3\n", 2, "family \"cube\" is unknown"},
+      {"!hips-topology: 1\nshape: [bcube]\n", 2, "shape is a list"},
+      {"!hips-topology: 1\nshape: bcube:3\n", 2, "k is missing"},
+      {"!a: b: c\n", 1, "no YAML"},
+      {"!a: [1, 2\n", 2, "no YAML"},
+      {"!a: {b\n", 2, "no YAML"},
+      {"!\ta: 1\n", 1, "no YAML"},
+      {"!a: \"b\n", 2, "no YAML"},
+      {"!a: 1\n b: 2\n", 2, "no YAML"},
+      {"!\xff\xfe\xfd", 1, "no YAML"},
+      {"!a: \x01\n", 1, "no YAML"},
+      {"!hips-topology: 1\n--- \nshape: bcube:3,1\n", 2, "second document"},
+      {"hips-topology: 1\n", 3, "\"hips-topology\" occurs twice"},
+      {"rate: &r 25Gb\n", 3, "anchors"},
+      {"latency: *r\n", 3, "aliases"},
+      {"rate: !!str 25Gb\n", 3, "tags"},
+      {"? [a, b]\n: 1\n", 3, "where a key belongs"},
+      {"speed: 25Gb\n", 3, "no key \"speed\"; there are"},
+      {"rate: 25\n", 3, "rate is \"25\"; it must be from 1Mb"},
+      {"rate: fast\n", 3, "rate is \"fast\""},
+      {"rate: -1Gb\n", 3, "rate is \"-1Gb\""},
+      {"rate: infGb\n", 3, "rate is \"infGb\""},
+      {"rate: 1e9Gb\n", 3, "rate is \"1e9Gb\""},
+      {"rate: 200000Gb\n", 3, "rate is \"200000Gb\""},
+      {"rate: {a: 1}\n", 3, "rate is a mapping"},
+      {"latency: 1\n", 3, "latency is \"1\"; it must be from 0"},
+      {"latency: 11000ms\n", 3, "latency is \"11000ms\""},
+      {"relay: yes\n", 3, "relay is \"yes\"; it must be true or false"},
+      {"!hips-topology: 1\nshape: switch:4\nrelay: true\n", 3, "switches join all servers"},
+      {"ranks-per-server: 0\n", 3, "ranks-per-server is \"0\""},
+      {"ranks-per-server: 999999999\n", 3, "ranks-per-server is \"999999999\""},
+      {"ranks-per-server: 2x\n", 3, "ranks-per-server is \"2x\""},
+      {"levels: 2\n", 3, "levels is no list"},
+      {"levels: []\n", 3, "0 levels are listed; bcube:3,1 has 2"},
+      {"levels: [{radix: 3}]\n", 3, "1 levels are listed"},
+      {"levels:\n  - {radix: 3}\n  - {radix: 4}\n", 5, "radix is \"4\"; in bcube:3,1 this level has \"3\""},
+      {"levels: [{kind: ring}, {}]\n", 3, "kind is \"ring\""},
+      {"levels: [{name: x}, {}]\n", 3, "name is \"x\""},
+      {"levels: [{nics: [1]}, {}]\n", 3, "nics is [1]; in bcube:3,1 NICs [0] serve level 0"},
+      {"levels: [{nics: [64]}, {}]\n", 3, "the number is \"64\""},
+      {"levels: [a, b]\n", 3, "a level is no mapping"},
+      {"servers: 9\n", 3, "servers is no mapping"},
+      {"servers: {count: 8}\n", 3, "8 servers are counted; bcube:3,1 has 9"},
+      {"servers: {names: 'n[0-7]'}\n", 3, "8 names are given; bcube:3,1 has 9 servers"},
+      {"servers: {names: 'n[0-9]'}\n", 3, "are 10 names"},
+      {"servers: {names: 'n[0-999999999]n[0-99999999]'}\n", 3, "names; bcube:3,1 has 9 servers"},
+      {"servers: {names: 'n[0-'}\n", 3, "hostlist \"n[0-\""},
+      {"servers: {names: 'a,b,c,d,e,f,g,h,a'}\n", 3, "\"a\" occurs twice"},
+      {"servers:\n  names:\n    - a\n    - {b: c}\n", 6, "is a mapping"},
+      {"servers: {devices: [a]}\n", 3, "1 devices are listed; a server of bcube:3,1 has 2 NICs"},
+      {"servers: {devices: [a, a]}\n", 3, "device \"a\" is listed twice"},
+      {"servers: {devices: a}\n", 3, "devices is no list"},
+      {"servers: {other-devices: [{server: 9, devices: [a, b]}]}\n", 3, "server is \"9\""},
+      {"servers: {other-devices: [{server: 1}]}\n", 3, "needs server and devices"},
+      {"servers: {other-devices: [{server: 1, devices: [a, b]}, {server: 1, devices: [a, b]}]}\n", 3,
+       "twice"},
+      {"switches: {count: 5}\n", 3, "5 switches are counted; bcube:3,1 has 6"},
+      {"switches: 6\n", 3, "switches is no mapping"},
+      {"links: {}\n", 3, "links is no list"},
+      {"links: [{}]\n", 3, "needs one of server and switches"},
+      {"links: [{server: 1, switches: [a, b]}]\n", 3, "needs one of server and switches"},
+      {"links: [{server: 1}]\n", 3, "nic is missing"},
+      {"links: [{server: n1, nic: 0}]\n", 3, "server is \"n1\"; it must be a number from 0 to 8"},
+      {"links: [{server: 1, nic: 2}]\n", 3, "nic is \"2\""},
+      {"links: [{server: 1, nic: -1}]\n", 3, "nic is \"-1\""},
+      {"links:\n  - {server: 1, nic: 0}\n  - {server: 1, nic: 0}\n", 5, "a second time"},
+      {"links: [{server: 1, nic: 0, state: broken}]\n", 3, "state is \"broken\"; it must be up or down"},
+      {"links: [{server: 1, nic: 0, rate: 0Gb}]\n", 3, "rate is \"0Gb\""},
+      {"links: [{server: 1, nic: 0, switch: level 0 switch 1}]\n", 3,
+       "in bcube:3,1 it leads to \"level 0 switch 0\""},
+      {"links: [{server: 1, nic: 0, to: 2, to-nic: 0}]\n", 3, "write switch"},
+      {"links: [{switches: [a, b]}]\n", 3, "no cable between the switches \"a\" and \"b\""},
+      {"links: [{switches: [a]}]\n", 3, "switches has 1 names; a cable joins two"},
+      {"links: [{switches: [a, b], nic: 1}]\n", 3, "nic is of cables of servers"},
+      {"!hips-topology: 1\nshape: torus:4x4\nlinks: [{server: 0, nic: 0, to: 1, to-nic: 0}]\n", 3,
+       "in torus:4x4 it leads to NIC 1 of server (1,0)"},
+      {"!hips-topology: 1\nshape: torus:4x4\nlinks: [{server: 0, nic: 0, to: 1}]\n", 3, "write both"},
+      {"!hips-topology: 1\nshape: torus:4x4\nlinks: [{server: 0, nic: 0, switch: a}]\n", 3,
+       "write to and to-nic"},
+      {"!hips-topology: 1\nshape: leafspine:2000,2000\nlinks: [{switches: [leaf 0, spine 0]}]\n", 3,
+       "can be named where there are at most 200000"},
+  };
+  ASSERT_GE(cases.size(), 80U);
+  for (const BadFile& bad : cases) {
+    const std::string text =
+        bad.text[0] == '!' ? bad.text + 1 : std::string("hips-topology: 1\nshape: bcube:3,1\n") + bad.text;
+    const auto file = parse_topology_file("t.yaml", text);
+    ASSERT_FALSE(file) << text;
+    const Status& status = file.error();
+    EXPECT_EQ(status.code, Code::kInvalidArgument) << text;
+    EXPECT_THAT(status.message, HasSubstr(bad.says)) << text;
+    EXPECT_THAT(status.message, ::testing::StartsWith(fmt::format("t.yaml: line {}: ", bad.line))) << text;
+    EXPECT_EQ(status.message.find('\n'), std::string::npos) << status.message;
+    EXPECT_LT(status.message.size(), 600U) << status.message;
+  }
+}
+
+TEST(TopologyFileTest, HostileTextsEndSoonAndInLittleMemory) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto repeat = [](const std::string& text, std::size_t times) {
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  const std::size_t half = topology::kMostYamlBytes / 2;
+  for (const std::string& text :
+       {std::string(half, '['), std::string(half, '{'), repeat("- ", half / 2), repeat("[]\n", half / 3),
+        "a: " + std::string(half, 'x'), repeat("? ", half / 2), std::string(half, '\n'),
+        std::string(half, '&'), "links: [" + repeat("1,", half / 2) + "]", std::string(half, '"'),
+        repeat("a: b\n ", half / 6), "a: [&a [x], " + repeat("*a, ", 1000) + "]",
+        "%" + std::string(half, 'Y'), std::string(half, '\0')}) {
+    const auto file = parse_topology_file("t.yaml", text);
+    ASSERT_FALSE(file);
+    EXPECT_LT(file.error().message.size(), 600U);
+  }
+  const auto large = parse_topology_file("t.yaml", std::string(topology::kMostYamlBytes + 1, '#'));
+  EXPECT_THAT(large.error().message, HasSubstr("are the most"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
+}
+
+TEST(TopologyFileTest, NoChangeOfAFileCrashesTheReader) {
+  std::mt19937_64 random(seed());
+  std::vector<std::string> texts;
+  for (const auto& entry : std::filesystem::directory_iterator(root() / "examples/topologies"))
+    texts.push_back(read(entry.path()));
+  int refused = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string text = texts[random() % texts.size()];
+    for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 9);
+          break;
+        case 2:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+          break;
+        default:
+          text[at] = "[]{}:,-#&*!\"'\n 0123456789"[random() % 25];
+      }
+      if (text.empty()) text = "x";
+    }
+    const auto file = parse_topology_file("t.yaml", text);
+    if (file) continue;
+    ++refused;
+    EXPECT_EQ(file.error().message.find('\n'), std::string::npos) << file.error().message;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace hips

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "topology/topology_file.hpp"
+
+namespace hips::cli {
+
+/// --hostfile and --nodelist: which servers of a topology that names them a job uses.
+struct JobArguments {
+  std::string hostfile, nodelist;
+  [[nodiscard]] bool given() const { return !hostfile.empty() || !nodelist.empty(); }
+};
+
+void add_job_options(CLI::App& command, JobArguments& arguments);
+
+/// The part of a topology that the job uses; all of it where nothing is given. `spec` may be a topology file.
+///
+/// Errors   (thrown) those of topology::load_topology() and restrict_to().
+topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments);
+topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments);
+
+}  // namespace hips::cli
