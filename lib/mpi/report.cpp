@@ -59,7 +59,7 @@ std::string Report::text(const std::string& host, int rank, int size) const {
   std::uint64_t num_declined = 0;
   for (const auto& [reason, calls] : declined_) num_declined += calls;
 
-  std::string text = fmt::format("hips report: MPI_Allreduce of rank {} of {}, host {}\n", rank, size, host);
+  std::string text = fmt::format("hips report: rank {} of {}, host {}\n", rank, size, host);
   text += fmt::format("hips report: taken {}, {} bytes, {:.6f} s\n", calls_text(all.calls), all.bytes,
                       static_cast<double>(all.time_ns) * 1e-9);
   if (all.nonblocking + all.starts > 0)

@@ -183,7 +183,7 @@ static int mismatch(const char* what) {
     MPI_Allreduce(ints, sums, 4, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else
     MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Barrier(MPI_COMM_WORLD);
+  PMPI_Barrier(MPI_COMM_WORLD);
   return 0;
 }
 
@@ -191,7 +191,7 @@ static int mismatch(const char* what) {
 static int mismatch_after(int count, int calls) {
   if (repeat(count, calls) != 0) return 1;
   sum_is_right(MPI_COMM_WORLD, rank == size - 1 ? count : 16);
-  MPI_Barrier(MPI_COMM_WORLD);
+  PMPI_Barrier(MPI_COMM_WORLD);
   return 0;
 }
 

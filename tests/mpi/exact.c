@@ -261,7 +261,7 @@ static void check_bits(MPI_Comm comm, int type, int op, int count) {
   MPI_Allreduce(in, out, count, mpi_type(type), mpi_op(op), comm);
   memset(in, 0xFF, bytes);
   memcpy(first, out, bytes);
-  MPI_Bcast(first, (int)bytes, MPI_BYTE, 0, comm);
+  PMPI_Bcast(first, (int)bytes, MPI_BYTE, 0, comm);
   if (memcmp(first, out, bytes) != 0) wrong("bits", 0);
   free(in);
   free(out);
@@ -387,7 +387,7 @@ int main(int argc, char** argv) {
 
   MPI_Op_free(&user_op);
   long all_wrong = 0;
-  MPI_Reduce(&num_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  PMPI_Reduce(&num_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (world_rank == 0) {
     printf("expect taken %ld %lld\n", taken_calls, taken_bytes);
     for (int i = 0; i < num_reasons; ++i) printf("expect left %ld %s\n", reason_calls[i], reasons[i]);

@@ -1,0 +1,74 @@
+"""The blocking collectives of ordinary MPI programs: seeded random programs with and without the interposer."""
+
+import re
+import unittest
+
+from harness import FULL, PROGRAMS, Case, args, mpirun, rest, seeded, under_hips
+
+
+class Collectives(Case):
+    PROGRAMS_PER_LAUNCH = 250 if FULL else 16
+
+    def check_random(self, launch, types="alike"):
+        random = seeded()
+        for ranks in (2, 3, 4, 9) if FULL else random.sample((2, 3, 4, 9), 2):
+            seed = random.randrange(1 << 32)
+            with self.subTest(ranks=ranks, seed=seed):
+                outcome = launch(ranks, "collectives", str(seed), str(self.PROGRAMS_PER_LAUNCH), types,
+                                 limit_s=300 if FULL else 40)
+                self.assert_exact(outcome)
+                self.assertRegex(outcome.out, rf"programs {self.PROGRAMS_PER_LAUNCH} calls \d+ wrong 0")
+                yield outcome
+
+    def test_the_host_alone(self):
+        for _ in self.check_random(lambda ranks, program, *more, **limits:
+                                   mpirun(ranks, PROGRAMS[program], *more, **limits)):
+            pass
+
+    def test_by_a_plan(self):
+        for outcome in self.check_random(lambda ranks, program, *more, **limits:
+                                         under_hips(ranks, program, *more, options=["--report"], **limits),
+                                         types="differ"):
+            (calls, _), reasons = outcome.report()
+            self.assertGreater(calls, 100, outcome.text())
+            # Nothing but what HiPS says that it leaves; the user's operation is one of four.
+            allowed = (r"nothing to move|reduction by another op|op a user's op|count 0|communicator of 1 rank|"
+                       r"reduction of another type")
+            for reason in reasons:
+                self.assertTrue(re.search(allowed, reason), outcome.text())
+
+    def test_in_memory(self):
+        for outcome in self.check_random(lambda ranks, program, *more, **limits: mpirun(
+                ranks, args.hips, "run", "--report", PROGRAMS[program], *more, HIPS_GUARD="off", **limits), types="differ"):
+            (calls, _), _ = outcome.report()
+            self.assertGreater(calls, 100, outcome.text())
+
+    def test_with_the_guard(self):
+        for _ in self.check_random(lambda ranks, program, *more, **limits: mpirun(
+                ranks, args.hips, "run", "--report", PROGRAMS[program], *more, **limits)):
+            pass
+
+
+class CollectivesOfFortran(Case):
+    def check(self, program):
+        self.assert_exact(mpirun(3, PROGRAMS[program]))
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                outcome = under_hips(ranks, program, options=["--report"])
+                self.assert_exact(outcome)
+                (calls, _), reasons = outcome.report()
+                # Each call counted once, and MPI_IN_PLACE understood.
+                self.assertEqual((calls, reasons), (8, {}), outcome.text())
+
+    def test_mpif_h(self):
+        self.check("fortran_collectives_mpifh")
+
+    def test_the_module_mpi(self):
+        self.check("fortran_collectives_mpi")
+
+    def test_the_module_mpi_f08(self):
+        self.check("fortran_collectives_mpi_f08")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[__file__, *rest], verbosity=2)
