@@ -37,6 +37,7 @@ class Sections {
   /// Would Sections(counts, places) be equal to this?
   [[nodiscard]] bool is_of(std::span<const std::uint64_t> counts,
                            std::span<const std::uint64_t> places = {}) const;
+  [[nodiscard]] bool same_counts(const Sections& other) const { return first_ == other.first_; }
   friend bool operator==(const Sections&, const Sections&) = default;
 
  private:

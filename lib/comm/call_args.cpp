@@ -84,6 +84,20 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
     if (extent.elements > 0 && extent.begin == 0)
       return wrong(fmt::format("the {} buffer is null but count is {}", name, extent.elements));
   }
+  // Sections with gaps: the input may lie in one.
+  if (args.collective == Collective::kAllgather && !args.sections->packed()) {
+    for (std::size_t r = 0; r < args.sections->num_ranks(); ++r) {
+      const std::uintptr_t section = address(args.out) + args.sections->place(r) * size_of(args.type);
+      if (extents.in.elements > 0 && args.sections->count(r) > 0 &&
+          extents.in.begin < section + args.sections->count(r) * size_of(args.type) &&
+          section < extents.in.begin + extents.in.elements * size_of(args.type))
+        return wrong(
+            fmt::format("the input overlaps the section of rank {} in the output; pass HIPS_IN_PLACE or "
+                        "memory apart",
+                        r));
+    }
+    return Status::success();
+  }
   const std::uint64_t in_bytes = extents.in.elements * size_of(args.type);
   const std::uint64_t out_bytes = extents.out.elements * size_of(args.type);
   const std::uintptr_t begin = std::max(extents.in.begin, extents.out.begin);

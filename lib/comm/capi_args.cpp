@@ -51,7 +51,10 @@ const std::byte* gathered_from(const void* in, void* out, const Sections& sectio
                                hips_comm_t comm) {
   if (in != HIPS_IN_PLACE) return bytes(in);
   const auto self = static_cast<std::size_t>(comm->shared->communicator->rank());
-  return out == nullptr ? nullptr : bytes(out) + sections.place(self) * size_of(type);
+  const auto value = static_cast<std::int32_t>(type);
+  // What is no type is refused by the call itself.
+  if (out == nullptr || value < 0 || value >= kNumDataTypes) return bytes(out);
+  return bytes(out) + sections.place(self) * size_of(type);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
 
 Design::Choice choice_of(std::shared_ptr<const PlanBuilder> builder, Rank rank, std::uint64_t up_to_bytes) {
   return {std::make_shared<PlanShape>(builder->shape()), std::make_shared<Program>(builder->program(rank)),
-          up_to_bytes, builder};
+          up_to_bytes, builder, false};
 }
 
 /// The plans that a table has for this topology.
@@ -123,6 +123,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       return fail(std::move(status));
     design.choices.push_back(
         choice_of(std::make_shared<plan::FinishedBuilder>(std::move(plan)), rank, UINT64_MAX));
+    design.choices.back().stored = true;
   } else if (size > 1 && by_rank) {
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());

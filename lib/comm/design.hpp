@@ -34,7 +34,8 @@ struct Design {
     std::shared_ptr<const PlanShape> shape;
     std::shared_ptr<const Program> program;
     std::uint64_t up_to_bytes = UINT64_MAX;
-    std::shared_ptr<const PlanBuilder> builder;  ///< of the programs of the other ranks
+    std::shared_ptr<const PlanBuilder> builder{};  ///< of the programs of the other ranks
+    bool stored = false;                           ///< from a file: what is cut out of it has to be proved
   };
   std::vector<Choice> choices;  ///< ascending; the last has no limit; empty where no plan is named
   std::string price;            ///< of a plan that is not the cheapest: what it costs beside that one

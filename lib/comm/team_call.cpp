@@ -24,6 +24,7 @@ void TeamCall::set(const CallArgs& args) {
     case Collective::kAllreduce:
       return;
     case Collective::kBcast:
+      if (use_.by_allreduce) return set_or(args.count);
       plan_args_.in = plan_args_.out;
       return;
     case Collective::kReduce:
@@ -63,10 +64,16 @@ void TeamCall::set_gather() {
     ours_in_ = true;
   }
   plan_args_.in = plan_args_.out;
-  if (use_.arrangement) return;
+  if (use_.by_allreduce) set_or(args_.count);
+}
+
+void TeamCall::set_or(std::uint64_t elements) {
+  const std::uint64_t bytes = elements * size_of(args_.type);
+  use_buffer(bytes);
+  plan_args_.in = plan_args_.out = buffer_.data();
   plan_args_.op = ReduceOp::kBor;
   plan_args_.type = DataType::kUint8;
-  plan_args_.count = args_.count * size_of(args_.type);
+  plan_args_.count = bytes;
 }
 
 // ---- Before --------------------------------------------------------------------------------------------
@@ -80,6 +87,12 @@ void TeamCall::start() {
 void TeamCall::fill() {
   if (args_.collective == Collective::kReduceScatter && ours_in_) fill_scatter();
   if (args_.collective == Collective::kAllgather) fill_gather();
+  if (args_.collective == Collective::kBcast && use_.by_allreduce && args_.count > 0) {
+    if (parts_.rank == args_.root)
+      std::memcpy(buffer_.data(), args_.out, plan_args_.count);
+    else
+      std::memset(buffer_.data(), 0, plan_args_.count);
+  }
 }
 
 void TeamCall::fill_scatter() {
@@ -96,7 +109,7 @@ void TeamCall::fill_gather() {
   const Sections& sections = *args_.sections;
   const auto self = static_cast<std::size_t>(parts_.rank);
   const std::size_t own_bytes = sections.count(self) * element_bytes;
-  if (!use_.arrangement) {
+  if (use_.by_allreduce) {
     if (args_.count > 0) std::memset(buffer_.data(), 0, args_.count * element_bytes);
     if (own_bytes > 0)
       std::memcpy(buffer_.data() + sections.first(self) * element_bytes, args_.in, own_bytes);
@@ -132,6 +145,8 @@ Status TeamCall::deliver() {
   if (!operation_) return Status::success();
   if (operation_->status().ok() && undelivered_) {
     if (args_.collective == Collective::kReduceScatter) deliver_section();
+    if (args_.collective == Collective::kBcast && use_.by_allreduce && args_.count > 0)
+      std::memcpy(args_.out, buffer_.data(), plan_args_.count);
     if (args_.collective == Collective::kAllgather && plan_args_.out != args_.out) deliver_sections();
   }
   undelivered_ = false;
@@ -143,7 +158,7 @@ void TeamCall::deliver_section() {
   const auto self = static_cast<std::size_t>(parts_.rank);
   const std::uint64_t count = args_.sections->count(self);
   if (count == 0) return;
-  if (!use_.arrangement) {
+  if (use_.by_allreduce) {
     std::memcpy(args_.out, buffer_.data() + args_.sections->first(self) * element_bytes,
                 count * element_bytes);
   } else {

@@ -37,7 +37,8 @@ struct TeamParts {
 ///
 /// "In order": the plan's blocks stand in the order of ranks (Arrangement). Where no plan has sections, a
 /// reduce_scatter is an allreduce of which a part is kept, and an allgather an allreduce of vectors that are
-/// zero beside the own section, by bitwise or: twice the bytes, on any plan.
+/// zero beside the own section, by bitwise or: twice the bytes, on any plan. The same of a bcast that no plan
+/// gives.
 class TeamCall final : public PendingCall {
  public:
   TeamCall(const TeamParts& parts, const CallArgs& args) : parts_(parts) { set(args); }
@@ -53,6 +54,8 @@ class TeamCall final : public PendingCall {
  private:
   void set_scatter();
   void set_gather();
+  /// An allreduce of bytes of ours by bitwise or: zero but for what this rank brings.
+  void set_or(std::uint64_t elements);
   void use_buffer(std::uint64_t bytes);
   void fill();
   void fill_scatter();

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <hips/status.hpp>
@@ -31,11 +32,13 @@ class TeamPlans {
 
   struct Use {
     std::int32_t program = 0;
-    /// Of reduce_scatter and allgather. Null there: no plan gives all ranks sections of their own, and the
-    /// program is one of allreduce.
+    /// Of reduce_scatter and allgather, unless by_allreduce.
     std::shared_ptr<const Arrangement> arrangement;
+    /// The collective cannot be cut out of any plan - not all ranks have sections of their own, or a rank
+    /// would hold parts of what it passes on: the program is one of allreduce.
+    bool by_allreduce = false;
   };
-  /// Errors: those of plan::excerpt().
+  /// Errors: those of plan::excerpt() but kUnsupported.
   Result<Use> of(const CallArgs& args, exec::Team& team);
 
  private:
@@ -60,6 +63,7 @@ class TeamPlans {
   std::vector<Design::Choice> choices_;
   Rank rank_;
   std::map<Key, std::int32_t> programs_;
+  std::set<Key> unsupported_;
   std::map<std::size_t, std::vector<Rank>> owners_;
   std::vector<Known> arrangements_;  ///< the last ones used first
 };

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -211,7 +212,17 @@ Status WatchedCommunicator::call(const CallArgs& args) {
   const std::uint64_t index = watch_->record().begin(args);
   // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
   // its messages with those of our next call.
-  Status status = run(args);
+  Status status;
+  try {
+    status = run(args);
+  } catch (const std::bad_alloc&) {
+    // The others are in the call, and wait for this rank.
+    status = Status::error(
+        Code::kOutOfMemory,
+        fmt::format("rank {} has no memory for {}", rank_, to_string(watch_->record().current())),
+        Scope::kCommunicator);
+    watch_->found(status);
+  }
   if (!status.ok() && watch_->failed()) status = watch_->failure();
   watch_->record().end(index);
   return status;

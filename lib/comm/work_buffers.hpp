@@ -9,7 +9,7 @@
 namespace hips::comm {
 
 /// Memory for what a call keeps beside the caller's buffers: partial sums, vectors in another order. The last
-/// buffers stay, so that calls alike allocate nothing.
+/// buffers stay unless they are large, so that calls alike allocate nothing.
 ///
 /// Threads  any.
 class WorkBuffers {
@@ -59,9 +59,10 @@ class WorkBuffers {
   }
 
  private:
-  static constexpr std::size_t kMost = 4, kSmall = 4096;
+  static constexpr std::size_t kMost = 4, kSmall = 4096, kLarge = 64U << 20U;
 
   void give_back(std::unique_ptr<std::byte[]> memory, std::size_t bytes) {
+    if (bytes > kLarge) return;
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [](const auto& entry) { return !entry.first; });
     if (spare_.size() == kMost) spare_.erase(spare_.begin());

@@ -85,6 +85,7 @@ class TeamImpl final : public Team {
   // Progress.
   std::shared_ptr<const Layout> layout_for(const OperationArgs& args);
   void take_handed_over();
+  void take_new_programs();
   std::shared_ptr<OperationImpl> idle_operation();
   void begin(OperationImpl& operation);
   void list_for_work(OperationImpl& operation, StepId step);
@@ -166,15 +167,17 @@ class TeamImpl final : public Team {
   std::vector<const std::byte*> operands_;  ///< of the segment being folded
 
   std::atomic<bool> failed_{false};
-  std::atomic<bool> has_handed_over_{false};
+  std::atomic<bool> has_handed_over_{false}, has_new_programs_{false};
   bool ended_ = false;  ///< no operation runs any more
   bool ended_by_failure_ = false;
   bool any_finished_ = false;        ///< since in_flight_ was last cleaned
   std::int64_t early_arrivals_ = 0;  ///< segments of operations that have not been started here
   bool reported_ = false;
-  std::mutex control_mutex_;  ///< guards what other threads hand over: the next three
+  std::mutex control_mutex_;  ///< guards what other threads hand over: the next five
   Status failure_;
   std::vector<Rank> newly_left_;
+  std::vector<CompiledProgram> new_programs_;
+  std::int32_t num_programs_ = 0;  ///< with the new ones
   std::vector<std::shared_ptr<OperationImpl>> handed_over_;
   std::vector<bool> left_;
   bool any_left_ = false;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "lib/exec/team_impl.hpp"
 #include "lib/reduce/reduce.hpp"
@@ -81,7 +82,16 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   return layout;
 }
 
+void TeamImpl::take_new_programs() {
+  if (!has_new_programs_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(control_mutex_);
+  std::move(new_programs_.begin(), new_programs_.end(), std::back_inserter(programs_));
+  new_programs_.clear();
+  has_new_programs_.store(false, std::memory_order_relaxed);
+}
+
 void TeamImpl::begin(OperationImpl& operation) {
+  take_new_programs();
   const OperationArgs& args = operation.args_;
   operation.done_.store(false, std::memory_order_relaxed);
   operation.status_ = {};

@@ -89,6 +89,7 @@ TeamImpl::TeamImpl(EngineImpl& engine, Config config) : engine_(engine), config_
   for (std::size_t i = 0; i < config_.programs.size(); ++i) {
     programs_.push_back(CompiledProgram::of(config_.shapes[i], config_.programs[i], channels_));
   }
+  num_programs_ = static_cast<std::int32_t>(programs_.size());
   left_.assign(static_cast<std::size_t>(std::max(0, config_.size)), false);
   engine_.own();
   engine_.teams.push_back(this);
@@ -128,11 +129,12 @@ TeamImpl::~TeamImpl() {
 std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,
                                    std::shared_ptr<const Program> program) {
   CompiledProgram compiled = CompiledProgram::of(std::move(shape), std::move(program), channels_);
-  engine_.own();
-  programs_.push_back(std::move(compiled));
-  const auto index = static_cast<std::int32_t>(programs_.size() - 1);
-  engine_.disown();
-  return index;
+  // Whoever drives progress takes it before the operation that needs it; that may be this thread, in a
+  // callback.
+  const std::lock_guard lock(control_mutex_);
+  new_programs_.push_back(std::move(compiled));
+  has_new_programs_.store(true, std::memory_order_release);
+  return num_programs_++;
 }
 
 void TeamImpl::give_back_slots() {

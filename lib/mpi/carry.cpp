@@ -11,18 +11,28 @@
 namespace hips::mpi {
 namespace {
 
-int run(Process& process, CommRecord& record, HostedCall& call) {
+/// How a call of HiPS ended. What packing says is this rank's own error; what HiPS says is everybody's.
+struct Ended {
+  int code = MPI_SUCCESS;
+  bool everywhere = false;
+};
+
+Ended run(Process& process, CommRecord& record, HostedCall& call) {
   SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = process.reports() ? clock.now_ns() : 0;
-  if (const int code = call.pack(); code != MPI_SUCCESS) return code;
+  if (const int code = call.pack(); code != MPI_SUCCESS) {
+    // The others wait for this rank in HiPS.
+    record.communicator()->note_declined(call.name);
+    return {raise_code(call.comm, code), false};
+  }
   const Status status = record.communicator()->call(call.args);
-  if (!status.ok()) return raise_error(call.comm, record, status, call.name);
-  if (const int code = call.unpack(); code != MPI_SUCCESS) return code;
+  if (!status.ok()) return {raise_error(call.comm, record, status, call.name), true};
+  if (const int code = call.unpack(); code != MPI_SUCCESS) return {raise_code(call.comm, code), false};
   if (process.reports())
     record.count({.calls = 1,
                   .bytes = call.args.count * size_of(call.args.type),
                   .time_ns = clock.now_ns() - begin_ns});
-  return MPI_SUCCESS;
+  return {};
 }
 
 /// A call whose class has no verdict yet: the next trial, and the verdict after the last one.
@@ -43,9 +53,10 @@ int run_trial(Process& process, CommRecord& record, HostedCall& call) {
   if (way == Way::kHost) leave_to_host(process, record, "trial of the host by the guard");
   const SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = clock.now_ns();
-  const int code = way == Way::kHost ? call.on_host() : run(process, record, call);
-  // HiPS has failed on all ranks. An error of the host is this rank's own, and the others go on.
-  if (way == Way::kHips && code != MPI_SUCCESS) return code;
+  const auto [code, everywhere] =
+      way == Way::kHost ? Ended{call.on_host(), false} : run(process, record, call);
+  // An error of this rank's own changes nothing for the others, who count the trial: so does this one.
+  if (everywhere) return code;
   guard.took(of, clock.now_ns() - begin_ns);
   if (!guard.complete(of)) return code;
   if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
@@ -62,7 +73,7 @@ int run_trial(Process& process, CommRecord& record, HostedCall& call) {
 int carry(Process& process, CommRecord& record, HostedCall& call) {
   switch (record.guard().way(call.guard_class())) {
     case Way::kHips:
-      return run(process, record, call);
+      return run(process, record, call).code;
     case Way::kHost:
       leave_to_host(process, record, "the host is faster, says the guard");
       return call.on_host();

@@ -30,7 +30,8 @@ struct Nonblocking {
   static CommRecord* record(Process& process, MPI_Comm comm) {
     CommRecord* const record = CommRecord::existing(process, comm);
     if (record == nullptr && process.reports())
-      process.report().add_declined("MPI_Iallreduce before the first MPI_Allreduce of its communicator");
+      process.report().add_declined(
+          "MPI_Iallreduce before the first blocking collective of its communicator");
     return record;
   }
   Made make(Process&, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {

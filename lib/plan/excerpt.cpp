@@ -300,7 +300,11 @@ Result<std::vector<Rank>> owners(const Plan& plan) {
         owner[block] = program.rank;
       }
     }
-    if (program.owned.empty()) return none(fmt::format("rank {} owns no block", program.rank));
+    // A block may have no share of the vector.
+    constexpr std::int64_t kLong = std::int64_t{1} << 40;
+    std::int64_t share = 0;
+    for (const BlockRange& range : program.owned) share += plan.shape.blocks.elements(range, kLong);
+    if (share == 0) return none(fmt::format("rank {} owns nothing", program.rank));
   }
   for (std::size_t block = 0; block < owner.size(); ++block) {
     if (owner[block] < 0) return none(fmt::format("nobody owns block {}", block));
