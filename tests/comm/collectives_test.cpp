@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -13,9 +18,13 @@
 
 #include <hips/hips.hpp>
 
+#include "lib/plan/builder.hpp"
+#include "lib/plan/excerpt.hpp"
+#include "lib/plan/plan_json.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/collective_task.hpp"
 #include "tests/comm/rank_processes.hpp"
+#include "tests/plan/check_tiny_plan.hpp"
 
 namespace {
 
@@ -36,6 +45,44 @@ struct Way {
 };
 void PrintTo(const Way& way, std::ostream* out) {
   *out << way.name;
+}
+
+/// A plan of which no broadcast from rank 0 can be cut out: rank 1 passes two blocks on in one message, and
+/// has rank 0's part of one of them.
+hips::Plan tangled_plan() {
+  using hips::tests::from;
+  using hips::tests::in;
+  using hips::tests::local;
+  using hips::tests::out;
+  hips::tests::TinyPlan plan(3, 2);
+  const hips::StepId first = plan.send(0, 1, 0, in(0)), second = plan.send(0, 2, 1, in(1));
+  plan.copy(0, 10, out(0, 2), from(2), {first, second});
+  const hips::StepId folded = plan.reduce(1, 0, out(0), {local(in(0)), from(0)});
+  const hips::StepId copied = plan.copy(1, 0, out(1), local(in(1)));
+  const hips::StepId passed = plan.send(1, 2, 2, out(0, 2), {folded, copied});
+  plan.copy(1, 11, out(0, 2), from(2), {passed});
+  const hips::StepId both = plan.reduce(2, 2, out(0, 2), {local(in(0, 2)), from(1)});
+  const hips::StepId rest = plan.reduce(2, 1, out(1), {local(out(1)), from(0)}, {both});
+  plan.send(2, 0, 10, out(0, 2), {both, rest});
+  plan.send(2, 1, 11, out(0, 2), {both, rest});
+  plan.own(2, 0, 2);
+  return plan.take();
+}
+
+/// A file with a plan, for as long as this process lives.
+std::string stored(const char* name, const hips::Plan& plan) {
+  static const pid_t owner = getpid();
+  static std::vector<std::string> paths;
+  const std::string path = testing::TempDir() + name + "." + std::to_string(owner) + ".json";
+  std::ofstream(path) << hips::plan::to_json(plan);
+  paths.push_back(path);
+  if (paths.size() == 1)
+    std::atexit([] {
+      // Ranks are forked from here and end, too.
+      for (const std::string& one : paths)
+        if (getpid() == owner) std::remove(one.c_str());
+    });
+  return path;
 }
 
 std::vector<Way> ways() {
@@ -60,6 +107,11 @@ std::vector<Way> ways() {
   plan("Ps4", 4, "bcube:2,1", {{"HIPS_PATTERN", "ps:1"}});
   plan("Doubling5", 5, "switch:5", {{"HIPS_ALGORITHM", "recursive-doubling"}});
   plan("Halving6", 6, "switch:6", {{"HIPS_ALGORITHM", "halving-doubling"}});
+  // Plans of files.
+  const auto hips_plan = hips::plan::build_all(
+      *hips::value_or_throw(hips::plan::make_builder(hips::parse_topology("bcube:2,1"), {})));
+  plan("Stored4", 4, "bcube:2,1", {{"HIPS_PLAN_FILE", stored("hips", hips_plan)}});
+  plan("Tangled3", 3, "switch:3", {{"HIPS_PLAN_FILE", stored("tangled", tangled_plan())}});
   plan("ByRank4", 4, "bcube:2,1", {{"HIPS_REPRODUCIBLE", "any"}});
   return all;
 }
@@ -151,6 +203,12 @@ TEST_P(Collectives, StartAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::ValuesIn(ways()),
                          [](const auto& instance) { return instance.param.name; });
+
+TEST(TangledPlan, HasNoExcerptForABroadcast) {
+  const auto made = hips::plan::excerpt(tangled_plan(), hips::Collective::kBcast, 0);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, hips::Code::kUnsupported);
+}
 
 // Nobody leaves a barrier before everybody has come.
 TEST(Barrier, HoldsEverybodyBackForTheLast) {
