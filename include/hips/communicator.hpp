@@ -65,14 +65,16 @@ struct CommunicatorBootstrap {
 ///
 /// **Who owns which buffer until which event**
 ///
-/// | buffer | before the call | during the call | after the call returns or throws |
-/// |---|---|---|---|
-/// | `in` of allreduce(in, out, op) | caller | HiPS reads it; nobody writes | caller: may be overwritten at
-/// once | | `out` of allreduce(in, out, op) | caller | HiPS writes it, in any order | caller: holds the
-/// result, or garbage when it threw | | `inout` of allreduce(inout, op) | caller | HiPS reads and writes it |
-/// caller: holds the result, or garbage when it threw | | strings of Options | caller | copied | caller | |
-/// what Bootstrap's functions refer to | caller | HiPS calls them | caller; with `progress`, when the
-/// communicator is gone |
+/// - Inputs (`in`): HiPS reads them during the call, and nobody writes. After it they may be overwritten at
+/// once.
+/// - Outputs (`out`, `inout`, `buffer`): HiPS reads and writes them during the call, in any order. After it
+/// they
+///   hold the result, or garbage when it threw.
+/// - A request's buffers belong to it until test() or wait() says that it has ended.
+/// - Strings of Options, counts of sections: copied.
+/// - What Bootstrap's functions refer to: used until create() returns; with `progress`, until the
+/// communicator is
+///   gone.
 ///
 /// Right:
 ///

@@ -15,14 +15,16 @@ namespace hips::comm {
 
 /// What a rank passes to a collective call.
 ///
-/// | collective      | `count`              | `in`                    | `out`            | in place |
-/// |-----------------|----------------------|-------------------------|------------------|-------------------|
-/// | allreduce       | of the vector        | the vector              | the result       | `in` == `out` | |
-/// reduce_scatter  | of all sections      | all sections            | this rank's      | `in` == `out`     |
-/// | allgather       | of all sections      | this rank's section     | all sections     | `in` is where this
-/// rank's section belongs in `out` | | bcast           | of the vector        | as `out`                | the
-/// vector       | always            | | reduce          | of the vector        | the vector              |
-/// root: the result | root: `in` == `out` | | barrier         | 0                    | null | null | |
+///   allreduce        `in`: the vector of `count` elements; `out`: the result. In place where they are equal.
+///   reduce_scatter   `in`: all sections, `count` elements together; `out`: this rank's section of the
+///   result. In
+///                    place where they are equal: the result then stands at the beginning.
+///   allgather        `in`: this rank's section; `out`: all sections, `count` elements together. In place
+///   where
+///                    `in` is where this rank's section belongs in `out`.
+///   bcast            `out`: the vector of `count` elements; `in` is not looked at.
+///   reduce           as allreduce; elsewhere than on the root `out` is not looked at.
+///   barrier          nothing.
 struct CallArgs {
   Collective collective = Collective::kAllreduce;
   const std::byte* in = nullptr;

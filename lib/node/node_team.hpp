@@ -32,14 +32,12 @@ namespace hips::node {
 /// Small calls: every rank writes its operands where the others see them, and folds or copies those it wants.
 /// Larger ones go slice by slice through staging that stays in the caches, in two stages or in three:
 ///
-/// | call                  | copy in                | fold into staging     | take |
-/// |-----------------------|------------------------|-----------------------|---------------------------------|
-/// | allreduce             | the slice              | a part from all ranks | copy all parts out | | reduce
-/// | the slice              | a part from all ranks | root: copy all parts out        | | the two, of two
-/// ranks | the slice              |                       | fold the whole slice            | |
-/// reduce_scatter        | a piece of each section|                       | fold the own piece of all ranks |
-/// | allgather             | a piece of the section |                       | copy the pieces of all ranks |
-/// | bcast                 | root: the slice        |                       | copy it |
+///   allreduce        copy the slice in; fold a part from all ranks into staging; copy all parts out
+///   reduce           the same, but only the root copies out
+///   both, 2 ranks    copy the slice in; fold the whole slice
+///   reduce_scatter   copy a piece of each section in; fold the own piece of all ranks
+///   allgather        copy a piece of the own section in; copy the pieces of all ranks out
+///   bcast            the root copies the slice in; the others copy it out
 ///
 /// Every call waits for all ranks to come, also those that MPI lets leave early: two lines for calls are
 /// enough then (shared_block.hpp).
