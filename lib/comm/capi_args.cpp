@@ -57,6 +57,30 @@ const std::byte* gathered_from(const void* in, void* out, const Sections& sectio
   return bytes(out) + sections.place(self) * size_of(type);
 }
 
+CallArgs scattered(const void* in, void* out, std::shared_ptr<const Sections> sections, DataType type,
+                   hips_op_t op) {
+  const std::uint64_t total = sections->total();
+  return {.collective = Collective::kReduceScatter,
+          .in = bytes(in == HIPS_IN_PLACE ? out : in),
+          .out = bytes(out),
+          .count = total,
+          .type = type,
+          .op = static_cast<ReduceOp>(op),
+          .sections = std::move(sections)};
+}
+
+CallArgs gathered(const void* in, void* out, std::shared_ptr<const Sections> sections, DataType type,
+                  hips_comm_t comm) {
+  const std::byte* const from = gathered_from(in, out, *sections, type, comm);
+  const std::uint64_t total = sections->total();
+  return {.collective = Collective::kAllgather,
+          .in = from,
+          .out = bytes(out),
+          .count = total,
+          .type = type,
+          .sections = std::move(sections)};
+}
+
 }  // namespace
 
 Result<CallArgs> allreduce_args(const char* call, const void* in, void* out, std::uint64_t count,
@@ -71,15 +95,7 @@ Result<CallArgs> reduce_scatter_block_args(const char* call, const void* in, voi
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   const auto data_type = static_cast<DataType>(type);
   if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
-  auto sections = comm->shared->sections(count);
-  const std::uint64_t total = sections->total();
-  return CallArgs{.collective = Collective::kReduceScatter,
-                  .in = bytes(in == HIPS_IN_PLACE ? out : in),
-                  .out = bytes(out),
-                  .count = total,
-                  .type = data_type,
-                  .op = static_cast<ReduceOp>(op),
-                  .sections = std::move(sections)};
+  return scattered(in, out, comm->shared->sections(count), data_type, op);
 }
 
 Result<CallArgs> reduce_scatter_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
@@ -89,14 +105,7 @@ Result<CallArgs> reduce_scatter_args(const char* call, const void* in, void* out
   const auto data_type = static_cast<DataType>(type);
   auto sections = sections_of(comm, counts, nullptr, data_type);
   if (!sections) return fail(too_many(call, data_type));
-  const std::uint64_t total = sections->total();
-  return CallArgs{.collective = Collective::kReduceScatter,
-                  .in = bytes(in == HIPS_IN_PLACE ? out : in),
-                  .out = bytes(out),
-                  .count = total,
-                  .type = data_type,
-                  .op = static_cast<ReduceOp>(op),
-                  .sections = std::move(sections)};
+  return scattered(in, out, std::move(sections), data_type, op);
 }
 
 Result<CallArgs> allgather_args(const char* call, const void* in, void* out, std::uint64_t count,
@@ -104,15 +113,7 @@ Result<CallArgs> allgather_args(const char* call, const void* in, void* out, std
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   const auto data_type = static_cast<DataType>(type);
   if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
-  auto sections = comm->shared->sections(count);
-  const std::uint64_t total = sections->total();
-  const std::byte* const from = gathered_from(in, out, *sections, data_type, comm);
-  return CallArgs{.collective = Collective::kAllgather,
-                  .in = from,
-                  .out = bytes(out),
-                  .count = total,
-                  .type = data_type,
-                  .sections = std::move(sections)};
+  return gathered(in, out, comm->shared->sections(count), data_type, comm);
 }
 
 Result<CallArgs> allgatherv_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
@@ -122,14 +123,7 @@ Result<CallArgs> allgatherv_args(const char* call, const void* in, void* out, co
   const auto data_type = static_cast<DataType>(type);
   auto sections = sections_of(comm, counts, displacements, data_type);
   if (!sections) return fail(too_many(call, data_type));
-  const std::uint64_t total = sections->total();
-  const std::byte* const from = gathered_from(in, out, *sections, data_type, comm);
-  return CallArgs{.collective = Collective::kAllgather,
-                  .in = from,
-                  .out = bytes(out),
-                  .count = total,
-                  .type = data_type,
-                  .sections = std::move(sections)};
+  return gathered(in, out, std::move(sections), data_type, comm);
 }
 
 Result<CallArgs> bcast_args(const char* call, void* buffer, std::uint64_t count, hips_type_t type, int root,
