@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ class PendingCall {
   [[nodiscard]] virtual bool done() const = 0;
   /// Moves it to its end, whose status it gives, or to the deadline: kTimeout, and the call goes on.
   virtual Status wait(const WaitOptions& options) = 0;
+  /// Runs `visit`, in which the next two may be asked, while nothing moves the call; not at all where another
+  /// thread moves it just now. Not from inside wait(), where they may be asked as they are.
+  virtual void while_still(const std::function<void()>& visit) { visit(); }
   /// Ranks that it lacks right now, ascending, and that in words.
   [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
   [[nodiscard]] virtual std::string waiting_text() const = 0;

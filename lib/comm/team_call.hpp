@@ -48,6 +48,7 @@ class TeamCall final : public PendingCall {
   std::optional<Status> test() override;
   [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
   Status wait(const WaitOptions& options) override;
+  void while_still(const std::function<void()>& visit) override { (void)parts_.engine.while_still(visit); }
   [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation_->waiting_for(); }
   [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
 

@@ -250,7 +250,7 @@ Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::
   return Status::success();
 }
 
-void WatchedCommunicator::look_after(const PendingCall& call, Polls& polls) {
+void WatchedCommunicator::look_after(PendingCall& call, Polls& polls) {
   constexpr std::uint64_t kPollsPerLook = 16;  // between two looks at the clock
   if (++polls.num % kPollsPerLook != 0) return;
   const std::int64_t now_ns = clock().now_ns();
@@ -258,7 +258,7 @@ void WatchedCommunicator::look_after(const PendingCall& call, Polls& polls) {
   const std::int64_t waited_ns = now_ns - polls.begin_ns;
   if (waited_ns < polls.next_look_ns) return;
   polls.next_look_ns = waited_ns + kLookEveryNs;
-  look_after(call, polls.patience, waited_ns);
+  call.while_still([&] { look_after(call, polls.patience, waited_ns); });
 }
 
 std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {

@@ -89,7 +89,7 @@ class WatchedCommunicator : public Communicator {
   };
   /// Empty: the call goes on.
   std::optional<Status> test(PendingCall& call, std::uint64_t index, Polls& polls);
-  void look_after(const PendingCall& call, Polls& polls);
+  void look_after(PendingCall& call, Polls& polls);
   /// Says whom the call lacks, and asks them when it is time.
   void look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns);
   Status finish(PendingCall& call, std::uint64_t index);

@@ -316,6 +316,13 @@ void Engine::try_progress() {
   impl_->disown();
 }
 
+bool Engine::while_still(const std::function<void()>& visit) {
+  if (!impl_->try_own()) return false;
+  visit();
+  impl_->disown();
+  return true;
+}
+
 Status Engine::wait(Operation& operation, const WaitOptions& options) {
   EngineImpl& impl = *impl_;
   WaitClock time(options, *impl.clock);

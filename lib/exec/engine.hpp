@@ -50,6 +50,10 @@ class Engine {
   /// The same, unless another thread drives progress just now.
   void try_progress();
 
+  /// Runs `visit` while nothing moves; false, without running it, where another thread drives progress just
+  /// now.
+  bool while_still(const std::function<void()>& visit);
+
   /// Drives progress until `operation` is done or the deadline passes (kTimeout; the operation goes on).
   Status wait(Operation& operation, const WaitOptions& options = {});
 
