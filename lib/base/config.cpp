@@ -345,8 +345,9 @@ LoadedConfig load_config(const Environment& environment) {
   LoadedConfig loaded;
   for (const auto& [name, value] : environment) {
     if (!name.starts_with("HIPS_")) continue;
-    const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
-                                       [&](const ConfigVariable& v) { return v.name == name; });
+    const auto variable =
+        std::find_if(kVariables.begin(), kVariables.end(),
+                     [&, &wanted = name](const ConfigVariable& v) { return v.name == wanted; });
     if (variable == kVariables.end()) {
       loaded.warnings.push_back(
           fmt::format("{} is not a variable of HiPS; did you mean {}?", name, nearest(name)));

@@ -17,11 +17,9 @@ namespace hips::comm {
 ///
 ///   allreduce        `in`: the vector of `count` elements; `out`: the result. In place where they are equal.
 ///   reduce_scatter   `in`: all sections, `count` elements together; `out`: this rank's section of the
-///   result. In
-///                    place where they are equal: the result then stands at the beginning.
+///                    result. In place where they are equal: the result then stands at the beginning.
 ///   allgather        `in`: this rank's section; `out`: all sections, `count` elements together. In place
-///   where
-///                    `in` is where this rank's section belongs in `out`.
+///                    where `in` is where this rank's section belongs in `out`.
 ///   bcast            `out`: the vector of `count` elements; `in` is not looked at.
 ///   reduce           as allreduce; elsewhere than on the root `out` is not looked at.
 ///   barrier          nothing.
@@ -41,6 +39,22 @@ struct CallArgs {
     return has_root(collective) ? static_cast<std::uint32_t>(root) : 0;
   }
 };
+
+/// Is it an allreduce to which nothing is to be objected? Inline and without words, as a small call is short.
+inline bool plainly_right(const CallArgs& args) {
+  if (args.collective != Collective::kAllreduce) return false;
+  const auto type = static_cast<std::uint32_t>(args.type), op = static_cast<std::uint32_t>(args.op);
+  if (type >= std::uint32_t{kNumDataTypes} || op >= std::uint32_t{kNumReduceOps} ||
+      !applies_to(args.op, args.type))
+    return false;
+  if (args.in == nullptr || args.out == nullptr) return false;
+  if (args.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / sizeof(std::uint64_t)) return false;
+  const std::uint64_t bytes = args.count * size_of(args.type);
+  // How far one is above the other, around the end of memory where it is below.
+  const std::uint64_t apart =
+      reinterpret_cast<std::uintptr_t>(args.out) - reinterpret_cast<std::uintptr_t>(args.in);
+  return apart == 0 || (apart >= bytes && std::uint64_t{0} - apart >= bytes);
+}
 
 /// Status of a wrong argument of one of `size` ranks, or success.
 Status check_arguments(const CallArgs& args, Rank rank, Rank size);

@@ -66,8 +66,7 @@ class Communicator {
   /// asking, after about a second.
   ///
   /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows, a root that is
-  /// none;
-  ///          the call then did not take place. kUnsupported: the plan has no sections for all ranks.
+  ///          none; the call then did not take place. kUnsupported: the plan has no sections for all ranks.
   ///          kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
   virtual Status call(const CallArgs& args) = 0;
 

@@ -30,10 +30,9 @@ class NodeCalls {
 
 class NodeCall final : public PendingCall {
  public:
-  NodeCall(NodeCalls& calls, const CallArgs& args) : calls_(calls) { set(args); }
+  explicit NodeCall(NodeCalls& calls) : calls_(calls) {}
 
-  void set(const CallArgs& args) override {
-    sections_ = args.sections;
+  Status set(const CallArgs& args) override {
     call_ = {.collective = args.collective,
              .in = args.in,
              .out = args.out,
@@ -41,7 +40,8 @@ class NodeCall final : public PendingCall {
              .type = args.type,
              .op = args.op,
              .root = args.root,
-             .sections = sections_.get()};
+             .sections = args.sections.get()};
+    return Status::success();
   }
   void start() override { calls_.add(*this); }
   std::optional<Status> test() override;
@@ -55,7 +55,6 @@ class NodeCall final : public PendingCall {
 
   NodeCalls& calls_;
   node::Call call_;
-  std::shared_ptr<const Sections> sections_;
   bool done_ = true;
   Status status_;
   NodeCall* next_ = nullptr;

@@ -74,13 +74,14 @@ Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
 }
 
 Status NodeCommunicator::run(const CallArgs& args) {
-  NodeCall call(*calls_, args);
+  NodeCall call(*calls_);
+  (void)call.set(args);
   call.start();
   return wait(call);
 }
 
-std::unique_ptr<PendingCall> NodeCommunicator::prepare(const CallArgs& args) {
-  return std::make_unique<NodeCall>(*calls_, args);
+std::unique_ptr<PendingCall> NodeCommunicator::make_call() {
+  return std::make_unique<NodeCall>(*calls_);
 }
 
 void NodeCommunicator::advance() {

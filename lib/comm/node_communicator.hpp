@@ -23,9 +23,8 @@ class NodeCommunicator final : public WatchedCommunicator {
   ~NodeCommunicator() override;
 
  private:
-  Status plan(const CallArgs& /*args*/) override { return Status::success(); }
   Status run(const CallArgs& args) override;
-  std::unique_ptr<PendingCall> prepare(const CallArgs& args) override;
+  std::unique_ptr<PendingCall> make_call() override;
   void advance() override;
   [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,

@@ -17,8 +17,10 @@ namespace hips::comm {
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// Other arguments for the next start(), of which check_arguments() thinks well.
-  virtual void set(const CallArgs& args) = 0;
+  /// The arguments of the next start(), of which check_arguments() thinks well; their sections live until the
+  /// call has ended. Decides what depends on them, so that start() need not. Local; fails on all ranks alike,
+  /// but for a lack of memory.
+  virtual Status set(const CallArgs& args) = 0;
   virtual void start() = 0;
   /// Moves it on without waiting; how it ended, once it has.
   virtual std::optional<Status> test() = 0;

@@ -6,10 +6,11 @@
 
 namespace hips::comm {
 
-void TeamCall::set(const CallArgs& args) {
+Status TeamCall::set(const CallArgs& args) {
+  auto use = parts_.plans.of(args, parts_.team);
+  if (!use) return use.error();
+  use_ = *std::move(use);
   args_ = args;
-  // Planned before, so that nothing can be wrong with it.
-  use_ = value_or_throw(parts_.plans.of(args, parts_.team));
   ours_in_ = false;
   plan_args_ = {.program = use_.program,
                 .in = args.in,
@@ -20,16 +21,21 @@ void TeamCall::set(const CallArgs& args) {
                 .collective = args.collective,
                 .detail = args.detail(),
                 .boundaries = use_.arrangement ? use_.arrangement->boundaries : nullptr};
-  switch (args.collective) {
+  if (args.collective != Collective::kAllreduce) set_vector();
+  return Status::success();
+}
+
+void TeamCall::set_vector() {
+  switch (args_.collective) {
     case Collective::kAllreduce:
       return;
     case Collective::kBcast:
-      if (use_.by_allreduce) return set_or(args.count);
+      if (use_.by_allreduce) return set_or(args_.count);
       plan_args_.in = plan_args_.out;
       return;
     case Collective::kReduce:
-      if (parts_.rank == args.root) return;
-      use_buffer(args.count * size_of(args.type));
+      if (parts_.rank == args_.root) return;
+      use_buffer(args_.count * size_of(args_.type));
       plan_args_.out = buffer_.data();
       return;
     case Collective::kReduceScatter:

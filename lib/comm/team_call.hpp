@@ -41,9 +41,9 @@ struct TeamParts {
 /// gives.
 class TeamCall final : public PendingCall {
  public:
-  TeamCall(const TeamParts& parts, const CallArgs& args) : parts_(parts) { set(args); }
+  explicit TeamCall(const TeamParts& parts) : parts_(parts) {}
 
-  void set(const CallArgs& args) override;
+  Status set(const CallArgs& args) override;
   void start() override;
   std::optional<Status> test() override;
   [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
@@ -53,6 +53,8 @@ class TeamCall final : public PendingCall {
   [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
 
  private:
+  /// The vector that the plan works on, where it is not simply the caller's.
+  void set_vector();
   void set_scatter();
   void set_gather();
   /// An allreduce of bytes of ours by bitwise or: zero but for what this rank brings.

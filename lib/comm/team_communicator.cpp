@@ -145,23 +145,19 @@ Status TeamCommunicator::connect(const std::vector<Blob>& addresses) {
   return team_->connect(addresses);
 }
 
-Status TeamCommunicator::plan(const CallArgs& args) {
-  auto use = plans_->of(args, *team_);
-  return use ? Status::success() : use.error();
-}
-
 TeamParts TeamCommunicator::parts() {
   return {.engine = engine_->engine, .team = *team_, .plans = *plans_, .buffers = buffers_, .rank = rank()};
 }
 
 Status TeamCommunicator::run(const CallArgs& args) {
-  TeamCall call(parts(), args);
+  TeamCall call(parts());
+  if (Status status = call.set(args); !status.ok()) return status;
   call.start();
   return wait(call);
 }
 
-std::unique_ptr<PendingCall> TeamCommunicator::prepare(const CallArgs& args) {
-  return std::make_unique<TeamCall>(parts(), args);
+std::unique_ptr<PendingCall> TeamCommunicator::make_call() {
+  return std::make_unique<TeamCall>(parts());
 }
 
 void TeamCommunicator::advance() {

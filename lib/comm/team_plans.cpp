@@ -11,6 +11,8 @@ namespace hips::comm {
 namespace {
 
 constexpr std::size_t kMostArrangements = 16;
+/// Steps of all ranks together: some megabytes.
+constexpr std::size_t kMostStepsKept = 1U << 16U;
 
 }  // namespace
 
@@ -43,7 +45,7 @@ Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
   if (const auto known = programs_.find(key); known != programs_.end()) return known->second;
   if (unsupported_.contains(key)) return fail(Code::kUnsupported, "tried before");
   const Design::Choice& choice = choices_[key.choice];
-  auto made = plan::excerpt(plan::build_all(*choice.builder), key.collective, key.root);
+  auto made = plan::excerpt(*whole(key.choice), key.collective, key.root);
   // The tests prove what is cut out of our own builders' plans. Others may rely on an order that messages
   // gave which are no longer sent.
   if (made && choice.stored && !plan::check(*made, {.collective = key.collective, .root = key.root}).ok())
@@ -59,9 +61,18 @@ Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
   return index;
 }
 
+std::shared_ptr<const Plan> TeamPlans::whole(std::size_t choice) {
+  if (const auto known = small_wholes_.find(choice); known != small_wholes_.end()) return known->second;
+  auto built = std::make_shared<const Plan>(plan::build_all(*choices_[choice].builder));
+  std::size_t steps = 0;
+  for (const Program& program : built->programs) steps += program.steps.size();
+  if (steps <= kMostStepsKept) small_wholes_.emplace(choice, built);
+  return built;
+}
+
 const std::vector<Rank>& TeamPlans::owners_of(std::size_t choice) {
   if (const auto known = owners_.find(choice); known != owners_.end()) return known->second;
-  auto owners = plan::owners(plan::build_all(*choices_[choice].builder));
+  auto owners = plan::owners(*whole(choice));
   return owners_.emplace(choice, owners ? *std::move(owners) : std::vector<Rank>()).first->second;
 }
 

@@ -21,9 +21,9 @@ namespace hips::comm {
 /// the plans of allreduce when they are first asked for (lib/plan/excerpt.hpp): local, and the same on all
 /// ranks.
 ///
-/// Cost     the first call of a collective, of a root: a few passes over the steps of all ranks. Later ones:
-/// a
-///          look into a table. A program for each root that was used stays.
+/// Cost     the first call of a collective, of a root: a few passes over the steps of all ranks, which are
+///          built for it unless they are few and at hand. Later ones: a look into a table. A program for each
+///          root that was used stays.
 /// Threads  one at a time.
 class TeamPlans {
  public:
@@ -56,6 +56,8 @@ class TeamPlans {
 
   [[nodiscard]] std::size_t choice_for(std::uint64_t bytes) const;
   Result<std::int32_t> program_of(const Key& key, exec::Team& team);
+  /// The programs of all ranks. Few of them stay for the next call: a program may go through all roots.
+  std::shared_ptr<const Plan> whole(std::size_t choice);
   /// The owner of each block of a choice's plan; empty where there is none.
   const std::vector<Rank>& owners_of(std::size_t choice);
   std::shared_ptr<const Arrangement> arrangement_of(std::size_t choice, const Sections& sections);
@@ -63,6 +65,7 @@ class TeamPlans {
   std::vector<Design::Choice> choices_;
   Rank rank_;
   std::map<Key, std::int32_t> programs_;
+  std::map<std::size_t, std::shared_ptr<const Plan>> small_wholes_;  ///< by choice
   std::set<Key> unsupported_;
   std::map<std::size_t, std::vector<Rank>> owners_;
   std::vector<Known> arrangements_;  ///< the last ones used first

@@ -189,8 +189,8 @@ class WatchedCommunicator::Starting {
   Starting(const Starting&) = delete;
   Starting& operator=(const Starting&) = delete;
 
-  [[nodiscard]] Status check() const {
-    if (alone_) return Status::success();
+  [[nodiscard]] bool alone() const { return alone_; }
+  [[nodiscard]] static Status misuse() {
     return Status::error(Code::kInvalidArgument,
                          "another thread is in a call on this communicator; use one communicator for each "
                          "thread");
@@ -202,13 +202,15 @@ class WatchedCommunicator::Starting {
 };
 
 Status WatchedCommunicator::call(const CallArgs& args) {
-  if (Status status = check_not_forked(); !status.ok()) return status;
-  if (Status status = check_arguments(args, rank_, size_); !status.ok()) return status;
+  // Questions first, answers in words only where one is no: a small call is short.
+  if (in_forked_child()) return check_not_forked();
+  if (!plainly_right(args)) {
+    if (Status status = check_arguments(args, rank_, size_); !status.ok()) return status;
+  }
   const Starting starting(*this);
-  if (Status status = starting.check(); !status.ok()) return status;
+  if (!starting.alone()) return starting.misuse();
   const Moving moving(*this);
   if (watch_->failed()) return watch_->failure();
-  if (Status status = plan(args); !status.ok()) return status;
   const std::uint64_t index = watch_->record().begin(args);
   // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
   // its messages with those of our next call.
@@ -233,13 +235,14 @@ Status WatchedCommunicator::call(const CallArgs& args) {
 Result<std::unique_ptr<Request>> WatchedCommunicator::prepare_request(const CallArgs& args) {
   if (Status status = check_not_forked(); !status.ok()) return fail(status);
   if (Status status = check_arguments(args, rank_, size_); !status.ok()) return fail(status);
-  if (Status status = plan(args); !status.ok()) return fail(status);
-  return std::make_unique<WatchedRequest>(*this, args, prepare(args));
+  auto request = std::make_unique<WatchedRequest>(*this, make_call());
+  if (Status status = request->set(args); !status.ok()) return fail(status);
+  return request;
 }
 
 Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::uint64_t& index) {
   const Starting starting(*this);
-  if (Status status = starting.check(); !status.ok()) return status;
+  if (!starting.alone()) return starting.misuse();
   const Moving moving(*this);
   if (watch_->failed()) return watch_->failure();
   index = watch_->record().begin(args);

@@ -46,12 +46,10 @@ class WatchedCommunicator : public Communicator {
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
 
  protected:
-  /// Decides what depends on a call's arguments, once for all calls alike. Local, the same on all ranks.
-  virtual Status plan(const CallArgs& args) = 0;
-  /// Carries out a call by wait(), without allocating.
+  /// Carries out a call by wait(); allocates nothing that an earlier one alike has allocated.
   virtual Status run(const CallArgs& args) = 0;
-  /// A call that can be started later.
-  virtual std::unique_ptr<PendingCall> prepare(const CallArgs& args) = 0;
+  /// A call that can be given arguments and started, many times.
+  virtual std::unique_ptr<PendingCall> make_call() = 0;
   /// Moves all calls under way on, without waiting.
   virtual void advance() = 0;
   /// Time, for deadlines.

@@ -17,9 +17,12 @@ WatchedRequest::~WatchedRequest() {
 Status WatchedRequest::renew(const CallArgs& args) {
   if (Status status = check_arguments(args, communicator_.rank(), communicator_.size()); !status.ok())
     return status;
-  if (Status status = communicator_.plan(args); !status.ok()) return status;
-  args_ = args;
-  call_->set(args_);
+  return set(args);
+}
+
+Status WatchedRequest::set(const CallArgs& args) {
+  if (Status status = call_->set(args); !status.ok()) return status;
+  args_ = args;  // and with them the sections that the call refers to
   return Status::success();
 }
 

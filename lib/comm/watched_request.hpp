@@ -12,10 +12,13 @@ namespace hips::comm {
 /// A non-blocking or persistent call of a communicator that is watched. The communicator outlives it.
 class WatchedRequest final : public Request {
  public:
-  WatchedRequest(WatchedCommunicator& communicator, const CallArgs& args, std::unique_ptr<PendingCall> call)
-      : communicator_(communicator), args_(args), call_(std::move(call)) {}
+  /// Give it arguments before it is handed out.
+  WatchedRequest(WatchedCommunicator& communicator, std::unique_ptr<PendingCall> call)
+      : communicator_(communicator), call_(std::move(call)) {}
   ~WatchedRequest() override;
 
+  /// Arguments of which check_arguments() thinks well.
+  Status set(const CallArgs& args);
   Status renew(const CallArgs& args) override;
   Status start() override;
   [[nodiscard]] bool active() const override { return active_; }

@@ -5,18 +5,15 @@
 namespace hips::node {
 namespace {
 
-constexpr int kTypeShift = 48, kOpShift = 56;  // in shape, above the count
-constexpr int kCollectiveShift = 32;           // in detail, above the root or digest
+constexpr int kCollectiveShift = 32;  // in detail, above the root or digest
 
 }  // namespace
 
-Signature signature_of(const Call& call) {
+std::uint64_t detail_of(const Call& call) {
   std::uint32_t detail = 0;
   if (has_root(call.collective)) detail = static_cast<std::uint32_t>(call.root);
   if (has_sections(call.collective)) detail = call.sections->digest();
-  return {call.count | static_cast<std::uint64_t>(call.type) << kTypeShift |
-              static_cast<std::uint64_t>(call.op) << kOpShift,
-          detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift};
+  return detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift;
 }
 
 Collective collective_of(const Signature& signature) {

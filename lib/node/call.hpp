@@ -32,7 +32,15 @@ struct Call {
   }
 };
 
-Signature signature_of(const Call& call);
+/// What the collective itself adds to a signature; 0 for an allreduce.
+std::uint64_t detail_of(const Call& call);
+inline constexpr int kTypeShift = 48, kOpShift = 56;  ///< in Signature::shape, above the count
+
+inline Signature signature_of(const Call& call) {
+  return {call.count | static_cast<std::uint64_t>(call.type) << kTypeShift |
+              static_cast<std::uint64_t>(call.op) << kOpShift,
+          call.collective == Collective::kAllreduce ? 0 : detail_of(call)};
+}
 /// "4 x float32, sum" of an allreduce, "bcast of 4 x float32, root 2"
 std::string to_string(const Signature& signature);
 /// Of which collective?

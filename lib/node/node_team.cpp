@@ -65,7 +65,9 @@ void NodeTeam::start(const Call& call) {
   next_called_ = 0;
   signature_ = signature_of(call);
   const std::size_t element_bytes = size_of(call.type);
-  if (call.shown() * element_bytes > layout_.exchange_bytes) {
+  const std::size_t shown_bytes = call.shown() * element_bytes;
+  shown_inline_ = shown_bytes <= CallLine::kInlineBytes;
+  if (shown_bytes > layout_.exchange_bytes) {
     stage_ = Stage::kSlices;
     start_slices();
     publish({});
@@ -85,7 +87,7 @@ void NodeTeam::start(const Call& call) {
 void NodeTeam::publish(std::span<const std::byte> operands) {
   CallLine& line = block_->lines[number_ & 1U];
   line.signature = signature_;
-  if (shown_inline()) {
+  if (shown_inline_) {
     if (!operands.empty()) std::memcpy(line.operands.data(), operands.data(), operands.size());
   } else if (!operands.empty()) {
     std::memcpy(own_.data() + layout_.exchange_offset(number_), operands.data(), operands.size());
@@ -132,8 +134,8 @@ bool NodeTeam::advance_exchange() {
   if (!all_called()) return false;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
-    sources_[r] = shown_inline() ? peer.block->lines[number_ & 1U].operands.data()
-                                 : peer.memory.data() + layout_.exchange_offset(number_);
+    sources_[r] = shown_inline_ ? peer.block->lines[number_ & 1U].operands.data()
+                                : peer.memory.data() + layout_.exchange_offset(number_);
   }
   const std::int64_t begin_ns = now_if_traced();
   finish_exchange();

@@ -135,10 +135,6 @@ class NodeTeam {
   void sleep(std::int64_t timeout_ns);
 
   [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(config_.rank); }
-  /// Of all ranks alike, whatever this one shows.
-  [[nodiscard]] bool shown_inline() const {
-    return call_.shown() * size_of(call_.type) <= CallLine::kInlineBytes;
-  }
   [[nodiscard]] bool is_root() const { return config_.rank == call_.root; }
   [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / size_of(call_.type); }
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
@@ -160,6 +156,7 @@ class NodeTeam {
   Stage stage_ = Stage::kIdle;
   Call call_;
   Signature signature_;
+  bool shown_inline_ = false;      ///< by all ranks alike, whatever this one shows
   std::uint64_t number_ = 0;       ///< of calls so far
   std::size_t next_called_ = 0;    ///< ranks before this one have come to the call
   std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "lib/reduce/cpu.hpp"
 #include "lib/reduce/kernels.hpp"
 
 namespace hips::reduce {
@@ -12,15 +13,8 @@ const KernelTable& choose() {
   // All ranks of a job compute the same bits with any of the tables: every element is folded by the same
   // IEEE operations in the same order, and halves are converted to the same bits. Only the payload of a NaN
   // made of two NaNs is the hardware's choice, and there it is the first operand's.
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512cd")) {
-    return *kernels_avx512();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
-    return *kernels_avx2();
-  }
+  if (runs_avx512()) return *kernels_avx512();
+  if (runs_avx2()) return *kernels_avx2();
 #endif
   return *kernels_baseline();
 }
