@@ -221,7 +221,7 @@ TEST_P(Sleep, TwoProcessesNeverLoseAWakeUp) {
   const std::uint64_t from_seed = seed();
   const std::uint32_t count = rounds();
   // A rank with memory, connected to the one at the other end of the channel.
-  const auto run = [this, count](Channel& channel, bool first, std::uint64_t own_seed) {
+  const auto run = [count](Channel& channel, bool first, std::uint64_t own_seed) {
     World world(GetParam().usual, 1, 4096);
     channel.send(world.transport(0).open(0).value());
     channel.send_value(world.remote(0));
