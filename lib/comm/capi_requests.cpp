@@ -7,22 +7,21 @@
 namespace hips::comm::capi {
 namespace {
 
-/// A request that is not started; `request` is where it will go.
-Result<std::unique_ptr<hips_request>> make_request(const char* call, const Result<CallArgs>& args,
-                                                   hips_comm_t comm, const hips_request_t* request) {
-  if (request == nullptr) return fail(null_argument(call, "request"));
-  if (!args) return fail(args.error());
+/// `made`: a request that is not started; `request` is where it will go.
+Status make_request(const char* call, const CallArgs& args, hips_comm_t comm, const hips_request_t* request,
+                    std::unique_ptr<hips_request>& made) {
+  if (request == nullptr) return null_argument(call, "request");
   Shared& shared = *comm->shared;
-  std::unique_ptr<hips_request> made(shared.spare.exchange(nullptr, std::memory_order_acq_rel));
+  made.reset(shared.spare.exchange(nullptr, std::memory_order_acq_rel));
   if (made) {
-    if (Status status = made->call->renew(*args); !status.ok()) return fail(std::move(status));
+    if (Status status = made->call->renew(args); !status.ok()) return status;
   } else {
-    auto prepared = shared.communicator->prepare_request(*args);
-    if (!prepared) return fail(prepared.error());
+    auto prepared = shared.communicator->prepare_request(args);
+    if (!prepared) return prepared.error();
     made = std::make_unique<hips_request>(hips_request{nullptr, std::move(*prepared)});
   }
   made->shared = comm->shared;
-  return made;
+  return Status::success();
 }
 
 /// The request is no longer used; kept for the next where there is room.
@@ -48,20 +47,21 @@ Shared::~Shared() {
   delete spare.load();
 }
 
-Status start(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request) {
-  auto made = make_request(call, args, comm, request);
-  if (!made) return made.error();
-  (*made)->persistent = false;
-  Status status = (*made)->call->start();
-  if (status.ok()) *request = made->release();
+Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_request_t* request) {
+  std::unique_ptr<hips_request> made;
+  if (Status status = make_request(call, args, comm, request, made); !status.ok()) return status;
+  made->persistent = false;
+  Status status = made->call->start();
+  if (status.ok()) *request = made.release();
   return status;
 }
 
 Status prepare(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request) {
-  auto made = make_request(call, args, comm, request);
-  if (!made) return made.error();
-  (*made)->persistent = true;
-  *request = made->release();
+  if (!args) return args.error();
+  std::unique_ptr<hips_request> made;
+  if (Status status = make_request(call, *args, comm, request, made); !status.ok()) return status;
+  made->persistent = true;
+  *request = made.release();
   return Status::success();
 }
 

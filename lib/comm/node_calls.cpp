@@ -18,7 +18,7 @@ void NodeCalls::add(NodeCall& call) {
 
 void NodeCalls::finish_first(const Status& status) {
   NodeCall& call = *std::exchange(first_, first_->next_);
-  call.status_ = status;
+  if (!status.ok()) call.status_ = status;  // for good: the team has failed
   call.done_ = true;
   if (first_ != nullptr) team_.start(first_->call_);
 }
@@ -37,6 +37,7 @@ Status NodeCalls::wait(NodeCall& call, const WaitOptions& options) {
     if (!team_.done()) return status;  // the deadline
     finish_first(status);
   }
+  if (call.status_.ok()) return Status::success();
   return call.status_;
 }
 

@@ -155,13 +155,19 @@ Status WatchedCommunicator::wait(PendingCall& call) {
 
 /// This thread and no other moves the communicator's calls.
 ///
-/// Where no request is under way the calls of others are nobody else's business, so nothing is locked.
+/// Where no request is under way the calls of others are nobody else's business, so nothing is locked. Where
+/// there is one thread the flag is for what it calls while it waits, and costs a store.
 class WatchedCommunicator::Moving {
  public:
   explicit Moving(WatchedCommunicator& communicator)
       : flag_(communicator.moving_),
         locked_(communicator.num_under_way_.load(std::memory_order_relaxed) > 0) {
-    while (locked_ && flag_.exchange(true, std::memory_order_acquire)) sched_yield();
+    if (!locked_) return;
+    if (communicator.mode_ == ThreadMode::kSingle) {
+      flag_.store(true, std::memory_order_relaxed);
+    } else {
+      while (flag_.exchange(true, std::memory_order_acquire)) sched_yield();
+    }
   }
   ~Moving() {
     if (locked_) flag_.store(false, std::memory_order_release);
@@ -267,21 +273,26 @@ void WatchedCommunicator::look_after(PendingCall& call, Polls& polls) {
 std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {
   const Moving moving(*this);
   InFlight::process().advance_others(*this);
-  const std::optional<Status> end = call.test();
-  if (end) return close(*end, index);
-  look_after(call, polls);
-  return std::nullopt;
+  std::optional<Status> end = call.test();
+  if (end) {
+    close(*end, index);
+  } else {
+    look_after(call, polls);
+  }
+  return end;
 }
 
 Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
   const Moving moving(*this);
-  return close(wait(call), index);
+  Status status = wait(call);
+  close(status, index);
+  return status;
 }
 
-Status WatchedCommunicator::close(const Status& status, std::uint64_t index) {
+void WatchedCommunicator::close(Status& status, std::uint64_t index) {
   watch_->record().end(index);
   num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
-  return !status.ok() && watch_->failed() ? watch_->failure() : status;
+  if (!status.ok() && watch_->failed()) status = watch_->failure();
 }
 
 void WatchedCommunicator::leave() {

@@ -91,8 +91,8 @@ class WatchedCommunicator : public Communicator {
   /// Says whom the call lacks, and asks them when it is time.
   void look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns);
   Status finish(PendingCall& call, std::uint64_t index);
-  /// A started call has ended: what its caller gets to know.
-  Status close(const Status& status, std::uint64_t index);
+  /// A started call has ended with `status`, which becomes what its caller gets to know.
+  void close(Status& status, std::uint64_t index);
 
   std::function<void()> progress_;
   std::int64_t timeout_ns_ = INT64_MAX;

@@ -15,8 +15,10 @@ WatchedRequest::~WatchedRequest() {
 }
 
 Status WatchedRequest::renew(const CallArgs& args) {
-  if (Status status = check_arguments(args, communicator_.rank(), communicator_.size()); !status.ok())
-    return status;
+  if (!plainly_right(args)) {
+    if (Status status = check_arguments(args, communicator_.rank(), communicator_.size()); !status.ok())
+      return status;
+  }
   return set(args);
 }
 
@@ -27,32 +29,35 @@ Status WatchedRequest::set(const CallArgs& args) {
 }
 
 Status WatchedRequest::start() {
-  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (in_forked_child()) return check_not_forked();
   if (active_)
     return Status::error(Code::kInvalidArgument,
                          "start: the request's last call is under way; wait for it before the next");
   if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
   active_ = true;
   polls_ = {};
+  if (!status_.ok()) status_ = {};
   return Status::success();
 }
 
 bool WatchedRequest::test() {
   if (!active_) return true;
   if (in_forked_child()) return false;
-  const std::optional<Status> end = communicator_.test(*call_, index_, polls_);
+  std::optional<Status> end = communicator_.test(*call_, index_, polls_);
   if (!end) return false;
-  status_ = *end;
+  if (!end->ok()) status_ = *std::move(end);
   active_ = false;
   return true;
 }
 
 Status WatchedRequest::wait() {
-  if (Status status = check_not_forked(); !status.ok()) return status;
+  if (in_forked_child()) return check_not_forked();
   if (active_) {
-    status_ = communicator_.finish(*call_, index_);
+    Status status = communicator_.finish(*call_, index_);
     active_ = false;
+    return status;
   }
+  if (status_.ok()) return Status::success();
   return std::exchange(status_, Status::success());
 }
 
