@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -138,6 +139,23 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
   /// Says goodbye to the peers; waits for nobody.
   ~Communicator() { (void)hips_comm_destroy(comm_); }
+
+  /// The ranks that pass the same colour, ordered by key, then by rank here; planned on what they occupy of
+  /// the topology. Empty for HIPS_UNDEFINED. Collective.
+  ///
+  /// Errors   as create(), on all ranks of a colour alike.
+  [[nodiscard]] std::optional<Communicator> split(int color, int key = 0) {
+    hips_comm_t part = nullptr;
+    check(hips_comm_split(comm_, color, key, &part));
+    if (part == nullptr) return std::nullopt;
+    return Communicator(part);
+  }
+  /// Another communicator of the same ranks and plans. Collective. Errors as create().
+  [[nodiscard]] Communicator duplicate() {
+    hips_comm_t copy = nullptr;
+    check(hips_comm_dup(comm_, &copy));
+    return Communicator(copy);
+  }
 
   [[nodiscard]] Rank rank() const {
     int rank = 0;

@@ -128,6 +128,18 @@ HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const 
  */
 HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
 
+/* As the colour of a rank that wants to be in no part. */
+#define HIPS_UNDEFINED (-1)
+
+/*
+ * Splits a communicator: *part is one of the ranks that pass the same colour (0 or more), ordered by key and,
+ * where keys are equal, by rank in `comm`; null for HIPS_UNDEFINED. It is planned on the part of the topology
+ * that its ranks occupy. Collective over `comm`, which stays as it is; the two may be destroyed in any order.
+ */
+HIPS_API hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* part);
+/* Another communicator of the same ranks and plans; calls on one wait for none on the other. Collective. */
+HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy);
+
 HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
 HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
 

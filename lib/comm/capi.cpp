@@ -12,6 +12,7 @@
 #include "lib/comm/bootstrap.hpp"
 #include "lib/comm/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/split.hpp"
 #include "lib/exec/memory_registry.hpp"
 
 using hips::Code;
@@ -34,6 +35,7 @@ static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
 static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
 static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
 static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
+static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
 
 namespace hips::comm::capi {
 
@@ -125,6 +127,28 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
     auto created = hips::comm::Communicator::create(**ranks, *options);
     if (!created) return created.error();
     *comm = new hips_comm{std::make_shared<Shared>(std::move(*created))};
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* part) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || part == nullptr)
+      return null_argument("hips_comm_split", comm == nullptr ? "comm" : "part");
+    auto made = hips::comm::split(*comm->shared->communicator, color, key);
+    if (!made) return made.error();
+    *part = *made ? new hips_comm{std::make_shared<Shared>(std::move(*made))} : nullptr;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || copy == nullptr)
+      return null_argument("hips_comm_dup", comm == nullptr ? "comm" : "copy");
+    auto made = hips::comm::duplicate(*comm->shared->communicator);
+    if (!made) return made.error();
+    *copy = new hips_comm{std::make_shared<Shared>(std::move(*made))};
     return Status::success();
   });
 }

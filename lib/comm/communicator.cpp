@@ -108,7 +108,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   std::uint64_t id = 0;
   auto processes = compare(*blobs, id);
   if (!processes) return fail(processes.error());
-  if (size == 1) return std::make_unique<LoneCommunicator>();
+  Origin origin{options, design.topology_named, design.topology};
+  if (!origin.options.progress) origin.options.progress = bootstrap.progress();
+  if (size == 1) {
+    std::unique_ptr<Communicator> lone = std::make_unique<LoneCommunicator>();
+    lone->origin_ = std::move(origin);
+    return lone;
+  }
   if (Status status = check_reach(loaded.config.transport, *processes); !status.ok())
     return fail(std::move(status));
 
@@ -122,6 +128,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   if (Status status = communicator->set_up(bootstrap, loaded.config, design, *processes, id); !status.ok())
     return fail(std::move(status));
+  communicator->origin_ = std::move(origin);
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
   if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
     log::info(Subsystem::kComm, "{}: folded by rank (HIPS_REPRODUCIBLE=any); {}", options.name,

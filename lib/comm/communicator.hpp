@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <hips/status.hpp>
+#include <hips/topology.hpp>
 #include <hips/types.hpp>
 
 #include "lib/base/clock.hpp"
@@ -36,6 +37,9 @@ struct CommunicatorOptions {
   /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
   /// waits. Empty: the bootstrap's.
   std::function<void()> progress{};
+  /// It has some of the ranks that the environment speaks of: variables that name a topology, a pattern for
+  /// each level or a stored plan are not for it.
+  bool is_part = false;
 };
 
 /// A group of ranks that reduce together. This is the door for the C API and for the interposer.
@@ -108,6 +112,17 @@ class Communicator {
 
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;
+
+  /// What it was made of, for communicators of some of its ranks.
+  struct Origin {
+    CommunicatorOptions options;
+    bool named = false;  ///< somebody asked for `topology`
+    Topology topology;
+  };
+  [[nodiscard]] const Origin& origin() const { return origin_; }
+
+ private:
+  Origin origin_;
 };
 
 }  // namespace hips::comm

@@ -78,6 +78,14 @@ Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank s
   return std::optional(std::move(*stored));
 }
 
+/// Without what is said of all ranks together.
+Config config_of_part(Config config) {
+  config.topology.reset();
+  config.plan_file.reset();
+  if (config.pattern && config.pattern->find(',') != std::string::npos) config.pattern.reset();
+  return config;
+}
+
 /// make_design(), but throws Error where a parser does.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
@@ -86,7 +94,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   };
   if (Status status = check_transport_choice(config.transport); !status.ok()) return fail(status);
   Design design;
-  const bool named = options.topology || config.topology;
+  const bool named = design.topology_named = options.topology || config.topology;
   const std::string pattern = chosen(options.pattern, config.pattern, "");
   const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
                           config.num_leaders > 0;
@@ -182,7 +190,7 @@ Blob encode(const Announcement& announcement) {
 
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size) {
   try {
-    return design_or_throw(options, config, rank, size);
+    return design_or_throw(options, options.is_part ? config_of_part(config) : config, rank, size);
   } catch (const Error& error) {
     return fail(error.status());
   } catch (const std::bad_alloc&) {

@@ -28,6 +28,7 @@ Blob encode(const Announcement& announcement);
 /// What all ranks make of their options, before they meet: what can be wrong with it is known here.
 struct Design {
   bool named = false;  ///< somebody asked for a topology or a plan; else HiPS chooses
+  bool topology_named = false;
   Topology topology;
   /// A plan and this rank's program of it; the first that a vector is not too large for carries the call.
   struct Choice {

@@ -1,0 +1,231 @@
+// Communicators of some ranks of another. Ranks are processes; each computes for itself what should come out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "tests/choices.hpp"
+#include "tests/comm/rank_processes.hpp"
+
+namespace {
+
+using hips::ReduceOp;
+using hips::test::Outcome;
+using hips::test::RankProcesses;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+using Ready = std::function<void()>;
+using Environment = std::map<std::string, std::string>;
+using Body = std::function<std::string(int rank)>;
+
+void expect_right(int num_ranks, const Body& body, const Environment& environment = {}) {
+  RankProcesses ranks(
+      num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
+  const auto outcomes = ranks.wait(60s);
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
+    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
+    EXPECT_EQ(outcomes[r].text, "right") << "rank " << r;
+  }
+  EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
+}
+
+/// A part as its ranks should see it: ranks of the world in their order.
+using Members = std::vector<int>;
+
+/// Does a communicator reduce and gather over exactly these ranks, in this order?
+std::string check(hips::Communicator& comm, const Members& members, int world_rank, std::size_t count) {
+  const auto place = std::ranges::find(members, world_rank) - members.begin();
+  if (comm.rank() != place || comm.size() != static_cast<int>(members.size()))
+    return "rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size());
+  std::vector<std::int64_t> sums(count, std::int64_t{1} << world_rank);
+  comm.allreduce(std::span(sums), ReduceOp::kSum);
+  std::int64_t want = 0;
+  for (const int member : members) want += std::int64_t{1} << member;
+  if (std::ranges::any_of(sums, [&](std::int64_t sum) { return sum != want; })) return "wrong sum";
+  const std::vector<std::int32_t> mine(1, world_rank);
+  std::vector<std::int32_t> all(members.size());
+  comm.allgather(std::span(mine), std::span(all));
+  if (!std::ranges::equal(all, members)) return "wrong order";
+  return "";
+}
+
+/// What every rank passes; the same everywhere.
+struct Choice {
+  int color, key;
+};
+
+Members members_of(const std::vector<Choice>& choices, const Members& parent, std::size_t place) {
+  std::vector<std::size_t> places;
+  for (std::size_t p = 0; p < choices.size(); ++p)
+    if (choices[p].color == choices[place].color) places.push_back(p);
+  std::ranges::stable_sort(places, {}, [&](std::size_t p) { return choices[p].key; });
+  Members members;
+  for (const std::size_t p : places) members.push_back(parent[p]);
+  return members;
+}
+
+std::vector<Choice> draw(std::mt19937_64& random, std::size_t size) {
+  const int colors = std::uniform_int_distribution(1, 3)(random);
+  const bool by_key = random() % 2 == 0;
+  std::vector<Choice> choices;
+  for (std::size_t r = 0; r < size; ++r)
+    choices.push_back({std::uniform_int_distribution(-1, colors - 1)(random),
+                       by_key ? std::uniform_int_distribution(-2, 2)(random) : 7});
+  return choices;
+}
+
+/// Splits at random, and the part again, and checks both and the whole after each other.
+std::string split_at_random(hips::Communicator& comm, const Members& parent, int world_rank,
+                            std::uint64_t seed, int depth) {
+  std::mt19937_64 random(seed);
+  const auto choices = draw(random, parent.size());
+  const auto place = static_cast<std::size_t>(std::ranges::find(parent, world_rank) - parent.begin());
+  auto part = comm.split(choices[place].color, choices[place].key);
+  if (part.has_value() != (choices[place].color >= 0)) return "a part for none";
+  if (part) {
+    const Members members = members_of(choices, parent, place);
+    for (const std::size_t count : {1, 1000}) {
+      if (auto problem = check(*part, members, world_rank, count); !problem.empty())
+        return problem + " in " + part->describe();
+    }
+    if (depth > 1) {
+      // A seed that all ranks of the part have, and no other.
+      const auto next = seed * 31 + static_cast<std::uint64_t>(choices[place].color);
+      if (auto problem = split_at_random(*part, members, world_rank, next, depth - 1); !problem.empty())
+        return problem;
+    }
+  }
+  return check(comm, parent, world_rank, 17);
+}
+
+struct Way {
+  int num_ranks;
+  std::string topology, transport;
+};
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.num_ranks << " ranks, " << way.topology << ", " << way.transport;
+}
+
+class Split : public testing::TestWithParam<Way> {};
+
+TEST_P(Split, AtRandomHasTheRightRanksInTheRightOrder) {
+  const std::uint64_t from_seed = hips::test::seed();
+  const int rounds = hips::test::runs_everything() ? 40 : hips::test::runs_a_sample() ? 2 : 6;
+  expect_right(GetParam().num_ranks,
+               [&](int rank) -> std::string {
+                 auto world = hips::Communicator::from_environment({.topology = GetParam().topology});
+                 Members all(static_cast<std::size_t>(GetParam().num_ranks));
+                 std::iota(all.begin(), all.end(), 0);
+                 for (int round = 0; round < rounds; ++round) {
+                   const auto problem =
+                       split_at_random(world, all, rank, from_seed + static_cast<std::uint64_t>(round), 2);
+                   if (!problem.empty()) return problem + " in round " + std::to_string(round);
+                 }
+                 return "right";
+               },
+               {{"HIPS_TRANSPORT", GetParam().transport}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Split,
+                         testing::Values(Way{1, "", "auto"}, Way{2, "", "auto"}, Way{7, "", "auto"},
+                                         Way{9, "bcube:3,1", "shm"}, Way{8, "bcube:2,1/2", "shm"},
+                                         Way{6, "leafspine:3,2", "tcp"}));
+
+TEST(Split, PlansOnWhatTheRanksOccupyOfTheTopology) {
+  // Rows of a BCube share a switch; the environment's plan of two levels is not for one.
+  expect_right(9,
+               [](int rank) -> std::string {
+                 auto world = hips::Communicator::from_environment();
+                 auto row = world.split(rank / 3);
+                 if (std::string(row->describe()).find("BCube(3,0)") == std::string::npos)
+                   return row->describe();
+                 auto backwards = world.split(rank / 3, -rank);
+                 if (std::string(backwards->describe()).find("memory") == std::string::npos)
+                   return backwards->describe();
+                 auto copy = world.duplicate();
+                 return copy.describe() == world.describe() ? "right" : copy.describe();
+               },
+               {{"HIPS_TOPO", "bcube:3,1"}, {"HIPS_PATTERN", "mesh,ring"}});
+}
+
+TEST(Split, AColourThatIsNoneIsOneErrorOnEveryRank) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    try {
+      (void)world.split(rank == 1 ? -5 : 0);
+      return "no error";
+    } catch (const hips::Error& error) {
+      const std::string text = error.what();
+      if (text != "split: rank 1 passed colour -5; colours are 0 and above, or -1 for no part") return text;
+    }
+    // Nothing is broken.
+    return check(world, {0, 1, 2}, rank, 5).empty() ? "right" : "wrong afterwards";
+  });
+}
+
+TEST(Split, PartsLiveOnWithoutTheWholeAndOnThreadsOfTheirOwn) {
+  expect_right(4, [](int rank) -> std::string {
+    auto world = std::make_optional(hips::Communicator::from_environment());
+    auto pair = *world->split(rank / 2);
+    auto other = *world->split(rank % 2);
+    auto copy = world->duplicate();
+    world.reset();
+    std::string problems[3];
+    std::thread first([&] { problems[0] = check(pair, {rank / 2 * 2, rank / 2 * 2 + 1}, rank, 5000); });
+    std::thread second([&] { problems[1] = check(other, {rank % 2, rank % 2 + 2}, rank, 5000); });
+    problems[2] = check(copy, {0, 1, 2, 3}, rank, 5000);
+    first.join();
+    second.join();
+    const std::string problem = problems[0] + problems[1] + problems[2];
+    return problem.empty() ? "right" : problem;
+  });
+}
+
+/// KiB of this process that lie in memory.
+long resident_kib() {
+  long pages = 0, resident = 0;
+  FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = -1;
+  if (file != nullptr) std::fclose(file);
+  return resident * 4;
+}
+
+TEST(Split, AThousandCommunicatorsLeaveNothing) {
+  const int rounds = hips::test::runs_a_sample() ? 20 : 1000;
+  expect_right(3, [&](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    const auto some = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        auto part = world.split(0, i % 2 == 0 ? rank : -rank);
+        const Members members = i % 2 == 0 ? Members{0, 1, 2} : Members{2, 1, 0};
+        if (!check(part.value(), members, rank, 3).empty()) return false;
+      }
+      return true;
+    };
+    if (!some(rounds / 10 + 5)) return "wrong";
+    const long before = resident_kib();
+    if (!some(rounds)) return "wrong";
+    const long grown = resident_kib() - before;
+    // What a communicator has is more than 100 KiB; sanitizers keep what was freed for a while.
+    if (!hips::test::runs_a_sample() && grown > 2048) return std::to_string(grown) + " KiB more";
+    return "right";
+  });
+}
+
+}  // namespace
