@@ -10,6 +10,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <hips/hips.h>
 #include <hips/half.hpp>
@@ -187,6 +188,22 @@ class Communicator {
   void allreduce(std::span<T> inout, ReduceOp op) {
     check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(),
                          static_cast<hips_type_t>(data_type_of<T>()), static_cast<hips_op_t>(op), comm_));
+  }
+
+  /// allreduce() of each of many vectors, in place, as one call: small neighbours travel together, several
+  /// are under way at once, the first of the list in front. Blocks until all results are there.
+  ///
+  /// Shapes   as many vectors, of the same lengths, on every rank.
+  /// Errors   as allreduce(); names the vector. After one that came up on the way all outputs are undefined.
+  /// Example  std::vector<std::span<float>> gradients = ...; comm.allreduce_coalesced<float>(gradients, op);
+  template <Element T>
+  void allreduce_coalesced(std::span<const std::span<T>> vectors, ReduceOp op) {
+    std::vector<hips_buffer_t> list;
+    list.reserve(vectors.size());
+    for (const std::span<T> vector : vectors)
+      list.push_back(
+          {HIPS_IN_PLACE, vector.data(), vector.size(), static_cast<hips_type_t>(data_type_of<T>())});
+    check(hips_allreduce_coalesced(list.data(), list.size(), static_cast<hips_op_t>(op), comm_));
   }
 
   /// Starts out[i] = op over all ranks of in[i], and returns; Request::wait() ends it. Until then the buffers

@@ -155,6 +155,22 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);
 
+/* One of many vectors; in place where `in` is HIPS_IN_PLACE or equal to `out`. */
+typedef struct {
+  const void* in;
+  void* out;
+  uint64_t count;
+  hips_type_t type;
+} hips_buffer_t;
+
+/*
+ * Allreduces of many vectors as one call, as of the gradients of a network: small ones (64 KiB) travel
+ * together, and several are under way at once. Put the vectors that are needed first to the front. All ranks
+ * pass the same counts and types, in the same order. Blocks until all results are there.
+ */
+HIPS_API hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
+                                                hips_comm_t comm);
+
 /*
  * The other collectives. Each blocks until this rank's part is done and its buffers may be reused; that says
  * nothing of the others, but for the barrier. All ranks of the communicator make the same call with the same

@@ -12,6 +12,7 @@
 
 #include "lib/base/result.hpp"
 #include "lib/base/sections.hpp"
+#include "lib/comm/coalesced.hpp"
 #include "lib/comm/communicator.hpp"
 
 /// What the files of the C API share: capi.cpp (communicators, memory, errors), capi_args.cpp (arguments),
@@ -32,6 +33,7 @@ struct Shared {
                                            std::span<const std::uint64_t> places);
 
   std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Coalescer> coalescer;       ///< from the first call on that needs it
   std::atomic<hips_request*> spare{nullptr};  ///< the last request that has ended
   std::shared_ptr<const Sections> last_sections;
 };

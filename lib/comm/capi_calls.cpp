@@ -1,3 +1,7 @@
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "lib/comm/capi.hpp"
 #include "lib/comm/capi_requests.hpp"
 
@@ -40,6 +44,23 @@ hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hip
   constexpr const char* kCall = "hips_allreduce_init";
   return guarded(
       [&] { return prepare(kCall, allreduce_args(kCall, in, out, count, type, op, comm), comm, request); });
+}
+
+hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
+                                       hips_comm_t comm) {
+  return guarded([&] {
+    if (comm == nullptr || (buffers == nullptr && num > 0))
+      return null_argument("hips_allreduce_coalesced", comm == nullptr ? "comm" : "buffers");
+    std::vector<hips::comm::CoalescedBuffer> list;
+    for (const hips_buffer_t& buffer : std::span(buffers, num)) {
+      const void* const in = buffer.in == HIPS_IN_PLACE ? buffer.out : buffer.in;
+      list.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(buffer.out), buffer.count,
+                      static_cast<hips::DataType>(buffer.type)});
+    }
+    auto& coalescer = comm->shared->coalescer;
+    if (!coalescer) coalescer = std::make_unique<hips::comm::Coalescer>(*comm->shared->communicator);
+    return coalescer->allreduce(list, static_cast<hips::ReduceOp>(op));
+  });
 }
 
 hips_status_t hips_reduce_scatter_block(const void* in, void* out, uint64_t count, hips_type_t type,

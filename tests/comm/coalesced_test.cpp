@@ -1,0 +1,181 @@
+// Many vectors in one call. Ranks are processes; each computes for itself what should come out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "lib/comm/coalesced.hpp"
+#include "tests/choices.hpp"
+#include "tests/comm/rank_processes.hpp"
+
+namespace {
+
+using hips::ReduceOp;
+using hips::comm::Coalescer;
+using hips::test::RankProcesses;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+using Ready = std::function<void()>;
+using Environment = std::map<std::string, std::string>;
+
+void expect_texts(int num_ranks, const std::function<std::string(int)>& body,
+                  const testing::Matcher<std::string>& text, const Environment& environment = {}) {
+  RankProcesses ranks(
+      num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
+  const auto outcomes = ranks.wait(60s);
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
+    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
+    EXPECT_THAT(outcomes[r].text, text) << "rank " << r;
+  }
+}
+
+/// Sizes around every limit, many small ones in a row among them.
+std::vector<std::size_t> draw_bytes(std::mt19937_64& random) {
+  const std::size_t limits[] = {0, 8, 4096, Coalescer::kSmallBytes, Coalescer::kBucketBytes};
+  std::vector<std::size_t> sizes;
+  const std::size_t num = random() % 60;
+  while (sizes.size() < num) {
+    const std::size_t limit = limits[random() % std::size(limits)];
+    const std::size_t size = random() % 3 == 0 ? limit + 8 * (random() % 3) : random() % (limit + 1);
+    const std::size_t repeats = limit <= Coalescer::kSmallBytes ? 1 + random() % 30 : 1;
+    sizes.insert(sizes.end(), repeats, size);
+  }
+  return sizes;
+}
+
+/// A list of vectors of two types, some in place, filled with what makes every sum exact and different.
+struct List {
+  List(std::uint64_t seed, int rank, int size) {
+    std::mt19937_64 random(seed);
+    for (const std::size_t bytes : draw_bytes(random)) {
+      const bool wide = random() % 4 != 0, in_place = random() % 2 == 0;
+      const std::size_t count = bytes / (wide ? 8 : 4);
+      const auto base = static_cast<std::int64_t>(random() % 1000);
+      in.emplace_back(bytes + 8);
+      out.emplace_back(bytes + 8);
+      want.emplace_back(bytes + 8);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto mine = base + static_cast<std::int64_t>(i % 97) + rank;
+        const auto sum = size * (base + static_cast<std::int64_t>(i % 97)) + size * (size - 1) / 2;
+        put(wide, (in_place ? out : in).back().data(), i, mine);
+        put(wide, want.back().data(), i, sum);
+      }
+      buffers.push_back({in_place ? HIPS_IN_PLACE : in.back().data(), out.back().data(), count,
+                         wide ? HIPS_INT64 : HIPS_FLOAT32});
+    }
+  }
+  static void put(bool wide, char* to, std::size_t i, std::int64_t value) {
+    if (wide) {
+      reinterpret_cast<std::int64_t*>(to)[i] = value;
+    } else {
+      reinterpret_cast<float*>(to)[i] = static_cast<float>(value);
+    }
+  }
+
+  std::vector<hips_buffer_t> buffers;
+  std::vector<std::vector<char>> in, out, want;
+};
+
+struct Way {
+  int num_ranks;
+  std::string topology, transport;
+};
+void PrintTo(const Way& way, std::ostream* to) {
+  *to << way.num_ranks << " ranks, " << way.topology << ", " << way.transport;
+}
+
+hips_comm_t communicator(const std::string& topology) {
+  hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
+  if (!topology.empty()) config.topology = topology.c_str();
+  hips_comm_t comm = nullptr;
+  if (hips_comm_create(&config, nullptr, &comm) != HIPS_OK) throw std::runtime_error(hips_last_error());
+  return comm;
+}
+
+class Coalesced : public testing::TestWithParam<Way> {};
+
+TEST_P(Coalesced, ListsOfAnySizesAreExact) {
+  const Way& way = GetParam();
+  const std::uint64_t from_seed = hips::test::seed();
+  const int rounds = hips::test::runs_everything() ? 60 : hips::test::runs_a_sample() ? 2 : 8;
+  expect_texts(
+      way.num_ranks,
+      [&](int rank) -> std::string {
+        hips_comm_t comm = communicator(way.topology);
+        for (int round = 0; round < rounds; ++round) {
+          List list(from_seed + static_cast<std::uint64_t>(round), rank, way.num_ranks);
+          if (hips_allreduce_coalesced(list.buffers.data(), list.buffers.size(), HIPS_SUM, comm) != HIPS_OK)
+            return hips_last_error();
+          for (std::size_t i = 0; i < list.out.size(); ++i)
+            if (list.out[i] != list.want[i])
+              return "round " + std::to_string(round) + ", vector " + std::to_string(i) + " is wrong";
+        }
+        return hips_comm_destroy(comm) == HIPS_OK ? "right" : "not destroyed";
+      },
+      "right", {{"HIPS_TRANSPORT", way.transport}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Coalesced,
+                         testing::Values(Way{1, "", "auto"}, Way{3, "", "auto"}, Way{4, "bcube:2,1", "shm"},
+                                         Way{2, "switch:2", "tcp"}));
+
+TEST(Coalesced, SpansOfOneTypeAreShort) {
+  expect_texts(
+      2,
+      [](int) -> std::string {
+        auto comm = hips::Communicator::from_environment();
+        std::vector<std::vector<double>> gradients = {{1, 2}, {}, {3}};
+        std::vector<std::span<double>> spans(gradients.begin(), gradients.end());
+        comm.allreduce_coalesced<double>(spans, ReduceOp::kSum);
+        const std::vector<std::vector<double>> want = {{2, 4}, {}, {6}};
+        return gradients == want ? "right" : "wrong";
+      },
+      "right");
+}
+
+TEST(Coalesced, AWrongBufferIsNamedAndNothingTookPlace) {
+  expect_texts(
+      2,
+      [](int) -> std::string {
+        hips_comm_t comm = communicator("");
+        double fine[2] = {1, 2};
+        const hips_buffer_t list[] = {{HIPS_IN_PLACE, fine, 2, HIPS_FLOAT64},
+                                      {nullptr, fine, 1, HIPS_FLOAT64}};
+        const std::string text =
+            hips_allreduce_coalesced(list, 2, HIPS_SUM, comm) == HIPS_OK ? "no error" : hips_last_error();
+        if (fine[0] != 1) return "it took place";
+        if (hips_allreduce_coalesced(list, 1, HIPS_SUM, comm) != HIPS_OK || fine[0] != 2) return "broken";
+        (void)hips_comm_destroy(comm);
+        return text;
+      },
+      HasSubstr("buffer 1 of 2: allreduce: the input buffer is null"));
+}
+
+TEST(Coalesced, ListsThatDifferAreAnErrorOnEveryRank) {
+  expect_texts(
+      3,
+      [](int rank) -> std::string {
+        hips_comm_t comm = communicator("");
+        std::vector<float> values(100);
+        const hips_buffer_t list[] = {
+            {HIPS_IN_PLACE, values.data(), 40, HIPS_FLOAT32},
+            {HIPS_IN_PLACE, values.data() + 50, rank == 1 ? 41U : 40U, HIPS_FLOAT32}};
+        const auto status = hips_allreduce_coalesced(list, 2, HIPS_SUM, comm);
+        const std::string text = status == HIPS_OK ? "no error" : hips_last_error();
+        (void)hips_comm_destroy(comm);
+        return text;
+      },
+      HasSubstr("all ranks must pass the same"));
+}
+
+}  // namespace
