@@ -137,6 +137,13 @@ std::string set_rdma(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_progress_thread(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.progress_thread = *value;
+  return {};
+}
+
 std::string set_cm(Config& config, std::string_view text) {
   const auto value = parse_bool(text);
   if (!value) return "on, off, 1 or 0";
@@ -193,6 +200,9 @@ constexpr std::array kVariables = {
                    "what is logged to stderr: info,plan:debug", set_log},
     ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",
                    set_text<&Config::trace_dir>},
+    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off",
+                   "a thread moves non-blocking calls while the program computes; give it a core",
+                   set_progress_thread},
     ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
                    "the interposer prints what it took, what it left to the host MPI, and why",
                    set_mpi_report},

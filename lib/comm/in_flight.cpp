@@ -35,6 +35,11 @@ bool InFlight::has_others(const WatchedCommunicator& self) const {
       all_, [&](const WatchedCommunicator* one) { return one != &self && one->has_calls_under_way(); });
 }
 
+bool InFlight::any_under_way() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(all_, [](const WatchedCommunicator* one) { return one->has_calls_under_way(); });
+}
+
 void InFlight::advance_others(const WatchedCommunicator& self) {
   if (!lists_others(self)) return;
   // Whoever holds it does the same, or is about to be done.

@@ -21,6 +21,8 @@ class InFlight {
   void remove(WatchedCommunicator& communicator);
   /// Has any but `self` a call under way?
   [[nodiscard]] bool has_others(const WatchedCommunicator& self) const;
+  /// Has any a call under way?
+  [[nodiscard]] bool any_under_way() const;
   /// Moves all but `self` and those that another thread moves.
   void advance_others(const WatchedCommunicator& self);
   /// Moves all but those that another thread moves; for a thread that is in no call.

@@ -14,6 +14,7 @@
 #include "lib/comm/in_flight.hpp"
 #include "lib/comm/patience.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/progress_thread.hpp"
 #include "lib/comm/watched_request.hpp"
 
 namespace hips::comm {
@@ -34,7 +35,8 @@ WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& con
       timeout_ns_(config.timeout_ns.value_or(INT64_MAX)),
       rank_(bootstrap.rank()),
       size_(bootstrap.size()),
-      mode_(options.thread_mode) {}
+      mode_(options.thread_mode),
+      has_progress_thread_(config.progress_thread) {}
 
 void WatchedCommunicator::note_declined(const char* what) {
   if (!in_forked_child()) watch_->record().decline(what);
@@ -163,7 +165,7 @@ class WatchedCommunicator::Moving {
       : flag_(communicator.moving_),
         locked_(communicator.num_under_way_.load(std::memory_order_relaxed) > 0) {
     if (!locked_) return;
-    if (communicator.mode_ == ThreadMode::kSingle) {
+    if (communicator.mode_ == ThreadMode::kSingle && !communicator.has_progress_thread_) {
       flag_.store(true, std::memory_order_relaxed);
     } else {
       while (flag_.exchange(true, std::memory_order_acquire)) sched_yield();
@@ -256,6 +258,7 @@ Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::
   // From here on others may move it, and this thread no longer does without the lock.
   num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (!std::exchange(makes_requests_, true)) InFlight::process().add(*this);
+  if (has_progress_thread_) ProgressThread::process().wake();
   return Status::success();
 }
 

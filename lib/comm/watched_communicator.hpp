@@ -98,6 +98,7 @@ class WatchedCommunicator : public Communicator {
   std::int64_t timeout_ns_ = INT64_MAX;
   Rank rank_, size_;
   ThreadMode mode_;
+  bool has_progress_thread_;
   std::atomic<bool> in_call_{false};
   /// Held by who moves the calls under way, where there are any.
   std::atomic<bool> moving_{false};

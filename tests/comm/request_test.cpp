@@ -93,6 +93,11 @@ struct Call {
   }
 };
 
+/// With a progress thread where the number of ranks is even: what it does must not be seen but in time.
+Environment environment_of(const Way& way, int num_ranks) {
+  return {{"HIPS_TRANSPORT", way.transport}, {"HIPS_PROGRESS_THREAD", num_ranks % 2 == 0 ? "on" : "off"}};
+}
+
 class Requests : public testing::TestWithParam<std::tuple<Way, int>> {};
 
 // All ranks start the same calls in the same order, on two communicators; when and in which order they look
@@ -142,7 +147,7 @@ TEST_P(Requests, AreExactInWhateverOrderTheyAreEnded) {
     while (!open.empty()) end_one();
     return std::string("right");
   };
-  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+  expect_right(outcomes_of(n, body, environment_of(way, n)));
 }
 
 // Rank 0 waits in a call on one communicator while another rank lacks its part of a call on the other.
@@ -174,6 +179,31 @@ TEST_P(Requests, MoveWhileTheirRankWaitsElsewhere) {
 
 // Threads with a communicator each: while one waits it moves the others' calls, and must not do so in their
 // way.
+// Nobody is in a call of HiPS: results come while both ranks sleep.
+TEST_P(Requests, MoveWhileTheProgramComputesWhereThereIsAProgressThread) {
+  const auto& [way, n] = GetParam();
+  if (n == 1) GTEST_SKIP() << "one rank has nothing to wait for";
+  const auto body = [=, &way = way, n = n](int rank, const Ready&) -> std::string {
+    hips::Communicator comm = communicator(way.topology, n);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::int64_t> values(100'003, rank + 1);
+      hips::Request request = comm.iallreduce<std::int64_t>(values, ReduceOp::kSum);
+      const std::int64_t right = n * (n + 1) / 2;
+      const auto end = std::chrono::steady_clock::now() + 20s;
+      const volatile std::int64_t* const last = &values.back();
+      const volatile std::int64_t* const first = &values.front();
+      while ((*first != right || *last != right) && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(1ms);
+      if (*first != right || *last != right) return "nothing moved";
+      request.wait();
+      // The thread sleeps now, and is woken again.
+      std::this_thread::sleep_for(5ms);
+    }
+    return "right";
+  };
+  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}, {"HIPS_PROGRESS_THREAD", "on"}}));
+}
+
 TEST_P(Requests, OfSeveralThreadsDoNotDisturbEachOther) {
   const auto& [way, n] = GetParam();
   const int num_turns = hips::test::runs_a_sample() ? 40 : 200;
@@ -214,7 +244,7 @@ TEST_P(Requests, OfSeveralThreadsDoNotDisturbEachOther) {
       if (!text.empty()) return text;
     return std::string("right");
   };
-  expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
+  expect_right(outcomes_of(n, body, environment_of(way, n)));
 }
 
 TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {

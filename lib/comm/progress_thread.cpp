@@ -1,0 +1,75 @@
+#include "lib/comm/progress_thread.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <csignal>
+#include <ctime>
+#include <system_error>
+#include <thread>
+
+#include "lib/base/clock.hpp"
+#include "lib/base/futex.hpp"
+#include "lib/base/log.hpp"
+#include "lib/comm/in_flight.hpp"
+
+namespace hips::comm {
+
+ProgressThread& ProgressThread::process() {
+  // Never destroyed: its thread ends with the process.
+  static ProgressThread& instance = *new ProgressThread;
+  return instance;
+}
+
+void ProgressThread::wake() {
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if (!started_.load(std::memory_order_acquire)) {
+    start();
+  } else if (asleep_.load(std::memory_order_seq_cst)) {
+    futex_wake_all(bell_);
+  }
+}
+
+void ProgressThread::start() {
+  if (started_.exchange(true, std::memory_order_acq_rel)) return;
+  // The program's signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { run(); }).detach();
+  } catch (const std::system_error& error) {
+    // Calls move without it whenever the program is in one.
+    log::warn(log::Subsystem::kComm, "HIPS_PROGRESS_THREAD: no thread can be started: {}", error.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ProgressThread::run() {
+  InFlight& calls = InFlight::process();
+  Clock& clock = SystemClock::instance();
+  std::uint32_t seen = bell_.load(std::memory_order_seq_cst);
+  std::int64_t awake_since_ns = clock.now_ns();
+  while (true) {
+    calls.advance_all();
+    if (const std::uint32_t bell = bell_.load(std::memory_order_seq_cst); bell != seen) {
+      seen = bell;
+      awake_since_ns = clock.now_ns();
+      continue;
+    }
+    if (!calls.any_under_way()) {
+      // Whoever rings and then reads `asleep_`, and this, do all four in one order: one of them sees the
+      // other.
+      asleep_.store(true, std::memory_order_seq_cst);
+      if (bell_.load(std::memory_order_seq_cst) == seen) futex_wait(bell_, seen, INT64_MAX);
+      asleep_.store(false, std::memory_order_seq_cst);
+    } else if (clock.now_ns() - awake_since_ns < kAwakeNs) {
+      sched_yield();
+    } else {
+      const timespec nap{0, kNapNs};
+      nanosleep(&nap, nullptr);
+    }
+  }
+}
+
+}  // namespace hips::comm
