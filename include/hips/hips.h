@@ -224,8 +224,8 @@ HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
  *
  * Any number may be under way. On one communicator they take place in the order in which they were started,
  * blocking calls among them; all ranks start the same ones in the same order. They move on while this process
- * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; nothing moves them while it
- * computes, so a program that wants overlap tests now and then.
+ * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; while it computes nothing
+ * moves them but the thread of HIPS_PROGRESS_THREAD=on, so a program that wants overlap tests now and then.
  *
  * Cost: the call's own; an allocation for each hips_i...(), none for hips_start().
  * Threads: as the communicator's calls; different requests may be waited for by different threads.
