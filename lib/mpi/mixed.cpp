@@ -83,9 +83,9 @@ void Mixed::wait_for_first() {
 }
 
 Finished finish(HipsRequest& request, MPI_Request& handle) {
-  const Status status = request.finish();
+  const auto [status, unpacked] = request.finish();
   CommRecord& record = request.record();
-  Finished end{MPI_SUCCESS, record.comm()};
+  Finished end{unpacked, record.comm()};
   if (!status.ok()) end.code = tell_error(record, status, request.function());
   if (!request.persistent()) {
     Requests::process().remove(handle);

@@ -1,7 +1,7 @@
 /*
- * Ordinary MPI programs, each a way of using non-blocking and persistent allreduces that an interposer can
- * break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where all is as MPI
- * says.
+ * Ordinary MPI programs, each a way of using non-blocking collectives and persistent allreduces that an
+ * interposer can break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where
+ * all is as MPI says.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -120,6 +120,52 @@ static int communicator_freed(void) {
     MPI_Request_free(&requests[1]);
   }
   free(values);
+  return 0;
+}
+
+/* The same for all other collectives, whose types may be freed, too. */
+static int all_freed(void) {
+  enum { kCount = 3000 };
+  static int cast[2 * kCount], reduced[kCount], block[kCount], gathered[64 * 2 * kCount], in[64 * kCount];
+  int counts[64], places[64];
+  for (int round = 0; round < 5; ++round) {
+    MPI_Comm comm;
+    MPI_Request requests[6];
+    MPI_Datatype gappy, whole;
+    int own = kCount / size;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    set_up(comm);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &gappy);
+    MPI_Type_commit(&gappy);
+    MPI_Type_contiguous(own, MPI_INT, &whole);
+    MPI_Type_commit(&whole);
+    for (int r = 0; r < size; ++r) counts[r] = own, places[r] = r * own;
+    for (int i = 0; i < 2 * kCount; ++i) cast[i] = rank == 1 ? i : -1;
+    for (int i = 0; i < size * kCount; ++i) in[i] = i + rank;
+    memset(gathered, 0, sizeof gathered);
+    MPI_Ibcast(cast, kCount, gappy, 1, comm, &requests[0]);
+    MPI_Ireduce(in, reduced, kCount, MPI_INT, MPI_SUM, 0, comm, &requests[1]);
+    MPI_Iallgatherv(in, 1, whole, gathered, counts, places, gappy, comm, &requests[2]);
+    MPI_Ireduce_scatter_block(in, block, kCount, MPI_INT, MPI_SUM, comm, &requests[3]);
+    MPI_Ibarrier(comm, &requests[4]);
+    MPI_Irecv(&own, 1, MPI_INT, (rank + 1) % size, round, MPI_COMM_WORLD, &requests[5]);
+    MPI_Type_free(&gappy);
+    MPI_Type_free(&whole);
+    MPI_Comm_free(&comm);
+    if (rank == 0) usleep(10000);
+    MPI_Send(&rank, 1, MPI_INT, (rank + size - 1) % size, round, MPI_COMM_WORLD);
+    MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < kCount; ++i) {
+      const int sum = size * i + size * (size - 1) / 2;
+      if (cast[2 * i] != 2 * i || cast[2 * i + 1] != (rank == 1 ? 2 * i + 1 : -1)) return fail("wrong bcast");
+      if (rank == 0 && reduced[i] != sum) return fail("wrong reduction");
+      if (block[i] != sum + size * rank * kCount) return fail("wrong section");
+    }
+    for (int i = 0; i < counts[0] * size; ++i)
+      if (gathered[2 * i] != i % counts[0] + i / counts[0] || gathered[2 * i + 1] != 0)
+        return fail("wrong gather");
+    if (own != (rank + 1) % size) return fail("wrong message");
+  }
   return 0;
 }
 
@@ -313,6 +359,7 @@ int main(int argc, char** argv) {
                {"large-message", large_message},
                {"first-calls", first_calls},
                {"communicator-freed", communicator_freed},
+               {"all-freed", all_freed},
                {"special-calls", special_calls},
                {"misuse", misuse},
                {"never-freed", never_freed},
