@@ -50,6 +50,8 @@ class HipsRequest {
 
   /// Of one that is not active.
   Status start();
+  /// Would test() be true? Moves nothing.
+  [[nodiscard]] bool has_ended() { return !active_ || end_ || call_->has_ended(); }
   /// Moves calls on without waiting. True where it has ended or is not active.
   bool test();
   /// Blocks until test() would be true; no other thread may need HiPS meanwhile.

@@ -255,6 +255,36 @@ static int many(void) {
   return 0;
 }
 
+/* The best of some times that each of so many calls in flight together takes to be completed. */
+static double time_of_each(int num) {
+  static MPI_Request requests[1000];
+  static int values[1000], indices[1000];
+  double best = 1e9;
+  for (int round = 0; round < 6; ++round) {
+    PMPI_Barrier(MPI_COMM_WORLD);
+    const double begin = PMPI_Wtime();
+    for (int i = 0; i < num; ++i)
+      MPI_Iallreduce(MPI_IN_PLACE, &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+    if (round % 2) {
+      MPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
+    } else {
+      for (int left = num, some; left > 0; left -= some)
+        MPI_Waitsome(num, requests, &some, indices, MPI_STATUSES_IGNORE);
+    }
+    const double each = (PMPI_Wtime() - begin) / num;
+    if (each < best) best = each;
+  }
+  return best;
+}
+
+/* Ten times as many calls in flight: whoever moves all of them for each of them takes fifty times as long. */
+static int in_flight(void) {
+  set_up(MPI_COMM_WORLD);
+  const double few = time_of_each(100), many_more = time_of_each(1000);
+  if (rank == 0) fprintf(stderr, "%.1f us each of 100, %.1f us of 1000\n", few * 1e6, many_more * 1e6);
+  return many_more < 25 * few ? 0 : fail("calls in flight hold each other up");
+}
+
 struct thread_args {
   MPI_Comm comm;
   int tag, wrong;
@@ -364,6 +394,7 @@ int main(int argc, char** argv) {
                {"misuse", misuse},
                {"never-freed", never_freed},
                {"many", many},
+               {"in-flight", in_flight},
                {"threads", threads},
                {"killed", killed}};
   int provided, result = 0;

@@ -40,6 +40,10 @@ class Requests(Case):
         # Open MPI 4.1 forgets that its calls need the communicator.
         self.check("all-freed", taken=(25, 0), on_host=False)
 
+    def test_a_thousand_calls_in_flight(self):
+        outcome = under_hips(4, "requests", "in-flight")
+        self.assert_ok(outcome)
+
     def test_threads(self):
         self.check("threads", taken=(600, 0))
 
