@@ -305,23 +305,25 @@ static int in_flight(void) {
 
 struct thread_args {
   MPI_Comm comm;
+  MPI_Datatype type; /* every other int */
   int tag, wrong;
 };
 
 static void* mixed_waits(void* pointer) {
   struct thread_args* const args = pointer;
   for (int i = 0; i < 200; ++i) {
-    int value = i, out = i, in = -1;
-    MPI_Request requests[3];
+    int value = i, out = i, in = -1, own = i + rank, all[64] = {0};
+    MPI_Request requests[4];
     MPI_Irecv(&in, 1, MPI_INT, (rank + 1) % size, args->tag, MPI_COMM_WORLD, &requests[0]);
     MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, args->comm, &requests[1]);
     MPI_Isend(&out, 1, MPI_INT, (rank + size - 1) % size, args->tag, MPI_COMM_WORLD, &requests[2]);
+    MPI_Iallgather(&own, 1, MPI_INT, all, 1, args->type, args->comm, &requests[3]);
     if (i % 2) {
-      MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+      MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     } else {
-      for (int left = 3, index; left > 0; --left) MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
+      for (int left = 4, index; left > 0; --left) MPI_Waitany(4, requests, &index, MPI_STATUS_IGNORE);
     }
-    args->wrong += value != size * i || in != i;
+    args->wrong += value != size * i || in != i || all[0] != i || all[2 * (size - 1)] != i + size - 1;
   }
   return NULL;
 }
@@ -334,12 +336,15 @@ static int threads(void) {
   for (int i = 0; i < kThreads; ++i) {
     MPI_Comm_dup(MPI_COMM_WORLD, &args[i].comm);
     set_up(args[i].comm);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &args[i].type);
+    MPI_Type_commit(&args[i].type);
     args[i].tag = i;
     args[i].wrong = 0;
   }
   for (int i = 0; i < kThreads; ++i) pthread_create(&ids[i], NULL, mixed_waits, &args[i]);
   for (int i = 0; i < kThreads; ++i) pthread_join(ids[i], NULL);
   for (int i = 0; i < kThreads; ++i) {
+    MPI_Type_free(&args[i].type);
     MPI_Comm_free(&args[i].comm);
     if (args[i].wrong) return fail("wrong result in a thread");
   }

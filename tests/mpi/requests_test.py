@@ -45,7 +45,7 @@ class Requests(Case):
         self.assert_ok(outcome)
 
     def test_threads(self):
-        self.check("threads", taken=(600, 0))
+        self.check("threads", taken=(1200, 0))
 
     # Of one_of_each() on two ranks: kinds and sizes.
     OTHERS = {"bcast": "8192-16383", "reduce": "8192-16383", "allgather": "8192-16383",
