@@ -31,6 +31,7 @@ class LoneRequest final : public Request {
   }
   Status start() override { return communicator_.call(args_); }
   [[nodiscard]] bool active() const override { return false; }
+  bool has_ended() override { return true; }
   bool test() override { return true; }
   Status wait() override { return Status::success(); }
 

@@ -31,6 +31,8 @@ class Request {
   /// for what is found out later.
   virtual Status start() = 0;
   [[nodiscard]] virtual bool active() const = 0;
+  /// Would test() be true now? Moves nothing: for whoever has many requests, and has just moved one of them.
+  [[nodiscard]] virtual bool has_ended() = 0;
   /// Moves calls on, without waiting. True where this one has ended or none is under way; wait() then has its
   /// status.
   virtual bool test() = 0;

@@ -273,6 +273,12 @@ void WatchedCommunicator::look_after(PendingCall& call, Polls& polls) {
   call.while_still([&] { look_after(call, polls.patience, waited_ns); });
 }
 
+bool WatchedCommunicator::has_ended(const PendingCall& call) {
+  if (mode_ == ThreadMode::kSingle) return call.done();  // nobody else moves it
+  const Moving moving(*this);
+  return call.done();
+}
+
 std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {
   const Moving moving(*this);
   InFlight::process().advance_others(*this);

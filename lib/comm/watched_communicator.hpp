@@ -85,6 +85,8 @@ class WatchedCommunicator : public Communicator {
     std::int64_t begin_ns = 0, next_look_ns = 0;
     Patience patience;
   };
+  /// Has the call ended, whoever moved it?
+  bool has_ended(const PendingCall& call);
   /// Empty: the call goes on.
   std::optional<Status> test(PendingCall& call, std::uint64_t index, Polls& polls);
   void look_after(PendingCall& call, Polls& polls);

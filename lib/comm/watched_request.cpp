@@ -40,6 +40,10 @@ Status WatchedRequest::start() {
   return Status::success();
 }
 
+bool WatchedRequest::has_ended() {
+  return !active_ || (!in_forked_child() && communicator_.has_ended(*call_));
+}
+
 bool WatchedRequest::test() {
   if (!active_) return true;
   if (in_forked_child()) return false;

@@ -22,6 +22,7 @@ class WatchedRequest final : public Request {
   Status renew(const CallArgs& args) override;
   Status start() override;
   [[nodiscard]] bool active() const override { return active_; }
+  bool has_ended() override;
   bool test() override;
   Status wait() override;
 

@@ -34,6 +34,18 @@ std::optional<BufferType> BufferType::of(MPI_Datatype type) {
   return found;
 }
 
+int KeptType::keep(BufferType& type) {
+  MPI_Datatype made = nullptr;
+  if (const int code = host()->Type_dup(type.type, &made); code != MPI_SUCCESS) return code;
+  duplicate_.reset(made);
+  type.type = made;
+  return MPI_SUCCESS;
+}
+
+void KeptType::Free::operator()(MPI_Datatype type) const {
+  host()->Type_free(&type);
+}
+
 std::byte* Packed::make(std::size_t bytes) {
   if (bytes_ < bytes || !memory_) memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes + 1);
   bytes_ = bytes;

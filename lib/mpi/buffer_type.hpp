@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 namespace hips::mpi {
 
@@ -20,6 +21,23 @@ struct BufferType {
   static std::optional<BufferType> of(MPI_Datatype type);
 };
 
+/// A type of the program's that a call needs after the function which started it: MPI lets the program free
+/// the type before the call has ended.
+///
+/// Owns     a duplicate, until it goes.
+/// Threads  as a value.
+class KeptType {
+ public:
+  /// Has `type` name the duplicate; the host's error code.
+  int keep(BufferType& type);
+
+ private:
+  struct Free {
+    void operator()(MPI_Datatype type) const;
+  };
+  std::unique_ptr<std::remove_pointer_t<MPI_Datatype>, Free> duplicate_;
+};
+
 /// Data of types with gaps, as bytes one behind the other.
 ///
 /// Threads  as a value.
@@ -27,7 +45,6 @@ class Packed {
  public:
   /// Room for that many bytes. May throw std::bad_alloc.
   std::byte* make(std::size_t bytes);
-  [[nodiscard]] std::byte* data() const { return memory_.get(); }
 
   /// `count` elements from `from` into the room at `offset`; the host's error code.
   int pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm);

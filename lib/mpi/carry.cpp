@@ -73,6 +73,7 @@ int run_trial(Process& process, CommRecord& record, HostedCall& call) {
 int carry(Process& process, CommRecord& record, HostedCall& call) {
   switch (record.guard().way(call.guard_class())) {
     case Way::kHips:
+      call.prepare(record);
       return run(process, record, call).code;
     case Way::kHost:
       leave_to_host(process, record, "the host is faster, says the guard");
@@ -80,6 +81,7 @@ int carry(Process& process, CommRecord& record, HostedCall& call) {
     case Way::kTrial:
       break;
   }
+  call.prepare(record);
   return run_trial(process, record, call);
 }
 

@@ -10,7 +10,7 @@ namespace hips::mpi {
 class CommRecord;
 class Process;
 
-/// A blocking collective of the program that HiPS could carry, and how the host would.
+/// A collective of the program that HiPS could carry, and how the host would.
 class HostedCall {
  public:
   HostedCall(const char* function, MPI_Comm of) : name(function), comm(of) {}
@@ -20,7 +20,10 @@ class HostedCall {
 
   /// Calls the host as the program did.
   [[nodiscard]] virtual int on_host() const = 0;
-  /// Around the call of HiPS: where the program's memory is not as HiPS wants it.
+  /// Once it is known that HiPS may carry the call: completes `args` with what costs memory. Until then the
+  /// buffers and sections in them are not there yet. May throw std::bad_alloc.
+  virtual void prepare(CommRecord& /*record*/) {}
+  /// Around the call of HiPS: where the program's memory is not as HiPS wants it. The host's error code.
   virtual int pack() { return MPI_SUCCESS; }
   virtual int unpack() { return MPI_SUCCESS; }
 
@@ -34,10 +37,13 @@ class HostedCall {
   const char* name;  ///< "MPI_Bcast"
   MPI_Comm comm;
   comm::CallArgs args;  ///< in HiPS' words
+
+ protected:
+  HostedCall(HostedCall&&) = default;
 };
 
-/// Carries a call that HiPS could take, on a communicator that has a plan: by HiPS, by the host, or as a
-/// trial, as the guard says. Gives the program's error code.
+/// Carries a blocking call that HiPS could take, on a communicator that has a plan: by HiPS, by the host, or
+/// as a trial, as the guard says. Gives the program's error code.
 int carry(Process& process, CommRecord& record, HostedCall& call);
 
 }  // namespace hips::mpi

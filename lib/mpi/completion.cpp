@@ -32,6 +32,11 @@ class Failures {
   MPI_Comm comm_ = nullptr;
 };
 
+/// Of one that has just been moved on with the others.
+bool has_ended(HipsRequest& request) {
+  return request.has_ended() && request.test();
+}
+
 }  // namespace
 
 int complete_one(HipsRequest& request, MPI_Request& handle, MPI_Status* status) {
@@ -52,11 +57,12 @@ int complete_all(Mixed& mixed, int host_code, int count, MPI_Status* statuses) {
 int try_any(Mixed& mixed, int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   const int code = host_requests().Testany(count, requests, index, flag, status);
   if (code != MPI_SUCCESS || (*flag && *index != MPI_UNDEFINED)) return code;
+  mixed.test();
   bool is_any_active = false;
   for (Mixed::Ours& one : mixed.ours()) {
     if (!one.request->active()) continue;
     is_any_active = true;
-    if (!one.request->test()) continue;
+    if (!has_ended(*one.request)) continue;
     *index = one.index;
     *flag = 1;
     return complete_one(*one.request, one.handle, status);
@@ -75,11 +81,12 @@ int try_some(Mixed& mixed, int count, MPI_Request* requests, int* num_done, int*
   if (code == MPI_SUCCESS)
     for (int i = 0; i < num_hosts; ++i) failures.set(i, MPI_SUCCESS);
   int num = num_hosts;
+  mixed.test();
   bool is_any_active = false;
   for (Mixed::Ours& one : mixed.ours()) {
     if (!one.request->active()) continue;
     is_any_active = true;
-    if (!one.request->test()) continue;
+    if (!has_ended(*one.request)) continue;
     if (statuses != MPI_STATUSES_IGNORE) set_empty(&statuses[num]);
     failures.set(num, MPI_SUCCESS);
     failures.add(finish(*one.request, one.handle), num);

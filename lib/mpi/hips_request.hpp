@@ -14,6 +14,7 @@
 namespace hips::mpi {
 
 class CommRecord;
+class HostedCall;
 
 /// A non-blocking or persistent call that HiPS carries, behind a handle of MPI.
 ///
@@ -23,9 +24,10 @@ class CommRecord;
 /// Threads  one at a time, as MPI asks of a request.
 class HipsRequest {
  public:
-  /// A non-blocking call, to be started once, on the record's communicator.
+  /// A non-blocking call, to be started once, on the record's communicator. `unpacks`, if any, is unpacked
+  /// when it has ended well, and owns what is packed.
   HipsRequest(std::shared_ptr<CommRecord> record, std::unique_ptr<comm::Request> call, const char* function,
-              std::uint64_t bytes);
+              std::uint64_t bytes, std::unique_ptr<HostedCall> unpacks);
   /// A persistent one, on a communicator of its own: MPI matches persistent calls by the order of their
   /// initialisation and lets each rank start them in any order, where calls of one communicator of HiPS match
   /// by the order of their start.
@@ -48,21 +50,31 @@ class HipsRequest {
 
   /// Of one that is not active.
   Status start();
+  /// Would test() be true? Moves nothing.
+  [[nodiscard]] bool has_ended() { return !active_ || end_ || call_->has_ended(); }
   /// Moves calls on without waiting. True where it has ended or is not active.
   bool test();
   /// Blocks until test() would be true; no other thread may need HiPS meanwhile.
   void wait();
-  /// How it ended, once test() is true; it is not active from then on.
-  Status finish();
+  /// How it ended: what HiPS says, and what the host says of unpacking.
+  struct End {
+    Status status;
+    int unpacked = MPI_SUCCESS;
+  };
+  /// Once test() is true; it is not active from then on.
+  End finish();
 
  private:
+  void end(Status status);
+
   std::shared_ptr<CommRecord> record_;
   std::unique_ptr<comm::Communicator> own_;
-  std::unique_ptr<comm::Request> call_;  // goes before what carries it
+  std::unique_ptr<HostedCall> unpacks_;
+  std::unique_ptr<comm::Request> call_;  // goes before what carries it, and before its buffers
   const char* function_;
   std::uint64_t bytes_;
   bool active_ = false;
-  std::optional<Status> end_;
+  std::optional<End> end_;
 };
 
 }  // namespace hips::mpi

@@ -8,11 +8,10 @@
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
-#include "lib/mpi/host_progress.hpp"
 #include "lib/mpi/host_requests.hpp"
 #include "lib/mpi/inside.hpp"
+#include "lib/mpi/nonblocking_request.hpp"
 #include "lib/mpi/process.hpp"
-#include "lib/mpi/requests.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -35,18 +34,9 @@ struct Nonblocking {
     return record;
   }
   Made make(Process&, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
-    auto made = record.take_spare();
-    if (made) {
-      const auto args =
-          comm::Communicator::allreduce_args(call.source(), call.out, ours.count, ours.type, ours.op);
-      if (Status status = made->renew(args); !status.ok()) return fail(std::move(status));
-    } else {
-      auto fresh =
-          record.communicator()->allreduce_init(call.source(), call.out, ours.count, ours.type, ours.op);
-      if (!fresh) return fail(fresh.error());
-      made = std::move(*fresh);
-    }
-    return std::make_unique<HipsRequest>(record.shared_from_this(), std::move(made), name, ours.bytes());
+    const auto args =
+        comm::Communicator::allreduce_args(call.source(), call.out, ours.count, ours.type, ours.op);
+    return make_nonblocking(record, name, args, nullptr);
   }
 };
 
@@ -76,19 +66,7 @@ int take(Process& process, CommRecord& record, const Form& form, const Reduction
          const HipsCall& ours, MPI_Request* request) {
   Made made = form.make(process, record, call, ours);
   if (!made) return raise_error(call.comm, record, made.error(), form.name);
-  hook_host_progress();
-  HipsRequest& one = **made;
-  MPI_Request handle = host()->no_request;
-  if (!Requests::process().add(std::move(*made), handle)) return raise_code(call.comm, MPI_ERR_NO_MEM);
-  if (Form::kStarts) {
-    if (const Status status = one.start(); !status.ok()) {
-      // Its record outlives it: it hangs on the communicator.
-      Requests::process().remove(handle);
-      return raise_error(call.comm, record, status, form.name);
-    }
-  }
-  *request = handle;
-  return MPI_SUCCESS;
+  return hand_out(call.comm, std::move(*made), Form::kStarts, request);
 }
 
 template <typename Form>

@@ -9,7 +9,7 @@ namespace hips::mpi {
 /// MPI_Iallreduce as the program called it, handles and special addresses already those of C.
 ///
 /// HiPS takes what it would take of MPI_Allreduce, on communicators that have been set up: a non-blocking
-/// call waits for nobody, so it cannot set one up itself, which takes a first MPI_Allreduce or
+/// call waits for nobody, so it cannot set one up itself, which takes a first blocking collective or
 /// initialisation of a persistent call. Where the guard has a verdict for the blocking call, it holds; while
 /// it has none, HiPS takes the call, and no trial is made of it.
 ///

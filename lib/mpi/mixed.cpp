@@ -53,39 +53,46 @@ bool Mixed::has_active() const {
 }
 
 bool Mixed::test() {
-  num_under_way_ = 0;
-  for (const Ours& one : ours_)
-    if (!one.request->test()) ++num_under_way_;
-  return num_under_way_ == 0;
+  // To test one that goes on is to move them all; a thousand in flight must not be moved a thousand times.
+  while (first_ < ours_.size() && ours_[first_].request->test()) ++first_;
+  if (first_ == ours_.size()) return true;
+  // Each is looked after in its turn, so that what one lacks is asked for though another is waited for.
+  ours_[turn_++ % ours_.size()].request->test();
+  return false;
+}
+
+bool Mixed::share_communicator() {
+  if (share_communicator_) return true;
+  HipsRequest* one_of_them = nullptr;
+  for (const Ours& one : ours_) {
+    if (!one.request->active()) continue;
+    if (one_of_them == nullptr)
+      one_of_them = one.request;
+    else if (!one_of_them->shares_communicator_with(*one.request))
+      return false;
+  }
+  return share_communicator_ = true;
 }
 
 bool Mixed::wait_for_ours(const Process& process, bool any_may_do) {
-  if (has_hosts_ || num_under_way_ == 0 || process.thread_mode() == comm::ThreadMode::kMultiple) return false;
-  if (any_may_do && num_under_way_ > 1) return false;
-  HipsRequest* first = nullptr;
-  for (const Ours& one : ours_) {
-    if (!one.request->active()) continue;
-    if (first == nullptr)
-      first = one.request;
-    else if (!first->shares_communicator_with(*one.request))
-      return false;
-  }
+  if (has_hosts_ || first_ == ours_.size() || process.thread_mode() == comm::ThreadMode::kMultiple)
+    return false;
+  const auto goes_on = [](const Ours& one) { return !one.request->has_ended(); };
+  if (any_may_do && std::ranges::any_of(ours_.subspan(first_ + 1), goes_on)) return false;
+  if (!share_communicator()) return false;
   wait_for_first();
   return true;
 }
 
 void Mixed::wait_for_first() {
-  for (const Ours& one : ours_) {
-    if (one.request->test()) continue;
-    one.request->wait();
-    return;
-  }
+  while (first_ < ours_.size() && ours_[first_].request->test()) ++first_;
+  if (first_ < ours_.size()) ours_[first_].request->wait();
 }
 
 Finished finish(HipsRequest& request, MPI_Request& handle) {
-  const Status status = request.finish();
+  const auto [status, unpacked] = request.finish();
   CommRecord& record = request.record();
-  Finished end{MPI_SUCCESS, record.comm()};
+  Finished end{unpacked, record.comm()};
   if (!status.ok()) end.code = tell_error(record, status, request.function());
   if (!request.persistent()) {
     Requests::process().remove(handle);

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,7 +44,7 @@ class Mixed {
   /// Is any of ours to be completed? Persistent ones that were not started are not.
   [[nodiscard]] bool has_active() const;
 
-  /// Moves ours on. True where all of them have ended.
+  /// Moves ours on, in a time that does not grow with their number. True where all of them have ended.
   bool test();
   /// Blocks for one that is under way, of those alone that move each other; false: it must not, because
   /// something else would stand still. `any_may_do`: the call returns with the first that ends.
@@ -52,12 +53,17 @@ class Mixed {
   void wait_for_first();
 
  private:
+  /// Do those under way move each other on while one is waited for?
+  bool share_communicator();
+
   std::array<Ours, 16> few_;
   std::vector<Ours> many_;
   std::span<Ours> ours_;
   MPI_Request* requests_;
   bool has_hosts_ = false, has_stale_ = false;
-  int num_under_way_ = 0;  ///< of ours, as of the last test()
+  bool share_communicator_ = false;  ///< all of ours that are under way: known to be so
+  std::size_t first_ = 0;            ///< those before it have ended
+  std::size_t turn_ = 0;
 };
 
 /// Ends one of ours, whose test() is true: the request goes, unless it is persistent, and `handle` becomes

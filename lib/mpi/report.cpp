@@ -63,7 +63,7 @@ std::string Report::text(const std::string& host, int rank, int size) const {
   text += fmt::format("hips report: taken {}, {} bytes, {:.6f} s\n", calls_text(all.calls), all.bytes,
                       static_cast<double>(all.time_ns) * 1e-9);
   if (all.nonblocking + all.starts > 0)
-    text += fmt::format("hips report:   of them {} of MPI_Iallreduce, {} of persistent requests\n",
+    text += fmt::format("hips report:   of them {} non-blocking, {} of persistent requests\n",
                         all.nonblocking, all.starts);
   std::vector<std::pair<const std::tuple<std::string, int, std::string>*, Tally>> taken;
   for (const auto& [key, tally] : taken_) taken.emplace_back(&key, tally);

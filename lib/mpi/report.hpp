@@ -15,7 +15,7 @@ struct Tally {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::int64_t time_ns = 0;
-  std::uint64_t nonblocking = 0;  ///< of the calls: those of MPI_Iallreduce
+  std::uint64_t nonblocking = 0;  ///< of the calls: the non-blocking ones
   std::uint64_t starts = 0;       ///< of the calls: starts of persistent requests
 
   Tally& operator+=(const Tally& other) {

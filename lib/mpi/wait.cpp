@@ -55,7 +55,6 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
       const int code = try_any(mixed, count, requests, index, &flag, status);
       if (code != MPI_SUCCESS || flag) return code;
       if (!mixed.has_active()) return host_requests().Waitany(count, requests, index, status);
-      mixed.test();
       if (!mixed.wait_for_ours(process, true)) turns.next();
     }
   });
@@ -69,7 +68,6 @@ int waitsome(int count, MPI_Request* requests, int* num_done, int* indices, MPI_
     for (;;) {
       const int code = try_some(mixed, count, requests, num_done, indices, statuses);
       if (code != MPI_SUCCESS || *num_done != 0) return code;
-      mixed.test();
       if (!mixed.wait_for_ours(process, true)) turns.next();
     }
   });

@@ -48,7 +48,7 @@ def command_for(header, found):
     """That of its folder. Public headers are compiled as their users do, with lib/base's; a header of a folder of
     which this build compiles nothing (an optional part that is off) has none."""
     folder = os.path.dirname(header)
-    if header == "include/hips/mpi.h":  # needs the user's MPI
+    if header in ("include/hips/mpi.h", "tests/mpi/collective_calls.h"):  # need the user's MPI
         return found.get("lib/mpi")
     return found.get("lib/base" if folder.startswith("include") else folder) or found.get(fallback(folder, found))
 

@@ -1,6 +1,7 @@
-! An ordinary Fortran program of all blocking collectives, by the module mpi.
+! An ordinary Fortran program of all collectives, blocking and not, by the module mpi.
 program fortran_collectives
   use mpi
   implicit none
+  integer :: requests(7), there
   include 'fortran_collectives.inc'
 end program

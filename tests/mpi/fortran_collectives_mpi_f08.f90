@@ -1,6 +1,8 @@
-! An ordinary Fortran program of all blocking collectives, by the module mpi_f08.
+! An ordinary Fortran program of all collectives, blocking and not, by the module mpi_f08.
 program fortran_collectives
   use mpi_f08
   implicit none
+  type(MPI_Request) :: requests(7)
+  type(MPI_Datatype) :: there
   include 'fortran_collectives.inc'
 end program

@@ -1,6 +1,7 @@
-! An ordinary Fortran program of all blocking collectives, by mpif.h.
+! An ordinary Fortran program of all collectives, blocking and not, by mpif.h.
 program fortran_collectives
   implicit none
   include 'mpif.h'
+  integer :: requests(7), there
   include 'fortran_collectives.inc'
 end program

@@ -12,7 +12,7 @@ import unittest
 parser = argparse.ArgumentParser()
 parser.add_argument("--hips", required=True)
 parser.add_argument("--mpirun", required=True)
-parser.add_argument("--programs", required=True, nargs="+")
+parser.add_argument("--programs", nargs="+", default=[])
 args, rest = parser.parse_known_args()
 PROGRAMS = {os.path.basename(path): path for path in args.programs}
 

@@ -67,7 +67,7 @@ TEST(Report, TellsNonBlockingCallsAndStarts) {
   report.add_taken("A", 4, "plan", {.calls = 3, .bytes = 24, .time_ns = 1000, .nonblocking = 2, .starts = 1});
   EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4),
               HasSubstr("taken 6 calls, 48 bytes, 0.000002 s\n"
-                        "hips report:   of them 2 of MPI_Iallreduce, 1 of persistent requests\n"));
+                        "hips report:   of them 2 non-blocking, 1 of persistent requests\n"));
 }
 
 TEST(TopologyChoice, ACommunicatorThatMatchesGetsTheUsersTopology) {

@@ -1,7 +1,8 @@
 /*
- * Ordinary MPI programs, made by chance: non-blocking and persistent allreduces on two communicators and
- * messages between ranks in flight together, completed by whichever function chance says. Every result and
- * status is checked; rank 0 prints a hash of all results, which is the same under any MPI.
+ * Ordinary MPI programs, made by chance: non-blocking collectives and persistent allreduces on three
+ * communicators and messages between ranks in flight together, completed by whichever function chance says.
+ * Every result and status is checked; rank 0 prints a hash of all results of allreduces, which is the same
+ * under any MPI.
  *
  * random_requests SEED PROGRAMS [MOST_PERSISTENT]
  */
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/mpi/collective_calls.h"
 
 #if defined(OPEN_MPI) && MPI_VERSION < 4
 #include <mpi-ext.h>
@@ -37,13 +40,14 @@ static void complain(const char* what, int step) {
   if (wrong++ < 5) fprintf(stderr, "rank %d, step %d: %s\n", rank, step, what);
 }
 
-enum kind { kNone, kSum, kMax, kDerived, kUserOp, kSend, kReceive, kPersistent };
+enum kind { kNone, kSum, kMax, kDerived, kUserOp, kSend, kReceive, kPersistent, kCollective };
 
 struct op {
   enum kind kind;
   int count, in_place, source, tag, done;
   long *in, *out;
   MPI_Comm comm;
+  struct Call call; /* of kCollective */
 };
 
 static MPI_Op user_sum;
@@ -63,10 +67,33 @@ static int random_count(uint64_t* shared) {
   return some[below(shared, 8)];
 }
 
+static void start_collective(struct op* op, MPI_Request* request, uint64_t* shared, MPI_Comm* comms) {
+  struct Call* const call = &op->call;
+  memset(call, 0, sizeof *call);
+  op->kind = kCollective;
+  op->in = op->out = NULL;
+  op->count = op->done = 0;
+  call->kind = (enum CallKind)below(shared, kNumCallKinds);
+  call->comm = comms[below(shared, 8) == 0 ? 2 : below(shared, 2)];
+  call->which = below(shared, 4);
+  call->salt = below(shared, 1000);
+  call->in_place = below(shared, 2);
+  call->count = random_count(shared);
+  call->absolute = below(shared, 4) == 0;
+  call->root_draw = (unsigned)below(shared, 1000);
+  call->shapes = (unsigned)below(shared, 1000);
+  call->cut = (unsigned)below(shared, 1000);
+  make_call(call, request);
+}
+
 static void start_op(struct op* op, MPI_Request* request, int step, int slot, uint64_t* shared,
                      MPI_Comm* comms) {
   const int shift = 1 + below(shared, size > 1 ? size - 1 : 1);
-  op->kind = kSum + below(shared, kReceive);
+  if (below(shared, 2)) {
+    start_collective(op, request, shared, comms);
+    return;
+  }
+  op->kind = kSum + below(shared, kSend);
   op->comm = comms[below(shared, 2)];
   op->count = random_count(shared);
   if (op->kind == kDerived) op->count &= ~1;
@@ -108,7 +135,11 @@ static void start_persistent(struct op* op, int step, int slot) {
   op->done = 0;
 }
 
-static void check_op(const struct op* op, int step, int slot) {
+static void check_op(struct op* op, int step, int slot) {
+  if (op->kind == kCollective) {
+    check_call(&op->call);
+    return;
+  }
   for (int i = 0; i < op->count; ++i) {
     long right = 0;
     switch (op->kind) {
@@ -310,7 +341,7 @@ static void run_program(int program, uint64_t* shared, uint64_t* own, MPI_Comm* 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   if (argc > 3) most_persistent = atoi(argv[3]);
-  MPI_Comm comms[2];
+  MPI_Comm comms[3];
   int ones = 1;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -318,16 +349,21 @@ int main(int argc, char** argv) {
   /* The ranks in another order: the ring of one is not that of the other. */
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comms[1]);
   comms[0] = MPI_COMM_WORLD;
+  comms[2] = MPI_COMM_SELF;
+  calls_rank = rank;
   MPI_Op_create(add_longs, 1, &user_sum);
+  MPI_Op_create(user_max, 1, &calls_user_op);
   MPI_Type_contiguous(2, MPI_LONG, &pair_type);
   MPI_Type_commit(&pair_type);
   for (int i = 0; i < 2; ++i) MPI_Allreduce(MPI_IN_PLACE, &ones, 1, MPI_INT, MPI_MAX, comms[i]);
   uint64_t shared = strtoull(argv[1], NULL, 10), own = shared ^ (uint64_t)(rank + 1) << 32;
   for (int program = 0; program < atoi(argv[2]); ++program) run_program(program, &shared, &own, comms);
+  wrong += (int)num_wrong;
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) printf("hash %llx\nwrong %d\n", (unsigned long long)hash, wrong);
   MPI_Type_free(&pair_type);
   MPI_Op_free(&user_sum);
+  MPI_Op_free(&calls_user_op);
   MPI_Comm_free(&comms[1]);
   MPI_Finalize();
   return wrong != 0;

@@ -1,7 +1,7 @@
 /*
- * Ordinary MPI programs, each a way of using non-blocking and persistent allreduces that an interposer can
- * break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where all is as MPI
- * says.
+ * Ordinary MPI programs, each a way of using non-blocking collectives and persistent allreduces that an
+ * interposer can break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where
+ * all is as MPI says.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -123,6 +123,70 @@ static int communicator_freed(void) {
   return 0;
 }
 
+enum { kCount = 3000 };
+
+/* One of each other collective in flight together with a message. Where `frees`, the communicator and the
+ * types go meanwhile. */
+static int one_of_each(MPI_Comm comm, int frees) {
+  static int cast[2 * kCount], reduced[kCount], block[kCount], gathered[64 * 2 * kCount], in[64 * kCount];
+  int counts[64], places[64], got = -1;
+  const int own = kCount / size;
+  MPI_Request requests[6];
+  MPI_Datatype gappy, whole;
+  MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &gappy);
+  MPI_Type_commit(&gappy);
+  MPI_Type_contiguous(own, MPI_INT, &whole);
+  MPI_Type_commit(&whole);
+  for (int r = 0; r < size; ++r) counts[r] = own, places[r] = r * own;
+  for (int i = 0; i < 2 * kCount; ++i) cast[i] = rank == 1 ? i : -1;
+  for (int i = 0; i < size * kCount; ++i) in[i] = i + rank;
+  memset(gathered, 0, sizeof gathered);
+  MPI_Ibcast(cast, kCount, gappy, 1, comm, &requests[0]);
+  MPI_Ireduce(in, reduced, kCount, MPI_INT, MPI_SUM, 0, comm, &requests[1]);
+  MPI_Iallgatherv(in, 1, whole, gathered, counts, places, gappy, comm, &requests[2]);
+  MPI_Ireduce_scatter_block(in, block, kCount, MPI_INT, MPI_SUM, comm, &requests[3]);
+  MPI_Ibarrier(comm, &requests[4]);
+  MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 4, MPI_COMM_WORLD, &requests[5]);
+  if (frees) {
+    MPI_Type_free(&gappy);
+    MPI_Type_free(&whole);
+    MPI_Comm_free(&comm);
+    if (rank == 0) usleep(10000);
+  }
+  MPI_Send(&rank, 1, MPI_INT, (rank + size - 1) % size, 4, MPI_COMM_WORLD);
+  MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+  if (!frees) {
+    MPI_Type_free(&gappy);
+    MPI_Type_free(&whole);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    const int sum = size * i + size * (size - 1) / 2;
+    if (cast[2 * i] != 2 * i || cast[2 * i + 1] != (rank == 1 ? 2 * i + 1 : -1)) return fail("wrong bcast");
+    if (rank == 0 && reduced[i] != sum) return fail("wrong reduction");
+    if (block[i] != sum + size * rank * kCount) return fail("wrong section");
+  }
+  for (int i = 0; i < own * size; ++i)
+    if (gathered[2 * i] != i % own + i / own || gathered[2 * i + 1] != 0) return fail("wrong gather");
+  return got == (rank + 1) % size ? 0 : fail("wrong message");
+}
+
+static int all_forms(void) {
+  set_up(MPI_COMM_WORLD);
+  for (int round = 0; round < 5; ++round)
+    if (one_of_each(MPI_COMM_WORLD, 0)) return 1;
+  return 0;
+}
+
+static int all_freed(void) {
+  for (int round = 0; round < 5; ++round) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    set_up(comm);
+    if (one_of_each(comm, 1)) return 1;
+  }
+  return 0;
+}
+
 static void last_of(void* in, void* inout, int* count, MPI_Datatype* type) {
   /* Not commutative: the operand of the higher rank stays. */
   (void)in, (void)inout, (void)count, (void)type;
@@ -209,25 +273,57 @@ static int many(void) {
   return 0;
 }
 
+/* The best of some times that each of so many calls in flight together takes to be completed. */
+static double time_of_each(int num) {
+  static MPI_Request requests[1000];
+  static int values[1000], indices[1000];
+  double best = 1e9;
+  for (int round = 0; round < 6; ++round) {
+    PMPI_Barrier(MPI_COMM_WORLD);
+    const double begin = PMPI_Wtime();
+    for (int i = 0; i < num; ++i)
+      MPI_Iallreduce(MPI_IN_PLACE, &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+    if (round % 2) {
+      MPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
+    } else {
+      for (int left = num, some; left > 0; left -= some)
+        MPI_Waitsome(num, requests, &some, indices, MPI_STATUSES_IGNORE);
+    }
+    const double each = (PMPI_Wtime() - begin) / num;
+    if (each < best) best = each;
+  }
+  return best;
+}
+
+/* Ten times as many calls in flight: whoever moves all of them for each of them takes fifty times as long. */
+static int in_flight(void) {
+  set_up(MPI_COMM_WORLD);
+  const double few = time_of_each(100), many_more = time_of_each(1000);
+  if (rank == 0) fprintf(stderr, "%.1f us each of 100, %.1f us of 1000\n", few * 1e6, many_more * 1e6);
+  return many_more < 25 * few ? 0 : fail("calls in flight hold each other up");
+}
+
 struct thread_args {
   MPI_Comm comm;
+  MPI_Datatype type; /* every other int */
   int tag, wrong;
 };
 
 static void* mixed_waits(void* pointer) {
   struct thread_args* const args = pointer;
   for (int i = 0; i < 200; ++i) {
-    int value = i, out = i, in = -1;
-    MPI_Request requests[3];
+    int value = i, out = i, in = -1, own = i + rank, all[64] = {0};
+    MPI_Request requests[4];
     MPI_Irecv(&in, 1, MPI_INT, (rank + 1) % size, args->tag, MPI_COMM_WORLD, &requests[0]);
     MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, args->comm, &requests[1]);
     MPI_Isend(&out, 1, MPI_INT, (rank + size - 1) % size, args->tag, MPI_COMM_WORLD, &requests[2]);
+    MPI_Iallgather(&own, 1, MPI_INT, all, 1, args->type, args->comm, &requests[3]);
     if (i % 2) {
-      MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+      MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     } else {
-      for (int left = 3, index; left > 0; --left) MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
+      for (int left = 4, index; left > 0; --left) MPI_Waitany(4, requests, &index, MPI_STATUS_IGNORE);
     }
-    args->wrong += value != size * i || in != i;
+    args->wrong += value != size * i || in != i || all[0] != i || all[2 * (size - 1)] != i + size - 1;
   }
   return NULL;
 }
@@ -240,33 +336,42 @@ static int threads(void) {
   for (int i = 0; i < kThreads; ++i) {
     MPI_Comm_dup(MPI_COMM_WORLD, &args[i].comm);
     set_up(args[i].comm);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &args[i].type);
+    MPI_Type_commit(&args[i].type);
     args[i].tag = i;
     args[i].wrong = 0;
   }
   for (int i = 0; i < kThreads; ++i) pthread_create(&ids[i], NULL, mixed_waits, &args[i]);
   for (int i = 0; i < kThreads; ++i) pthread_join(ids[i], NULL);
   for (int i = 0; i < kThreads; ++i) {
+    MPI_Type_free(&args[i].type);
     MPI_Comm_free(&args[i].comm);
     if (args[i].wrong) return fail("wrong result in a thread");
   }
   return 0;
 }
 
-/* Ranks that disagree: each completion function gives the error where MPI wants it. `way` completes. */
+/* Ranks that disagree: each completion function gives the error where MPI wants it. `way` completes;
+ * "gather-" before it: a gather instead of a sum. */
 static int mismatch(const char* way) {
+  const int gathers = strncmp(way, "gather-", 7) == 0, count = rank == size - 1 ? 3 : 2;
+  const char* const function = gathers ? "hips: MPI_Iallgather" : "hips: MPI_Iallreduce";
   char text[MPI_MAX_ERROR_STRING] = "";
-  int values[3] = {1, 1, 1}, message = rank, got = -1, length = 0, index, code, class;
+  int values[3 * 64], others[3] = {1, 1, 1}, message = rank, got = -1, length = 0, index, code, class;
   MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Status statuses[3];
+  if (gathers) way += 7;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   set_up(MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
+  memset(values, 0, sizeof values);
   memset(statuses, 0x77, sizeof statuses);
   MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(&message, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &requests[2]);
   /* A late rank gets the error right here. */
-  code = MPI_Iallreduce(MPI_IN_PLACE, values, rank == size - 1 ? 3 : 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-                        &requests[1]);
+  code = gathers
+             ? MPI_Iallgather(others, count, MPI_INT, values, count, MPI_INT, MPI_COMM_WORLD, &requests[1])
+             : MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
   if (code != MPI_SUCCESS) {
     if (requests[1] != MPI_REQUEST_NULL) return fail("a call that was not started has a handle");
     way = "at once";
@@ -288,8 +393,7 @@ static int mismatch(const char* way) {
   }
   if (code == MPI_SUCCESS) return fail("ranks with different counts got MPI_SUCCESS");
   MPI_Error_string(code, text, &length);
-  if (!strstr(text, "hips: MPI_Iallreduce") || !strstr(text, "all ranks must pass the same"))
-    return fail(text);
+  if (!strstr(text, function) || !strstr(text, "all ranks must pass the same")) return fail(text);
   MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
   return requests[1] == MPI_REQUEST_NULL ? 0 : fail("a failed call is still there");
 }
@@ -313,10 +417,13 @@ int main(int argc, char** argv) {
                {"large-message", large_message},
                {"first-calls", first_calls},
                {"communicator-freed", communicator_freed},
+               {"all-forms", all_forms},
+               {"all-freed", all_freed},
                {"special-calls", special_calls},
                {"misuse", misuse},
                {"never-freed", never_freed},
                {"many", many},
+               {"in-flight", in_flight},
                {"threads", threads},
                {"killed", killed}};
   int provided, result = 0;

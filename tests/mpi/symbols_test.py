@@ -13,7 +13,8 @@ args, rest = parser.parse_known_args()
 
 # All bindings of what is taken; PMPI_ names are the host's own, whoever calls them.
 FUNCTIONS = ("allreduce|barrier|bcast|reduce|reduce_scatter|reduce_scatter_block|allgather|allgatherv|"
-             "iallreduce|allreduce_init|start|startall|wait|waitall|waitany|waitsome|test|testall|testany|"
+             "iallreduce|ibarrier|ibcast|ireduce|ireduce_scatter|ireduce_scatter_block|iallgather|iallgatherv|"
+             "allreduce_init|start|startall|wait|waitall|waitany|waitsome|test|testall|testany|"
              "testsome|request_free|request_get_status|request_c2f|request_f2c|cancel")
 TAKEN = re.compile(rf"^mpix?_({FUNCTIONS})(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
 

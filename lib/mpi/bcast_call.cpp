@@ -1,0 +1,50 @@
+#include "lib/mpi/bcast_call.hpp"
+
+#include <cstdint>
+
+#include "lib/mpi/comm_record.hpp"
+
+namespace hips::mpi {
+
+int BcastCall::on_host() const {
+  static auto* const function = of_host<decltype(PMPI_Bcast)>("PMPI_Bcast");
+  return function(buffer_, count_, type_, root_, comm);
+}
+
+int BcastCall::start_on_host(MPI_Request* request) const {
+  static auto* const function = of_host<decltype(PMPI_Ibcast)>("PMPI_Ibcast");
+  return function(buffer_, count_, type_, root_, comm, request);
+}
+
+bool BcastCall::accept(const CommRecord& record, const char*& reason) {
+  const auto type = BufferType::of(type_);
+  reason = kWrong;
+  if (!type || count_ < 0 || root_ < 0 || root_ >= record.communicator()->size()) return false;
+  reason = kNothing;
+  if (count_ == 0 || type->size == 0) return false;
+  shape_ = *type;
+  args.collective = Collective::kBcast;
+  args.count = static_cast<std::uint64_t>(count_) * static_cast<std::uint64_t>(type->size);
+  args.root = root_;
+  is_root_ = record.communicator()->rank() == root_;
+  return true;
+}
+
+void BcastCall::prepare(CommRecord& /*record*/) {
+  set_out(packs() ? packed_.make(args.count) : static_cast<std::byte*>(buffer_));
+  args.in = args.out;
+}
+
+int BcastCall::pack() {
+  return packs() && is_root_ ? packed_.pack(buffer_, count_, shape_, 0, comm) : MPI_SUCCESS;
+}
+
+int BcastCall::unpack() {
+  return packs() && !is_root_ ? packed_.unpack(buffer_, count_, shape_, 0, comm) : MPI_SUCCESS;
+}
+
+int BcastCall::outlive() {
+  return packs() && !is_root_ ? kept_type_.keep(shape_) : MPI_SUCCESS;
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,35 @@
+#include "lib/mpi/reduce_call.hpp"
+
+#include <cstdint>
+
+#include "lib/mpi/comm_record.hpp"
+
+namespace hips::mpi {
+
+int ReduceCall::on_host() const {
+  static auto* const function = of_host<decltype(PMPI_Reduce)>("PMPI_Reduce");
+  return function(in_, out_, count_, type_, op_, root_, comm);
+}
+
+int ReduceCall::start_on_host(MPI_Request* request) const {
+  static auto* const function = of_host<decltype(PMPI_Ireduce)>("PMPI_Ireduce");
+  return function(in_, out_, count_, type_, op_, root_, comm, request);
+}
+
+bool ReduceCall::accept(const CommRecord& record, const char*& reason) {
+  if (!accept_reduction(type_, op_, reason)) return false;
+  const bool is_root = record.communicator()->rank() == root_;
+  reason = kWrong;
+  if (count_ < 0 || root_ < 0 || root_ >= record.communicator()->size() || (in_ == MPI_IN_PLACE && !is_root))
+    return false;
+  reason = kNothing;
+  if (count_ == 0) return false;
+  args.collective = Collective::kReduce;
+  args.count = static_cast<std::uint64_t>(count_);
+  args.root = root_;
+  set_in(in_ == MPI_IN_PLACE ? out_ : in_);
+  set_out(is_root ? out_ : nullptr);
+  return true;
+}
+
+}  // namespace hips::mpi
