@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +40,22 @@ Result<std::unique_ptr<comm::Bootstrap>> bootstrap_over(MPI_Comm comm, int rank,
   callbacks.allgather = host_allgather;
   callbacks.context = comm;
   return comm::make_callback_bootstrap(callbacks);
+}
+
+/// The members' ranks in MPI_COMM_WORLD, in order; -1 where one is not in it (MPI_Comm_spawn).
+std::vector<Rank> world_ranks_of(MPI_Comm comm, int size) {
+  const Host& mpi = *host();
+  std::vector<int> own(static_cast<std::size_t>(size)), in_world(own.size(), -1);
+  std::iota(own.begin(), own.end(), 0);
+  MPI_Group members = nullptr, world = nullptr;
+  mpi.Comm_group(comm, &members);
+  mpi.Comm_group(mpi.world, &world);
+  mpi.Group_translate_ranks(members, size, own.data(), world, in_world.data());
+  mpi.Group_free(&members);
+  mpi.Group_free(&world);
+  std::vector<Rank> ranks;
+  for (const int rank : in_world) ranks.push_back(rank == MPI_UNDEFINED ? -1 : rank);
+  return ranks;
 }
 
 /// The name that the program gave; Open MPI's own names hold a number and would make every duplicate look
@@ -113,15 +130,13 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
 
   // All meet before any goes on: a variable may be set on some hosts only.
   const LoadedConfig& loaded = process.config();
-  auto choice = choose_topology(loaded.config.topology, size_, process.world_size());
+  auto choice = choose_topology(loaded.config.topology, world_ranks_of(comm, size_), process.world_size());
   const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
   failure_ = comm::agree(**bootstrap, mine);
   if (!failure_.ok()) return;
 
   options_.topology = choice->spec;
-  // Patterns that name each level of the user's topology say nothing about the one level of a switch.
-  if (!choice->is_users && loaded.config.pattern && loaded.config.pattern->find(',') != std::string::npos)
-    options_.pattern = "mesh";
+  options_.is_part = !choice->is_users;
   options_.name = name_;
   options_.thread_mode = process.thread_mode();
   options_.progress = [&process] { process.progress_host(); };

@@ -10,8 +10,8 @@ namespace hips::mpi {
 #define HIPS_MPI_HOST_FUNCTIONS(X)                                                                       \
   X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Comm_call_errhandler)               \
   X(Comm_create_keyval) X(Comm_f2c) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name)            \
-  X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Finalized)         \
-  X(Get_library_version) X(Info_f2c) X(Initialized) X(Iprobe) X(Op_f2c) X(Pack) X(Query_thread)         \
+  X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free)        \
+  X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks) X(Info_f2c) X(Initialized) X(Iprobe) X(Op_f2c) X(Pack) X(Query_thread)         \
   X(Status_c2f) X(Status_f2c) X(Type_dup) X(Type_f2c) X(Type_free) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_name) X(Type_size) X(Unpack)
 // clang-format on

@@ -1,33 +1,52 @@
 #include "lib/mpi/topology_choice.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <hips/topology.hpp>
 
-namespace hips::mpi {
+#include "topology/part.hpp"
 
-Result<TopologyChoice> choose_topology(const std::optional<std::string>& spec, int comm_size,
-                                       int world_size) {
+namespace hips::mpi {
+namespace {
+
+/// The spec for the whole job; empty where the topology is of another size.
+std::optional<std::string> spec_of_world(const std::string& spec, const Topology& topology, int world_size) {
+  const Rank ranks = topology.num_ranks();
+  if (ranks == world_size) return spec;
+  if (topology.ranks_per_server == 1 && world_size % ranks == 0)
+    return fmt::format("{}/{}", spec, world_size / ranks);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<TopologyChoice> choose_topology(const std::optional<std::string>& spec,
+                                       std::span<const Rank> world_ranks, int world_size) {
   if (!spec) return TopologyChoice{std::nullopt, true};
-  const std::string own = fmt::format("switch:{}", comm_size);
-  Topology topology;
   try {
-    topology = parse_topology(*spec);
+    const Topology topology = parse_topology(*spec);
+    const Rank ranks = topology.num_ranks();
+    const auto comm_size = static_cast<int>(world_ranks.size());
+    if (ranks == comm_size) return TopologyChoice{*spec, true};
+    const auto of_world = spec_of_world(*spec, topology, world_size);
+    if (comm_size != world_size) {
+      const bool known = of_world && std::ranges::all_of(world_ranks, [](Rank rank) { return rank >= 0; });
+      return TopologyChoice{known ? topology::part_of(parse_topology(*of_world), world_ranks) : std::nullopt,
+                            false};
+    }
+    if (of_world) return TopologyChoice{of_world, true};
+    return fail(Code::kInvalidArgument,
+                fmt::format("topology {} has {} ranks, but MPI_COMM_WORLD has {}; start {} ranks, or name a "
+                            "topology of {}",
+                            *spec, ranks, world_size,
+                            topology.ranks_per_server == 1 ? fmt::format("{} or a multiple of", ranks)
+                                                           : fmt::format("{}", ranks),
+                            world_size));
   } catch (const Error& error) {
     return fail(error.status());
   }
-  const Rank ranks = topology.num_ranks();
-  if (ranks == comm_size) return TopologyChoice{*spec, true};
-  if (comm_size != world_size) return TopologyChoice{own, false};
-  if (topology.ranks_per_server == 1 && world_size % ranks == 0)
-    return TopologyChoice{fmt::format("{}/{}", *spec, world_size / ranks), true};
-  return fail(Code::kInvalidArgument,
-              fmt::format("topology {} has {} ranks, but MPI_COMM_WORLD has {}; start {} ranks, or name a "
-                          "topology of {}",
-                          *spec, ranks, world_size,
-                          topology.ranks_per_server == 1 ? fmt::format("{} or a multiple of", ranks)
-                                                         : fmt::format("{}", ranks),
-                          world_size));
 }
 
 }  // namespace hips::mpi

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "lib/mpi/preload.hpp"
@@ -70,32 +71,46 @@ TEST(Report, TellsNonBlockingCallsAndStarts) {
                         "hips report:   of them 2 non-blocking, 1 of persistent requests\n"));
 }
 
+std::vector<Rank> first_ranks(int num) {
+  std::vector<Rank> ranks(static_cast<std::size_t>(num));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 TEST(TopologyChoice, ACommunicatorThatMatchesGetsTheUsersTopology) {
-  const auto world = choose_topology("bcube:3,1", 9, 9);
+  const auto world = choose_topology("bcube:3,1", first_ranks(9), 9);
   ASSERT_TRUE(world);
   EXPECT_EQ(world->spec, "bcube:3,1");
   EXPECT_TRUE(world->is_users);
-  EXPECT_EQ(choose_topology("bcube:3,1", 18, 18)->spec, "bcube:3,1/2");
-  EXPECT_EQ(choose_topology({}, 5, 9)->spec, std::nullopt);
+  EXPECT_EQ(choose_topology("bcube:3,1", first_ranks(18), 18)->spec, "bcube:3,1/2");
+  EXPECT_EQ(choose_topology({}, first_ranks(5), 9)->spec, std::nullopt);
 }
 
-TEST(TopologyChoice, ASubCommunicatorOfAnotherSizeGetsAPlanOfItsOwn) {
-  const auto half = choose_topology("bcube:3,1", 4, 9);
-  ASSERT_TRUE(half);
-  EXPECT_EQ(half->spec, "switch:4");
-  EXPECT_FALSE(half->is_users);
-  // Twice the servers, but not the whole job: which servers they are on is not known.
-  EXPECT_EQ(choose_topology("bcube:2,1", 8, 16)->spec, "switch:8");
+TEST(TopologyChoice, ASubCommunicatorGetsThePartThatItsRanksOccupy) {
+  const auto column = choose_topology("bcube:3,1", std::vector<Rank>{1, 4, 7}, 9);
+  ASSERT_TRUE(column);
+  EXPECT_EQ(column->spec, "bcube:3,0");
+  EXPECT_FALSE(column->is_users);
+  EXPECT_EQ(choose_topology("bcube:2,1", first_ranks(8), 16)->spec, "bcube:2,0/4");
+}
+
+TEST(TopologyChoice, ASubCommunicatorThatIsNoTopologyIsLeftToHiPS) {
+  const auto four = choose_topology("bcube:3,1", first_ranks(4), 9);
+  ASSERT_TRUE(four);
+  EXPECT_EQ(four->spec, std::nullopt);
+  EXPECT_FALSE(four->is_users);
+  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{7, 4, 1}, 9)->spec, std::nullopt);
+  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{1, 4, -1}, 9)->spec, std::nullopt);
 }
 
 TEST(TopologyChoice, AWorldThatDoesNotMatchIsAnErrorThatNamesBothSizes) {
-  const auto world = choose_topology("bcube:3,1", 8, 8);
+  const auto world = choose_topology("bcube:3,1", first_ranks(8), 8);
   ASSERT_FALSE(world);
   EXPECT_EQ(world.error().code, Code::kInvalidArgument);
   EXPECT_THAT(world.error().message, HasSubstr("bcube:3,1 has 9 ranks"));
   EXPECT_THAT(world.error().message, HasSubstr("MPI_COMM_WORLD has 8"));
-  EXPECT_FALSE(choose_topology("bcube:2,1/2", 16, 16));
-  EXPECT_FALSE(choose_topology("bcube:3", 4, 9));
+  EXPECT_FALSE(choose_topology("bcube:2,1/2", first_ranks(16), 16));
+  EXPECT_FALSE(choose_topology("bcube:3", first_ranks(4), 9));
 }
 
 TEST(Report, CallsOfCommunicatorsThatLookAlikeAreSummed) {
