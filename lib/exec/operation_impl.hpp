@@ -60,6 +60,7 @@ class OperationImpl final : public Operation {
   std::int64_t begin_ns_ = 0;
   std::vector<StepState> steps_;
   std::vector<StepId> work_;
+  bool has_work_ = false;                 ///< it is in the team's list
   std::vector<std::uint64_t> in_base_;    ///< by in-channel: number of this operation's first segment
   std::vector<std::int32_t> out_cursor_;  ///< by out-channel: index of the head in CompiledProgram::sends
   std::vector<EarlyCompletion> early_;

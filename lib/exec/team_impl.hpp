@@ -111,6 +111,8 @@ class TeamImpl final : public Team {
   static void drop_memory(OperationImpl& operation);
   [[nodiscard]] static UserRegion* memory_of(const OperationImpl& operation, Buffer buffer);
   void take_carried_credits(const InChannel& channel, std::uint64_t number);
+  /// The operation under way to which a segment belongs; null where it has not been started here.
+  [[nodiscard]] OperationImpl* receiver_of(std::int32_t c, std::uint64_t number) const;
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
   void take_early_arrivals(OperationImpl& operation);
@@ -160,6 +162,7 @@ class TeamImpl final : public Team {
 
   std::uint64_t next_sequence_ = 1;        ///< people count calls from one
   std::vector<OperationImpl*> in_flight_;  ///< oldest first
+  std::vector<OperationImpl*> with_work_;  ///< of these, so that a thousand calls that wait cost nothing
   std::vector<std::shared_ptr<OperationImpl>> pool_;
   /// (program, layout), most recent first.
   std::vector<std::pair<std::int32_t, std::shared_ptr<const Layout>>> layouts_;

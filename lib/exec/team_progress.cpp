@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "lib/exec/team_impl.hpp"
 #include "lib/reduce/reduce.hpp"
@@ -152,6 +153,8 @@ void TeamImpl::list_for_work(OperationImpl& operation, StepId step) {
   if (state.listed) return;
   state.listed = true;
   operation.work_.push_back(step);
+  if (std::exchange(operation.has_work_, true)) return;
+  with_work_.push_back(&operation);
 }
 
 void TeamImpl::list_dependents(OperationImpl& operation, StepId step) {
@@ -168,10 +171,10 @@ bool TeamImpl::advance() {
   bool moved = false;
   for (bool again = true; again;) {
     again = false;
-    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
-      OperationImpl& operation = *in_flight_[i];
-      // The list grows while it is worked on: what a step finishes lists its dependents.
-      for (std::size_t w = 0; w < operation.work_.size(); ++w) {
+    // Both lists grow while they are worked on: what a step finishes lists its dependents.
+    for (std::size_t i = 0; i < with_work_.size(); ++i) {
+      OperationImpl& operation = *with_work_[i];
+      for (std::size_t w = 0; w < operation.work_.size() && !operation.done(); ++w) {
         const StepId step = operation.work_[w];
         operation.steps_[step].listed = false;
         if (operation.program_->program->steps[step].op == StepOp::kSend) {
@@ -181,7 +184,9 @@ bool TeamImpl::advance() {
         }
       }
       operation.work_.clear();
+      operation.has_work_ = false;
     }
+    with_work_.clear();
     for (auto& port : engine_.ports) again |= engine_.drain(*port);
     drop_finished();
     moved |= again;
@@ -339,15 +344,21 @@ void TeamImpl::on_arrival(std::int32_t c, std::int32_t slot) {
   const std::uint64_t number = channel.number_of(slot);
   channel.slots[slot] = InChannel::Slot::kArrived;
   if (channel.back >= 0) take_carried_credits(channel, number);
-  for (OperationImpl* operation : in_flight_) {
-    const std::uint64_t base = operation->in_base_[c];
-    if (number < base || number >= base + operation->layout_->in_totals[c]) continue;
-    if (verify(*operation, c, number)) {
-      list_for_work(*operation, receive_of(*operation, c, number).step);
-    }
-    return;
+  OperationImpl* const operation = receiver_of(c, number);
+  if (operation == nullptr) {
+    ++early_arrivals_;
+  } else if (verify(*operation, c, number)) {
+    list_for_work(*operation, receive_of(*operation, c, number).step);
   }
-  ++early_arrivals_;
+}
+
+OperationImpl* TeamImpl::receiver_of(std::int32_t c, std::uint64_t number) const {
+  // Numbers go on from call to call: the last one that begins at or before it, or none.
+  const auto after = std::ranges::upper_bound(
+      in_flight_, number, {}, [c](const OperationImpl* operation) { return operation->in_base_[c]; });
+  if (after == in_flight_.begin()) return nullptr;
+  OperationImpl* const operation = *(after - 1);
+  return number < operation->in_base_[c] + operation->layout_->in_totals[c] ? operation : nullptr;
 }
 
 void TeamImpl::take_carried_credits(const InChannel& channel, std::uint64_t number) {
