@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/config_file.hpp"
+
 namespace hips {
 namespace {
 
@@ -342,21 +344,30 @@ std::span<const ConfigVariable> config_variables() {
 }
 
 LoadedConfig load_config(const Environment& environment) {
-  LoadedConfig loaded;
+  std::vector<Setting> settings;
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with("HIPS_")) continue;
+    if (name.starts_with("HIPS_")) settings.push_back({name, value, "environment"});
+  }
+  return load_config(settings);
+}
+
+LoadedConfig load_config(std::span<const Setting> settings) {
+  LoadedConfig loaded;
+  for (const auto& [name, value, origin] : settings) {
+    // Who set an environment variable knows where to look for it.
+    const std::string where = origin == "environment" ? "" : fmt::format(" ({})", origin);
     const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
                                        [&](const ConfigVariable& v) { return v.name == name; });
     if (variable == kVariables.end()) {
       loaded.warnings.push_back(
-          fmt::format("{} is not a variable of HiPS; did you mean {}?", name, nearest(name)));
+          fmt::format("{}{} is not a variable of HiPS; did you mean {}?", name, where, nearest(name)));
       continue;
     }
     if (variable->set == nullptr) continue;
     const std::string right = variable->set(loaded.config, value);
     if (!right.empty() && loaded.status.ok())
       loaded.status = Status::error(Code::kInvalidArgument,
-                                    fmt::format("{}=\"{}\" is wrong: give {}", name, value, right));
+                                    fmt::format("{}=\"{}\"{} is wrong: give {}", name, value, where, right));
   }
   Config& config = loaded.config;
   if (!config.topology && !config.topology_file.empty()) config.topology = "file:" + config.topology_file;
@@ -375,7 +386,10 @@ Environment process_environment() {
 }
 
 LoadedConfig load_process_config() {
-  LoadedConfig loaded = load_config(process_environment());
+  const Environment environment = process_environment();
+  const GatheredSettings gathered = gather_settings(environment, config_files(environment));
+  LoadedConfig loaded = load_config(gathered.settings);
+  if (!gathered.status.ok()) loaded.status = gathered.status;
   log::configure(loaded.config.log, loaded.config.rank.value_or(-1));
   static std::atomic<bool> reported{false};
   if (!loaded.warnings.empty() && !reported.exchange(true))
