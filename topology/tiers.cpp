@@ -1,8 +1,8 @@
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
 #include <ranges>
 
-namespace hips::cost {
+namespace hips::topology {
 
 std::vector<Tier> tiers(const Topology& topology) {
   if (topology.family == Family::kLeafSpine) {
@@ -10,7 +10,7 @@ std::vector<Tier> tiers(const Topology& topology) {
     const std::int64_t leaves = level.radix;
     // The switches that are no leaves are spines, and each leaf has one cable to each.
     const auto uplinks = static_cast<double>(topology.num_switches - leaves);
-    return {{"leaf switches", "leaf switch", topology.num_servers() / leaves, leaves,
+    return {{"leaf switches", "leaf switch", topology.num_whole_servers() / leaves, leaves,
              uplinks * level.bandwidth_bytes_per_s}};
   }
   if (topology.family != Family::kFatTree) return {};
@@ -20,7 +20,7 @@ std::vector<Tier> tiers(const Topology& topology) {
   const Level& pod = k == 2 ? core : topology.levels[topology.levels.size() - 2];
   const auto tier = [&](const char* name, const char* one, std::int64_t below, const Level& level) {
     // As many cables go up as servers stand below, of the rate of the level that they lead to.
-    return Tier{name, one, below, topology.num_servers() / below,
+    return Tier{name, one, below, topology.num_whole_servers() / below,
                 static_cast<double>(below) * level.bandwidth_bytes_per_s};
   };
   return {tier("edge switches", "edge switch", k / 2, pod), tier("pods", "pod", k * k / 4, core)};
@@ -36,4 +36,4 @@ std::vector<double> rail_bandwidths(const Topology& topology) {
   return bandwidths;
 }
 
-}  // namespace hips::cost
+}  // namespace hips::topology
