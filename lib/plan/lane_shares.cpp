@@ -150,6 +150,16 @@ std::vector<LaneOrder> lane_orders(std::span<const LevelRate> levels) {
   return busiest_level(levels, single) < busiest_level(levels, cyclic) ? single : cyclic;
 }
 
+std::vector<LaneOrder> equal_orders(std::size_t num_levels) {
+  std::vector<LaneOrder> orders;
+  const auto levels = static_cast<std::int32_t>(num_levels);
+  const auto at = [&](std::int32_t p) {
+    return p == 0 ? Fraction{0, 1} : p == levels ? Fraction{1, 1} : Fraction{p, levels};
+  };
+  for (std::int32_t p = 0; p < levels; ++p) orders.push_back({cyclic_order(p, levels), at(p), at(p + 1)});
+  return orders;
+}
+
 double busiest_level(std::span<const LevelRate> levels, std::span<const LaneOrder> orders) {
   std::vector<double> load(levels.size(), 0.0);
   for (const LaneOrder& order : orders) {

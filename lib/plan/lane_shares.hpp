@@ -37,6 +37,9 @@ struct LaneOrder {
 /// Threads  pure; any thread.
 std::vector<LaneOrder> lane_orders(std::span<const LevelRate> levels);
 
+/// The K cyclic orders of K levels with equal shares.
+std::vector<LaneOrder> equal_orders(std::size_t num_levels);
+
 /// Busiest level's time per byte of vector and phase, 1 / unit of bandwidth, when `orders` carry their
 /// shares.
 double busiest_level(std::span<const LevelRate> levels, std::span<const LaneOrder> orders);
