@@ -168,9 +168,10 @@ constexpr std::array kVariables = {
         "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
         "measures one",
         set_text<&Config::select_table>},
-    ConfigVariable{"HIPS_PLAN_FILE", "FILE", "",
-                   "a stored plan (hips plan --all --json) for all sizes; it is proved before it runs",
-                   set_text<&Config::plan_file>},
+    ConfigVariable{
+        "HIPS_PLAN_FILE", "FILE", "",
+        "a stored plan (hips plan --all --json, or MSCCL's XML) for all sizes; it is proved before it runs",
+        set_text<&Config::plan_file>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",

@@ -19,6 +19,8 @@ constexpr LevelPattern kPsOne{.scatter = Pattern::kPs, .gather = Pattern::kPs, .
 
 /// Does a mesh of more than two meet anywhere? As cost::select() asks before it tries rings.
 bool meshes_meet(const Topology& topology) {
+  // Servers of a part have no meshes, but trees.
+  if (!topology.part.empty()) return false;
   return std::ranges::any_of(topology.levels, [](const Level& level) {
     return level.kind != LevelKind::kNode && level.kind != LevelKind::kRing && level.radix > 2;
   });
