@@ -1,7 +1,5 @@
 #include "topology/tiers.hpp"
 
-#include <ranges>
-
 namespace hips::topology {
 
 std::vector<Tier> tiers(const Topology& topology) {
@@ -29,9 +27,9 @@ std::vector<Tier> tiers(const Topology& topology) {
 std::vector<double> rail_bandwidths(const Topology& topology) {
   std::vector<double> bandwidths(static_cast<std::size_t>(topology.num_rails), kDefaultBandwidthBytesPerS);
   // Where a NIC serves several tiers, the lowest has its own rate, those above that of their cables.
-  for (const Level& level : topology.levels | std::views::reverse) {
-    for (const Rail rail : level.rails)
-      bandwidths[static_cast<std::size_t>(rail)] = level.bandwidth_bytes_per_s;
+  for (std::size_t l = topology.levels.size(); l-- > 0;) {
+    for (const Rail rail : topology.levels[l].rails)
+      bandwidths[static_cast<std::size_t>(rail)] = topology.levels[l].bandwidth_bytes_per_s;
   }
   return bandwidths;
 }

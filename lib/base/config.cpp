@@ -354,7 +354,8 @@ LoadedConfig load_config(const Environment& environment) {
 
 LoadedConfig load_config(std::span<const Setting> settings) {
   LoadedConfig loaded;
-  for (const auto& [name, value, origin] : settings) {
+  for (const Setting& setting : settings) {
+    const std::string &name = setting.name, &value = setting.value, &origin = setting.origin;
     // Who set an environment variable knows where to look for it.
     const std::string where = origin == "environment" ? "" : fmt::format(" ({})", origin);
     const auto variable = std::find_if(kVariables.begin(), kVariables.end(),

@@ -36,11 +36,12 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-/// Nothing where the file is not there.
+/// Nothing where the file is not there for this process.
 Result<std::vector<Setting>> read_config_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::vector<Setting>();
+  // What another user keeps is not for this process.
+  if (!file && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return std::vector<Setting>();
   std::string text(kMostFileBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file && !file.eof()) {

@@ -23,6 +23,8 @@ struct Algorithm {
   Result<std::unique_ptr<PlanBuilder>> (*make)(const Topology& topology, const PlanRequest& request);
   /// Does it go around NICs whose link is down, and take parts of BCubes and Toruses? Others need all.
   bool takes_any_graph = false;
+  /// Is it for rings of cables only?
+  bool torus_only = false;
 };
 
 /// All algorithms, in the order in which they are listed to users.

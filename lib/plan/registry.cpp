@@ -31,9 +31,10 @@ constexpr std::array kAlgorithms{
     Algorithm{"bucket", "rings along each dimension of a torus, in lanes by all ports",
               "2 steps for each server of a side but one; 2(N-1)/(N*2d) of the vector per NIC direction, "
               "equal sides",
-              make_bucket},
+              make_bucket, false, true},
     Algorithm{"swing", "halving and doubling on a torus, to alternating sides, in lanes by all ports",
-              "2 log2 N steps for sides that are powers of two; relays beyond a side of 4", make_swing},
+              "2 log2 N steps for sides that are powers of two; relays beyond a side of 4", make_swing, false,
+              true},
     Algorithm{"bine", "halving and doubling to alternating sides, for ranks placed nobody knows how",
               "2 log2 N steps, 2 more if N is no power of two; 2(N-1)/N of the vector per NIC direction",
               make_bine},

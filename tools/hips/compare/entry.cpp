@@ -26,6 +26,14 @@ bool meshes_meet(const Topology& topology) {
   });
 }
 
+/// Is an algorithm for other kinds of wiring? Who wants to know why names it.
+bool is_for_others(const plan::Algorithm& algorithm, const Topology& topology) {
+  const bool has_rings =
+      std::ranges::any_of(topology.levels, [](const Level& level) { return level.kind == LevelKind::kRing; });
+  const bool part_of_grid = !topology.part.empty() && topology.servers_relay;
+  return (algorithm.torus_only && !has_rings) || (part_of_grid && !algorithm.takes_any_graph);
+}
+
 /// The number after the colon: of leaders, of rings.
 Result<std::int32_t> read_count(std::string_view entry, std::string_view value, std::string_view what) {
   std::int32_t number = 0;
@@ -88,6 +96,7 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
   if (text == "all") {
     for (const plan::Algorithm& algorithm : plan::algorithms()) {
       const std::string name(algorithm.name);
+      if (is_for_others(algorithm, topology)) continue;
       add({.name = name, .request = {.algorithm = name}});
       if (name == "hips" && meshes_meet(topology))
         add({.name = "hips:ring", .request = {.patterns = {kRing}}});
