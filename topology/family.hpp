@@ -27,10 +27,11 @@ struct FamilyEntry {
   /// Address of the server with these digits, the node level left out.
   std::string (*address)(const Topology& topology, std::span<const std::int64_t> digits);
 
-  /// Name of the switch that a server's NIC is plugged into; empty where cables lead from server to server.
+  /// Name of the switch that a server's NIC is plugged into, by the server's number in the whole; empty where
+  /// cables lead from server to server.
   std::string (*switch_name)(const Topology& topology, std::int64_t server, Rail rail);
 
-  /// Adds switches and cables to a graph that holds the servers, node i being server i.
+  /// Adds switches and cables to a graph that holds the servers, node i being server i; all are in use.
   void (*wire)(const Topology& topology, Graph& graph);
 };
 

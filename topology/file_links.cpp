@@ -92,9 +92,10 @@ class LinkReader {
       stride *= each.radix;
     }
     const bool plus = rail == level.rails[0];
-    const std::int64_t digit = server / stride % level.radix;
+    const std::int64_t whole = topology_.whole_server(server);
+    const std::int64_t digit = whole / stride % level.radix;
     const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
-    return {server + (next - digit) * stride, level.rails[plus ? 1 : 0]};
+    return {topology_.server_in_use(whole + (next - digit) * stride), level.rails[plus ? 1 : 0]};
   }
 
   Result<Rail> read_nic(const YamlNode& node, std::int64_t server) {
@@ -123,7 +124,8 @@ class LinkReader {
     link.rail = *rail;
     const bool cable = level != nullptr && level->kind == LevelKind::kRing;
     if (const YamlNode* name = FileValues::find(node, "switch")) {
-      const std::string right = entry_of(topology_.family).switch_name(topology_, *server, *rail);
+      const std::string right =
+          entry_of(topology_.family).switch_name(topology_, topology_.whole_server(*server), *rail);
       const auto text = values_.text(*name);
       if (!text) return fail(text.error());
       if (*text != right || cable) {

@@ -13,6 +13,30 @@ namespace {
 /// A cable costs about 60 bytes: 2^22 of them are the most a tool should ask for at once.
 constexpr std::int64_t kMaxLinks = std::int64_t{1} << 22;
 
+/// The wiring of the servers in use, out of that of the whole: the others and their cables go.
+Graph part_of(const Topology& topology) {
+  Topology whole = topology;
+  whole.part.clear();
+  for (LinkOverride& link : whole.overrides)
+    if (link.server >= 0) link.server = topology.whole_server(link.server);
+  Graph all = whole.graph();
+  Graph graph;
+  std::vector<std::int64_t> node_of(all.nodes.size(), -1);
+  for (std::size_t i = 0; i < all.nodes.size(); ++i) {
+    GraphNode node = std::move(all.nodes[i]);
+    if (!node.is_switch) node.id = topology.server_in_use(node.id);
+    if (node.id < 0) continue;
+    node_of[i] = static_cast<std::int64_t>(graph.nodes.size());
+    graph.nodes.push_back(std::move(node));
+  }
+  for (GraphLink& link : all.links) {
+    link.a = node_of[static_cast<std::size_t>(link.a)];
+    link.b = node_of[static_cast<std::size_t>(link.b)];
+    if (link.a >= 0 && link.b >= 0) graph.links.push_back(link);
+  }
+  return graph;
+}
+
 }  // namespace
 
 Graph Topology::graph() const {
@@ -21,6 +45,7 @@ Graph Topology::graph() const {
                               fmt::format("topology \"{}\": its graph has {} cables; at most {} are listed",
                                           spec, num_links, kMaxLinks)));
   }
+  if (!part.empty()) return part_of(*this);
   Graph graph;
   graph.nodes.reserve(static_cast<std::size_t>(num_servers() + num_switches));
   graph.links.reserve(static_cast<std::size_t>(num_links));

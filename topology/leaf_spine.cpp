@@ -55,7 +55,7 @@ std::string leaf_name(std::int64_t leaf) {
 }
 
 std::string switch_name(const Topology& topology, std::int64_t server, Rail /*rail*/) {
-  return leaf_name(server / (topology.num_servers() / topology.levels.back().radix));
+  return leaf_name(server / (topology.num_whole_servers() / topology.levels.back().radix));
 }
 
 void wire(const Topology& topology, Graph& graph) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "topology/family.hpp"
+#include "topology/part.hpp"
 #include "topology/rates.hpp"
 #include "topology/topology_file.hpp"
 
@@ -73,6 +74,8 @@ Result<Topology> parse(std::string_view text) {
   std::string_view ranks, rate;
   const bool has_ranks = cut_suffix(rest, '/', ranks);
   const bool has_rate = cut_suffix(rest, '@', rate);
+  std::string_view in_use;
+  const bool has_part = cut_suffix(rest, '[', in_use);
 
   const std::size_t colon = rest.find(':');
   spec.family = rest.substr(0, colon);
@@ -100,6 +103,13 @@ Result<Topology> parse(std::string_view text) {
   Result<Topology> topology = family->make(spec);
   if (!topology) return topology;
   topology->family = family->family;
+
+  if (has_part) {
+    if (!in_use.ends_with(']'))
+      return bad_spec(text, "the servers in use end in no \"]\"; write them as in bcube:3,1[0-3,7]");
+    in_use.remove_suffix(1);
+    if (auto taken = take_part(text, in_use, *topology); !taken) return fail(taken.error());
+  }
 
   double bytes_per_s = kDefaultBandwidthBytesPerS;
   if (has_rate) {

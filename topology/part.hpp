@@ -1,19 +1,24 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <hips/topology.hpp>
 
+#include "lib/base/result.hpp"
+
 namespace hips::topology {
 
-/// The spec of what these ranks of a topology occupy, the first of them rank 0 of it: "bcube:3,0/2".
+/// "0-3,7": numbers of servers, ascending, as ranges where they follow each other.
+std::string part_text(std::span<const std::int64_t> servers);
+
+/// Takes the servers of `text` ("0-3,7", in any order) into use, and no others. Names the topology after
+/// them, unless they are all that it has.
 ///
-/// Empty where that is no topology with a spec (some servers of a ring, other numbers of ranks on other
-/// servers, a cable with a rate of its own), where they are one server, or not in ascending order.
-///
-/// Cost     the topology's servers.
-std::optional<std::string> part_of(const Topology& topology, std::span<const Rank> ranks);
+/// Cost     the servers in use.
+/// Errors   kInvalidArgument: `spec`, what stands in the list and what would be right.
+Result<void> take_part(std::string_view spec, std::string_view text, Topology& topology);
 
 }  // namespace hips::topology

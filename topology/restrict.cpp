@@ -9,6 +9,7 @@
 
 #include "topology/family.hpp"
 #include "topology/parse.hpp"
+#include "topology/part.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::topology {
@@ -75,8 +76,18 @@ class Restriction {
     return {};
   }
 
+  /// The servers as a part of the whole, for which plans are trees instead of a hierarchy.
+  [[nodiscard]] Remainder part() const {
+    std::vector<std::int64_t> whole;
+    for (const std::int64_t server : servers_) whole.push_back(file_.topology.whole_server(server));
+    Topology shape = file_.topology;
+    shape.part.clear();
+    return {fmt::format("{}[{}]", topology_shape(shape), part_text(whole)), all_levels(true)};
+  }
+
   Result<Remainder> remainder() {
     const std::size_t count = servers_.size();
+    if (!file_.topology.part.empty() && count < file_.topology.part.size()) return part();
     if (count == static_cast<std::size_t>(file_.topology.num_servers()))
       return Remainder{topology_shape(file_.topology), all_levels(true)};
     switch (file_.topology.family) {
@@ -100,7 +111,7 @@ class Restriction {
     return all;
   }
 
-  /// BCube and Torus: all servers that have certain digits, and no others.
+  /// BCube and Torus: all servers that have certain digits, and no others; else a part.
   Result<Remainder> grid() {
     std::vector<std::set<std::int64_t>> digits(levels_.size());
     for (const std::int64_t server : servers_) {
@@ -117,24 +128,13 @@ class Restriction {
       const std::size_t size = digits[l].size();
       product *= size;
       if (size == 1) continue;
-      if (levels_[l].kind == LevelKind::kRing && static_cast<std::int64_t>(size) != levels_[l].radix) {
-        return unsupported(
-            fmt::format("{} of the {} places of {} are a ring no longer; take whole rings or single "
-                        "places",
-                        size, levels_[l].radix, levels_[l].name));
-      }
+      // A piece of a ring is none.
+      if (levels_[l].kind == LevelKind::kRing && static_cast<std::int64_t>(size) != levels_[l].radix)
+        return part();
       left.levels.push_back(l);
       radices.push_back(size);
     }
-    if (product != servers_.size()) {
-      std::vector<std::string> sizes;
-      for (std::size_t l = 0; l < levels_.size(); ++l)
-        sizes.push_back(fmt::format("{} of {}", digits[l].size(), levels_[l].name));
-      return unsupported(
-          fmt::format("they have {} digits, which is {} servers: {} is not among the hosts; add what "
-                      "is missing, or take fewer",
-                      fmt::join(sizes, " and "), product, first_missing(digits)));
-    }
+    if (product != servers_.size()) return part();
     if (radices.empty()) {
       left.spec = "switch:1";
     } else {
@@ -146,21 +146,7 @@ class Restriction {
     return left;
   }
 
-  [[nodiscard]] std::string first_missing(const std::vector<std::set<std::int64_t>>& digits) const {
-    const std::set<std::int64_t> have(servers_.begin(), servers_.end());
-    for (std::int64_t server = 0; server < file_.topology.num_servers(); ++server) {
-      std::int64_t rest = server;
-      bool wanted = !have.contains(server);
-      for (std::size_t l = 0; wanted && l < levels_.size(); ++l) {
-        wanted = digits[l].contains(rest % levels_[l].radix);
-        rest /= levels_[l].radix;
-      }
-      if (wanted) return file_.server_name(server);
-    }
-    return "none";
-  }
-
-  /// Trees: below a switch any servers will do, but each switch of a tier needs equally many.
+  /// Trees: below a switch any servers will do; where switches of a tier have not equally many it is a part.
   Result<Remainder> tree() {
     Remainder left;
     std::vector<std::int64_t> radices;
@@ -170,12 +156,7 @@ class Restriction {
       for (const std::int64_t part : parts) ++children[part / levels_[l].radix];
       const auto [least, most] =
           std::ranges::minmax_element(children, {}, &std::pair<const std::int64_t, std::int64_t>::second);
-      if (least->second != most->second) {
-        return unsupported(fmt::format(
-            "at level {} switch {} has {} of them and switch {} has {}; plans need equally "
-            "many: take fewer hosts, or -t switch:{} if all are equally far apart",
-            levels_[l].name, least->first, least->second, most->first, most->second, servers_.size()));
-      }
+      if (least->second != most->second) return part();
       if (most->second > 1) {
         left.levels.push_back(l);
         radices.push_back(most->second);
@@ -193,10 +174,7 @@ class Restriction {
         spines = std::min(spines, topology.num_switches - levels_.back().radix);
       left.spec = fmt::format("leafspine:{},{},{}", radices[1], radices[0], spines);
     } else {
-      return unsupported(
-          fmt::format("tiers of {} from below upwards are no topology here; -t leafspine:{},{} takes "
-                      "all edge switches for equally far from each other",
-                      fmt::join(radices, ", "), radices[1] * radices[2], radices[0]));
+      return part();
     }
     return left;
   }
@@ -219,13 +197,18 @@ class Restriction {
     if (left.levels.empty()) {
       for (Rail rail = 0; rail < topology.num_rails; ++rail) new_rail[rail] = rail;
     }
-    topology.relay_off = topology.servers_relay && file_.topology.relay_off;
+    topology.relay_off = topology.servers_relay && file_.topology.relay_off && topology.part.empty();
     std::unordered_map<std::int64_t, std::int64_t> new_server;
     for (std::size_t i = 0; i < servers_.size(); ++i)
       new_server.emplace(servers_[i], static_cast<std::int64_t>(i));
     for (const LinkOverride& old : file_.topology.overrides) {
       if (old.server < 0) {
         if (servers_.size() == static_cast<std::size_t>(file_.topology.num_servers())) {
+          topology.overrides.push_back(old);
+          continue;
+        }
+        // A part keeps all switches and their names.
+        if (!topology.part.empty()) {
           topology.overrides.push_back(old);
           continue;
         }

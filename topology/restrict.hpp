@@ -31,14 +31,14 @@ inline constexpr std::string_view kPartOf = "part-of:";
 
 /// The topology of some servers of a larger one, by their names, in the larger one's order.
 ///
-/// On switches any servers will do; below a tree each switch must have equally many of them; in BCube and
-/// Torus they must be all that have certain digits, and a ring must be whole or one server. Rates, overrides
+/// Servers of a switch, as many of each switch of a tree, all of a BCube that have certain digits and whole
+/// rings of a Torus are a smaller topology of that kind; any others are a part of the whole. Rates, overrides
 /// and devices come along; a NIC whose level has one server left goes. Servers of a BCube or Torus relay only
-/// where they did.
+/// where they did, those of a part never.
 ///
 /// Cost     the servers named, and those of the file.
-/// Errors   kInvalidArgument: the file names no servers, or not this one. kUnsupported: servers that make no
-///          topology here; says which differ and what to write instead.
+/// Errors   kInvalidArgument: the file names no servers, or not this one. kUnsupported: a link between
+///          switches is not as the others, and which of them are left cannot be told.
 Result<TopologyFile> restrict_to(const TopologyFile& file, const JobHosts& hosts);
 
 }  // namespace hips::topology

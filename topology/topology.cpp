@@ -20,13 +20,24 @@ std::int64_t stride_of(const Topology& topology, std::int32_t level) {
 }  // namespace
 
 Rank Topology::num_ranks() const {
+  if (!part.empty()) return static_cast<Rank>(static_cast<std::int64_t>(part.size()) * ranks_per_server);
   return static_cast<Rank>(stride_of(*this, static_cast<std::int32_t>(levels.size())));
+}
+
+std::int64_t Topology::num_whole_servers() const {
+  return stride_of(*this, static_cast<std::int32_t>(levels.size())) / ranks_per_server;
+}
+
+std::int64_t Topology::server_in_use(std::int64_t whole) const {
+  if (part.empty()) return whole;
+  const auto found = std::lower_bound(part.begin(), part.end(), whole);
+  return found == part.end() || *found != whole ? -1 : found - part.begin();
 }
 
 std::vector<std::int64_t> Topology::digits(Rank rank) const {
   std::vector<std::int64_t> out;
   out.reserve(levels.size());
-  std::int64_t rest = rank;
+  std::int64_t rest = topology::whole_rank(*this, rank);
   for (const Level& level : levels) {
     out.push_back(rest % level.radix);
     rest /= level.radix;
@@ -37,17 +48,19 @@ std::vector<std::int64_t> Topology::digits(Rank rank) const {
 Rank Topology::rank_of(std::span<const std::int64_t> digits) const {
   std::int64_t rank = 0;
   for (std::size_t l = levels.size(); l-- > 0;) rank = rank * levels[l].radix + digits[l];
-  return static_cast<Rank>(rank);
+  return topology::rank_in_use(*this, rank);
 }
 
 std::int64_t Topology::digit(Rank rank, std::int32_t level) const {
-  return rank / stride_of(*this, level) % levels[static_cast<std::size_t>(level)].radix;
+  return topology::whole_rank(*this, rank) / stride_of(*this, level) %
+         levels[static_cast<std::size_t>(level)].radix;
 }
 
 Rank Topology::with_digit(Rank rank, std::int32_t level, std::int64_t digit) const {
   const std::int64_t stride = stride_of(*this, level);
-  const std::int64_t old = rank / stride % levels[static_cast<std::size_t>(level)].radix;
-  return static_cast<Rank>(rank + (digit - old) * stride);
+  const std::int64_t whole = topology::whole_rank(*this, rank);
+  const std::int64_t old = whole / stride % levels[static_cast<std::size_t>(level)].radix;
+  return topology::rank_in_use(*this, whole + (digit - old) * stride);
 }
 
 std::string Topology::address(Rank rank) const {

@@ -88,7 +88,12 @@ class TopologyFileReader {
                                                "relay: false",
                                                topology().spec));
       }
-      topology().relay_off = topology().servers_relay && !*value;
+      if (*value && !topology().part.empty()) {
+        return values_.bad(*relay, fmt::format("relay is true, but servers of a part such as {} relay for "
+                                               "nobody; write relay: false",
+                                               topology().spec));
+      }
+      topology().relay_off = topology().servers_relay && topology().part.empty() && !*value;
     }
     const YamlNode* ranks = FileValues::find(root, "ranks-per-server");
     if (ranks == nullptr) return {};

@@ -6,6 +6,7 @@
 #include "topology/family.hpp"
 #include "topology/names.hpp"
 #include "topology/parse.hpp"
+#include "topology/part.hpp"
 #include "topology/rates.hpp"
 #include "topology/topology_file.hpp"
 #include "topology/yaml_tree.hpp"
@@ -27,9 +28,10 @@ class FileWriter {
   explicit FileWriter(const TopologyFile& file) : file_(file), topology_(file.topology) {}
 
   std::string write(bool all_cables) {
-    text_ = fmt::format("hips-topology: {}\nshape: {}\nranks-per-server: {}\nrelay: {}\n",
-                        kTopologyFileVersion, yaml_scalar(topology_shape(topology_)),
-                        topology_.ranks_per_server, topology_.servers_relay && !topology_.relay_off);
+    text_ =
+        fmt::format("hips-topology: {}\nshape: {}\nranks-per-server: {}\nrelay: {}\n", kTopologyFileVersion,
+                    yaml_scalar(topology_shape(topology_)), topology_.ranks_per_server,
+                    topology_.servers_relay && !topology_.relay_off && topology_.part.empty());
     const auto levels = network_levels(topology_);
     if (!levels.empty()) text_ += "levels:\n";
     for (const Level& level : levels) {
@@ -106,8 +108,10 @@ std::string topology_shape(const Topology& topology) {
   // "BCube(2x4x3), 2 ranks per server" is bcube:2x4x3, also where the spec names a file.
   const std::string_view name = topology.name;
   const std::size_t open = name.find('('), close = name.find(')');
-  return value_or_throw(
-             parse(fmt::format("{}:{}", to_string(topology.family), name.substr(open + 1, close - open - 1))))
+  const std::string in_use =
+      topology.part.empty() ? std::string() : fmt::format("[{}]", part_text(topology.part));
+  return value_or_throw(parse(fmt::format("{}:{}{}", to_string(topology.family),
+                                          name.substr(open + 1, close - open - 1), in_use)))
       .spec;
 }
 

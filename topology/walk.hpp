@@ -8,23 +8,46 @@
 
 namespace hips::topology {
 
+/// Number of a rank among those of the whole, and back; -1 where its server is not in use.
+inline std::int64_t whole_rank(const Topology& topology, Rank rank) {
+  if (topology.part.empty()) return rank;
+  const std::int64_t local = topology.ranks_per_server;
+  return topology.whole_server(rank / local) * local + rank % local;
+}
+inline Rank rank_in_use(const Topology& topology, std::int64_t whole) {
+  if (topology.part.empty()) return static_cast<Rank>(whole);
+  const std::int64_t local = topology.ranks_per_server;
+  const std::int64_t server = topology.server_in_use(whole / local);
+  return server < 0 ? -1 : static_cast<Rank>(server * local + whole % local);
+}
+
 /// Calls visit(Hop) for every hop of the way from a to b, in order and without allocating.
 ///
 /// `out` names the NIC by which the data leaves a, where more than one leads the right way: another rail of a
 /// rack, the other way round a ring, or another level first where servers relay. kNoRail, or a NIC that does
 /// not lead to b, takes the way of Topology::route.
 ///
-/// Local ranks need no hop of their own: the first hop out of a server ends at the right one.
+/// Local ranks need no hop of their own: the first hop out of a server ends at the right one. In a part, hops
+/// that begin or end at a server that is not in use have -1 there.
 ///
 /// Cost     one step for each level and each hop.
 template <typename Visit>
-void walk(const Topology& topology, Rank a, Rank b, Rail out, Visit&& visit) {
+void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visit&& see) {
+  const std::int64_t a = whole_rank(topology, from_rank), b = whole_rank(topology, to_rank);
+  const auto visit = [&](std::int64_t from, std::int64_t to, Rail out_rail, Rail in_rail,
+                         std::int32_t level) {
+    see(Hop{.from = rank_in_use(topology, from),
+            .to = rank_in_use(topology, to),
+            .out = out_rail,
+            .in = in_rail,
+            .level = level});
+  };
   const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
   const std::int64_t local = topology.ranks_per_server;
   const std::int32_t first = local > 1 ? 1 : 0;
   if (a == b) return;
   if (a / local == b / local) {
-    visit(Hop{.from = a, .to = b, .out = kNoRail, .in = kNoRail, .level = 0});
+    visit(a, b, kNoRail, kNoRail, 0);
     return;
   }
   const auto serves = [&](std::int32_t level, Rail rail) {
@@ -43,12 +66,12 @@ void walk(const Topology& topology, Rank a, Rank b, Rail out, Visit&& visit) {
     }
     const Rail rail =
         serves(highest, out) ? out : topology.levels[static_cast<std::size_t>(highest)].rails.front();
-    visit(Hop{.from = a, .to = b, .out = rail, .in = rail, .level = highest});
+    visit(a, b, rail, rail, highest);
     return;
   }
 
   // `here` moves towards b a digit at a time. From the first hop on its local rank is b's.
-  Rank from = a;
+  std::int64_t from = a;
   std::int64_t here = a / local * local + b % local;
   Rail wanted = out;
   const auto correct = [&](std::int32_t l, std::int64_t stride) {
@@ -58,8 +81,8 @@ void walk(const Topology& topology, Rank a, Rank b, Rail out, Visit&& visit) {
     const auto hop_to = [&](std::int64_t digit, Rail out_rail, Rail in_rail) {
       here += (digit - at) * stride;
       at = digit;
-      visit(Hop{.from = from, .to = static_cast<Rank>(here), .out = out_rail, .in = in_rail, .level = l});
-      from = static_cast<Rank>(here);
+      visit(from, here, out_rail, in_rail, l);
+      from = here;
     };
     if (at == goal) return;
     if (level.kind != LevelKind::kRing) {
@@ -98,16 +121,14 @@ void walk(const Topology& topology, Rank a, Rank b, Rail out, Visit&& visit) {
 /// Calls visit(Hop) for every way to a neighbour, as Topology::neighbours lists them, without the list.
 template <typename Visit>
 void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
+  const std::int64_t whole = whole_rank(topology, rank);
   std::int64_t stride = 1;
   for (std::int32_t l = 0; l < static_cast<std::int32_t>(topology.levels.size()); ++l) {
     const Level& level = topology.levels[static_cast<std::size_t>(l)];
-    const std::int64_t own = rank / stride % level.radix;
+    const std::int64_t own = whole / stride % level.radix;
     const auto hop = [&](std::int64_t digit, Rail out, Rail in) {
-      visit(Hop{.from = rank,
-                .to = static_cast<Rank>(rank + (digit - own) * stride),
-                .out = out,
-                .in = in,
-                .level = l});
+      const Rank to = rank_in_use(topology, whole + (digit - own) * stride);
+      if (to >= 0) visit(Hop{.from = rank, .to = to, .out = out, .in = in, .level = l});
     };
     if (level.kind == LevelKind::kRing) {
       const std::int64_t up = (own + 1) % level.radix;

@@ -101,15 +101,27 @@ struct HIPS_EXPORT Topology {
   std::int32_t ranks_per_server = 1;  ///< where > 1, levels[0] is the kNode level
   /// By server and NIC, those between switches last, by name; none twice.
   std::vector<LinkOverride> overrides;
+  /// Which servers of the whole are in use, ascending; empty: all. Ranks number those in use, one after the
+  /// other, and servers of a part relay for nobody: those between them may be others'.
+  std::vector<std::int64_t> part;
 
-  /// Ranks in all: the product of all radices, the node level included.
+  /// Ranks in all: the product of all radices, the node level included; of a part those in use.
   [[nodiscard]] Rank num_ranks() const;
   [[nodiscard]] Rank num_servers() const { return num_ranks() / ranks_per_server; }
+  /// The servers that the levels describe, whether they are in use or not.
+  [[nodiscard]] std::int64_t num_whole_servers() const;
+  /// Number of a server in the whole; itself, where all are in use.
+  [[nodiscard]] std::int64_t whole_server(std::int64_t server) const {
+    return part.empty() ? server : part[static_cast<std::size_t>(server)];
+  }
+  /// The server with that number in the whole; -1 where it is not in use.
+  [[nodiscard]] std::int64_t server_in_use(std::int64_t whole_server) const;
 
   /// The digits a_0, a_1, ... of a rank, one for each level.
   [[nodiscard]] std::vector<std::int64_t> digits(Rank rank) const;
+  /// -1: not in use.
   [[nodiscard]] Rank rank_of(std::span<const std::int64_t> digits) const;
-  /// The rank that differs from `rank` in one digit only.
+  /// The rank that differs from `rank` in one digit only; -1: not in use.
   [[nodiscard]] Rank with_digit(Rank rank, std::int32_t level, std::int64_t digit) const;
   [[nodiscard]] std::int64_t digit(Rank rank, std::int32_t level) const;
 
@@ -135,10 +147,10 @@ struct HIPS_EXPORT Topology {
 ///
 /// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | fattree:k |
 ///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n;
-///          any of them may go on with "@rate", the rate of every NIC (25Gb, 2.5Gb or 100Mb; bits per
-///          second), and then with "/m": m ranks on each server. bcube:3,1@25Gb/2 has both.
-///          PATH.yaml, PATH.yml, or file:PATH: a topology file (docs/topologies.md); the first two and
-///          file:PATH.yaml may go on with "/m", too.
+///          any of them may go on with "[0-3,7]", the servers that are in use, then with "@rate", the rate of
+///          every NIC (25Gb, 2.5Gb or 100Mb; bits per second), and then with "/m": m ranks on each server.
+///          bcube:3,1@25Gb/2 has both. PATH.yaml, PATH.yml, or file:PATH: a topology file
+///          (docs/topologies.md); the first two and file:PATH.yaml may go on with "/m", too.
 /// Threads  any thread; reads the file where one is named, else pure.
 /// Errors   throws Error: kInvalidArgument names the spec or file and line, the part, the value seen and what
 ///          would be right.

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/config_file.hpp"
+
 namespace hips {
 namespace {
 
@@ -173,9 +175,10 @@ constexpr std::array kVariables = {
         "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
         "measures one",
         set_text<&Config::select_table>},
-    ConfigVariable{"HIPS_PLAN_FILE", "FILE", "",
-                   "a stored plan (hips plan --all --json) for all sizes; it is proved before it runs",
-                   set_text<&Config::plan_file>},
+    ConfigVariable{
+        "HIPS_PLAN_FILE", "FILE", "",
+        "a stored plan (hips plan --all --json, or MSCCL's XML) for all sizes; it is proved before it runs",
+        set_text<&Config::plan_file>},
     ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
                    set_count<&Config::num_rings>},
     ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
@@ -352,22 +355,31 @@ std::span<const ConfigVariable> config_variables() {
 }
 
 LoadedConfig load_config(const Environment& environment) {
-  LoadedConfig loaded;
+  std::vector<Setting> settings;
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with("HIPS_")) continue;
-    const auto variable =
-        std::find_if(kVariables.begin(), kVariables.end(),
-                     [&, &wanted = name](const ConfigVariable& v) { return v.name == wanted; });
+    if (name.starts_with("HIPS_")) settings.push_back({name, value, "environment"});
+  }
+  return load_config(settings);
+}
+
+LoadedConfig load_config(std::span<const Setting> settings) {
+  LoadedConfig loaded;
+  for (const Setting& setting : settings) {
+    const std::string &name = setting.name, &value = setting.value, &origin = setting.origin;
+    // Who set an environment variable knows where to look for it.
+    const std::string where = origin == "environment" ? "" : fmt::format(" ({})", origin);
+    const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
+                                       [&](const ConfigVariable& v) { return v.name == name; });
     if (variable == kVariables.end()) {
       loaded.warnings.push_back(
-          fmt::format("{} is not a variable of HiPS; did you mean {}?", name, nearest(name)));
+          fmt::format("{}{} is not a variable of HiPS; did you mean {}?", name, where, nearest(name)));
       continue;
     }
     if (variable->set == nullptr) continue;
     const std::string right = variable->set(loaded.config, value);
     if (!right.empty() && loaded.status.ok())
       loaded.status = Status::error(Code::kInvalidArgument,
-                                    fmt::format("{}=\"{}\" is wrong: give {}", name, value, right));
+                                    fmt::format("{}=\"{}\"{} is wrong: give {}", name, value, where, right));
   }
   Config& config = loaded.config;
   if (!config.topology && !config.topology_file.empty()) config.topology = "file:" + config.topology_file;
@@ -386,7 +398,10 @@ Environment process_environment() {
 }
 
 LoadedConfig load_process_config() {
-  LoadedConfig loaded = load_config(process_environment());
+  const Environment environment = process_environment();
+  const GatheredSettings gathered = gather_settings(environment, config_files(environment));
+  LoadedConfig loaded = load_config(gathered.settings);
+  if (!gathered.status.ok()) loaded.status = gathered.status;
   log::configure(loaded.config.log, loaded.config.rank.value_or(-1));
   static std::atomic<bool> reported{false};
   if (!loaded.warnings.empty() && !reported.exchange(true))

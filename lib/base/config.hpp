@@ -19,6 +19,12 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// A copy of this process's environment.
 Environment process_environment();
 
+/// A variable, its value, and who says it: "environment", or file and line ("/etc/hips.conf:3").
+struct Setting {
+  std::string name, value, origin;
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
 /// What HIPS_IB_* and HIPS_VERBS_* say; names and values are those of NCCL where it has them.
 struct RdmaConfig {
   std::string hca;
@@ -91,8 +97,11 @@ struct LoadedConfig {
 
 /// Reads an environment. Pure.
 LoadedConfig load_config(const Environment& environment);
+/// The same of settings from anywhere; errors and warnings name the files among their origins.
+LoadedConfig load_config(std::span<const Setting> settings);
 
-/// Reads this process's environment, sets up the log, and reports unknown names once per process.
+/// Reads this process's files (lib/base/config_file.hpp) and environment, sets up the log, and reports
+/// unknown names once per process.
 LoadedConfig load_process_config();
 
 /// "64", "4K", "1.5M" is wrong, "2G" is right: whole numbers with an optional K, M or G (powers of 1024).

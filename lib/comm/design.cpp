@@ -12,6 +12,7 @@
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/finished_builder.hpp"
+#include "lib/plan/msccl_read.hpp"
 #include "lib/plan/plan_file.hpp"
 
 namespace hips::comm {
@@ -127,6 +128,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   std::string selection = "by the model";
   if (*stored) {
     Plan& plan = (*stored)->plan;
+    plan::set_rails(design.topology, plan);
     if (Status status = plan::prove_stored(*config.plan_file, plan, design.topology); !status.ok())
       return fail(std::move(status));
     design.choices.push_back(

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/bootstrap.hpp"
-#include "topology/part.hpp"
+#include "topology/occupied.hpp"
 
 namespace hips::comm {
 namespace {
@@ -114,7 +114,7 @@ CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::spa
   CommunicatorOptions options = origin.options;
   options.name = fmt::format("{}, colour {}", options.name, color);
   options.is_part = true;
-  options.topology = origin.named ? topology::part_of(origin.topology, members) : std::nullopt;
+  options.topology = origin.named ? topology::occupied_part(origin.topology, members) : std::nullopt;
   if (options.pattern && options.pattern->find(',') != std::string::npos) options.pattern.reset();
   return options;
 }

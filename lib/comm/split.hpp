@@ -13,7 +13,7 @@ inline constexpr int kNoPart = -1;  ///< as a colour
 /// equal, by rank in the parent. Null for kNoPart. Collective over the parent, whose calls it takes its turn
 /// among.
 ///
-/// It is planned on what its ranks occupy of the parent's topology (topology/part.hpp); where that is no
+/// It is planned on what its ranks occupy of the parent's topology (topology/occupied.hpp); where that is no
 /// topology, or none was named, as a communicator that names none. Algorithm and patterns come along, unless
 /// they are one for each level of the parent.
 ///

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::cost {
 
@@ -86,18 +86,19 @@ Cut largest_level_cut(const Topology& topology) {
 }  // namespace
 
 Bound bound(const Topology& topology) {
+  if (!topology.part.empty() || !topology.overrides.empty()) return graph_bound(topology);
   double nics = 0;
-  for (const double bandwidth : rail_bandwidths(topology)) nics += bandwidth;
+  for (const double bandwidth : topology::rail_bandwidths(topology)) nics += bandwidth;
   Bound result;
   result.cuts.push_back(make_cut("single servers", topology.num_servers(), nics));
-  const auto all_tiers = tiers(topology);
+  const auto all_tiers = topology::tiers(topology);
   if (topology.num_servers() > 1 && all_tiers.empty()) {
     // Where it is the set of all levels, it is the single servers again.
     if (Cut cut = largest_level_cut(topology); cut.num_parts != topology.num_servers()) {
       result.cuts.push_back(std::move(cut));
     }
   }
-  for (const Tier& tier : all_tiers) {
+  for (const topology::Tier& tier : all_tiers) {
     result.cuts.push_back(make_cut(tier.name, tier.count, tier.bandwidth_bytes_per_s));
   }
   for (std::size_t i = 1; i < result.cuts.size(); ++i) {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/cost/link_rates.hpp"
+#include "topology/link_rates.hpp"
 
 namespace hips::cost {
 
@@ -40,14 +40,15 @@ class Busiest {
 
  private:
   struct Where {
-    const Tier* tier = nullptr;  ///< null: a NIC
-    std::size_t index = 0;       ///< in the stage's list
+    const topology::Tier* tier = nullptr;  ///< null: a NIC
+    std::size_t index = 0;                 ///< in the stage's list
     bool out = true;
   };
 
   template <typename Visit>
   void visit(const Loads::Stage& stage, Visit&& each) const {
-    const auto both = [&](const Tier* tier, std::size_t index, const Traffic& traffic, double bandwidth) {
+    const auto both = [&](const topology::Tier* tier, std::size_t index, const Traffic& traffic,
+                          double bandwidth) {
       each(Where{tier, index, true}, traffic.out_bytes, bandwidth);
       each(Where{tier, index, false}, traffic.in_bytes, bandwidth);
     };
@@ -76,7 +77,7 @@ class Busiest {
 
   const Topology& topology_;
   const Loads& loads_;
-  LinkRates rates_;
+  topology::LinkRates rates_;
 };
 
 double latency_seconds_per_step(const Topology& topology) {

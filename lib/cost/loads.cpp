@@ -35,7 +35,7 @@ LoadCounter::LoadCounter(const Topology& topology, const PlanShape& shape, Volum
   check_shape(topology, shape);
   loads_.num_servers = topology.num_servers();
   loads_.num_rails = topology.num_rails;
-  loads_.tiers = tiers(topology);
+  loads_.tiers = topology::tiers(topology);
   for (BlockIdx block = 0; block <= shape.blocks.num_blocks; ++block) {
     boundaries_.push_back(shape.blocks.boundary(block, volume.count));
   }
@@ -53,7 +53,8 @@ LoadCounter::LoadCounter(const Topology& topology, const PlanShape& shape, Volum
 Loads::Stage LoadCounter::empty_stage() const {
   Loads::Stage stage;
   stage.nics.resize(static_cast<std::size_t>(loads_.num_servers * loads_.num_rails));
-  for (const Tier& tier : loads_.tiers) stage.tiers.emplace_back(static_cast<std::size_t>(tier.count));
+  for (const topology::Tier& tier : loads_.tiers)
+    stage.tiers.emplace_back(static_cast<std::size_t>(tier.count));
   return stage;
 }
 
@@ -116,6 +117,11 @@ void LoadCounter::add_send(Rank from, const Step& step) {
   const std::int64_t local = topology_.ranks_per_server;
   topology::walk(topology_, from, step.peer, step.rail, [&](const Hop& hop) {
     if (hop.out == kNoRail) return;
+    if (hop.from < 0 || hop.to < 0) {
+      throw Error(Status::error(
+          Code::kInvalidArgument,
+          fmt::format("cost: rank {} sends to rank {} over a server that is not in use", from, step.peer)));
+    }
     const std::int64_t out_server = hop.from / local;
     const std::int64_t in_server = hop.to / local;
     Loads::Stage& here = stage(step.stage);
@@ -128,9 +134,11 @@ void LoadCounter::add_send(Rank from, const Step& step) {
     here.nics[loads_.index(in_server, hop.in)].in_bytes += size;
     for (std::size_t t = 0; t < loads_.tiers.size(); ++t) {
       const std::int64_t below = loads_.tiers[t].servers_below;
-      if (out_server / below == in_server / below) continue;
-      here.tiers[t][static_cast<std::size_t>(out_server / below)].out_bytes += size;
-      here.tiers[t][static_cast<std::size_t>(in_server / below)].in_bytes += size;
+      const std::int64_t from_part = topology_.whole_server(out_server) / below;
+      const std::int64_t to_part = topology_.whole_server(in_server) / below;
+      if (from_part == to_part) continue;
+      here.tiers[t][static_cast<std::size_t>(from_part)].out_bytes += size;
+      here.tiers[t][static_cast<std::size_t>(to_part)].in_bytes += size;
     }
   });
 }

@@ -7,7 +7,7 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::cost {
 
@@ -31,7 +31,7 @@ struct Loads {
   std::int64_t first_server = 0;
   std::int64_t num_servers = 0;  ///< covered: all of the topology's, or one
   Rail num_rails = 0;
-  std::vector<Tier> tiers;  ///< counted beside the NICs; empty where one server is covered
+  std::vector<topology::Tier> tiers;  ///< counted beside the NICs; empty where one server is covered
   /// False where servers relay for others and only one server's programs were seen: its NICs then carry more.
   bool complete = true;
 

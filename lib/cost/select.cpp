@@ -38,6 +38,12 @@ std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& bu
 std::vector<std::int32_t> servers_to_price(const Topology& topology, const PlanBuilder& builder) {
   const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
   if (builder.shape().algorithm == "hips" || last == 0) return {0};
+  if (builder.shape().algorithm == "trees") {
+    // No two servers have the same place in all trees.
+    std::vector<std::int32_t> all;
+    for (std::int32_t server = 0; server <= last; ++server) all.push_back(server);
+    return all;
+  }
   return last == 1 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{0, 1, last};
 }
 
@@ -92,7 +98,11 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
   auto hips = plan::make_builder(topology, {});
   if (!hips) return fail(hips.error());
   candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
-  if (candidates[0].senders_meet) {
+  if (candidates[0].builder->shape().algorithm == "trees") {
+    // No levels, so no rings on them; one ring over all of a tree of switches there may be.
+    if (auto ring = plan::make_builder(topology, {.algorithm = "flat-ring"}))
+      candidates.push_back(candidate_of("flat-ring", topology, std::move(*ring)));
+  } else if (candidates[0].senders_meet) {
     auto rings =
         plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
     if (!rings) return fail(rings.error());

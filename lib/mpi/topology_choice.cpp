@@ -6,7 +6,7 @@
 
 #include <hips/topology.hpp>
 
-#include "topology/part.hpp"
+#include "topology/occupied.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -33,8 +33,8 @@ Result<TopologyChoice> choose_topology(const std::optional<std::string>& spec,
     const auto of_world = spec_of_world(*spec, topology, world_size);
     if (comm_size != world_size) {
       const bool known = of_world && std::ranges::all_of(world_ranks, [](Rank rank) { return rank >= 0; });
-      return TopologyChoice{known ? topology::part_of(parse_topology(*of_world), world_ranks) : std::nullopt,
-                            false};
+      return TopologyChoice{
+          known ? topology::occupied_part(parse_topology(*of_world), world_ranks) : std::nullopt, false};
     }
     if (of_world) return TopologyChoice{of_world, true};
     return fail(Code::kInvalidArgument,

@@ -22,8 +22,8 @@ struct TopologyChoice {
 /// where the user named `spec` (HIPS_TOPO).
 ///
 /// The user's, where the ranks are as many; the user's with m ranks on each server, where MPI_COMM_WORLD has
-/// m times as many ranks as servers; of fewer ranks the part that they occupy of it (topology/part.hpp). None
-/// where that is no topology, or the user named none. Depends only on what all ranks have in common.
+/// m times as many ranks as servers; of fewer ranks the part that they occupy of it (topology/occupied.hpp).
+/// None where that is no topology, or the user named none. Depends only on what all ranks have in common.
 ///
 /// Threads  pure; any thread.
 /// Errors   kInvalidArgument: a malformed spec; or the communicator is as large as MPI_COMM_WORLD and the

@@ -18,5 +18,10 @@ MadeBuilder make_flat_mesh(const Topology& topology, const PlanRequest& request)
 MadeBuilder make_flat_ring(const Topology& topology, const PlanRequest& request);
 MadeBuilder make_recursive_doubling(const Topology& topology, const PlanRequest& request);
 MadeBuilder make_halving_doubling(const Topology& topology, const PlanRequest& request);
+MadeBuilder make_double_tree(const Topology& topology, const PlanRequest& request);
+MadeBuilder make_bucket(const Topology& topology, const PlanRequest& request);
+MadeBuilder make_swing(const Topology& topology, const PlanRequest& request);
+MadeBuilder make_bine(const Topology& topology, const PlanRequest& request);
+MadeBuilder make_trees(const Topology& topology, const PlanRequest& request);
 
 }  // namespace hips::plan

@@ -13,7 +13,7 @@
 namespace hips::plan {
 
 /// Bumped whenever a builder's output changes, so that ranks of different builds find out.
-inline constexpr std::int32_t kBuilderVersion = 1;
+inline constexpr std::int32_t kBuilderVersion = 2;
 
 /// An algorithm as the registry knows it; docs/architecture.md says how to add one.
 struct Algorithm {
@@ -21,6 +21,10 @@ struct Algorithm {
   std::string_view description;  ///< one line
   std::string_view cost;         ///< one line: steps and bytes per rank
   Result<std::unique_ptr<PlanBuilder>> (*make)(const Topology& topology, const PlanRequest& request);
+  /// Does it go around NICs whose link is down, and take parts of BCubes and Toruses? Others need all.
+  bool takes_any_graph = false;
+  /// Is it for rings of cables only?
+  bool torus_only = false;
 };
 
 /// All algorithms, in the order in which they are listed to users.

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/walk.hpp"
+
 namespace hips::plan {
 namespace {
 
@@ -36,8 +38,10 @@ void check_links(const Plan& plan, const StepTable& table, const Messages& messa
       });
       const Hop hop{.from = rank, .to = step.peer, .out = step.rail, .in = source->rail};
       if (std::binary_search(hops.begin(), hops.end(), hop, before)) continue;
-      // Servers that differ in several digits are one hop apart where a switch tree joins them.
-      const std::vector<Hop> route = topology.route(rank, step.peer);
+      // Servers that differ in several digits are one hop apart where a switch tree joins them, and so are
+      // ranks with different local numbers; by the NIC that the step names, where that leads there.
+      std::vector<Hop> route;
+      topology::walk(topology, rank, step.peer, step.rail, [&](const Hop& each) { route.push_back(each); });
       if (route.size() == 1 && route[0].out == hop.out && route[0].in == hop.in) continue;
       if (!findings.count(FindingKind::kNoLink)) continue;
       const std::string lack =

@@ -1,3 +1,5 @@
+#include "lib/plan/hips.hpp"
+
 // "hips": hierarchical synchronization. Every lane scatters through all levels and gathers back; lanes differ
 // in the order of the levels, so that at any stage they use different NICs.
 //
@@ -14,7 +16,10 @@
 #include "lib/plan/flat.hpp"
 #include "lib/plan/lane_program.hpp"
 #include "lib/plan/lane_shares.hpp"
+#include "lib/plan/tree_packing.hpp"
 #include "lib/plan/wide.hpp"
+#include "topology/link_rates.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::plan {
 namespace {
@@ -44,11 +49,11 @@ bool levels_have_own_rails(const Topology& topology) {
 
 class HipsBuilder final : public PlanBuilder {
  public:
-  static MadeBuilder make(const Topology& topology, const PlanRequest& request) {
+  static MadeBuilder make(const Topology& topology, const PlanRequest& request, LaneShares shares) {
     auto builder = std::unique_ptr<HipsBuilder>(new HipsBuilder);
     builder->levels_ = topology.levels;
     if (Status status = builder->set_patterns(request); !status.ok()) return fail(std::move(status));
-    builder->set_lanes(topology);
+    builder->set_lanes(topology, shares);
     builder->set_shape();
     return builder;
   }
@@ -115,7 +120,7 @@ class HipsBuilder final : public PlanBuilder {
     return Status::success();
   }
 
-  void set_lanes(const Topology& topology) {
+  void set_lanes(const Topology& topology, LaneShares shares) {
     std::vector<std::int32_t> inner, network;
     std::int32_t num_parallel = 1;
     for (std::int32_t l = 0; l < static_cast<std::int32_t>(levels_.size()); ++l) {
@@ -139,7 +144,7 @@ class HipsBuilder final : public PlanBuilder {
         rates.push_back({levels_[l].radix,
                          levels_[l].bandwidth_bytes_per_s * static_cast<double>(levels_[l].rails.size())});
       }
-      orders = lane_orders(rates);
+      orders = shares == LaneShares::kEqual ? equal_orders(rates.size()) : lane_orders(rates);
     } else {
       // One NIC for all levels: from the innermost tier upwards, so that the tiers above carry least.
       LaneOrder order{{}, {0, 1}, {1, 1}};
@@ -293,13 +298,69 @@ class HipsBuilder final : public PlanBuilder {
   PlanShape shape_;
 };
 
+bool any_nic_is_down(const Topology& topology) {
+  return std::ranges::any_of(topology.overrides,
+                             [](const LinkOverride& link) { return link.server >= 0 && !link.up; });
+}
+
+/// Seconds per byte of the busiest of the NICs and tiers that are not as their level says, under a hierarchy
+/// that does not know of them; 0 where there are none.
+double slowed_seconds(const Topology& topology, const PlanBuilder& hierarchy) {
+  if (topology.overrides.empty()) return 0;
+  const std::vector<topology::Tier> tiers = topology::tiers(topology);
+  const topology::LinkRates rates(topology, tiers);
+  std::vector<double> share(static_cast<std::size_t>(topology.num_rails), 0.0);
+  // A server's NICs carry what its ranks send, on every server alike.
+  for (Rank rank = 0; rank < topology.ranks_per_server; ++rank) {
+    const Program program = hierarchy.program(rank);
+    constexpr std::int64_t kMany = std::int64_t{1} << 40;
+    for (const Step& step : program.steps) {
+      if (step.op != StepOp::kSend || step.rail == kNoRail) continue;
+      share[step.rail] += static_cast<double>(hierarchy.shape().blocks.elements(step.dst.blocks, kMany)) /
+                          static_cast<double>(kMany);
+    }
+  }
+  double seconds = 0;
+  for (const LinkOverride& link : topology.overrides) {
+    if (link.server >= 0) seconds = std::max(seconds, share[link.rail] / rates.nic(link.server, link.rail));
+  }
+  for (std::size_t t = 0; t < tiers.size(); ++t) {
+    // From the edge upwards every tier carries no more than the parts above it need.
+    const double above = 2 * (1 - 1.0 / static_cast<double>(tiers[t].count));
+    for (std::int64_t i = 0; i < tiers[t].count; ++i)
+      seconds = std::max(seconds, above / rates.tier(t, static_cast<std::size_t>(i)));
+  }
+  return seconds;
+}
+
 }  // namespace
+
+MadeBuilder make_hierarchy(const Topology& topology, const PlanRequest& request, LaneShares shares) {
+  return HipsBuilder::make(topology, request, shares);
+}
 
 MadeBuilder make_hips(const Topology& topology, const PlanRequest& request) {
   if (Status status = refuse_foreign_options("hips", request, {.patterns = true}); !status.ok()) {
     return fail(std::move(status));
   }
-  return HipsBuilder::make(topology, request);
+  if (topology.num_servers() == 1 && !topology.part.empty()) return make_trees(topology, {});
+  const bool no_hierarchy = !topology.part.empty() || any_nic_is_down(topology);
+  if (no_hierarchy && !request.patterns.empty()) {
+    return fail(
+        Code::kInvalidArgument,
+        "plan: patterns are for the levels of a hierarchy, and servers in part, or with a link that is "
+        "down, have trees; leave the patterns out");
+  }
+  if (no_hierarchy) return make_trees(topology, {});
+  auto hierarchy = make_hierarchy(topology, request, LaneShares::kBalanced);
+  if (!hierarchy || !request.patterns.empty()) return hierarchy;
+  if (const double slowed = slowed_seconds(topology, **hierarchy); slowed > 0) {
+    const auto packing = topology.num_servers() <= kMostPackedServers
+                             ? pack_trees(topology)
+                             : Result<TreePacking>(tl::unexpected(Status()));
+    if (packing && packing->seconds_per_byte < slowed) return make_trees(topology, {});
+  }
+  return hierarchy;
 }
 
 }  // namespace hips::plan

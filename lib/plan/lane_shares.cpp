@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lib/plan/packing_lp.hpp"
 #include "lib/plan/wide.hpp"
 
 namespace hips::plan {
@@ -79,24 +80,61 @@ std::vector<std::int32_t> cyclic_order(std::int32_t first, std::int32_t num_leve
   return levels;
 }
 
+using Order = std::vector<std::int32_t>;
+
 /// Orders whose shares are `weights` / their sum; those of weight 0 are left out.
-std::vector<LaneOrder> by_weights(std::span<const double> weights) {
+std::vector<LaneOrder> by_weights(const std::vector<Order>& all, std::span<const double> weights) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<LaneOrder> orders;
   double before = 0;
   Fraction begin{0, 1};
-  const auto num_levels = static_cast<std::int32_t>(weights.size());
-  for (std::int32_t p = 0; p < num_levels; ++p) {
+  for (std::size_t p = 0; p < weights.size(); ++p) {
     before += weights[p];
     const auto steps = static_cast<double>(kShareSteps);
-    const bool last = std::all_of(weights.begin() + p + 1, weights.end(), [](double w) { return w <= 0; });
+    const bool last = std::all_of(weights.begin() + static_cast<std::ptrdiff_t>(p) + 1, weights.end(),
+                                  [](double w) { return w <= 0; });
     const Fraction end = last ? Fraction{1, 1} : narrow({std::llround(before / total * steps), kShareSteps});
     if (end == begin) continue;
-    orders.push_back({cyclic_order(p, num_levels), begin, end});
+    orders.push_back({all[p], begin, end});
     begin = end;
     if (last) break;
   }
   return orders;
+}
+
+/// Up to so many levels all their orders are weighed: 720 of 6.
+constexpr std::int32_t kMostLevelsWeighed = 6;
+/// Shares below this come from rounding.
+constexpr double kLeastShare = 1e-7;
+
+/// The shares of all orders with which the busiest level is least busy, by the linear program of
+/// algorithms.md, section 7: with f for the shares times 1/T, maximise their sum where no level is busy for
+/// more than 1.
+std::vector<LaneOrder> weighed_orders(std::span<const LevelRate> levels,
+                                      std::span<const std::int64_t> rates) {
+  const double fastest = static_cast<double>(*std::ranges::max_element(rates));
+  std::vector<double> capacity;
+  for (const std::int64_t rate : rates) capacity.push_back(static_cast<double>(rate) / fastest);
+  PackingLp program(capacity);
+  std::vector<Order> orders;
+  Order order(levels.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    std::vector<double> column(levels.size(), 0.0);
+    double live = 1;
+    for (const std::int32_t level : order) {
+      const auto radix = static_cast<double>(levels[level].radix);
+      column[level] = live * (1 - 1 / radix);
+      live /= radix;
+    }
+    program.add_column(column);
+    orders.push_back(order);
+  } while (std::ranges::next_permutation(order).found);
+  constexpr std::int64_t kEnough = std::int64_t{1} << 28;
+  program.solve(kEnough);
+  std::vector<double> weights = program.x();
+  for (double& weight : weights) weight = weight < kLeastShare * program.value() ? 0 : weight;
+  return by_weights(orders, weights);
 }
 
 }  // namespace
@@ -139,15 +177,30 @@ std::vector<LaneOrder> lane_orders(std::span<const LevelRate> levels) {
     return orders;
   }
 
+  if (num_levels <= kMostLevelsWeighed) return weighed_orders(levels, rates);
   std::vector<double> clamped = shares;
-  for (double& share : clamped) share = std::max(share, 0.0);
-  std::vector<LaneOrder> cyclic = by_weights(clamped);
+  std::vector<Order> cyclic;
+  for (std::int32_t p = 0; p < num_levels; ++p) {
+    clamped[p] = std::max(clamped[p], 0.0);
+    cyclic.push_back(cyclic_order(p, num_levels));
+  }
+  std::vector<LaneOrder> mixed = by_weights(cyclic, clamped);
   LaneOrder one{cyclic_order(0, num_levels), {0, 1}, {1, 1}};
   std::ranges::stable_sort(one.levels, [&](std::int32_t a, std::int32_t b) {
     return rates[a] != rates[b] ? rates[a] > rates[b] : levels[a].radix < levels[b].radix;
   });
   std::vector<LaneOrder> single{one};
-  return busiest_level(levels, single) < busiest_level(levels, cyclic) ? single : cyclic;
+  return busiest_level(levels, single) < busiest_level(levels, mixed) ? single : mixed;
+}
+
+std::vector<LaneOrder> equal_orders(std::size_t num_levels) {
+  std::vector<LaneOrder> orders;
+  const auto levels = static_cast<std::int32_t>(num_levels);
+  const auto at = [&](std::int32_t p) {
+    return p == 0 ? Fraction{0, 1} : p == levels ? Fraction{1, 1} : Fraction{p, levels};
+  };
+  for (std::int32_t p = 0; p < levels; ++p) orders.push_back({cyclic_order(p, levels), at(p), at(p + 1)});
+  return orders;
 }
 
 double busiest_level(std::span<const LevelRate> levels, std::span<const LaneOrder> orders) {

@@ -27,15 +27,18 @@ struct LaneOrder {
 ///   f_p = (B_p * n_p/(n_p-1) - B_{p-1}/(n_{p-1}-1)) / sum of B
 ///
 /// with which every NIC direction is busy for 2(N-1)W / (N * sum of B), the lower bound of any algorithm. On
-/// equal links all f_p are positive. Where a level is so slow that some f_p is negative, the cheaper one of
-/// two is taken: the cyclic orders with the negative shares left out, or one order, fastest level first, the
-/// larger radix later. Orders without a share are left out. Neither is always optimal (the optimum may mix
-/// up to K orders that are not cyclic), both are correct.
+/// equal links all f_p are positive. Where a level is so slow that some f_p is negative, a linear program
+/// weighs all orders of up to 6 levels, which is optimal: no algorithm is faster (algorithms.md, section 7).
+/// Of more levels the cheaper one of two is taken: the cyclic orders with the negative shares left out, or
+/// one order, fastest level first, the larger radix later. Orders without a share are left out.
 ///
-/// Shapes   levels: K >= 1, radices >= 2. Result: 1..K orders, ascending, begin 0 and end 1 over all.
-/// Cost     K*K.
+/// Shapes   levels: K >= 1, radices >= 2. Result: 1..K orders, begin 0 and end 1 over all.
+/// Cost     K*K; with the program K! columns of K.
 /// Threads  pure; any thread.
 std::vector<LaneOrder> lane_orders(std::span<const LevelRate> levels);
+
+/// The K cyclic orders of K levels with equal shares.
+std::vector<LaneOrder> equal_orders(std::size_t num_levels);
 
 /// Busiest level's time per byte of vector and phase, 1 / unit of bandwidth, when `orders` carry their
 /// shares.

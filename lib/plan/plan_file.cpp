@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/plan/check.hpp"
+#include "lib/plan/msccl_read.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "topology/topology_file.hpp"
 
@@ -24,7 +25,7 @@ Result<StoredPlan> read_plan_file(const std::string& path) {
   const auto text = topology::read_text_file(path, kMostPlanBytes);
   if (!text) return fail(Code::kInvalidArgument, "plan file " + text.error().message);
   nlohmann::ordered_json notes;
-  auto plan = from_json(*text, notes);
+  auto plan = is_msccl(*text) ? read_msccl(*text) : from_json(*text, notes);
   if (!plan) return fail(Code::kInvalidArgument, fmt::format("{}: {}", path, plan.error().message));
   StoredPlan stored;
   stored.plan = std::move(*plan);

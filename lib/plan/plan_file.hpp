@@ -19,7 +19,8 @@ struct StoredPlan {
 /// Plan files are read as a whole; a larger one would take more memory than it is worth.
 inline constexpr std::size_t kMostPlanBytes = std::size_t{256} << 20U;
 
-/// Reads a file of plan_json. What it has is well formed, not correct: prove_stored() is for that.
+/// Reads a file of plan_json, or an algorithm of MSCCL's XML, whose messages name no NICs: set_rails(). What
+/// it has is well formed, not correct: prove_stored() is for that.
 ///
 /// Errors   kInvalidArgument: the path, and what is wrong with the file.
 Result<StoredPlan> read_plan_file(const std::string& path);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kAlgorithms{
     Algorithm{"hips", "hierarchical synchronization: lanes of scatter and gather through the levels",
               "2 steps a level with mesh, 2(n-1) with ring; 2(N-1)/(N*K) of the vector per NIC direction",
-              make_hips},
+              make_hips, true},
     Algorithm{"flat-ps", "P parameter servers among the ranks fold everything and send it back",
               "2 steps; 2(N-1)/P of the vector per direction of a leader's NIC", make_flat_ps},
     Algorithm{"flat-mesh", "every rank folds a piece from all others and sends it to all others",
@@ -25,17 +25,42 @@ constexpr std::array kAlgorithms{
     Algorithm{"halving-doubling", "recursive halving, then recursive doubling (Rabenseifner), for any N",
               "2 log2 N steps, 2 more if N is no power of two; 2(N-1)/N of the vector per NIC direction",
               make_halving_doubling},
+    Algorithm{"double-tree", "two binary trees, half of the vector up and down each",
+              "2 log2 N steps, 2 more if N is no power of two; up to 2 vectors per NIC direction",
+              make_double_tree},
+    Algorithm{"bucket", "rings along each dimension of a torus, in lanes by all ports",
+              "2 steps for each server of a side but one; 2(N-1)/(N*2d) of the vector per NIC direction, "
+              "equal sides",
+              make_bucket, false, true},
+    Algorithm{"swing", "halving and doubling on a torus, to alternating sides, in lanes by all ports",
+              "2 log2 N steps for sides that are powers of two; relays beyond a side of 4", make_swing, false,
+              true},
+    Algorithm{"bine", "halving and doubling to alternating sides, for ranks placed nobody knows how",
+              "2 log2 N steps, 2 more if N is no power of two; 2(N-1)/N of the vector per NIC direction",
+              make_bine},
+    Algorithm{"trees", "spanning trees of neighbours, weighed by a linear program; for parts and slow links",
+              "2 steps for each hop from a root; what the best trees leave to the busiest NIC", make_trees,
+              true},
 };
 
-/// Plans use every NIC, and none of them goes around a cable that is down. Between switches others are left.
+/// Servers of a part of a BCube or a Torus reach their neighbours only, which need not be the next by number.
+Status check_whole(const Topology& topology, std::string_view algorithm) {
+  if (topology.part.empty() || !topology.servers_relay) return Status::success();
+  return Status::error(Code::kUnsupported,
+                       fmt::format("plan: {} needs all servers of {}, or any of a tree of switches; hips and "
+                                   "trees plan for parts",
+                                   algorithm, topology.name));
+}
+
+/// Most plans use every NIC and do not go around a cable that is down. Between switches others are left.
 Status check_links_up(const Topology& topology) {
   for (const LinkOverride& link : topology.overrides) {
     if (link.up || link.server < 0) continue;
     const auto rank = static_cast<Rank>(link.server * topology.ranks_per_server);
     return Status::error(
         Code::kUnsupported,
-        fmt::format("plan: the link of NIC {} of server {} ({}) is down, and plans use every NIC: "
-                    "leave the server out, or name a topology without that NIC",
+        fmt::format("plan: the link of NIC {} of server {} ({}) is down, and this plan uses every NIC: "
+                    "take hips or trees, which go around it",
                     link.rail, link.server, topology.address(rank)));
   }
   return Status::success();
@@ -69,7 +94,11 @@ Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, cons
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == request.algorithm) {
-      if (Status usable = check_links_up(topology); !usable.ok()) return fail(std::move(usable));
+      if (!algorithm.takes_any_graph) {
+        if (Status usable = check_links_up(topology); !usable.ok()) return fail(std::move(usable));
+        if (Status usable = check_whole(topology, algorithm.name); !usable.ok())
+          return fail(std::move(usable));
+      }
       auto builder = algorithm.make(topology, request);
       if (builder && topology.relay_off && !(*builder)->shape().neighbours_only)
         return fail(must_relay(topology, request.algorithm));

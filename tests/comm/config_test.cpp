@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "lib/base/config_file.hpp"
 
 namespace {
 
@@ -144,6 +151,55 @@ TEST(Config, TimesTakeUnitsAndAreSecondsWithout) {
   EXPECT_EQ(hips::parse_duration_ns("2m"), 120'000'000'000);
   for (const char* wrong : {"", "-1", "0", "1h", "nan", "inf", "1e300", "ms"})
     EXPECT_FALSE(hips::parse_duration_ns(wrong)) << wrong;
+}
+
+/// A folder of its own for a test, with a file in it.
+std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/hips_" + std::to_string(getpid()) + "_" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(ConfigFile, LinesHaveANameAndAValueAndMayHaveComments) {
+  const auto read = hips::parse_config_file(
+      "hips.conf", "# ours\n\n  HIPS_LOG = info,plan:debug  # while we look\r\nHIPS_TIMEOUT=2m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(*read, ElementsAre(hips::Setting{"HIPS_LOG", "info,plan:debug", "hips.conf:3"},
+                                 hips::Setting{"HIPS_TIMEOUT", "2m", "hips.conf:4"}));
+  for (const auto& [text, what] : {std::pair("HIPS_LOG info\n", "line 1: \"HIPS_LOG info\" has no"),
+                                   std::pair("\nPATH=/bin\n", "line 2: \"PATH=/bin\" does not begin"),
+                                   std::pair("HIPS_A=1\nHIPS_A=2\n", "line 2: \"HIPS_A=2\" names")}) {
+    const auto wrong = hips::parse_config_file("hips.conf", text);
+    ASSERT_FALSE(wrong) << text;
+    EXPECT_THAT(wrong.error().message, HasSubstr(what));
+  }
+}
+
+TEST(ConfigFile, TheEnvironmentComesBeforeFilesAndTheLaterFileBeforeTheEarlier) {
+  const std::vector<std::string> files = {
+      file_with("etc", "HIPS_LOG=info\nHIPS_CREDITS=3\nHIPS_RINGS=2\n"),
+      file_with("home", "HIPS_CREDITS=5\nHIPS_RINGS=many\nHIPS_RINGZ=1\n"), "/nowhere/hips.conf"};
+  const auto gathered = hips::gather_settings({{"HIPS_CREDITS", "7"}, {"PATH", "/bin"}}, files);
+  EXPECT_TRUE(gathered.status.ok()) << gathered.status.message;
+  EXPECT_THAT(gathered.settings, ElementsAre(hips::Setting{"HIPS_CREDITS", "7", "environment"},
+                                             hips::Setting{"HIPS_LOG", "info", files[0] + ":1"},
+                                             hips::Setting{"HIPS_RINGS", "many", files[1] + ":2"},
+                                             hips::Setting{"HIPS_RINGZ", "1", files[1] + ":3"}));
+  // Who finds a mistake in a file is told which.
+  const auto loaded = load_config(gathered.settings);
+  EXPECT_EQ(loaded.config.credits, 7);
+  EXPECT_THAT(loaded.status.message, HasSubstr("HIPS_RINGS=\"many\" (" + files[1] + ":2) is wrong"));
+  EXPECT_THAT(loaded.warnings, ElementsAre(HasSubstr("did you mean HIPS_RINGS?")));
+}
+
+TEST(ConfigFile, AFileThatIsWrongIsAnErrorAndTheOthersCount) {
+  const std::vector<std::string> files = {file_with("bad", "nonsense\n"),
+                                          file_with("good", "HIPS_CREDITS=5\n")};
+  const auto gathered = hips::gather_settings({}, files);
+  EXPECT_THAT(gathered.status.message, HasSubstr("line 1: \"nonsense\""));
+  EXPECT_THAT(gathered.settings, testing::SizeIs(1));
+  EXPECT_THAT(hips::config_files({{"HOME", "/home/ada"}}),
+              ElementsAre("/etc/hips.conf", "/home/ada/.hips.conf"));
 }
 
 }  // namespace

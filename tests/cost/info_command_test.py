@@ -1,4 +1,4 @@
-"""hips info select as users meet it.
+"""hips info as users meet it.
 
 usage: info_command_test.py <hips>
 """
@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HIPS = sys.argv.pop(1)
@@ -52,6 +53,98 @@ class InfoSelect(unittest.TestCase):
             done = hips("info", "select", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_table_decides_before_the_model(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".table") as table:
+            table.write("# HiPS selection table 1\n"
+                        "topology=switch:4 up_to=3000 algorithm=flat-mesh pattern=default\n"
+                        "topology=switch:4 up_to=65536 algorithm=recursive-doubling pattern=default\n"
+                        "topology=switch:4 up_to=any algorithm=hips pattern=ring\n")
+            table.flush()
+            text = hips("info", "select", "-t", "switch:4", HIPS_SELECT_TABLE=table.name).stdout
+            self.assertIn(f"HIPS_SELECT_TABLE={table.name} decides for switch:4:", text)
+            self.assertRegex(text, r" 3000 B  flat-mesh\n +64 KiB  recursive-doubling\n +any  hips:ring\n")
+            plans = json.loads(hips("info", "select", "-t", "switch:4", "--json",
+                                    HIPS_SELECT_TABLE=table.name).stdout)["table"]["plans"]
+            self.assertEqual(plans[-1], {"algorithm": "hips", "pattern": "ring", "up_to_bytes": None})
+            other = hips("info", "select", "-t", "switch:5", HIPS_SELECT_TABLE=table.name).stdout
+            self.assertIn("has no line for switch:5", other)
+        gone = hips("info", "select", "-t", "switch:4", HIPS_SELECT_TABLE="/nowhere")
+        self.assertEqual((gone.returncode, gone.stdout), (1, ""))
+
+
+class InfoEnv(unittest.TestCase):
+    def test_says_where_each_value_comes_from(self):
+        with tempfile.TemporaryDirectory() as home:
+            with open(os.path.join(home, ".hips.conf"), "w", encoding="utf-8") as file:
+                file.write("# this user's\nHIPS_CREDITS=3\nHIPS_TIMEOUT=9s\n")
+            report = json.loads(hips("info", "env", "--json", HOME=home, HIPS_TIMEOUT="5s").stdout)
+            rows = {row["name"]: row for row in report["variables"]}
+            self.assertEqual((rows["HIPS_CREDITS"]["value"], rows["HIPS_CREDITS"]["origin"]),
+                             ("3", f"{home}/.hips.conf:2"))
+            self.assertEqual((rows["HIPS_TIMEOUT"]["value"], rows["HIPS_TIMEOUT"]["origin"]), ("5s", "environment"))
+            self.assertEqual((rows["HIPS_LOG"]["value"], rows["HIPS_LOG"]["origin"]), ("warn", "default"))
+            text = hips("info", "env", HOME=home).stdout
+            for name in rows:
+                self.assertIn(f" {name} ", text)
+            self.assertRegex(text, r"\* HIPS_CREDITS +3 +\S+/.hips.conf:2; default 4, tcp 8\n")
+            # The file counts in other commands, too.
+            with open(os.path.join(home, ".hips.conf"), "w", encoding="utf-8") as file:
+                file.write("HIPS_TOPO=bcube:3,1\n")
+            self.assertIn("BCube(3,1)", hips("topo", HOME=home).stdout)
+
+    def test_names_what_is_wrong_and_what_is_nearest(self):
+        text = hips("info", "env", HIPS_ALGORITM="x", HIPS_CREDITS="99").stdout
+        self.assertIn("! HIPS_ALGORITM is not a variable of HiPS; did you mean HIPS_ALGORITHM?", text)
+        self.assertIn("wrong: give a number from 1 to 15", text)
+
+
+class InfoAlone(unittest.TestCase):
+    def test_shows_build_algorithms_transports_and_variables(self):
+        done = hips("info")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for part in ("Build\n", "\nAlgorithms\n", "\nTransports\n", "\nVariables\n", "halving-doubling", "  shm    shared"):
+            self.assertIn(part, done.stdout)
+        for part in ("build", "algorithms", "transports"):
+            self.assertNotEqual(hips("info", part).stdout, "", part)
+
+
+class Completion(unittest.TestCase):
+    """The words that bash offers are those of the help."""
+
+    def offered(self, *words):
+        script = """
+source <("$0" completion bash)
+shift 0
+COMP_WORDS=(hips "$@")
+COMP_CWORD=$#
+_hips
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+        done = subprocess.run(["bash", "-c", script, HIPS, *words], capture_output=True, text=True, timeout=60, check=True)
+        return set(done.stdout.split())
+
+    def test_subcommands_and_options_of_every_command(self):
+        commands = re.findall(r"^  (\w[\w-]*) {2,}", hips("--help").stdout.split("Subcommands:")[1], re.MULTILINE)
+        self.assertIn("compare", commands)
+        self.assertEqual(self.offered(""), set(commands))
+        for command in commands:
+            help_text = hips(command, "--help").stdout.split("Options:")[1]
+            options = set(re.findall(r"^  (?:-\w,)?(--[a-z][\w-]*)", help_text, re.MULTILINE))
+            self.assertTrue(options)
+            self.assertLessEqual(options, self.offered(command, "-"), command)
+
+    def test_what_has_begun_and_what_lies_deeper(self):
+        self.assertEqual(self.offered("com"), {"compare", "completion"})
+        self.assertEqual(self.offered("info", "se"), {"select"})
+        self.assertIn("--topology", self.offered("info", "select", "--t"))
+        self.assertEqual(self.offered("plan", "--format", ""), set())
+        self.assertEqual(self.offered("run", "--", "-"), set())
+
+    def test_zsh_has_the_same_by_bashcompinit(self):
+        text = hips("completion", "zsh").stdout
+        self.assertIn("bashcompinit\n", text)
+        self.assertTrue(text.endswith(hips("completion", "bash").stdout))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -39,11 +40,16 @@ inline std::vector<Case> cases() {
     all.push_back({spec, {.patterns = {mixed}}});
     all.push_back({spec, {.patterns = {ps1}}});
   }
+  for (const char* spec : {"bcube:3,1[0-4,8]", "torus:4x4[0-2,5,6]", "leafspine:3,4,2[0-4,8]/2"})
+    all.push_back({spec, {}});
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     if (algorithm.name == "hips") continue;
-    for (const char* spec :
-         {"switch:1", "switch:2", "switch:3", "switch:6", "switch:9", "rail:4,2", "bcube:3,1"}) {
-      all.push_back({spec, {.algorithm = std::string(algorithm.name)}});
+    for (const char* spec : {"switch:1", "switch:2", "switch:3", "switch:6", "switch:9", "rail:4,2",
+                             "bcube:3,1", "torus:4x2", "torus:8"}) {
+      // Each algorithm where it exists; those of a torus only there, and the others not there.
+      const bool of_torus = algorithm.name == "bucket" || algorithm.name == "swing";
+      if (of_torus == std::string_view(spec).starts_with("torus"))
+        all.push_back({spec, {.algorithm = std::string(algorithm.name)}});
     }
   }
   return all;

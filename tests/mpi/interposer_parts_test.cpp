@@ -92,13 +92,14 @@ TEST(TopologyChoice, ASubCommunicatorGetsThePartThatItsRanksOccupy) {
   EXPECT_EQ(column->spec, "bcube:3,0");
   EXPECT_FALSE(column->is_users);
   EXPECT_EQ(choose_topology("bcube:2,1", first_ranks(8), 16)->spec, "bcube:2,0/4");
+  EXPECT_EQ(choose_topology("bcube:3,1", first_ranks(4), 9)->spec, "bcube:3,1[0-3]");
 }
 
 TEST(TopologyChoice, ASubCommunicatorThatIsNoTopologyIsLeftToHiPS) {
-  const auto four = choose_topology("bcube:3,1", first_ranks(4), 9);
-  ASSERT_TRUE(four);
-  EXPECT_EQ(four->spec, std::nullopt);
-  EXPECT_FALSE(four->is_users);
+  const auto apart = choose_topology("bcube:3,1", std::vector<Rank>{0, 4}, 9);
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->spec, std::nullopt);
+  EXPECT_FALSE(apart->is_users);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{7, 4, 1}, 9)->spec, std::nullopt);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{1, 4, -1}, 9)->spec, std::nullopt);
 }

@@ -105,6 +105,7 @@ std::vector<PlanCase> all_cases(std::mt19937_64& random) {
       add_flat(rack, cases);
     }
     cases.push_back({fmt::format("rail:{},2", n), "flat-ring", "", 0, 1});
+    if (2 * n <= kMostRanks) add_flat(fmt::format("rail:{},2/2", n), cases);
   }
   return cases;
 }

@@ -157,14 +157,15 @@ TEST(Registry, NamesWhatItDoesNotKnowAndWhatItKnows) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "plan: no algorithm is called \"flat-rnig\"; there are hips, flat-ps, flat-mesh, flat-ring, "
-            "recursive-doubling, halving-doubling");
+            "recursive-doubling, halving-doubling, double-tree, bucket, swing, bine, trees");
 }
 
 TEST(Registry, RefusesOptionsThatMeanNothingToAnAlgorithm) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     const auto make = [&](PlanRequest request) {
       request.algorithm = algorithm.name;
-      return plan::make_builder(parse_topology("switch:4"), request).has_value();
+      const bool of_torus = algorithm.name == "bucket" || algorithm.name == "swing";
+      return plan::make_builder(parse_topology(of_torus ? "torus:4" : "switch:4"), request).has_value();
     };
     EXPECT_EQ(make({.patterns = patterns("mesh")}), algorithm.name == "hips");
     EXPECT_EQ(make({.num_leaders = 2}), algorithm.name == "flat-ps");

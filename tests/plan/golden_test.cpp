@@ -43,6 +43,12 @@ TEST(GoldenPlans, AreAsReviewed) {
       {"flat_ring_rail_4_2", "rail:4,2", {.algorithm = "flat-ring"}, {1}},
       {"recursive_doubling_3", "switch:3", {.algorithm = "recursive-doubling"}, {0, 1, 2}},
       {"halving_doubling_6", "switch:6", {.algorithm = "halving-doubling"}, {0, 1, 5}},
+      {"double_tree_7", "switch:7", {.algorithm = "double-tree"}, {0, 4}},
+      {"bucket_3x2", "torus:3x2", {.algorithm = "bucket"}, {1}},
+      {"swing_8", "torus:8", {.algorithm = "swing"}, {0, 3}},
+      {"bine_6", "switch:6", {.algorithm = "bine"}, {0, 1, 5}},
+      {"trees_bcube_part", "bcube:3,1[0-4,8]", {}, {0, 2}},
+      {"trees_leafspine_part", "leafspine:3,4,2[0-4,8]/2", {}, {3}},
       {"alone", "switch:1", {}, {0}},
   };
   for (const Golden& golden : all) {

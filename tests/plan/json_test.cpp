@@ -15,10 +15,11 @@ using testing::HasSubstr;
 
 TEST(PlanJson, GivesEveryBuildersPlanBackExactly) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
-    for (const char* spec :
-         {"bcube:3,1", "bcube:2x4", "torus:4x3", "fattree:4", "rail:6,2/2", "switch:1", "switch:7"}) {
+    for (const char* spec : {"bcube:3,1", "bcube:2x4", "torus:4x3", "torus:4x2", "fattree:4", "rail:6,2/2",
+                             "switch:1", "switch:7"}) {
       PlanRequest request;
       request.algorithm = algorithm.name;
+      if (!plan::make_builder(parse_topology(spec), request)) continue;
       const Plan plan = plan_of(spec, request);
       const Result<Plan> back = plan::from_json(plan::to_json(plan));
       ASSERT_TRUE(back) << back.error().message;

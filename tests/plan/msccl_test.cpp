@@ -7,11 +7,19 @@
 #include <set>
 #include <sstream>
 
+#include <fstream>
+
+#include "lib/plan/check.hpp"
+#include "lib/plan/msccl_read.hpp"
+#include "lib/plan/plan_file.hpp"
 #include "lib/plan/plan_msccl.hpp"
 #include "tests/plan/support.hpp"
 
 namespace hips {
 namespace {
+
+using tests::run_plan;
+using tests::seed_of_run;
 
 // An algorithm as MSCCL's interpreter runs it: thread blocks at once, the steps of each one after the other,
 // a queue for each (sender, receiver, channel).
@@ -136,6 +144,118 @@ TEST(Msccl, UnequalSharesAreRefused) {
   const Status status = plan::write_msccl(out, *builder);
   EXPECT_EQ(status.code, Code::kUnsupported);
   EXPECT_THAT(status.message, ::testing::HasSubstr("unequal shares"));
+}
+
+TEST(MscclRead, EveryExportedPlanComesBackProven) {
+  int back = 0;
+  for (const std::string spec : {"bcube:3,1", "bcube:2,2", "torus:4x4", "torus:5", "rail:4,2", "rail:3,2/2",
+                                 "switch:5", "leafspine:2,3", "fattree:4", "switch:1"}) {
+    const Topology topology = parse_topology(spec);
+    for (const plan::Algorithm& algorithm : plan::algorithms()) {
+      const auto builder = plan::make_builder(topology, {.algorithm = std::string(algorithm.name)});
+      std::ostringstream out;
+      if (!builder || !plan::write_msccl(out, **builder).ok()) continue;
+      auto plan = plan::read_msccl(out.str());
+      ASSERT_TRUE(plan) << spec << " " << algorithm.name << ": " << plan.error().message;
+      plan::set_rails(topology, *plan);
+      for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1'000'003}}) {
+        const plan::CheckReport report = plan::check(*plan, {.count = count, .topology = &topology});
+        ASSERT_TRUE(report.ok()) << spec << " " << algorithm.name << ", " << count << ": "
+                                 << report.findings.front().text;
+      }
+      EXPECT_EQ(run_plan(*plan, 7, false), "") << spec << " " << algorithm.name;
+      EXPECT_EQ(run_plan(*plan, 7, true), "") << spec << " " << algorithm.name;
+      // Of ranks that are folded into others the builder counts one message more than any way has.
+      EXPECT_GE(plan->shape.num_steps + 1, (*builder)->shape().num_steps) << spec << " " << algorithm.name;
+      ++back;
+    }
+  }
+  EXPECT_GE(back, 30);
+}
+
+/// A ring of three GPUs as msccl-tools write it: one thread block of each, whose steps receive and send at
+/// once.
+std::string ring_of_three(const std::string& last = "r") {
+  std::string text =
+      "<?xml version='1.0'?>\n<!-- a ring -->\n<algo name='ring' proto='LL' nchannels='1' "
+      "nchunksperloop='3' ngpus='3' coll='allreduce' inplace='1'>\n";
+  for (int gpu = 0; gpu < 3; ++gpu) {
+    text += "<gpu id='" + std::to_string(gpu) +
+            "' i_chunks='3' o_chunks='3' s_chunks='0'>\n<tb id='0' send='" + std::to_string((gpu + 1) % 3) +
+            "' recv='" + std::to_string((gpu + 2) % 3) + "' chan='0'>\n";
+    int at = 0;
+    const auto step = [&](const std::string& type, int chunk) {
+      const std::string offset = std::to_string((chunk % 3 + 3) % 3);
+      text += "<step s='" + std::to_string(at++) + "' type='" + type + "' srcbuf='i' srcoff='" + offset +
+              "' dstbuf='i' dstoff='" + offset + "' cnt='1' depid='-1' deps='-1' hasdep='0'/>\n";
+    };
+    step("s", gpu);
+    step("rrs", gpu - 1);
+    step("rrcs", gpu - 2);
+    step("rcs", gpu);
+    step(last, gpu - 1);
+    text += "</tb>\n</gpu>\n";
+  }
+  return text + "</algo>\n";
+}
+
+TEST(MscclRead, StepsThatReceiveAndSendAreTwoAndSumsThatArePassedOnStandInScratch) {
+  const auto plan = plan::read_msccl(ring_of_three());
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->shape.num_ranks, 3);
+  EXPECT_EQ(plan->shape.num_steps, 4);
+  EXPECT_EQ(plan->shape.blocks.num_scratch_blocks, 3);
+  EXPECT_EQ(plan->shape.description, "MSCCL algorithm ring");
+  const plan::CheckReport report = plan::check(*plan, {});
+  EXPECT_TRUE(report.ok()) << report.findings.front().text;
+  EXPECT_EQ(run_plan(*plan, 7, true), "");
+}
+
+TEST(MscclRead, AWrongEditIsRefusedWithTheCounterExample) {
+  // The last step adds where it should copy: contributions are counted twice.
+  const std::string path = ::testing::TempDir() + "/hips_msccl_" + std::to_string(seed_of_run()) + ".xml";
+  std::ofstream(path) << ring_of_three("rrc");
+  const auto stored = plan::read_plan_file(path);
+  ASSERT_TRUE(stored) << stored.error().message;
+  const Status status = plan::prove_stored(path, stored->plan, parse_topology("switch:3"));
+  EXPECT_EQ(status.code, Code::kInvalidArgument);
+  EXPECT_THAT(status.message, ::testing::HasSubstr("hips check --plan " + path));
+  std::ofstream(path) << ring_of_three();
+  const auto right = plan::read_plan_file(path);
+  EXPECT_TRUE(plan::prove_stored(path, right->plan, parse_topology("switch:3")).ok());
+  (void)std::remove(path.c_str());
+}
+
+TEST(MscclRead, NamesTheLineAndWhatWouldBeRight) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = ring_of_three();
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const auto plan = plan::read_msccl(text);
+    return plan ? std::string("read") : plan.error().message;
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(with("allreduce", "alltoall"),
+              HasSubstr("line 3: coll is \"alltoall\"; plans are read of allreduce"));
+  EXPECT_THAT(with("type='rrs'", "type='rsr'"), HasSubstr("line 7: step has type=\"rsr\"; it must be s, r,"));
+  EXPECT_THAT(with("srcoff='0'", "srcoff='3'"),
+              HasSubstr("line 6: step has srcoff=\"3\"; it must be 0 to 2"));
+  EXPECT_THAT(with("dstoff='0'", "dstoff='1'"),
+              HasSubstr("chunk 0 goes to chunk 1; they stay in place here"));
+  EXPECT_THAT(with("srcbuf='i'", "srcbuf='s'"), HasSubstr("srcbuf is s; chunks stay in place"));
+  EXPECT_THAT(with("depid='-1' deps='-1'", "depid='4' deps='0'"), HasSubstr("waits for step 0 of tb 4"));
+  EXPECT_THAT(with("type='s'", "type='nop'"), HasSubstr("from gpu 0 to gpu 1 on channel 0 are sent"));
+  EXPECT_THAT(with("ngpus='3'", "ngpus='4'"), HasSubstr("has 3 gpu elements; ngpus is 4"));
+  EXPECT_THAT(with("ngpus='3'", "ngpus='99999999999999999999'"), HasSubstr("it must be 1 to 65536"));
+  EXPECT_THAT(with("</gpu>", "</tb>"), HasSubstr("where </gpu> of line 4 should end"));
+  EXPECT_THAT(with("name='ring'", "name='&lol;'"), HasSubstr("with an entity"));
+  EXPECT_THAT(with("<!-- a ring -->", "<!-- a ring"), HasSubstr("does not end in -->"));
+  EXPECT_FALSE(plan::read_msccl(""));
+  EXPECT_FALSE(plan::read_msccl(std::string(100'000, '<')));
+  std::string deep;
+  for (int i = 0; i < 10'000; ++i) deep += "<a>";
+  EXPECT_THAT(plan::read_msccl(deep).error().message, HasSubstr("nested more than 16 deep"));
 }
 
 }  // namespace

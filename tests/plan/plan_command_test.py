@@ -98,6 +98,32 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertEqual(done.stdout, "")
 
+    def test_plans_for_some_of_the_servers(self):
+        for spec in ("bcube:4,1[0-9,12]", "leafspine:3,4,2[0-4,8]", "leafspine:3,4,2[0-4,8]/2", "fattree:4[0-2,9]"):
+            for size in ("4", "64K", "64M"):
+                done = hips("plan", "-t", spec, "--bytes", size)
+                self.assertEqual(done.returncode, 0, (spec, size, done.stderr))
+            self.assertRegex(done.stdout, r"ratio       1\.0\d\d times the bound")
+        done = hips("plan", "-t", "bcube:3,1[0,1,5,8]")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("fall apart into 2: {<00>, <01>}, {<12>, <22>}", done.stderr)
+
+    def test_a_plan_exported_as_msccl_comes_back_and_a_wrong_edit_is_refused(self):
+        exported = hips("plan", "-t", "bcube:3,1", "--format", "msccl").stdout
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write(exported)
+            file.flush()
+            done = hips("check", "--plan", file.name, "-t", "bcube:3,1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("proved: MSCCL algorithm", done.stdout)
+            # One sum becomes a copy.
+            file.seek(0)
+            file.write(exported.replace('type="rrc"', 'type="r"  ', 1))
+            file.flush()
+            done = hips("check", "--plan", file.name, "-t", "bcube:3,1")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("error: lost contribution", done.stdout)
+
     def test_lists_algorithms(self):
         for option in ("--list", "--algorithms"):
             done = hips("plan", option)

@@ -163,8 +163,8 @@ TEST(TopologyFileTest, EveryFamilyHasASampleAndAllAreRead) {
   const Topology spine = parse_topology((root() / "examples/topologies/leaf-spine-48.yaml").string());
   EXPECT_EQ(spine.num_servers(), 48);
   // 4:1: eight NICs below a leaf, one cable of two NICs' rate above it.
-  const auto tiers = cost::tiers(spine);
-  EXPECT_DOUBLE_EQ(8 * cost::rail_bandwidths(spine)[0] / tiers[0].bandwidth_bytes_per_s, 4);
+  const auto tiers = topology::tiers(spine);
+  EXPECT_DOUBLE_EQ(8 * topology::rail_bandwidths(spine)[0] / tiers[0].bandwidth_bytes_per_s, 4);
 }
 
 TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
@@ -249,19 +249,24 @@ TEST(TopologyFileTest, DocsShowAFileThatIsRead) {
   EXPECT_DOUBLE_EQ(shown.levels[2].bandwidth_bytes_per_s, 3.125e9);
 }
 
-TEST(TopologyFileTest, SlowLinksCostAndDeadOnesAreRefused) {
+TEST(TopologyFileTest, SlowLinksCostAndPlansGoAroundDeadOnes) {
   const std::string head = "hips-topology: 1\nshape: bcube:3,1\n";
   const auto seconds = [&](const Topology& topology) {
     const auto builder = value_or_throw(plan::make_builder(topology, {}));
     return cost::estimate_all(topology, *builder, {.count = 1 << 20}).bandwidth_seconds;
   };
   const double healthy = seconds(read_or_fail(head));
-  EXPECT_DOUBLE_EQ(seconds(read_or_fail(head + "links: [{server: 4, nic: 1, rate: 25Gb}]")), 4 * healthy);
+  // A hierarchy's lanes would take four times as long; trees that spare the slow NIC do not.
+  const double slowed = seconds(read_or_fail(head + "links: [{server: 4, nic: 1, rate: 25Gb}]"));
+  EXPECT_GT(slowed, healthy);
+  EXPECT_LT(slowed, 1.1 * healthy);
   // A cable of a torus is slow at both of its ends, whichever the file names.
   const std::string torus = "hips-topology: 1\nshape: torus:4x4\n";
   EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, rate: 25Gb}]").overrides,
             read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 25Gb, to: 1, to-nic: 1}]").overrides);
-  const auto dead = plan::make_builder(read_or_fail(head + "links: [{server: 4, nic: 1, state: down}]"), {});
+  const Topology one_dead = read_or_fail(head + "links: [{server: 4, nic: 1, state: down}]");
+  EXPECT_LT(seconds(one_dead), 1.2 * healthy);
+  const auto dead = plan::make_builder(one_dead, {.algorithm = "flat-ring"});
   ASSERT_FALSE(dead);
   EXPECT_EQ(dead.error().code, Code::kUnsupported);
   EXPECT_THAT(dead.error().message, HasSubstr("NIC 1 of server 4 (<11>) is down"));

@@ -21,6 +21,7 @@
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/check.hpp"
+#include "lib/plan/msccl_read.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "tools/hips/command.hpp"
 
@@ -95,7 +96,8 @@ std::string text_of_file(const std::string& path) {
 }
 
 Plan stored_plan(const CheckArguments& arguments, const std::optional<Topology>& topology) {
-  Result<Plan> plan = plan::from_json(text_of_file(arguments.plan_file));
+  const std::string text = text_of_file(arguments.plan_file);
+  Result<Plan> plan = plan::is_msccl(text) ? plan::read_msccl(text) : plan::from_json(text);
   if (!plan) {
     // Whatever is wrong with a file that the caller named is the caller's input.
     throw Error(Status::error(Code::kInvalidArgument,
@@ -106,6 +108,7 @@ Plan stored_plan(const CheckArguments& arguments, const std::optional<Topology>&
                               fmt::format("{} is a plan for {} ranks, but {} has {}", arguments.plan_file,
                                           plan->shape.num_ranks, topology->spec, topology->num_ranks())));
   }
+  if (topology) plan::set_rails(*topology, *plan);
   return *std::move(plan);
 }
 

@@ -16,5 +16,6 @@ void add_run(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_lab(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_completion(CLI::App& app);
 
 }  // namespace hips::cli

@@ -1,121 +1,91 @@
+#include "tools/hips/info.hpp"
+
 #include <algorithm>
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include <hips/topology.hpp>
+#include <hips/hips.h>
 
-#include "lib/base/result.hpp"
-#include "lib/cost/select.hpp"
+#include "lib/base/config.hpp"
+#include "lib/comm/process_info.hpp"
+#include "lib/comm/transport_registry.hpp"
+#include "lib/comm/wire.hpp"
+#include "lib/plan/builder.hpp"
+#include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
-#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
 
-struct SelectArguments {
-  std::string topology;
-  bool json = false;
-};
-
-constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 30U;
-
-std::string size_text(std::uint64_t bytes) {
-  for (const auto& [unit, factor] :
-       {std::pair("GiB", 1U << 30U), std::pair("MiB", 1U << 20U), std::pair("KiB", 1U << 10U)}) {
-    if (bytes >= factor) return fmt::format("{} {}", bytes / factor, unit);
+void print_algorithms() {
+  std::size_t width = 0;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) width = std::max(width, algorithm.name.size());
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    fmt::print("  {:<{}}  {}\n  {:<{}}  {}\n", algorithm.name, width, algorithm.description, "", width,
+               algorithm.cost);
   }
-  return fmt::format("{} B", bytes);
 }
 
-void print_text(const Topology& topology, const cost::Selection& selection) {
-  fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
-             topology.num_ranks());
-  std::size_t widest = 0;
-  for (const auto& candidate : selection.candidates) widest = std::max(widest, candidate.name.size());
-  for (const auto& candidate : selection.candidates) {
-    const PlanShape& shape = candidate.builder->shape();
-    fmt::print("  {:<{}}  {} messages of a rank, {} one after the other{}\n", candidate.name, widest,
-               candidate.num_messages, shape.num_steps,
-               candidate.excluded.empty() ? "" : "; not taken: " + candidate.excluded);
+/// What of a transport there is on this host, or why there is nothing.
+std::string here(const comm::TransportEntry& entry, const comm::ProcessInfo& process, const Status& looked) {
+  const auto ways = [](std::uint32_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  if (entry.name == "verbs") {
+    if (process.rdma_rails > 0) return ways(process.rdma_rails, "port");
+    return "none here: " + (process.rdma_problem.empty() ? looked.message : process.rdma_problem);
   }
-  fmt::print("\n  {:>8}  {:<{}}", "size", "plan", widest);
-  for (const auto& candidate : selection.candidates)
-    fmt::print("  {:>{}}", candidate.name + " (us)", candidate.name.size() + 5);
-  fmt::print("\n");
-  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
-    fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.of(bytes).name, widest);
-    for (const auto& candidate : selection.candidates)
-      fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, selection.medium, candidate, bytes),
-                 candidate.name.size() + 5);
-    fmt::print("\n");
-  }
-  fmt::print(
-      "\nTimes are the model's: hops, busiest link at the topology's rates (a tenth more where several send "
-      "to "
-      "one NIC\nat once), and 0.5 us for each message. Servers are hosts of their own here; of ranks that "
-      "share a "
-      "host, those for\nwhich no topology is named use no plan, and others need no rings.\n");
+  if (entry.name == "tcp") return ways(process.socket_rails, "interface");
+  return "here";
 }
 
-void print_json(const Topology& topology, const cost::Selection& selection) {
-  nlohmann::ordered_json json = {{"topology", topology.spec}, {"num_ranks", topology.num_ranks()}};
-  json["candidates"] = nlohmann::ordered_json::array();
-  for (const auto& candidate : selection.candidates) {
-    const PlanShape& shape = candidate.builder->shape();
-    json["candidates"].push_back({{"plan", candidate.name},
-                                  {"algorithm", shape.algorithm},
-                                  {"description", shape.description},
-                                  {"num_messages", candidate.num_messages},
-                                  {"num_steps", shape.num_steps},
-                                  {"excluded", candidate.excluded}});
+void print_transports() {
+  const Config config = load_process_config().config;
+  comm::ProcessInfo process;
+  const Status looked = comm::describe_networks(config, process);
+  for (const comm::TransportEntry& entry : comm::transport_entries()) {
+    fmt::print("  {:<6} {}; {}\n", entry.name, entry.description, here(entry, process, looked));
   }
-  json["choices"] = nlohmann::ordered_json::array();
-  for (const auto& choice : selection.choices) {
-    nlohmann::ordered_json row = {{"plan", selection.candidates[choice.candidate].name},
-                                  {"up_to_bytes", nullptr}};
-    if (choice.up_to_bytes != UINT64_MAX) row["up_to_bytes"] = choice.up_to_bytes;
-    json["choices"].push_back(std::move(row));
-  }
-  json["sizes"] = nlohmann::ordered_json::array();
-  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
-    auto seconds = nlohmann::ordered_json::array();
-    for (const auto& candidate : selection.candidates)
-      seconds.push_back(cost::expected_seconds(topology, selection.medium, candidate, bytes));
-    json["sizes"].push_back(
-        {{"bytes", bytes}, {"plan", selection.of(bytes).name}, {"seconds", std::move(seconds)}});
-  }
-  fmt::print("{}\n", json.dump(2));
 }
 
-void run_select(const SelectArguments& arguments) {
-  if (arguments.topology.empty()) {
-    throw Error(Status::error(
-        Code::kInvalidArgument,
-        "info select: no topology is named; give one with -t, such as -t switch:4, or in HIPS_TOPO"));
-  }
-  const Topology topology = parse_topology(arguments.topology);
-  const cost::Selection selection = value_or_throw(cost::select(topology, cost::Medium::kWires));
-  arguments.json ? print_json(topology, selection) : print_text(topology, selection);
+void print_build() {
+#ifdef NDEBUG
+  const char* assertions = "off";
+#else
+  const char* assertions = "on";
+#endif
+  const auto interposer = find_beside("../../lib/mpi/libhips_mpi.so", "libhips_mpi.so");
+  fmt::print("  {:<22} {}\n", "version", hips_version());
+  fmt::print("  {:<22} {}, C++{}\n", "compiler", __VERSION__, __cplusplus / 100 % 100);
+  fmt::print("  {:<22} {}\n", "assertions", assertions);
+  fmt::print("  {:<22} plans {}, wire {}\n", "what ranks must share", plan::kBuilderVersion,
+             comm::kWireVersion);
+  fmt::print("  {:<22} {}\n", "for MPI programs", interposer.value_or("not built"));
 }
 
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App* const info = app.add_subcommand("info", "What HiPS decides by itself, and why");
-  info->require_subcommand(1);
-  const auto arguments = std::make_shared<SelectArguments>();
-  CLI::App* const select = info->add_subcommand("select", "Which plan carries a call of which size");
-  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
-      ->type_name("SPEC");
-  select->add_flag("--json", arguments->json, "Write JSON");
-  select->callback([arguments] {
-    arguments->topology = topology_or_environment(arguments->topology);
-    run_select(*arguments);
+  CLI::App* const info =
+      app.add_subcommand("info", "What HiPS has, how it is set, what it decides by itself and why");
+  info->require_subcommand(0, 1);
+  add_info_select(*info);
+  add_info_env(*info);
+  info->add_subcommand("algorithms", "Every algorithm and what it costs")->callback(print_algorithms);
+  info->add_subcommand("transports", "What can carry data, and which of it is here")
+      ->callback(print_transports);
+  info->add_subcommand("build", "Version, compiler, and what was built")->callback(print_build);
+  info->callback([info] {
+    if (!info->get_subcommands().empty()) return;
+    fmt::print("Build\n");
+    print_build();
+    fmt::print("\nAlgorithms\n");
+    print_algorithms();
+    fmt::print("\nTransports\n");
+    print_transports();
+    fmt::print("\nVariables\n");
+    print_variables(false);
   });
 }
 

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   hips::cli::add_lab(app);
   hips::cli::add_doctor(app);
   hips::cli::add_info(app);
+  hips::cli::add_completion(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

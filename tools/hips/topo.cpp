@@ -92,7 +92,7 @@ std::string nics(const std::vector<Rail>& rails) {
 
 /// What a level is made of: "3 switches, one for each group".
 std::string made_of(const Topology& topology, const Level& level) {
-  const std::int64_t groups = topology.num_servers() / level.radix;
+  const std::int64_t groups = topology.num_whole_servers() / level.radix;
   const auto rails = static_cast<std::int64_t>(level.rails.size());
   switch (level.kind) {
     case LevelKind::kSwitch:
@@ -134,6 +134,8 @@ void print_summary(const Topology& topology) {
   const std::int64_t diameter = topology::diameter_hops(topology);
   if (topology.num_servers() == 1) {
     fmt::print("  relaying  no: there is one server\n");
+  } else if (!topology.part.empty() && topology.servers_relay) {
+    fmt::print("  relaying  no: servers of a part reach their neighbours in it only\n");
   } else if (topology.relay_off) {
     fmt::print("  relaying  off: only neighbours reach each other\n");
   } else if (topology.servers_relay) {
@@ -203,7 +205,8 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
   fmt::print("\n");
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
     std::string line = fmt::format("  NIC {}", rail);
-    if (const std::string name = entry.switch_name(topology, server, rail); !name.empty()) {
+    if (const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
+        !name.empty()) {
       line += fmt::format("  {}", name);
     }
     for (std::int32_t l = first_level; l < num_levels; ++l) {
@@ -261,7 +264,7 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
              text(server_address(topology, server)), rank);
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
-    const std::string name = entry.switch_name(topology, server, rail);
+    const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
     fmt::print(R"({}{{"nic":{},"switch":{},"neighbours":[)", rail == 0 ? "" : ",", rail,
                name.empty() ? "null" : text(name));
     const char* separator = "";

@@ -73,8 +73,11 @@ std::vector<Job> jobs() {
       {{"HIPS_CREDITS", "15"}, {"HIPS_SEGMENT_BYTES", "1K"}},
   };
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
-    for (const auto& [topology, ranks] : switches)
+    for (const auto& [topology, ranks] : switches) {
+      // Some are for a torus only.
+      if (!plan::make_builder(parse_topology(topology), {.algorithm = std::string(algorithm.name)})) continue;
       all.push_back({topology, std::string(algorithm.name), "", ranks, settings[turn++ % settings.size()]});
+    }
   }
   for (const char* pattern : {"mesh", "ring", "ps:1"}) {
     for (const auto& [topology, ranks] : std::vector<std::pair<std::string, int>>{

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::compare {
 namespace {
@@ -34,7 +34,8 @@ class Counter {
     const double ranks = servers_ * local_;
     const double share = 2 * (ranks - 1) / (ranks * rings);
     nic(digits_.front().level->rails.front(), share);
-    for (const cost::Tier& tier : cost::tiers(topology_)) link(tier.one, share, tier.bandwidth_bytes_per_s);
+    for (const topology::Tier& tier : topology::tiers(topology_))
+      link(tier.one, share, tier.bandwidth_bytes_per_s);
     form_.fan_in = 1;
     return form_;
   }
@@ -49,7 +50,7 @@ class Counter {
       if (digit.level->kind == LevelKind::kRing) share = 2 * local_ * hops_by_plus(*digit.level) / radix;
       nic(digit.level->rails.front(), share);
     }
-    for (const cost::Tier& tier : cost::tiers(topology_)) {
+    for (const topology::Tier& tier : topology::tiers(topology_)) {
       const auto below = static_cast<double>(tier.servers_below);
       link(tier.one, 2 * local_ * below * (1 - below / servers_), tier.bandwidth_bytes_per_s);
     }
@@ -70,7 +71,7 @@ class Counter {
       }
     } else {
       nic(digits_.front().level->rails.front(), leaders_share(local_, leaders));
-      for (const cost::Tier& tier : cost::tiers(topology_)) {
+      for (const topology::Tier& tier : topology::tiers(topology_)) {
         link(tier.one, leaders_share(local_ * static_cast<double>(tier.servers_below), leaders),
              tier.bandwidth_bytes_per_s);
       }
@@ -97,7 +98,7 @@ class Counter {
     if (digits_.size() > 1 && !one_nic) return std::nullopt;
     nic(digits_.front().level->rails.front(),
         2 * (1 - 1 / servers_) / static_cast<double>(topology_.num_rails));
-    for (const cost::Tier& tier : cost::tiers(topology_)) {
+    for (const topology::Tier& tier : topology::tiers(topology_)) {
       link(tier.one, 2 * (1 - static_cast<double>(tier.servers_below) / servers_),
            tier.bandwidth_bytes_per_s);
     }
@@ -134,7 +135,7 @@ class Counter {
 
   void nic(Rail rail, double share) {
     link(fmt::format("NIC {}", rail), share,
-         cost::rail_bandwidths(topology_)[static_cast<std::size_t>(rail)]);
+         topology::rail_bandwidths(topology_)[static_cast<std::size_t>(rail)]);
   }
   void link(std::string name, double share, double bandwidth) {
     if (share / bandwidth <= form_.seconds_per_byte) return;

@@ -19,9 +19,19 @@ constexpr LevelPattern kPsOne{.scatter = Pattern::kPs, .gather = Pattern::kPs, .
 
 /// Does a mesh of more than two meet anywhere? As cost::select() asks before it tries rings.
 bool meshes_meet(const Topology& topology) {
+  // Servers of a part have no meshes, but trees.
+  if (!topology.part.empty()) return false;
   return std::ranges::any_of(topology.levels, [](const Level& level) {
     return level.kind != LevelKind::kNode && level.kind != LevelKind::kRing && level.radix > 2;
   });
+}
+
+/// Is an algorithm for other kinds of wiring? Who wants to know why names it.
+bool is_for_others(const plan::Algorithm& algorithm, const Topology& topology) {
+  const bool has_rings =
+      std::ranges::any_of(topology.levels, [](const Level& level) { return level.kind == LevelKind::kRing; });
+  const bool part_of_grid = !topology.part.empty() && topology.servers_relay;
+  return (algorithm.torus_only && !has_rings) || (part_of_grid && !algorithm.takes_any_graph);
 }
 
 /// The number after the colon: of leaders, of rings.
@@ -86,6 +96,7 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
   if (text == "all") {
     for (const plan::Algorithm& algorithm : plan::algorithms()) {
       const std::string name(algorithm.name);
+      if (is_for_others(algorithm, topology)) continue;
       add({.name = name, .request = {.algorithm = name}});
       if (name == "hips" && meshes_meet(topology))
         add({.name = "hips:ring", .request = {.patterns = {kRing}}});

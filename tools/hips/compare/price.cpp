@@ -15,10 +15,10 @@
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fan_in.hpp"
 #include "lib/cost/select.hpp"
-#include "lib/cost/tiers.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips/compare/closed_form.hpp"
 #include "tools/hips/compare/size_range.hpp"
+#include "topology/tiers.hpp"
 #include "topology/walk.hpp"
 
 namespace hips::compare {
@@ -56,8 +56,8 @@ std::string what_else_is_busy(const Topology& topology, const PlanShape& shape) 
           ? topology.ranks_per_server > 1 && !std::has_single_bit(static_cast<std::uint64_t>(shape.num_ranks))
           : std::ranges::any_of(shape.lanes, uses_leaders))
     return "servers are not alike";
-  const auto nics = cost::rail_bandwidths(topology);
-  for (const cost::Tier& tier : cost::tiers(topology)) {
+  const auto nics = topology::rail_bandwidths(topology);
+  for (const topology::Tier& tier : topology::tiers(topology)) {
     if (tier.bandwidth_bytes_per_s < static_cast<double>(tier.servers_below) * nics.front())
       return fmt::format("{} are oversubscribed", tier.name);
   }

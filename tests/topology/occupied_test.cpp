@@ -1,4 +1,4 @@
-#include "topology/part.hpp"
+#include "topology/occupied.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ namespace hips::topology {
 namespace {
 
 std::string part(const std::string& spec, const std::vector<Rank>& ranks) {
-  return part_of(value_or_throw(parse(spec)), ranks).value_or("none");
+  return occupied_part(value_or_throw(parse(spec)), ranks).value_or("none");
 }
 
-TEST(Part, IsWhatTheRanksOccupy) {
+TEST(Occupied, IsWhatTheRanksOccupy) {
   EXPECT_EQ(part("bcube:3,1", {0, 1, 2}), "bcube:3,0");
   EXPECT_EQ(part("bcube:3,1", {1, 4, 7}), "bcube:3,0");
   EXPECT_EQ(part("bcube:3,1", {0, 1, 3, 4}), "bcube:2,1");
@@ -30,23 +30,29 @@ TEST(Part, IsWhatTheRanksOccupy) {
   EXPECT_EQ(part("rail:4,2@25Gb", {1, 3}), "rail:2,2@25Gb");
 }
 
-TEST(Part, CountsRanksOfServers) {
+TEST(Occupied, MayBeAnyServersThatReachEachOther) {
+  EXPECT_EQ(part("torus:4x3", {0, 1, 2}), "torus:4x3[0-2]");
+  EXPECT_EQ(part("bcube:3,1", {0, 1, 3}), "bcube:3,1[0-1,3]");
+  EXPECT_EQ(part("bcube:3,1/2", {0, 1, 2, 3, 6, 7}), "bcube:3,1[0-1,3]/2");
+  EXPECT_EQ(part("bcube:3,1[3-8]", {0, 1, 2}), "bcube:3,1[3-5]") << "a part of a part";
+}
+
+TEST(Occupied, CountsRanksOfServers) {
   EXPECT_EQ(part("bcube:3,1/2", {0, 1, 2, 3, 4, 5}), "bcube:3,0/2");
   EXPECT_EQ(part("bcube:3,1/2", {1, 2, 4}), "bcube:3,0");
   EXPECT_EQ(part("switch:4/3", {0, 2, 3, 4, 9, 11}), "switch:3/2");
   EXPECT_EQ(part("switch:4/3", {0, 2, 3}), "none") << "two on one server, one on the other";
 }
 
-TEST(Part, IsNoneWhereRanksAreNoTopology) {
-  EXPECT_EQ(part("torus:4x3", {0, 1, 2}), "none") << "a ring that is not whole";
-  EXPECT_EQ(part("bcube:3,1", {0, 1, 3}), "none");
+TEST(Occupied, IsNoneWhereRanksAreNoTopology) {
+  EXPECT_EQ(part("bcube:3,1", {1, 2, 3}), "none") << "servers that reach each other only through others";
   EXPECT_EQ(part("bcube:3,1", {2, 1, 0}), "none") << "not in the topology's order";
   EXPECT_EQ(part("bcube:3,1", {1, 1}), "none");
   EXPECT_EQ(part("switch:4/3", {3, 4, 5}), "none") << "one server";
   EXPECT_EQ(part("switch:4", {}), "none");
 }
 
-TEST(Part, HasAPlaceForEachOfSomeRanksOfAnyTopology) {
+TEST(Occupied, HasAPlaceForEachOfSomeRanksOfAnyTopology) {
   std::mt19937_64 random(test::seed());
   int found = 0;
   for (int i = 0; i < 400; ++i) {
@@ -58,7 +64,7 @@ TEST(Part, HasAPlaceForEachOfSomeRanksOfAnyTopology) {
     const std::uint64_t step = 1 + random() % 4, begin = random() % step;
     for (std::uint64_t r = begin; r < num_ranks; r += step)
       if (random() % 8 != 0 || step < 3) ranks.push_back(static_cast<Rank>(r));
-    const auto spec_of_part = part_of(topology, ranks);
+    const auto spec_of_part = occupied_part(topology, ranks);
     if (!spec_of_part) continue;
     ++found;
     const auto made = parse(*spec_of_part);

@@ -5,7 +5,7 @@
 
 #include <hips/topology.hpp>
 
-namespace hips::cost {
+namespace hips::topology {
 
 /// The switches of one tier of a tree: their cables upwards are shared by the servers below.
 struct Tier {
@@ -22,4 +22,4 @@ std::vector<Tier> tiers(const Topology& topology);
 /// Bandwidth of one rail, one direction; by rail.
 std::vector<double> rail_bandwidths(const Topology& topology);
 
-}  // namespace hips::cost
+}  // namespace hips::topology

@@ -9,9 +9,9 @@
 
 #include <hips/topology.hpp>
 
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
-namespace hips::cost {
+namespace hips::topology {
 
 /// The rate of every NIC and of the cables above every edge switch and pod, overrides included, in bytes/s in
 /// one direction. What is down has no rate, and what is sent over it takes for ever.
@@ -34,4 +34,4 @@ class LinkRates {
   std::map<std::pair<std::size_t, std::size_t>, double> lost_;  ///< of a tier's switch or pod
 };
 
-}  // namespace hips::cost
+}  // namespace hips::topology

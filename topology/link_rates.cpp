@@ -1,19 +1,22 @@
-#include "lib/cost/link_rates.hpp"
+#include "topology/link_rates.hpp"
 
 #include <algorithm>
 #include <cstdio>
 
-namespace hips::cost {
+#include "lib/base/result.hpp"
+
+namespace hips::topology {
 namespace {
 
 /// The other end of a ring's cable that begins at the "+" NIC of a server.
 std::pair<std::int64_t, Rail> other_end(const Topology& topology, std::int64_t server, Rail rail) {
   std::int64_t stride = 1;
+  const std::int64_t whole = topology.whole_server(server);
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;
     if (level.kind == LevelKind::kRing && level.rails[0] == rail) {
-      const std::int64_t digit = server / stride % level.radix;
-      return {server + ((digit + 1) % level.radix - digit) * stride, level.rails[1]};
+      const std::int64_t digit = whole / stride % level.radix;
+      return {topology.server_in_use(whole + ((digit + 1) % level.radix - digit) * stride), level.rails[1]};
     }
     stride *= level.radix;
   }
@@ -28,7 +31,7 @@ std::pair<std::size_t, std::size_t> place_of(const Topology& topology, const Lin
   if (std::sscanf(link.lower.c_str(), "pod %lu edge %lu", &a, &b) == 2) return {0, a * half + b};
   if (std::sscanf(link.lower.c_str(), "pod %lu aggregation", &a) == 1) return {1, a};
   throw Error(
-      Status::error(Code::kInternal, "cost: a link between switches that no tier has: " + link.lower));
+      Status::error(Code::kInternal, "topology: a link between switches that no tier has: " + link.lower));
 }
 
 }  // namespace
@@ -70,4 +73,4 @@ double LinkRates::tier(std::size_t tier, std::size_t index) const {
   return std::max(rate, 0.0);
 }
 
-}  // namespace hips::cost
+}  // namespace hips::topology

@@ -1,6 +1,6 @@
-#include "lib/cost/tiers.hpp"
+#include "topology/tiers.hpp"
 
-namespace hips::cost {
+namespace hips::topology {
 
 std::vector<Tier> tiers(const Topology& topology) {
   if (topology.family == Family::kLeafSpine) {
@@ -8,7 +8,7 @@ std::vector<Tier> tiers(const Topology& topology) {
     const std::int64_t leaves = level.radix;
     // The switches that are no leaves are spines, and each leaf has one cable to each.
     const auto uplinks = static_cast<double>(topology.num_switches - leaves);
-    return {{"leaf switches", "leaf switch", topology.num_servers() / leaves, leaves,
+    return {{"leaf switches", "leaf switch", topology.num_whole_servers() / leaves, leaves,
              uplinks * level.bandwidth_bytes_per_s}};
   }
   if (topology.family != Family::kFatTree) return {};
@@ -18,7 +18,7 @@ std::vector<Tier> tiers(const Topology& topology) {
   const Level& pod = k == 2 ? core : topology.levels[topology.levels.size() - 2];
   const auto tier = [&](const char* name, const char* one, std::int64_t below, const Level& level) {
     // As many cables go up as servers stand below, of the rate of the level that they lead to.
-    return Tier{name, one, below, topology.num_servers() / below,
+    return Tier{name, one, below, topology.num_whole_servers() / below,
                 static_cast<double>(below) * level.bandwidth_bytes_per_s};
   };
   return {tier("edge switches", "edge switch", k / 2, pod), tier("pods", "pod", k * k / 4, core)};
@@ -27,11 +27,11 @@ std::vector<Tier> tiers(const Topology& topology) {
 std::vector<double> rail_bandwidths(const Topology& topology) {
   std::vector<double> bandwidths(static_cast<std::size_t>(topology.num_rails), kDefaultBandwidthBytesPerS);
   // Where a NIC serves several tiers, the lowest has its own rate, those above that of their cables.
-  for (auto level = topology.levels.rbegin(); level != topology.levels.rend(); ++level) {
-    for (const Rail rail : level->rails)
-      bandwidths[static_cast<std::size_t>(rail)] = level->bandwidth_bytes_per_s;
+  for (std::size_t l = topology.levels.size(); l-- > 0;) {
+    for (const Rail rail : topology.levels[l].rails)
+      bandwidths[static_cast<std::size_t>(rail)] = topology.levels[l].bandwidth_bytes_per_s;
   }
   return bandwidths;
 }
 
-}  // namespace hips::cost
+}  // namespace hips::topology

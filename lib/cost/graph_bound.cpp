@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/cost/bound.hpp"
+#include "lib/cost/max_flow.hpp"
+#include "topology/link_rates.hpp"
+#include "topology/tiers.hpp"
+
+namespace hips::cost {
+namespace {
+
+/// More levels than a fabric has; every set of them is tried.
+constexpr std::size_t kMostLevels = 6;
+
+class GraphBound {
+ public:
+  explicit GraphBound(const Topology& topology)
+      : topology_(topology), servers_(topology.num_servers()), flow_(topology.graph(), servers_) {}
+
+  Bound make() {
+    std::vector<std::int64_t> alone(static_cast<std::size_t>(servers_));
+    for (std::int64_t server = 0; server < servers_; ++server)
+      alone[static_cast<std::size_t>(server)] = server;
+    add("single servers", alone);
+    if (servers_ > 1) {
+      add_narrowest();
+      add_levels();
+      for (const topology::Tier& tier : topology::tiers(topology_)) {
+        std::vector<std::int64_t> parts;
+        for (std::int64_t server = 0; server < servers_; ++server)
+          parts.push_back(topology_.whole_server(server) / tier.servers_below);
+        add(tier.name, parts);
+      }
+    }
+    for (std::size_t i = 1; i < bound_.cuts.size(); ++i) {
+      if (bound_.cuts[i].seconds_per_byte > bound_.cut().seconds_per_byte) bound_.largest = i;
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  /// A cut into the servers of equal numbers in `parts`.
+  void add(std::string name, const std::vector<std::int64_t>& parts) {
+    std::map<std::int64_t, std::vector<bool>> inside;
+    for (std::size_t server = 0; server < parts.size(); ++server) {
+      auto& mark = inside.try_emplace(parts[server], parts.size(), false).first->second;
+      mark[server] = true;
+    }
+    // Several names for one cut say nothing more than one.
+    std::vector<std::int64_t> canonical;
+    std::map<std::int64_t, std::int64_t> first;
+    for (const std::int64_t part : parts)
+      canonical.push_back(first.try_emplace(part, static_cast<std::int64_t>(first.size())).first->second);
+    if (!bound_.cuts.empty() && (inside.size() < 2 || seen_.contains(canonical))) return;
+    seen_.insert(std::move(canonical));
+    double sum = 0;
+    for (const auto& [part, mark] : inside) sum += inside.size() > 1 ? flow_.leaving(mark) : 0;
+    add_cut(std::move(name), static_cast<std::int64_t>(inside.size()), sum);
+  }
+
+  void add_cut(std::string name, std::int64_t parts, double sum) {
+    Cut cut;
+    cut.name = std::move(name);
+    cut.num_parts = parts;
+    cut.part_bandwidth_bytes_per_s = sum / static_cast<double>(std::max<std::int64_t>(parts, 1));
+    if (parts > 1) {
+      cut.seconds_per_byte =
+          sum > 0 ? 2 * static_cast<double>(parts - 1) / sum : std::numeric_limits<double>::infinity();
+    }
+    bound_.cuts.push_back(std::move(cut));
+  }
+
+  /// Of all cuts in two the narrowest: it parts the first server from some other one.
+  void add_narrowest() {
+    double least = std::numeric_limits<double>::infinity();
+    std::vector<bool> side, narrowest;
+    for (std::int64_t other = 1; other < servers_; ++other) {
+      const double width = flow_.between(0, other, side);
+      if (width >= least) continue;
+      least = width;
+      narrowest = side;
+    }
+    auto inside = std::ranges::count(narrowest, true);
+    const bool few_inside = 2 * inside <= servers_;
+    if (!few_inside) inside = servers_ - inside;
+    std::vector<std::string> few;
+    for (std::int64_t server = 0; server < servers_ && inside <= 3; ++server) {
+      if (narrowest[static_cast<std::size_t>(server)] == few_inside)
+        few.push_back(topology_.address(static_cast<Rank>(server * topology_.ranks_per_server)));
+    }
+    add_cut(few.empty()
+                ? fmt::format("{} servers and the other {}", inside, servers_ - inside)
+                : fmt::format("server{} {} and the others", few.size() == 1 ? "" : "s", fmt::join(few, ", ")),
+            2, 2 * least);
+  }
+
+  void add_levels() {
+    std::vector<std::int32_t> network;
+    for (std::int32_t l = 0; l < static_cast<std::int32_t>(topology_.levels.size()); ++l) {
+      if (topology_.levels[static_cast<std::size_t>(l)].kind != LevelKind::kNode) network.push_back(l);
+    }
+    if (network.size() > kMostLevels || !topology::tiers(topology_).empty()) return;
+    for (std::size_t set = 1; set + 1 < (std::size_t{1} << network.size()); ++set) {
+      std::vector<std::int64_t> parts(static_cast<std::size_t>(servers_), 0);
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < network.size(); ++i) {
+        if ((set >> i & 1) == 0) continue;
+        const Level& level = topology_.levels[static_cast<std::size_t>(network[i])];
+        names.push_back(level.name);
+        for (std::int64_t server = 0; server < servers_; ++server) {
+          std::int64_t& part = parts[static_cast<std::size_t>(server)];
+          part = part * level.radix +
+                 topology_.digit(static_cast<Rank>(server * topology_.ranks_per_server), network[i]);
+        }
+      }
+      add(fmt::format("servers equal in {}", fmt::join(names, " and ")), parts);
+    }
+  }
+
+  const Topology& topology_;
+  std::int64_t servers_;
+  MaxFlow flow_;
+  Bound bound_;
+  std::set<std::vector<std::int64_t>> seen_;
+};
+
+/// What the NICs of all servers carry together, whatever lies between them.
+Bound bound_of_nics(const Topology& topology) {
+  const auto tiers = topology::tiers(topology);
+  const topology::LinkRates rates(topology, tiers);
+  double sum = 0;
+  for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
+    for (Rail rail = 0; rail < topology.num_rails; ++rail) sum += rates.nic(server, rail);
+  }
+  Cut cut;
+  cut.name = "single servers, by their NICs alone";
+  cut.num_parts = topology.num_servers();
+  cut.part_bandwidth_bytes_per_s = sum / static_cast<double>(cut.num_parts);
+  if (sum > 0) cut.seconds_per_byte = 2 * static_cast<double>(cut.num_parts - 1) / sum;
+  Bound bound;
+  bound.cuts.push_back(std::move(cut));
+  return bound;
+}
+
+}  // namespace
+
+Bound graph_bound(const Topology& topology) {
+  if (topology.num_links > kMostFlowLinks) return bound_of_nics(topology);
+  return GraphBound(topology).make();
+}
+
+}  // namespace hips::cost

@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/config.hpp"
+#include "lib/base/result.hpp"
+#include "lib/cost/select.hpp"
+#include "lib/cost/select_table.hpp"
+#include "tools/hips/info.hpp"
+#include "tools/hips/topology_option.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct SelectArguments {
+  std::string topology;
+  bool json = false;
+};
+
+constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 30U;
+
+std::string size_text(std::uint64_t bytes) {
+  for (const auto& [unit, factor] :
+       {std::pair("GiB", 1U << 30U), std::pair("MiB", 1U << 20U), std::pair("KiB", 1U << 10U)}) {
+    if (bytes >= factor) return fmt::format("{} {}", bytes / factor, unit);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+/// "64 KiB" where it is as many, else "65000 B": a table's limit is exact.
+std::string exact_text(std::uint64_t bytes) {
+  for (const std::uint64_t unit : {1U << 30U, 1U << 20U, 1U << 10U}) {
+    if (bytes >= unit && bytes % unit == 0) return size_text(bytes);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+/// What HIPS_SELECT_TABLE has for a topology.
+struct Table {
+  std::string path;  ///< "": none is named
+  std::vector<cost::ChosenPlan> plans;
+};
+
+Table table_for(const Topology& topology) {
+  Table table;
+  const Config config = load_process_config().config;
+  if (!config.select_table) return table;
+  table.path = *config.select_table;
+  const auto read = value_or_throw(cost::SelectTable::read(table.path));
+  if (const auto* plans = read.find(topology.spec)) table.plans = *plans;
+  return table;
+}
+
+void print_table(const Topology& topology, const Table& table) {
+  if (table.path.empty()) return;
+  fmt::print("HIPS_SELECT_TABLE={} ", table.path);
+  if (table.plans.empty()) {
+    fmt::print("has no line for {}, so that the model chooses:\n\n", topology.spec);
+    return;
+  }
+  fmt::print("decides for {}:\n\n  {:>10}  plan\n", topology.spec, "up to");
+  for (const cost::ChosenPlan& plan : table.plans) {
+    fmt::print("  {:>10}  {}{}{}\n", plan.up_to_bytes == UINT64_MAX ? "any" : exact_text(plan.up_to_bytes),
+               plan.algorithm, plan.pattern.empty() ? "" : ":", plan.pattern);
+  }
+  fmt::print("\nWithout it, the model would:\n\n");
+}
+
+void print_text(const Topology& topology, const cost::Selection& selection) {
+  fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
+             topology.num_ranks());
+  std::size_t widest = 0;
+  for (const auto& candidate : selection.candidates) widest = std::max(widest, candidate.name.size());
+  for (const auto& candidate : selection.candidates) {
+    const PlanShape& shape = candidate.builder->shape();
+    fmt::print("  {:<{}}  {} messages of a rank, {} one after the other{}\n", candidate.name, widest,
+               candidate.num_messages, shape.num_steps,
+               candidate.excluded.empty() ? "" : "; not taken: " + candidate.excluded);
+  }
+  fmt::print("\n  {:>8}  {:<{}}", "size", "plan", widest);
+  for (const auto& candidate : selection.candidates)
+    fmt::print("  {:>{}}", candidate.name + " (us)", candidate.name.size() + 5);
+  fmt::print("\n");
+  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+    fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.of(bytes).name, widest);
+    for (const auto& candidate : selection.candidates)
+      fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, selection.medium, candidate, bytes),
+                 candidate.name.size() + 5);
+    fmt::print("\n");
+  }
+  fmt::print(
+      "\nTimes are the model's: hops, busiest link at the topology's rates (a tenth more where several send "
+      "to "
+      "one NIC\nat once), and 0.5 us for each message. Servers are hosts of their own here; of ranks that "
+      "share a "
+      "host, those for\nwhich no topology is named use no plan, and others need no rings.\n");
+}
+
+void print_json(const Topology& topology, const cost::Selection& selection, const Table& table) {
+  nlohmann::ordered_json json = {{"topology", topology.spec}, {"num_ranks", topology.num_ranks()}};
+  if (!table.path.empty()) {
+    auto& rows =
+        (json["table"] = {{"file", table.path}, {"plans", nlohmann::ordered_json::array()}})["plans"];
+    for (const cost::ChosenPlan& plan : table.plans) {
+      nlohmann::ordered_json row = {
+          {"algorithm", plan.algorithm}, {"pattern", nullptr}, {"up_to_bytes", nullptr}};
+      if (!plan.pattern.empty()) row["pattern"] = plan.pattern;
+      if (plan.up_to_bytes != UINT64_MAX) row["up_to_bytes"] = plan.up_to_bytes;
+      rows.push_back(std::move(row));
+    }
+  }
+  json["candidates"] = nlohmann::ordered_json::array();
+  for (const auto& candidate : selection.candidates) {
+    const PlanShape& shape = candidate.builder->shape();
+    json["candidates"].push_back({{"plan", candidate.name},
+                                  {"algorithm", shape.algorithm},
+                                  {"description", shape.description},
+                                  {"num_messages", candidate.num_messages},
+                                  {"num_steps", shape.num_steps},
+                                  {"excluded", candidate.excluded}});
+  }
+  json["choices"] = nlohmann::ordered_json::array();
+  for (const auto& choice : selection.choices) {
+    nlohmann::ordered_json row = {{"plan", selection.candidates[choice.candidate].name},
+                                  {"up_to_bytes", nullptr}};
+    if (choice.up_to_bytes != UINT64_MAX) row["up_to_bytes"] = choice.up_to_bytes;
+    json["choices"].push_back(std::move(row));
+  }
+  json["sizes"] = nlohmann::ordered_json::array();
+  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+    auto seconds = nlohmann::ordered_json::array();
+    for (const auto& candidate : selection.candidates)
+      seconds.push_back(cost::expected_seconds(topology, selection.medium, candidate, bytes));
+    json["sizes"].push_back(
+        {{"bytes", bytes}, {"plan", selection.of(bytes).name}, {"seconds", std::move(seconds)}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void run_select(const SelectArguments& arguments) {
+  if (arguments.topology.empty()) {
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        "info select: no topology is named; give one with -t, such as -t switch:4, or in HIPS_TOPO"));
+  }
+  const Topology topology = parse_topology(arguments.topology);
+  const cost::Selection selection = value_or_throw(cost::select(topology, cost::Medium::kWires));
+  const Table table = table_for(topology);
+  if (arguments.json) {
+    print_json(topology, selection, table);
+    return;
+  }
+  print_table(topology, table);
+  print_text(topology, selection);
+}
+
+}  // namespace
+
+void add_info_select(CLI::App& info) {
+  const auto arguments = std::make_shared<SelectArguments>();
+  CLI::App* const select = info.add_subcommand("select", "Which plan carries a call of which size");
+  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
+      ->type_name("SPEC");
+  select->add_flag("--json", arguments->json, "Write JSON");
+  select->callback([arguments] {
+    arguments->topology = topology_or_environment(arguments->topology);
+    run_select(*arguments);
+  });
+}
+
+}  // namespace hips::cli
