@@ -1,0 +1,382 @@
+// What goes wrong with a communicator: each is one error, on every rank that is left.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <hips/hips.hpp>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/bootstrap.hpp"
+#include "lib/plan/builder.hpp"
+#include "lib/plan/plan_json.hpp"
+#include "tests/comm/allreduce_check.hpp"
+#include "tests/comm/rank_processes.hpp"
+#include "tests/comm/whole_ranks.hpp"
+
+namespace {
+
+using hips::Code;
+using hips::DataType;
+using hips::ReduceOp;
+using hips::Status;
+using hips::test::Environment;
+using hips::test::error_text;
+using hips::test::internal_communicator;
+using hips::test::Outcome;
+using hips::test::RankProcesses;
+using hips::test::Ready;
+using hips::test::run;
+using hips::test::same_text;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+// ---- Wrong input ---------------------------------------------------------------------------------------
+
+TEST(Communicator, WrongArgumentsAreNamedAndTheCallDidNotTakePlace) {
+  const std::string text = run(2, [](int, const Ready&) {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<float> v(10, 1), w(4);
+    std::string errors;
+    const auto call = [&](const void* in, void* out, std::uint64_t count, int type, int op) {
+      EXPECT_EQ(hips_allreduce(in, out, count, static_cast<hips_type_t>(type), static_cast<hips_op_t>(op),
+                               comm.handle()),
+                HIPS_ERR_INVALID_ARGUMENT);
+      errors += std::string(hips_last_error()) + "|";
+    };
+    call(nullptr, v.data(), 1, 2, 0);
+    call(v.data(), nullptr, 1, 2, 0);
+    call(v.data(), v.data() + 2, 5, 2, 0);
+    call(v.data(), v.data(), UINT64_MAX / 2, 2, 0);
+    call(v.data(), v.data(), 1, 99, 0);
+    call(v.data(), v.data(), 1, 2, -1);
+    for (const int type : {HIPS_FLOAT32, HIPS_FLOAT64, HIPS_FLOAT16, HIPS_BFLOAT16})
+      for (int op = HIPS_BAND; op <= HIPS_LXOR; ++op) call(v.data(), v.data(), 1, type, op);
+    errors += error_text([&] { comm.allreduce<float>(v, ReduceOp::kBand); }) + "|";
+    errors += error_text([&] { comm.allreduce<float>(v, w, ReduceOp::kSum); }) + "|";
+    // The next right call is the first one for all.
+    hips::test::Digest digest;
+    hips::test::check_all(comm, digest);
+    return errors;
+  });
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("input buffer is null"), HasSubstr("output buffer is null"),
+                    HasSubstr("overlap by 12 of 20 bytes"), HasSubstr("more than memory can hold"),
+                    HasSubstr("type 99"), HasSubstr("op -1"),
+                    HasSubstr("invalid argument: allreduce: band is not for float32; bitwise and logical "
+                              "operations are for integers"),
+                    HasSubstr("lxor is not for bfloat16"), HasSubstr("10 elements, output 4")));
+}
+
+TEST(Communicator, TheCApiRefusesNullHandles) {
+  int value = 0;
+  EXPECT_EQ(hips_allreduce(&value, &value, 1, HIPS_INT32, HIPS_SUM, nullptr), HIPS_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(hips_last_error(), HasSubstr("comm is null"));
+  EXPECT_EQ(hips_comm_rank(nullptr, &value), HIPS_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(hips_comm_destroy(nullptr), HIPS_OK);
+  EXPECT_STREQ(hips_comm_describe(nullptr), "");
+  EXPECT_STREQ(hips_status_string(HIPS_ERR_PEER_LOST), "peer lost");
+}
+
+struct Disagreement {
+  const char* name;
+  const char* variable;
+  const char* common;
+  const char* odd;  ///< rank 1's
+  std::vector<std::string> words;
+};
+
+void PrintTo(const Disagreement& d, std::ostream* out) {
+  *out << d.name;
+}
+
+class CreationFails : public testing::TestWithParam<Disagreement> {};
+
+TEST_P(CreationFails, WithTheSameErrorOnEveryRank) {
+  const Disagreement& d = GetParam();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text = run(4, [&](int rank, const Ready&) {
+    const char* const value = rank == 1 ? d.odd : d.common;
+    if (value != nullptr) setenv(d.variable, value, 1);
+    return error_text([] { hips::Communicator::from_environment(); });
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  for (const std::string& word : d.words) EXPECT_THAT(text, HasSubstr(word));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    When, CreationFails,
+    testing::Values(
+        Disagreement{"size",
+                     "HIPS_TOPO",
+                     "bcube:3,1",
+                     "bcube:3,1",
+                     {"invalid argument: topology \"bcube:3,1\"", "9 ranks", "has 4", "switch:4"}},
+        Disagreement{"malformed", "HIPS_TOPO", "bcube:4,", "bcube:4,", {"invalid argument: ", "bcube:4,"}},
+        Disagreement{"malformed_on_one", "HIPS_TOPO", "bcube:2,1", "bcube", {"rank 1: ", "bcube"}},
+        Disagreement{"topology",
+                     "HIPS_TOPO",
+                     "bcube:2,1",
+                     "torus:2x2",
+                     {"mismatch: ", "topology", "rank 1 has \"torus:2x2\"", "3 others"}},
+        Disagreement{
+            "pattern", "HIPS_PATTERN", nullptr, "ring", {"mismatch: ", "pattern", "rank 1 has \"ring\""}},
+        Disagreement{"algorithm", "HIPS_ALGORITHM", "hips", "sorcery", {"rank 1: ", "sorcery"}},
+        Disagreement{"credits", "HIPS_CREDITS", "2", "1", {"mismatch: ", "credits"}},
+        Disagreement{"bad_credits", "HIPS_CREDITS", "2", "many", {"rank 1: HIPS_CREDITS=\"many\""}},
+        Disagreement{
+            "transport", "HIPS_TRANSPORT", "warp", "warp", {"HIPS_TRANSPORT=\"warp\"", "shm", "tcp"}},
+        Disagreement{"interface",
+                     "HIPS_SOCKET_IFNAME",
+                     nullptr,
+                     "warp9",
+                     {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this host has", "lo"}}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+// ---- Ranks that disagree in a call ---------------------------------------------------------------------
+
+struct Call {
+  const char* name;
+  std::uint64_t count;
+  hips_type_t type;
+  hips_op_t op;
+};
+
+void PrintTo(const Call& call, std::ostream* out) {
+  *out << call.name;
+}
+
+class Mismatch : public testing::TestWithParam<Call> {};
+
+TEST_P(Mismatch, IsOneErrorOnEveryRankWithinFiveSeconds) {
+  const Call odd = GetParam();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text =
+      run(4,
+          [&](int rank, const Ready&) {
+            auto comm = hips::Communicator::from_environment();
+            std::vector<double> buffer(1000, 1.0);
+            const auto right_call = [&] {
+              return hips_allreduce(HIPS_IN_PLACE, buffer.data(), 100, HIPS_FLOAT64, HIPS_SUM, comm.handle());
+            };
+            // A rank may still be in an earlier call, or already in a later one, when it hears of the
+            // mismatch.
+            hips_status_t status = HIPS_OK;
+            for (int call = 0; call < 20 && status == HIPS_OK; ++call)
+              status = rank == 2 && call == 10 ? hips_allreduce(HIPS_IN_PLACE, buffer.data(), odd.count,
+                                                                odd.type, odd.op, comm.handle())
+                                               : right_call();
+            const std::string first = hips_last_error();
+            // The communicator stays failed, with the same words.
+            EXPECT_EQ(hips_allreduce(HIPS_IN_PLACE, buffer.data(), 1, HIPS_INT32, HIPS_SUM, comm.handle()),
+                      status);
+            EXPECT_EQ(first, hips_last_error());
+            return std::string(hips_status_string(status)) + ": " + first;
+          },
+          {{"HIPS_TOPO", "bcube:2,1"}});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_THAT(text, StartsWith("mismatch: "));
+  EXPECT_THAT(text, HasSubstr("rank 2"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Mismatch,
+                         testing::Values(Call{"count", 99, HIPS_FLOAT64, HIPS_SUM},
+                                         Call{"one_element", 1, HIPS_FLOAT64, HIPS_SUM},
+                                         Call{"no_element", 0, HIPS_FLOAT64, HIPS_SUM},
+                                         Call{"type", 100, HIPS_INT64, HIPS_SUM},
+                                         Call{"type_of_another_size", 100, HIPS_FLOAT32, HIPS_SUM},
+                                         Call{"op", 100, HIPS_FLOAT64, HIPS_MAX}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Communicator, ACallThatOneRankLeftToTheHostIsAMismatchForTheOthers) {
+  const std::string text = run(3, [](int rank, const Ready&) {
+    auto comm = internal_communicator();
+    std::vector<float> values(10, 1);
+    const auto call = [&] {
+      return comm->allreduce(values.data(), values.data(), values.size(), DataType::kFloat32, ReduceOp::kSum);
+    };
+    (void)call();
+    if (rank == 1) {
+      comm->note_declined("MPI_Allreduce of a derived type");
+      // It is stuck in the host's collective: only its control thread can answer.
+      for (int i = 0; i < 400 && comm->failure().ok(); ++i) std::this_thread::sleep_for(10ms);
+    }
+    const Status status = call();
+    return std::string(to_string(status.code)) + ": " + status.message;
+  });
+  EXPECT_THAT(text, AllOf(StartsWith("mismatch: "), HasSubstr("derived type"), HasSubstr("for rank 1")));
+}
+
+// ---- Late, dead, gone ----------------------------------------------------------------------------------
+
+/// Two hundred times as fast as real time.
+class FastClock final : public hips::Clock {
+ public:
+  [[nodiscard]] std::int64_t now_ns() const override { return 200 * hips::SystemClock::instance().now_ns(); }
+};
+
+TEST(Communicator, ARankThatComesTwoMinutesLateIsOnlyLate) {
+  const std::string text = run(3, [](int rank, const Ready&) {
+    static FastClock clock;
+    auto comm = internal_communicator({.clock = &clock});
+    std::string lines;
+    hips::log::redirect([&](hips::log::Level, std::string_view line) { lines += line; });
+    if (rank == 1) std::this_thread::sleep_for(1s);  // 200 s of that clock
+    std::int32_t value = 1;
+    const Status status = comm->allreduce(&value, &value, 1, DataType::kInt32, ReduceOp::kSum);
+    hips::log::redirect({});
+    if (!status.ok()) return status.message;
+    if (rank == 1) return std::string(value == 3 && lines.empty() ? "right" : "wrong: " + lines);
+    // One line that names who is missing, with its last call.
+    const bool told =
+        lines.find("rank 1 has not come; last call of rank 1: no call yet") != std::string::npos &&
+        lines.find("waited") == lines.rfind("waited");
+    return std::string(value == 3 && told ? "right" : "wrong: " + lines);
+  });
+  EXPECT_EQ(text, "right");
+}
+
+TEST(Communicator, TheUsersDeadlineEndsTheCallOnEveryRank) {
+  const std::string text =
+      run(3,
+          [](int rank, const Ready&) {
+            auto comm = hips::Communicator::from_environment();
+            std::int32_t value = 1;
+            if (rank == 1) std::this_thread::sleep_for(2s);
+            return error_text([&] { comm.allreduce<std::int32_t>(std::span(&value, 1), ReduceOp::kSum); });
+          },
+          {{"HIPS_TIMEOUT", "500ms"}});
+  EXPECT_THAT(text,
+              AllOf(StartsWith("timed out: "), HasSubstr("HIPS_TIMEOUT"), HasSubstr("rank 1 has not come")));
+}
+
+TEST(Communicator, ARankThatLeavesWhileItsDataIsNeededIsAnError) {
+  RankProcesses ranks(4, [](int rank, const Ready&) {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<float> values(100, 1);
+    comm.allreduce<float>(values, ReduceOp::kSum);
+    if (rank == 2) return std::string("left");
+    return error_text([&] { comm.allreduce<float>(values, ReduceOp::kSum); });
+  });
+  const auto outcomes = ranks.wait(20s);
+  for (const std::size_t r : {0u, 1u, 3u}) {
+    EXPECT_FALSE(outcomes[r].hung);
+    EXPECT_THAT(outcomes[r].text,
+                AllOf(StartsWith("peer lost: "), HasSubstr("rank 2"), HasSubstr("without taking part")));
+    EXPECT_EQ(outcomes[r].text, outcomes[0].text);
+  }
+}
+
+bool is_forked_child = false;
+
+}  // namespace
+
+// Asked by the leak sanitizer at exit. What threads of the parent held is out of reach in a child of fork, no
+// leak.
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
+  return is_forked_child ? 1 : 0;
+}
+
+namespace {
+
+TEST(Communicator, AChildOfForkGetsOneErrorAndTheParentStaysRight) {
+  const std::string text = run(3, [](int, const Ready&) {
+    auto comm = hips::Communicator::from_environment();
+    hips::test::Digest digest;
+    hips::test::check_all(comm, digest);
+    const pid_t child = fork();
+    if (child == 0) {
+      is_forked_child = true;
+      std::int32_t value = 1;
+      bool right =
+          hips_allreduce(&value, &value, 1, HIPS_INT32, HIPS_SUM, comm.handle()) == HIPS_ERR_UNSUPPORTED &&
+          std::string(hips_last_error()).find("forked") != std::string::npos;
+      hips_comm_t other = nullptr;
+      right = right && hips_comm_create(nullptr, nullptr, &other) == HIPS_ERR_UNSUPPORTED;
+      { const hips::Communicator gone = std::move(comm); }
+      std::exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    hips::test::check_all(comm, digest);
+    return std::string(WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "right" : "wrong");
+  });
+  EXPECT_EQ(text, "right");
+}
+
+TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
+  const char* const given = std::getenv("HIPS_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const int trials = hips::test::runs_everything() ? 200 : 6;
+  std::cout << "HIPS_SEED=" << seed << std::endl;
+  std::mt19937_64 random(seed);
+  struct Shape {
+    int num_ranks;
+    const char* topology;
+  };
+  constexpr Shape kShapes[] = {
+      {2, "switch:2"}, {4, "bcube:2,1"}, {9, "bcube:3,1"}, {4, "torus:2x2"}, {8, "bcube:2,2"}};
+  for (int trial = 0; trial < trials; ++trial) {
+    const Shape shape = kShapes[random() % std::size(kShapes)];
+    const int victim = static_cast<int>(random() % static_cast<unsigned>(shape.num_ranks));
+    const std::size_t count = random() % 2 == 0 ? 1 + random() % 64 : 1 + random() % 200'000;
+    const auto moment = std::chrono::microseconds(random() % 200'000);
+    const char* const transport = trial % 2 == 0 ? "auto" : "tcp";
+    SCOPED_TRACE("trial " + std::to_string(trial) + ": rank " + std::to_string(victim) + " of " +
+                 shape.topology + " over " + transport + ", count " + std::to_string(count));
+    RankProcesses ranks(shape.num_ranks,
+                        [count](int rank, const Ready& ready) {
+                          auto comm = hips::Communicator::from_environment();
+                          std::vector<std::int64_t> in(count), out(count);
+                          bool told = false;
+                          for (std::int64_t call = 0;; ++call) {
+                            for (std::size_t i = 0; i < count; ++i)
+                              in[i] = rank + call + static_cast<std::int64_t>(i);
+                            try {
+                              comm.allreduce<std::int64_t>(in, out, ReduceOp::kSum);
+                            } catch (const hips::Error& error) {
+                              return std::string(to_string(error.status().code)) + ": " + error.what();
+                            }
+                            const std::int64_t n = comm.size();
+                            for (std::size_t i = 0; i < count; ++i)
+                              if (out[i] != n * (n - 1) / 2 + n * (call + static_cast<std::int64_t>(i)))
+                                return std::string("wrong result");
+                            if (!told) ready();
+                            told = true;
+                          }
+                        },
+                        {{"HIPS_TOPO", shape.topology}, {"HIPS_TRANSPORT", transport}});
+    ASSERT_TRUE(ranks.wait_ready());
+    std::this_thread::sleep_for(moment);
+    const auto killed = std::chrono::steady_clock::now();
+    ranks.signal(victim, SIGKILL);
+    const auto outcomes = ranks.wait(10s);
+    const std::string& first = outcomes[victim == 0 ? 1 : 0].text;
+    EXPECT_THAT(first,
+                AllOf(StartsWith("peer lost: rank " + std::to_string(victim) + " "), HasSubstr("died")));
+    for (int r = 0; r < shape.num_ranks; ++r) {
+      if (r == victim) continue;
+      const Outcome& outcome = outcomes[static_cast<std::size_t>(r)];
+      EXPECT_TRUE(outcome.exited && outcome.exit_code == 0) << "rank " << r << ", signal " << outcome.signal;
+      EXPECT_LT(outcome.ended - killed, 5s) << "rank " << r;
+      EXPECT_EQ(outcome.text, first) << "rank " << r;
+    }
+    EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
+    if (HasFailure()) break;
+  }
+}
+
+}  // namespace
