@@ -14,30 +14,14 @@
 
 #include "lib/comm/coalesced.hpp"
 #include "tests/choices.hpp"
-#include "tests/comm/rank_processes.hpp"
+#include "tests/comm/whole_ranks.hpp"
 
 namespace {
 
 using hips::ReduceOp;
 using hips::comm::Coalescer;
-using hips::test::RankProcesses;
+using hips::test::expect_texts;
 using testing::HasSubstr;
-using namespace std::chrono_literals;
-
-using Ready = std::function<void()>;
-using Environment = std::map<std::string, std::string>;
-
-void expect_texts(int num_ranks, const std::function<std::string(int)>& body,
-                  const testing::Matcher<std::string>& text, const Environment& environment = {}) {
-  RankProcesses ranks(
-      num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
-  const auto outcomes = ranks.wait(60s);
-  for (std::size_t r = 0; r < outcomes.size(); ++r) {
-    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
-    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
-    EXPECT_THAT(outcomes[r].text, text) << "rank " << r;
-  }
-}
 
 /// Sizes around every limit, many small ones in a row among them.
 std::vector<std::size_t> draw_bytes(std::mt19937_64& random) {

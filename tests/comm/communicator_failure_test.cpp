@@ -7,25 +7,17 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <hips/hips.hpp>
 #include <iostream>
 #include <random>
-#include <thread>
 
 #include "lib/base/log.hpp"
-#include "lib/comm/bootstrap.hpp"
-#include "lib/plan/builder.hpp"
-#include "lib/plan/plan_json.hpp"
 #include "tests/comm/allreduce_check.hpp"
-#include "tests/comm/rank_processes.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
 namespace {
 
-using hips::Code;
 using hips::DataType;
 using hips::ReduceOp;
 using hips::Status;
@@ -36,7 +28,6 @@ using hips::test::Outcome;
 using hips::test::RankProcesses;
 using hips::test::Ready;
 using hips::test::run;
-using hips::test::same_text;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;

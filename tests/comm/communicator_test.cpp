@@ -2,46 +2,30 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <hips/hips.hpp>
-#include <iostream>
-#include <random>
 #include <thread>
 
-#include "lib/base/log.hpp"
-#include "lib/comm/bootstrap.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "tests/comm/allreduce_check.hpp"
-#include "tests/comm/rank_processes.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
 namespace {
 
 using hips::Code;
-using hips::DataType;
 using hips::ReduceOp;
-using hips::Status;
 using hips::test::Environment;
 using hips::test::error_text;
-using hips::test::internal_communicator;
 using hips::test::Outcome;
 using hips::test::RankProcesses;
 using hips::test::Ready;
 using hips::test::run;
-using hips::test::same_text;
 using testing::AllOf;
-using testing::AnyOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
 using namespace std::chrono_literals;
 
 // ---- Results -------------------------------------------------------------------------------------------

@@ -18,31 +18,16 @@
 #include <hips/hips.hpp>
 
 #include "tests/choices.hpp"
-#include "tests/comm/rank_processes.hpp"
+#include "tests/comm/whole_ranks.hpp"
 
 namespace {
 
 using hips::ReduceOp;
-using hips::test::Outcome;
-using hips::test::RankProcesses;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using namespace std::chrono_literals;
+using hips::test::Environment;
 
-using Ready = std::function<void()>;
-using Environment = std::map<std::string, std::string>;
-using Body = std::function<std::string(int rank)>;
-
-void expect_right(int num_ranks, const Body& body, const Environment& environment = {}) {
-  RankProcesses ranks(
-      num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
-  const auto outcomes = ranks.wait(60s);
-  for (std::size_t r = 0; r < outcomes.size(); ++r) {
-    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
-    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
-    EXPECT_EQ(outcomes[r].text, "right") << "rank " << r;
-  }
-  EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
+void expect_right(int num_ranks, const std::function<std::string(int rank)>& body,
+                  const Environment& environment = {}) {
+  hips::test::expect_texts(num_ranks, body, "right", environment);
 }
 
 /// A part as its ranks should see it: ranks of the world in their order.

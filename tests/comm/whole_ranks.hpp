@@ -56,4 +56,18 @@ inline std::string run(int num_ranks, const RankProcesses::Body& body, const Env
   return same_text(ranks.wait(60s));
 }
 
+/// What every rank returns matches, and nothing is left.
+inline void expect_texts(int num_ranks, const std::function<std::string(int rank)>& body,
+                         const testing::Matcher<std::string>& text, const Environment& environment = {}) {
+  RankProcesses ranks(
+      num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
+  const auto outcomes = ranks.wait(60s);
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
+    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
+    EXPECT_THAT(outcomes[r].text, text) << "rank " << r;
+  }
+  EXPECT_THAT(left_in_dev_shm(), testing::IsEmpty());
+}
+
 }  // namespace hips::test

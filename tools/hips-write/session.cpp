@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <sstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -282,12 +284,25 @@ class Session {
 
   Status write_json(const std::string& text) {
     if (!options_.json) return Status::success();
-    std::FILE* file = std::fopen(options_.json_file.c_str(), "w");
-    const bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
-    const int error = errno;
-    if (file != nullptr && std::fclose(file) == 0 && written) return Status::success();
-    return Status::error(Code::kSystem,
-                         fmt::format("cannot write {}: {}", options_.json_file, std::strerror(error)));
+    // Beside it and then renamed, but for what is no file: both ends may write the same one at the same time.
+    std::error_code none;
+    const std::string& name = options_.json_file;
+    const bool is_file = !std::filesystem::exists(name, none) || std::filesystem::is_regular_file(name, none);
+    const std::string draft = is_file ? fmt::format("{}.{}", name, getpid()) : name;
+    std::FILE* file = std::fopen(draft.c_str(), "w");
+    bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+    int error = errno;
+    if (file != nullptr && std::fclose(file) != 0) {
+      error = errno;
+      written = false;
+    }
+    if (written && is_file && std::rename(draft.c_str(), name.c_str()) != 0) {
+      error = errno;
+      written = false;
+    }
+    if (written) return Status::success();
+    if (is_file) (void)std::remove(draft.c_str());
+    return Status::error(Code::kSystem, fmt::format("cannot write {}: {}", name, std::strerror(error)));
   }
 
   Options options_;

@@ -18,7 +18,7 @@
 namespace hips::cli {
 namespace {
 
-void print_algorithms() {
+void list_algorithms() {
   std::size_t width = 0;
   for (const plan::Algorithm& algorithm : plan::algorithms()) width = std::max(width, algorithm.name.size());
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
@@ -72,7 +72,7 @@ void add_info(CLI::App& app) {
   info->require_subcommand(0, 1);
   add_info_select(*info);
   add_info_env(*info);
-  info->add_subcommand("algorithms", "Every algorithm and what it costs")->callback(print_algorithms);
+  info->add_subcommand("algorithms", "Every algorithm and what it costs")->callback(list_algorithms);
   info->add_subcommand("transports", "What can carry data, and which of it is here")
       ->callback(print_transports);
   info->add_subcommand("build", "Version, compiler, and what was built")->callback(print_build);
@@ -81,7 +81,7 @@ void add_info(CLI::App& app) {
     fmt::print("Build\n");
     print_build();
     fmt::print("\nAlgorithms\n");
-    print_algorithms();
+    list_algorithms();
     fmt::print("\nTransports\n");
     print_transports();
     fmt::print("\nVariables\n");
