@@ -13,8 +13,8 @@ namespace hips::comm {
 /// is under way its buffers belong to it.
 ///
 /// Calls of a communicator take place in the order in which they were started, on all ranks alike. They move
-/// whenever this process is in test() or wait(), of this request or another, or in a blocking call; nothing
-/// moves them while it computes.
+/// whenever this process is in test() or wait(), of this request or another, or in a blocking call; while it
+/// computes only the thread of HIPS_PROGRESS_THREAD does.
 ///
 /// Threads  as the communicator's calls: one at a time.
 class Request {

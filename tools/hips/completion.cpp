@@ -82,8 +82,8 @@ void add_completion(CLI::App& app) {
   CLI::App* const completion =
       app.add_subcommand("completion", "Print what completes command lines of hips in a shell");
   completion->footer(
-      "For this shell:      source <(hips completion bash)\nFor every shell:     hips completion bash > "
-      "~/.local/share/bash-completion/completions/hips");
+      "In this bash:     source <(hips completion bash)\nIn every bash:    hips completion bash > "
+      "~/.local/share/bash-completion/completions/hips\nIn zsh, ~/.zshrc: source <(hips completion zsh)");
   completion->require_subcommand(1);
   const auto words = [&app] {
     std::vector<Words> all;
