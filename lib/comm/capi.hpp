@@ -88,4 +88,6 @@ struct hips_request {
   std::shared_ptr<hips::comm::capi::Shared> shared;  ///< outlives the call; null in a spare one
   std::unique_ptr<hips::comm::Request> call;
   bool persistent = false;
+  /// For another call, once this one has ended: not where it holds an op of the program's.
+  bool reusable = true;
 };
