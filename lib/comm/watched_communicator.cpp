@@ -210,24 +210,6 @@ class WatchedCommunicator::Starting {
   bool alone_;
 };
 
-Status WatchedCommunicator::call(const CallArgs& args) {
-  // Questions first, answers in words only where one is no: a small call is short.
-  if (in_forked_child()) return check_not_forked();
-  if (!plainly_right(args)) return call_checked(args);
-  return carry_out(args);
-}
-
-Status WatchedCommunicator::check(const CallArgs& args) const {
-  Status status = check_arguments(args, rank_, size_);
-  return status.ok() && is_bytes(args.type) ? refuse(args) : status;
-}
-
-Status WatchedCommunicator::call_checked(const CallArgs& args) {
-  if (Status status = check(args); !status.ok()) return status;
-  const reduce::UserOpHold hold(args.op);
-  return carry_out(args);
-}
-
 Status WatchedCommunicator::carry_out(const CallArgs& args) {
   const Starting starting(*this);
   if (!starting.alone()) return starting.misuse();
@@ -250,6 +232,24 @@ Status WatchedCommunicator::carry_out(const CallArgs& args) {
   if (!status.ok() && watch_->failed()) status = watch_->failure();
   watch_->record().end(index);
   return status;
+}
+
+Status WatchedCommunicator::call(const CallArgs& args) {
+  // Questions first, answers in words only where one is no: a small call is short.
+  if (in_forked_child()) return check_not_forked();
+  if (!plainly_right(args)) return call_checked(args);
+  return carry_out(args);
+}
+
+Status WatchedCommunicator::check(const CallArgs& args) const {
+  Status status = check_arguments(args, rank_, size_);
+  return status.ok() && is_bytes(args.type) ? refuse(args) : status;
+}
+
+Status WatchedCommunicator::call_checked(const CallArgs& args) {
+  if (Status status = check(args); !status.ok()) return status;
+  const reduce::UserOpHold hold(args.op);
+  return carry_out(args);
 }
 
 // ---- Requests ------------------------------------------------------------------------------------------

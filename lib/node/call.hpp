@@ -38,8 +38,8 @@ inline constexpr int kTypeShift = 48, kOpShift = 56;  ///< in Signature::shape, 
 
 inline Signature signature_of(const Call& call) {
   // Of the type and of the operation the low byte: all that is the same on all ranks, but for that size.
-  const bool plain =
-      (static_cast<std::uint32_t>(call.collective) | static_cast<std::uint32_t>(call.type) >> 8U) == 0;
+  const bool plain = static_cast<std::uint32_t>(call.type) < std::uint32_t{kNumDataTypes} &&
+                     call.collective == Collective::kAllreduce;
   return {call.count | std::uint64_t{static_cast<std::uint8_t>(call.type)} << kTypeShift |
               std::uint64_t{static_cast<std::uint8_t>(call.op)} << kOpShift,
           plain ? 0 : detail_of(call)};

@@ -63,8 +63,8 @@ void NodeTeam::start(const Call& call) {
   begin_ns_ = now_if_traced();
   ++number_;
   next_called_ = 0;
-  signature_ = signature_of(call);
   const std::size_t element_bytes = element_bytes_ = size_of(call.type);
+  signature_ = signature_of(call);
   const std::size_t shown_bytes = call.shown() * element_bytes;
   shown_inline_ = shown_bytes <= CallLine::kInlineBytes;
   if (shown_bytes > layout_.exchange_bytes) {
