@@ -28,9 +28,8 @@ enum class UserOrder : std::uint8_t {
 
 /// A reduction by a function of the program: T(const T& a, const T& b), associative, `a` from lower ranks.
 ///
-///     struct Matrix { double of[2][2]; };
-///     hips::UserOp<Matrix> product([](const Matrix& a, const Matrix& b) { return a * b; },
-///     hips::UserOrder::kOrdered); comm.allreduce(std::span(matrices), product);
+///     hips::UserOp<Matrix> product(std::multiplies<Matrix>(), hips::UserOrder::kOrdered);
+///     comm.allreduce(std::span(matrices), product);
 ///
 /// Shapes   any Foldable T; on a type that HiPS reduces itself, such as float, too.
 /// Owns     a copy of the function, which stays until the op and the last call or request with it have gone.

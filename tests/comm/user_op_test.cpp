@@ -233,6 +233,42 @@ TEST(UserOp, LivesUntilItsLastCallHasEnded) {
   }
 }
 
+// What the function gets is aligned as memory of malloc() is, wherever the library keeps it.
+TEST(UserOp, GetsAlignedElements) {
+  for (const Environment& environment : memory_and_plan()) {
+    const auto body = [](int /*rank*/) -> std::string {
+      struct alignas(16) Wide {
+        std::uint64_t of[2];
+      };
+      Communicator comm = Communicator::from_environment();
+      hips_op_t op = HIPS_OP_NULL;
+      int misaligned = 0;
+      const auto sum = [](const void* in, void* inout, uint64_t count, hips_type_t /*type*/, void* context) {
+        const auto address = reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(inout);
+        if (address % alignof(Wide) != 0) ++*static_cast<int*>(context);
+        for (std::uint64_t i = 0; i < 2 * count; ++i) {
+          std::uint64_t a = 0, b = 0;
+          std::memcpy(&a, static_cast<const char*>(in) + 8 * i, 8);
+          std::memcpy(&b, static_cast<char*>(inout) + 8 * i, 8);
+          b += a;
+          std::memcpy(static_cast<char*>(inout) + 8 * i, &b, 8);
+        }
+      };
+      (void)hips_op_create(sum, 1, &misaligned, nullptr, &op);
+      for (const std::size_t count : {1, 2, 3, 6, 7, 100, 1000, 20000}) {
+        std::vector<Wide> data(3 * count, Wide{1, 2});
+        (void)hips_allreduce(HIPS_IN_PLACE, data.data(), count, HIPS_BYTES(sizeof(Wide)), op, comm.handle());
+        if (data[count - 1].of[1] != 6) return "wrong";
+        (void)hips_reduce_scatter_block(HIPS_IN_PLACE, data.data(), count, HIPS_BYTES(sizeof(Wide)), op,
+                                        comm.handle());
+      }
+      (void)hips_op_free(&op);
+      return misaligned == 0 ? "right" : "misaligned";
+    };
+    expect_texts(3, body, "right", environment);
+  }
+}
+
 // On one rank, too, where nothing is folded.
 TEST(UserOp, LivesUntilItsLastRequestAlone) {
   expect_texts(
