@@ -16,7 +16,7 @@
 #include "lib/comm/communicator.hpp"
 
 /// What the files of the C API share: capi.cpp (communicators, memory, errors), capi_args.cpp (arguments),
-/// capi_calls.cpp (collectives), capi_requests.cpp.
+/// capi_calls.cpp (collectives), capi_ops.cpp (functions of the program), capi_requests.cpp.
 namespace hips::comm::capi {
 
 /// A communicator, and what its next call can use again.
