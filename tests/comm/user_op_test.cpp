@@ -65,6 +65,9 @@ std::vector<Way> ways() {
   plan("OneCredit4", 4, "bcube:2,1", {{"HIPS_CREDITS", "1"}, {"HIPS_SEGMENT_BYTES", "4096"}});
   plan("Tcp3", 3, "switch:3", {{"HIPS_TRANSPORT", "tcp"}});
   plan("Tcp4", 4, "bcube:2,1", {{"HIPS_TRANSPORT", "tcp"}});
+  // Where the thread that folds may be none of the program's.
+  plan("ProgressThread3", 3, "switch:3", {{"HIPS_PROGRESS_THREAD", "on"}});
+  all.push_back({"MemoryProgressThread3", 3, {{"HIPS_PROGRESS_THREAD", "on"}}});
   // No section for every rank, so that the allgather of a function that does not commute is made by hand.
   plan("Ps4", 4, "bcube:2,1", {{"HIPS_PATTERN", "ps:1"}});
   plan("Doubling5", 5, "switch:5", {{"HIPS_ALGORITHM", "recursive-doubling"}});
