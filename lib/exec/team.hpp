@@ -44,6 +44,7 @@ struct OperationArgs {
     std::uint32_t detail = 0;
   };
   std::optional<Told> told{};
+  [[nodiscard]] Collective told_collective() const { return told ? told->collective : collective; }
 };
 
 /// A running collective: a state machine that the engine moves.

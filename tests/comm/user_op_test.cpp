@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -38,6 +39,7 @@ using hips::test::Task;
 using hips::test::TaskShape;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 /// What carries the calls: memory of one host, or a plan over a transport.
 struct Way {
@@ -112,7 +114,19 @@ class Functions {
       ops_;
 };
 
-class UserOps : public testing::TestWithParam<Way> {};
+/// Of a sample, to which sanitizers look, every third way.
+bool is_left_out(const Way& way) {
+  if (!hips::test::runs_a_sample()) return false;
+  const std::vector<Way> all = ways();
+  const auto index = static_cast<std::uint64_t>(std::ranges::find(all, way.name, &Way::name) - all.begin());
+  return (index + hips::test::seed()) % 3 != 0;
+}
+
+class UserOps : public testing::TestWithParam<Way> {
+  void SetUp() override {
+    if (is_left_out(GetParam())) GTEST_SKIP() << "not in this sample";
+  }
+};
 
 // Blocking, non-blocking and persistent calls, several under way, on two communicators.
 TEST_P(UserOps, AreExactInWhateverWayTheyAreCalled) {
@@ -381,8 +395,10 @@ TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
     EXPECT_THAT(text_of(HIPS_BYTES(4), HIPS_INT32, 1, 1), AllOf(HasSubstr("4 bytes"), HasSubstr("int32")));
     EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(24), 1, 0),
                 AllOf(HasSubstr(", user op"), HasSubstr(", ordered user op")));
+    // What was called is told, not the allgather that it is made of.
     EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(40), 0, 0),
-                AllOf(HasSubstr("24 bytes"), HasSubstr("40 bytes")));
+                AllOf(HasSubstr("24 bytes"), HasSubstr("40 bytes"), HasSubstr("ordered user op"),
+                      Not(HasSubstr("15")), Not(HasSubstr("allgather"))));
   }
 }
 
