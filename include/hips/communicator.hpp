@@ -17,6 +17,7 @@
 #include <hips/request.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
+#include <hips/user_op.hpp>
 
 namespace hips {
 
@@ -44,6 +45,10 @@ constexpr DataType data_type_of() {
     if constexpr (sizeof(T) == 8) return kSigned ? DataType::kInt64 : DataType::kUint64;
   }
 }
+
+/// What folds vectors of T: an operation of the library's on types that it knows, or a function for T.
+template <typename Op, typename T>
+concept ReductionOf = (Element<T> && std::same_as<Op, ReduceOp>) || std::same_as<Op, UserOp<T>>;
 
 /// What a communicator is made of. An empty string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM,
 /// HIPS_PATTERN), else the default.
@@ -171,23 +176,22 @@ class Communicator {
   /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers on 1 host"
   [[nodiscard]] std::string describe() const { return hips_comm_describe(comm_); }
 
-  /// out[i] = op over all ranks of in[i]. Blocks. Bitwise the same on all ranks.
+  /// out[i] = op over all ranks of in[i]. Blocks. Bitwise the same on all ranks. `op` is a ReduceOp or, as in
+  /// all reductions, a UserOp<T>.
   ///
   /// Shapes   in and out: the same number of elements, on every rank; they do not overlap, or are the same.
   /// Errors   kInvalidArgument: sizes differ, the buffers overlap in part, or a bitwise or logical operation
   /// on
   ///          a floating type; the call did not take place.
-  template <Element T>
-  void allreduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
-    check(hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(),
-                         static_cast<hips_type_t>(data_type_of<T>()), static_cast<hips_op_t>(op), comm_));
+  template <typename T, ReductionOf<T> Op>
+  void allreduce(std::span<const T> in, std::span<T> out, const Op& op) {
+    check(hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(), type_of<T>(), op_of(op), comm_));
   }
 
   /// inout[i] = op over all ranks of inout[i]. Blocks. Bitwise the same on all ranks.
-  template <Element T>
-  void allreduce(std::span<T> inout, ReduceOp op) {
-    check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(),
-                         static_cast<hips_type_t>(data_type_of<T>()), static_cast<hips_op_t>(op), comm_));
+  template <typename T, ReductionOf<T> Op>
+  void allreduce(std::span<T> inout, const Op& op) {
+    check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(), type_of<T>(), op_of(op), comm_));
   }
 
   /// allreduce() of each of many vectors, in place, as one call: small neighbours travel together, several
@@ -196,37 +200,36 @@ class Communicator {
   /// Shapes   as many vectors, of the same lengths, on every rank.
   /// Errors   as allreduce(); names the vector. After one that came up on the way all outputs are undefined.
   /// Example  std::vector<std::span<float>> gradients = ...; comm.allreduce_coalesced<float>(gradients, op);
-  template <Element T>
-  void allreduce_coalesced(std::span<const std::span<T>> vectors, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  void allreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op) {
     std::vector<hips_buffer_t> list;
     list.reserve(vectors.size());
     for (const std::span<T> vector : vectors)
-      list.push_back(
-          {HIPS_IN_PLACE, vector.data(), vector.size(), static_cast<hips_type_t>(data_type_of<T>())});
-    check(hips_allreduce_coalesced(list.data(), list.size(), static_cast<hips_op_t>(op), comm_));
+      list.push_back({HIPS_IN_PLACE, vector.data(), vector.size(), type_of<T>()});
+    check(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
   }
 
   /// Starts out[i] = op over all ranks of in[i], and returns; Request::wait() ends it. Until then the buffers
   /// belong to the call. Calls take place in the order in which they were started, blocking ones among them.
   ///
   /// Errors   as allreduce(); what is found out later is thrown by the request.
-  template <Element T>
-  [[nodiscard]] Request iallreduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request iallreduce(std::span<const T> in, std::span<T> out, const Op& op) {
     return request(hips_iallreduce, check_sizes(in, out).data(), out, op);
   }
-  template <Element T>
-  [[nodiscard]] Request iallreduce(std::span<T> inout, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request iallreduce(std::span<T> inout, const Op& op) {
     return request(hips_iallreduce, HIPS_IN_PLACE, inout, op);
   }
 
   /// A call to be started any number of times by Request::start(). Local; decides all that can be decided
   /// once.
-  template <Element T>
-  [[nodiscard]] Request allreduce_init(std::span<const T> in, std::span<T> out, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request allreduce_init(std::span<const T> in, std::span<T> out, const Op& op) {
     return request(hips_allreduce_init, check_sizes(in, out).data(), out, op);
   }
-  template <Element T>
-  [[nodiscard]] Request allreduce_init(std::span<T> inout, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request allreduce_init(std::span<T> inout, const Op& op) {
     return request(hips_allreduce_init, HIPS_IN_PLACE, inout, op);
   }
 
@@ -238,20 +241,20 @@ class Communicator {
   /// out = section rank() of the fold of `in` over all ranks.
   ///
   /// Shapes   in: size() sections of out.size() elements each. In place: `in` begins where `out` does.
-  template <Element T>
-  void reduce_scatter_block(std::span<const T> in, std::span<T> out, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  void reduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
     check(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(), op_of(op),
                                     comm_));
   }
-  template <Element T>
-  [[nodiscard]] Request ireduce_scatter_block(std::span<const T> in, std::span<T> out, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request ireduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
     return made(hips_ireduce_scatter_block, scattered(in, out), out.data(), out.size(), type_of<T>(),
                 op_of(op));
   }
-  template <Element T>
-  [[nodiscard]] Request reduce_scatter_block_init(std::span<const T> in, std::span<T> out, ReduceOp op) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request reduce_scatter_block_init(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
     return made(hips_reduce_scatter_block_init, scattered(in, out), out.data(), out.size(), type_of<T>(),
                 op_of(op));
@@ -260,21 +263,21 @@ class Communicator {
   /// The same with sections of their own lengths.
   ///
   /// Shapes   counts: one for each rank; in: their sum; out: counts[rank()].
-  template <Element T>
+  template <typename T, ReductionOf<T> Op>
   void reduce_scatter(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts,
-                      ReduceOp op) {
+                      const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
     check(hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
   }
-  template <Element T>
+  template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce_scatter(std::span<const T> in, std::span<T> out,
-                                        std::span<const std::uint64_t> counts, ReduceOp op) {
+                                        std::span<const std::uint64_t> counts, const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
     return made(hips_ireduce_scatter, scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op));
   }
-  template <Element T>
+  template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request reduce_scatter_init(std::span<const T> in, std::span<T> out,
-                                            std::span<const std::uint64_t> counts, ReduceOp op) {
+                                            std::span<const std::uint64_t> counts, const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
     return made(hips_reduce_scatter_init, scattered(in, out), out.data(), counts.data(), type_of<T>(),
                 op_of(op));
@@ -339,16 +342,16 @@ class Communicator {
   }
 
   /// out = fold over all ranks of `in`, on `root`. Shapes: elsewhere `out` may be empty.
-  template <Element T>
-  void reduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+  template <typename T, ReductionOf<T> Op>
+  void reduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
     check(hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
   }
-  template <Element T>
-  [[nodiscard]] Request ireduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request ireduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
     return made(hips_ireduce, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root);
   }
-  template <Element T>
-  [[nodiscard]] Request reduce_init(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request reduce_init(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
     return made(hips_reduce_init, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op),
                 root);
   }
@@ -388,19 +391,26 @@ class Communicator {
     return in;
   }
 
-  template <typename T>
-  Request request(decltype(&hips_iallreduce) make_it, const void* in, std::span<T> out, ReduceOp op) {
+  template <typename T, typename Op>
+  Request request(decltype(&hips_iallreduce) make_it, const void* in, std::span<T> out, const Op& op) {
     hips_request_t made = nullptr;
-    check(make_it(in, out.data(), out.size(), static_cast<hips_type_t>(data_type_of<T>()),
-                  static_cast<hips_op_t>(op), comm_, &made));
+    check(make_it(in, out.data(), out.size(), type_of<T>(), op_of(op), comm_, &made));
     return Request(made);
   }
 
   template <typename T>
   static constexpr hips_type_t type_of() {
-    return static_cast<hips_type_t>(data_type_of<T>());
+    if constexpr (Element<T>) {
+      return static_cast<hips_type_t>(data_type_of<T>());
+    } else {
+      return static_cast<hips_type_t>(bytes_type(sizeof(T)));
+    }
   }
   static constexpr hips_op_t op_of(ReduceOp op) { return static_cast<hips_op_t>(op); }
+  template <typename T>
+  static hips_op_t op_of(const UserOp<T>& op) {
+    return op.handle();
+  }
   [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(rank()); }
   [[nodiscard]] std::size_t before(std::span<const std::uint64_t> counts) const {
     return std::accumulate(counts.begin(), counts.begin() + rank(), std::size_t{0});

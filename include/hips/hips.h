@@ -53,8 +53,16 @@ typedef enum {
   HIPS_UINT32 = 8,
   HIPS_UINT64 = 9,
   HIPS_FLOAT16 = 10,
-  HIPS_BFLOAT16 = 11
+  HIPS_BFLOAT16 = 11,
+  HIPS_TYPE_NULL = 0x7fffffff /* no type; gives the enumeration room for HIPS_BYTES() */
 } hips_type_t;
+
+/*
+ * The type of elements of n bytes, 1 to HIPS_MAX_ELEMENT_BYTES: structures, small matrices. It is for the
+ * collectives that only move data, and for reductions by a function of your own, hips_op_create().
+ */
+#define HIPS_MAX_ELEMENT_BYTES 1024
+#define HIPS_BYTES(n) ((hips_type_t)((n) <= HIPS_MAX_ELEMENT_BYTES ? (int)(n) << 8 | 0xff : 0xff))
 
 /*
  * Sums and products of integers wrap. Of two operands min and max give the first unless the second is
@@ -77,8 +85,52 @@ typedef enum {
   HIPS_BXOR = 7,
   HIPS_LAND = 8,
   HIPS_LOR = 9,
-  HIPS_LXOR = 10
+  HIPS_LXOR = 10,
+  HIPS_OP_NULL = 0x7fffffff /* no op; gives the enumeration room for those of hips_op_create() */
 } hips_op_t;
+
+/*
+ * A reduction of your own: inout[i] = in[i] op inout[i] for `count` elements of `type`, as a function of
+ * MPI_Op_create(), with 64-bit counts and the `context` that hips_op_create() was given. `in` comes from
+ * lower ranks than `inout`. Both are aligned as elements that stand one behind the other in memory of
+ * malloc(), and do not overlap; they need not be memory of yours. A vector comes in pieces, on each rank in
+ * others.
+ *
+ * It runs on whichever thread of the process moves the call, on two at once for two communicators, and must
+ * not call HiPS, throw, or jump out. It has to be associative; the same operands must give the same bits on
+ * all ranks, where results are to be equal on all of them.
+ */
+typedef void (*hips_user_function_t)(const void* in, void* inout, uint64_t count, hips_type_t type,
+                                     void* context);
+
+/*
+ * Makes an op of a function, for hips_allreduce(), hips_reduce(), hips_reduce_scatter(_block)(), their other
+ * forms and hips_allreduce_coalesced(), on every communicator and for every type, HIPS_BYTES() among them.
+ * Local: each rank makes its own, and passes it where the others pass theirs.
+ *
+ * commutative: 0 keeps the order of ranks, 0 op 1 op ... op n-1, as in MPI. In memory that the ranks of one
+ * host share, and under HIPS_REPRODUCIBLE=any, that costs nothing; by other plans every rank then gets the
+ * vectors of all (size() times the memory and the traffic), so prefer to commute where you can.
+ *
+ * release: may be null; called with `context` once the op has been freed and the last call or request with it
+ * has ended, on the thread that found that out, and must not call HiPS. Without it, keep what `context`
+ * points to until then.
+ *
+ * Ranks compare whether they pass an op of theirs that commutes or one that does not, and the size of
+ * elements. They cannot compare functions, whose addresses differ between processes, and do not compare the
+ * order in which ops were made: MPI, too, lets a rank make some for itself.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT: function or op is null. HIPS_ERR_OUT_OF_MEMORY: there are 4095 ops already.
+ * Threads: any.
+ */
+HIPS_API hips_status_t hips_op_create(hips_user_function_t function, int commutative, void* context,
+                                      void (*release)(void* context), hips_op_t* op);
+
+/*
+ * Frees an op and sets *op to HIPS_OP_NULL. Calls under way and persistent requests keep what they need of it
+ * until they have ended. HIPS_ERR_INVALID_ARGUMENT: not of hips_op_create(), or freed before.
+ */
+HIPS_API hips_status_t hips_op_free(hips_op_t* op);
 
 /* As the input of a collective: the data stands in the output buffer. The same buffer twice means it too. */
 #define HIPS_IN_PLACE ((const void*)(intptr_t)-1)
@@ -149,8 +201,8 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 /*
  * out[i] = op over all ranks of in[i], for `count` elements. Bitwise equal on all ranks. Blocks until the
  * result stands in `out` and both buffers may be reused. Every rank passes the same count, type and op.
- * HIPS_ERR_INVALID_ARGUMENT: a bitwise or logical op on a floating type, a value that is no type or op, a
- * null buffer, or buffers that overlap in part; the call did not take place.
+ * HIPS_ERR_INVALID_ARGUMENT: a bitwise or logical op on a floating type, one of these on HIPS_BYTES(), a
+ * value that is no type or op, a null buffer, or buffers that overlap in part; the call did not take place.
  */
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);

@@ -10,3 +10,4 @@
 #include <hips/status.hpp>
 #include <hips/topology.hpp>
 #include <hips/types.hpp>
+#include <hips/user_op.hpp>

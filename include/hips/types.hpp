@@ -11,6 +11,9 @@ namespace hips {
 ///
 /// float16 is IEEE 754's binary16, bfloat16 the upper half of a float32. Both are folded in float32: all
 /// inputs of one pass are converted, folded and rounded once, to the nearest, ties to even.
+///
+/// Beside these there are bytes_type(1), bytes_type(2), ...: elements of so many bytes, which only functions
+/// of the program (user_op.hpp) can fold.
 enum class DataType : std::int32_t {
   kInt32 = 0,
   kInt64 = 1,
@@ -34,6 +37,8 @@ enum class DataType : std::int32_t {
 ///            towards zero, as ncclAvg. Floating types: an IEEE division, rounded to the nearest.
 /// band, bor, bxor, land, lor, lxor   integers only. Logical ones take 0 for false and all else for true,
 ///            and give 0 or 1.
+///
+/// Beside these there are functions of the program, for as long as it keeps them: user_op.hpp.
 enum class ReduceOp : std::int32_t {
   kSum = 0,
   kProd = 1,
@@ -51,10 +56,33 @@ enum class ReduceOp : std::int32_t {
 inline constexpr int kNumDataTypes = 12;
 inline constexpr int kNumReduceOps = 11;
 
+/// Bytes of the largest element: one has to fit into every segment and slice, however little staging there
+/// is.
+inline constexpr std::size_t kMaxElementBytes = 1024;
+
+/// The type of elements of `bytes` bytes, 1 to kMaxElementBytes: HIPS_BYTES (hips.h).
+constexpr DataType bytes_type(std::size_t bytes) {
+  return static_cast<DataType>(bytes <= kMaxElementBytes ? bytes << 8U | 0xff : 0xff);
+}
+/// Is it one of bytes_type(), of a size that may be?
+constexpr bool is_bytes(DataType type) {
+  const auto value = static_cast<std::uint32_t>(type);
+  return (value & 0xff) == 0xff && value >> 8U >= 1 && value >> 8U <= kMaxElementBytes;
+}
+/// Has it the form of a function of the program's? Whether there is one only the library knows.
+constexpr bool is_user(ReduceOp op) {
+  return static_cast<std::int32_t>(op) >= 0xfe && (static_cast<std::uint32_t>(op) & 0xff) >= 0xfe;
+}
+/// Of a function: has it to fold operands in the order of ranks, as it does not commute?
+constexpr bool is_ordered(ReduceOp op) {
+  return is_user(op) && (static_cast<std::uint32_t>(op) & 0xff) == 0xff;
+}
+
 /// Bytes of an element.
 constexpr std::size_t size_of(DataType type) {
   constexpr std::size_t kBytes[kNumDataTypes] = {4, 8, 4, 8, 1, 2, 1, 2, 4, 8, 2, 2};
-  return kBytes[static_cast<int>(type)];
+  const auto value = static_cast<std::uint32_t>(type);
+  return value < std::uint32_t{kNumDataTypes} ? kBytes[value] : value >> 8U;
 }
 
 constexpr bool is_floating(DataType type) {
@@ -62,14 +90,19 @@ constexpr bool is_floating(DataType type) {
          type == DataType::kBfloat16;
 }
 
-/// Does the operation exist for the type? Bitwise and logical ones do not for floating types.
+/// Does the operation exist for the type? Bitwise and logical ones do not for floating types, and only
+/// functions do for bytes_type().
 constexpr bool applies_to(ReduceOp op, DataType type) {
+  if (is_user(op)) return true;
+  if (is_bytes(type)) return false;
   return op <= ReduceOp::kAvg || !is_floating(type);
 }
 
-/// "int32", "uint8", "float16", "bfloat16", ...; "unknown type" for a value that is none
+/// "int32", "uint8", "float16", "bfloat16", ...; "bytes" for a bytes_type(), "unknown type" for a value that
+/// is none
 HIPS_EXPORT const char* to_string(DataType type);
-/// "sum", "avg", "band", "land", ...; "unknown op" for a value that is none
+/// "sum", "avg", "band", "land", ...; "user op" or "ordered user op" for a function, "unknown op" for a value
+/// that is none
 HIPS_EXPORT const char* to_string(ReduceOp op);
 
 }  // namespace hips

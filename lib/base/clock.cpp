@@ -11,7 +11,8 @@ std::int64_t SystemClock::now_ns() const {
 }
 
 SystemClock& SystemClock::instance() {
-  static SystemClock clock;
+  // Never destroyed: threads that end with the process read it until then.
+  static SystemClock& clock = *new SystemClock;
   return clock;
 }
 

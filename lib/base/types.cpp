@@ -3,6 +3,7 @@
 #include <array>
 
 #include "lib/base/collective.hpp"
+#include "lib/base/type_text.hpp"
 
 namespace hips {
 namespace {
@@ -18,6 +19,10 @@ constexpr std::array<const char*, kNumCollectives> kCollectiveNames = {
 
 }  // namespace
 
+std::string type_text(DataType type) {
+  return is_bytes(type) ? std::to_string(size_of(type)) + " bytes" : to_string(type);
+}
+
 const char* to_string(Collective collective) {
   const auto value = static_cast<std::size_t>(collective);
   return value < kCollectiveNames.size() ? kCollectiveNames[value] : "unknown collective";
@@ -25,12 +30,15 @@ const char* to_string(Collective collective) {
 
 const char* to_string(DataType type) {
   const auto value = static_cast<std::size_t>(type);
-  return value < kTypeNames.size() ? kTypeNames[value] : "unknown type";
+  if (value < kTypeNames.size()) return kTypeNames[value];
+  return is_bytes(type) ? "bytes" : "unknown type";
 }
 
 const char* to_string(ReduceOp op) {
   const auto value = static_cast<std::size_t>(op);
-  return value < kOpNames.size() ? kOpNames[value] : "unknown op";
+  if (value < kOpNames.size()) return kOpNames[value];
+  if (!is_user(op)) return "unknown op";
+  return is_ordered(op) ? "ordered user op" : "user op";
 }
 
 }  // namespace hips

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
+#include "lib/reduce/user_op.hpp"
+
 namespace hips::comm {
 namespace {
 
@@ -57,11 +60,19 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
   };
   const auto type_value = static_cast<std::int32_t>(args.type);
   const auto op_value = static_cast<std::int32_t>(args.op);
-  if (type_value < 0 || type_value >= kNumDataTypes)
-    return wrong(fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
+  if (!is_type(args.type))
+    return wrong((type_value & 0xff) == 0xff
+                     ? fmt::format("elements of HIPS_BYTES() have 1 to {} bytes", kMaxElementBytes)
+                     : fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
   if (folds(args.collective)) {
-    if (op_value < 0 || op_value >= kNumReduceOps)
+    if (is_user(args.op) && !reduce::is_user_op(args.op))
+      return wrong(
+          fmt::format("op {:#x} is none; hips_op_create() has not made it, or it has been freed", op_value));
+    if (!is_user(args.op) && (op_value < 0 || op_value >= kNumReduceOps))
       return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+    if (!applies_to(args.op, args.type) && is_bytes(args.type))
+      return wrong(fmt::format("{} is not for elements of {}; give an op of hips_op_create()",
+                               to_string(args.op), type_text(args.type)));
     if (!applies_to(args.op, args.type))
       return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
                                to_string(args.op), to_string(args.type)));
@@ -74,7 +85,7 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
   for (const std::uint64_t elements : {args.count, extents.in.elements, extents.out.elements}) {
     if (elements > most)
       return wrong(
-          fmt::format("count {} of {} is more than memory can hold", elements, to_string(args.type)));
+          fmt::format("count {} of {} is more than memory can hold", elements, type_text(args.type)));
   }
   if (args.collective == Collective::kAllreduce && args.count > 0 &&
       (args.in == nullptr || args.out == nullptr))

@@ -40,7 +40,13 @@ struct CallArgs {
   }
 };
 
+/// Numbers, or bytes_type() of a size that may be.
+constexpr bool is_type(DataType type) {
+  return static_cast<std::uint32_t>(type) < std::uint32_t{kNumDataTypes} || is_bytes(type);
+}
+
 /// Is it an allreduce to which nothing is to be objected? Inline and without words, as a small call is short.
+/// False of functions of the program and what only they fold, which take the longer way.
 inline bool plainly_right(const CallArgs& args) {
   if (args.collective != Collective::kAllreduce) return false;
   const auto type = static_cast<std::uint32_t>(args.type), op = static_cast<std::uint32_t>(args.op);

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
+
 namespace hips::comm {
 namespace {
 
 /// " (4 x float64, sum)"
 std::string shape_text(const CallEntry& entry) {
   if (entry.collective == Collective::kBarrier) return {};
-  std::string text = fmt::format("{} x {}", entry.count, hips::to_string(entry.type));
+  std::string text = fmt::format("{} x {}", entry.count, type_text(entry.type));
   if (folds(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
   if (has_root(entry.collective)) text += fmt::format(", root {}", entry.detail);
   if (has_sections(entry.collective)) text += fmt::format(", sections {:08x}", entry.detail);
@@ -68,9 +70,10 @@ void CallRecord::write(CallEntry::Kind kind, const CallArgs& args, const char* w
   std::atomic_thread_fence(std::memory_order_release);
   slot.index.store(index, std::memory_order_relaxed);
   slot.count.store(args.count, std::memory_order_relaxed);
-  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(args.type) << 8 |
-                      static_cast<std::uint32_t>(args.op) << 16 |
-                      static_cast<std::uint32_t>(args.collective) << 24,
+  // Of a function of the program the low byte is what all ranks have alike.
+  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(args.collective) << 8 |
+                      std::uint32_t{static_cast<std::uint8_t>(args.op)} << 16 |
+                      static_cast<std::uint64_t>(args.type) << 32,
                   std::memory_order_relaxed);
   slot.detail.store(args.detail(), std::memory_order_relaxed);
   slot.what.store(what, std::memory_order_relaxed);
@@ -120,16 +123,16 @@ CallEntry CallRecord::at(std::uint64_t index) const {
     CallEntry entry;
     entry.index = slot.index.load(std::memory_order_relaxed);
     entry.count = slot.count.load(std::memory_order_relaxed);
-    const std::uint32_t meta = slot.meta.load(std::memory_order_relaxed);
+    const std::uint64_t meta = slot.meta.load(std::memory_order_relaxed);
     entry.detail = slot.detail.load(std::memory_order_relaxed);
     const char* const what = slot.what.load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 == 1 || slot.version.load(std::memory_order_relaxed) != before) continue;
     if (entry.index != index) return {};
     entry.kind = static_cast<CallEntry::Kind>(meta & 0xff);
-    entry.type = static_cast<DataType>(meta >> 8 & 0xff);
+    entry.collective = static_cast<Collective>(meta >> 8 & 0xff);
     entry.op = static_cast<ReduceOp>(meta >> 16 & 0xff);
-    entry.collective = static_cast<Collective>(meta >> 24);
+    entry.type = static_cast<DataType>(meta >> 32);
     entry.finished = finished_index_.load(std::memory_order_acquire) >= index;
     if (what != nullptr) entry.what = what;
     return entry;

@@ -72,7 +72,7 @@ class CallRecord {
     std::atomic<std::uint64_t> version{0};
     std::atomic<std::uint64_t> index{0};
     std::atomic<std::uint64_t> count{0};
-    std::atomic<std::uint32_t> meta{0};  ///< kind, type, op, collective
+    std::atomic<std::uint64_t> meta{0};  ///< kind, collective, op, type
     std::atomic<std::uint32_t> detail{0};
     std::atomic<const char*> what{nullptr};
   };

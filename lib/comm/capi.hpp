@@ -16,7 +16,7 @@
 #include "lib/comm/communicator.hpp"
 
 /// What the files of the C API share: capi.cpp (communicators, memory, errors), capi_args.cpp (arguments),
-/// capi_calls.cpp (collectives), capi_requests.cpp.
+/// capi_calls.cpp (collectives), capi_ops.cpp (functions of the program), capi_requests.cpp.
 namespace hips::comm::capi {
 
 /// A communicator, and what its next call can use again.
@@ -88,4 +88,6 @@ struct hips_request {
   std::shared_ptr<hips::comm::capi::Shared> shared;  ///< outlives the call; null in a spare one
   std::unique_ptr<hips::comm::Request> call;
   bool persistent = false;
+  /// For another call, once this one has ended: not where it holds an op of the program's.
+  bool reusable = true;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
 #include "lib/comm/capi.hpp"
 
 namespace hips::comm::capi {
@@ -18,14 +19,13 @@ const std::byte* bytes(const void* memory) {
 /// Elements that fit into memory at most; of something that is no type as of bytes, which the call itself
 /// refuses.
 std::uint64_t most_elements(DataType type) {
-  const auto value = static_cast<std::int32_t>(type);
-  return static_cast<std::uint64_t>(PTRDIFF_MAX) / (value >= 0 && value < kNumDataTypes ? size_of(type) : 1);
+  return static_cast<std::uint64_t>(PTRDIFF_MAX) / (is_type(type) ? size_of(type) : 1);
 }
 
 Status too_many(const char* call, DataType type) {
   return Status::error(
       Code::kInvalidArgument,
-      fmt::format("{}: all sections of {} together are more than memory can hold", call, to_string(type)));
+      fmt::format("{}: all sections of {} together are more than memory can hold", call, type_text(type)));
 }
 
 std::size_t size_of_comm(hips_comm_t comm) {
@@ -51,9 +51,8 @@ const std::byte* gathered_from(const void* in, void* out, const Sections& sectio
                                hips_comm_t comm) {
   if (in != HIPS_IN_PLACE) return bytes(in);
   const auto self = static_cast<std::size_t>(comm->shared->communicator->rank());
-  const auto value = static_cast<std::int32_t>(type);
   // What is no type is refused by the call itself.
-  if (out == nullptr || value < 0 || value >= kNumDataTypes) return bytes(out);
+  if (out == nullptr || !is_type(type)) return bytes(out);
   return bytes(out) + sections.place(self) * size_of(type);
 }
 

@@ -21,6 +21,7 @@ Status make_request(const char* call, const CallArgs& args, hips_comm_t comm, co
     made = std::make_unique<hips_request>(hips_request{nullptr, std::move(*prepared)});
   }
   made->shared = comm->shared;
+  made->reusable = !is_user(args.op);
   return Status::success();
 }
 
@@ -30,6 +31,10 @@ void retire(hips_request_t& request) {
   if (!old) return;
   // Its communicator goes with the last of these, and takes a spare request along.
   const std::shared_ptr<Shared> shared = std::move(old->shared);
+  if (!old->reusable) {
+    old.reset();
+    return;
+  }
   old.reset(shared->spare.exchange(old.release(), std::memory_order_acq_rel));
 }
 

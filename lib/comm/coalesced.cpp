@@ -1,5 +1,6 @@
 #include "lib/comm/coalesced.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -106,6 +107,8 @@ Status Coalescer::allreduce(std::span<const CoalescedBuffer> buffers, ReduceOp o
   launch_small();
   // The oldest first; after an error too, as buffers belong to a call until it has ended.
   for (std::size_t i = 0; i < kNumBuckets; ++i) keep(finish(buckets_[(next_ + i) % kNumBuckets]));
+  // Requests stay for the next call, but hold no op of the program's until then.
+  if (is_user(op)) std::ranges::for_each(buckets_, [](Bucket& bucket) { bucket.request.reset(); });
   return first;
 }
 

@@ -12,6 +12,7 @@
 #include "lib/comm/team_communicator.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/reduce/reduce.hpp"
+#include "lib/reduce/user_op.hpp"
 #include "topology/topology_file.hpp"
 
 namespace hips::comm {
@@ -19,25 +20,43 @@ namespace {
 
 using log::Subsystem;
 
+/// A call with nobody else, of which check_arguments() thinks well.
+void carry_out_alone(const CallArgs& args) {
+  if (folds(args.collective)) {
+    reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
+  } else if (args.collective == Collective::kAllgather && args.count > 0) {
+    std::byte* const to = args.out + args.sections->place(0) * size_of(args.type);
+    if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
+  }
+}
+
 /// A call with nobody else: it has ended when start() returns.
 class LoneRequest final : public Request {
  public:
-  LoneRequest(Communicator& communicator, CallArgs args)
-      : communicator_(communicator), args_(std::move(args)) {}
+  explicit LoneRequest(const CallArgs& args) { set(args); }
   Status renew(const CallArgs& args) override {
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
-    args_ = args;
+    set(args);
     return Status::success();
   }
-  Status start() override { return communicator_.call(args_); }
+  Status start() override {
+    if (Status status = check_not_forked(); !status.ok()) return status;
+    carry_out_alone(args_);
+    return Status::success();
+  }
   [[nodiscard]] bool active() const override { return false; }
   bool has_ended() override { return true; }
   bool test() override { return true; }
   Status wait() override { return Status::success(); }
 
  private:
-  Communicator& communicator_;
+  void set(const CallArgs& args) {
+    op_hold_ = reduce::UserOpHold(args.op);
+    args_ = args;
+  }
+
   CallArgs args_;
+  reduce::UserOpHold op_hold_;
 };
 
 /// HIPS_TOPO_DUMP: what the first communicator of this process runs on.
@@ -61,18 +80,13 @@ class LoneCommunicator final : public Communicator {
   Status call(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
-    if (folds(args.collective)) {
-      reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
-    } else if (args.collective == Collective::kAllgather && args.count > 0) {
-      std::byte* const to = args.out + args.sections->place(0) * size_of(args.type);
-      if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
-    }
+    carry_out_alone(args);
     return Status::success();
   }
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
-    return std::make_unique<LoneRequest>(*this, args);
+    return std::make_unique<LoneRequest>(args);
   }
   void note_declined(const char* /*what*/) override {}
   [[nodiscard]] Status failure() const override { return Status::success(); }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
 #include "lib/comm/fork_guard.hpp"
 
 namespace hips::comm {
@@ -71,6 +72,16 @@ Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
   for (std::size_t r = 0; r < addresses.size(); ++r)
     std::memcpy(&names[r], addresses[r].data(), std::min(sizeof(SharedMemoryName), addresses[r].size()));
   return team_->connect(names);
+}
+
+Status NodeCommunicator::refuse(const CallArgs& args) const {
+  if (args.collective != Collective::kReduceScatter || team_->layout().holds(size_of(args.type), size()))
+    return Status::success();
+  return Status::error(
+      Code::kUnsupported,
+      fmt::format("reduce_scatter: slices of {} bytes have no room for {} of {} ranks each; give more memory "
+                  "by HIPS_STAGING_BYTES, or smaller elements",
+                  team_->layout().slice_bytes, type_text(args.type), size()));
 }
 
 Status NodeCommunicator::run(const CallArgs& args) {

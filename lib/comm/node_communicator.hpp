@@ -23,6 +23,7 @@ class NodeCommunicator final : public WatchedCommunicator {
   ~NodeCommunicator() override;
 
  private:
+  [[nodiscard]] Status refuse(const CallArgs& args) const override;
   Status run(const CallArgs& args) override;
   std::unique_ptr<PendingCall> make_call() override;
   void advance() override;

@@ -2,11 +2,32 @@
 
 #include <cstring>
 
+#include "lib/comm/ordered_fold.hpp"
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::comm {
 
 Status TeamCall::set(const CallArgs& args) {
+  if (is_gathered(args)) return set_gathered(args);
+  reduction_.reset();
+  return set_plain(args);
+}
+
+Status TeamCall::set_gathered(const CallArgs& args) {
+  const std::size_t bytes = gathered_bytes(args, parts_.size);
+  if (gathered_.bytes() < bytes) gathered_ = parts_.buffers.take(bytes);
+  Status status = set_plain(gather_instead(args, parts_.size, gathered_.data()));
+  if (!status.ok()) return status;
+  reduction_ = args;
+  plan_args_.told = {.count = args.count,
+                     .type = args.type,
+                     .op = args.op,
+                     .collective = args.collective,
+                     .detail = args.detail()};
+  return status;
+}
+
+Status TeamCall::set_plain(const CallArgs& args) {
   auto use = parts_.plans.of(args, parts_.team);
   if (!use) return use.error();
   use_ = *std::move(use);
@@ -154,6 +175,7 @@ Status TeamCall::deliver() {
     if (args_.collective == Collective::kBcast && use_.by_allreduce && args_.count > 0)
       std::memcpy(args_.out, buffer_.data(), plan_args_.count);
     if (args_.collective == Collective::kAllgather && plan_args_.out != args_.out) deliver_sections();
+    if (reduction_) fold_gathered(*reduction_, parts_.rank, parts_.size, gathered_.data());
   }
   undelivered_ = false;
   return operation_->status();

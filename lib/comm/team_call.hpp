@@ -21,6 +21,8 @@ struct TeamParts {
   TeamPlans& plans;
   WorkBuffers& buffers;
   Rank rank = -1;
+  Rank size = 0;
+  bool by_rank = false;  ///< plans fold operands in the order of ranks
 };
 
 /// A call on a team: hands the plan a vector as it wants it, and the caller what is the caller's of the
@@ -34,6 +36,7 @@ struct TeamParts {
 /// | reduce_scatter  | ours for the sums; the caller's input, in order     | the section; else all input    |
 /// | allgather       | the caller's output, in order; else ours            | the own section; else all      |
 /// | barrier         | one byte of ours                                    |                                |
+/// | ordered user op | an allgather's (ordered_fold.hpp)                   | the allgather's; the fold      |
 ///
 /// "In order": the plan's blocks stand in the order of ranks (Arrangement). Where no plan has sections, a
 /// reduce_scatter is an allreduce of which a part is kept, and an allgather an allreduce of vectors that are
@@ -53,6 +56,13 @@ class TeamCall final : public PendingCall {
   [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
 
  private:
+  /// A reduction by a function that does not commute, where the plan does not fold by rank.
+  [[nodiscard]] bool is_gathered(const CallArgs& args) const {
+    return is_ordered(args.op) && folds(args.collective) && !parts_.by_rank;
+  }
+  Status set_gathered(const CallArgs& args);
+  /// What carries a plan's own collective out.
+  Status set_plain(const CallArgs& args);
   /// The vector that the plan works on, where it is not simply the caller's.
   void set_vector();
   void set_scatter();
@@ -73,7 +83,9 @@ class TeamCall final : public PendingCall {
   TeamPlans::Use use_;
   exec::OperationArgs plan_args_;
   WorkBuffers::Buffer buffer_;
-  bool ours_in_ = false;  ///< the plan's input is ours and has to be filled
+  WorkBuffers::Buffer gathered_;       ///< vectors of all ranks, to be folded here
+  std::optional<CallArgs> reduction_;  ///< what they are to be folded for
+  bool ours_in_ = false;               ///< the plan's input is ours and has to be filled
   bool undelivered_ = false;
   std::byte token_{};                           ///< of a barrier
   std::shared_ptr<exec::Operation> operation_;  ///< the last one started

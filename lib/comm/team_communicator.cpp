@@ -146,7 +146,13 @@ Status TeamCommunicator::connect(const std::vector<Blob>& addresses) {
 }
 
 TeamParts TeamCommunicator::parts() {
-  return {.engine = engine_->engine, .team = *team_, .plans = *plans_, .buffers = buffers_, .rank = rank()};
+  return {.engine = engine_->engine,
+          .team = *team_,
+          .plans = *plans_,
+          .buffers = buffers_,
+          .rank = rank(),
+          .size = size(),
+          .by_rank = config_.reproducible == Reproducible::kAny};
 }
 
 Status TeamCommunicator::run(const CallArgs& args) {

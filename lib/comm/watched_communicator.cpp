@@ -16,6 +16,7 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/progress_thread.hpp"
 #include "lib/comm/watched_request.hpp"
+#include "lib/reduce/user_op.hpp"
 
 namespace hips::comm {
 namespace {
@@ -209,12 +210,7 @@ class WatchedCommunicator::Starting {
   bool alone_;
 };
 
-Status WatchedCommunicator::call(const CallArgs& args) {
-  // Questions first, answers in words only where one is no: a small call is short.
-  if (in_forked_child()) return check_not_forked();
-  if (!plainly_right(args)) {
-    if (Status status = check_arguments(args, rank_, size_); !status.ok()) return status;
-  }
+Status WatchedCommunicator::carry_out(const CallArgs& args) {
   const Starting starting(*this);
   if (!starting.alone()) return starting.misuse();
   const Moving moving(*this);
@@ -238,11 +234,29 @@ Status WatchedCommunicator::call(const CallArgs& args) {
   return status;
 }
 
+Status WatchedCommunicator::call(const CallArgs& args) {
+  // Questions first, answers in words only where one is no: a small call is short.
+  if (in_forked_child()) return check_not_forked();
+  if (!plainly_right(args)) return call_checked(args);
+  return carry_out(args);
+}
+
+Status WatchedCommunicator::check(const CallArgs& args) const {
+  Status status = check_arguments(args, rank_, size_);
+  return status.ok() && is_bytes(args.type) ? refuse(args) : status;
+}
+
+Status WatchedCommunicator::call_checked(const CallArgs& args) {
+  if (Status status = check(args); !status.ok()) return status;
+  const reduce::UserOpHold hold(args.op);
+  return carry_out(args);
+}
+
 // ---- Requests ------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Request>> WatchedCommunicator::prepare_request(const CallArgs& args) {
   if (Status status = check_not_forked(); !status.ok()) return fail(status);
-  if (Status status = check_arguments(args, rank_, size_); !status.ok()) return fail(status);
+  if (Status status = check(args); !status.ok()) return fail(status);
   auto request = std::make_unique<WatchedRequest>(*this, make_call());
   if (Status status = request->set(args); !status.ok()) return fail(status);
   return request;

@@ -46,6 +46,9 @@ class WatchedCommunicator : public Communicator {
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
 
  protected:
+  /// What this carrier has against arguments that are right as such; asked only where elements are
+  /// bytes_type(). The same on all ranks.
+  [[nodiscard]] virtual Status refuse(const CallArgs& /*args*/) const { return Status::success(); }
   /// Carries out a call by wait(); allocates nothing that an earlier one alike has allocated.
   virtual Status run(const CallArgs& args) = 0;
   /// A call that can be given arguments and started, many times.
@@ -76,6 +79,12 @@ class WatchedCommunicator : public Communicator {
   struct Waiter;
   class Moving;
   class Starting;
+
+  [[nodiscard]] Status check(const CallArgs& args) const;
+  /// A call of which plainly_right() does not think well.
+  [[gnu::noinline]] Status call_checked(const CallArgs& args);
+  /// Inlined twice: a small call feels every step.
+  [[gnu::always_inline]] inline Status carry_out(const CallArgs& args);
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);

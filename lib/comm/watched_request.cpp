@@ -16,8 +16,7 @@ WatchedRequest::~WatchedRequest() {
 
 Status WatchedRequest::renew(const CallArgs& args) {
   if (!plainly_right(args)) {
-    if (Status status = check_arguments(args, communicator_.rank(), communicator_.size()); !status.ok())
-      return status;
+    if (Status status = communicator_.check(args); !status.ok()) return status;
   }
   return set(args);
 }
@@ -25,6 +24,7 @@ Status WatchedRequest::renew(const CallArgs& args) {
 Status WatchedRequest::set(const CallArgs& args) {
   if (Status status = call_->set(args); !status.ok()) return status;
   args_ = args;  // and with them the sections that the call refers to
+  if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
   return Status::success();
 }
 

@@ -6,6 +6,7 @@
 #include "lib/comm/pending_call.hpp"
 #include "lib/comm/request.hpp"
 #include "lib/comm/watched_communicator.hpp"
+#include "lib/reduce/user_op.hpp"
 
 namespace hips::comm {
 
@@ -29,6 +30,7 @@ class WatchedRequest final : public Request {
  private:
   WatchedCommunicator& communicator_;
   CallArgs args_;
+  reduce::UserOpHold op_hold_;
   std::unique_ptr<PendingCall> call_;
   bool active_ = false;
   std::uint64_t index_ = 0;  ///< in the record of calls; 0: none, as the communicator had failed before

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,17 @@ struct OperationArgs {
   Collective collective = Collective::kAllreduce;
   std::uint32_t detail = 0;  ///< what else has to be the same: a root, a digest of sections
   Boundaries boundaries{};   ///< of the sections; kept by the team while their layout is
+  /// What ranks compare, where that is not the above: the program called something else, which is made of
+  /// this operation.
+  struct Told {
+    std::uint64_t count = 0;
+    DataType type = DataType::kFloat32;
+    ReduceOp op = ReduceOp::kSum;
+    Collective collective = Collective::kAllreduce;
+    std::uint32_t detail = 0;
+  };
+  std::optional<Told> told{};
+  [[nodiscard]] Collective told_collective() const { return told ? told->collective : collective; }
 };
 
 /// A running collective: a state machine that the engine moves.

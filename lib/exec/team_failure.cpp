@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/base/type_text.hpp"
 #include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {
@@ -11,7 +12,10 @@ namespace {
 
 std::string signature(const WireHeader& header) {
   const auto collective = static_cast<Collective>(header.collective);
-  std::string text = fmt::format("count {}, {}", header.count, to_string(static_cast<DataType>(header.type)));
+  const std::uint64_t element_bytes = header.count >> kElementShift;
+  const DataType type = element_bytes > 0 ? bytes_type(element_bytes) : static_cast<DataType>(header.type);
+  std::string text =
+      fmt::format("count {}, {}", header.count & ((std::uint64_t{1} << kElementShift) - 1), type_text(type));
   if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(header.op)));
   if (has_root(collective)) text += fmt::format(", root {}", header.detail);
   if (has_sections(collective)) text += fmt::format(", sections {:08x}", header.detail);
@@ -26,16 +30,23 @@ WireHeader TeamImpl::header_of(const OperationImpl& operation, StepId id, std::i
   WireHeader header;
   header.communicator = static_cast<std::uint32_t>(config_.id);
   header.sequence = operation.sequence_;
-  header.count = operation.args_.count;
   header.segment = static_cast<std::uint32_t>(segment);
   header.round = static_cast<std::uint32_t>(step.round);
   header.lane = static_cast<std::uint16_t>(step.lane);
   header.stage = static_cast<std::uint16_t>(step.stage);
   header.sender = config_.rank;
-  header.type = static_cast<std::uint8_t>(operation.args_.type);
-  header.op = static_cast<std::uint8_t>(operation.args_.op);
-  header.collective = static_cast<std::uint8_t>(operation.args_.collective);
-  header.detail = operation.args_.detail;
+  const auto tell = [&](const auto& call) {
+    header.count = call.count | std::uint64_t{static_cast<std::uint32_t>(call.type) >> 8U} << kElementShift;
+    header.type = static_cast<std::uint8_t>(call.type);
+    header.op = static_cast<std::uint8_t>(call.op);
+    header.collective = static_cast<std::uint8_t>(call.collective);
+    header.detail = call.detail;
+  };
+  if (operation.args_.told) {
+    tell(*operation.args_.told);
+  } else {
+    tell(operation.args_);
+  }
   return header;
 }
 
@@ -72,14 +83,14 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   } else if (mine != theirs) {
     status.message =
         fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-                    to_string(operation.args_.collective), expected.sequence, config_.rank, mine,
+                    to_string(operation.args_.told_collective()), expected.sequence, config_.rank, mine,
                     channel.key.peer, theirs);
   } else {
     status.message = fmt::format(
         "{} #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
         "stage "
         "{}, round {}; an earlier call did not match",
-        to_string(operation.args_.collective), expected.sequence, channel.key.peer, header.sequence,
+        to_string(operation.args_.told_collective()), expected.sequence, channel.key.peer, header.sequence,
         header.lane, header.stage, header.round, config_.rank, expected.lane, expected.stage, expected.round);
   }
   report(std::move(status));
@@ -173,7 +184,7 @@ void TeamImpl::check_left_peers() {
       status.scope = Scope::kPeer;
       status.rank = rank;
       status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} lacks {}",
-                                   to_string(operation->args_.collective), operation->sequence_, rank,
+                                   to_string(operation->args_.told_collective()), operation->sequence_, rank,
                                    config_.rank, lacking_text(*operation));
       report(std::move(status));
       return;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint32_t kOfferMagic = kWireMagic ^ 0x4f464652U;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kMinSegmentBytes = 1024;
+static_assert(kMinSegmentBytes >= kMaxElementBytes);
 
 /// First exchange: what every rank has to agree on before memory is laid out, and by which NIC it talks to
 /// whom. The entries of its in-channels and then of its out-channels follow.

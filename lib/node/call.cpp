@@ -2,10 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
+
 namespace hips::node {
 namespace {
 
-constexpr int kCollectiveShift = 32;  // in detail, above the root or digest
+// In detail, above the root or digest.
+constexpr int kCollectiveShift = 32, kElementShift = 40;
+
+DataType type_of(const Signature& signature) {
+  const std::uint64_t bytes = signature.detail >> kElementShift;
+  return bytes > 0 ? bytes_type(bytes) : static_cast<DataType>(signature.shape >> kTypeShift & 0xff);
+}
 
 }  // namespace
 
@@ -13,20 +21,20 @@ std::uint64_t detail_of(const Call& call) {
   std::uint32_t detail = 0;
   if (has_root(call.collective)) detail = static_cast<std::uint32_t>(call.root);
   if (has_sections(call.collective)) detail = call.sections->digest();
-  return detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift;
+  const std::uint64_t bytes = is_bytes(call.type) ? size_of(call.type) : 0;
+  return detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift | bytes << kElementShift;
 }
 
 Collective collective_of(const Signature& signature) {
-  return static_cast<Collective>(signature.detail >> kCollectiveShift);
+  return static_cast<Collective>(signature.detail >> kCollectiveShift & 0xff);
 }
 
 std::string to_string(const Signature& signature) {
   const Collective collective = collective_of(signature);
   const auto detail = static_cast<std::uint32_t>(signature.detail);
   if (collective == Collective::kBarrier) return hips::to_string(collective);
-  std::string text =
-      fmt::format("{} x {}", signature.shape & ((std::uint64_t{1} << kTypeShift) - 1),
-                  hips::to_string(static_cast<DataType>(signature.shape >> kTypeShift & 0xff)));
+  std::string text = fmt::format("{} x {}", signature.shape & ((std::uint64_t{1} << kTypeShift) - 1),
+                                 type_text(type_of(signature)));
   if (folds(collective))
     text += fmt::format(", {}", hips::to_string(static_cast<ReduceOp>(signature.shape >> kOpShift)));
   if (has_root(collective)) text += fmt::format(", root {}", detail);

@@ -25,21 +25,24 @@ struct Call {
   Rank root = 0;                       ///< of bcast and reduce
   const Sections* sections = nullptr;  ///< of reduce_scatter and allgather; lives until the call has ended
 
-  [[nodiscard]] std::size_t bytes() const { return count * size_of(type); }
   /// Elements that a rank shows the others at most.
   [[nodiscard]] std::uint64_t shown() const {
     return collective == Collective::kAllgather ? sections->longest() : count;
   }
 };
 
-/// What the collective itself adds to a signature; 0 for an allreduce.
+/// What the collective itself adds to a signature, and the size of elements that are bytes_type(); 0 for an
+/// allreduce of numbers.
 std::uint64_t detail_of(const Call& call);
 inline constexpr int kTypeShift = 48, kOpShift = 56;  ///< in Signature::shape, above the count
 
 inline Signature signature_of(const Call& call) {
-  return {call.count | static_cast<std::uint64_t>(call.type) << kTypeShift |
-              static_cast<std::uint64_t>(call.op) << kOpShift,
-          call.collective == Collective::kAllreduce ? 0 : detail_of(call)};
+  // Of the type and of the operation the low byte: all that is the same on all ranks, but for that size.
+  const bool plain = static_cast<std::uint32_t>(call.type) < std::uint32_t{kNumDataTypes} &&
+                     call.collective == Collective::kAllreduce;
+  return {call.count | std::uint64_t{static_cast<std::uint8_t>(call.type)} << kTypeShift |
+              std::uint64_t{static_cast<std::uint8_t>(call.op)} << kOpShift,
+          plain ? 0 : detail_of(call)};
 }
 /// "4 x float32, sum" of an allreduce, "bcast of 4 x float32, root 2"
 std::string to_string(const Signature& signature);

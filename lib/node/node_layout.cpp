@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <hips/types.hpp>
+
 #include "lib/node/shared_block.hpp"
 
 namespace hips::node {
@@ -15,6 +17,7 @@ constexpr std::size_t kLeastExchange = 1024;
 // A slice of all ranks stays in the caches; a rank that is ahead by a few waits for nobody.
 constexpr std::size_t kSliceBytes = 128U << 10U;
 constexpr std::size_t kLeastSlice = 1024;
+static_assert(kLeastSlice >= kMaxElementBytes);
 constexpr std::uint32_t kSlices = 4;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
@@ -48,8 +51,12 @@ StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes) {
   return layout;
 }
 
+bool StagingLayout::holds(std::size_t element_bytes, int num_ranks) const {
+  return static_cast<std::size_t>(num_ranks) * element_bytes <= slice_bytes;
+}
+
 Part part_of(std::size_t elements, std::size_t element_bytes, int rank, int num_ranks) {
-  const std::size_t per_line = kLine / element_bytes;
+  const std::size_t per_line = std::max<std::size_t>(1, kLine / element_bytes);
   const std::size_t lines = (elements + per_line - 1) / per_line;
   const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(num_ranks);
   const std::size_t first = std::min(elements, lines * r / n * per_line);

@@ -15,6 +15,10 @@ struct StagingLayout {
   [[nodiscard]] std::size_t slice_offset(std::uint64_t slice) const;
   [[nodiscard]] std::size_t segment_bytes() const;
 
+  /// Does a slice hold an element of each rank's section, as a reduce_scatter wants? Of numbers it does; any
+  /// other call asks for room for one element, which is there.
+  [[nodiscard]] bool holds(std::size_t element_bytes, int num_ranks) const;
+
   /// Within `max_bytes` of staging for each rank.
   static StagingLayout of(int num_ranks, std::size_t max_bytes);
 };

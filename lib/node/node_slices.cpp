@@ -18,14 +18,14 @@ void NodeTeam::start_slices() {
     // own.
     if (call_.collective == Collective::kReduceScatter) {
       const std::size_t lines = layout_.slice_bytes / static_cast<std::size_t>(config_.size) / kApart;
-      run = std::max<std::uint64_t>(1, lines * kApart / size_of(call_.type));
+      run = std::max<std::uint64_t>(1, lines * kApart / element_bytes_);
     }
   }
   piece_elements_ = run;
   num_slices_ = (elements + run - 1) / run;
   // What is found in the caches later depends on what the program does meanwhile; beyond this, nothing is.
   constexpr std::size_t kStreamBytes = 4U << 20U;
-  stream_ = call_.bytes() >= kStreamBytes;
+  stream_ = bytes() >= kStreamBytes;
 }
 
 bool NodeTeam::advance_slices() {
@@ -38,7 +38,7 @@ bool NodeTeam::advance_slices() {
       const std::int64_t begin_ns = now_if_traced();
       take(taken_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
-            elements_of(taken_) * size_of(call_.type));
+            elements_of(taken_) * element_bytes_);
       ++taken_;
       block_->taken.value.store(taking, std::memory_order_seq_cst);
       ring();
@@ -56,7 +56,7 @@ bool NodeTeam::advance_slices() {
       const std::int64_t begin_ns = now_if_traced();
       fold_part(reduced_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
-            elements_of(reduced_) * size_of(call_.type));
+            elements_of(reduced_) * element_bytes_);
       ++reduced_;
       block_->reduced.value.store(reducing, std::memory_order_seq_cst);
       ring();
@@ -109,7 +109,6 @@ void NodeTeam::copy(std::byte* to, const std::byte* from, std::size_t bytes) con
 // ---- Copy in -------------------------------------------------------------------------------------------
 
 void NodeTeam::copy_in(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
   std::byte* const to = staging_of(peers_[self()], slice);
   switch (call_.collective) {
     case Collective::kReduceScatter:
@@ -118,35 +117,35 @@ void NodeTeam::copy_in(std::uint64_t slice) {
         if (r == self() && !scatters_in_place()) continue;
         const Part piece = piece_of(slice, r);
         if (piece.elements == 0) continue;
-        std::memcpy(to + r * piece_elements_ * element_bytes,
-                    call_.in + (call_.sections->first(r) + piece.first) * element_bytes,
-                    piece.elements * element_bytes);
+        std::memcpy(to + r * piece_elements_ * element_bytes_,
+                    call_.in + (call_.sections->first(r) + piece.first) * element_bytes_,
+                    piece.elements * element_bytes_);
       }
       return;
     case Collective::kAllgather: {
       const Part piece = piece_of(slice, self());
       if (piece.elements > 0)
-        std::memcpy(to, call_.in + piece.first * element_bytes, piece.elements * element_bytes);
+        std::memcpy(to, call_.in + piece.first * element_bytes_, piece.elements * element_bytes_);
       return;
     }
     case Collective::kBcast:
       if (is_root())
-        std::memcpy(to, call_.out + slice * slice_elements() * element_bytes,
-                    elements_of(slice) * element_bytes);
+        std::memcpy(to, call_.out + slice * slice_elements() * element_bytes_,
+                    elements_of(slice) * element_bytes_);
       return;
     default:
       break;
   }
-  const std::byte* from = call_.in + slice * slice_elements() * element_bytes;
-  const std::size_t bytes = elements_of(slice) * element_bytes;
+  const std::byte* from = call_.in + slice * slice_elements() * element_bytes_;
+  const std::size_t bytes = elements_of(slice) * element_bytes_;
   if (direct_) {
     // Of a reduction of two only the root reads, its own from where it is.
     if (call_.collective != Collective::kReduce || !is_root()) std::memcpy(to, from, bytes);
     return;
   }
   // This rank folds its own part, from where it is.
-  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
-  const std::size_t begin = own.first * element_bytes, end = (own.first + own.elements) * element_bytes;
+  const Part own = part_of(elements_of(slice), element_bytes_, config_.rank, config_.size);
+  const std::size_t begin = own.first * element_bytes_, end = (own.first + own.elements) * element_bytes_;
   std::memcpy(to, from, begin);
   std::memcpy(to + end, from + end, bytes - end);
 }
@@ -154,12 +153,11 @@ void NodeTeam::copy_in(std::uint64_t slice) {
 // ---- Fold into staging ---------------------------------------------------------------------------------
 
 void NodeTeam::fold_part(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
-  const Part own = part_of(elements_of(slice), element_bytes, config_.rank, config_.size);
-  const std::size_t begin = own.first * element_bytes;
+  const Part own = part_of(elements_of(slice), element_bytes_, config_.rank, config_.size);
+  const std::size_t begin = own.first * element_bytes_;
   for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice) + begin;
   std::byte* const to = staging_of(peers_[self()], slice) + begin;
-  sources_[self()] = call_.in + slice * slice_elements() * element_bytes + begin;
+  sources_[self()] = call_.in + slice * slice_elements() * element_bytes_ + begin;
   reduce::fold(call_.type, call_.op, to, sources_, own.elements);
 }
 
@@ -184,7 +182,7 @@ void NodeTeam::take(std::uint64_t slice) {
 }
 
 void NodeTeam::fold_whole(std::uint64_t slice) {
-  const std::size_t begin = slice * slice_elements() * size_of(call_.type);
+  const std::size_t begin = slice * slice_elements() * element_bytes_;
   for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice);
   sources_[self()] = call_.in + begin;
   const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
@@ -194,46 +192,42 @@ void NodeTeam::fold_whole(std::uint64_t slice) {
 void NodeTeam::fold_own_piece(std::uint64_t slice) {
   const Part piece = piece_of(slice, self());
   if (piece.elements == 0) return;
-  const std::size_t element_bytes = size_of(call_.type);
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    sources_[r] = staging_of(peers_[r], slice) + self() * piece_elements_ * element_bytes;
+    sources_[r] = staging_of(peers_[r], slice) + self() * piece_elements_ * element_bytes_;
   if (!scatters_in_place())
-    sources_[self()] = call_.in + (call_.sections->first(self()) + piece.first) * element_bytes;
+    sources_[self()] = call_.in + (call_.sections->first(self()) + piece.first) * element_bytes_;
   const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
-  fold(call_.type, call_.op, call_.out + piece.first * element_bytes, sources_, piece.elements);
+  fold(call_.type, call_.op, call_.out + piece.first * element_bytes_, sources_, piece.elements);
 }
 
 void NodeTeam::copy_parts(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
-  std::byte* const to = call_.out + slice * slice_elements() * element_bytes;
+  std::byte* const to = call_.out + slice * slice_elements() * element_bytes_;
   // Not all from the same rank at once.
   for (int i = 0; i < config_.size; ++i) {
     const int r = (config_.rank + i) % config_.size;
-    const Part part = part_of(elements_of(slice), element_bytes, r, config_.size);
+    const Part part = part_of(elements_of(slice), element_bytes_, r, config_.size);
     const std::byte* from =
-        staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes;
-    copy(to + part.first * element_bytes, from, part.elements * element_bytes);
+        staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes_;
+    copy(to + part.first * element_bytes_, from, part.elements * element_bytes_);
   }
 }
 
 void NodeTeam::copy_pieces(std::uint64_t slice) {
-  const std::size_t element_bytes = size_of(call_.type);
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const std::size_t r = (self() + i) % peers_.size();
     const Part piece = piece_of(slice, r);
     if (piece.elements == 0) continue;
-    std::byte* const to = call_.out + (call_.sections->place(r) + piece.first) * element_bytes;
+    std::byte* const to = call_.out + (call_.sections->place(r) + piece.first) * element_bytes_;
     const std::byte* const from =
-        r == self() ? call_.in + piece.first * element_bytes : staging_of(peers_[r], slice);
-    if (to != from) copy(to, from, piece.elements * element_bytes);
+        r == self() ? call_.in + piece.first * element_bytes_ : staging_of(peers_[r], slice);
+    if (to != from) copy(to, from, piece.elements * element_bytes_);
   }
 }
 
 void NodeTeam::copy_root(std::uint64_t slice) {
   if (is_root()) return;
-  const std::size_t element_bytes = size_of(call_.type);
-  copy(call_.out + slice * slice_elements() * element_bytes,
-       staging_of(peers_[static_cast<std::size_t>(call_.root)], slice), elements_of(slice) * element_bytes);
+  copy(call_.out + slice * slice_elements() * element_bytes_,
+       staging_of(peers_[static_cast<std::size_t>(call_.root)], slice), elements_of(slice) * element_bytes_);
 }
 
 }  // namespace hips::node

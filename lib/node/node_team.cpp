@@ -63,8 +63,8 @@ void NodeTeam::start(const Call& call) {
   begin_ns_ = now_if_traced();
   ++number_;
   next_called_ = 0;
+  const std::size_t element_bytes = element_bytes_ = size_of(call.type);
   signature_ = signature_of(call);
-  const std::size_t element_bytes = size_of(call.type);
   const std::size_t shown_bytes = call.shown() * element_bytes;
   shown_inline_ = shown_bytes <= CallLine::kInlineBytes;
   if (shown_bytes > layout_.exchange_bytes) {
@@ -78,9 +78,9 @@ void NodeTeam::start(const Call& call) {
     case Collective::kAllgather:
       return publish({call.in, call.sections->count(self()) * element_bytes});
     case Collective::kBcast:
-      return publish({call.out, is_root() ? call.bytes() : 0});
+      return publish({call.out, is_root() ? bytes() : 0});
     default:
-      return publish({call.in, call.bytes()});
+      return publish({call.in, bytes()});
   }
 }
 
@@ -139,13 +139,13 @@ bool NodeTeam::advance_exchange() {
   }
   const std::int64_t begin_ns = now_if_traced();
   finish_exchange();
-  trace(TraceEvent::Kind::kReduce, begin_ns, 0, call_.bytes());
+  trace(TraceEvent::Kind::kReduce, begin_ns, 0, bytes());
   end();
   return true;
 }
 
 void NodeTeam::finish_exchange() {
-  const std::size_t element_bytes = size_of(call_.type);
+  const std::size_t element_bytes = element_bytes_;
   switch (call_.collective) {
     case Collective::kReduce:
       if (!is_root()) return;
@@ -170,7 +170,7 @@ void NodeTeam::finish_exchange() {
     }
     case Collective::kBcast:
       if (!is_root() && call_.count > 0)
-        std::memcpy(call_.out, sources_[static_cast<std::size_t>(call_.root)], call_.bytes());
+        std::memcpy(call_.out, sources_[static_cast<std::size_t>(call_.root)], bytes());
       return;
     case Collective::kBarrier:
       return;
@@ -179,7 +179,7 @@ void NodeTeam::finish_exchange() {
 
 void NodeTeam::end() {
   stage_ = Stage::kIdle;
-  trace(TraceEvent::Kind::kOperation, begin_ns_, -1, call_.bytes());
+  trace(TraceEvent::Kind::kOperation, begin_ns_, -1, bytes());
 }
 
 // ---- Traces --------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ namespace hips::node {
 /// enough then (shared_block.hpp).
 ///
 /// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
-///          elements.
+///          elements; StagingLayout::holds() the call.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
 /// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
@@ -136,7 +136,8 @@ class NodeTeam {
 
   [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(config_.rank); }
   [[nodiscard]] bool is_root() const { return config_.rank == call_.root; }
-  [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / size_of(call_.type); }
+  [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / element_bytes_; }
+  [[nodiscard]] std::size_t bytes() const { return call_.count * element_bytes_; }
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
   /// Of a section, the run that belongs to a slice; counted from the section's beginning.
   [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;
@@ -155,6 +156,7 @@ class NodeTeam {
   // The call under way.
   Stage stage_ = Stage::kIdle;
   Call call_;
+  std::size_t element_bytes_ = 1;
   Signature signature_;
   bool shown_inline_ = false;      ///< by all ranks alike, whatever this one shows
   std::uint64_t number_ = 0;       ///< of calls so far

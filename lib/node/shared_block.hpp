@@ -19,11 +19,12 @@ struct Signature {
 
 /// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
 struct alignas(kApart) CallLine {
-  static constexpr std::size_t kInlineBytes = 104;
+  static constexpr std::size_t kInlineBytes = 96;
 
   std::atomic<std::uint64_t> call{0};  ///< stored last; 1, 2, ...
   Signature signature;
-  std::array<std::byte, kInlineBytes> operands{};
+  /// Aligned for functions of the program, which take their elements to be as malloc() would align them.
+  alignas(std::max_align_t) std::array<std::byte, kInlineBytes> operands{};
 };
 static_assert(sizeof(CallLine) == kApart, "call and operands are fetched together");
 
@@ -39,7 +40,7 @@ struct alignas(kApart) SliceCount {
 /// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
 /// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
 struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3265646f6e706968;  // "hipnode2"
+  static constexpr std::uint64_t kMagic = 0x3365646f6e706968;  // "hipnode3"
 
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;

@@ -4,6 +4,7 @@
 
 #include "lib/reduce/cpu.hpp"
 #include "lib/reduce/kernels.hpp"
+#include "lib/reduce/user_op.hpp"
 
 namespace hips::reduce {
 namespace {
@@ -19,6 +20,12 @@ const KernelTable& choose() {
   return *kernels_baseline();
 }
 
+/// Beyond the library's operations there are functions only: one comparison in every fold, not two.
+constexpr bool by_function(ReduceOp op) {
+  return op > ReduceOp::kLxor;
+}
+static_assert(static_cast<int>(ReduceOp::kLxor) == kNumReduceOps - 1);
+
 const KernelTable& kernels() {
   static const KernelTable& table = choose();
   return table;
@@ -30,16 +37,20 @@ void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte*
           std::size_t elements) {
   if (elements == 0) return;
   // One operand is the result, but for logical operations, which make it 0 or 1.
-  if (srcs.size() == 1 && op < ReduceOp::kLand) {
+  if (srcs.size() == 1 && (op < ReduceOp::kLand || by_function(op))) {
     if (srcs[0] != dst) std::memcpy(dst, srcs[0], elements * size_of(type));
     return;
   }
+  if (by_function(op)) [[unlikely]]
+    return fold_user(type, op, dst, srcs, elements);
   kernels().fold.at(type, op)(dst, srcs.data(), srcs.size(), elements);
 }
 
 void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                     std::size_t elements) {
   if (elements == 0) return;
+  if (by_function(op)) [[unlikely]]
+    return fold_user(type, op, dst, srcs, elements);
   kernels().fold_streaming.at(type, op)(dst, srcs.data(), srcs.size(), elements);
 }
 

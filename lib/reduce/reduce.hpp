@@ -11,7 +11,8 @@ namespace hips::reduce {
 ///
 /// float16 and bfloat16 are folded in float32 and rounded once, to the nearest, ties to even; NaN comes out
 /// quiet. avg divides by the number of sources, so it is for whoever holds all contributions; who folds only
-/// some of them folds by partial(op), and calls divide() when all are in.
+/// some of them folds by partial(op), and calls divide() when all are in. Functions of the program
+/// (user_op.hpp) are among the operations; somebody holds them.
 ///
 /// Shapes   `elements` elements of `type` in dst and in each of the one or more sources, aligned as elements;
 ///          `op` applies to `type`.

@@ -12,7 +12,7 @@
 
 #include <hips/hips.hpp>
 
-#include "tests/comm/allreduce_check.hpp"
+#include "tests/comm/task_values.hpp"
 
 namespace hips::test {
 
@@ -47,40 +47,56 @@ class Task {
                                     std::uint64_t most_elements);
 };
 
-template <typename T>
+/// What of a call all ranks have alike; `counts` of sections, or one of a vector, or none of a barrier.
+struct TaskShape {
+  Task::Kind kind = Task::Kind::kAllreduce;
+  Rank rank = 0, size = 1, root = 0;
+  std::vector<std::uint64_t> counts{};
+  std::size_t salt = 0;  ///< of the values
+
+  [[nodiscard]] static bool folds(Task::Kind kind) {
+    return kind == Task::Kind::kAllreduce || kind == Task::Kind::kReduce ||
+           kind == Task::Kind::kReduceScatter || kind == Task::Kind::kReduceScatterBlock;
+  }
+};
+
+/// Values: Numbers or FunctionValues.
+template <typename Values>
 class TypedTask final : public Task {
+  using T = typename Values::Element;
+
  public:
-  TypedTask(Kind kind, ReduceOp op, Rank rank, Rank size, Rank root, std::vector<std::uint64_t> counts,
-            std::uint64_t salt, std::mt19937_64& own)
-      : kind_(kind),
-        way_(static_cast<Way>(own() % 3)),
-        op_(op),
-        rank_(rank),
-        size_(size),
-        root_(root),
-        counts_(std::move(counts)),
-        salt_(salt),
-        in_place_(own() % 3 == 0) {
-    if (way_ == Way::kPersistent) starts_left = 1 + static_cast<int>(own() % 2);
+  TypedTask(Values values, TaskShape shape, Way way, bool in_place)
+      : values_(values),
+        kind_(shape.kind),
+        way_(way),
+        rank_(shape.rank),
+        size_(shape.size),
+        root_(shape.root),
+        counts_(std::move(shape.counts)),
+        salt_(shape.salt),
+        in_place_(in_place),
+        given_(static_cast<std::size_t>(shape.size)) {
     for (const std::uint64_t count : counts_) {
       first_.push_back(total_);
       total_ += count;
     }
-    if (kind_ == Kind::kAllgatherv && own() % 2 == 0) {
-      // Sections the other way round, with gaps.
-      places_.resize(counts_.size());
-      std::uint64_t at = own() % 5;
-      for (std::size_t r = counts_.size(); r-- > 0; at += counts_[r] + own() % 3) places_[r] = at;
-      extent_ = at;
-    }
+  }
+
+  /// Of an allgatherv: sections the other way round, with gaps.
+  void place_apart(std::mt19937_64& own) {
+    places_.resize(counts_.size());
+    std::uint64_t at = own() % 5;
+    for (std::size_t r = counts_.size(); r-- > 0; at += counts_[r] + own() % 3) places_[r] = at;
+    extent_ = at;
   }
 
   void start(Communicator& comm) override {
     --starts_left;
     fill();
     hips_comm_t c = comm.handle();
-    const auto type = static_cast<hips_type_t>(data_type_of<T>());
-    const auto op = static_cast<hips_op_t>(op_);
+    const hips_type_t type = values_.type();
+    const hips_op_t op = values_.handle();
     const void* in = uses_input() ? static_cast<const void*>(in_.data() + kGuard) : HIPS_IN_PLACE;
     T* out = out_.data() + kGuard;
     const std::uint64_t count = counts_.empty() ? 0 : counts_[0];
@@ -133,7 +149,8 @@ class TypedTask final : public Task {
   void check() override {
     std::vector<T> right = before_;
     place_result(right);
-    for (std::size_t i = 0; i < right.size(); ++i) {
+    const bool same = std::memcmp(right.data(), out_.data(), right.size() * sizeof(T)) == 0;
+    for (std::size_t i = 0; !same && i < right.size(); ++i) {
       // Of a reduce_scatter in place only the result is worth something.
       if (scatters() && !uses_input() && i >= kGuard + counts_[own_section()] && i + kGuard < right.size())
         continue;
@@ -141,7 +158,7 @@ class TypedTask final : public Task {
         throw std::runtime_error(
             text() + ": element " +
             std::to_string(static_cast<std::int64_t>(i) - static_cast<std::int64_t>(kGuard)) + " is " +
-            number(out_[i]) + " instead of " + number(right[i]));
+            Values::number(out_[i]) + " instead of " + Values::number(right[i]));
     }
     if (std::memcmp(in_.data(), in_before_.data(), in_.size() * sizeof(T)) != 0)
       throw std::runtime_error(text() + ": the input has changed");
@@ -158,18 +175,15 @@ class TypedTask final : public Task {
   static void expect_ok(hips_status_t status) {
     if (status != HIPS_OK) throw std::runtime_error(hips_last_error());
   }
-  static std::string number(T value) {
-    return std::to_string(static_cast<double>(static_cast<Widened<T>>(value)));
-  }
   [[nodiscard]] std::string text() const {
     static constexpr const char* kNames[] = {
         "allreduce", "reduce_scatter_block", "reduce_scatter", "allgather", "allgatherv", "bcast", "reduce",
         "barrier"};
     static constexpr const char* kWays[] = {"blocking", "non-blocking", "persistent"};
     std::string result = std::string("wrong: ") + kNames[static_cast<int>(kind_)] + ", " +
-                         kWays[static_cast<int>(way_)] + ", " + to_string(data_type_of<T>()) + " " +
-                         to_string(op_) + ", root " + std::to_string(root_) +
-                         (in_place_ ? ", in place" : "") + (places_.empty() ? "" : ", placed") + ", counts";
+                         kWays[static_cast<int>(way_)] + ", " + values_.text() + ", root " +
+                         std::to_string(root_) + (in_place_ ? ", in place" : "") +
+                         (places_.empty() ? "" : ", placed") + ", counts";
     for (const std::uint64_t count : counts_) result += " " + std::to_string(count);
     return result;
   }
@@ -184,11 +198,19 @@ class TypedTask final : public Task {
     return !in_place_ || (kind_ == Kind::kReduce && rank_ != root_);
   }
   [[nodiscard]] std::uint64_t place(std::size_t r) const { return places_.empty() ? first_[r] : places_[r]; }
-  [[nodiscard]] T given(Rank r, std::uint64_t i) const {
-    return operand<T>(op_, r, static_cast<std::size_t>(i + salt_));
+  // Values repeat after a prime number of elements, which divides no segment, slice or share: an element in
+  // the wrong place shows, and a long vector takes no longer to make up than to read.
+  static constexpr std::uint64_t kPeriod = 4099;
+  static T in_turn(std::vector<T>& table, std::uint64_t i, const auto& make) {
+    for (i %= kPeriod; table.size() <= i;) table.push_back(make(table.size()));
+    return table[i];
   }
-  [[nodiscard]] T folded(std::uint64_t i) const {
-    return expected<T>(op_, size_, static_cast<std::size_t>(i + salt_));
+  [[nodiscard]] T given(Rank r, std::uint64_t i) {
+    return in_turn(given_[static_cast<std::size_t>(r)], i,
+                   [&](std::size_t turn) { return values_.given(r, turn + salt_); });
+  }
+  [[nodiscard]] T folded(std::uint64_t i) {
+    return in_turn(folded_, i, [&](std::size_t turn) { return values_.folded(size_, turn + salt_); });
   }
 
   void fill() {
@@ -199,7 +221,7 @@ class TypedTask final : public Task {
     if (!places_.empty()) out_elements = extent_;
     if (kind_ == Kind::kReduce && rank_ != root_) out_elements = 0;
     const std::uint64_t in_elements = !uses_input() ? 0 : gathers() ? counts_[own_section()] : vector;
-    const T guard = element<T>(77);
+    const T guard = Values::guard();
     // A persistent call keeps its buffers.
     in_.resize(in_elements + 2 * kGuard);
     out_.resize(out_elements + 2 * kGuard);
@@ -219,7 +241,7 @@ class TypedTask final : public Task {
     before_ = out_;
   }
 
-  void place_result(std::vector<T>& right) const {
+  void place_result(std::vector<T>& right) {
     T* const out = right.data() + kGuard;
     const std::uint64_t vector = counts_.empty() ? 0 : counts_[0];
     if (kind_ == Kind::kAllreduce || (kind_ == Kind::kReduce && rank_ == root_)) {
@@ -235,42 +257,60 @@ class TypedTask final : public Task {
     }
   }
 
+  Values values_;
   Kind kind_;
   Way way_;
-  ReduceOp op_;
   Rank rank_, size_, root_;
   std::vector<std::uint64_t> counts_, first_, places_;
-  std::uint64_t total_ = 0, extent_ = 0, salt_;
+  std::uint64_t total_ = 0, extent_ = 0;
+  std::size_t salt_;
   bool in_place_;
+  std::vector<std::vector<T>> given_;  ///< by rank
+  std::vector<T> folded_;
   std::vector<T> in_, out_, in_before_, before_;
   hips_request_t request_ = nullptr;
 };
 
-template <typename T>
-std::unique_ptr<Task> typed_task(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
-                                 std::uint64_t most_elements) {
-  const auto kind = static_cast<Task::Kind>(program() % Task::kNumKinds);
-  auto op = static_cast<ReduceOp>(program() % kNumReduceOps);
-  const bool folds = kind == Task::Kind::kAllreduce || kind == Task::Kind::kReduce ||
-                     kind == Task::Kind::kReduceScatter || kind == Task::Kind::kReduceScatterBlock;
-  if (!folds || !applies_to(op, data_type_of<T>())) op = ReduceOp::kSum;
-  const auto root = static_cast<Rank>(program() % static_cast<std::uint64_t>(size));
+/// Draws what is not given: `program` alike on all ranks, `own` for this one.
+inline TaskShape draw_shape(std::mt19937_64& program, Task::Kind kind, Rank rank, Rank size,
+                            std::uint64_t most_elements) {
+  TaskShape shape{.kind = kind, .rank = rank, .size = size};
+  shape.root = static_cast<Rank>(program() % static_cast<std::uint64_t>(size));
   constexpr std::uint64_t kCounts[] = {0, 1, 2, 3, 7, 13, 101, 1031, 8209, 40009, 300007, (1U << 20U) + 1};
   const auto drawn = [&](std::uint64_t most) {
     std::uint64_t count = kCounts[program() % std::size(kCounts)];
     while (count > most) count = kCounts[program() % std::size(kCounts)];
     return count;
   };
-  std::vector<std::uint64_t> counts;
-  const std::uint64_t salt = program() % 1000;
+  shape.salt = program() % 1000;
   if (kind == Task::Kind::kReduceScatter || kind == Task::Kind::kAllgatherv) {
-    for (Rank r = 0; r < size; ++r) counts.push_back(drawn(most_elements / static_cast<std::uint64_t>(size)));
+    for (Rank r = 0; r < size; ++r)
+      shape.counts.push_back(drawn(most_elements / static_cast<std::uint64_t>(size)));
   } else if (kind == Task::Kind::kReduceScatterBlock || kind == Task::Kind::kAllgather) {
-    counts.assign(static_cast<std::size_t>(size), drawn(most_elements / static_cast<std::uint64_t>(size)));
+    shape.counts.assign(static_cast<std::size_t>(size),
+                        drawn(most_elements / static_cast<std::uint64_t>(size)));
   } else if (kind != Task::Kind::kBarrier) {
-    counts.push_back(drawn(most_elements));
+    shape.counts.push_back(drawn(most_elements));
   }
-  return std::make_unique<TypedTask<T>>(kind, op, rank, size, root, std::move(counts), salt, own);
+  return shape;
+}
+
+template <typename Values>
+std::unique_ptr<Task> draw_task(Values values, const TaskShape& shape, std::mt19937_64& own) {
+  const auto way = static_cast<Task::Way>(own() % 3);
+  auto task = std::make_unique<TypedTask<Values>>(values, shape, way, own() % 3 == 0);
+  if (way == Task::Way::kPersistent) task->starts_left = 1 + static_cast<int>(own() % 2);
+  if (shape.kind == Task::Kind::kAllgatherv && own() % 2 == 0) task->place_apart(own);
+  return task;
+}
+
+template <typename T>
+std::unique_ptr<Task> typed_task(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
+                                 std::uint64_t most_elements) {
+  const auto kind = static_cast<Task::Kind>(program() % Task::kNumKinds);
+  auto op = static_cast<ReduceOp>(program() % kNumReduceOps);
+  if (!TaskShape::folds(kind) || !applies_to(op, data_type_of<T>())) op = ReduceOp::kSum;
+  return draw_task(Numbers<T>{op}, draw_shape(program, kind, rank, size, most_elements), own);
 }
 
 inline std::unique_ptr<Task> Task::draw(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,10 +59,11 @@ inline std::string run(int num_ranks, const RankProcesses::Body& body, const Env
 
 /// What every rank returns matches, and nothing is left.
 inline void expect_texts(int num_ranks, const std::function<std::string(int rank)>& body,
-                         const testing::Matcher<std::string>& text, const Environment& environment = {}) {
+                         const testing::Matcher<std::string>& text, const Environment& environment = {},
+                         std::chrono::milliseconds limit = 60s) {
   RankProcesses ranks(
       num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
-  const auto outcomes = ranks.wait(60s);
+  const auto outcomes = ranks.wait(limit);
   for (std::size_t r = 0; r < outcomes.size(); ++r) {
     EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung";
     EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;

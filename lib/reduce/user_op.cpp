@@ -1,0 +1,138 @@
+#include "lib/reduce/user_op.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+
+namespace hips::reduce {
+namespace {
+
+constexpr std::uint32_t kCommutes = 0xfe, kOrdered = 0xff;
+constexpr int kSlotShift = 8, kUseShift = 20;
+constexpr std::uint32_t kSlotMask = 0xfff, kUseMask = 0x7ff;
+// The last place stays empty: HIPS_OP_NULL would be there.
+static_assert(kMostUserOps <= kSlotMask);
+
+struct Slot {
+  UserOp op;
+  std::uint32_t value = 0;  ///< of the operation that is here, also while it is only held; 0: free
+  std::uint32_t uses = 0;
+  std::uint32_t holds = 0;  ///< the program's own one among them
+  bool freed = false;
+};
+
+/// A table in place, so that whoever holds an operation reads its function without a lock.
+struct Table {
+  std::mutex mutex;  ///< guards all but the `op` of what is held
+  std::array<Slot, kMostUserOps> slots;
+  std::size_t next = 0;  ///< places take turns, so that values return late
+
+  Slot* find(ReduceOp op) {
+    const auto value = static_cast<std::uint32_t>(op);
+    const std::size_t index = value >> kSlotShift & kSlotMask;
+    if (!is_user(op) || index >= slots.size() || slots[index].value != value) return nullptr;
+    return &slots[index];
+  }
+};
+
+Table& table() {
+  // Never destroyed: communicators of static storage may still fold while the process ends.
+  static Table& only = *new Table;
+  return only;
+}
+
+/// One hold less; what is to be released once the lock is gone.
+UserOp drop(Slot& slot) {
+  if (--slot.holds > 0) return {};
+  slot.value = 0;
+  return slot.op;
+}
+
+void release(const UserOp& op) {
+  if (op.release != nullptr) op.release(op.context);
+}
+
+}  // namespace
+
+std::optional<ReduceOp> create_user_op(const UserOp& op, bool commutative) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  for (std::size_t tries = 0; tries < all.slots.size(); ++tries) {
+    const std::size_t index = all.next;
+    all.next = (all.next + 1) % all.slots.size();
+    Slot& slot = all.slots[index];
+    if (slot.value != 0) continue;
+    slot.value = (commutative ? kCommutes : kOrdered) | static_cast<std::uint32_t>(index) << kSlotShift |
+                 (slot.uses & kUseMask) << kUseShift;
+    ++slot.uses;
+    slot.op = op;
+    slot.holds = 1;
+    slot.freed = false;
+    return static_cast<ReduceOp>(slot.value);
+  }
+  return std::nullopt;
+}
+
+bool free_user_op(ReduceOp op) {
+  UserOp gone;
+  {
+    Table& all = table();
+    const std::lock_guard lock(all.mutex);
+    Slot* const slot = all.find(op);
+    if (slot == nullptr || slot->freed) return false;
+    slot->freed = true;
+    gone = drop(*slot);
+  }
+  release(gone);
+  return true;
+}
+
+bool is_user_op(ReduceOp op) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  const Slot* const slot = all.find(op);
+  return slot != nullptr && !slot->freed;
+}
+
+ReduceOp UserOpHold::hold(ReduceOp op) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  Slot* const slot = all.find(op);
+  if (slot == nullptr) return ReduceOp::kSum;
+  ++slot->holds;
+  return op;
+}
+
+void UserOpHold::let_go(ReduceOp op) {
+  UserOp gone;
+  {
+    Table& all = table();
+    const std::lock_guard lock(all.mutex);
+    if (Slot* const slot = all.find(op); slot != nullptr) gone = drop(*slot);
+  }
+  release(gone);
+}
+
+void fold_user(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
+               std::size_t elements) {
+  const UserOp& user = table().slots[static_cast<std::uint32_t>(op) >> kSlotShift & kSlotMask].op;
+  const std::size_t element_bytes = size_of(type);
+  const auto fold_into = [&](std::byte* to, std::size_t first, std::size_t count) {
+    const std::size_t begin = first * element_bytes;
+    if (srcs.back() + begin != to) std::memcpy(to, srcs.back() + begin, count * element_bytes);
+    for (std::size_t s = srcs.size() - 1; s-- > 0;)
+      user.function(srcs[s] + begin, to, count, static_cast<hips_type_t>(type), user.context);
+  };
+  if (std::find(srcs.begin(), srcs.end() - 1, dst) == srcs.end() - 1) return fold_into(dst, 0, elements);
+  // The destination is an operand that is still to be read: piece by piece, beside it.
+  alignas(64) std::array<std::byte, 16 * kMaxElementBytes> piece;
+  const std::size_t most = piece.size() / element_bytes;
+  for (std::size_t first = 0; first < elements; first += most) {
+    const std::size_t count = std::min(most, elements - first);
+    fold_into(piece.data(), first, count);
+    std::memcpy(dst + first * element_bytes, piece.data(), count * element_bytes);
+  }
+}
+
+}  // namespace hips::reduce

@@ -1,0 +1,405 @@
+// Reductions by functions of the program, in every form and on every way. Ranks are processes; each computes
+// for itself what should have come out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "tests/choices.hpp"
+#include "tests/comm/collective_task.hpp"
+#include "tests/comm/whole_ranks.hpp"
+
+namespace {
+
+using hips::Communicator;
+using hips::UserOp;
+using hips::UserOrder;
+using hips::test::AffineMaps;
+using hips::test::ByteProduct;
+using hips::test::Environment;
+using hips::test::expect_texts;
+using hips::test::FunctionValues;
+using hips::test::LastText;
+using hips::test::LaterHalf;
+using hips::test::MatrixProduct;
+using hips::test::PointSum;
+using hips::test::Task;
+using hips::test::TaskShape;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What carries the calls: memory of one host, or a plan over a transport.
+struct Way {
+  std::string name;
+  int num_ranks = 0;
+  Environment environment{};
+};
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (const int n : {1, 2, 3, 4, 7, 8, 9}) all.push_back({"Memory" + std::to_string(n), n});
+  // Slices of few elements.
+  all.push_back({"LittleMemory4", 4, {{"HIPS_STAGING_BYTES", "65536"}}});
+  const auto plan = [&](const std::string& name, int n, const std::string& topology, Environment more = {}) {
+    more.emplace("HIPS_TOPO", topology);
+    more.emplace("HIPS_TRANSPORT", "shm");
+    all.push_back({name, n, std::move(more)});
+  };
+  for (const int n : {2, 3, 4, 7, 8}) plan("Switch" + std::to_string(n), n, "switch:" + std::to_string(n));
+  plan("Bcube9", 9, "bcube:3,1");
+  plan("Torus6", 6, "torus:3x2", {{"HIPS_SEGMENT_BYTES", "1024"}});
+  plan("OneCredit4", 4, "bcube:2,1", {{"HIPS_CREDITS", "1"}, {"HIPS_SEGMENT_BYTES", "4096"}});
+  plan("Tcp3", 3, "switch:3", {{"HIPS_TRANSPORT", "tcp"}});
+  plan("Tcp4", 4, "bcube:2,1", {{"HIPS_TRANSPORT", "tcp"}});
+  // Where the thread that folds may be none of the program's.
+  plan("ProgressThread3", 3, "switch:3", {{"HIPS_PROGRESS_THREAD", "on"}});
+  all.push_back({"MemoryProgressThread3", 3, {{"HIPS_PROGRESS_THREAD", "on"}}});
+  // No section for every rank, so that the allgather of a function that does not commute is made by hand.
+  plan("Ps4", 4, "bcube:2,1", {{"HIPS_PATTERN", "ps:1"}});
+  plan("Doubling5", 5, "switch:5", {{"HIPS_ALGORITHM", "recursive-doubling"}});
+  plan("Halving6", 6, "switch:6", {{"HIPS_ALGORITHM", "halving-doubling"}});
+  plan("Ring4", 4, "switch:4", {{"HIPS_ALGORITHM", "flat-ring"}});
+  // The plan that folds by rank itself.
+  plan("ByRank4", 4, "bcube:2,1", {{"HIPS_REPRODUCIBLE", "any"}});
+  plan("ByRank9", 9, "bcube:3,1", {{"HIPS_REPRODUCIBLE", "any"}});
+  return all;
+}
+
+/// All functions with an op of each, as a program that loves them would have.
+class Functions {
+ public:
+  std::unique_ptr<Task> draw(std::mt19937_64& program, std::mt19937_64& own, hips::Rank rank,
+                             hips::Rank size) {
+    constexpr Task::Kind kKinds[] = {Task::Kind::kAllreduce, Task::Kind::kReduceScatterBlock,
+                                     Task::Kind::kReduceScatter, Task::Kind::kReduce};
+    const Task::Kind kind = kKinds[program() % 4];
+    const std::uint64_t most = program() % 10 == 0 ? 9000 : 1100;
+    const auto which = program() % std::tuple_size_v<decltype(ops_)>;
+    std::unique_ptr<Task> task;
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      const auto make = [&]<typename Function>(const OpOf<Function>& op) {
+        const auto shape = hips::test::draw_shape(program, kind, rank, size,
+                                                  sizeof(typename Function::Element) > 100 ? 110 : most);
+        task = hips::test::draw_task(FunctionValues<Function>{op.handle()}, shape, own);
+      };
+      ((index == which ? make(std::get<index>(ops_)) : void()), ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(ops_)>>());
+    return task;
+  }
+
+ private:
+  template <typename Function>
+  struct OpOf : UserOp<typename Function::Element> {
+    OpOf() : UserOp<typename Function::Element>(Function::combine, Function::kOrder) {}
+  };
+  std::tuple<OpOf<MatrixProduct>, OpOf<AffineMaps<1>>, OpOf<AffineMaps<3>>, OpOf<AffineMaps<128>>,
+             OpOf<LastText>, OpOf<PointSum>, OpOf<ByteProduct>, OpOf<LaterHalf>>
+      ops_;
+};
+
+/// Of a sample, to which sanitizers look, every third way.
+bool is_left_out(const Way& way) {
+  if (!hips::test::runs_a_sample() || way.name.find("ProgressThread") != std::string::npos) return false;
+  const std::vector<Way> all = ways();
+  const auto index = static_cast<std::uint64_t>(std::ranges::find(all, way.name, &Way::name) - all.begin());
+  return (index + hips::test::seed()) % 3 != 0;
+}
+
+class UserOps : public testing::TestWithParam<Way> {
+  void SetUp() override {
+    if (is_left_out(GetParam())) GTEST_SKIP() << "not in this sample";
+  }
+};
+
+// Blocking, non-blocking and persistent calls, several under way, on two communicators.
+TEST_P(UserOps, AreExactInWhateverWayTheyAreCalled) {
+  const std::uint64_t seed = hips::test::seed();
+  const int num_steps = hips::test::runs_everything() ? 1500 : hips::test::runs_a_sample() ? 40 : 120;
+  const auto body = [=](int rank) -> std::string {
+    Communicator comms[] = {Communicator::from_environment(), Communicator::from_environment()};
+    Functions functions;
+    std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+    std::vector<std::unique_ptr<Task>> open;
+    const auto end_one = [&] {
+      const std::size_t which = own() % open.size();
+      if (own() % 2 == 0) {
+        while (!open[which]->test()) std::this_thread::yield();
+      } else {
+        open[which]->wait();
+      }
+      open[which]->check();
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
+    };
+    for (int step = 0; step < num_steps; ++step) {
+      Communicator& comm = comms[program() % 3 == 0 ? 1 : 0];
+      auto task = functions.draw(program, own, rank, comm.size());
+      task->starts_left = 1;
+      task->start(comm);
+      open.push_back(std::move(task));
+      while (open.size() > 6 || (!open.empty() && own() % 3 == 0)) end_one();
+    }
+    while (!open.empty()) end_one();
+    // Again and again, with others between.
+    for (int i = 0; i < 4; ++i) {
+      auto task = functions.draw(program, own, rank, comms[0].size());
+      auto other = functions.draw(program, own, rank, comms[0].size());
+      task->starts_left = other->starts_left = 3;
+      for (int turn = 0; turn < 3; ++turn) {
+        task->start(comms[0]);
+        other->start(comms[0]);
+        other->wait();
+        other->check();
+        task->wait();
+        task->check();
+      }
+    }
+    return "right";
+  };
+  expect_texts(GetParam().num_ranks, body, "right", GetParam().environment);
+}
+
+// Lists of vectors: small ones share a call, so elements of all of them are folded together.
+TEST_P(UserOps, FoldListsOfVectors) {
+  const std::uint64_t seed = hips::test::seed();
+  const auto body = [=](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    using Values = FunctionValues<MatrixProduct>;
+    const auto op = Values::make_op();
+    std::mt19937_64 program(seed);
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<std::vector<MatrixProduct::Element>> vectors(program() % 12);
+      std::vector<std::span<MatrixProduct::Element>> list;
+      for (auto& vector : vectors) {
+        vector.resize(program() % (program() % 5 == 0 ? 9000 : 100));
+        for (std::size_t i = 0; i < vector.size(); ++i) vector[i] = Values{}.given(rank, i);
+        list.emplace_back(vector);
+      }
+      comm.allreduce_coalesced<MatrixProduct::Element>(list, op);
+      for (const auto& vector : vectors)
+        for (std::size_t i = 0; i < vector.size(); ++i)
+          if (vector[i].of != Values{}.folded(comm.size(), i).of)
+            return "element " + std::to_string(i) + " is wrong";
+    }
+    return "right";
+  };
+  expect_texts(GetParam().num_ranks, body, "right", GetParam().environment);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, UserOps, testing::ValuesIn(ways()),
+                         [](const auto& instance) { return instance.param.name; });
+
+/// In memory of one host, and by a plan.
+std::vector<Environment> memory_and_plan() {
+  return {{{"HIPS_LOG", "error"}},
+          {{"HIPS_LOG", "error"}, {"HIPS_TOPO", "switch:3"}, {"HIPS_TRANSPORT", "shm"}}};
+}
+
+// An op may go while calls with it are under way, and before a persistent one starts; its function and what
+// that refers to stay until those have ended, and no longer.
+TEST(UserOp, LivesUntilItsLastCallHasEnded) {
+  for (const Environment& environment : memory_and_plan()) {
+    for (const auto order : {UserOrder::kCommutes, UserOrder::kOrdered}) {
+      const auto body = [&](int rank) -> std::string {
+        Communicator comm = Communicator::from_environment();
+        auto alive = std::make_shared<int>(1);
+        const std::weak_ptr<int> watch = alive;
+        std::optional<UserOp<std::array<int, 5>>> op(
+            std::in_place,
+            [alive = std::move(alive)](const auto& a, const auto& b) {
+              auto sum = a;
+              for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += *alive * b[i];
+              return sum;
+            },
+            order);
+        using Element = std::array<int, 5>;
+        std::vector<Element> data(3000, Element{1, 2, 3, 4, rank}), again(7, Element{rank, 0, 0, 0, 1});
+        hips::Request persistent = comm.allreduce_init(std::span(again), *op);
+        hips::Request request = comm.iallreduce(std::span(data), *op);
+        op.reset();
+        if (watch.expired()) return "gone while a call is under way";
+        request.wait();
+        if (data[2999] != Element{3, 6, 9, 12, 3}) return "wrong";
+        for (int turn = 0; turn < 2; ++turn) {
+          persistent.start();
+          persistent.wait();
+        }
+        if (again[6] != Element{9, 0, 0, 0, 9}) return "wrong again";
+        if (watch.expired()) return "gone before its request";
+        persistent = {};
+        return watch.expired() ? "right" : "kept for ever";
+      };
+      expect_texts(3, body, "right", environment);
+    }
+  }
+}
+
+// What the function gets is aligned as memory of malloc() is, wherever the library keeps it.
+TEST(UserOp, GetsAlignedElements) {
+  for (const Environment& environment : memory_and_plan()) {
+    const auto body = [](int /*rank*/) -> std::string {
+      struct alignas(16) Wide {
+        std::uint64_t of[2];
+      };
+      Communicator comm = Communicator::from_environment();
+      hips_op_t op = HIPS_OP_NULL;
+      int misaligned = 0;
+      const auto sum = [](const void* in, void* inout, uint64_t count, hips_type_t /*type*/, void* context) {
+        const auto address = reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(inout);
+        if (address % alignof(Wide) != 0) ++*static_cast<int*>(context);
+        for (std::uint64_t i = 0; i < 2 * count; ++i) {
+          std::uint64_t a = 0, b = 0;
+          std::memcpy(&a, static_cast<const char*>(in) + 8 * i, 8);
+          std::memcpy(&b, static_cast<char*>(inout) + 8 * i, 8);
+          b += a;
+          std::memcpy(static_cast<char*>(inout) + 8 * i, &b, 8);
+        }
+      };
+      (void)hips_op_create(sum, 1, &misaligned, nullptr, &op);
+      for (const std::size_t count : {1, 2, 3, 6, 7, 100, 1000, 20000}) {
+        std::vector<Wide> data(3 * count, Wide{1, 2});
+        (void)hips_allreduce(HIPS_IN_PLACE, data.data(), count, HIPS_BYTES(sizeof(Wide)), op, comm.handle());
+        if (data[count - 1].of[1] != 6) return "wrong";
+        (void)hips_reduce_scatter_block(HIPS_IN_PLACE, data.data(), count, HIPS_BYTES(sizeof(Wide)), op,
+                                        comm.handle());
+      }
+      (void)hips_op_free(&op);
+      return misaligned == 0 ? "right" : "misaligned";
+    };
+    expect_texts(3, body, "right", environment);
+  }
+}
+
+// On one rank, too, where nothing is folded.
+TEST(UserOp, LivesUntilItsLastRequestAlone) {
+  expect_texts(
+      1,
+      [](int) -> std::string {
+        Communicator comm = Communicator::from_environment();
+        auto alive = std::make_shared<int>(1);
+        const std::weak_ptr<int> watch = alive;
+        double value = 2;
+        hips::Request request;
+        {
+          const UserOp<double> op([alive = std::move(alive)](double a, double b) { return a + b; });
+          comm.allreduce(std::span(&value, 1), op);
+          request = comm.allreduce_init(std::span(&value, 1), op);
+        }
+        request.start();
+        request.wait();
+        if (watch.expired() || value != 2) return "gone";
+        request = {};
+        return watch.expired() ? "right" : "kept for ever";
+      },
+      "right");
+}
+
+TEST(UserOp, ThatIsNoneOrOnWhatItIsNotForIsRefused) {
+  expect_texts(
+      2,
+      [](int) -> std::string {
+        Communicator comm = Communicator::from_environment();
+        hips_comm_t c = comm.handle();
+        std::vector<char> in(4096), out(4096);
+        std::string wrong;
+        const auto refused = [&](hips_status_t status, const std::string& says) {
+          const std::string text = hips_last_error();
+          if (status != HIPS_ERR_INVALID_ARGUMENT || text.find(says) == std::string::npos)
+            wrong += "[" + says + "] but: " + text + "\n";
+        };
+        const auto nothing = [](const void*, void*, uint64_t, hips_type_t, void*) {};
+        hips_op_t op = HIPS_SUM;
+        refused(hips_op_create(nullptr, 1, nullptr, nullptr, &op), "hips_op_create: function is null");
+        refused(hips_op_create(nothing, 1, nullptr, nullptr, nullptr), "hips_op_create: op is null");
+        refused(hips_op_free(&op), "hips_op_free: op 0x0 is none of hips_op_create()");
+        refused(hips_op_free(nullptr), "hips_op_free: op is null");
+        if (hips_op_create(nothing, 1, nullptr, nullptr, &op) != HIPS_OK) wrong += "not created\n";
+        hips_op_t old = op;
+        if (hips_op_free(&op) != HIPS_OK || op != HIPS_OP_NULL) wrong += "not freed\n";
+        refused(hips_op_free(&old), "or has been freed");
+        refused(hips_allreduce(in.data(), out.data(), 4, HIPS_INT32, old, c), "or it has been freed");
+        refused(hips_allreduce(in.data(), out.data(), 4, HIPS_INT32, HIPS_OP_NULL, c),
+                "allreduce: op 0x7fffffff is none");
+        refused(hips_allreduce(in.data(), out.data(), 4, HIPS_BYTES(24), HIPS_SUM, c),
+                "allreduce: sum is not for elements of 24 bytes; give an op of hips_op_create()");
+        refused(hips_allreduce(in.data(), out.data(), 1, HIPS_BYTES(HIPS_MAX_ELEMENT_BYTES + 1), HIPS_SUM, c),
+                "allreduce: elements of HIPS_BYTES() have 1 to 1024 bytes");
+        refused(hips_bcast(out.data(), 1, HIPS_BYTES(0), 0, c),
+                "bcast: elements of HIPS_BYTES() have 1 to 1024 bytes");
+        refused(hips_bcast(out.data(), 1, HIPS_TYPE_NULL, 0, c), "bcast: elements of HIPS_BYTES()");
+        refused(
+            hips_reduce_scatter_block(in.data(), out.data(), UINT64_MAX / 40, HIPS_BYTES(24), HIPS_SUM, c),
+            "all sections of 24 bytes together are more than memory can hold");
+        // None of it took place; and what only moves data takes elements of any size.
+        std::vector<char> text(13 * 5, comm.rank() == 0 ? 'x' : ' ');
+        if (hips_bcast(text.data(), 5, HIPS_BYTES(13), 0, c) != HIPS_OK || text.back() != 'x')
+          wrong += "no broadcast\n";
+        return wrong.empty() ? "right" : wrong;
+      },
+      "right");
+}
+
+// With little memory a slice has no room for a large element of each rank; that is said before anybody waits.
+TEST(UserOp, OnElementsThatNoSliceHoldsIsUnsupported) {
+  expect_texts(9,
+               [](int) -> std::string {
+                 Communicator comm = Communicator::from_environment();
+                 using Values = FunctionValues<AffineMaps<128>>;
+                 const auto op = Values::make_op();
+                 std::vector<AffineMaps<128>::Element> in(9), out(1);
+                 std::string text = hips::test::error_text(
+                     [&] { comm.reduce_scatter_block<AffineMaps<128>::Element>(in, out, op); });
+                 comm.barrier();
+                 return text;
+               },
+               AllOf(HasSubstr("unsupported: reduce_scatter: slices of 1024 bytes have no room for 1024 "
+                               "bytes of 9 ranks each"),
+                     HasSubstr("HIPS_STAGING_BYTES")),
+               {{"HIPS_STAGING_BYTES", "4096"}});
+}
+
+// Ranks that disagree get an error that names both calls.
+TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
+  for (const Environment& environment : memory_and_plan()) {
+    const auto text_of = [&](hips_type_t type, hips_type_t other_type, int commutes, int other_commutes) {
+      const auto body = [=](int rank, const hips::test::Ready&) -> std::string {
+        Communicator comm = Communicator::from_environment();
+        hips_op_t op = HIPS_OP_NULL;
+        const auto first = [](const void*, void*, uint64_t, hips_type_t, void*) {};
+        (void)hips_op_create(first, rank == 1 ? other_commutes : commutes, nullptr, nullptr, &op);
+        std::vector<char> data(1000);
+        const auto status =
+            hips_allreduce(HIPS_IN_PLACE, data.data(), 5, rank == 1 ? other_type : type, op, comm.handle());
+        return status == HIPS_OK ? "no error" : hips_last_error();
+      };
+      return hips::test::run(3, body, environment);
+    };
+    EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(40), 1, 1),
+                AllOf(HasSubstr("24 bytes"), HasSubstr("40 bytes")));
+    EXPECT_THAT(text_of(HIPS_BYTES(4), HIPS_INT32, 1, 1), AllOf(HasSubstr("4 bytes"), HasSubstr("int32")));
+    EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(24), 1, 0),
+                AllOf(HasSubstr(", user op"), HasSubstr(", ordered user op")));
+    // What was called is told, not the allgather that it is made of.
+    EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(40), 0, 0),
+                AllOf(HasSubstr("24 bytes"), HasSubstr("40 bytes"), HasSubstr("ordered user op"),
+                      Not(HasSubstr("15")), Not(HasSubstr("allgather"))));
+  }
+}
+
+}  // namespace
