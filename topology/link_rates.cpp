@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lib/base/result.hpp"
+#include "topology/family.hpp"
 
 namespace hips::topology {
 namespace {
@@ -14,7 +15,7 @@ std::pair<std::int64_t, Rail> other_end(const Topology& topology, std::int64_t s
   const std::int64_t whole = topology.whole_server(server);
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;
-    if (level.kind == LevelKind::kRing && level.rails[0] == rail) {
+    if (is_of_cables(level) && level.rails[0] == rail) {
       const std::int64_t digit = whole / stride % level.radix;
       return {topology.server_in_use(whole + ((digit + 1) % level.radix - digit) * stride), level.rails[1]};
     }

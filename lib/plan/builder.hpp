@@ -25,6 +25,8 @@ struct Algorithm {
   bool takes_any_graph = false;
   /// Is it for rings of cables only?
   bool torus_only = false;
+  /// Does it go round and round, as lines of cables do not allow?
+  bool needs_cycle = false;
 };
 
 /// All algorithms, in the order in which they are listed to users.

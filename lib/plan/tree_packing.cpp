@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/plan/packing_lp.hpp"
+#include "topology/family.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/tiers.hpp"
 #include "topology/walk.hpp"
@@ -138,7 +139,8 @@ class Packer {
       for (std::int64_t server = 0; server < servers_; ++server) {
         const std::int64_t whole = topology_.whole_server(server);
         const std::int64_t digit = whole / stride % level.radix;
-        if (level.kind == LevelKind::kRing) {
+        if (topology::is_of_cables(level)) {
+          if (level.kind == LevelKind::kLine && digit + 1 == level.radix) continue;
           const std::int64_t next =
               topology_.server_in_use(whole + ((digit + 1) % level.radix - digit) * stride);
           if (next >= 0 && next != server) add_way(server, next, level.rails[0], level.rails[1]);
