@@ -55,7 +55,8 @@ constexpr const char* kTopoFooter = R"(Topologies:
   FILE.yaml                a topology file; --format yaml writes one, with every cable where -v is given, too.
                            docs/topologies.md has the format, examples/topologies/ has files
 
---slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines) or topology.yaml (tree or block): switches with
+--slurm FILE reads Slurm's topology.conf (SwitchName, BlockName or RingName lines) or topology.yaml (tree, block, ring or
+torus3d). Rings and toruses become torus:, NIC 0 being x+; of several --slurm-topology NAME:RING names one. Switches with
 equally many children in each tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no
 uplinks. Other commands take the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec), or, with the nodes' names, the file
 that --format yaml writes. Rank r of one rank a server belongs on the r-th node of --json.
@@ -336,8 +337,9 @@ TopoSource read_source(const TopoOptions& options) {
   const auto text = topology::read_text_file(options.slurm, kMostBytes);
   if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
   const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
-  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                                   : topology::read_slurm_topology(options.slurm, *text));
+  auto slurm =
+      value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                          : topology::read_slurm_topology(options.slurm, *text, options.slurm_topology));
   from.from_slurm = true;
   from.file.topology = std::move(slurm.topology);
   from.file.server_names = std::move(slurm.nodes);
@@ -400,7 +402,8 @@ void add_topo(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--slurm-topology", options->slurm_topology,
-                   "which topology of a topology.yaml; default: that of the cluster")
+                   "which topology of a topology.yaml; default: that of the cluster; NAME:RING one of its "
+                   "rings or toruses")
       ->type_name("NAME");
   add_job_options(*command, options->job);
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
