@@ -13,7 +13,7 @@
 namespace hips::plan {
 
 /// Bumped whenever a builder's output changes, so that ranks of different builds find out.
-inline constexpr std::int32_t kBuilderVersion = 2;
+inline constexpr std::int32_t kBuilderVersion = 3;
 
 /// An algorithm as the registry knows it; docs/architecture.md says how to add one.
 struct Algorithm {

@@ -149,11 +149,40 @@ TEST(Partial, SlowAndDeadLinksCostWhatTheBoundSays) {
     }
   }
   print("degraded", ratios);
-  // Other draws have cases at 1.5, where neither a better plan nor a better bound is known.
-  EXPECT_LE(ratios[(ratios.size() - 1) * 9 / 10].ratio, 1.15);
-  if (!test::runs_everything()) {
-    EXPECT_LE(ratios.back().ratio, 1.15);
+  EXPECT_LE(ratios.back().ratio, 1.15);
+}
+
+TEST(Partial, TheWorstFabricsThatAreKnownStayBelowWhatIsAsked) {
+  // Found over a thousand seeds of the draws above. Those that had 1.26 and 1.52 lacked a cut into more than
+  // two parts, or gave up small shares at the cost of all others.
+  struct Link {
+    std::int64_t server;
+    Rail rail;
+    int slower;  ///< 0: down
+  };
+  const std::vector<std::pair<std::string, std::vector<Link>>> worst = {
+      {"bcube:3,1", {{4, 0, 2}, {0, 1, 0}, {2, 1, 0}}},  // NIC 0 of <01> carries all of <00> and <02>
+      {"bcube:3,1", {{0, 1, 16}, {1, 0, 16}, {7, 1, 0}, {3, 0, 0}}},
+      {"bcube:4,1", {{1, 1, 8}, {14, 0, 8}, {7, 1, 16}, {6, 1, 0}, {4, 1, 0}}},
+      // A cable of a torus, named by its "-" end.
+      {"torus:4x4", {{13, 3, 4}, {4, 0, 16}, {2, 1, 8}, {6, 1, 0}, {10, 1, 0}}},
+  };
+  std::vector<Ratio> ratios;
+  for (const auto& [spec, links] : worst) {
+    Topology topology = parse_topology(spec);
+    for (const Link& link : links) {
+      topology.overrides.push_back(
+          {link.server, link.rail, "", "",
+           link.slower == 0 ? 0.0 : kDefaultBandwidthBytesPerS / static_cast<double>(link.slower),
+           link.slower > 0});
+    }
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    expect_proven(topology, *builder, spec);
+    ratios.push_back({ratio_of(topology, *builder), spec});
+    EXPECT_GE(ratios.back().ratio, 1 - 1e-3) << spec << " beats its bound";
+    EXPECT_LE(ratios.back().ratio, 1.15) << spec;
   }
+  print("worst known", ratios);
 }
 
 TEST(Partial, MeshesReachWhatTheirCablesCarry) {
