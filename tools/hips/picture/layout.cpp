@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -142,11 +143,79 @@ Layout matrix_of(const Topology& topology, const Graph& graph) {
   return layout;
 }
 
+/// Many servers with one NIC each: in columns below their switch instead of a row that nobody can read, each
+/// cable beside its column, the uppermost server's innermost.
+///
+///        [leaf 0]       [leaf 1]
+///      ++   |         ++
+///      |+-[server]    |+-[server]
+///      +--[server]    +--[server]
+Layout columns_of(const Topology& topology, const Graph& graph) {
+  constexpr std::size_t kInColumn = 16;
+  constexpr double kStep = 2.4, kPitchX = kBoxWidth + 22 + kInColumn * kStep, kPitchY = kBoxHeight + 8;
+  std::map<std::int64_t, std::vector<std::size_t>> below;  // cables, by the switch at their upper end
+  for (std::size_t i = 0; i < graph.links.size(); ++i) {
+    if (graph.links[i].a < topology.num_servers()) below[graph.links[i].b].push_back(i);
+  }
+  const auto tiers = tiers_of(topology, graph);
+  const std::int64_t top = *std::ranges::max_element(tiers);
+  std::map<std::int64_t, double> in_tier, placed;
+  double columns = 0;
+  for (const auto& [node, cables] : below)
+    columns += std::ceil(static_cast<double>(cables.size()) / kInColumn);
+  for (std::size_t i = 0; i < tiers.size(); ++i) in_tier[tiers[i]] += 1;
+  double widest = columns * kPitchX;
+  for (const auto& [tier, number] : in_tier) {
+    if (tier > 1) widest = std::max(widest, number * kGap);
+  }
+  Layout layout;
+  layout.at.resize(graph.nodes.size());
+  layout.paths.resize(graph.links.size());
+  const double leaf_y = kTitleHeight + 30 + static_cast<double>(top - 1) * kRow;
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    if (tiers[i] < 2) continue;
+    const double share = (placed[tiers[i]]++ + 0.5) / in_tier[tiers[i]];
+    layout.at[i] = {20 + share * widest, leaf_y - static_cast<double>(tiers[i] - 1) * kRow};
+  }
+  const double space = (widest - columns * kPitchX) / std::max<double>(static_cast<double>(below.size()), 1);
+  double x = 20 + space / 2;
+  double lowest = leaf_y;
+  for (const auto& [node, cables] : below) {
+    const std::size_t wide = (cables.size() + kInColumn - 1) / kInColumn;
+    const Point leaf{x + static_cast<double>(wide) * kPitchX / 2, leaf_y};
+    layout.at[static_cast<std::size_t>(node)] = leaf;
+    for (std::size_t i = 0; i < cables.size(); ++i) {
+      const auto column = static_cast<double>(i / kInColumn), place = static_cast<double>(i % kInColumn);
+      const Point server{x + (column + 1) * kPitchX - kBoxWidth / 2 - 4, leaf_y + 66 + place * kPitchY};
+      layout.at[static_cast<std::size_t>(graph.links[cables[i]].a)] = server;
+      const double beside = server.x - kBoxWidth / 2 - 10 - place * kStep;
+      layout.paths[cables[i]] =
+          fmt::format("M{:.1f} {:.1f}V{:.1f}H{:.1f}V{:.1f}H{:.1f}", leaf.x + (place - 7.5) * kStep,
+                      leaf.y + kBoxHeight / 2, leaf.y + kBoxHeight / 2 + 6 + place * kStep / 2, beside,
+                      server.y, server.x - kBoxWidth / 2);
+      lowest = std::max(lowest, server.y);
+    }
+    x += static_cast<double>(wide) * kPitchX + space;
+  }
+  for (std::size_t i = 0; i < graph.links.size(); ++i) {
+    const GraphLink& link = graph.links[i];
+    if (!layout.paths[i].empty()) continue;
+    layout.paths[i] = cable_path(layout.at[static_cast<std::size_t>(link.a)],
+                                 layout.at[static_cast<std::size_t>(link.b)], false, false);
+  }
+  layout.width = widest + 40;
+  layout.height = lowest + kBoxHeight / 2 + 24;
+  return layout;
+}
+
 }  // namespace
 
 Layout layout_of(const Topology& topology, const Graph& graph) {
   if (topology.family == Family::kBCube && topology::network_levels(topology).size() == 2)
     return matrix_of(topology, graph);
+  constexpr Rank kMostInARow = 20;
+  if (topology.num_switches > 0 && topology.num_rails == 1 && topology.num_servers() > kMostInARow)
+    return columns_of(topology, graph);
   Layout layout = topology.num_switches == 0
                       ? grid_of(topology)
                       : rows_of(graph, rows_by_tier(tiers_of(topology, graph), topology.servers_relay));

@@ -143,7 +143,8 @@ function drawMatrix() {
   context.fillStyle = faint;
   view.lanes.forEach(([first, count], lane) => {
     const room = count * cell;
-    if (room > 20) context.fillText(clipped(context, `lane ${lane}`, room - 4), left + first * cell + 2, kHead / 2);
+    const name = context.measureText(`lane ${lane}`).width < room - 2 ? `lane ${lane}` : `${lane}`;
+    if (room > 14) context.fillText(name, left + first * cell + 2, kHead / 2);
   });
   const every = Math.ceil(13 / row), gap = cell > 10 ? 1 : 0;
   for (let rank = 0; rank < view.ranks; ++rank) {
