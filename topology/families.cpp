@@ -6,7 +6,8 @@ namespace hips::topology {
 
 std::span<const FamilyEntry* const> families() {
   static constexpr std::array kFamilies = {
-      &kBCubeFamily, &kTorusFamily, &kFatTreeFamily, &kLeafSpineFamily, &kRailFamily, &kSwitchFamily,
+      &kBCubeFamily,     &kTorusFamily, &kMeshFamily,   &kFatTreeFamily,
+      &kLeafSpineFamily, &kRailFamily,  &kSwitchFamily,
   };
   return kFamilies;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@ struct FamilyEntry {
 
 extern const FamilyEntry kBCubeFamily;
 extern const FamilyEntry kTorusFamily;
+extern const FamilyEntry kMeshFamily;
 extern const FamilyEntry kFatTreeFamily;
 extern const FamilyEntry kLeafSpineFamily;
 extern const FamilyEntry kRailFamily;
@@ -58,6 +60,24 @@ inline std::int32_t first_network_level(const Topology& topology) {
 /// Levels without the node level.
 inline std::span<const Level> network_levels(const Topology& topology) {
   return std::span(topology.levels).subspan(static_cast<std::size_t>(first_network_level(topology)));
+}
+
+/// Do cables lead from server to server in this level? rails[0] is then "+" and rails[1] "-".
+inline bool is_of_cables(const Level& level) {
+  return level.kind == LevelKind::kRing || level.kind == LevelKind::kLine;
+}
+
+/// The share of a level's NICs that lead somewhere: on a line the two ends have one NIC too many.
+inline double share_of_nics_in_use(const Level& level) {
+  return level.kind == LevelKind::kLine
+             ? static_cast<double>(level.radix - 1) / static_cast<double>(level.radix)
+             : 1;
+}
+
+/// Is the topology, or a dimension of it, a line of cables? Such are no hierarchy of rings or switches.
+inline bool has_lines(const Topology& topology) {
+  return std::ranges::any_of(topology.levels,
+                             [](const Level& level) { return level.kind == LevelKind::kLine; });
 }
 
 /// Adds a switch and returns its node.

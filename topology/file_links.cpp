@@ -98,6 +98,13 @@ class LinkReader {
     return {topology_.server_in_use(whole + (next - digit) * stride), level.rails[plus ? 1 : 0]};
   }
 
+  /// Is it a NIC at the end of a line?
+  [[nodiscard]] bool at_the_rim(std::int64_t server, const Level& level, Rail rail) const {
+    const auto place = static_cast<std::int32_t>(&level - topology_.levels.data());
+    const std::int64_t digit = topology_.digit(static_cast<Rank>(server * topology_.ranks_per_server), place);
+    return level.kind == LevelKind::kLine && digit == (rail == level.rails[0] ? level.radix - 1 : 0);
+  }
+
   Result<Rail> read_nic(const YamlNode& node, std::int64_t server) {
     const auto text = values_.text(node);
     if (!text) return fail(text.error());
@@ -122,7 +129,12 @@ class LinkReader {
     nominal = level == nullptr ? kDefaultBandwidthBytesPerS : level->bandwidth_bytes_per_s;
     link.server = *server;
     link.rail = *rail;
-    const bool cable = level != nullptr && level->kind == LevelKind::kRing;
+    const bool cable = level != nullptr && is_of_cables(*level);
+    if (cable && at_the_rim(*server, *level, *rail)) {
+      return values_.bad(
+          *nic, fmt::format("NIC {} of server {} leads nowhere in {}: the server stands at the rim", *rail,
+                            quoted(server_node.scalar), topology_.spec));
+    }
     if (const YamlNode* name = FileValues::find(node, "switch")) {
       const std::string right =
           entry_of(topology_.family).switch_name(topology_, topology_.whole_server(*server), *rail);

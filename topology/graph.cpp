@@ -79,6 +79,10 @@ void apply_overrides(const Topology& topology, Graph& graph) {
     if (link.a < topology.num_servers()) {
       const auto at = by_nic.find({link.a, link.a_port});
       if (at != by_nic.end()) found = at->second;
+      // A cable between servers may be named by either end.
+      if (const auto other = by_nic.find({link.b, link.b_port});
+          found == nullptr && link.b < topology.num_servers() && other != by_nic.end())
+        found = other->second;
     } else {
       const auto at = by_switches.find({graph.nodes[static_cast<std::size_t>(link.a)].name,
                                         graph.nodes[static_cast<std::size_t>(link.b)].name});

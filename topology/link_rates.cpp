@@ -4,19 +4,23 @@
 #include <cstdio>
 
 #include "lib/base/result.hpp"
+#include "topology/family.hpp"
 
 namespace hips::topology {
 namespace {
 
-/// The other end of a ring's cable that begins at the "+" NIC of a server.
+/// The other end of a cable between servers; where the NIC leads to a switch or nowhere, the same end.
 std::pair<std::int64_t, Rail> other_end(const Topology& topology, std::int64_t server, Rail rail) {
   std::int64_t stride = 1;
   const std::int64_t whole = topology.whole_server(server);
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;
-    if (level.kind == LevelKind::kRing && level.rails[0] == rail) {
+    if (is_of_cables(level) && (level.rails[0] == rail || level.rails[1] == rail)) {
+      const bool plus = level.rails[0] == rail;
       const std::int64_t digit = whole / stride % level.radix;
-      return {topology.server_in_use(whole + ((digit + 1) % level.radix - digit) * stride), level.rails[1]};
+      if (level.kind == LevelKind::kLine && digit == (plus ? level.radix - 1 : 0)) break;
+      const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
+      return {topology.server_in_use(whole + (next - digit) * stride), level.rails[plus ? 1 : 0]};
     }
     stride *= level.radix;
   }

@@ -8,6 +8,8 @@ const char* to_string(Family family) {
       return "bcube";
     case Family::kTorus:
       return "torus";
+    case Family::kMesh:
+      return "mesh";
     case Family::kFatTree:
       return "fattree";
     case Family::kLeafSpine:
@@ -26,6 +28,8 @@ const char* to_string(LevelKind kind) {
       return "switch";
     case LevelKind::kRing:
       return "ring";
+    case LevelKind::kLine:
+      return "line";
     case LevelKind::kTree:
       return "tree";
     case LevelKind::kNode:

@@ -15,7 +15,7 @@ namespace {
 /// Cables between servers of the part and those to switches; the cables between switches stay.
 std::int64_t links_of_part(const Topology& topology, std::int64_t links_of_whole) {
   const auto used = static_cast<std::int64_t>(topology.part.size());
-  if (topology.family != Family::kTorus) {
+  if (topology.family != Family::kTorus && topology.family != Family::kMesh) {
     const std::int64_t ends = topology.num_rails;
     return links_of_whole - (topology.num_whole_servers() - used) * ends;
   }

@@ -100,6 +100,7 @@ class Restriction {
         return tree();
       case Family::kBCube:
       case Family::kTorus:
+      case Family::kMesh:
         return grid();
     }
     return unsupported("a family without servers to choose from");
@@ -111,7 +112,7 @@ class Restriction {
     return all;
   }
 
-  /// BCube and Torus: all servers that have certain digits, and no others; else a part.
+  /// BCube, Torus and mesh: all servers that have certain digits, and no others; else a part.
   Result<Remainder> grid() {
     std::vector<std::set<std::int64_t>> digits(levels_.size());
     for (const std::int64_t server : servers_) {
@@ -130,6 +131,10 @@ class Restriction {
       if (size == 1) continue;
       // A piece of a ring is none.
       if (levels_[l].kind == LevelKind::kRing && static_cast<std::int64_t>(size) != levels_[l].radix)
+        return part();
+      // Of a line any piece is one.
+      if (levels_[l].kind == LevelKind::kLine &&
+          *digits[l].rbegin() - *digits[l].begin() + 1 != static_cast<std::int64_t>(size))
         return part();
       left.levels.push_back(l);
       radices.push_back(size);

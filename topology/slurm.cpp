@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/slurm_torus.hpp"
 #include "topology/slurm_tree.hpp"
 #include "topology/spec.hpp"
 
@@ -30,14 +31,23 @@ std::string lower(std::string_view text) {
 
 class SlurmReader {
  public:
-  SlurmReader(std::string_view name, std::string_view text)
-      : name_(name), text_(text), tree_(name, kConfWords) {}
+  SlurmReader(std::string_view name, std::string_view text, std::string_view which)
+      : name_(name), text_(text), which_(which), tree_(name, kConfWords), rings_(name, "ring") {}
 
   Result<SlurmTopology> read() {
     if (auto read = read_lines(); !read) return fail(read.error());
-    if (tree_.empty()) {
+    std::string_view ring = which_;
+    if (ring.starts_with("default:")) ring.remove_prefix(8);
+    if (!rings_.empty()) return rings_.finish(ring == "default" ? "" : ring, std::move(notes_));
+    if (!which_.empty() && which_ != "default") {
       return bad(1,
-                 "no switch and no block is in the file; write lines such as SwitchName=leaf0 Nodes=n[0-3]");
+                 fmt::format("a topology.conf has one topology, \"default\", and this one no rings; there is "
+                             "no {}",
+                             quoted(which_)));
+    }
+    if (tree_.empty()) {
+      return bad(
+          1, "no switch, block or ring is in the file; write lines such as SwitchName=leaf0 Nodes=n[0-3]");
     }
     return tree_.finish(std::move(notes_));
   }
@@ -102,19 +112,21 @@ class SlurmReader {
       values.erase(found);
       return value;
     };
-    const auto switch_name = take("switchname"), block_name = take("blockname");
+    const auto switch_name = take("switchname"), block_name = take("blockname"), ring_name = take("ringname");
     const auto switches = take("switches"), nodes = take("nodes");
     for (const auto& [key, value] : values) {
       const bool known = key == "linkspeed" || key == "blocksizes";
       notes_.push_back(fmt::format("{}: line {}: {}={} {}", name_, line, key, quoted(value),
                                    known ? "says nothing of the wiring" : "is not known; ignored"));
     }
+    if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
     if (!switch_name && !block_name) {
       if (switches || nodes)
         return bad(line, "Switches and Nodes belong to a switch or a block; begin the line with SwitchName=");
       return {};
     }
     if (switch_name && block_name) return bad(line, "SwitchName and BlockName stand on one line; write two");
+    if (!rings_.empty()) return bad(line, "rings and switches stand in one file; keep one of them");
     const bool is_block = block_name.has_value();
     if (blocks_.value_or(is_block) != is_block) {
       return bad(line, "switches and blocks stand in one file; keep either SwitchName or BlockName lines");
@@ -130,16 +142,29 @@ class SlurmReader {
                       .nodes = text_of(nodes)});
   }
 
-  std::string_view name_, text_;
+  Result<void> add_ring(std::size_t line, std::string_view ring, bool with_others,
+                        std::optional<std::string_view> nodes) {
+    if (with_others || !tree_.empty())
+      return bad(line, "rings and switches stand in one file; keep one of them, RingName= with Nodes=");
+    if (!nodes)
+      return bad(line,
+                 fmt::format("RingName={} has no Nodes; write them in the order of the ring", quoted(ring)));
+    return rings_.add(
+        {.line = line, .name = std::string(ring), .regions = {{.line = line, .nodes = std::string(*nodes)}}});
+  }
+
+  std::string_view name_, text_, which_;
   SlurmTree tree_;
+  SlurmToruses rings_;
   std::vector<std::string> notes_;
   std::optional<bool> blocks_;  ///< what the file has, once it has something
 };
 
 }  // namespace
 
-Result<SlurmTopology> read_slurm_topology(std::string_view name, std::string_view text) {
-  return SlurmReader(name, text).read();
+Result<SlurmTopology> read_slurm_topology(std::string_view name, std::string_view text,
+                                          std::string_view which) {
+  return SlurmReader(name, text, which).read();
 }
 
 }  // namespace hips::topology

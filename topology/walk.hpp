@@ -85,13 +85,14 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
       from = here;
     };
     if (at == goal) return;
-    if (level.kind != LevelKind::kRing) {
+    if (level.kind != LevelKind::kRing && level.kind != LevelKind::kLine) {
       hop_to(goal, level.rails.front(), level.rails.front());
     } else {
       const std::int64_t up = (goal - at + level.radix) % level.radix;
       bool plus = 2 * up <= level.radix;
       if (wanted == level.rails[0]) plus = true;
       if (wanted == level.rails[1]) plus = false;
+      if (level.kind == LevelKind::kLine) plus = goal > at;  // there is one way only
       while (at != goal) {
         if (plus) {
           hop_to((at + 1) % level.radix, level.rails[0], level.rails[1]);
@@ -130,7 +131,10 @@ void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
       const Rank to = rank_in_use(topology, whole + (digit - own) * stride);
       if (to >= 0) visit(Hop{.from = rank, .to = to, .out = out, .in = in, .level = l});
     };
-    if (level.kind == LevelKind::kRing) {
+    if (level.kind == LevelKind::kLine) {
+      if (own > 0) hop(own - 1, level.rails[1], level.rails[0]);
+      if (own + 1 < level.radix) hop(own + 1, level.rails[0], level.rails[1]);
+    } else if (level.kind == LevelKind::kRing) {
       const std::int64_t up = (own + 1) % level.radix;
       const std::int64_t down = (own + level.radix - 1) % level.radix;
       const auto plus = [&] { hop(up, level.rails[0], level.rails[1]); };
@@ -155,7 +159,9 @@ inline std::int64_t diameter_hops(const Topology& topology) {
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;
     if (!topology.servers_relay) return 1;
-    hops += level.kind == LevelKind::kRing ? level.radix / 2 : 1;
+    hops += level.kind == LevelKind::kRing   ? level.radix / 2
+            : level.kind == LevelKind::kLine ? level.radix - 1
+                                             : 1;
   }
   return hops;
 }

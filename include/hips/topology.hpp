@@ -11,12 +11,13 @@
 
 namespace hips {
 
-enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch };
+enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch, kMesh };
 
 /// How the servers of one group (they differ in one digit only) reach one another.
 enum class LevelKind : std::uint8_t {
   kSwitch,  ///< through a switch of their own: any two in one hop
   kRing,    ///< by cables to the digits +1 and -1, with wrap; rails[0] is "+", rails[1] is "-"
+  kLine,    ///< the same without wrap: the first has no "-" neighbour and the last no "+" neighbour
   kTree,    ///< through a tier of a switch tree whose single NIC serves all levels
   kNode,    ///< ranks of one server: shared memory, no NIC
 };
@@ -94,7 +95,7 @@ struct HIPS_EXPORT Topology {
   std::string name;  ///< for people: "BCube(3,1)"
   std::vector<Level> levels;
   Rail num_rails = 0;
-  bool servers_relay = false;  ///< do servers forward for others (BCube, Torus)
+  bool servers_relay = false;  ///< do servers forward for others (BCube, Torus, mesh)
   bool relay_off = false;      ///< they would have to, and the site does not let them: neighbours only
   std::int64_t num_switches = 0;
   std::int64_t num_links = 0;
@@ -125,7 +126,8 @@ struct HIPS_EXPORT Topology {
   [[nodiscard]] Rank with_digit(Rank rank, std::int32_t level, std::int64_t digit) const;
   [[nodiscard]] std::int64_t digit(Rank rank, std::int32_t level) const;
 
-  /// "<01>" as the papers write it: highest level first, dots where a radix is above 10; "(x,y)" in a Torus;
+  /// "<01>" as the papers write it: highest level first, dots where a radix is above 10; "(x,y)" in a Torus
+  /// or mesh;
   /// "<01>:2" for rank 2 of a server with several.
   [[nodiscard]] std::string address(Rank rank) const;
 
@@ -145,7 +147,7 @@ struct HIPS_EXPORT Topology {
 
 /// Reads a topology spec.
 ///
-/// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | fattree:k |
+/// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | mesh:AxBx... | fattree:k |
 ///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n;
 ///          any of them may go on with "[0-3,7]", the servers that are in use, then with "@rate", the rate of
 ///          every NIC (25Gb, 2.5Gb or 100Mb; bits per second), and then with "/m": m ranks on each server.

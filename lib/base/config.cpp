@@ -154,10 +154,11 @@ std::string set_cm(Config& config, std::string_view text) {
 }
 
 constexpr std::array kVariables = {
-    ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
-                   "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-                   "switch:n, each with /m; or FILE.yaml",
-                   set_text<&Config::topology>},
+    ConfigVariable{
+        "HIPS_TOPO", "SPEC", "switch:<size>",
+        "the wiring: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
+        "switch:n, each with /m; or FILE.yaml",
+        set_text<&Config::topology>},
     ConfigVariable{"HIPS_TOPO_FILE", "FILE", "",
                    "the wiring as a topology file (docs/topologies.md), where HIPS_TOPO names none",
                    set_text<&Config::topology_file>},

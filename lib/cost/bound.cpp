@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/family.hpp"
 #include "topology/tiers.hpp"
 
 namespace hips::cost {
@@ -35,7 +36,8 @@ Cut largest_level_cut(const Topology& topology) {
   std::vector<LevelKindCount> kinds;
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;
-    const double bandwidth = level.bandwidth_bytes_per_s * static_cast<double>(level.rails.size());
+    const double bandwidth = level.bandwidth_bytes_per_s * static_cast<double>(level.rails.size()) *
+                             topology::share_of_nics_in_use(level);
     const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const LevelKindCount& kind) {
       return kind.radix == level.radix && kind.bandwidth == bandwidth;
     });
@@ -89,6 +91,10 @@ Bound bound(const Topology& topology) {
   if (!topology.part.empty() || !topology.overrides.empty()) return graph_bound(topology);
   double nics = 0;
   for (const double bandwidth : topology::rail_bandwidths(topology)) nics += bandwidth;
+  for (const Level& level : topology.levels) {
+    nics -= level.bandwidth_bytes_per_s * static_cast<double>(level.rails.size()) *
+            (1 - topology::share_of_nics_in_use(level));
+  }
   Bound result;
   result.cuts.push_back(make_cut("single servers", topology.num_servers(), nics));
   const auto all_tiers = topology::tiers(topology);

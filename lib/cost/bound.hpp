@@ -50,11 +50,14 @@ inline constexpr std::int64_t kMostFlowLinks = 4000;
 
 /// The bound of a wiring of any kind, whose m parts send X(S_1), ..., X(S_m): T >= 2(m-1)W / sum X(S_i).
 ///
-/// Parts tried: single servers; the two sides of the narrowest cut of all, which is exact; the servers equal
-/// in the digits of every set of levels; those below each switch of a tree.
+/// Parts tried: single servers; the two sides of the narrowest cut of all, which is exact; the servers that
+/// are joined by more than a width, for each of the narrowest widths; the servers equal in the digits of
+/// every set of levels; those below each switch of a tree.
 ///
 /// Cost     a maximum flow for each part that is tried: a tenth of a second for a hundred servers.
 /// Threads  pure; any thread.
+/// Source   Gusfield: Very simple methods for all pairs network flow analysis, SIAM J. Computing 1990; the
+///          best of all partitions would be the strength of the graph, Tutte 1961 and Nash-Williams 1961.
 Bound graph_bound(const Topology& topology);
 
 }  // namespace hips::cost

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 #include "lib/cost/bound.hpp"
 #include "lib/cost/max_flow.hpp"
 #include "topology/link_rates.hpp"
+#include "topology/rates.hpp"
 #include "topology/tiers.hpp"
 
 namespace hips::cost {
@@ -16,6 +18,9 @@ namespace {
 
 /// More levels than a fabric has; every set of them is tried.
 constexpr std::size_t kMostLevels = 6;
+
+/// Widths by which servers are told apart; fabrics with a few odd links have fewer.
+constexpr std::ptrdiff_t kMostWidths = 16;
 
 class GraphBound {
  public:
@@ -28,7 +33,7 @@ class GraphBound {
       alone[static_cast<std::size_t>(server)] = server;
     add("single servers", alone);
     if (servers_ > 1) {
-      add_narrowest();
+      add_joined();
       add_levels();
       for (const topology::Tier& tier : topology::tiers(topology_)) {
         std::vector<std::int64_t> parts;
@@ -59,8 +64,15 @@ class GraphBound {
     if (!bound_.cuts.empty() && (inside.size() < 2 || seen_.contains(canonical))) return;
     seen_.insert(std::move(canonical));
     double sum = 0;
-    for (const auto& [part, mark] : inside) sum += inside.size() > 1 ? flow_.leaving(mark) : 0;
+    for (const auto& [part, mark] : inside) sum += inside.size() > 1 ? leaving(mark) : 0;
     add_cut(std::move(name), static_cast<std::int64_t>(inside.size()), sum);
+  }
+
+  /// Partitions that are finer and finer share most of their parts.
+  double leaving(const std::vector<bool>& mark) {
+    const auto [known, is_new] = leaving_.try_emplace(mark, 0.0);
+    if (is_new) known->second = flow_.leaving(mark);
+    return known->second;
   }
 
   void add_cut(std::string name, std::int64_t parts, double sum) {
@@ -75,16 +87,51 @@ class GraphBound {
     bound_.cuts.push_back(std::move(cut));
   }
 
-  /// Of all cuts in two the narrowest: it parts the first server from some other one.
-  void add_narrowest() {
-    double least = std::numeric_limits<double>::infinity();
+  /// Of all cuts in two the narrowest, and the parts inside which every two servers are joined by more than
+  /// some width, for each width that occurs: where NICs are missing, the servers that are badly joined stand
+  /// alone beside the rest, and the three of them say more than any cut in two.
+  ///
+  ///   <00>-+              BCube(3,1), the level 1 links of <00> and <02> down: both have one NIC left, and
+  ///   <01>-+- level 0     all their data goes by NIC 0 of <01>: 2 * 2 / (1 + 1 + 1) instead of
+  ///   <02>-+              2 * 8 / (7 * 2 + 1 + 1)
+  void add_joined() {
+    // Gusfield's tree: the least weight on the way between two servers is the flow between them.
+    std::vector<std::int64_t> above(static_cast<std::size_t>(servers_), 0);
+    std::vector<double> width(above.size(), 0.0);
     std::vector<bool> side, narrowest;
-    for (std::int64_t other = 1; other < servers_; ++other) {
-      const double width = flow_.between(0, other, side);
-      if (width >= least) continue;
-      least = width;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 1; i < above.size(); ++i) {
+      width[i] = flow_.between(static_cast<std::int64_t>(i), above[i], side);
+      for (std::size_t j = i + 1; j < above.size(); ++j) {
+        if (side[j] && above[j] == above[i]) above[j] = static_cast<std::int64_t>(i);
+      }
+      if (width[i] >= least) continue;
+      least = width[i];
       narrowest = side;
     }
+    add_narrowest(least, narrowest);
+    std::set<double> widths(width.begin() + 1, width.end());
+    // Narrow ones first: it is there that few servers are apart from the rest.
+    if (std::ssize(widths) > kMostWidths) widths.erase(std::next(widths.begin(), kMostWidths), widths.end());
+    for (const double joined : widths) {
+      // A server belongs to the one above it where more than `joined` joins them; numbers above are smaller
+      // or known to be by then, so that following them ends.
+      std::vector<std::int64_t> parts(above.size());
+      for (std::size_t i = 0; i < above.size(); ++i) {
+        std::size_t at = i;
+        while (at != 0 && width[at] > joined) at = static_cast<std::size_t>(above[at]);
+        parts[i] = static_cast<std::int64_t>(at);
+      }
+      const std::set<std::int64_t> distinct(parts.begin(), parts.end());
+      if (distinct.size() > 2) {
+        add(fmt::format("{} parts, joined inside by more than {}", distinct.size(),
+                        topology::rate_text(joined)),
+            parts);
+      }
+    }
+  }
+
+  void add_narrowest(double least, const std::vector<bool>& narrowest) {
     auto inside = std::ranges::count(narrowest, true);
     const bool few_inside = 2 * inside <= servers_;
     if (!few_inside) inside = servers_ - inside;
@@ -127,6 +174,7 @@ class GraphBound {
   MaxFlow flow_;
   Bound bound_;
   std::set<std::vector<std::int64_t>> seen_;
+  std::map<std::vector<bool>, double> leaving_;
 };
 
 /// What the NICs of all servers carry together, whatever lies between them.

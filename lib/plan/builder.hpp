@@ -13,7 +13,7 @@
 namespace hips::plan {
 
 /// Bumped whenever a builder's output changes, so that ranks of different builds find out.
-inline constexpr std::int32_t kBuilderVersion = 2;
+inline constexpr std::int32_t kBuilderVersion = 3;
 
 /// An algorithm as the registry knows it; docs/architecture.md says how to add one.
 struct Algorithm {
@@ -25,6 +25,8 @@ struct Algorithm {
   bool takes_any_graph = false;
   /// Is it for rings of cables only?
   bool torus_only = false;
+  /// Does it go round and round, as lines of cables do not allow?
+  bool needs_cycle = false;
 };
 
 /// All algorithms, in the order in which they are listed to users.

@@ -27,7 +27,8 @@ bool all_are_neighbours(const Topology& topology) {
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode || level.radix == 1) continue;
     ++levels_between_servers;
-    one_hop = one_hop && (level.kind != LevelKind::kRing || level.radix <= 3);
+    one_hop = one_hop && (level.kind != LevelKind::kRing || level.radix <= 3) &&
+              (level.kind != LevelKind::kLine || level.radix <= 2);
   }
   return levels_between_servers <= 1 && one_hop;
 }

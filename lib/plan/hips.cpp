@@ -18,6 +18,7 @@
 #include "lib/plan/lane_shares.hpp"
 #include "lib/plan/tree_packing.hpp"
 #include "lib/plan/wide.hpp"
+#include "topology/family.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/tiers.hpp"
 
@@ -344,12 +345,13 @@ MadeBuilder make_hips(const Topology& topology, const PlanRequest& request) {
     return fail(std::move(status));
   }
   if (topology.num_servers() == 1 && !topology.part.empty()) return make_trees(topology, {});
-  const bool no_hierarchy = !topology.part.empty() || any_nic_is_down(topology);
+  const bool no_hierarchy =
+      !topology.part.empty() || topology::has_lines(topology) || any_nic_is_down(topology);
   if (no_hierarchy && !request.patterns.empty()) {
     return fail(
         Code::kInvalidArgument,
-        "plan: patterns are for the levels of a hierarchy, and servers in part, or with a link that is "
-        "down, have trees; leave the patterns out");
+        "plan: patterns are for the levels of a hierarchy, and servers in part, in lines, or with a link "
+        "that is down, have trees; leave the patterns out");
   }
   if (no_hierarchy) return make_trees(topology, {});
   auto hierarchy = make_hierarchy(topology, request, LaneShares::kBalanced);

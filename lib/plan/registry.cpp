@@ -5,6 +5,7 @@
 
 #include "lib/plan/algorithms.hpp"
 #include "lib/plan/builder.hpp"
+#include "topology/family.hpp"
 
 namespace hips::plan {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::array kAlgorithms{
     Algorithm{"flat-mesh", "every rank folds a piece from all others and sends it to all others",
               "2 steps; 2(N-1)/N of the vector per NIC direction where all are neighbours", make_flat_mesh},
     Algorithm{"flat-ring", "one ring of neighbours, or one for each NIC that the topology allows",
-              "2(N-1) steps; 2(N-1)/(N*R) of the vector per NIC direction, R rings", make_flat_ring},
+              "2(N-1) steps; 2(N-1)/(N*R) of the vector per NIC direction, R rings", make_flat_ring, false,
+              false, true},
     Algorithm{"recursive-doubling", "whole vectors exchanged at distances 1, 2, 4, ...; for tiny vectors",
               "log2 N steps, 2 more if N is no power of two; log2 N vectors per NIC direction",
               make_recursive_doubling},
@@ -52,6 +54,15 @@ Status check_whole(const Topology& topology, std::string_view algorithm) {
                                    algorithm, topology.name));
 }
 
+/// A ring of neighbours needs a way back to its first server.
+Status check_cycle(const Topology& topology, const Algorithm& algorithm) {
+  if (!algorithm.needs_cycle || !topology::has_lines(topology)) return Status::success();
+  return Status::error(Code::kUnsupported,
+                       fmt::format("plan: {} goes round and round, and {} has lines, whose ends are apart; "
+                                   "hips and trees plan for it",
+                                   algorithm.name, topology.name));
+}
+
 /// Most plans use every NIC and do not go around a cable that is down. Between switches others are left.
 Status check_links_up(const Topology& topology) {
   for (const LinkOverride& link : topology.overrides) {
@@ -73,7 +84,8 @@ Status must_relay(const Topology& topology, std::string_view algorithm) {
   for (std::size_t l = 0; l < digits.size() && differing < 2; ++l) {
     const Level& level = topology.levels[l];
     if (level.kind == LevelKind::kNode) continue;
-    const bool far = level.kind == LevelKind::kRing && level.radix > 3;
+    const bool far = (level.kind == LevelKind::kRing && level.radix > 3) ||
+                     (level.kind == LevelKind::kLine && level.radix > 2);
     digits[l] = far ? 2 : 1;
     differing += far ? 2 : 1;
   }
@@ -96,6 +108,7 @@ Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, cons
     if (algorithm.name == request.algorithm) {
       if (!algorithm.takes_any_graph) {
         if (Status usable = check_links_up(topology); !usable.ok()) return fail(std::move(usable));
+        if (Status usable = check_cycle(topology, algorithm); !usable.ok()) return fail(std::move(usable));
         if (Status usable = check_whole(topology, algorithm.name); !usable.ok())
           return fail(std::move(usable));
       }

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/plan/packing_lp.hpp"
+#include "topology/family.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/tiers.hpp"
 #include "topology/walk.hpp"
@@ -138,7 +139,8 @@ class Packer {
       for (std::int64_t server = 0; server < servers_; ++server) {
         const std::int64_t whole = topology_.whole_server(server);
         const std::int64_t digit = whole / stride % level.radix;
-        if (level.kind == LevelKind::kRing) {
+        if (topology::is_of_cables(level)) {
+          if (level.kind == LevelKind::kLine && digit + 1 == level.radix) continue;
           const std::int64_t next =
               topology_.server_in_use(whole + ((digit + 1) % level.radix - digit) * stride);
           if (next >= 0 && next != server) add_way(server, next, level.rails[0], level.rails[1]);
@@ -311,6 +313,37 @@ class Packer {
     weighed_seconds_ = program.value() > 0 ? 1 / program.value() : 0;
   }
 
+  /// Weighs trees that are left after small shares were given up: to enlarge all alike would cost as much as
+  /// was given up, while the program finds the room. Returns the sum of their new shares.
+  double weigh_again(std::vector<std::pair<const Tree*, double>>& weighed) const {
+    if (weighed.empty()) return 0;
+    std::vector<double> rates;
+    std::vector<std::int32_t> row_of(rate_.size(), -1);
+    for (const auto& [tree, share] : weighed) {
+      for (const std::int32_t way : *tree) {
+        for (const std::int32_t used : ways_[way].uses) {
+          if (row_of[used] >= 0) continue;
+          row_of[used] = static_cast<std::int32_t>(rates.size());
+          rates.push_back(rate_[used]);
+        }
+      }
+    }
+    PackingLp program(rates);
+    for (const auto& [tree, share] : weighed) {
+      std::vector<double> column(rates.size(), 0.0);
+      for (const std::int32_t way : *tree) {
+        for (const std::int32_t used : ways_[way].uses) column[row_of[used]] += 1;
+      }
+      program.add_column(column);
+    }
+    program.solve(kMostWork);
+    const std::vector<double> x = program.x();
+    double sum = 0;
+    for (std::size_t i = 0; i < weighed.size(); ++i) sum += weighed[i].second = x[i];
+    std::erase_if(weighed, [](const auto& each) { return !(each.second > 0); });
+    return sum;
+  }
+
   [[nodiscard]] WeightedTree finished(const Tree& tree, double share) const {
     WeightedTree made;
     made.share = share;
@@ -351,11 +384,10 @@ class Packer {
     std::vector<std::pair<const Tree*, double>> weighed;
     double kept = 0;
     for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const double share = weights_[i] * weighed_seconds_;
-      if (share < kLeastShare) continue;
-      weighed.emplace_back(&weighed_[i], share);
-      kept += share;
+      if (const double share = weights_[i] * weighed_seconds_; share >= kLeastShare)
+        weighed.emplace_back(&weighed_[i], share);
     }
+    kept = weigh_again(weighed);
     std::vector<double> load(rate_.size(), 0.0);
     for (auto& [tree, share] : weighed) {
       share /= kept;

@@ -149,11 +149,61 @@ TEST(Partial, SlowAndDeadLinksCostWhatTheBoundSays) {
     }
   }
   print("degraded", ratios);
-  // Other draws have cases at 1.5, where neither a better plan nor a better bound is known.
-  EXPECT_LE(ratios[(ratios.size() - 1) * 9 / 10].ratio, 1.15);
-  if (!test::runs_everything()) {
-    EXPECT_LE(ratios.back().ratio, 1.15);
+  // Of 6000 other draws two have 1.17, where neither a better plan nor a better bound is known.
+  EXPECT_LE(ratios.back().ratio, test::runs_everything() ? 1.2 : 1.15);
+}
+
+TEST(Partial, TheWorstFabricsThatAreKnownStayBelowWhatIsAsked) {
+  // Found over a thousand seeds of the draws above. Those that had 1.26 and 1.52 lacked a cut into more than
+  // two parts, or gave up small shares at the cost of all others.
+  struct Link {
+    std::int64_t server;
+    Rail rail;
+    int slower;  ///< 0: down
+  };
+  const std::vector<std::pair<std::string, std::vector<Link>>> worst = {
+      {"bcube:3,1", {{4, 0, 2}, {0, 1, 0}, {2, 1, 0}}},  // NIC 0 of <01> carries all of <00> and <02>
+      {"bcube:3,1", {{0, 1, 16}, {1, 0, 16}, {7, 1, 0}, {3, 0, 0}}},
+      {"bcube:4,1", {{1, 1, 8}, {14, 0, 8}, {7, 1, 16}, {6, 1, 0}, {4, 1, 0}}},
+      // A cable of a torus, named by its "-" end.
+      {"torus:4x4", {{13, 3, 4}, {4, 0, 16}, {2, 1, 8}, {6, 1, 0}, {10, 1, 0}}},
+  };
+  std::vector<Ratio> ratios;
+  for (const auto& [spec, links] : worst) {
+    Topology topology = parse_topology(spec);
+    for (const Link& link : links) {
+      topology.overrides.push_back(
+          {link.server, link.rail, "", "",
+           link.slower == 0 ? 0.0 : kDefaultBandwidthBytesPerS / static_cast<double>(link.slower),
+           link.slower > 0});
+    }
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    expect_proven(topology, *builder, spec);
+    ratios.push_back({ratio_of(topology, *builder), spec});
+    EXPECT_GE(ratios.back().ratio, 1 - 1e-3) << spec << " beats its bound";
+    EXPECT_LE(ratios.back().ratio, 1.15) << spec;
   }
+  print("worst known", ratios);
+}
+
+TEST(Partial, MeshesReachWhatTheirCablesCarry) {
+  // The rims have fewer cables, so that lanes by dimension would leave the middle idle. Nash-Williams: as
+  // many trees fit side by side as all cables are for one tree's.
+  std::vector<Ratio> ratios;
+  for (const std::string spec : {"mesh:2", "mesh:7", "mesh:2x2", "mesh:3x3", "mesh:3x5", "mesh:4x4",
+                                 "mesh:2x9", "mesh:3x3x3", "mesh:4x3x2/2", "mesh:8x8", "mesh:5x5@25Gb"}) {
+    const Topology topology = parse_topology(spec);
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    expect_proven(topology, *builder, spec);
+    ratios.push_back({ratio_of(topology, *builder), spec});
+    EXPECT_GE(ratios.back().ratio, 1 - 1e-3) << spec << " beats its bound";
+    EXPECT_LE(ratios.back().ratio, 1.06) << spec;
+    // The closed form is what the maximum flows say.
+    Topology slow = topology;
+    slow.overrides = {{0, 0, "", "", topology.levels.back().bandwidth_bytes_per_s, true}};
+    EXPECT_NEAR(bound(topology).seconds(1), bound(slow).seconds(1), bound(slow).seconds(1) * 1e-9) << spec;
+  }
+  print("meshes", ratios);
 }
 
 TEST(Partial, AThousandServersArePlannedInSeconds) {

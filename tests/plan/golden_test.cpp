@@ -35,6 +35,7 @@ TEST(GoldenPlans, AreAsReviewed) {
       {"bcube_3_1_ps1", "bcube:3,1", {.patterns = patterns("ps:1")}, {0, 1, 4}},
       {"bcube_3_1_local", "bcube:3,1/2", {}, {1}},
       {"torus_3x2", "torus:3x2", {}, {1}},
+      {"mesh_3x2", "mesh:3x2", {}, {1}},
       {"fattree_4", "fattree:4", {}, {5}},
       {"rail_4_2", "rail:4,2", {}, {2}},
       {"flat_ps", "switch:4", {.algorithm = "flat-ps"}, {0, 3}},

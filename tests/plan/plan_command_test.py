@@ -124,6 +124,15 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("error: lost contribution", done.stdout)
 
+    def test_draws_a_plan_as_a_page_and_refuses_what_nobody_could_read(self):
+        page = hips("plan", "-t", "bcube:3,1", "--format", "html").stdout
+        self.assertTrue(page.startswith("<!DOCTYPE html>"))
+        self.assertTrue(page.endswith("</html>\n"))
+        done = hips("plan", "-t", "switch:4000", "--format", "html")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, r"^hips: .*a picture has at most 2000 of them\n$")
+
     def test_lists_algorithms(self):
         for option in ("--list", "--algorithms"):
             done = hips("plan", option)

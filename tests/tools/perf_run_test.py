@@ -215,6 +215,17 @@ class Tuned(Base):
                 self.assertRegex(rank.stderr, r"^hips-allreduce-perf: selection table .*: line 1: .*\n$")
 
 
+class Fitted(Base):
+    def test_the_output_is_a_topology_file_with_what_was_measured(self):
+        text = self.start(4, "-b", "64", "-e", "1M", "-f", "128", "-n", "2", "--rounds", "1", "--topo", "bcube:2,1", "--fit")
+        self.assertRegex(text, r"(?m)^# with folding apart: alpha \S+ us a hop, beta \S+ GB/s .*, gamma .*; within \d+ %$")
+        self.assertRegex(text, r"(?m)^hips-topology: 1\nshape: \"bcube:2,1\"$")
+        # All levels alike are one rate, others one for each.
+        self.assertRegex(text, r"(?m)^(  - \{name: level 1, .*, )?rate: [\d.]+[GM]b")
+        for line in text.splitlines():
+            self.assertRegex(line, r"^#|^[a-z-]+:|^  ")
+
+
 class EachCall(Base):
     def test_the_spread_of_calls_stands_behind_each_half(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -2,13 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/plan/builder.hpp"
+#include "lib/plan/plan_json.hpp"
 #include "tests/topology/samples.hpp"
 #include "tools/hips/picture/dot.hpp"
+#include "tools/hips/picture/holdings.hpp"
+#include "tools/hips/picture/page.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "tools/hips/picture/tiers.hpp"
 
@@ -27,10 +34,22 @@ std::size_t count(const std::string& text, std::string_view word) {
   return found;
 }
 
-/// Are all tags closed in order, and is nothing between them that XML reserves?
+/// Are all tags closed in order, and is nothing between them that XML reserves? HTML has tags that are not
+/// closed, and scripts whose text is not looked at.
 void expect_well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {
+    if (xml.compare(at, 2, "<!") == 0 || xml.compare(at, 6, "<meta ") == 0 ||
+        xml.compare(at, 7, "<input ") == 0) {
+      at = xml.find('>', at);
+      continue;
+    }
+    if (xml.compare(at, 7, "<script") == 0) {
+      at = xml.find("</script>", at);
+      ASSERT_NE(at, std::string::npos);
+      at += 9;
+      continue;
+    }
     const std::size_t end = xml.find('>', at);
     ASSERT_NE(end, std::string::npos);
     const std::string tag = xml.substr(at + 1, end - at - 1);
@@ -96,6 +115,110 @@ TEST(Picture, OddLinksAreMarkedAndNamesAreEscaped) {
   EXPECT_THAT(dot, HasSubstr("label=\"c\\\"d\""));
   EXPECT_THAT(dot, HasSubstr("label=\"10Gb\""));
   EXPECT_THAT(dot, HasSubstr("style=dashed label=\"down\""));
+}
+
+/// A plan, its notes and its page.
+struct Drawn {
+  Plan plan;
+  std::string page;
+  cost::Cost cost;
+};
+Drawn drawn(const topology::TopologyFile& file, const std::string& algorithm) {
+  const auto builder = value_or_throw(plan::make_builder(file.topology, {.algorithm = algorithm}));
+  const auto cost = cost::estimate_all(file.topology, *builder, {1 << 20, 4});
+  return {plan::build_all(*builder),
+          value_or_throw(picture::plan_page(file, *builder, {{"topology", file.topology.spec}}, cost)), cost};
+}
+
+/// What one of the page's data scripts holds.
+std::string data_of(const std::string& page, const std::string& id) {
+  const std::string begin = "<script type=\"application/json\" id=\"" + id + "\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return page.substr(at, page.find("</script>", at) - at);
+}
+
+TEST(Page, StandsAloneAndIsWellFormed) {
+  topology::TopologyFile file = file_of("bcube:3,1");
+  file.server_names = {"a<b", "c\"d", "e&f", "</script>", "@VIEW@", "node5", "node6", "node7", "node8"};
+  const std::string page = drawn(file, "hips").page;
+  expect_well_formed(page);
+  // Nothing is fetched from anywhere.
+  for (const char* word : {"http", "//cdn", "src=", "url(", "@import", "<link", "fetch(", "import "})
+    EXPECT_EQ(count(page, word), 0U) << word;
+  EXPECT_EQ(count(page, "href"), 1U) << "the script's own, of the plan to be saved";
+  EXPECT_EQ(count(page, "</script>"), 3U);
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(page, HasSubstr("<title>hips on BCube(3,1)</title>"));
+  EXPECT_EQ(count(page, "<path class=\"cable"), 18U);
+  // Every control has a name, and no name of the template is left over.
+  for (const char* word : {"@TITLE@", "@WIRING@", "@PLAN@", "@SCRIPT@"}) EXPECT_EQ(count(page, word), 0U);
+  EXPECT_EQ(nlohmann::json::parse(data_of(page, "view"))["servers"][4], "@VIEW@");
+  EXPECT_EQ(page, drawn(file, "hips").page) << "the same input gives the same page";
+}
+
+TEST(Page, HasThePlanAsItsJsonAndShowsEachOfItsMessages) {
+  for (const auto& [spec, algorithm] :
+       std::vector<std::pair<std::string, std::string>>{{"bcube:3,1", "hips"},
+                                                        {"torus:4x3", "hips"},
+                                                        {"switch:5/2", "flat-ring"},
+                                                        {"bcube:3,1[0-4]", "trees"}}) {
+    const topology::TopologyFile file = file_of(spec);
+    const Drawn drawing = drawn(file, algorithm);
+    nlohmann::ordered_json notes;
+    const Plan saved = value_or_throw(plan::from_json(data_of(drawing.page, "plan"), notes));
+    EXPECT_EQ(saved, drawing.plan) << spec;
+    EXPECT_EQ(notes["topology"], spec);
+
+    const auto view = nlohmann::json::parse(data_of(drawing.page, "view"));
+    EXPECT_EQ(view["ranks"], drawing.plan.shape.num_ranks);
+    std::vector<std::array<std::int64_t, 6>> expected, shown;
+    for (const Program& program : saved.programs) {
+      for (const Step& step : program.steps) {
+        if (step.op == StepOp::kSend)
+          expected.push_back(
+              {program.rank, step.peer, step.lane, step.stage, step.dst.blocks.first, step.dst.blocks.count});
+      }
+    }
+    for (const auto& each : view["messages"])
+      shown.push_back({each[0], each[1], each[2], each[3], each[8], each[9]});
+    std::ranges::sort(expected);
+    std::ranges::sort(shown);
+    EXPECT_EQ(shown, expected) << spec;
+  }
+}
+
+TEST(Page, AtItsEndEveryRankHoldsEverySumInFull) {
+  for (const auto& algorithm : plan::algorithms()) {
+    const std::string spec = algorithm.torus_only ? "torus:4x4" : "switch:8";
+    const topology::TopologyFile file = file_of(spec);
+    const auto builder = plan::make_builder(file.topology, {.algorithm = std::string(algorithm.name)});
+    if (!builder) continue;
+    const Plan plan = plan::build_all(**builder);
+    const auto timeline = value_or_throw(cost::timeline(file.topology, plan, {1 << 16, 4}));
+    const auto holdings = value_or_throw(picture::holdings(plan, timeline));
+    const auto blocks = static_cast<std::size_t>(plan.shape.blocks.num_blocks);
+    std::vector<std::int32_t> held(blocks * static_cast<std::size_t>(plan.shape.num_ranks), -1);
+    for (const auto& each : holdings.list) {
+      for (BlockIdx block = each.blocks.first; block < each.blocks.end(); ++block)
+        held[static_cast<std::size_t>(each.rank) * blocks + static_cast<std::size_t>(block)] = each.sum;
+    }
+    for (const std::int32_t sum : held) {
+      ASSERT_GE(sum, 0) << algorithm.name;
+      ASSERT_EQ(holdings.sums[static_cast<std::size_t>(sum)].size(),
+                static_cast<std::size_t>(plan.shape.num_ranks))
+          << algorithm.name;
+    }
+  }
+}
+
+TEST(Page, TooManyStepsAreRefusedInOneLine) {
+  const topology::TopologyFile file = file_of("switch:400");
+  const auto builder = value_or_throw(plan::make_builder(file.topology, {.algorithm = "flat-mesh"}));
+  const auto page = picture::plan_page(file, *builder, {}, {});
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code, Code::kUnsupported);
+  EXPECT_THAT(page.error().message, HasSubstr("more steps than a page can show, 60000"));
+  EXPECT_EQ(count(page.error().message, "\n"), 0U);
 }
 
 TEST(Picture, WhatNobodyCouldReadIsRefused) {

@@ -65,7 +65,16 @@ TEST(Graph, PlugsEveryNicIntoExactlyOneCable) {
       EXPECT_GT(link.bandwidth_bytes_per_s, 0) << spec;
       EXPECT_TRUE(link.up);
     }
-    EXPECT_EQ(static_cast<std::int64_t>(used.size()), topology.num_servers() * topology.num_rails) << spec;
+    double wired = 0;  // those at the ends of lines lead nowhere
+    for (Rail rail = 0; rail < topology.num_rails; ++rail) {
+      for (const Level& level : topology::network_levels(topology)) {
+        if (std::ranges::find(level.rails, rail) == level.rails.end()) continue;
+        wired += topology::share_of_nics_in_use(level) * static_cast<double>(topology.num_servers());
+        break;
+      }
+    }
+    if (topology.levels.empty() || topology.num_servers() == 1) continue;
+    EXPECT_NEAR(static_cast<double>(used.size()), wired, 1e-6) << spec;
   }
 }
 

@@ -48,6 +48,17 @@ TEST(ParseTopology, GivesATorusTwoNicsForEachDimension) {
   EXPECT_EQ(topology.levels[1].rails, (std::vector<Rail>{2, 3}));
 }
 
+TEST(ParseTopology, GivesAMeshLinesWithoutTheCablesThatCloseThem) {
+  const Topology topology = parse_topology("mesh:4x2x3");
+  ASSERT_EQ(topology.levels.size(), 3u);
+  EXPECT_EQ(topology.num_rails, 6);
+  EXPECT_EQ(topology.levels[2].kind, LevelKind::kLine);
+  EXPECT_EQ(topology.levels[2].rails, (std::vector<Rail>{4, 5}));
+  EXPECT_EQ(topology.num_links, 3 * 6 + 1 * 12 + 2 * 8);
+  EXPECT_EQ(static_cast<std::int64_t>(topology.graph().links.size()), topology.num_links);
+  EXPECT_EQ(parse_topology("mesh:1x4").spec, "mesh:4");
+}
+
 TEST(ParseTopology, GivesAFatTreeThreeTiersOverOneNic) {
   const Topology topology = parse_topology("fattree:4");
   EXPECT_EQ(topology.num_ranks(), 16);
@@ -199,6 +210,7 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
       {"torus:", "nothing follows"},
       {"torus:4,4", "the 1st side is \"4,4\""},
       {"torus:4x", "the 2nd side is missing"},
+      {"mesh:3x0", "the 2nd side is \"0\""},
       {"torus:4x4x0", "the 3rd side is \"0\""},
       {"torus:1x1x1", "no side is above 1"},
       {"torus:4*4", "the 1st side is \"4*4\""},

@@ -61,6 +61,9 @@ TEST(Restrict, KeepsPartsOfGridsThatAreGrids) {
   EXPECT_EQ(spec_of("torus:4x4", {9}), "switch:1");
   EXPECT_EQ(spec_of("bcube:3,1", {0, 1, 3}), "bcube:3,1[0-1,3]");
   EXPECT_EQ(spec_of("torus:4x4", {0, 1}), "torus:4x4[0-1]");
+  // Any rectangle of a mesh is one.
+  EXPECT_EQ(spec_of("mesh:4x4", {5, 6, 9, 10, 13, 14}), "mesh:2x3");
+  EXPECT_EQ(spec_of("mesh:4x4", {0, 2}), "mesh:4x4[0,2]");
   // A part of a part is one of the whole: its server 2 is the whole's 3.
   EXPECT_EQ(spec_of("bcube:3,1[0,1,3,8]", {1, 2}), "bcube:3,1[1,3]");
 }

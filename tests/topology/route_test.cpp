@@ -218,6 +218,16 @@ std::vector<Hop> walked(const Topology& topology, Rank a, Rank b, Rail out) {
   return hops;
 }
 
+TEST(Neighbours, AtTheRimOfAMeshHaveOneCableLess) {
+  const Topology topology = parse_topology("mesh:3x2");
+  EXPECT_EQ(addresses(topology, topology.neighbours(0)), (std::vector<std::string>{"(1,0)", "(0,1)"}));
+  EXPECT_EQ(addresses(topology, topology.neighbours(4)),
+            (std::vector<std::string>{"(0,1)", "(2,1)", "(1,0)"}));
+  EXPECT_EQ(addresses(topology, topology.route(2, 3)), (std::vector<std::string>{"(1,0)", "(0,0)", "(0,1)"}));
+  // There is no longer way round: "-" at the left rim leads nowhere.
+  EXPECT_EQ(addresses(topology, walked(topology, 0, 2, 1)), (std::vector<std::string>{"(1,0)", "(2,0)"}));
+}
+
 TEST(Walk, LeavesByTheNicThatTheMessageNames) {
   // The other rail of a rack, the longer way round a ring, the higher level of a BCube first.
   EXPECT_EQ(walked(parse_topology("rail:4,3"), 0, 2, 2).front().in, 2);

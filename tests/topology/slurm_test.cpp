@@ -91,8 +91,8 @@ TEST(Slurm, what_is_not_known_is_noted) {
 
 TEST(Slurm, errors_name_file_line_key_value_and_remedy) {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
-           {"", "line 1: no switch and no block is in the file; write lines such as SwitchName="},
-           {"# nothing\n", "no switch and no block"},
+           {"", "line 1: no switch, block or ring is in the file; write lines such as SwitchName="},
+           {"# nothing\n", "no switch, block or ring"},
            {"SwitchName\n", "line 1: \"SwitchName\" is no KEY=VALUE"},
            {"=s0\n", "\"=s0\" is no KEY=VALUE"},
            {"\nSwitchName= Nodes=a\n", "line 2: nothing follows SwitchName="},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/result.hpp"
+#include "tools/hips-allreduce-perf/fit.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
@@ -91,6 +92,8 @@ int main(int argc, char** argv) {
     std::int64_t num_wrong = 0;
     if (!parsed.options.tune_file.empty()) {
       tune(*launch, parsed.options);
+    } else if (parsed.options.fit) {
+      fit(*launch, parsed.options);
     } else {
       Group group(*launch, parsed.options);
       const auto other = contender(group, *launch, parsed.options);

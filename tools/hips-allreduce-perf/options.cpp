@@ -159,7 +159,7 @@ Parsed parse_options(int argc, const char* const* argv) {
   app.add_flag("--bound", options.bound,
                "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
   app.add_option("--rounds", options.rounds,
-                 "turns of -n calls each for --compare, --bound and --tune (default 11)")
+                 "turns of -n calls each for --compare, --bound, --tune and --fit (default 11)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   app.add_flag("--overlap", options.overlap,
@@ -171,6 +171,15 @@ Parsed parse_options(int argc, const char* const* argv) {
                  "time every algorithm on the topology instead, and write the best by size to this selection "
                  "table, for HIPS_SELECT_TABLE")
       ->type_name("FILE")
+      ->excludes("--algorithm")
+      ->excludes("--pattern")
+      ->excludes("--compare")
+      ->excludes("--overlap");
+  app.add_flag(
+         "--fit", options.fit,
+         "time every algorithm on the topology instead, and print it as a topology file with the rate and "
+         "latency that the cost model of hips plan and hips compare then has")
+      ->excludes("--tune")
       ->excludes("--algorithm")
       ->excludes("--pattern")
       ->excludes("--compare")

@@ -36,6 +36,7 @@ struct Options {
   std::int32_t tests = 100;  ///< looks at the call meanwhile
   std::string json_file;
   std::string tune_file;                     ///< a selection table to be made; empty: an ordinary run
+  bool fit = false;                          ///< make the cost model's constants of the times
   std::string topology, algorithm, pattern;  ///< empty: from the environment, else the default
 
   /// Each type with each operation that applies to it; never empty after parsing.

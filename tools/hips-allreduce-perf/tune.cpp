@@ -3,19 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <hips/topology.hpp>
-
-#include "lib/base/clock.hpp"
-#include "lib/base/config.hpp"
 #include "lib/cost/select_table.hpp"
-#include "lib/plan/builder.hpp"
+#include "tools/hips-allreduce-perf/entrants.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
@@ -26,44 +21,6 @@ namespace {
 
 /// What a plan has to be faster by to take over.
 constexpr double kWorthAChange = 0.97;
-
-struct Entrant {
-  std::string algorithm, pattern;
-  std::unique_ptr<Group> group;
-  [[nodiscard]] std::string name() const { return pattern.empty() ? algorithm : algorithm + " " + pattern; }
-};
-
-/// All that run here; the same on all ranks, as every rank gets the same error.
-std::vector<Entrant> entrants_of(Launch& launch, const Options& options) {
-  std::vector<Entrant> entrants;
-  for (const plan::Algorithm& algorithm : plan::algorithms()) {
-    const bool has_patterns = algorithm.name == "hips";
-    for (const char* pattern :
-         has_patterns ? std::vector<const char*>{"mesh", "ring"} : std::vector<const char*>{""}) {
-      Options named = options;
-      named.algorithm = algorithm.name;
-      named.pattern = pattern;
-      try {
-        entrants.push_back({named.algorithm, named.pattern, std::make_unique<Group>(launch, named)});
-      } catch (const Error& error) {
-        if (error.status().code != Code::kUnsupported) throw;
-      }
-    }
-  }
-  return entrants;
-}
-
-/// us for a call, of the slowest rank.
-double time(Group& group, const Options& options, std::uint64_t count, std::vector<std::byte>& in,
-            std::vector<std::byte>& out) {
-  group.barrier();
-  const SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = clock.now_ns();
-  for (std::int32_t i = 0; i < options.iters; ++i)
-    group.allreduce(in.data(), out.data(), count, options.types.front(), options.ops.front());
-  const double mine_us = static_cast<double>(clock.now_ns() - begin_ns) / 1e3 / options.iters;
-  return group.combine(mine_us, ReduceOp::kMax);
-}
 
 std::string title(const std::vector<Entrant>& entrants) {
   std::string text = fmt::format("# {:>10}", "size (B)");
@@ -78,16 +35,6 @@ void write(const Options& options, const std::string& spec, std::vector<cost::Ch
     table = value_or_throw(cost::SelectTable::read(options.tune_file));
   table.set(spec, std::move(plans));
   if (Status status = table.write(options.tune_file); !status.ok()) throw Error(std::move(status));
-}
-
-std::string spec_of(const Options& options, int size) {
-  const std::string named =
-      !options.topology.empty() ? options.topology : load_process_config().config.topology.value_or("");
-  if (named.empty()) return fmt::format("switch:{}", size);
-  Topology topology = parse_topology(named);
-  if (topology.num_ranks() != size && topology.ranks_per_server == 1 && size % topology.num_ranks() == 0)
-    topology = parse_topology(fmt::format("{}/{}", named, size / topology.num_ranks()));
-  return topology.spec;
 }
 
 }  // namespace
@@ -110,19 +57,9 @@ void tune(Launch& launch, const Options& options) {
   std::optional<std::size_t> best;
   for (const std::uint64_t bytes : sizes) {
     const std::uint64_t count = bytes / size_of(type);
-    std::vector<std::vector<double>> times(entrants.size());
-    for (std::int32_t round = -1; round < options.rounds; ++round) {
-      for (std::size_t i = 0; i < entrants.size(); ++i) {
-        const double us = time(*entrants[i].group, options, count, in, out);
-        if (round >= 0) times[i].push_back(us);  // the first turn makes connections
-      }
-    }
+    const std::vector<double> medians = times_in_turns(entrants, options, count, in, out);
     std::string row = fmt::format("{:>12}", bytes);
-    std::vector<double> medians;
-    for (const auto& of_one : times) {
-      medians.push_back(median(of_one));
-      row += fmt::format("  {:>18.2f}", medians.back());
-    }
+    for (const double us : medians) row += fmt::format("  {:>18.2f}", us);
     const auto fastest = static_cast<std::size_t>(std::ranges::min_element(medians) - medians.begin());
     if (!best || medians[fastest] < kWorthAChange * medians[*best]) best = fastest;
     const Entrant& winner = entrants[*best];

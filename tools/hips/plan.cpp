@@ -27,6 +27,8 @@
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/job_option.hpp"
+#include "tools/hips/picture/drawable.hpp"
+#include "tools/hips/picture/page.hpp"
 #include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
@@ -47,6 +49,9 @@ constexpr const char* kPlanFooter =
 -t, --algorithm and --pattern may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
 pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
 name is in the last line.
+
+--format html writes a page that needs nothing but a browser: the wiring, an animation of who holds which sums,
+and what passes each NIC when.
 
 --all --json writes a file that HIPS_PLAN_FILE runs, edited or not, once it is proved. docs/plan.schema.json has its
 schema.
@@ -231,7 +236,11 @@ void run_plan(PlanArguments arguments) {
   arguments.topology = topology_or_environment(arguments.topology);
   if (arguments.topology.empty())
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
-  const Topology topology = load_for_job(arguments.topology, arguments.job).topology;
+  const topology::TopologyFile file = load_for_job(arguments.topology, arguments.job);
+  const Topology& topology = file.topology;
+  if (arguments.format == "html") {
+    if (Status status = picture::drawable(topology); !status.ok()) throw Error(std::move(status));
+  }
   const cost::Volume volume = volume_of(arguments);
   const Chosen chosen = choose(topology, arguments, volume);
   const PlanBuilder* const builder = chosen.builder.get();
@@ -258,11 +267,15 @@ void run_plan(PlanArguments arguments) {
     if (Status status = plan::write_msccl(out, *builder); !status.ok()) throw Error(std::move(status));
     return;
   }
+  nlohmann::ordered_json notes = notes_of(topology, arguments, priced, volume);
+  if (!chosen.selected.empty()) notes["selected"] = chosen.selected;
+  if (arguments.format == "html") {
+    fmt::print("{}", value_or_throw(picture::plan_page(file, *builder, notes, priced.cost)));
+    return;
+  }
   if (arguments.json || arguments.format == "json") {
     StdoutBuffer buffer;
     std::ostream out(&buffer);
-    nlohmann::ordered_json notes = notes_of(topology, arguments, priced, volume);
-    if (!chosen.selected.empty()) notes["selected"] = chosen.selected;
     plan::PlanJsonWriter writer(out, shape, std::move(notes));
     for (Rank r = first; r <= last; ++r) writer.add(builder->program(r));
     writer.finish();
@@ -315,9 +328,10 @@ void add_plan(CLI::App& app) {
   command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
   command->add_flag("--json", arguments->json, "--format json");
   command
-      ->add_option("--format", arguments->format,
-                   "text, json, or all ranks for others: goal (LogGOPSim, ATLAHS), msccl (XML)")
-      ->check(CLI::IsMember({"text", "json", "goal", "msccl"}))
+      ->add_option(
+          "--format", arguments->format,
+          "text, json, or all ranks: html (a page for browsers), goal (LogGOPSim, ATLAHS), msccl (XML)")
+      ->check(CLI::IsMember({"text", "json", "html", "goal", "msccl"}))
       ->capture_default_str();
   command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
   command->callback([arguments] { run_plan(*arguments); });

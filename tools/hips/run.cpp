@@ -107,9 +107,10 @@ void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand(
       "run", "Runs an unmodified MPI program with HiPS: mpirun -n 9 hips run -t bcube:3,1 ./app");
-  command->add_option("-t,--topology", options->topology,
-                      "the wiring: bcube:n,k | torus:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-                      "switch:n, each with /m; or FILE.yaml");
+  command->add_option(
+      "-t,--topology", options->topology,
+      "the wiring: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
+      "switch:n, each with /m; or FILE.yaml");
   command->add_option("--algorithm", options->algorithm, "hips (the default), flat-ring, ...");
   command->add_option("--pattern", options->pattern,
                       "mesh, ring or ps:LEADERS, for all levels or one for each");

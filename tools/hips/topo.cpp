@@ -45,6 +45,7 @@ struct TopoOptions {
 constexpr const char* kTopoFooter = R"(Topologies:
   bcube:n,k  bcube:AxBxC   server-centric: k+1 levels of n-port switches, or one radix for each level
   torus:AxBxC              two NICs and a wrapped ring of cables for each dimension
+  mesh:AxBxC               the same without wrap: lines of cables; NICs at the rims lead nowhere
   fattree:k                k-port switches, k^3/4 servers
   leafspine:l,s[,spines]   l leaf switches of s servers, each with a cable to every spine (s spines: no oversubscription)
   rail:servers,rails       one switch for each rail
@@ -54,7 +55,8 @@ constexpr const char* kTopoFooter = R"(Topologies:
   FILE.yaml                a topology file; --format yaml writes one, with every cable where -v is given, too.
                            docs/topologies.md has the format, examples/topologies/ has files
 
---slurm FILE reads Slurm's topology.conf (SwitchName or BlockName lines) or topology.yaml (tree or block): switches with
+--slurm FILE reads Slurm's topology.conf (SwitchName, BlockName or RingName lines) or topology.yaml (tree, block, ring or
+torus3d). Rings and toruses become torus:, NIC 0 being x+; of several --slurm-topology NAME:RING names one. Switches with
 equally many children in each tier become switch:, leafspine: or fattree:, none oversubscribed, since the file names no
 uplinks. Other commands take the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec), or, with the nodes' names, the file
 that --format yaml writes. Rank r of one rank a server belongs on the r-th node of --json.
@@ -63,7 +65,7 @@ that --format yaml writes. Rank r of one rank a server belongs on the r-th node 
 
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
-  levels[]:       name radix kind ("switch", "ring", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
+  levels[]:       name radix kind ("switch", "ring", "line", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
                   (a node level is shared memory: no NICs, and rates of 0)
   with --verbose, server_list[]:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
@@ -101,6 +103,8 @@ std::string made_of(const Topology& topology, const Level& level) {
                                                                          : "");
     case LevelKind::kRing:
       return count(groups, "ring", "rings") + " of cables, + and -";
+    case LevelKind::kLine:
+      return count(groups, "line", "lines") + " of cables, + and -";
     case LevelKind::kTree:
       return "switch tree";
     case LevelKind::kNode:
@@ -213,9 +217,13 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
       const Level& level = topology.levels[static_cast<std::size_t>(l)];
       const auto served = std::find(level.rails.begin(), level.rails.end(), rail);
       if (served == level.rails.end()) continue;
-      if (level.kind == LevelKind::kRing) {
+      if (topology::is_of_cables(level)) {
         const bool plus = served == level.rails.begin();
         const std::int64_t digit = topology.digit(rank, l);
+        if (level.kind == LevelKind::kLine && digit == (plus ? level.radix - 1 : 0)) {
+          line += fmt::format("  {}{}  leads nowhere", level.name, plus ? '+' : '-');
+          continue;
+        }
         const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
         const std::int64_t peer = topology.with_digit(rank, l, next) / topology.ranks_per_server;
         line += fmt::format("  {}{}  to {} NIC {}", level.name, plus ? '+' : '-',
@@ -329,8 +337,9 @@ TopoSource read_source(const TopoOptions& options) {
   const auto text = topology::read_text_file(options.slurm, kMostBytes);
   if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
   const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
-  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                                   : topology::read_slurm_topology(options.slurm, *text));
+  auto slurm =
+      value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                          : topology::read_slurm_topology(options.slurm, *text, options.slurm_topology));
   from.from_slurm = true;
   from.file.topology = std::move(slurm.topology);
   from.file.server_names = std::move(slurm.nodes);
@@ -393,7 +402,8 @@ void add_topo(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--slurm-topology", options->slurm_topology,
-                   "which topology of a topology.yaml; default: that of the cluster")
+                   "which topology of a topology.yaml; default: that of the cluster; NAME:RING one of its "
+                   "rings or toruses")
       ->type_name("NAME");
   add_job_options(*command, options->job);
   command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");

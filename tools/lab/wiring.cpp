@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/family.hpp"
+
 namespace hips::lab {
 namespace {
 
@@ -177,7 +179,7 @@ Result<Wiring> wire(const Topology& topology) {
 std::vector<std::int64_t> shared_devices(const Topology& topology) {
   Sets rails(static_cast<std::size_t>(topology.num_rails));
   for (const Level& level : topology.levels) {
-    if (level.kind != LevelKind::kRing) continue;
+    if (!topology::is_of_cables(level)) continue;
     for (const Rail rail : level.rails) {
       rails.join(static_cast<std::size_t>(rail), static_cast<std::size_t>(level.rails.front()));
     }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/plan/builder.hpp"
+#include "topology/family.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::compare {
@@ -22,7 +23,7 @@ bool meshes_meet(const Topology& topology) {
   // Servers of a part have no meshes, but trees.
   if (!topology.part.empty()) return false;
   return std::ranges::any_of(topology.levels, [](const Level& level) {
-    return level.kind != LevelKind::kNode && level.kind != LevelKind::kRing && level.radix > 2;
+    return level.kind != LevelKind::kNode && !topology::is_of_cables(level) && level.radix > 2;
   });
 }
 
@@ -31,7 +32,8 @@ bool is_for_others(const plan::Algorithm& algorithm, const Topology& topology) {
   const bool has_rings =
       std::ranges::any_of(topology.levels, [](const Level& level) { return level.kind == LevelKind::kRing; });
   const bool part_of_grid = !topology.part.empty() && topology.servers_relay;
-  return (algorithm.torus_only && !has_rings) || (part_of_grid && !algorithm.takes_any_graph);
+  return (algorithm.torus_only && !has_rings) || (algorithm.needs_cycle && topology::has_lines(topology)) ||
+         (part_of_grid && !algorithm.takes_any_graph);
 }
 
 /// The number after the colon: of leaders, of rings.

@@ -18,6 +18,7 @@
 #include "lib/plan/builder.hpp"
 #include "tools/hips/compare/closed_form.hpp"
 #include "tools/hips/compare/size_range.hpp"
+#include "topology/family.hpp"
 #include "topology/tiers.hpp"
 #include "topology/walk.hpp"
 
@@ -246,7 +247,9 @@ PricedPlan price_plan(const Entry& entry, std::span<const std::uint64_t> sizes, 
   plan.num_steps = shape.num_steps;
 
   const auto instead = [&](const std::string& why) {
-    const auto form = topology.overrides.empty() ? closed_form(topology, shape, entry.request) : std::nullopt;
+    const auto form = topology.overrides.empty() && !topology::has_lines(topology)
+                          ? closed_form(topology, shape, entry.request)
+                          : std::nullopt;
     if (form) {
       use_closed_form(topology, shape, *form, sizes, plan);
     } else {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/tiers.hpp"
 #include "topology/rates.hpp"
 
@@ -24,12 +25,7 @@ std::string dot_string(std::string_view text) {
 
 Result<std::string> topology_dot(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
-  if (topology.num_servers() + topology.num_switches > kMostDrawn) {
-    return fail(
-        Code::kUnsupported,
-        fmt::format("topology \"{}\" has {} servers and {} switches; a picture has at most {} of them",
-                    topology.spec, topology.num_servers(), topology.num_switches, kMostDrawn));
-  }
+  if (Status status = drawable(topology); !status.ok()) return fail(std::move(status));
   const Graph graph = topology.graph();
   Topology healthy = topology;
   healthy.overrides.clear();

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lib/cost/fit.hpp"
+#include "lib/plan/builder.hpp"
+
+namespace hips::cost {
+namespace {
+
+struct Truth {
+  double hop_seconds, seconds_per_byte, reduce_seconds_per_byte;
+};
+
+/// Times that the model itself makes, each off by up to `noise`.
+std::vector<FitSample> times(const Topology& topology, const std::vector<PlanRequest>& plans, Truth truth,
+                             double noise = 0) {
+  std::mt19937_64 random(20181122);
+  std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
+  std::vector<FitSample> samples;
+  for (const PlanRequest& request : plans) {
+    const auto builder = value_or_throw(plan::make_builder(topology, request));
+    for (std::int64_t count = 16; count <= 1 << 24; count *= 16) {
+      FitSample sample = fit_sample(topology, Medium::kWires, *builder, {count, 4}, 0);
+      sample.seconds = (sample.fixed_seconds + sample.num_hops * truth.hop_seconds +
+                        sample.link_bytes * truth.seconds_per_byte +
+                        sample.reduced_bytes * truth.reduce_seconds_per_byte) *
+                       off(random);
+      samples.push_back(sample);
+    }
+  }
+  return samples;
+}
+
+const std::vector<PlanRequest> kSeveral = {
+    {}, {.algorithm = "halving-doubling"}, {.algorithm = "recursive-doubling"}};
+
+TEST(Fit, FindsTheConstantsThatMadeTheTimes) {
+  const Truth truth{3e-6, 1 / 2.5e9, 1 / 8e9};
+  for (const char* spec : {"switch:8", "bcube:2,1", "leafspine:2,4,2", "rail:4,2"}) {
+    const auto made = value_or_throw(fit(times(parse_topology(spec), kSeveral, truth)));
+    EXPECT_NEAR(made.hop_seconds, truth.hop_seconds, 1e-4 * truth.hop_seconds) << spec;
+    EXPECT_NEAR(made.seconds_per_byte, truth.seconds_per_byte, 1e-4 * truth.seconds_per_byte) << spec;
+    EXPECT_NEAR(made.reduce_seconds_per_byte, truth.reduce_seconds_per_byte,
+                1e-3 * truth.reduce_seconds_per_byte)
+        << spec;
+    EXPECT_TRUE(made.gamma_told);
+    EXPECT_LT(made.median_error, 1e-6);
+  }
+}
+
+TEST(Fit, NoiseMovesThemLittle) {
+  const Truth truth{2e-6, 1 / 12.5e9, 1 / 10e9};
+  const auto made = value_or_throw(fit(times(parse_topology("switch:8"), kSeveral, truth, 0.05)));
+  EXPECT_NEAR(made.hop_seconds, truth.hop_seconds, 0.15 * truth.hop_seconds);
+  EXPECT_NEAR(made.seconds_per_byte, truth.seconds_per_byte, 0.25 * truth.seconds_per_byte);
+  EXPECT_LT(made.median_error, 0.06);
+}
+
+TEST(Fit, OnePlanAloneCannotTellFoldingFromSending) {
+  // A ring folds half of what it sends, whatever the size: gamma becomes a part of beta.
+  const Truth truth{2e-6, 1 / 12.5e9, 1 / 10e9};
+  const auto made = value_or_throw(fit(times(parse_topology("torus:6"), {{}}, truth)));
+  EXPECT_FALSE(made.gamma_told);
+  EXPECT_GT(made.seconds_per_byte, truth.seconds_per_byte);
+  EXPECT_LT(made.median_error, 1e-3);
+  // So it does where nobody asks for gamma.
+  const auto two = value_or_throw(fit(times(parse_topology("switch:8"), kSeveral, truth), false));
+  EXPECT_FALSE(two.gamma_told);
+  EXPECT_EQ(two.reduce_seconds_per_byte, 0);
+  EXPECT_GT(two.seconds_per_byte, truth.seconds_per_byte);
+}
+
+TEST(Fit, LevelsAndOddLinksKeepTheirShare) {
+  Topology topology = parse_topology("bcube:2,1");
+  topology.levels[1].bandwidth_bytes_per_s /= 4;
+  topology.overrides = {{0, 0, "", "", topology.levels[0].bandwidth_bytes_per_s / 10, true}};
+  const Topology made = fitted(topology, {.hop_seconds = 1.2345e-6, .seconds_per_byte = 1 / 5.0e9});
+  EXPECT_DOUBLE_EQ(made.levels[0].bandwidth_bytes_per_s, 5e9);
+  EXPECT_DOUBLE_EQ(made.levels[1].bandwidth_bytes_per_s, 1.25e9);
+  EXPECT_DOUBLE_EQ(made.overrides[0].bandwidth_bytes_per_s, 0.5e9);
+  EXPECT_DOUBLE_EQ(made.levels[1].latency_ns, 1230);
+}
+
+TEST(Fit, WhatSaysNothingIsOneError) {
+  EXPECT_FALSE(fit({}));
+  // Times that do not grow.
+  std::vector<FitSample> flat = times(parse_topology("switch:4"), {{}}, {1e-6, 1e-9, 0});
+  for (FitSample& sample : flat) sample.seconds = 10e-6;
+  flat.resize(2);
+  for (FitSample& sample : flat) sample.link_bytes = sample.reduced_bytes = 0;
+  const auto made = fit(flat);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kInvalidArgument);
+  EXPECT_NE(made.error().message.find("measure larger sizes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hips::cost
