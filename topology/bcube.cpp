@@ -32,15 +32,16 @@ Result<std::vector<std::int64_t>> read_uniform(const Spec& spec) {
   return std::vector<std::int64_t>(static_cast<std::size_t>(*top) + 1, *radix);
 }
 
-Result<Topology> make(const Spec& spec) {
+Result<Topology> make_bcube(const Spec& spec) {
   const bool comma = spec.args.find(',') != std::string_view::npos;
   const bool cross = spec.args.find('x') != std::string_view::npos;
   if (comma && cross) {
     return bad_spec(spec.text,
-                    fmt::format("{} mixes \",\" and \"x\"; write {}", quoted(spec.args), spec.usage));
+                    fmt::format("{} mixes \",\" and \"x\"; write {}", in_quotes(spec.args), spec.usage));
   }
   if (!comma && !cross) {
-    return bad_spec(spec.text, fmt::format("k is missing after {}; write {}", quoted(spec.args), spec.usage));
+    return bad_spec(spec.text,
+                    fmt::format("k is missing after {}; write {}", in_quotes(spec.args), spec.usage));
   }
   const auto radices = comma ? read_uniform(spec) : read_radices(spec, "radix");
   if (!radices) return fail(radices.error());
@@ -78,7 +79,7 @@ std::int64_t group_of(std::int64_t server, std::int64_t stride, std::int64_t rad
   return server % stride + server / (stride * radix) * stride;
 }
 
-std::string switch_name(const Topology& topology, std::int64_t server, Rail rail) {
+std::string bcube_switch_name(const Topology& topology, std::int64_t server, Rail rail) {
   const auto levels = network_levels(topology);
   std::int64_t stride = 1;
   for (Rail l = 0; l < rail; ++l) stride *= levels[static_cast<std::size_t>(l)].radix;
@@ -86,7 +87,7 @@ std::string switch_name(const Topology& topology, std::int64_t server, Rail rail
   return group_name(level, group_of(server, stride, level.radix));
 }
 
-void wire(const Topology& topology, Graph& graph) {
+void wire_bcube(const Topology& topology, Graph& graph) {
   const std::int64_t servers = topology.num_servers();
   std::int64_t stride = 1;
   for (const Level& level : network_levels(topology)) {
@@ -109,10 +110,10 @@ const FamilyEntry kBCubeFamily = {
     .keyword = "bcube",
     .usage = "bcube:n,k (such as bcube:3,1) or bcube:AxBxC (such as bcube:2x4x3, level 0 first)",
     .example = "bcube:3,1",
-    .make = make,
+    .make = make_bcube,
     .address = digit_address,
-    .switch_name = switch_name,
-    .wire = wire,
+    .switch_name = bcube_switch_name,
+    .wire = wire_bcube,
 };
 
 }  // namespace hips::topology

@@ -17,7 +17,7 @@ namespace hips::topology {
 
 namespace {
 
-Result<Topology> make(const Spec& spec) {
+Result<Topology> make_fat_tree(const Spec& spec) {
   const auto ports = read_number(spec.text, "k", spec.args, 2, kMaxRanks);
   if (!ports) return fail(ports.error());
   const std::int64_t k = *ports;
@@ -55,12 +55,12 @@ std::string edge_name(std::int64_t pod, std::int64_t edge) {
   return fmt::format("pod {} edge {}", pod, edge);
 }
 
-std::string switch_name(const Topology& topology, std::int64_t server, Rail /*rail*/) {
+std::string fat_tree_switch_name(const Topology& topology, std::int64_t server, Rail /*rail*/) {
   const std::int64_t half = topology.levels.back().radix / 2;
   return edge_name(server / half / half, server / half % half);
 }
 
-void wire(const Topology& topology, Graph& graph) {
+void wire_fat_tree(const Topology& topology, Graph& graph) {
   const Level& core_level = topology.levels.back();
   const std::int64_t k = core_level.radix;
   const std::int64_t half = k / 2;
@@ -104,10 +104,10 @@ const FamilyEntry kFatTreeFamily = {
     .keyword = "fattree",
     .usage = "fattree:k with k even (such as fattree:4)",
     .example = "fattree:4",
-    .make = make,
+    .make = make_fat_tree,
     .address = digit_address,
-    .switch_name = switch_name,
-    .wire = wire,
+    .switch_name = fat_tree_switch_name,
+    .wire = wire_fat_tree,
 };
 
 }  // namespace hips::topology

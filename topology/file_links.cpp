@@ -68,7 +68,7 @@ class LinkReader {
       const auto text = values_.text(*state);
       if (!text) return fail(text.error());
       if (*text != "up" && *text != "down")
-        return values_.bad(*state, fmt::format("state is {}; it must be up or down", quoted(*text)));
+        return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
       link.up = *text == "up";
     }
     if (!link.up || link.bandwidth_bytes_per_s != nominal) topology_.overrides.push_back(std::move(link));
@@ -133,7 +133,7 @@ class LinkReader {
     if (cable && at_the_rim(*server, *level, *rail)) {
       return values_.bad(
           *nic, fmt::format("NIC {} of server {} leads nowhere in {}: the server stands at the rim", *rail,
-                            quoted(server_node.scalar), topology_.spec));
+                            in_quotes(server_node.scalar), topology_.spec));
     }
     if (const YamlNode* name = FileValues::find(node, "switch")) {
       const std::string right =
@@ -142,8 +142,8 @@ class LinkReader {
       if (!text) return fail(text.error());
       if (*text != right || cable) {
         return values_.bad(*name, fmt::format("NIC {} of server {} leads to {}; in {} it leads to {}", *rail,
-                                              quoted(server_node.scalar), quoted(*text), topology_.spec,
-                                              cable ? "a server: write to and to-nic" : quoted(right)));
+                                              in_quotes(server_node.scalar), in_quotes(*text), topology_.spec,
+                                              cable ? "a server: write to and to-nic" : in_quotes(right)));
       }
     }
     if (auto right = check_other_end(node, server_node, cable ? level : nullptr, link); !right) return right;
@@ -170,11 +170,11 @@ class LinkReader {
     if (!rail) return fail(rail.error());
     const auto right = across(link.server, *ring, link.rail);
     if (right == std::pair(*server, *rail)) return {};
-    return values_.bad(
-        *to, fmt::format("NIC {} of server {} leads to NIC {} of server {}; in {} it leads to NIC "
-                         "{} of server {}",
-                         link.rail, quoted(server_node.scalar), *rail, quoted(to->scalar), topology_.spec,
-                         right.second, file_.server_name(right.first)));
+    return values_.bad(*to,
+                       fmt::format("NIC {} of server {} leads to NIC {} of server {}; in {} it leads to NIC "
+                                   "{} of server {}",
+                                   link.rail, in_quotes(server_node.scalar), *rail, in_quotes(to->scalar),
+                                   topology_.spec, right.second, file_.server_name(right.first)));
   }
 
   Result<void> read_switch_link(const YamlNode& node, const YamlNode& ends, LinkOverride& link,
@@ -207,7 +207,7 @@ class LinkReader {
         node,
         fmt::format("{} has no cable between the switches {} and {}; `hips topo -v --format yaml` lists "
                     "all",
-                    topology_.spec, quoted(*a), quoted(*b)));
+                    topology_.spec, in_quotes(*a), in_quotes(*b)));
   }
 
   void list_switch_links() {

@@ -109,7 +109,7 @@ Result<TopologyFile> load_topology(std::string_view spec) {
 
 Result<std::string> read_text_file(const std::string& path, std::size_t most) {
   const auto refuse = [&](std::string_view why) {
-    return fail(Code::kInvalidArgument, fmt::format("{} {}", topology::quoted(path), why));
+    return fail(Code::kInvalidArgument, fmt::format("{} {}", topology::in_quotes(path), why));
   };
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -139,8 +139,9 @@ Result<void> write_topology_file(const std::string& path, const TopologyFile& fi
   out << *text;
   out.close();
   if (!out || std::rename(part.c_str(), path.c_str()) != 0) {
-    Status status = Status::error(Code::kSystem, fmt::format("topology file {} cannot be written: {}",
-                                                             topology::quoted(path), std::strerror(errno)));
+    Status status =
+        Status::error(Code::kSystem, fmt::format("topology file {} cannot be written: {}",
+                                                 topology::in_quotes(path), std::strerror(errno)));
     status.sys_errno = errno;
     std::remove(part.c_str());
     return fail(std::move(status));

@@ -28,7 +28,7 @@ Result<void> FileValues::keys(const YamlNode& node, std::string_view what,
   }
   for (const YamlNode& value : node.items) {
     if (std::ranges::find(known, value.key) == known.end())
-      return bad(value, fmt::format("{} has no key {}; there are {}", what, quoted(value.key),
+      return bad(value, fmt::format("{} has no key {}; there are {}", what, in_quotes(value.key),
                                     fmt::join(known, ", ")));
   }
   return {};
@@ -53,10 +53,10 @@ Result<std::int64_t> FileValues::number(const YamlNode& node, std::int64_t least
   const auto [end, error] = std::from_chars(read->data(), read->data() + read->size(), value);
   const bool whole = error == std::errc() && end == read->data() + read->size();
   if (whole && value >= least && value <= most) return value;
-  return bad(node,
-             fmt::format("{} is {}; it must be {}", node.key.empty() ? "the number" : node.key, quoted(*read),
-                         least == most ? fmt::format("{}", least)
-                                       : fmt::format("a whole number from {} to {}", least, most)));
+  return bad(node, fmt::format("{} is {}; it must be {}", node.key.empty() ? "the number" : node.key,
+                               in_quotes(*read),
+                               least == most ? fmt::format("{}", least)
+                                             : fmt::format("a whole number from {} to {}", least, most)));
 }
 
 Result<bool> FileValues::boolean(const YamlNode& node) const {
@@ -64,21 +64,21 @@ Result<bool> FileValues::boolean(const YamlNode& node) const {
   if (!read) return fail(read.error());
   if (*read == "true") return true;
   if (*read == "false") return false;
-  return bad(node, fmt::format("{} is {}; it must be true or false", node.key, quoted(*read)));
+  return bad(node, fmt::format("{} is {}; it must be true or false", node.key, in_quotes(*read)));
 }
 
 Result<double> FileValues::rate(const YamlNode& node) const {
   const auto read = text(node);
   if (!read) return fail(read.error());
   if (const auto value = read_rate(*read)) return *value;
-  return bad(node, fmt::format("{} is {}; it must be {}", node.key, quoted(*read), kRightRate));
+  return bad(node, fmt::format("{} is {}; it must be {}", node.key, in_quotes(*read), kRightRate));
 }
 
 Result<double> FileValues::latency_ns(const YamlNode& node) const {
   const auto read = text(node);
   if (!read) return fail(read.error());
   if (const auto value = read_latency_ns(*read)) return *value;
-  return bad(node, fmt::format("{} is {}; it must be {}", node.key, quoted(*read), kRightLatency));
+  return bad(node, fmt::format("{} is {}; it must be {}", node.key, in_quotes(*read), kRightLatency));
 }
 
 Result<std::int64_t> FileValues::server(const YamlNode& node, const TopologyFile& file,
@@ -90,7 +90,7 @@ Result<std::int64_t> FileValues::server(const YamlNode& node, const TopologyFile
   std::int64_t value = -1;
   const auto [end, error] = std::from_chars(read->data(), read->data() + read->size(), value);
   if (error == std::errc() && end == read->data() + read->size() && value >= 0 && value <= last) return value;
-  return bad(node, fmt::format("{} is {}; it must be {}a number from 0 to {}", node.key, quoted(*read),
+  return bad(node, fmt::format("{} is {}; it must be {}a number from 0 to {}", node.key, in_quotes(*read),
                                file.server_names.empty() ? "" : "a name of servers: names, or ", last));
 }
 

@@ -55,10 +55,10 @@ class HostlistReader {
 
  private:
   [[nodiscard]] tl::unexpected<Status> bad(std::string_view problem) const {
-    return fail(Code::kInvalidArgument, fmt::format("hostlist {}: {}", quoted(text_), problem));
+    return fail(Code::kInvalidArgument, fmt::format("hostlist {}: {}", in_quotes(text_), problem));
   }
   [[nodiscard]] tl::unexpected<Status> bad_here(std::string_view problem) const {
-    const std::string seen = at_ < text_.size() ? quoted(text_.substr(at_, 1)) : "the end";
+    const std::string seen = at_ < text_.size() ? in_quotes(text_.substr(at_, 1)) : "the end";
     return bad(fmt::format("character {} is {}; {}", at_ + 1, seen, problem));
   }
   [[nodiscard]] char here() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -162,8 +162,8 @@ std::string Hostlist::number_at(const Piece& piece, std::uint64_t index) {
 
 Result<std::vector<std::string>> Hostlist::expand(std::uint64_t most) const {
   if (size_ > most) {
-    return fail(Code::kInvalidArgument,
-                fmt::format("hostlist {}: stands for {} names; {} are the most", quoted(text_), size_, most));
+    return fail(Code::kInvalidArgument, fmt::format("hostlist {}: stands for {} names; {} are the most",
+                                                    in_quotes(text_), size_, most));
   }
   std::vector<std::string> names;
   names.reserve(size_);

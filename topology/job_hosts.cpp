@@ -37,7 +37,7 @@ Result<std::int64_t> slots_of(std::string_view& host, std::string_view rest, con
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("{}{} is no KEY=VALUE; write such as node0 slots=2", where, quoted(word)));
+                  fmt::format("{}{} is no KEY=VALUE; write such as node0 slots=2", where, in_quotes(word)));
     }
     // Other keys (max-slots, binding) say nothing of how many ranks there are.
     if (word.substr(0, equals) == "slots") text = word.substr(equals + 1);
@@ -47,7 +47,7 @@ Result<std::int64_t> slots_of(std::string_view& host, std::string_view rest, con
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), slots);
   if (error != std::errc() || end != text->data() + text->size() || slots < 1 || slots > kMostSlots) {
     return fail(Code::kInvalidArgument, fmt::format("{}the slots are {}; they must be from 1 to {}", where,
-                                                    quoted(*text), kMostSlots));
+                                                    in_quotes(*text), kMostSlots));
   }
   return slots;
 }
@@ -71,7 +71,7 @@ Result<JobHosts> read_hostfile(std::string_view name, std::string_view text) {
     if (!given) return fail(given.error());
     if (host.empty() || host.find_first_of("[]=,") != std::string_view::npos) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("{}{} is no name of a host; write one on each line", where, quoted(host)));
+                  fmt::format("{}{} is no name of a host; write one on each line", where, in_quotes(host)));
     }
     if (hosts.names.size() >= kMaxImportedNames) {
       return fail(Code::kInvalidArgument,
@@ -90,7 +90,7 @@ Result<JobHosts> read_hostfile(std::string_view name, std::string_view text) {
     if (count == first) continue;
     return fail(Code::kUnsupported,
                 fmt::format("{}: {} has {} slots and {} has {}; plans need equally many ranks on each host",
-                            name, quoted(hosts.names.front()), first, quoted(host), count));
+                            name, in_quotes(hosts.names.front()), first, in_quotes(host), count));
   }
   hosts.ranks_per_host = static_cast<std::int32_t>(first);
   return hosts;
@@ -106,7 +106,7 @@ Result<JobHosts> read_nodelist(std::string_view text) {
   for (const std::string& each : *names) {
     if (++seen[each] > 1)
       return fail(Code::kInvalidArgument, fmt::format("hostlist {}: {} occurs twice; name each host once",
-                                                      quoted(text), quoted(each)));
+                                                      in_quotes(text), in_quotes(each)));
   }
   hosts.names = std::move(*names);
   return hosts;

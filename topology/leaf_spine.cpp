@@ -9,7 +9,7 @@ namespace hips::topology {
 
 namespace {
 
-Result<Topology> make(const Spec& spec) {
+Result<Topology> make_leaf_spine(const Spec& spec) {
   const auto parts = split(spec.args, ',');
   if (parts.size() != 2 && parts.size() != 3) {
     return bad_spec(spec.text,
@@ -54,11 +54,11 @@ std::string leaf_name(std::int64_t leaf) {
   return fmt::format("leaf {}", leaf);
 }
 
-std::string switch_name(const Topology& topology, std::int64_t server, Rail /*rail*/) {
+std::string leaf_spine_switch_name(const Topology& topology, std::int64_t server, Rail /*rail*/) {
   return leaf_name(server / (topology.num_whole_servers() / topology.levels.back().radix));
 }
 
-void wire(const Topology& topology, Graph& graph) {
+void wire_leaf_spine(const Topology& topology, Graph& graph) {
   // The uplinks' rate is the spine level's, the NICs' that of the lowest.
   const Level& nics = network_levels(topology).front();
   const Level& uplinks = topology.levels.back();
@@ -82,10 +82,10 @@ const FamilyEntry kLeafSpineFamily = {
     .keyword = "leafspine",
     .usage = "leafspine:leaves,servers of each[,spines] (such as leafspine:4,8 or leafspine:12,4,1)",
     .example = "leafspine:4,8",
-    .make = make,
+    .make = make_leaf_spine,
     .address = digit_address,
-    .switch_name = switch_name,
-    .wire = wire,
+    .switch_name = leaf_spine_switch_name,
+    .wire = wire_leaf_spine,
 };
 
 }  // namespace hips::topology

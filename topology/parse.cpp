@@ -33,7 +33,7 @@ Result<double> read_rate_of(std::string_view spec, std::string_view text) {
   if (text.empty())
     return bad_spec(spec, fmt::format("the rate after \"@\" is missing; it must be {}", kRightRate));
   if (const auto rate = read_rate(text)) return *rate;
-  return bad_spec(spec, fmt::format("the rate is {}; it must be {}", quoted(text), kRightRate));
+  return bad_spec(spec, fmt::format("the rate is {}; it must be {}", in_quotes(text), kRightRate));
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ Result<Topology> parse(std::string_view text) {
     if (entry->keyword == spec.family) family = entry;
   }
   if (family == nullptr) {
-    return bad_spec(
-        text, fmt::format("the family {} is unknown; write one such as {}", quoted(spec.family), examples()));
+    return bad_spec(text, fmt::format("the family {} is unknown; write one such as {}",
+                                      in_quotes(spec.family), examples()));
   }
   spec.usage = family->usage;
   if (colon == std::string_view::npos) {

@@ -8,7 +8,7 @@ namespace hips::topology {
 
 namespace {
 
-Result<Topology> make(const Spec& spec) {
+Result<Topology> make_rail(const Spec& spec) {
   const auto parts = split(spec.args, ',');
   if (parts.size() != 2) {
     return bad_spec(spec.text,
@@ -37,11 +37,11 @@ Result<Topology> make(const Spec& spec) {
   return topology;
 }
 
-std::string switch_name(const Topology& /*topology*/, std::int64_t /*server*/, Rail rail) {
+std::string rail_switch_name(const Topology& /*topology*/, std::int64_t /*server*/, Rail rail) {
   return fmt::format("rail {} switch", rail);
 }
 
-void wire(const Topology& topology, Graph& graph) {
+void wire_rail(const Topology& topology, Graph& graph) {
   // One server alone has no level; its cables still have the default rate.
   Level single;
   single.bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS;
@@ -49,7 +49,7 @@ void wire(const Topology& topology, Graph& graph) {
   const auto levels = network_levels(topology);
   const Level& level = levels.empty() ? single : levels.front();
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
-    const std::int64_t node = add_switch(topology, graph, switch_name(topology, 0, rail));
+    const std::int64_t node = add_switch(topology, graph, rail_switch_name(topology, 0, rail));
     for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
       add_link(graph, level, server, rail, node, kNoRail);
     }
@@ -63,10 +63,10 @@ const FamilyEntry kRailFamily = {
     .keyword = "rail",
     .usage = "rail:servers,rails (such as rail:9,2)",
     .example = "rail:9,2",
-    .make = make,
+    .make = make_rail,
     .address = digit_address,
-    .switch_name = switch_name,
-    .wire = wire,
+    .switch_name = rail_switch_name,
+    .wire = wire_rail,
 };
 
 }  // namespace hips::topology

@@ -66,9 +66,9 @@ class Restriction {
       if (at == by_name.end()) at = by_name.find(std::string_view(host).substr(0, host.find('.')));
       if (at == by_name.end()) {
         return fail(Code::kInvalidArgument,
-                    fmt::format("host {} is no server of {}; its servers are {} to {}", quoted(host),
-                                file_.topology.name, quoted(file_.server_names.front()),
-                                quoted(file_.server_names.back())));
+                    fmt::format("host {} is no server of {}; its servers are {} to {}", in_quotes(host),
+                                file_.topology.name, in_quotes(file_.server_names.front()),
+                                in_quotes(file_.server_names.back())));
       }
       found.insert(at->second);
     }

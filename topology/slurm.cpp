@@ -43,7 +43,7 @@ class SlurmReader {
       return bad(1,
                  fmt::format("a topology.conf has one topology, \"default\", and this one no rings; there is "
                              "no {}",
-                             quoted(which_)));
+                             in_quotes(which_)));
     }
     if (tree_.empty()) {
       return bad(
@@ -91,13 +91,13 @@ class SlurmReader {
       at = end;
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos || equals == 0)
-        return bad(line, fmt::format("{} is no KEY=VALUE; write such as SwitchName=leaf0", quoted(word)));
+        return bad(line, fmt::format("{} is no KEY=VALUE; write such as SwitchName=leaf0", in_quotes(word)));
       const std::string key = lower(word.substr(0, equals));
       if (equals + 1 == word.size())
         return bad(line, fmt::format("nothing follows {}=; write a value or leave the key out",
                                      word.substr(0, equals)));
       if (!values.emplace(key, word.substr(equals + 1)).second)
-        return bad(line, fmt::format("{} occurs twice; write it once", quoted(word.substr(0, equals))));
+        return bad(line, fmt::format("{} occurs twice; write it once", in_quotes(word.substr(0, equals))));
       if (at == text.size()) break;
     }
     if (values.empty()) return {};
@@ -116,7 +116,7 @@ class SlurmReader {
     const auto switches = take("switches"), nodes = take("nodes");
     for (const auto& [key, value] : values) {
       const bool known = key == "linkspeed" || key == "blocksizes";
-      notes_.push_back(fmt::format("{}: line {}: {}={} {}", name_, line, key, quoted(value),
+      notes_.push_back(fmt::format("{}: line {}: {}={} {}", name_, line, key, in_quotes(value),
                                    known ? "says nothing of the wiring" : "is not known; ignored"));
     }
     if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
@@ -147,8 +147,8 @@ class SlurmReader {
     if (with_others || !tree_.empty())
       return bad(line, "rings and switches stand in one file; keep one of them, RingName= with Nodes=");
     if (!nodes)
-      return bad(line,
-                 fmt::format("RingName={} has no Nodes; write them in the order of the ring", quoted(ring)));
+      return bad(line, fmt::format("RingName={} has no Nodes; write them in the order of the ring",
+                                   in_quotes(ring)));
     return rings_.add(
         {.line = line, .name = std::string(ring), .regions = {{.line = line, .nodes = std::string(*nodes)}}});
   }

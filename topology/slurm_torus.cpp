@@ -29,7 +29,7 @@ Result<std::vector<std::string>> SlurmToruses::names(const SlurmRegion& region) 
   if (!list) return bad(region.line, fmt::format("nodes: {}", list.error().message));
   if (list->size() > kMaxImportedNames - num_names_) {
     return bad(region.line, fmt::format("nodes {} stands for {} names; a file may have {} in all",
-                                        quoted(region.nodes), list->size(), kMaxImportedNames));
+                                        in_quotes(region.nodes), list->size(), kMaxImportedNames));
   }
   num_names_ += list->size();
   return list->expand(kMaxImportedNames);
@@ -40,12 +40,12 @@ Result<void> SlurmToruses::add(const SlurmUnit& unit) {
   for (const Unit& other : units_) {
     if (other.name == unit.name) {
       return bad(unit.line, fmt::format("{} {} occurs twice, first in line {}; give each a name of its own",
-                                        kind_, quoted(unit.name), other.line));
+                                        kind_, in_quotes(unit.name), other.line));
     }
   }
   if (unit.dims[0] > 0 && places(unit.dims) > static_cast<std::int64_t>(kMaxImportedNames)) {
     return bad(unit.line, fmt::format("{} {} has {} places; a file may have {} nodes in all", kind_,
-                                      quoted(unit.name), places(unit.dims), kMaxImportedNames));
+                                      in_quotes(unit.name), places(unit.dims), kMaxImportedNames));
   }
   Unit made{unit.name, unit.line, unit.dims, {}};
   for (const SlurmRegion& region : unit.regions) {
@@ -74,8 +74,8 @@ Result<void> SlurmToruses::add_region(const SlurmRegion& region, Unit& unit) {
   for (std::int64_t i = 0; i < wanted; ++i) {
     const std::string& host = (*hosts)[static_cast<std::size_t>(i)];
     if (!hosts_.insert(host).second) {
-      return bad(region.line,
-                 fmt::format("nodes: {} occurs twice in the topology; a node has one place", quoted(host)));
+      return bad(region.line, fmt::format("nodes: {} occurs twice in the topology; a node has one place",
+                                          in_quotes(host)));
     }
     const SlurmTriple at{region.anchor[0] + i % dims[0], region.anchor[1] + i / dims[0] % dims[1],
                          region.anchor[2] + i / (dims[0] * dims[1])};
@@ -83,7 +83,7 @@ Result<void> SlurmToruses::add_region(const SlurmRegion& region, Unit& unit) {
     const auto [other, is_new] = unit.nodes.emplace(place, host);
     if (!is_new) {
       return bad(region.line, fmt::format("nodes: {} and {} are both at ({}); regions must not overlap",
-                                          quoted(other->second), quoted(host), fmt::join(at, ",")));
+                                          in_quotes(other->second), in_quotes(host), fmt::join(at, ",")));
     }
   }
   return {};
@@ -95,14 +95,14 @@ Result<SlurmTopology> SlurmToruses::finish(std::string_view which, std::vector<s
     std::vector<std::string> all;
     for (const Unit& unit : units_) {
       if (all.size() == kMostShown) break;
-      all.push_back(quoted(unit.name));
+      all.push_back(in_quotes(unit.name));
     }
     return fmt::format("{}{}", fmt::join(all, ", "), units_.size() > kMostShown ? ", ..." : "");
   };
   const auto chosen = which.empty() ? units_.begin() : std::ranges::find(units_, which, &Unit::name);
   if (chosen == units_.end()) {
     return bad(units_.front().line,
-               fmt::format("no {} is called {}; there are {}", kind_, quoted(which), shown()));
+               fmt::format("no {} is called {}; there are {}", kind_, in_quotes(which), shown()));
   }
   if (which.empty() && units_.size() > 1) {
     return bad(units_[1].line,

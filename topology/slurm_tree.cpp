@@ -26,7 +26,7 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
     return fail(one.error());
   } else if (one->size() != 1) {
     return bad(node.line, fmt::format("{}{}{} is {} names; give each {} of its own", key, words_.assign,
-                                      quoted(node.name), one->size(), lines ? "a line" : "an entry"));
+                                      in_quotes(node.name), one->size(), lines ? "a line" : "an entry"));
   }
   if (node.is_block && entry.switches) {
     return bad(node.line, fmt::format("{} of a block; blocks have {} only", words_.switches, words_.nodes));
@@ -35,7 +35,7 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
     const std::string one = fmt::format("{}{}", words_.nodes, words_.assign);
     return bad(
         node.line,
-        fmt::format("{}{}{} has {}; write {}", key, words_.assign, quoted(node.name),
+        fmt::format("{}{}{} has {}; write {}", key, words_.assign, in_quotes(node.name),
                     entry.nodes ? fmt::format("both {} and {}", words_.switches, words_.nodes)
                                 : fmt::format("neither {} nor {}", words_.switches, words_.nodes),
                     node.is_block ? one : fmt::format("{}{} or {}", words_.switches, words_.assign, one)));
@@ -47,12 +47,12 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
   for (const std::string& host : node.nodes) {
     if (!hosts_.insert(host).second) {
       return bad(node.line, fmt::format("{}: {} occurs twice in the file; a node has one switch",
-                                        words_.nodes, quoted(host)));
+                                        words_.nodes, in_quotes(host)));
     }
   }
   if (!by_name_.emplace(node.name, nodes_.size()).second) {
     return bad(node.line, fmt::format("{}{}{} occurs twice; write all of it {}", key, words_.assign,
-                                      quoted(node.name), lines ? "on one line" : "in one entry"));
+                                      in_quotes(node.name), lines ? "on one line" : "in one entry"));
   }
   nodes_.push_back(std::move(node));
   return {};
@@ -76,8 +76,8 @@ Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_
   const auto list = Hostlist::parse(value);
   if (!list) return bad(line, fmt::format("{}: {}", key, list.error().message));
   if (list->size() > kMaxImportedNames - num_names_) {
-    return bad(line, fmt::format("{}={} stands for {} names; a file may have {} in all", key, quoted(value),
-                                 list->size(), kMaxImportedNames));
+    return bad(line, fmt::format("{}={} stands for {} names; a file may have {} in all", key,
+                                 in_quotes(value), list->size(), kMaxImportedNames));
   }
   num_names_ += list->size();
   return list->expand(kMaxImportedNames);
@@ -97,13 +97,13 @@ Result<SlurmTree::Tiers> SlurmTree::tree_tiers() {
       const auto found = by_name_.find(child);
       if (found == by_name_.end()) {
         return bad(node.line,
-                   fmt::format("{}: {} has no {} of its own; add {}{}{}", words_.switches, quoted(child),
+                   fmt::format("{}: {} has no {} of its own; add {}{}{}", words_.switches, in_quotes(child),
                                words_.entry, words_.switch_name, words_.assign, child));
       }
       Node& below = nodes_[found->second];
       if (below.has_parent)
         return bad(node.line, fmt::format("{}: {} is below another switch, too; name it once",
-                                          words_.switches, quoted(child)));
+                                          words_.switches, in_quotes(child)));
       below.has_parent = true;
     }
   }
@@ -116,7 +116,7 @@ Result<SlurmTree::Tiers> SlurmTree::tree_tiers() {
   if (tier.size() > 1) {
     return bad(nodes_[tier[1]].line,
                fmt::format("{}{}{} and {} are both on top; add a switch with {}{}{},{}", words_.switch_name,
-                           words_.assign, quoted(nodes_[tier[1]].name), quoted(nodes_[tier[0]].name),
+                           words_.assign, in_quotes(nodes_[tier[1]].name), in_quotes(nodes_[tier[0]].name),
                            words_.switches, words_.assign, nodes_[tier[0]].name, nodes_[tier[1]].name));
   }
   Tiers tiers;
@@ -148,7 +148,7 @@ Result<std::size_t> SlurmTree::children_of(const std::vector<std::size_t>& tier)
     const Node& node = nodes_[i];
     if (count(node) == count(first) && node.nodes.empty() == first.nodes.empty()) continue;
     const auto what = [&](const Node& each) {
-      return fmt::format("{} has {} {}", quoted(each.name), count(each),
+      return fmt::format("{} has {} {}", in_quotes(each.name), count(each),
                          each.nodes.empty() ? "switches" : "nodes");
     };
     return bad(

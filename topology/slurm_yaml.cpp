@@ -75,7 +75,7 @@ class SlurmYamlReader {
       const bool wanted =
           which_.empty() ? is_true(FileValues::find(topology, "cluster_default")) : is_called(*text);
       if (wanted && chosen == nullptr) chosen = &topology;
-      names.push_back(quoted(*text));
+      names.push_back(in_quotes(*text));
     }
     if (chosen == nullptr && which_.empty() && names.size() == 1) chosen = &root.items.front();
     if (chosen != nullptr) {
@@ -86,11 +86,11 @@ class SlurmYamlReader {
     constexpr std::size_t kMostShown = 8;
     names.resize(std::min(names.size(), kMostShown));
     return values_.bad(
-        root,
-        which_.empty()
-            ? fmt::format("no topology has cluster_default: true; choose one of {} by its name",
-                          fmt::join(names, ", "))
-            : fmt::format("no topology is called {}; there are {}", quoted(which_), fmt::join(names, ", ")));
+        root, which_.empty()
+                  ? fmt::format("no topology has cluster_default: true; choose one of {} by its name",
+                                fmt::join(names, ", "))
+                  : fmt::format("no topology is called {}; there are {}", in_quotes(which_),
+                                fmt::join(names, ", ")));
   }
 
   Result<const YamlNode*> kind_of(const YamlNode& topology) {
@@ -112,7 +112,7 @@ class SlurmYamlReader {
   }
 
   void note(const YamlNode& value, std::string_view what) {
-    notes_.push_back(fmt::format("{}: line {}: {} {}", name_, value.line, quoted(value.key), what));
+    notes_.push_back(fmt::format("{}: line {}: {} {}", name_, value.line, in_quotes(value.key), what));
   }
 
   Result<SlurmTopology> read_tree(const YamlNode& tree, const char* list_key, bool blocks) {

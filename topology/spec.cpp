@@ -25,7 +25,7 @@ std::string ordinal(std::size_t number) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text.substr(0, kMaxQuoted)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -43,7 +43,7 @@ std::string quoted(std::string_view text) {
 }
 
 tl::unexpected<Status> bad_spec(std::string_view spec, std::string_view problem) {
-  return fail(Code::kInvalidArgument, fmt::format("topology {}: {}", quoted(spec), problem));
+  return fail(Code::kInvalidArgument, fmt::format("topology {}: {}", in_quotes(spec), problem));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -62,11 +62,11 @@ Result<std::int64_t> read_number(std::string_view spec, std::string_view what, s
   if (text.empty()) return bad_spec(spec, fmt::format("{} is missing; {}", what, range));
   // from_chars takes a minus sign; nothing but digits is meant here.
   const bool digits_only = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits_only) return bad_spec(spec, fmt::format("{} is {}; {}", what, quoted(text), range));
+  if (!digits_only) return bad_spec(spec, fmt::format("{} is {}; {}", what, in_quotes(text), range));
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || value < min || value > max) {
-    return bad_spec(spec, fmt::format("{} is {}; {}", what, quoted(text), range));
+    return bad_spec(spec, fmt::format("{} is {}; {}", what, in_quotes(text), range));
   }
   return value;
 }

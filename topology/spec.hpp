@@ -25,7 +25,7 @@ inline constexpr std::int64_t kMaxRanks = 2'147'483'647;
 inline constexpr std::int64_t kMaxRails = 64;
 
 /// `text` for use inside an error message: control and non-ASCII bytes as \xNN, and no longer than a line.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// Errors   kInvalidArgument: `topology "<spec>": <problem>`.
 tl::unexpected<Status> bad_spec(std::string_view spec, std::string_view problem);

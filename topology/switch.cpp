@@ -8,7 +8,7 @@ namespace hips::topology {
 
 namespace {
 
-Result<Topology> make(const Spec& spec) {
+Result<Topology> make_switch(const Spec& spec) {
   const auto servers = read_number(spec.text, "the number of servers", spec.args, 1, kMaxRanks);
   if (!servers) return fail(servers.error());
 
@@ -29,17 +29,17 @@ Result<Topology> make(const Spec& spec) {
   return topology;
 }
 
-std::string switch_name(const Topology& /*topology*/, std::int64_t /*server*/, Rail /*rail*/) {
+std::string switch_name_of_switch(const Topology& /*topology*/, std::int64_t /*server*/, Rail /*rail*/) {
   return "switch";
 }
 
-void wire(const Topology& topology, Graph& graph) {
+void wire_switch(const Topology& topology, Graph& graph) {
   Level single;
   single.bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS;
   single.latency_ns = kDefaultLatencyNs;
   const auto levels = network_levels(topology);
   const Level& level = levels.empty() ? single : levels.front();
-  const std::int64_t node = add_switch(topology, graph, switch_name(topology, 0, 0));
+  const std::int64_t node = add_switch(topology, graph, switch_name_of_switch(topology, 0, 0));
   for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
     add_link(graph, level, server, 0, node, kNoRail);
   }
@@ -52,10 +52,10 @@ const FamilyEntry kSwitchFamily = {
     .keyword = "switch",
     .usage = "switch:servers (such as switch:8)",
     .example = "switch:8",
-    .make = make,
+    .make = make_switch,
     .address = digit_address,
-    .switch_name = switch_name,
-    .wire = wire,
+    .switch_name = switch_name_of_switch,
+    .wire = wire_switch,
 };
 
 }  // namespace hips::topology

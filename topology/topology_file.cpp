@@ -72,7 +72,7 @@ class TopologyFileReader {
       return values_.bad(*shape, fmt::format("shape is {}; write the family and its numbers only, such as "
                                              "bcube:3,1: rates belong to rate or levels, ranks to "
                                              "ranks-per-server",
-                                             quoted(*text)));
+                                             in_quotes(*text)));
     }
     auto made = parse(*text);
     if (!made) return values_.bad(*shape, made.error().message);
@@ -140,8 +140,8 @@ class TopologyFileReader {
       const auto text = values_.text(*value);
       if (!text) return fail(text.error());
       if (*text == right) return {};
-      return values_.bad(*value, fmt::format("{} is {}; in {} this level has {}", key, quoted(*text),
-                                             topology().spec, quoted(right)));
+      return values_.bad(*value, fmt::format("{} is {}; in {} this level has {}", key, in_quotes(*text),
+                                             topology().spec, in_quotes(right)));
     };
     if (auto is = same("name", level.name); !is) return is;
     if (auto is = same("radix", std::to_string(level.radix)); !is) return is;
@@ -190,7 +190,8 @@ class TopologyFileReader {
       auto read = read_devices(*devices);
       if (!read) return fail(read.error());
       if (!file_.other_devices.emplace(*server, std::move(*read)).second)
-        return values_.bad(*key, fmt::format("server {} is listed twice; list it once", quoted(key->scalar)));
+        return values_.bad(*key,
+                           fmt::format("server {} is listed twice; list it once", in_quotes(key->scalar)));
     }
     return {};
   }
@@ -214,16 +215,16 @@ class TopologyFileReader {
       const auto list = Hostlist::parse(*text);
       if (!list) return values_.bad(entry, list.error().message);
       if (list->size() > servers - file_.server_names.size()) {
-        return values_.bad(
-            entry, fmt::format("names: {} and those before it are {} names; {} has {} servers", quoted(*text),
-                               list->size() + file_.server_names.size(), topology().spec, servers));
+        return values_.bad(entry, fmt::format("names: {} and those before it are {} names; {} has {} servers",
+                                              in_quotes(*text), list->size() + file_.server_names.size(),
+                                              topology().spec, servers));
       }
       auto names = list->expand(servers);
       for (std::string& name : *names) {
         const auto number = static_cast<std::int64_t>(file_.server_names.size());
         if (!by_name_.emplace(name, number).second)
           return values_.bad(entry,
-                             fmt::format("names: {} occurs twice; each server has its own", quoted(name)));
+                             fmt::format("names: {} occurs twice; each server has its own", in_quotes(name)));
         file_.server_names.push_back(std::move(name));
       }
       return {};
@@ -254,7 +255,7 @@ class TopologyFileReader {
       const auto text = values_.text(item);
       if (!text) return fail(text.error());
       if (!text->empty() && std::ranges::find(devices, *text) != devices.end())
-        return values_.bad(item, fmt::format("device {} is listed twice; NICs differ", quoted(*text)));
+        return values_.bad(item, fmt::format("device {} is listed twice; NICs differ", in_quotes(*text)));
       devices.push_back(*text);
     }
     return devices;

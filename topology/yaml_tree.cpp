@@ -107,7 +107,7 @@ class YamlParser {
   Result<void> take_key(std::size_t line, std::string key) {
     OpenNode& mapping = open_.back();
     if (!mapping.keys.insert(key).second)
-      return bad(line, fmt::format("{} occurs twice; write it once", quoted(key)));
+      return bad(line, fmt::format("{} occurs twice; write it once", in_quotes(key)));
     mapping.key = std::move(key);
     mapping.key_line = line;
     mapping.has_key = true;

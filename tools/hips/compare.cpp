@@ -74,7 +74,7 @@ double rate_of(const std::string& text) {
   if (topology && text.find('/') == std::string::npos) return topology->levels.front().bandwidth_bytes_per_s;
   throw Error(Status::error(
       Code::kInvalidArgument,
-      fmt::format("--rate: {} is no rate; write 25Gb, 2.5Gb or 100Mb", topology::quoted(text))));
+      fmt::format("--rate: {} is no rate; write 25Gb, 2.5Gb or 100Mb", topology::in_quotes(text))));
 }
 
 void run_theory(const CompareArguments& arguments) {
@@ -85,7 +85,7 @@ void run_theory(const CompareArguments& arguments) {
     if (sizes.size() > 1) {
       throw Error(Status::error(Code::kInvalidArgument,
                                 fmt::format("--bytes: {} are {} sizes; --theory takes one, such as 64M",
-                                            topology::quoted(arguments.bytes), sizes.size())));
+                                            topology::in_quotes(arguments.bytes), sizes.size())));
     }
     input.bytes = static_cast<double>(sizes.front());
   }
@@ -120,7 +120,7 @@ void run_compare(CompareArguments arguments) {
           Code::kUnsupported,
           fmt::format("compare: no spec describes this part of {}; write it to a file: hips topo -t {} ... "
                       "--format yaml > part.yaml, and compare that",
-                      topology::quoted(spec), spec)));
+                      topology::in_quotes(spec), spec)));
     }
     auto& rows = entries.emplace_back(value_or_throw(compare::parse_entries(arguments.algorithms, topology)));
     if (!arguments.baseline) continue;

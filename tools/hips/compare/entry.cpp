@@ -43,7 +43,7 @@ Result<std::int32_t> read_count(std::string_view entry, std::string_view value, 
   if (error != std::errc() || end != value.data() + value.size() || number < 1) {
     return fail(Code::kInvalidArgument,
                 fmt::format("--algorithms: {}: {} is no number of {}; write 1 or more",
-                            topology::quoted(entry), topology::quoted(value), what));
+                            topology::in_quotes(entry), topology::in_quotes(value), what));
   }
   return number;
 }
@@ -59,7 +59,7 @@ Result<Entry> parse_entry(std::string_view text) {
   if (std::ranges::find(names, name) == names.end()) {
     return fail(Code::kInvalidArgument,
                 fmt::format("--algorithms: no algorithm is called {}; there are {}, and all",
-                            topology::quoted(name), fmt::join(names, ", ")));
+                            topology::in_quotes(name), fmt::join(names, ", ")));
   }
   if (colon == std::string_view::npos) return entry;
   const std::string_view value = text.substr(colon + 1);
@@ -67,7 +67,7 @@ Result<Entry> parse_entry(std::string_view text) {
     auto patterns = plan::parse_patterns(value);
     if (!patterns) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("--algorithms: {}: {}", topology::quoted(text), patterns.error().message));
+                  fmt::format("--algorithms: {}: {}", topology::in_quotes(text), patterns.error().message));
     }
     entry.request.patterns = std::move(*patterns);
   } else if (name == "flat-ps") {
@@ -82,7 +82,7 @@ Result<Entry> parse_entry(std::string_view text) {
     return fail(Code::kInvalidArgument,
                 fmt::format("--algorithms: {}: {} takes nothing after a colon; hips takes a pattern, flat-ps "
                             "a number of leaders, flat-ring a number of rings",
-                            topology::quoted(text), name));
+                            topology::in_quotes(text), name));
   }
   return entry;
 }
@@ -110,7 +110,7 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
     if (!entry) return fail(entry.error());
     if (std::ranges::any_of(entries, [&](const Entry& other) { return other.name == entry->name; })) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("--algorithms: {} occurs twice; name it once", topology::quoted(part)));
+                  fmt::format("--algorithms: {} occurs twice; name it once", topology::in_quotes(part)));
     }
     add(std::move(*entry));
   }

@@ -13,7 +13,7 @@ namespace {
 
 Result<std::uint64_t> read_size(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
-    return fail(Code::kInvalidArgument, fmt::format("--bytes: {} {}", topology::quoted(text), why));
+    return fail(Code::kInvalidArgument, fmt::format("--bytes: {} {}", topology::in_quotes(text), why));
   };
   const std::optional<std::uint64_t> bytes = parse_bytes(text);
   if (!bytes) return refuse("is no size; write 4096, 64K, 4M, 1G, or a range such as 1K:1G");
@@ -37,7 +37,7 @@ Result<std::vector<std::uint64_t>> parse_size_range(std::string_view text, std::
     if (ends.size() > 2) {
       return fail(Code::kInvalidArgument, fmt::format("--bytes: {} has {} ends; write LEAST:MOST, such as "
                                                       "1K:1G, and the step as --factor",
-                                                      topology::quoted(part), ends.size()));
+                                                      topology::in_quotes(part), ends.size()));
     }
     const Result<std::uint64_t> least = read_size(ends.front());
     if (!least) return fail(least.error());
@@ -46,7 +46,7 @@ Result<std::vector<std::uint64_t>> parse_size_range(std::string_view text, std::
     if (*least > *most) {
       return fail(Code::kInvalidArgument,
                   fmt::format("--bytes: {} goes down; write the smaller size first: {}:{}",
-                              topology::quoted(part), ends.back(), ends.front()));
+                              topology::in_quotes(part), ends.back(), ends.front()));
     }
     for (std::uint64_t bytes = *least; bytes <= *most; bytes *= static_cast<std::uint64_t>(factor))
       sizes.push_back(bytes);
