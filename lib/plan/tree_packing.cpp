@@ -435,7 +435,7 @@ Result<TreePacking> pack_trees(const Topology& topology) {
     return fail(
         Code::kUnsupported,
         fmt::format("plan: {} servers; trees are packed for up to {}: a hierarchy takes more, where all "
-                    "servers are in use and no link is down",
+                    "servers are in use, no link is down and no dimension is open as a mesh's",
                     topology.num_servers(), kMostPackedServers));
   }
   return Packer(topology).pack();
