@@ -73,7 +73,7 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
           auto comm = hips::Communicator::from_environment(
               {.topology = topology, .algorithm = std::string(algorithm.name)});
           if (comm.describe().find("; " + transport) == std::string::npos) return comm.describe();
-          if (n <= 9)
+          if (n <= 9 && !hips::test::runs_a_sample())
             hips::test::check_all(comm, digest);
           else
             hips::test::check_each(comm, digest);

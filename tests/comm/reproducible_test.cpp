@@ -83,6 +83,7 @@ std::string fold_all(hips::Communicator& comm, std::uint64_t seed) {
   Digest digest;
   std::size_t off = 0;
   for (const std::size_t count : {1, 2, 7, 64, 1031, 30011}) {
+    if (count > 10'000 && hips::test::runs_a_sample()) continue;
     off += off_the_order<float>(comm, seed, count, ReduceOp::kSum, digest);
     off += off_the_order<double>(comm, seed, count, ReduceOp::kSum, digest);
     off += off_the_order<float>(comm, seed, count, ReduceOp::kProd, digest);

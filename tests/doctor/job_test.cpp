@@ -62,7 +62,7 @@ std::vector<Trial> trials(const std::vector<Way>& ways, Works&& works) {
   return all;
 }
 
-auto finds(Level level, const std::string& where, const std::string& text, const std::string& fix) {
+auto finds_between(Level level, const std::string& where, const std::string& text, const std::string& fix) {
   return Contains(AllOf(Field(&Finding::level, level), Field(&Finding::where, HasSubstr(where)),
                         Field(&Finding::text, HasSubstr(text)), Field(&Finding::fix, HasSubstr(fix))));
 }
@@ -145,13 +145,14 @@ TEST(DoctorJob, TheOddRankIsNamed) {
   reports[1].locked_bytes = 65536;
   reports[1].topology = "bcube:2,1";
   const Findings findings = compare_ranks(reports);
-  EXPECT_THAT(findings, finds(Level::kError, "rank 2 on node2", "version: 0.9, and 3 of 4 have 1.0",
-                              "install HiPS 1.0"));
+  EXPECT_THAT(findings, finds_between(Level::kError, "rank 2 on node2", "version: 0.9, and 3 of 4 have 1.0",
+                                      "install HiPS 1.0"));
+  EXPECT_THAT(findings, finds_between(Level::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024",
+                                      "ip link set eth0 mtu 9000"));
+  EXPECT_THAT(findings, finds_between(Level::kWarning, "rank 1 on node1", "locked memory: 0 MiB",
+                                      "ulimit -l unlimited"));
   EXPECT_THAT(findings,
-              finds(Level::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024", "ip link set eth0 mtu 9000"));
-  EXPECT_THAT(findings,
-              finds(Level::kWarning, "rank 1 on node1", "locked memory: 0 MiB", "ulimit -l unlimited"));
-  EXPECT_THAT(findings, finds(Level::kError, "rank 1 on node1", "HIPS_TOPO: bcube:2,1", "unset HIPS_TOPO"));
+              finds_between(Level::kError, "rank 1 on node1", "HIPS_TOPO: bcube:2,1", "unset HIPS_TOPO"));
 }
 
 TEST(DoctorJob, ATopologyOfAnotherSizeAndTooManyRanksAreTold) {
@@ -162,13 +163,15 @@ TEST(DoctorJob, ATopologyOfAnotherSizeAndTooManyRanksAreTold) {
     report.num_online_cpus = 2;
   }
   const Findings findings = compare_ranks(reports);
-  EXPECT_THAT(findings, finds(Level::kError, "HIPS_TOPO", "has 4 ranks, but 3 were started", "mpirun -n 4"));
-  EXPECT_THAT(findings, finds(Level::kNote, "node0", "3 ranks share 2 CPUs", "ppr:2:node"));
+  EXPECT_THAT(findings,
+              finds_between(Level::kError, "HIPS_TOPO", "has 4 ranks, but 3 were started", "mpirun -n 4"));
+  EXPECT_THAT(findings, finds_between(Level::kNote, "node0", "3 ranks share 2 CPUs", "ppr:2:node"));
   for (RankReport& report : reports) {
     report.num_online_cpus = 8;
     report.cpus = "0";
   }
-  EXPECT_THAT(compare_ranks(reports), finds(Level::kWarning, "node0", "share CPUs 0", "--bind-to core"));
+  EXPECT_THAT(compare_ranks(reports),
+              finds_between(Level::kWarning, "node0", "share CPUs 0", "--bind-to core"));
 }
 
 TEST(DoctorJob, ANicThatReachesNobodyIsOneFinding) {
@@ -176,9 +179,9 @@ TEST(DoctorJob, ANicThatReachesNobodyIsOneFinding) {
   const auto ways = ways_to_try(reports, false);
   const auto all = trials(ways, [](const Way& way) { return way.b != 3 || way.b_rail != 1; });
   const Findings findings = judge_reach(reports, all, 0);
-  EXPECT_THAT(findings,
-              finds(Level::kError, "rank 3 on node3, mlx5_1:1 (10.0.1.4)",
-                    "reaches nobody: ranks 0, 1 and 2 tried; no answer", "on node3: ping -I eth1 10.0.1.1"));
+  EXPECT_THAT(findings, finds_between(Level::kError, "rank 3 on node3, mlx5_1:1 (10.0.1.4)",
+                                      "reaches nobody: ranks 0, 1 and 2 tried; no answer",
+                                      "on node3: ping -I eth1 10.0.1.1"));
   EXPECT_EQ(std::count_if(findings.begin(), findings.end(),
                           [](const Finding& one) { return one.level == Level::kError; }),
             1);
@@ -191,10 +194,10 @@ TEST(DoctorJob, AWayThatLosesLargeMessagesPointsAtTheSwitches) {
   for (Trial& trial : all)
     if (trial.way == Way{0, 1, 0, 0}) trial.large_ok = false;
   EXPECT_THAT(judge_reach(reports, all, 0),
-              finds(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
-                    "ping -M do -s 8972 -I eth0"));
+              finds_between(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
+                            "ping -M do -s 8972 -I eth0"));
   EXPECT_THAT(judge_reach(reports, all, 5),
-              finds(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
+              finds_between(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
   const std::string text = job_text(reports, all);
   EXPECT_THAT(text, HasSubstr("            0      - small   2.5\n"));
   EXPECT_EQ(trials_json(reports, all).size(), all.size());
@@ -211,7 +214,7 @@ TEST(DoctorJob, SoftwareDevicesOfOneHostHaveALineOfTheirOwn) {
   }
   const auto all = trials(ways_to_try(reports, false), [](const Way&) { return false; });
   EXPECT_THAT(judge_reach(reports, all, 0),
-              finds(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
+              finds_between(Level::kError, "rank 0", "does not reach", "HIPS_IB_HCA=rxe1:1"));
 }
 
 TEST(DoctorJob, ARankWithoutRdmaTalksByTcpAndIsAnErrorOnlyWhereRdmaIsAskedFor) {
@@ -219,14 +222,15 @@ TEST(DoctorJob, ARankWithoutRdmaTalksByTcpAndIsAnErrorOnlyWhereRdmaIsAskedFor) {
   reports[1].rails.clear();
   reports[1].no_rails = "it has no RDMA device";
   reports[1].findings = {{Level::kWarning, "devices", "there is no RDMA device", "modprobe rdma_rxe"}};
-  EXPECT_THAT(judge_reach(reports, {}, 0), finds(Level::kWarning, "rank 1 on node1",
-                                                 "by TCP only: it has no RDMA device", "modprobe rdma_rxe"));
+  EXPECT_THAT(judge_reach(reports, {}, 0),
+              finds_between(Level::kWarning, "rank 1 on node1", "by TCP only: it has no RDMA device",
+                            "modprobe rdma_rxe"));
   for (RankReport& report : reports) report.transport = "tcp";
   EXPECT_THAT(judge_reach(reports, {}, 0), IsEmpty());
   EXPECT_THAT(ways_to_try(reports, false), IsEmpty());
   for (RankReport& report : reports) report.transport = "verbs";
   EXPECT_THAT(judge_reach(reports, {}, 0),
-              finds(Level::kError, "rank 1 on node1", "it has no RDMA device", "modprobe rdma_rxe"));
+              finds_between(Level::kError, "rank 1 on node1", "it has no RDMA device", "modprobe rdma_rxe"));
   for (RankReport& report : reports) report.transport = "auto";
   on_one_host(reports);
   EXPECT_THAT(judge_reach(reports, {}, 0), IsEmpty());

@@ -12,6 +12,7 @@
 #include "tests/choices.hpp"
 #include "tests/plan/check_cover.hpp"
 #include "tests/plan/radix_mixes.hpp"
+#include "tests/plan/report_text.hpp"
 
 namespace hips::tests {
 namespace {
@@ -121,14 +122,6 @@ bool must_be_balanced(const PlanCase& plan_case, const Plan& plan, const Topolog
   return plan_case.algorithm == "hips" && plan_case.patterns.find("ps:") == std::string::npos &&
          plan.shape.neighbours_only && !topology.levels.empty() &&
          topology.levels.back().kind != LevelKind::kTree;
-}
-
-std::string text_of(const plan::CheckReport& report) {
-  std::string text;
-  for (const plan::Finding& finding : report.findings) {
-    text += fmt::format("\n  {}: {}", to_string(finding.kind), finding.text);
-  }
-  return text;
 }
 
 TEST(CheckBuildersTest, EveryBuilderIsProvenOnEveryRadixMixAndSize) {

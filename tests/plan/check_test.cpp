@@ -6,6 +6,7 @@
 #include "lib/plan/builder.hpp"
 #include "tests/plan/brute_force.hpp"
 #include "tests/plan/check_tiny_plan.hpp"
+#include "tests/plan/report_text.hpp"
 
 namespace hips::tests {
 namespace {
@@ -17,16 +18,6 @@ using plan::FindingKind;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-/// What was found, as a person reads it.
-std::string text_of(const CheckReport& report) {
-  std::string text;
-  for (const plan::Finding& finding : report.findings) {
-    text += std::string(to_string(finding.kind)) + ": " + finding.text + "\n";
-    for (const std::string& line : finding.example) text += "  " + line + "\n";
-  }
-  return text;
-}
 
 Plan bcube_3_1() {
   return plan::build_all(**plan::make_builder(parse_topology("bcube:3,1"), {}));

@@ -11,21 +11,13 @@
 #include "lib/plan/builder.hpp"
 #include "lib/plan/check.hpp"
 #include "tests/exec/plan_cases.hpp"
+#include "tests/plan/report_text.hpp"
 
 namespace hips::tests {
 namespace {
 
 using exec::testing::Case;
 using plan::CheckOptions;
-
-std::string text_of(const plan::CheckReport& report) {
-  std::string text;
-  for (const plan::Finding& finding : report.findings) {
-    text += fmt::format("\n  {}: {}", to_string(finding.kind), finding.text);
-    for (const std::string& line : finding.example) text += "\n    " + line;
-  }
-  return text;
-}
 
 class ExcerptTest : public ::testing::TestWithParam<Case> {
  protected:

@@ -54,79 +54,78 @@ class NineGuests(unittest.TestCase):
 class Guests(unittest.TestCase):
     """One boot for each wiring: every algorithm, then again while each NIC drops a part of what it sends."""
 
-    COUNTS = "0,1,5,1009,70001"
     ALGORITHMS = ["hips/mesh", "hips/ring", "hips/ps:1", "flat-ring"]
+    EXACT = f"{EXACT_RANKS} 0,1,5,1009,70001 {' '.join(ALGORITHMS)}"
+    EXACT_WITH_AND_WITHOUT_LOSS = f"""
+        set -e
+        {EXACT}
+        for nic in /sys/class/net/nic*; do tc qdisc replace dev ${{nic##*/}} root netem limit 10000 loss 1%; done
+        echo lossy
+        {EXACT}
+        for nic in /sys/class/net/nic*; do tc -s qdisc show dev ${{nic##*/}}; done
+        """
+    SERVER_3_LOSES_POWER = f"""
+        for nic in /sys/class/net/nic*; do tc qdisc del dev ${{nic##*/}} root; done
+        export HIPS_DEAD_AFTER=6s HIPS_IB_TIMEOUT=18
+        {EXACT_RANKS} $(seq -s , 50000 60000) hips >/tmp/out &
+        if [ $HIPS_RANK = 3 ]; then
+          sleep 6; date +"off at %s.%N"
+          # At once, without shutting devices down: a loss of power asks no driver first.
+          sleep 1; echo b >/proc/sysrq-trigger; sleep 1000
+        fi
+        wait $! || {{ date +"%s.%N"; cat /tmp/out; exit 1; }} | {{ read -r when; sed "s/^/at $when /"; }}
+        """
 
-    def script(self, text):
-        file = tempfile.NamedTemporaryFile("w", prefix="hips-guests-", suffix=".sh", encoding="utf-8")
-        self.addCleanup(file.close)
-        file.write(textwrap.dedent(text))
-        file.flush()
-        return file.name
-
-    def exact_with_and_without_loss(self, topology, algorithms=None):
-        algorithms = algorithms or self.ALGORITHMS
-        script = self.script(f"""
-            set -e
-            {EXACT_RANKS} {self.COUNTS} {' '.join(algorithms)}
-            for nic in /sys/class/net/nic*; do tc qdisc replace dev ${{nic##*/}} root netem limit 10000 loss 1%; done
-            echo lossy
-            {EXACT_RANKS} {self.COUNTS} {' '.join(algorithms)}
-            for nic in /sys/class/net/nic*; do tc -s qdisc show dev ${{nic##*/}}; done
-            """)
+    def on_four_servers(self, topology, *phases):
+        """How the lab ended, and what each rank has printed."""
         with tempfile.TemporaryDirectory(prefix="hips-guests-") as folder:
-            done = lab.run(HIPS, "-t", topology, "--output", folder, "--timeout", "200", "--", "sh", script,
-                           HIPS_IB_TIMEOUT="14")
+            script = os.path.join(folder, "rank.sh")
+            with open(script, "w", encoding="utf-8") as file:
+                file.writelines(textwrap.dedent(phase) for phase in phases)
+            done = lab.run(HIPS, "-t", topology, "--output", folder, "--timeout", "240", "--", "sh", script,
+                           timeout=300, HIPS_IB_TIMEOUT="14")
             texts = []
             for rank in range(4):
                 with open(os.path.join(folder, f"rank{rank}.out"), encoding="utf-8") as file:
                     texts.append(file.read())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         print(done.stderr, texts[0], flush=True)
+        return done, texts
+
+    def assert_exact(self, texts):
         for text in texts:
             lines = [line for line in text.splitlines() if line.startswith("exact ")]
             # Equal results on all ranks, and nothing but verbs carried them.
             self.assertEqual([line.split(": ")[0] for line in lines],
                              [line.split(": ")[0] for line in texts[0].splitlines() if line.startswith("exact ")])
-            self.assertEqual(len(lines), 2 * len(algorithms))
+            self.assertEqual(len(lines), 2 * len(self.ALGORITHMS))
             for line in lines:
                 self.assertIn("verbs", line)
                 self.assertNotIn("shm", line)
 
-    def test_bcube(self):
-        self.exact_with_and_without_loss("bcube:2,1")
-
-    def test_torus(self):
-        self.exact_with_and_without_loss("torus:2x2")
-
-    def test_two_leaf_switches(self):
-        self.exact_with_and_without_loss("leafspine:2,2")
-
-    def test_a_server_that_loses_power_is_named_on_all_others(self):
-        script = self.script(f"""
-            {EXACT_RANKS} $(seq -s , 50000 60000) hips >/tmp/out &
-            if [ $HIPS_RANK = 3 ]; then
-              sleep 6; date +"off at %s.%N"
-              # At once, without shutting devices down: a loss of power asks no driver first.
-              sleep 1; echo b >/proc/sysrq-trigger; sleep 1000
-            fi
-            wait $! || {{ date +"%s.%N"; cat /tmp/out; exit 1; }} | {{ read -r when; sed "s/^/at $when /"; }}
-            """)
-        with tempfile.TemporaryDirectory(prefix="hips-guests-") as folder:
-            done = lab.run(HIPS, "-t", "bcube:2,1", "--output", folder, "--timeout", "120", "--", "sh", script,
-                           HIPS_DEAD_AFTER="6s")
-            texts = []
-            for rank in range(4):
-                with open(os.path.join(folder, f"rank{rank}.out"), encoding="utf-8") as file:
-                    texts.append(file.read())
-        self.assertIn("hips lab: rank 3 was lost: guest 3 went down\n", done.stderr, texts)
+    def assert_named_on_all_others(self, texts):
+        """By its silence on the control plane or, if that is quicker, by the device's retries."""
         off = float(re.search(r"^off at ([0-9.]+)$", texts[3], re.MULTILINE).group(1)) + 1
         for text in texts[:3]:
-            when, words = re.fullmatch(r"at ([0-9.]+) failed: ([^\n]*)\n", text).groups()
+            when, words = re.fullmatch(r"at ([0-9.]+) failed: ([^\n]*)", text.splitlines()[-1]).groups()
             print(f"{float(when) - off:.1f} s later: {words}", flush=True)
-            # By its silence on the control plane or, if that is quicker, by the device's retries.
             self.assertRegex(words, r"^rank 3 (\(pid \d+ on node3\) died|is lost: verbs: .* lost pid \d+ on node3 )")
             self.assertLess(float(when) - off, 40)
+
+    def test_bcube_and_a_server_that_loses_power(self):
+        done, texts = self.on_four_servers("bcube:2,1", self.EXACT_WITH_AND_WITHOUT_LOSS, self.SERVER_3_LOSES_POWER)
+        self.assert_exact(texts)
+        self.assertIn("hips lab: rank 3 was lost: guest 3 went down\n", done.stderr, texts)
+        self.assert_named_on_all_others(texts)
+
+    def test_torus(self):
+        done, texts = self.on_four_servers("torus:2x2", self.EXACT_WITH_AND_WITHOUT_LOSS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_exact(texts)
+
+    def test_two_leaf_switches(self):
+        done, texts = self.on_four_servers("leafspine:2,2", self.EXACT_WITH_AND_WITHOUT_LOSS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_exact(texts)
 
     def counted(self, topology, *command):
         """What NICs and devices counted while every server ran the command, without a packet sent twice."""

@@ -37,7 +37,7 @@ std::string shared(std::string text) {
   return text;
 }
 
-Options parse(Program program, std::vector<const char*> args) {
+Options options_of(Program program, std::vector<const char*> args) {
   args.insert(args.begin(), "hips-write");
   const Parsed parsed = parse_options(program, static_cast<int>(args.size()), args.data());
   EXPECT_FALSE(parsed.stop) << parsed.message;
@@ -66,15 +66,15 @@ const Bandwidth kRow{
     .bytes = 65536, .count = 5000, .peak = 71.36, .average = 32.87, .million_per_s = 0.000526};
 
 TEST(WriteReportTest, ABandwidthReportIsPerftestsByteForByte) {
-  const Options client = parse(Program::kBandwidth, {"10.100.0.1"});
+  const Options client = options_of(Program::kBandwidth, {"10.100.0.1"});
   EXPECT_EQ(report(client, kClient, kServer, row_text(client, kRow)), recorded("bw.client.txt"));
-  const Options server = parse(Program::kBandwidth, {});
+  const Options server = options_of(Program::kBandwidth, {});
   EXPECT_EQ(report(server, kServer, kClient, row_text(server, kRow)), recorded("bw.server.txt"));
 }
 
 TEST(WriteReportTest, EachQueuePairHasItsAddressAndGigabitsTheirUnit) {
   const Options options =
-      parse(Program::kBandwidth, {"--report_gbits", "-n", "500", "-x", "1", "-q", "2", "host"});
+      options_of(Program::kBandwidth, {"--report_gbits", "-n", "500", "-x", "1", "-q", "2", "host"});
   const Bandwidth row{
       .bytes = 65536, .count = 1000, .peak = 0.54, .average = 0.48, .million_per_s = 0.000922};
   EXPECT_EQ(
@@ -85,7 +85,7 @@ TEST(WriteReportTest, EachQueuePairHasItsAddressAndGigabitsTheirUnit) {
 }
 
 TEST(WriteReportTest, BothDirectionsAreReportedAsPerftestDoes) {
-  const Options options = parse(Program::kBandwidth, {"-b", "--report-both", "-n", "200", "host"});
+  const Options options = options_of(Program::kBandwidth, {"-b", "--report-both", "-n", "200", "host"});
   const Bandwidth both{
       .bytes = 65536, .count = 200, .peak = 15.19, .average = 12.71, .million_per_s = 0.000203};
   const Bandwidth mine{
@@ -103,7 +103,7 @@ TEST(WriteReportTest, ALatencyReportIsPerftestsByteForByte) {
   for (const std::string end_name : {"client", "server"}) {
     const std::string text = recorded("lat." + end_name + ".txt");
     const Options options =
-        end_name == "client" ? parse(Program::kLatency, {"host"}) : parse(Program::kLatency, {});
+        end_name == "client" ? options_of(Program::kLatency, {"host"}) : options_of(Program::kLatency, {});
     const auto at = text.find("percentile[usec] \n");
     ASSERT_NE(at, text.npos);
     std::istringstream figures(text.substr(text.rfind("percentile[usec] \n") + 18));
@@ -116,7 +116,7 @@ TEST(WriteReportTest, ALatencyReportIsPerftestsByteForByte) {
     const std::string tail = header_text(options) + row_text(options, row) + rule_text();
     EXPECT_EQ(text.substr(text.size() - tail.size()), tail);
   }
-  const Options timed = parse(Program::kLatency, {"-D", "2", "host"});
+  const Options timed = options_of(Program::kLatency, {"-D", "2", "host"});
   const std::string text = recorded("latD.client.txt");
   std::istringstream figures(text.substr(text.find("tps average\n") + 12));
   LatencyOverTime row;
@@ -126,7 +126,7 @@ TEST(WriteReportTest, ALatencyReportIsPerftestsByteForByte) {
 }
 
 TEST(WriteReportTest, RdmaCmChangesBannerAndAddresses) {
-  const Options options = parse(Program::kLatency, {"-R", "host"});
+  const Options options = options_of(Program::kLatency, {"-R", "host"});
   const std::string ours =
       shared(banner_text(options, kPort) + address_text(options, "local", end({{0x14, 0x6b109}}, 1, {1})) +
              address_text(options, "remote", end({{0x15, 0xa91a8b}}, 1, {1})) + rule_text());
@@ -134,32 +134,32 @@ TEST(WriteReportTest, RdmaCmChangesBannerAndAddresses) {
 }
 
 TEST(WriteReportTest, AllTripsAreNumbered) {
-  const Options options = parse(Program::kLatency, {"-H", "host"});
+  const Options options = options_of(Program::kLatency, {"-H", "host"});
   const std::string text = recorded("latH.client.txt");
   const std::string ours = trips_text(options, {358.188, 364.497, 429.259});
   EXPECT_NE(text.find(ours), text.npos) << ours;
 }
 
 TEST(WriteReportTest, JsonIsThatOf45UnlessTheNewerOneIsAsked) {
-  const Options server = parse(Program::kBandwidth, {"-n", "200"});
+  const Options server = options_of(Program::kBandwidth, {"-n", "200"});
   EXPECT_EQ(shared(json_text(server, kPort, Bandwidth{65536, 200, 29.86, 22.93, 0.000367})),
             recorded("bw.server.json"));
-  const Options all = parse(Program::kBandwidth, {"-a", "-n", "10", "host"});
+  const Options all = options_of(Program::kBandwidth, {"-a", "-n", "10", "host"});
   EXPECT_EQ(shared(json_text(all, kPort, Bandwidth{4096, 10, 58.13, 12.72, 0.003256})),
             recorded("bwa.client.json"));
-  const Options lat = parse(Program::kLatency, {"-n", "200", "host"});
+  const Options lat = options_of(Program::kLatency, {"-n", "200", "host"});
   const Latency row{2, 200, 9.52, 10015.51, 9.76, 224.25, 865.50, 5343.88, 10015.51};
   EXPECT_EQ(shared(json_text(lat, kPort, row)), recorded("lat.client.json"));
 
-  const auto parsed =
-      nlohmann::json::parse(json_text(parse(Program::kLatency, {"--perftest-format=6", "host"}), kPort, row));
+  const auto parsed = nlohmann::json::parse(
+      json_text(options_of(Program::kLatency, {"--perftest-format=6", "host"}), kPort, row));
   EXPECT_EQ(parsed["test_info"]["Device"], "rxe0");
   EXPECT_EQ(parsed["test_info"]["TX_depth"], 1);
   EXPECT_EQ(parsed["results"]["percentile_99.9"], 10015.51);
 }
 
 TEST(WriteReportTest, TheNewerLayoutCountsInMebibytes) {
-  const Options options = parse(Program::kBandwidth, {"--perftest-format=6", "host"});
+  const Options options = options_of(Program::kBandwidth, {"--perftest-format=6", "host"});
   EXPECT_EQ(header_text(options),
             " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n");
   EXPECT_EQ(row_text(options, kRow),
@@ -167,15 +167,15 @@ TEST(WriteReportTest, TheNewerLayoutCountsInMebibytes) {
 }
 
 TEST(WriteReportTest, OneFigureIsAllThatOutputPrints) {
-  EXPECT_EQ(row_text(parse(Program::kBandwidth, {"--output=bandwidth", "h"}), kRow), "32.870000\n");
-  EXPECT_EQ(row_text(parse(Program::kBandwidth, {"--output=message_rate", "h"}), kRow), "0.000526\n");
+  EXPECT_EQ(row_text(options_of(Program::kBandwidth, {"--output=bandwidth", "h"}), kRow), "32.870000\n");
+  EXPECT_EQ(row_text(options_of(Program::kBandwidth, {"--output=message_rate", "h"}), kRow), "0.000526\n");
 }
 
 TEST(WriteReportTest, ThePriceIsTheTimeThatAMessageCostsMore) {
-  const Options bw = parse(Program::kBandwidth, {"--price", "h"});
+  const Options bw = options_of(Program::kBandwidth, {"--price", "h"});
   // 1 MiB at 100 and 80 MB/sec: 10 ms and 12.5 ms.
   EXPECT_THAT(price_row_text(bw, 1 << 20, 500, 100, 80), ::testing::HasSubstr("2500.00    +25.0"));
-  const Options lat = parse(Program::kLatency, {"--price", "h"});
+  const Options lat = options_of(Program::kLatency, {"--price", "h"});
   EXPECT_THAT(price_row_text(lat, 2, 1000, 10, 9), ::testing::HasSubstr("-1.00      -10.0"));
 }
 
