@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the targets of Ninja that the tests of some suites of a build need: suite_targets.py BUILD SUITE...
+"""Prints the targets of Ninja that the tests of some suites of a build need: suite_targets.py BUILD SUITE... [-SUITE...]
 
-They can then be built before the tests are run, as `meson test` would at that time.
+Tests of a suite that has a "-" before it are left out. The targets can then be built before the tests are run, with what
+else that takes, as `meson test` would at that time.
 """
 import json
 import os
@@ -17,9 +18,12 @@ def introspect(build, what):
 def targets(tests, built, build, suites):
     """Names below the build folder; `tests` and `built` are what `meson introspect` says of tests and targets."""
     files = {target["id"]: target["filename"] for target in built}
+    wanted = {suite for suite in suites if not suite.startswith("-")}
+    left_out = {suite[1:] for suite in suites if suite.startswith("-")}
     needed = set()
     for test in tests:
-        if not {suite.rpartition(":")[2] for suite in test["suite"]} & set(suites):
+        its_suites = {suite.rpartition(":")[2] for suite in test["suite"]}
+        if not its_suites & wanted or its_suites & left_out:
             continue
         for target in test["depends"]:
             needed.update(files[target])

@@ -33,6 +33,9 @@ class Targets(unittest.TestCase):
         self.assertEqual(self.targets("process", "lab", "threads"),
                          ["tests/rings_test", "tools/a.img", "tools/b.img", "tools/hips"])
 
+    def test_a_suite_can_be_left_out(self):
+        self.assertEqual(self.targets("unit", "process", "-threads"), ["tests/engine_test"])
+
     def test_a_suite_that_no_test_is_in_needs_nothing(self):
         self.assertEqual(self.targets("none"), [])
 
