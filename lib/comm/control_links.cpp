@@ -102,7 +102,7 @@ void Control::Impl::dial(Link& link) {
     link.deadline_ns = link.candidates.empty() ? INT64_MAX : now_ns() + kHelloWaitNs;
     return;
   }
-  // Where all that answered says nobody listens, the process has gone.
+  // Where all that answered says nobody listens, or nobody does any more, the process has gone.
   const bool refused = link.all_refused && !link.failures.empty();
   break_link(link, refused ? kProcessEnded
                            : fmt::format("cannot be reached for control messages: {}",
@@ -113,7 +113,7 @@ void Control::Impl::note_failed(Link& link, int error) {
   link.failures.push_back(
       fmt::format("{}: {}", to_string(link.trying),
                   error == 0 ? "it is another process" : std::generic_category().message(error)));
-  link.all_refused = link.all_refused && error == ECONNREFUSED;
+  link.all_refused = link.all_refused && (error == ECONNREFUSED || error == ECONNRESET);
 }
 
 /// Who does not greet may be somebody else, or stopped: come back to it after the others.

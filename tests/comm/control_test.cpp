@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -382,13 +383,22 @@ TEST(Control, ADeathIsToldEvenIfTheHubNeverSeesWhatItLacks) {
 }
 
 TEST(Control, TheDeathOfTheHubIsFoundByEachMemberWithTheSameWords) {
-  ControlProcess mortal;
-  Members m(4, {{0, &mortal}});
-  mortal.signal(SIGKILL);
-  for (auto& [rank, ear] : m.ears) {
-    ASSERT_TRUE(ear->hears_failure()) << rank;
-    EXPECT_EQ(ear->failure().rank, 0);
-    EXPECT_EQ(ear->failure().message, m.ears[1]->failure().message);
+  // Several at once: members are then in every state of reaching their hub, whose backlog has them already or
+  // not.
+  constexpr int kJobs = 12;
+  std::deque<ControlProcess> mortals(kJobs);
+  std::deque<Members> jobs;
+  for (ControlProcess& mortal : mortals) {
+    jobs.emplace_back(4, std::map<Rank, ControlProcess*>{{0, &mortal}});
+    mortal.signal(SIGKILL);
+  }
+  for (Members& m : jobs) {
+    for (auto& [rank, ear] : m.ears) {
+      ASSERT_TRUE(ear->hears_failure()) << rank;
+      EXPECT_EQ(ear->failure().rank, 0);
+      EXPECT_EQ(ear->failure().message, m.ears[1]->failure().message);
+      EXPECT_THAT(ear->failure().message, HasSubstr("died: its process ended without saying goodbye"));
+    }
   }
 }
 

@@ -48,12 +48,12 @@ constexpr const char* kRingsAndToruses = R"(- topology: rings
             nodes: rack1-[1-3]
 )";
 
-SlurmTopology read_one(std::string_view which) {
+SlurmTopology read_unit(std::string_view which) {
   return value_or_throw(read_slurm_yaml("topology.yaml", kRingsAndToruses, which));
 }
 
 TEST(SlurmTorus, NodesStandInTheOrderOfTheirPlaces) {
-  const SlurmTopology torus = read_one("");
+  const SlurmTopology torus = read_unit("");
   EXPECT_EQ(torus.topology.spec, "torus:4x3x2");
   ASSERT_EQ(torus.nodes.size(), 24U);
   // x runs fastest: node06 is at (1,1,0).
@@ -66,14 +66,14 @@ TEST(SlurmTorus, NodesStandInTheOrderOfTheirPlaces) {
 }
 
 TEST(SlurmTorus, EmptyPlacesLeaveAPart) {
-  const SlurmTopology part = read_one("regions");
+  const SlurmTopology part = read_unit("regions");
   EXPECT_EQ(part.topology.spec, "torus:3x4[0-2,6-7,9-10]");
   EXPECT_THAT(part.nodes,
               ElementsAre("rack1-1", "rack1-2", "rack1-3", "rack2-1", "rack2-2", "rack2-3", "rack2-4"));
 }
 
 TEST(SlurmTorus, ARingIsATorusOfOneSide) {
-  const SlurmTopology ring = read_one("rings:ring1");
+  const SlurmTopology ring = read_unit("rings:ring1");
   EXPECT_EQ(ring.topology.spec, "torus:4");
   EXPECT_THAT(ring.nodes, ElementsAre("node08", "node05", "node06", "node07"));
   EXPECT_THAT(ring.notes, Contains("topology.yaml: line 6: \"color\" is not known; ignored"));
