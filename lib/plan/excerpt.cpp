@@ -24,8 +24,8 @@ struct Where {
 class Flow {
  public:
   explicit Flow(const Plan& plan) : sender_of_(plan.programs.size()) {
-    using Name = std::tuple<Rank, Rank, std::int32_t, std::int32_t, std::int32_t>;
-    std::map<Name, StepId> sends;
+    using Message = std::tuple<Rank, Rank, std::int32_t, std::int32_t, std::int32_t>;
+    std::map<Message, StepId> sends;
     for (const Program& program : plan.programs) {
       for (StepId id = 0; id < static_cast<StepId>(program.steps.size()); ++id) {
         const Step& step = program.steps[id];
