@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <vector>
 
 // What whoever runs the tests may choose, from the environment. Python tests: tests/mpi/harness.py.
 namespace hips::test {
@@ -33,6 +35,16 @@ inline bool runs_everything() {
 /// they see in all, and are slow.
 inline bool runs_a_sample() {
   return is_set("HIPS_TEST_SAMPLE");
+}
+
+/// Every `step`-th of `all` where a sample is wanted, from the seed's on; all of them otherwise. Time:
+/// O(all).
+template <typename T>
+std::vector<T> or_every_nth(std::vector<T> all, std::size_t step) {
+  if (!runs_a_sample()) return all;
+  std::vector<T> some;
+  for (std::size_t i = seed() % step; i < all.size(); i += step) some.push_back(all[i]);
+  return some;
 }
 
 }  // namespace hips::test

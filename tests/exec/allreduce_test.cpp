@@ -11,6 +11,7 @@
 
 #include "lib/base/visit_type.hpp"
 #include "lib/reduce/reduce.hpp"
+#include "tests/choices.hpp"
 #include "tests/exec/plan_cases.hpp"
 #include "tests/exec/world.hpp"
 
@@ -146,7 +147,8 @@ TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(cases()), testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 3)),
+                         testing::name_of);
 
 TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicator) {
   const std::uint64_t seed = test::seed();
@@ -179,7 +181,7 @@ TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicato
 
 TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
   const std::uint64_t seed = test::seed();
-  for (const Case& tested : cases()) {
+  for (const Case& tested : hips::test::or_every_nth(cases(), 2)) {
     World world(tested.spec, seed, {.request = tested.request});
     for (int op = 0; op <= static_cast<int>(ReduceOp::kAvg); ++op) {
       constexpr std::uint64_t kCount = 700;

@@ -12,6 +12,7 @@
 #include "lib/base/log.hpp"
 #include "lib/exec/grant.hpp"
 #include "lib/exec/memory_registry.hpp"
+#include "tests/choices.hpp"
 #include "tests/exec/plan_cases.hpp"
 #include "tests/exec/spy_transport.hpp"
 #include "tests/exec/world.hpp"
@@ -159,7 +160,8 @@ TEST_P(ZeroCopy, is_exact_where_outputs_are_lent_for_the_call) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(cases()), testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 4)),
+                         testing::name_of);
 
 /// A world whose transports tell what they saw.
 struct SpiedWorld {

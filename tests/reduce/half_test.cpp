@@ -98,9 +98,10 @@ TYPED_TEST(Halves, kernels_round_ties_to_even_overflow_to_infinity_and_keep_subn
   // tie.
   const std::vector<TypeParam> all = this->all();
   std::mt19937_64 random(test::seed());
-  for (const float factor : {0.5F, 0.25F, 0.75F, 2.0F, 3.0F, 0x1p-10F, 0x1p-13F, 0x1p13F, 1.5F})
+  for (const float factor : hips::test::or_every_nth<float>(
+           {0.5F, 0.25F, 0.75F, 2.0F, 3.0F, 0x1p-10F, 0x1p-13F, 0x1p13F, 1.5F}, 4))
     this->check(ReduceOp::kProd, all, std::vector<TypeParam>(all.size(), TypeParam(factor)));
-  for (int trial = 0; trial < (test::runs_a_sample() ? 2 : 8); ++trial) {
+  for (int trial = 0; trial < (test::runs_a_sample() ? 1 : 8); ++trial) {
     std::vector<TypeParam> others = all;
     for (TypeParam& other : others) {
       // Close in size, so that the sum has a few bits too many.
