@@ -16,6 +16,7 @@
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
+namespace coalesced_test {
 namespace {
 
 using hips::ReduceOp;
@@ -163,3 +164,4 @@ TEST(Coalesced, ListsThatDifferAreAnErrorOnEveryRank) {
 }
 
 }  // namespace
+}  // namespace coalesced_test

@@ -26,6 +26,7 @@
 #include "tests/comm/rank_processes.hpp"
 #include "tests/plan/check_tiny_plan.hpp"
 
+namespace collectives_test {
 namespace {
 
 using hips::test::Outcome;
@@ -330,3 +331,4 @@ TEST(Mismatch, OfRootsSectionsAndCollectivesIsFound) {
 }
 
 }  // namespace
+}  // namespace collectives_test

@@ -14,6 +14,7 @@
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
+namespace communicator_test {
 namespace {
 
 using hips::Code;
@@ -347,3 +348,4 @@ TEST(Communicator, ThreadsMayUseDifferentCommunicatorsAtOnce) {
 }
 
 }  // namespace
+}  // namespace communicator_test

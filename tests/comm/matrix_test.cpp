@@ -22,6 +22,7 @@
 #include "tests/comm/whole_ranks.hpp"
 #include "tests/pairwise.hpp"
 
+namespace matrix_test {
 namespace {
 
 using hips::ReduceOp;
@@ -249,3 +250,4 @@ std::string name_of(const testing::TestParamInfo<std::pair<int, int>>& group) {
 INSTANTIATE_TEST_SUITE_P(Of, Matrix, testing::ValuesIn(groups()), name_of);
 
 }  // namespace
+}  // namespace matrix_test

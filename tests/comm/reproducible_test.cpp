@@ -18,29 +18,25 @@
 #include <hips/hips.hpp>
 
 #include "lib/comm/rank_order.hpp"
+#include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/rank_processes.hpp"
+#include "tests/comm/whole_ranks.hpp"
 
+namespace reproducible_test {
 namespace {
 
 using hips::ReduceOp;
 using hips::test::Digest;
+using hips::test::Environment;
 using hips::test::Outcome;
 using hips::test::RankProcesses;
+using hips::test::Ready;
+using hips::test::same_text;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
-
-using Ready = std::function<void()>;
-using Environment = std::map<std::string, std::string>;
-
-std::uint64_t seed_of_test() {
-  const char* given = std::getenv("HIPS_SEED");
-  const std::uint64_t seed = given ? std::stoull(given) : std::random_device()();
-  std::cout << "HIPS_SEED=" << seed << std::endl;
-  return seed;
-}
 
 /// Values of very different size, so that the order of a sum shows in its last bits.
 template <typename T>
@@ -91,15 +87,6 @@ std::string fold_all(hips::Communicator& comm, std::uint64_t seed) {
   return std::to_string(off) + " off, digest " + digest.text();
 }
 
-std::string same_text(const std::vector<Outcome>& outcomes) {
-  for (std::size_t r = 0; r < outcomes.size(); ++r) {
-    EXPECT_FALSE(outcomes[r].hung) << "rank " << r << " hung; " << outcomes[r].text;
-    EXPECT_EQ(outcomes[r].exit_code, 0) << "rank " << r << ": " << outcomes[r].text;
-    EXPECT_EQ(outcomes[r].text, outcomes[0].text) << "rank " << r;
-  }
-  return outcomes[0].text;
-}
-
 std::string run(int num_ranks, std::uint64_t seed, const Environment& environment) {
   const auto body = [seed](int, const Ready&) {
     auto comm = hips::Communicator::from_environment();
@@ -131,7 +118,7 @@ std::vector<Environment> ways_of(int num_ranks) {
 class Any : public testing::TestWithParam<int> {};
 
 TEST_P(Any, EveryElementIsFoldedByRankWhateverCarriesIt) {
-  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t seed = hips::test::seed();
   std::string first;
   for (Environment way : ways_of(GetParam())) {
     std::string name;
@@ -148,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Any, testing::Range(2, 10));
 
 TEST(Reproducible, TheNumberOfHostsDoesNotMatter) {
   if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
-  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t seed = hips::test::seed();
   const std::string one_host = run(4, seed, {{"HIPS_REPRODUCIBLE", "any"}});
   for (const int first_of_the_other : {1, 2}) {
     const auto body = [&](int rank, const Ready&) -> std::string {
@@ -170,12 +157,12 @@ TEST(Reproducible, TheNumberOfHostsDoesNotMatter) {
 
 TEST(Reproducible, WithoutItTheOrderFollowsThePlan) {
   // Else the test above would show nothing.
-  const std::string text = run(9, seed_of_test(), {{"HIPS_TOPO", "bcube:3,1"}});
+  const std::string text = run(9, hips::test::seed(), {{"HIPS_TOPO", "bcube:3,1"}});
   EXPECT_THAT(text, Not(testing::StartsWith("0 off")));
 }
 
 TEST(Reproducible, TwoRunsHaveTheSameBits) {
-  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t seed = hips::test::seed();
   for (const char* level : {"off", "run"}) {
     for (Environment way : ways_of(4)) {
       way["HIPS_REPRODUCIBLE"] = level;
@@ -237,3 +224,4 @@ TEST(RankOrder, SaysWhatItCostsBesideTheUsualPlan) {
 }
 
 }  // namespace
+}  // namespace reproducible_test

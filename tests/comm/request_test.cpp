@@ -21,6 +21,7 @@
 #include "tests/choices.hpp"
 #include "tests/comm/rank_processes.hpp"
 
+namespace request_test {
 namespace {
 
 using hips::Code;
@@ -450,3 +451,4 @@ TEST(RequestsOfC, SayWhatWasMisused) {
 }
 
 }  // namespace
+}  // namespace request_test

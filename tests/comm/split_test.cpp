@@ -20,6 +20,7 @@
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
+namespace split_test {
 namespace {
 
 using hips::ReduceOp;
@@ -214,3 +215,4 @@ TEST(Split, AThousandCommunicatorsLeaveNothing) {
 }
 
 }  // namespace
+}  // namespace split_test

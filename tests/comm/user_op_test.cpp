@@ -21,6 +21,7 @@
 #include "tests/comm/collective_task.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
+namespace user_op_test {
 namespace {
 
 using hips::Communicator;
@@ -403,3 +404,4 @@ TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
 }
 
 }  // namespace
+}  // namespace user_op_test
