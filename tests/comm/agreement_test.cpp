@@ -4,6 +4,7 @@
 
 #include "lib/comm/patience.hpp"
 
+namespace agreement_test {
 namespace {
 
 using hips::Code;
@@ -94,3 +95,4 @@ TEST(Patience, AsksEachSecondAndWarnsOnceAfterAMinute) {
 }
 
 }  // namespace
+}  // namespace agreement_test

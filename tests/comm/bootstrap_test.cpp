@@ -17,6 +17,7 @@
 #include "lib/comm/wire.hpp"
 #include "tests/comm/rank_processes.hpp"
 
+namespace bootstrap_test {
 namespace {
 
 using hips::Code;
@@ -346,3 +347,4 @@ TEST(Rendezvous, OneRankAloneNeedsNoRoot) {
 }
 
 }  // namespace
+}  // namespace bootstrap_test

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+namespace call_record_test {
 namespace {
 
 using hips::DataType;
@@ -112,3 +113,4 @@ TEST(CallRecord, AReaderInAnotherThreadSeesWholeEntries) {
 }
 
 }  // namespace
+}  // namespace call_record_test

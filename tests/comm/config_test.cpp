@@ -10,6 +10,7 @@
 
 #include "lib/base/config_file.hpp"
 
+namespace config_test {
 namespace {
 
 using hips::load_config;
@@ -203,3 +204,4 @@ TEST(ConfigFile, AFileThatIsWrongIsAnErrorAndTheOthersCount) {
 }
 
 }  // namespace
+}  // namespace config_test

@@ -19,6 +19,7 @@
 
 #include "lib/comm/socket.hpp"
 
+namespace control_test {
 namespace {
 
 using hips::Code;
@@ -537,3 +538,4 @@ TEST(Control, StrangersAreRefusedAndBreakNothing) {
 }
 
 }  // namespace
+}  // namespace control_test

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+namespace interfaces_test {
 namespace {
 
 using hips::DeviceFilter;
@@ -117,3 +118,4 @@ TEST(Interfaces, ThisHostsAreListedWithoutLoopbackOrSaidToBeNone) {
 }
 
 }  // namespace
+}  // namespace interfaces_test

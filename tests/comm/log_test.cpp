@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+namespace log_test {
 namespace {
 
 namespace log = hips::log;
@@ -63,3 +64,4 @@ TEST_F(Log, AWrongEntryIsNamedWithTheWordsThatAreRight) {
 }
 
 }  // namespace
+}  // namespace log_test

@@ -10,6 +10,7 @@
 
 #include <hips/hips.hpp>
 
+namespace memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,3 +138,4 @@ TEST(Memory, is_registered_by_many_threads_at_once) {
 }
 
 }  // namespace
+}  // namespace memory_test

@@ -13,6 +13,7 @@
 #include "tests/transports/world.hpp"
 
 namespace hips::test {
+namespace conformance_test {
 namespace {
 
 using transport::Event;
@@ -681,4 +682,5 @@ INSTANTIATE_TEST_SUITE_P(Transports, Conformance, ::testing::ValuesIn(backends()
                          [](const auto& backend) { return backend.param.name; });
 
 }  // namespace
+}  // namespace conformance_test
 }  // namespace hips::test

@@ -11,6 +11,7 @@
 #include "transports/shm/notify_ring.hpp"
 
 namespace hips::shm {
+namespace doorbell_test {
 namespace {
 
 std::set<std::uint32_t> taken(Doorbell& bell) {
@@ -149,4 +150,5 @@ TEST(NotifyRingTest, AReceiverThatMakesRoomTellsTheSenderThatWantedIt) {
 }
 
 }  // namespace
+}  // namespace doorbell_test
 }  // namespace hips::shm

@@ -5,6 +5,7 @@
 #include "transports/inproc/schedule.hpp"
 
 namespace hips::test {
+namespace inproc_test {
 namespace {
 
 using inproc::Faults;
@@ -209,4 +210,5 @@ TEST(Schedule, WhatIsDueNoEarlierAndAddedLaterComesOutLater) {
 }
 
 }  // namespace
+}  // namespace inproc_test
 }  // namespace hips::test

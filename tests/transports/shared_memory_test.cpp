@@ -9,6 +9,7 @@
 #include "tests/transports/world.hpp"
 
 namespace hips::test {
+namespace shared_memory_test {
 namespace {
 
 TEST(SharedMemoryTest, ANewSegmentIsZeroAndHasTheSizeAskedFor) {
@@ -114,4 +115,5 @@ TEST(SharedMemoryTest, ANameIsFoundByItsDescriptor) {
 }
 
 }  // namespace
+}  // namespace shared_memory_test
 }  // namespace hips::test

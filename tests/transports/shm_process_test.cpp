@@ -20,6 +20,7 @@
 #include "transports/shm/shm_transport.hpp"
 
 namespace hips::test {
+namespace shm_process_test {
 namespace {
 
 using transport::Address;
@@ -548,4 +549,5 @@ TEST(ShmProcess, TheMachineIsTheSameForTwoProcesses) {
 }
 
 }  // namespace
+}  // namespace shm_process_test
 }  // namespace hips::test

@@ -25,6 +25,7 @@
 #include "transports/tcp/tcp.hpp"
 
 namespace hips::test {
+namespace sleep_test {
 namespace {
 
 using transport::Event;
@@ -322,4 +323,5 @@ INSTANTIATE_TEST_SUITE_P(Transports, Sleep,
                          [](const auto& sleepy) { return sleepy.param.usual.name; });
 
 }  // namespace
+}  // namespace sleep_test
 }  // namespace hips::test

@@ -22,6 +22,7 @@
 #include "transports/tcp/wire.hpp"
 
 namespace hips::test {
+namespace tcp_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -503,4 +504,5 @@ TEST(TcpConnect, OverIpv6AsWell) {
 }
 
 }  // namespace
+}  // namespace tcp_test
 }  // namespace hips::test
