@@ -360,7 +360,7 @@ TEST_P(Conformance, AfterCloseNothingOfThatPeerComesAndOthersGoOn) {
 
 TEST_P(Conformance, AClosedPeerMayBeOpenedAgainManyTimes) {
   World world(GetParam(), 2);
-  for (std::uint32_t round = 0; round < (runs_a_sample() ? 25 : 100); ++round) {
+  for (std::uint32_t round = 0; round < (runs_everything() ? 100 : 25); ++round) {
     world.join(0, 1);
     for (std::uint32_t i = 0; i < 7; ++i) world.post(0, notification(1, round * 10 + i));
     std::set<std::uint32_t> tokens;
@@ -592,7 +592,7 @@ bool readable(int fd, int patience_ms) {
 TEST_P(Conformance, AnArmedTransportWakesWhenSomethingComesAndNotBefore) {
   World world(GetParam(), 2);
   world.join_all();
-  for (int round = 0; round < (runs_a_sample() ? 25 : 100); ++round) {
+  for (int round = 0; round < (runs_everything() ? 100 : 25); ++round) {
     // Nothing is there: it may sleep.
     world.settle();
     world[1].events.clear();
