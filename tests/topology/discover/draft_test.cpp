@@ -145,9 +145,9 @@ TEST(Draft, OfWhatRanksSeeOfAFamilyIsThatFamilyUpToNames) {
 
 TEST(Draft, OfAThousandServersTakesNoTime) {
   std::mt19937_64 random(test::seed());
-  for (const char* spec : {"bcube:10,2", "torus:10x10x10", "torus:4x4x4x4", "mesh:8x8x8", "bcube:2,9"}) {
+  for (const char* spec : {"bcube:16,1", "torus:10x10x10"}) {
     SCOPED_TRACE(spec);
-    if (test::runs_a_sample() && std::string_view(spec) != "torus:4x4x4x4") continue;
+    if (test::runs_a_sample() && std::string_view(spec) != "bcube:16,1") continue;
     MadeUp made = made_up(parse_topology(spec), random, true, true);
     std::string text;
     EXPECT_EQ(joined_in(read_back(made.seen, text)), made.joined);
