@@ -110,8 +110,10 @@ class PacketRounds {
     for (const auto& socket : sockets_)
       if (socket) fds.push_back({socket->fd(), POLLIN, 0});
     while (true) {
-      for (std::size_t number = 0; number < sockets_.size(); ++number)
-        while (const auto arrival = sockets_[number] ? sockets_[number]->receive() : std::nullopt)
+      // A stranger who floods a port does not hold up the round.
+      for (std::size_t number = 0; number < sockets_.size() && now_ns() < end_ns; ++number)
+        while (const auto arrival =
+                   sockets_[number] && now_ns() < end_ns ? sockets_[number]->receive() : std::nullopt)
           take(number, *arrival);
       const std::int64_t left_ms = (end_ns - now_ns()) / 1'000'000;
       if (left_ms <= 0) return;

@@ -244,7 +244,12 @@ void add_topo_discover(CLI::App& topo) {
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   command->footer(kDiscoverFooter);
-  command->callback([options] {
+  command->callback([options, &topo] {
+    for (const CLI::Option* option : topo.get_options())
+      if (option->count() > 0)
+        throw Error(Status::error(Code::kInvalidArgument,
+                                  fmt::format("{}: {} belongs to hips topo without discover; leave it out",
+                                              kName, option->get_name())));
     if (const int code = run(*options); code != 0) throw CLI::RuntimeError(code);
   });
 }

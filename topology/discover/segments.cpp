@@ -43,6 +43,15 @@ std::map<std::pair<NicId, NicId>, PairVerdict> verdicts_of(const Observation& se
   return verdicts;
 }
 
+/// Pairs of NICs of different servers.
+std::size_t pairs_in(const std::vector<NicId>& nics) {
+  std::map<std::size_t, std::size_t> by_server;
+  for (const NicId& nic : nics) ++by_server[nic.first];
+  std::size_t pairs = nics.size() * (nics.size() - 1) / 2;
+  for (const auto& [server, count] : by_server) pairs -= count * (count - 1) / 2;
+  return pairs;
+}
+
 }  // namespace
 
 std::size_t Segments::degree(std::size_t server) const {
@@ -82,29 +91,32 @@ SeenSegments segments_of(const Observation& seen) {
     for (std::size_t nic = 0; nic < nics.size(); ++nic)
       if (!nics[nic].subnet.empty()) subnets[nics[nic].subnet].emplace_back(server, nic);
   }
-  const auto verdicts = verdicts_of(seen);
+  // What was tried inside each subnet.
+  std::map<std::string, std::vector<std::pair<std::pair<NicId, NicId>, PairVerdict>>> tried_in;
+  for (const auto& [pair, verdict] : verdicts_of(seen)) {
+    const auto subnet_of = [&](const NicId& nic) -> const std::string& {
+      return seen.servers[nic.first].nics[nic.second].subnet;
+    };
+    const std::string& subnet = subnet_of(pair.first);
+    if (!subnet.empty() && subnet == subnet_of(pair.second) && pair.first.first != pair.second.first)
+      tried_in[subnet].emplace_back(pair, verdict);
+  }
   std::int32_t next = 0;
   for (const auto& [subnet, nics] : subnets) {
+    const auto place = [&list = nics](const NicId& nic) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(list, nic) - list.begin());
+    };
     UnionFind groups(nics.size());
     std::vector<std::size_t> tried(nics.size()), reached(nics.size());
-    std::size_t num_reached = 0, num_untried = 0;
-    for (std::size_t i = 0; i < nics.size(); ++i) {
-      for (std::size_t j = i + 1; j < nics.size(); ++j) {
-        if (nics[i].first == nics[j].first) continue;
-        const auto verdict = verdicts.find({nics[i], nics[j]});
-        if (verdict == verdicts.end()) {
-          ++num_untried;
-          continue;
-        }
-        ++tried[i], ++tried[j];
-        if (!verdict->second.reached) continue;
-        ++reached[i], ++reached[j], ++num_reached;
-        if (verdict->second.hops > 1) ++result.num_routed;
-        groups.join(i, j);
-      }
+    for (const auto& [pair, verdict] : tried_in[subnet]) {
+      const std::size_t i = place(pair.first), j = place(pair.second);
+      ++tried[i], ++tried[j];
+      if (!verdict.reached) continue;
+      ++reached[i], ++reached[j], ++result.num_reached;
+      if (verdict.hops > 1) ++result.num_routed;
+      groups.join(i, j);
     }
-    result.num_reached += num_reached;
-    result.num_untried += num_untried;
+    result.num_untried += pairs_in(nics) - tried_in[subnet].size();
     // NICs that reach nobody that they have tried, and groups of those that do.
     std::map<std::size_t, std::size_t> sizes;
     for (std::size_t i = 0; i < nics.size(); ++i) ++sizes[groups.find(i)];
