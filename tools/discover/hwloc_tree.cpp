@@ -83,6 +83,10 @@ Result<HwlocTree> HwlocTree::of_machine() {
   if (hwloc_topology_init(&topology) != 0) return fail(Code::kOutOfMemory, "discover: hwloc cannot start");
   tree.topology_.reset(topology);
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // Plugins that look for GPUs and displays, which takes seconds on some hosts, and one that reads the names
+  // of all vendors, never to free them. Where PCI functions are hwloc knows from the kernel's files.
+  for (const char* plugin : {"pci", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"})
+    (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugin);
   if (hwloc_topology_load(topology) != 0)
     return fail(Code::kSystem,
                 fmt::format("discover: hwloc cannot look at this machine: {}", std::strerror(errno)));

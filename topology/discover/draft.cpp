@@ -98,6 +98,14 @@ class Drafter {
       guess(DraftLine::kRelay, "nobody has tried whether servers may forward for others");
       return *std::move(match);
     }
+    match = match_bcube_part(segments);
+    if (!match) match = match_bcube_part(without_spanning(segments));
+    if (match) {
+      guess(DraftLine::kShape,
+            "the smallest that has these servers; those that are not in the job do not show");
+      guess(DraftLine::kSwitches, "one for each subnet; several switches of a subnet look like one");
+      return *std::move(match);
+    }
     match = match_tree(seen_);
     if (match) {
       know(DraftLine::kShape, "seen: by the hops between subnets of equal size");

@@ -35,10 +35,11 @@ struct Draft {
 ///
 /// Subnets are switches, or cables where they have two NICs each and a torus or mesh has such. A switch, a
 /// rack of rails, a BCube, Torus or mesh is taken only where the graph of servers and subnets is exactly
-/// that one, whatever order servers and NICs have; a leaf-spine or Fat-Tree where subnets of equal size
-/// reach each other through routers, by the hops between them. Networks that join all servers beside a
-/// server-centric one are left out, as management networks. Where nothing fits the draft is a rack of the
-/// NICs that reach most servers, or one switch, and says so.
+/// that one, whatever order servers and NICs have; a part of a BCube where NICs of one number are of one
+/// level; a leaf-spine or Fat-Tree where subnets of equal size reach each other through routers, by the hops
+/// between them. Networks that join all servers beside a server-centric one are left out, as management
+/// networks. Where nothing fits the draft is a rack of the NICs that reach most servers, or one switch, and
+/// says so.
 ///
 /// Cost     that of place() for a few candidates.
 /// Threads  pure; any thread.

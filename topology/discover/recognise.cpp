@@ -13,26 +13,6 @@
 namespace hips::topology {
 namespace {
 
-/// NICs that lead somewhere at one server at least; families know no others.
-struct Compressed {
-  Segments segments;
-  std::vector<std::size_t> nics;  ///< the number that each had
-};
-
-Compressed compress(const Segments& seen) {
-  std::set<std::size_t> used;
-  for (const auto& members : seen.members)
-    for (const auto& [server, nic] : members) used.insert(nic);
-  Compressed result;
-  result.nics.assign(used.begin(), used.end());
-  for (const auto& nics : seen.of) {
-    auto& row = result.segments.of.emplace_back();
-    for (const std::size_t nic : result.nics) row.push_back(nic < nics.size() ? nics[nic] : Segments::kNone);
-  }
-  result.segments.compact();
-  return result;
-}
-
 /// The server that a cable from a NIC leads to; nothing where there is no cable, or it ends in another NIC.
 std::optional<std::size_t> along(const Segments& seen, std::size_t server, std::size_t nic, std::size_t end) {
   if (nic >= seen.of[server].size() || seen.of[server][nic] == Segments::kNone) return std::nullopt;
@@ -122,13 +102,6 @@ std::vector<std::string> candidates(const Segments& seen, NicOrder order) {
   return specs;
 }
 
-/// Numbers of NICs as they were before compress().
-void restore(Placement& placement, const std::vector<std::size_t>& nics) {
-  for (auto& rails : placement.nic_of)
-    for (std::int32_t& nic : rails)
-      if (nic >= 0) nic = static_cast<std::int32_t>(nics[static_cast<std::size_t>(nic)]);
-}
-
 /// A rack in which NIC `rails[j]` of every server is rail j; as many rails as a server may have.
 Match rack_of(std::size_t servers, std::vector<std::size_t> rails) {
   Match match;
@@ -144,6 +117,26 @@ Match rack_of(std::size_t servers, std::vector<std::size_t> rails) {
 }
 
 }  // namespace
+
+Compressed compress(const Segments& seen) {
+  std::set<std::size_t> used;
+  for (const auto& members : seen.members)
+    for (const auto& [server, nic] : members) used.insert(nic);
+  Compressed result;
+  result.nics.assign(used.begin(), used.end());
+  for (const auto& nics : seen.of) {
+    auto& row = result.segments.of.emplace_back();
+    for (const std::size_t nic : result.nics) row.push_back(nic < nics.size() ? nics[nic] : Segments::kNone);
+  }
+  result.segments.compact();
+  return result;
+}
+
+void restore(Placement& placement, const std::vector<std::size_t>& nics) {
+  for (auto& rails : placement.nic_of)
+    for (std::int32_t& nic : rails)
+      if (nic >= 0) nic = static_cast<std::int32_t>(nics[static_cast<std::size_t>(nic)]);
+}
 
 Segments without_spanning(const Segments& seen) {
   Segments rest = seen;

@@ -2,27 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
+
+#include "topology/discover/union_find.hpp"
 
 namespace hips::topology {
 namespace {
-
-/// Sets of numbers that are merged.
-class UnionFind {
- public:
-  explicit UnionFind(std::size_t size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
-  }
-  std::size_t find(std::size_t x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  void join(std::size_t a, std::size_t b) { parent_[find(a)] = find(b); }
-
- private:
-  std::vector<std::size_t> parent_;
-};
 
 /// What was tried between two NICs, in either direction.
 struct PairVerdict {

@@ -223,6 +223,62 @@ TEST(Draft, ListsSlowDeadAndMissingNics) {
   EXPECT_EQ(file.topology.overrides.size(), 3U);
 }
 
+/// What is left of a made-up job when only some servers are in it.
+MadeUp some_of(const MadeUp& whole, const std::vector<std::size_t>& servers) {
+  MadeUp part;
+  std::map<std::size_t, std::size_t> number;
+  std::set<std::string> hosts;
+  for (const std::size_t server : servers) {
+    number[server] = number.size();
+    part.seen.servers.push_back(whole.seen.servers[server]);
+    hosts.insert(whole.seen.servers[server].host);
+  }
+  for (SeenWay way : whole.seen.ways) {
+    if (!number.contains(way.a) || !number.contains(way.b)) continue;
+    way.a = number[way.a];
+    way.b = number[way.b];
+    part.seen.ways.push_back(way);
+  }
+  const auto host = [](const std::string& end) { return end.substr(0, end.find(' ')); };
+  for (const auto& [a, b] : whole.joined)
+    if (hosts.contains(host(a)) && hosts.contains(host(b))) part.joined.insert({a, b});
+  return part;
+}
+
+bool fall_apart(const MadeUp& made) {
+  std::set<std::size_t> reached{0};
+  for (std::size_t before = 0; before < reached.size();) {
+    before = reached.size();
+    for (const SeenWay& way : made.seen.ways)
+      if (reached.contains(way.a)) reached.insert(way.b);
+  }
+  return reached.size() < made.seen.servers.size();
+}
+
+TEST(Draft, OfAPartOfABCubeIsAPart) {
+  std::mt19937_64 random(test::seed());
+  std::string text;
+  const MadeUp nine = made_up(parse_topology("bcube:3,1"), random, false, false);
+  EXPECT_EQ(read_back(some_of(nine, {0, 1, 2, 3, 4, 5, 7}).seen, text).topology.spec,
+            "bcube:3,1[0-5,7]@25Gb");
+  EXPECT_THAT(text, HasSubstr("  # guessed: the smallest that has these servers"));
+  for (int i = 0; i < 60; ++i) {
+    const MadeUp whole = made_up(parse_topology(i % 2 == 0 ? "bcube:4,1" : "bcube:3,2"), random, true, false);
+    std::vector<std::size_t> servers(whole.seen.servers.size());
+    for (std::size_t s = 0; s < servers.size(); ++s) servers[s] = s;
+    std::ranges::shuffle(servers, random);
+    servers.resize(servers.size() / 2 + random() % (servers.size() / 2));
+    const MadeUp part = some_of(whole, servers);
+    const TopologyFile file = read_back(part.seen, text);
+    // Servers that fall apart, or too few of three levels, do not tell who is where; else nothing is wrong.
+    if (text.find("no family") == std::string::npos) {
+      ASSERT_EQ(joined_in(file), part.joined) << text;
+    } else {
+      ASSERT_TRUE(i % 2 == 1 || fall_apart(part)) << text;
+    }
+  }
+}
+
 TEST(Draft, LeavesOutAManagementNetwork) {
   std::mt19937_64 random(test::seed());
   MadeUp made = made_up(parse_topology("bcube:3,1"), random, false, false);
