@@ -63,18 +63,21 @@ TEST(DiscoveryView, TriesNicsOfOneSubnetAndOfOneNumber) {
 TEST(DiscoveryView, WhatRdmaSaysStandsAboveWhatPacketsSay) {
   const std::vector<RankView> views{rank_on(0, "a", {"s"}), rank_on(1, "b", {"s"}), rank_on(2, "c", {"s"})};
   const auto servers = servers_of(views);
-  std::vector<topology::SeenWay> ways{{0, 0, 1, 0, true, 1}};
+  std::vector<topology::SeenWay> ways{{0, 0, 1, 0, true, 1, 0}};
   const auto trial = [](Rank a, Rank b, Rank from, bool ok) {
     doctor::Trial one;
     one.way = {a, b, 0, 0};
     one.from = from;
     one.small_ok = one.large_ok = ok;
+    one.rtt_us = from == a ? 4 : 3;
     return one;
   };
   add_trials(servers, std::vector{trial(0, 1, 0, true), trial(0, 1, 1, false), trial(1, 2, 1, true)}, ways);
   ASSERT_THAT(ways, SizeIs(2));
   EXPECT_FALSE(ways[0].reached);
   EXPECT_TRUE(ways[1].reached);
+  EXPECT_EQ(ways[0].latency_ns, 1500);
+  EXPECT_EQ(ways[1].latency_ns, 2000);
 }
 
 }  // namespace

@@ -109,7 +109,8 @@ std::string job_json(const Observation& seen, const topology::Draft& draft) {
                             {"b", way.b},
                             {"b_nic", way.b_nic},
                             {"reached", way.reached},
-                            {"hops", or_null(way.hops, way.hops > 0)}});
+                            {"hops", or_null(way.hops, way.hops > 0)},
+                            {"latency_ns", or_null(way.latency_ns, way.latency_ns > 0)}});
   json["shape"] = topology::topology_shape(draft.file.topology);
   json["fits"] = draft.fits;
   json["notes"] = draft.notes;

@@ -214,24 +214,34 @@ void add_trials(std::span<const JobServer> servers, std::span<const doctor::Tria
   std::map<Rank, std::size_t> server_of;
   for (std::size_t server = 0; server < servers.size(); ++server)
     server_of[servers[server].speaker()] = server;
-  std::map<Direction, bool> passes;  // at both ends
+  struct Verdict {
+    bool ok = true;  // at both ends
+    double latency_ns = 0;
+  };
+  std::map<Direction, Verdict> passes;
   for (const doctor::Trial& trial : trials) {
     const doctor::Way& way = trial.way;
     const auto a = server_of.find(way.a), b = server_of.find(way.b);
     if (way.shm() || a == server_of.end() || b == server_of.end()) continue;
     const Direction key{a->second, static_cast<std::size_t>(way.a_rail), b->second,
                         static_cast<std::size_t>(way.b_rail)};
-    passes[key] = passes.try_emplace(key, true).first->second && trial.ok();
+    Verdict& verdict = passes[key];
+    verdict.ok = verdict.ok && trial.ok();
+    // The less delayed of both ends says more about the way.
+    const double latency_ns = trial.rtt_us * 1000 / 2;
+    if (latency_ns > 0 && (verdict.latency_ns == 0 || latency_ns < verdict.latency_ns))
+      verdict.latency_ns = latency_ns;
   }
   for (SeenWay& way : ways) {
     const auto found = passes.find(forth(way));
     if (found == passes.end()) continue;
-    way.reached = found->second;
+    way.reached = found->second.ok;
+    way.latency_ns = found->second.latency_ns;
     passes.erase(found);
   }
-  for (const auto& [key, ok] : passes) {
+  for (const auto& [key, verdict] : passes) {
     const auto& [a, a_nic, b, b_nic] = key;
-    ways.push_back({a, a_nic, b, b_nic, ok, 0});
+    ways.push_back({a, a_nic, b, b_nic, verdict.ok, 0, verdict.latency_ns});
   }
 }
 

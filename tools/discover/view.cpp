@@ -186,7 +186,7 @@ std::vector<topology::SeenWay> ways_to_try(const topology::Observation& seen) {
   for (const auto& [subnet, ends] : by_subnet) add(ends);
   for (const auto& [number, ends] : by_number) add(ends);
   std::vector<topology::SeenWay> ways;
-  for (const auto& [a, b] : pairs) ways.push_back({a.first, a.second, b.first, b.second, false, 0});
+  for (const auto& [a, b] : pairs) ways.push_back({a.first, a.second, b.first, b.second, false, 0, 0});
   return ways;
 }
 

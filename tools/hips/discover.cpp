@@ -50,7 +50,7 @@ JSON keys, alone:
                 to_nics{} and to_numa_nodes[] (X, PIX, PXB, PHB, NODE, SYS, -)
 JSON keys, between ranks:
   servers[]:    host ranks nics[]: name address subnet bandwidth_bytes_per_s
-  ways[]:       a a_nic b b_nic (places in the lists above) reached hops (1: no router; null: not known)
+  ways[]:       a a_nic b b_nic (places in the lists above) reached hops (1: no router) latency_ns; null: not known
   shape fits (false: no family is wired like this) notes[]
 )";
 

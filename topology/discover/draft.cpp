@@ -1,6 +1,7 @@
 #include "topology/discover/draft.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -190,16 +191,46 @@ class Drafter {
         }
       }
       const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
-      std::string why = "latency, nobody has measured it (hips-allreduce-perf --fit does)";
       if (most == counts.end()) {
-        why = "rate, the system names none; " + why;
+        guess(DraftLine::kLevel, "rate, the system names none", i - first);
       } else {
         level.bandwidth_bytes_per_s = most->first;
-        if (level.kind == LevelKind::kTree && i > first) why = "rate, as that of the NICs; " + why;
-        if (unknown > 0) why = fmt::format("rate of {} NICs, as that of the others; {}", unknown, why);
+        if (level.kind == LevelKind::kTree && i > first)
+          guess(DraftLine::kLevel, "rate, as that of the NICs", i - first);
+        if (unknown > 0)
+          guess(DraftLine::kLevel, fmt::format("rate of {} NICs, as that of the others", unknown), i - first);
       }
-      guess(DraftLine::kLevel, why, i - first);
+      if (const double latency_ns = latency_of(level); latency_ns > 0) {
+        level.latency_ns = latency_ns;
+        know(DraftLine::kLevel, "seen: latency, half a round trip", i - first);
+      } else {
+        guess(DraftLine::kLevel, "latency, nobody has measured it (hips-allreduce-perf --fit does)",
+              i - first);
+      }
     }
+  }
+
+  /// The median over the ways of a level's NICs; 0 where none was measured.
+  [[nodiscard]] double latency_of(const Level& level) const {
+    std::set<NicId> nics;
+    for (std::size_t server = 0; server < num_servers(); ++server) {
+      for (const Rail rail : level.rails) {
+        const std::int32_t number = draft_.placement.nic_of[server][static_cast<std::size_t>(rail)];
+        if (number >= 0) nics.insert({draft_.placement.server_of[server], static_cast<std::size_t>(number)});
+      }
+    }
+    std::vector<double> measured;
+    for (const SeenWay& way : seen_.ways)
+      if (way.reached && way.latency_ns > 0 && nics.contains({way.a, way.a_nic}) &&
+          nics.contains({way.b, way.b_nic}))
+        measured.push_back(way.latency_ns);
+    if (measured.empty()) return 0;
+    const auto middle = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
+    std::ranges::nth_element(measured, middle);
+    // No clock tells more, and nobody wants to read it.
+    constexpr double kStepNs = 10, kMostNs = 1e10;
+    const double rounded = std::max(kStepNs, std::round(*middle / kStepNs) * kStepNs);
+    return rounded < kMostNs ? rounded : 0;
   }
 
   /// NICs whose rate is another one, that reach nobody, or that are missing.

@@ -28,6 +28,7 @@ struct SeenWay {
   std::size_t b = 0, b_nic = 0;
   bool reached = false;
   std::int32_t hops = 0;  ///< links on the way: 1 where no router was; 0: not known
+  double latency_ns = 0;  ///< of a message in one direction, as the transport carries it; 0: not known
 };
 
 /// Everything that the ranks of a job see of the wiring between their servers. What no way tells is judged by

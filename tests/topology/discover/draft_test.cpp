@@ -72,7 +72,7 @@ MadeUp made_up(const Topology& topology, std::mt19937_64& random, bool shuffle_s
         for (std::size_t j = 0; j < rails; ++j) {
           const SeenNic &one = made.seen.servers[a].nics[i], &other = made.seen.servers[b].nics[j];
           if (one.subnet.empty() || one.subnet != other.subnet) continue;
-          made.seen.ways.push_back({a, i, b, j, true, 1});
+          made.seen.ways.push_back({a, i, b, j, true, 1, 0});
           made.joined.insert(
               {made.seen.servers[a].host + " " + one.name, made.seen.servers[b].host + " " + other.name});
         }
@@ -164,7 +164,7 @@ Observation routed(std::size_t servers, std::size_t size, Hops hops) {
   for (std::size_t a = 0; a < servers; ++a)
     for (std::size_t b = 0; b < servers; ++b)
       if (a != b)
-        seen.ways.push_back({a, 0, b, 0, true, a / size == b / size ? 1 : hops(a / size, b / size)});
+        seen.ways.push_back({a, 0, b, 0, true, a / size == b / size ? 1 : hops(a / size, b / size), 0});
   return seen;
 }
 
@@ -207,13 +207,24 @@ TEST(Draft, MarksWhatNobodyHasMeasured) {
   EXPECT_THAT(text, HasSubstr("ranks-per-server: 1  # guessed: servers had 1 to 2 ranks"));
 }
 
+TEST(Draft, HasTheLatencyThatWasMeasuredOnEachLevel) {
+  std::mt19937_64 random(test::seed());
+  MadeUp made = made_up(parse_topology("bcube:3,1"), random, false, false);
+  for (SeenWay& way : made.seen.ways) way.latency_ns = way.a_nic == 0 ? 1503 : 2400;
+  std::string text;
+  const TopologyFile file = read_back(made.seen, text);
+  EXPECT_EQ(file.topology.levels[0].latency_ns, 1500);
+  EXPECT_EQ(file.topology.levels[1].latency_ns, 2400);
+  EXPECT_THAT(text, HasSubstr("rate: 25Gb, latency: 1.5us}  # seen: latency, half a round trip\n"));
+}
+
 TEST(Draft, ListsSlowDeadAndMissingNics) {
   Observation seen = rack(4, 2);
   seen.servers[1].nics[0].bandwidth_bytes_per_s = 1.25e9;
   seen.servers[2].nics.pop_back();
   for (std::size_t a = 0; a < 4; ++a)
     for (std::size_t b = 0; b < 4; ++b)
-      if (a != b) seen.ways.push_back({a, 0, b, 0, a != 3 && b != 3, 1});
+      if (a != b) seen.ways.push_back({a, 0, b, 0, a != 3 && b != 3, 1, 0});
   std::string text;
   const TopologyFile file = read_back(seen, text);
   EXPECT_EQ(topology_shape(file.topology), "rail:4,2");
@@ -303,7 +314,7 @@ TEST(Draft, TellsPlacesWithOneSubnetApartByWhoReachesWhom) {
       for (std::size_t i = 0; i < 2 && a != b; ++i)
         for (std::size_t j = 0; j < 2; ++j) {
           const bool cable = (i == 0 && j == 1 && b == (a + 1) % 4) || (i == 1 && j == 0 && a == (b + 1) % 4);
-          seen.ways.push_back({a, i, b, j, cable, 1});
+          seen.ways.push_back({a, i, b, j, cable, 1, 0});
         }
   std::string text;
   EXPECT_EQ(read_back(seen, text).topology.spec, "torus:4");
@@ -346,7 +357,7 @@ TEST(Draft, OfAnyObservationIsReadAgain) {
       if (a == b || seen.servers[a].nics.empty() || seen.servers[b].nics.empty()) continue;
       seen.ways.push_back({a, random() % seen.servers[a].nics.size(), b,
                            random() % seen.servers[b].nics.size(), random() % 2 == 0,
-                           std::int32_t(random() % 4)});
+                           std::int32_t(random() % 4), double(random() % 3) * 2e9});
     }
     std::string text;
     const TopologyFile file = read_back(seen, text);
