@@ -15,6 +15,7 @@ LAYERS = {
     "include": set(),
     "lib/base": {"include"},
     "topology": {"include", "lib/base"},
+    "topology/discover": {"include", "lib/base", "topology"},
     "transports": {"include", "lib/base"},
     "transports/inproc": {"include", "lib/base", "transports"},
     "transports/shm": {"include", "lib/base", "transports"},
@@ -29,9 +30,9 @@ LAYERS = {
     "lib/exec": BELOW_EXEC - {"lib/cost"},
     "lib/comm": BELOW_COMM,
     "lib/mpi": {"include", "lib/base", "topology", "lib/plan", "lib/comm"},
-    "tools": ALL_OF_LIB,
+    "tools": ALL_OF_LIB | {"topology/discover"},
     "examples": {"include"},
-    "tests": ALL_OF_LIB | {"lib/mpi", "tools", "examples"},
+    "tests": ALL_OF_LIB | {"topology/discover", "lib/mpi", "tools", "examples"},
 }
 
 SOURCE = re.compile(r"\.(hpp|cpp|h|c)$")

@@ -23,6 +23,7 @@ port=18600
 if [ $HIPS_RANK = 0 ]; then
   env -u HIPS_RANK -u HIPS_SIZE -u HIPS_ROOT -u HIPS_IB_HCA -u HIPS_TOPO $HIPS doctor >"$out/alone.txt"
   echo "alone exit $?"
+  env -u HIPS_RANK -u HIPS_SIZE -u HIPS_ROOT $HIPS topo discover --format json >"$out/server.json"
 fi
 part whole
 unset HIPS_TOPO
@@ -46,6 +47,7 @@ class Guest(unittest.TestCase):
                            "120", "--", "sh", script)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.alone(os.path.join(folder, "alone.txt"), done.stdout)
+            self.discovered(os.path.join(folder, "server.json"))
             parts = {}
             for name in ("whole", "broken", "down"):
                 with open(os.path.join(folder, f"{name}0.json"), encoding="utf-8") as file:
@@ -57,6 +59,13 @@ class Guest(unittest.TestCase):
         self.whole(parts["whole"])
         self.broken(parts["broken"])
         self.down(parts["down"])
+
+    def discovered(self, path):
+        with open(path, encoding="utf-8") as file:
+            nics = {nic["name"]: nic for nic in json.load(file)["nics"]}
+        for rail in range(2):
+            self.assertEqual((nics[f"rxe{rail}"]["interface"], nics[f"rxe{rail}"]["state"]), (f"nic{rail}", "up"))
+            self.assertIn(f"10.100.{rail}.1/24", nics[f"rxe{rail}"]["addresses"])
 
     def alone(self, path, output):
         with open(path, encoding="utf-8") as file:

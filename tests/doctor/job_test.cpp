@@ -255,7 +255,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<Meeting> meeting(const Environment& environment) {
-  return find_meeting(load_config(environment).config, environment,
+  return find_meeting("doctor", load_config(environment).config, environment,
                       detect_launcher([&](const char* name) -> const char* {
                         for (const auto& [key, value] : environment)
                           if (key == name) return value.c_str();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tests/topology/samples.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/holdings.hpp"
+#include "tools/hips/picture/layout.hpp"
 #include "tools/hips/picture/page.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "tools/hips/picture/tiers.hpp"
@@ -81,6 +83,27 @@ TEST(Picture, EveryServerSwitchAndCableOfEveryFamilyIsDrawnOnce) {
     // It stands alone: nothing is fetched, and nothing runs.
     EXPECT_EQ(count(svg, "href") + count(svg, "url(") + count(svg, "<script"), 0U);
     EXPECT_EQ(svg.find("nan"), std::string::npos) << spec;
+  }
+}
+
+TEST(Picture, ServersOfALargeRackStandInRowsThatAPageShows) {
+  for (const char* spec : {"rail:21,2", "rail:64,8", "rail:100,4/2", "rail:65,64", "rail:64,8[0-39,50]"}) {
+    SCOPED_TRACE(spec);
+    const Topology topology = parse_topology(spec);
+    const Graph graph = topology.graph();
+    const picture::Layout layout = picture::layout_of(topology, graph);
+    EXPECT_LT(layout.width, 1250);  // of a page's column
+    ASSERT_EQ(layout.at.size(), graph.nodes.size());
+    ASSERT_EQ(layout.paths.size(), graph.links.size());
+    for (std::size_t i = 0; i < layout.at.size(); ++i) {
+      const picture::Point a = layout.at[i];
+      EXPECT_TRUE(a.x >= picture::kBoxWidth / 2 && a.x <= layout.width - picture::kBoxWidth / 2);
+      EXPECT_TRUE(a.y >= picture::kTitleHeight && a.y <= layout.height - picture::kBoxHeight / 2);
+      for (std::size_t j = 0; j < i; ++j) {
+        const picture::Point b = layout.at[j];
+        EXPECT_TRUE(std::abs(a.x - b.x) > picture::kBoxWidth || std::abs(a.y - b.y) > picture::kBoxHeight);
+      }
+    }
   }
 }
 

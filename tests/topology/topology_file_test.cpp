@@ -240,10 +240,14 @@ TEST(TopologyFileTest, AKeyIsKnownToTheSchemaAndToTheReaderAlike) {
   EXPECT_EQ(known(head + "links: [{zz: 1}]"), keys_of(defs.at("link")));
 }
 
-TEST(TopologyFileTest, DocsShowAFileThatIsRead) {
+TEST(TopologyFileTest, DocsShowFilesThatAreRead) {
   const std::string page = read(root() / "docs/topologies.md");
-  const std::size_t begin = page.find("```yaml\n") + 8;
-  const Topology shown = read_or_fail(page.substr(begin, page.find("```", begin) - begin));
+  const auto shown_behind = [&](std::string_view heading) {
+    const std::size_t begin = page.find("```yaml\n", page.find(heading)) + 8;
+    return read_or_fail(page.substr(begin, page.find("```", begin) - begin));
+  };
+  EXPECT_EQ(shown_behind("## Discovered\n").num_ranks(), 4);
+  const Topology shown = shown_behind("## The format\n");
   EXPECT_EQ(shown.num_ranks(), 18);
   EXPECT_EQ(shown.overrides.size(), 2U);
   EXPECT_DOUBLE_EQ(shown.levels[1].bandwidth_bytes_per_s, 12.5e9);

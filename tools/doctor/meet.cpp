@@ -1,5 +1,5 @@
-// hips-meet SECONDS PROGRAM [ARGUMENT...]: under a launcher with PMIx, runs PROGRAM with HIPS_RANK, HIPS_SIZE
-// and HIPS_ROOT.
+// hips-meet SECONDS COMMAND PROGRAM [ARGUMENT...]: under a launcher with PMIx, runs PROGRAM with HIPS_RANK,
+// HIPS_SIZE and HIPS_ROOT. COMMAND is what it says where that cannot be.
 //
 // The launcher carries rank 0's addresses to all ranks, and each takes the first that lets it in. No
 // MPI_Init: that opens the RDMA network, and a broken one would keep its doctor out.
@@ -89,16 +89,15 @@ std::string find_address(const Door& door) {
 
 /// Ends the process when the launcher does not come back: ranks that wait for each other say nothing by
 /// themselves.
-void start_watch(int seconds) {
-  std::thread([seconds] {
+void start_watch(int seconds, const std::string& command) {
+  std::thread([seconds, command] {
     std::this_thread::sleep_for(std::chrono::seconds(seconds));
     const char* rank = std::getenv("PMIX_RANK");
     std::fprintf(
         stderr,
-        "hips: doctor: the launcher did not bring the ranks together within %d s (this is rank %s); fix: see "
-        "that all hosts started theirs, or give rank 0's address: mpirun -x HIPS_ROOT=node0:18500 hips "
-        "doctor\n",
-        seconds, rank != nullptr ? rank : "?");
+        "hips: %s: the launcher did not bring the ranks together within %d s (this is rank %s); fix: see "
+        "that all hosts started theirs, or give rank 0's address: mpirun -x HIPS_ROOT=node0:18500 hips %s\n",
+        command.c_str(), seconds, rank != nullptr ? rank : "?", command.c_str());
     _exit(1);
   }).detach();
 }
@@ -157,13 +156,14 @@ class Job {
 };
 
 /// Sets the variables by which HiPS meets; false, and says why, where that cannot be.
-bool meet() {
+bool meet(const char* command) {
   constexpr const char* kKey = "hips.doctor.door";
   Job job;
   if (!job.join()) {
     std::fprintf(stderr,
-                 "hips: doctor: this launcher has no PMIx; give rank 0's address: mpirun -x "
-                 "HIPS_ROOT=node0:18500 hips doctor\n");
+                 "hips: %s: this launcher has no PMIx; give rank 0's address: mpirun -x "
+                 "HIPS_ROOT=node0:18500 hips %s\n",
+                 command, command);
     return false;
   }
   UniqueFd listener;
@@ -172,12 +172,11 @@ bool meet() {
   const Door door = ok ? decode(job.get(0, kKey)) : Door{};
   const std::string address = job.rank() == 0 ? "0.0.0.0" : find_address(door);
   if (address.empty())
-    std::fprintf(
-        stderr,
-        "hips: doctor: rank %u on %s reaches rank 0 by none of its addresses %s, port %u; fix: open the "
-        "firewall between the hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT\n",
-        job.rank(), comm::ProcessInfo::self().host.c_str(),
-        fmt::format("{}", fmt::join(door.addresses, ", ")).c_str(), unsigned{door.port});
+    std::fprintf(stderr,
+                 "hips: %s: rank %u on %s reaches rank 0 by none of its addresses %s, port %u; fix: open the "
+                 "firewall between the hosts: iptables -I INPUT -p tcp -s HOST -j ACCEPT\n",
+                 command, job.rank(), comm::ProcessInfo::self().host.c_str(),
+                 fmt::format("{}", fmt::join(door.addresses, ", ")).c_str(), unsigned{door.port});
   // Rank 0's door stays open until all have tried it, and is shut before anyone looks for the doctor behind
   // the same port: a connection that the door takes ends with it.
   (void)job.fence();
@@ -193,15 +192,16 @@ bool meet() {
 
 int run(int argc, char** argv) {
   int seconds = 0;
-  if (argc < 3 || std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), seconds).ec != std::errc() ||
+  if (argc < 4 || std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), seconds).ec != std::errc() ||
       seconds < 1) {
-    std::fprintf(stderr, "hips-meet: usage: hips-meet SECONDS PROGRAM [ARGUMENT...]; hips doctor runs it\n");
+    std::fprintf(stderr,
+                 "hips-meet: usage: hips-meet SECONDS COMMAND PROGRAM [ARGUMENT...]; hips doctor runs it\n");
     return 2;
   }
-  start_watch(seconds);
-  if (!meet()) return 1;
-  execv(argv[2], argv + 2);
-  std::fprintf(stderr, "hips: doctor: cannot execute %s: %s\n", argv[2], std::strerror(errno));
+  start_watch(seconds, argv[2]);
+  if (!meet(argv[2])) return 1;
+  execv(argv[3], argv + 3);
+  std::fprintf(stderr, "hips: %s: cannot execute %s: %s\n", argv[2], argv[3], std::strerror(errno));
   return 1;
 }
 

@@ -8,6 +8,7 @@ namespace hips::cli {
 /// and sets a callback. A callback reports bad input by throwing hips::Error; main() prints "hips:
 /// <sentence>" on stderr and exits 2 for what the caller wrote wrongly, 1 for everything else.
 void add_topo(CLI::App& app);
+void add_topo_discover(CLI::App& topo);
 void add_plan(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);

@@ -1,11 +1,8 @@
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,14 +10,15 @@
 
 #include <fmt/format.h>
 
+#include "tools/doctor/exchange.hpp"
 #include "tools/doctor/file_tree.hpp"
 #include "tools/doctor/job.hpp"
 #include "tools/doctor/judge.hpp"
 #include "tools/doctor/probe.hpp"
 #include "tools/doctor/report.hpp"
-#include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/meeting.hpp"
+#include "tools/hips/pmix_meeting.hpp"
 
 namespace hips::cli {
 namespace {
@@ -109,73 +107,6 @@ int tell_failure(const DoctorOptions& options, Own own, Rank rank, const Status&
   return 1;
 }
 
-/// Ends a process that drivers or devices keep: this command looks at what is broken, and must not hang with
-/// it.
-void start_watch(const DoctorOptions& options, Rank rank) {
-  constexpr int kMeetingAndLooking = 120;
-  const int seconds = options.timeout_s + kMeetingAndLooking;
-  std::thread([seconds, rank] {
-    std::this_thread::sleep_for(std::chrono::seconds(seconds));
-    std::fprintf(
-        stderr,
-        "hips: doctor: rank %d does not get ahead for %d s; a device or driver does not answer: dmesg\n",
-        rank, seconds);
-    _exit(1);
-  }).detach();
-}
-
-Result<std::vector<doctor::RankReport>> gather(comm::Bootstrap& bootstrap, const doctor::RankReport& mine) {
-  const std::string text = doctor::encode(mine);
-  const auto all = bootstrap.allgather(std::as_bytes(std::span(text.data(), text.size())));
-  if (!all) return fail(all.error());
-  std::vector<doctor::RankReport> reports;
-  for (const comm::Blob& blob : *all) {
-    auto report = doctor::decode_report(std::string(reinterpret_cast<const char*>(blob.data()), blob.size()));
-    if (!report) return fail(std::move(report).error());
-    reports.push_back(*std::move(report));
-  }
-  return reports;
-}
-
-/// The trials of all ranks, at every rank.
-Result<std::vector<doctor::Trial>> gather(comm::Bootstrap& bootstrap,
-                                          const std::vector<doctor::Trial>& mine) {
-  comm::ByteWriter writer;
-  writer.put(static_cast<std::uint32_t>(mine.size()));
-  for (const doctor::Trial& trial : mine) {
-    writer.put(trial.way.a);
-    writer.put(trial.way.b);
-    writer.put(trial.way.a_rail);
-    writer.put(trial.way.b_rail);
-    writer.put(trial.from);
-    writer.put(trial.rtt_us);
-    writer.put(static_cast<std::uint8_t>(trial.small_ok));
-    writer.put(static_cast<std::uint8_t>(trial.large_ok));
-    writer.put_text(trial.error);
-  }
-  const auto all = bootstrap.allgather(writer.blob());
-  if (!all) return fail(all.error());
-  std::vector<doctor::Trial> trials;
-  for (const comm::Blob& blob : *all) {
-    comm::ByteReader reader(blob);
-    const auto count = reader.get<std::uint32_t>();
-    for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
-      doctor::Trial trial;
-      trial.way.a = reader.get<Rank>();
-      trial.way.b = reader.get<Rank>();
-      trial.way.a_rail = reader.get<Rail>();
-      trial.way.b_rail = reader.get<Rail>();
-      trial.from = reader.get<Rank>();
-      trial.rtt_us = reader.get<double>();
-      trial.small_ok = reader.get<std::uint8_t>() != 0;
-      trial.large_ok = reader.get<std::uint8_t>() != 0;
-      trial.error = reader.get_text();
-      trials.push_back(std::move(trial));
-    }
-  }
-  return trials;
-}
-
 int tell_job(const DoctorOptions& options, const Own& own, const std::vector<doctor::RankReport>& reports,
              const std::vector<doctor::Trial>& trials, std::size_t untried) {
   Findings findings = doctor::merge_findings(reports);
@@ -208,45 +139,29 @@ int run_together(const DoctorOptions& options, Own own, comm::TcpRendezvous rend
   mine.findings = own.findings;
   mine.details = doctor::host_json(own.host, own.rails, own.transports);
   const doctor::Instruments instruments = doctor::Instruments::make(own.loaded.config, mine);
-  const auto reports = gather(**bootstrap, mine);
+  const auto reports = doctor::exchange_reports(**bootstrap, mine);
   if (!reports) return tell_failure(options, std::move(own), rendezvous.rank, reports.error(), "reports");
   const auto ways = doctor::ways_to_try(*reports, options.all_nics);
   auto probed = doctor::probe(**bootstrap, instruments, ways, probing);
   if (!probed) return tell_failure(options, std::move(own), rendezvous.rank, probed.error(), "reach");
-  const auto trials = gather(**bootstrap, probed->trials);
+  const auto trials = doctor::exchange_trials(**bootstrap, probed->trials);
   if (!trials) return tell_failure(options, std::move(own), rendezvous.rank, trials.error(), "reach");
   if (rendezvous.rank != 0) return 0;
   return tell_job(options, own, *reports, *trials, probed->untried);
-}
-
-/// Runs this command again where hips-meet has told it who the others are.
-[[noreturn]] void meet_by_pmix(const DoctorOptions& options) {
-  const auto helper = find_beside("../doctor/hips-meet", "hips/hips-meet");
-  if (!helper)
-    throw Error(
-        Status::error(Code::kUnsupported,
-                      "doctor: this build has no PMIx (libpmix-dev), by which mpirun's ranks find each "
-                      "other; give rank 0's address: mpirun -x HIPS_ROOT=node0:18500 hips doctor"));
-  constexpr const char* kPatienceS = "60";
-  const std::string timeout = std::to_string(options.timeout_s);
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<const char*> argv{helper->c_str(), kPatienceS,  self.c_str(),
-                                "doctor",        "--timeout", timeout.c_str()};
-  if (options.json) argv.push_back("--json");
-  if (options.all_nics) argv.push_back("--all-nics");
-  argv.push_back(nullptr);
-  execv(argv[0], const_cast<char* const*>(argv.data()));
-  throw Error(Status::error(Code::kSystem,
-                            fmt::format("doctor: cannot execute {}: {}", *helper, std::strerror(errno))));
 }
 
 int run(const DoctorOptions& options) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   const Environment environment = process_environment();
   const Meeting meeting =
-      value_or_throw(find_meeting(load_config(environment).config, environment, launcher));
-  if (meeting.how == Meeting::How::kByPmix) meet_by_pmix(options);
-  start_watch(options, meeting.rendezvous.rank);
+      value_or_throw(find_meeting("doctor", load_config(environment).config, environment, launcher));
+  if (meeting.how == Meeting::How::kByPmix) {
+    std::vector<std::string> again{"doctor", "--timeout", std::to_string(options.timeout_s)};
+    if (options.json) again.emplace_back("--json");
+    if (options.all_nics) again.emplace_back("--all-nics");
+    meet_by_pmix("doctor", again);
+  }
+  end_when_stuck("doctor", options.timeout_s, meeting.rendezvous.rank);
   Own own = look();
   if (meeting.how == Meeting::How::kAlone) return tell_alone(options, own, own.findings);
   return run_together(options, std::move(own), meeting.rendezvous);

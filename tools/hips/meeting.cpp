@@ -44,7 +44,8 @@ std::string first_host(std::string_view list) {
   return std::string(list.substr(0, bracket)) + std::string(numbers.substr(0, numbers.find_first_of("-,]")));
 }
 
-Result<Meeting> find_meeting(const Config& config, const Environment& environment, const Launcher& launcher) {
+Result<Meeting> find_meeting(std::string_view command, const Config& config, const Environment& environment,
+                             const Launcher& launcher) {
   if (config.rank || config.size) return at_root(config, environment);
   if (launcher.size && *launcher.size == 1) return Meeting{};
   if (launcher.kind == LauncherKind::kNone) {
@@ -70,11 +71,10 @@ Result<Meeting> find_meeting(const Config& config, const Environment& environmen
     case LauncherKind::kNone:
       break;
   }
-  return fail(
-      Code::kUnsupported,
-      fmt::format("doctor: {} does not tell where rank 0 is; name a free port of its host in HIPS_ROOT: "
-                  "mpiexec.hydra -genv HIPS_ROOT node0:18500 -n {} hips doctor",
-                  to_string(launcher.kind), launcher.size.value_or(2)));
+  return fail(Code::kUnsupported,
+              fmt::format("{}: {} does not tell where rank 0 is; name a free port of its host in HIPS_ROOT: "
+                          "mpiexec.hydra -genv HIPS_ROOT node0:18500 -n {} hips {}",
+                          command, to_string(launcher.kind), launcher.size.value_or(2), command));
 }
 
 }  // namespace hips::cli

@@ -61,6 +61,8 @@ equally many children in each tier become switch:, leafspine: or fattree:, none 
 uplinks. Other commands take the spec: HIPS_TOPO=$(hips topo --slurm FILE --spec), or, with the nodes' names, the file
 that --format yaml writes. Rank r of one rank a server belongs on the r-th node of --json.
 
+hips topo discover looks at this server, and between the ranks of a job drafts such a file.
+
 --hostfile and --nodelist leave what a job uses: --nodelist "$SLURM_JOB_NODELIST". Its servers keep their order.
 
 JSON keys:
@@ -415,7 +417,11 @@ void add_topo(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "--format json");
   command->footer(kTopoFooter);
-  command->callback([options] { run(*options); });
+  command->require_subcommand(0, 1);
+  add_topo_discover(*command);
+  command->callback([options, command] {
+    if (command->get_subcommands().empty()) run(*options);
+  });
 }
 
 }  // namespace hips::cli

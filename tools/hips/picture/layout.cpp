@@ -208,6 +208,59 @@ Layout columns_of(const Topology& topology, const Graph& graph) {
   return layout;
 }
 
+/// Columns that a page shows without scrolling, as many as leave the fewest places of the last row empty.
+std::int64_t columns_for(std::int64_t servers) {
+  constexpr std::int64_t kFewest = 8, kMost = 11;
+  const auto empty = [&](std::int64_t columns) { return (columns - servers % columns) % columns; };
+  std::int64_t best = kFewest;
+  for (std::int64_t columns = kFewest; columns <= kMost; ++columns)
+    if (empty(columns) <= empty(best)) best = columns;
+  return best;
+}
+
+/// A rack of many servers with several NICs each: rows of servers, the rails' switches beside them. All
+/// cables of a rail take one way, down beside the switches and along above each row, as cable ducts do; a
+/// server's NICs are on its upper side.
+///
+///   [rail 0 switch]--+ +--+------+------
+///   [rail 1 switch]--|-+  | +----|-+----
+///                    | | [server][server]
+///                    | +--+------+------
+///                    +----|-+----|-+----
+///                        [server][server]
+Layout rack_of(const Topology& topology, const Graph& graph) {
+  const std::int64_t columns = columns_for(topology.num_servers());
+  const auto rails = static_cast<double>(topology.num_rails);
+  const double step = std::min(5.0, 60 / rails);
+  const double pitch_x = kBoxWidth + 16, pitch_y = kBoxHeight + 24 + rails * step;
+  const double left = kBoxWidth / 2 + 24, duct = left + kBoxWidth / 2 + 14;
+  const double first_x = duct + rails * step + 22 + kBoxWidth / 2;
+  const double first_y = kTitleHeight + 16 + rails * step + kBoxHeight / 2;
+  const double switch_pitch = kBoxHeight + 8;
+  Layout layout;
+  const auto rows = static_cast<double>((topology.num_servers() + columns - 1) / columns);
+  layout.width = first_x + static_cast<double>(columns - 1) * pitch_x + kBoxWidth / 2 + 20;
+  layout.height =
+      std::max(first_y + (rows - 1) * pitch_y, first_y + (rails - 1) * switch_pitch) + kBoxHeight / 2 + 24;
+  layout.at.resize(graph.nodes.size());
+  for (std::int64_t server = 0; server < topology.num_servers(); ++server)
+    layout.at[static_cast<std::size_t>(server)] = {first_x + static_cast<double>(server % columns) * pitch_x,
+                                                   first_y + static_cast<double>(server / columns) * pitch_y};
+  for (const GraphLink& link : graph.links) {
+    const auto rail = static_cast<double>(link.a_port);
+    const Point server = layout.at[static_cast<std::size_t>(link.a)];
+    const Point at{left, first_y + rail * switch_pitch};
+    layout.at[static_cast<std::size_t>(link.b)] = at;
+    // The first rail is outermost.
+    const double down = duct + rail * step,
+                 along = server.y - kBoxHeight / 2 - 10 - (rails - 1 - rail) * step;
+    const double port = server.x + (rail - (rails - 1) / 2) * std::min(8.0, 56 / rails);
+    layout.paths.push_back(fmt::format("M{:.1f} {:.1f}H{:.1f}V{:.1f}H{:.1f}V{:.1f}", left + kBoxWidth / 2,
+                                       at.y, down, along, port, server.y - kBoxHeight / 2));
+  }
+  return layout;
+}
+
 }  // namespace
 
 Layout layout_of(const Topology& topology, const Graph& graph) {
@@ -216,6 +269,8 @@ Layout layout_of(const Topology& topology, const Graph& graph) {
   constexpr Rank kMostInARow = 20;
   if (topology.num_switches > 0 && topology.num_rails == 1 && topology.num_servers() > kMostInARow)
     return columns_of(topology, graph);
+  if (topology.family == Family::kRail && topology.num_servers() > kMostInARow)
+    return rack_of(topology, graph);
   Layout layout = topology.num_switches == 0
                       ? grid_of(topology)
                       : rows_of(graph, rows_by_tier(tiers_of(topology, graph), topology.servers_relay));

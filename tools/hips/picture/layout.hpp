@@ -24,8 +24,9 @@ struct Layout {
 
 /// Servers in a row, switches in rows above them by tier (tiers.hpp), the levels of a BCube above and below
 /// in turn. A BCube of two levels is a grid instead, with a level's switches beside its rows and above its
-/// columns; many servers with one NIC stand in columns below their switches; a Torus or mesh of one or two
-/// dimensions is the grid that it is, and one of more a ring.
+/// columns; many servers with one NIC stand in columns below their switches, and those of a rack of rails in
+/// rows beside its switches; a Torus or mesh of one or two dimensions is the grid that it is, and one of more
+/// a ring.
 ///
 /// Shapes   `graph` is topology.graph().
 Layout layout_of(const Topology& topology, const Graph& graph);

@@ -95,6 +95,7 @@ for (const node of document.querySelectorAll('.wiring .node')) {
   bars[Number(node.dataset.server)] = bar;
 }
 let lit = [];
+const wiring = document.querySelector('.wiring'), firstBox = wiring.querySelector('g');
 function drawWiring() {
   const cells = view.perServer * view.blocks;
   for (let server = 0; server < view.servers.length; ++server) {
@@ -107,6 +108,7 @@ function drawWiring() {
     bars[server].whole.setAttribute('width', bars[server].width * complete / cells);
     bars[server].part.setAttribute('width', bars[server].width * (complete + part) / cells);
   }
+  const litBefore = new Set(lit);
   for (const path of lit) { path.classList.remove('active'); path.style.stroke = ''; }
   lit = [];
   for (const message of view.messages) {
@@ -117,6 +119,8 @@ function drawWiring() {
       if (!path || begin > state.time || end <= state.time) continue;
       path.classList.add('active');
       path.style.stroke = laneColour(message[LANE]);
+      // Above idle cables that share its way, below the boxes.
+      if (!litBefore.has(path)) wiring.insertBefore(path, firstBox);
       lit.push(path);
     }
   }

@@ -1,0 +1,60 @@
+#include "tools/doctor/exchange.hpp"
+
+#include <span>
+#include <string>
+
+#include "lib/comm/wire.hpp"
+
+namespace hips::doctor {
+
+Result<std::vector<RankReport>> exchange_reports(comm::Bootstrap& bootstrap, const RankReport& mine) {
+  const std::string text = encode(mine);
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(text.data(), text.size())));
+  if (!all) return fail(all.error());
+  std::vector<RankReport> reports;
+  for (const comm::Blob& blob : *all) {
+    auto report = decode_report(std::string(reinterpret_cast<const char*>(blob.data()), blob.size()));
+    if (!report) return fail(std::move(report).error());
+    reports.push_back(*std::move(report));
+  }
+  return reports;
+}
+
+Result<std::vector<Trial>> exchange_trials(comm::Bootstrap& bootstrap, const std::vector<Trial>& mine) {
+  comm::ByteWriter writer;
+  writer.put(static_cast<std::uint32_t>(mine.size()));
+  for (const Trial& trial : mine) {
+    writer.put(trial.way.a);
+    writer.put(trial.way.b);
+    writer.put(trial.way.a_rail);
+    writer.put(trial.way.b_rail);
+    writer.put(trial.from);
+    writer.put(trial.rtt_us);
+    writer.put(static_cast<std::uint8_t>(trial.small_ok));
+    writer.put(static_cast<std::uint8_t>(trial.large_ok));
+    writer.put_text(trial.error);
+  }
+  const auto all = bootstrap.allgather(writer.blob());
+  if (!all) return fail(all.error());
+  std::vector<Trial> trials;
+  for (const comm::Blob& blob : *all) {
+    comm::ByteReader reader(blob);
+    const auto count = reader.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+      Trial trial;
+      trial.way.a = reader.get<Rank>();
+      trial.way.b = reader.get<Rank>();
+      trial.way.a_rail = reader.get<Rail>();
+      trial.way.b_rail = reader.get<Rail>();
+      trial.from = reader.get<Rank>();
+      trial.rtt_us = reader.get<double>();
+      trial.small_ok = reader.get<std::uint8_t>() != 0;
+      trial.large_ok = reader.get<std::uint8_t>() != 0;
+      trial.error = reader.get_text();
+      trials.push_back(std::move(trial));
+    }
+  }
+  return trials;
+}
+
+}  // namespace hips::doctor

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/comm/bootstrap.hpp"
+#include "tools/doctor/job.hpp"
+
+namespace hips::doctor {
+
+/// What all ranks report, at every rank, in their order.
+///
+/// Threads  collective: all ranks of the bootstrap call it.
+/// Errors   those of the bootstrap and of decode_report().
+Result<std::vector<RankReport>> exchange_reports(comm::Bootstrap& bootstrap, const RankReport& mine);
+
+/// The trials of all ranks, at every rank. Threads and errors as above.
+Result<std::vector<Trial>> exchange_trials(comm::Bootstrap& bootstrap, const std::vector<Trial>& mine);
+
+}  // namespace hips::doctor
