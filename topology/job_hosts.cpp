@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -102,9 +103,10 @@ Result<JobHosts> read_nodelist(std::string_view text) {
   auto names = list->expand(kMaxImportedNames);
   if (!names) return fail(names.error());
   JobHosts hosts;
-  std::map<std::string_view, int> seen;
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(names->size());
   for (const std::string& each : *names) {
-    if (++seen[each] > 1)
+    if (!seen.insert(each).second)
       return fail(Code::kInvalidArgument, fmt::format("hostlist {}: {} occurs twice; name each host once",
                                                       in_quotes(text), in_quotes(each)));
   }

@@ -11,7 +11,7 @@
 namespace hips::topology {
 
 /// More nodes and switches than these are refused before anything is expanded.
-inline constexpr std::uint64_t kMaxImportedNames = 1U << 22U;
+inline constexpr std::uint64_t kMaxImportedNames = 1U << 20U;
 
 /// What a topology.conf says.
 struct SlurmTopology {

@@ -123,7 +123,7 @@ TEST(Slurm, errors_name_file_line_key_value_and_remedy) {
            {"BlockName=b0 Switches=a\n", "Switches of a block"},
            {"SwitchName=s0 Nodes=a \\", "line 1: \"\\\" continues a line, and none follows"},
            {"SwitchName=s0 Nodes=r[0-999999]n[0-999999]\n",
-            "stands for 1000000000000 names; a file may have 4194304 in all"},
+            "stands for 1000000000000 names; a file may have 1048576 in all"},
        }) {
     const auto read = read_slurm_topology("topology.conf", text);
     ASSERT_FALSE(read) << text;

@@ -155,7 +155,7 @@ TEST(SlurmTorus, ErrorsOfATopologyYamlNameLineAndRemedy) {
            {torus + "{name: a, dims: {x: 2.5, y: 2, z: 1}, nodes: 'a[1-4]'}\n", "x is \"2.5\""},
            {torus + "{name: a, dims: {x: 65536, y: 2, z: 1}, nodes: a}\n", "from 1 to 65535"},
            {torus + "{name: a, dims: {x: 65535, y: 65535, z: 65535}, nodes: a}\n",
-            "a file may have 4194304 nodes"},
+            "a file may have 1048576 nodes"},
            {torus + "{name: a, " + dims + "}\n",
             "the torus has neither nodes nor regions; write one of them"},
            {torus + "{name: a, " + dims + ", nodes: a, regions: []}\n", "has both nodes and regions"},
