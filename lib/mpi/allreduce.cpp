@@ -21,7 +21,7 @@ constexpr const char* kName = "MPI_Allreduce";
 
 /// Also under an MPI of another ABI: its handles pass through our arguments unread.
 int call_host(const ReductionCall& call) {
-  static auto* const function = reinterpret_cast<AllreduceFunction*>(host_symbol("PMPI_Allreduce"));
+  static auto* const function = reinterpret_cast<AllreduceFunction*>(host_function("PMPI_Allreduce"));
   return function(call.in, call.out, call.count, call.type, call.op, call.comm);
 }
 
@@ -38,7 +38,7 @@ class HostedAllreduce final : public HostedCall {
 };
 
 int route(Process& process, const ReductionCall& call) {
-  if (call.comm == nullptr || call.comm == host()->no_comm) {
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm) {
     if (process.reports()) process.report().add_declined("MPI_COMM_NULL");
     return call_host(call);
   }

@@ -20,7 +20,7 @@ namespace {
 
 int route(Process& process, ProgramCall& call) {
   // A null handle is an error, and the host has the words for it.
-  if (call.comm == nullptr || call.comm == host()->no_comm) return call.on_host();
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm) return call.on_host();
   CommRecord* const record =
       call.sets_up() ? CommRecord::of(process, call.comm) : CommRecord::existing(process, call.comm);
   if (record == nullptr) return call.on_host();

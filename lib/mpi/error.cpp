@@ -52,7 +52,7 @@ int error_code(Code code, const std::string& sentence) {
 
 bool is_fatal(MPI_Comm comm) {
   const Host& mpi = *host();
-  MPI_Errhandler handler = nullptr;
+  MPI_Errhandler handler{};
   if (mpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
   const bool fatal = handler == mpi.errors_are_fatal;
   mpi.Errhandler_free(&handler);

@@ -4,6 +4,7 @@
 
 #include <hips/hips.h>
 
+#include "lib/mpi/fortran_sentinel.hpp"
 #include "lib/mpi/host.hpp"
 
 // What wrappers for the bindings of Fortran share. Open MPI's bindings call PMPI_ functions and so pass by

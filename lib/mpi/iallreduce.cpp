@@ -72,7 +72,7 @@ int take(Process& process, CommRecord& record, const Form& form, const Reduction
 template <typename Form>
 int route(Process& process, const Form& form, const ReductionCall& call, MPI_Request* request) {
   // Null handles and addresses are errors, and the host has the words for them.
-  if (call.comm == nullptr || call.comm == host()->no_comm || request == nullptr)
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm || request == nullptr)
     return form.call_host(call, request);
   CommRecord* const record = Form::record(process, call.comm);
   if (record == nullptr) return form.call_host(call, request);

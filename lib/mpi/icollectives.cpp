@@ -48,7 +48,7 @@ int take(CommRecord& record, ProgramCall& call, const Move& move, MPI_Request* r
 
 int route(Process& process, ProgramCall& call, const Move& move, MPI_Request* request) {
   // Null handles and addresses are errors, and the host has the words for them.
-  if (call.comm == nullptr || call.comm == host()->no_comm || request == nullptr)
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm || request == nullptr)
     return call.start_on_host(request);
   CommRecord* const record = CommRecord::existing(process, call.comm);
   if (record == nullptr) {

@@ -60,11 +60,13 @@ class Requests {
  private:
   using Entry = std::atomic<HipsRequest*>;
 
-  static RequestHandles<MPI_Request> range() {
-    if constexpr (std::is_pointer_v<MPI_Request>)
+  static RequestHandles<MPI_Request> range() { return make_range<MPI_Request>(); }
+  template <typename Handle>
+  static RequestHandles<Handle> make_range() {
+    if constexpr (std::is_pointer_v<Handle>)
       return {reinterpret_cast<std::uintptr_t>(s_entries.data()), sizeof(Entry), kMost};
     else
-      return {RequestHandles<MPI_Request>::kFirstInt, 1, kMost};
+      return {RequestHandles<Handle>::kFirstInt, 1, kMost};
   }
 
   // Zeros, and costs no memory before it is used.

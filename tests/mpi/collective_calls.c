@@ -110,6 +110,11 @@ static void make_reduction(struct Call* call, MPI_Op op, MPI_Request* request) {
   const int gets = call->kind == kAllreduce || call->rank == call->root;
   const void* from;
   int i;
+#ifdef MPICH_VERSION
+  /* MPICH 4.0 reads at the address MPI_IN_PLACE where the root is not rank 0. */
+  if (call->kind == kReduce && call->root != 0 && (call->which == 3 || !call->types_differ))
+    call->in_place = 0;
+#endif
   call->in = make_buffer(call->count);
   /* Elsewhere the output means nothing, and may be null. */
   call->out = gets ? make_buffer(call->count) : NULL;

@@ -5,6 +5,9 @@
 #include <numeric>
 #include <string>
 
+#include "lib/mpi/abi.hpp"
+#include "lib/mpi/host.hpp"
+#include "lib/mpi/host_version.hpp"
 #include "lib/mpi/preload.hpp"
 #include "lib/mpi/report.hpp"
 #include "lib/mpi/request_handle.hpp"
@@ -17,11 +20,38 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Preload, OnlyTheInterposerLeavesThePreload) {
-  EXPECT_EQ(without_interposer("/l/libhips_mpi.so"), "");
-  EXPECT_EQ(without_interposer("a.so:/l/libhips_mpi.so:b.so"), "a.so:b.so");
-  EXPECT_EQ(without_interposer("a.so /l/libhips_mpi.so b.so"), "a.so:b.so");
-  EXPECT_EQ(without_interposer("/libhips_mpi.so/a.so"), "/libhips_mpi.so/a.so");
+  const std::string name(kInterposerName);
+  EXPECT_EQ(without_interposer("/l/" + name), "");
+  EXPECT_EQ(without_interposer("a.so:/l/" + name + ":b.so"), "a.so:b.so");
+  EXPECT_EQ(without_interposer("a.so /l/" + name + " b.so"), "a.so:b.so");
+  EXPECT_EQ(without_interposer("/" + name + "/a.so"), "/" + name + "/a.so");
   EXPECT_EQ(without_interposer(""), "");
+}
+
+TEST(HostVersion, IsAFewWordsOfWhatTheHostSays) {
+  EXPECT_EQ(host_version_of("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"), "Open MPI v4.1.4");
+  EXPECT_EQ(host_version_of("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"), "MPICH 4.0.2");
+  EXPECT_EQ(host_version_of("MPICH Version:      4.0.2\n"), "MPICH 4.0.2");
+  EXPECT_EQ(host_version_of(""), "");
+}
+
+TEST(Predefined, TypesAndOpsOfTheHostAreThoseOfItsAbi) {
+  // No MPI is loaded here: what has to be looked up is not there, and a number of mpi.h is.
+  const Predefined<MPI_Datatype> type HIPS_MPI_PREDEFINED(MPI_INT, "ompi_mpi_int");
+#ifdef HIPS_MPI_ABI_OPENMPI
+  EXPECT_EQ(type.handle(), MPI_Datatype{});
+#else
+  EXPECT_EQ(type.handle(), MPI_INT);
+#endif
+  EXPECT_FALSE(host_is_of_abi());
+  EXPECT_EQ(host(), nullptr);
+}
+
+TEST(Context, AHandlePassesThroughAPointer) {
+  EXPECT_EQ(from_context<int>(to_context(0x44000000)), 0x44000000);
+  EXPECT_EQ(from_context<int>(to_context(-1)), -1);
+  int object = 0;
+  EXPECT_EQ(from_context<int*>(to_context(&object)), &object);
 }
 
 TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {
