@@ -62,6 +62,14 @@ inline constexpr bool kPackTakesBottom = true;
 inline constexpr bool kPackTakesBottom = false;
 #endif
 
+/// Do error codes of ours in classes of the standard keep their text? MPICH 4.0 gives them another; those in
+/// a class of ours keep theirs.
+#ifdef HIPS_MPI_ABI_OPENMPI
+inline constexpr bool kErrorTextInStandardClass = true;
+#else
+inline constexpr bool kErrorTextInStandardClass = false;
+#endif
+
 /// Is the MPI that is loaded one of this ABI? Once host_is_loaded().
 bool host_is_of_abi();
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/loaded_objects.hpp"
 
 namespace hips::mpi {
@@ -65,10 +66,16 @@ class Sentinels {
   }
 
   std::mutex mutex_;
+#ifdef HIPS_MPI_ABI_OPENMPI
   std::array<Block, 4> blocks_{{{"mpi_fortran_in_place_", Sentinel::kInPlace, {}},
                                 {"mpi_fortran_bottom_", Sentinel::kBottom, {}},
                                 {"mpi_fortran_status_ignore_", Sentinel::kStatusIgnore, {}},
                                 {"mpi_fortran_statuses_ignore_", Sentinel::kStatusIgnore, {}}}};
+#else
+  // Of mpi_f08, where statuses are all that wrappers of ours look at.
+  std::array<Block, 2> blocks_{{{"MPIR_F08_MPI_STATUS_IGNORE_OBJ", Sentinel::kStatusIgnore, {}},
+                                {"MPIR_F08_MPI_STATUSES_IGNORE_OBJ", Sentinel::kStatusIgnore, {}}}};
+#endif
   unsigned long long loads_ = 0;
 };
 
