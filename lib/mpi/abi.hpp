@@ -83,6 +83,12 @@ bool look_up_handles(Host& host);
 /// hold Open MPI's: there this ends a process whose MPI is another, and says what to type instead.
 void* host_function(const char* name);
 
+/// The same, of its type.
+template <typename Function>
+Function* of_host(const char* name) {
+  return reinterpret_cast<Function*>(host_function(name));
+}
+
 /// How the host moves our calls on, which it does not have to offer; see host_progress.hpp.
 struct HostProgress {
   using Callback = int();

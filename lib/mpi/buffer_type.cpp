@@ -92,10 +92,11 @@ std::byte* Packed::make(std::size_t bytes) {
   return memory_.get();
 }
 
-int Packed::pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) {
+int Packed::pack(const void* from, std::int64_t count, const BufferType& type, std::size_t offset,
+                 MPI_Comm comm) {
   // Positions of the host are ints: one element at a time where all of them do not fit.
   const Host& mpi = *host();
-  const std::int64_t most = type.size == 0 ? count : INT_MAX / type.size;
+  const std::int64_t most = type.size == 0 ? INT_MAX : INT_MAX / type.size;
   const auto* at = static_cast<const std::byte*>(from);
   std::byte* to = memory_.get() + offset;
   for (std::int64_t left = count; left > 0;) {
@@ -114,9 +115,10 @@ int Packed::pack(const void* from, int count, const BufferType& type, std::size_
   return MPI_SUCCESS;
 }
 
-int Packed::unpack(void* to, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) const {
+int Packed::unpack(void* to, std::int64_t count, const BufferType& type, std::size_t offset,
+                   MPI_Comm comm) const {
   const Host& mpi = *host();
-  const std::int64_t most = type.size == 0 ? count : INT_MAX / type.size;
+  const std::int64_t most = type.size == 0 ? INT_MAX : INT_MAX / type.size;
   auto* at = static_cast<std::byte*>(to);
   const std::byte* from = memory_.get() + offset;
   for (std::int64_t left = count; left > 0;) {

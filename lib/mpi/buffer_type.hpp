@@ -50,8 +50,8 @@ class Packed {
   std::byte* make(std::size_t bytes);
 
   /// `count` elements from `from` into the room at `offset`; the host's error code.
-  int pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm);
-  int unpack(void* to, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) const;
+  int pack(const void* from, std::int64_t count, const BufferType& type, std::size_t offset, MPI_Comm comm);
+  int unpack(void* to, std::int64_t count, const BufferType& type, std::size_t offset, MPI_Comm comm) const;
 
  private:
   std::unique_ptr<std::byte[]> memory_;

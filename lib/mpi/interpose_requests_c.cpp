@@ -29,12 +29,11 @@ bool is_ours(const MPI_Request* request) {
 
 const hips::mpi::AllreduceInit& hips::mpi::allreduce_init_of_host() {
   static const AllreduceInit init = [] {
-    const auto find = [](const char* name) {
-      return reinterpret_cast<AllreduceInit::HostFunction*>(hips::mpi::host_function(name));
-    };
-    if (auto* const function = find("PMPI_Allreduce_init"))
-      return AllreduceInit{"MPI_Allreduce_init", function};
-    return AllreduceInit{"MPIX_Allreduce_init", find("PMPIX_Allreduce_init")};
+    if (auto* const function = of_host<AllreduceInit::HostFunction>("PMPI_Allreduce_init"))
+      return AllreduceInit{"MPI_Allreduce_init", function,
+                           of_host<AllreduceInit::LargeHostFunction>("PMPI_Allreduce_init_c")};
+    return AllreduceInit{"MPIX_Allreduce_init", of_host<AllreduceInit::HostFunction>("PMPIX_Allreduce_init"),
+                         nullptr};
   }();
   return init;
 }

@@ -49,6 +49,19 @@ class Collectives(Case):
             pass
 
 
+class LargeCounts(Case):
+    """Functions of MPI 4 that the random programs do not call; those that they do take part there."""
+
+    def test_counts_of_64_bits(self):
+        if "large_counts" not in PROGRAMS:
+            self.skipTest("this MPI has none of MPI 4")
+        self.assert_exact(mpirun(3, PROGRAMS["large_counts"]))
+        for ranks in (2, 4):
+            outcome = under_hips(ranks, "large_counts", options=["--report"])
+            self.assert_exact(outcome)
+            self.assert_reported_as_expected(outcome)
+
+
 class CollectivesOfFortran(Case):
     def check(self, program):
         self.assert_exact(mpirun(3, PROGRAMS[program]))

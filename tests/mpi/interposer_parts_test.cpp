@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <numeric>
 #include <string>
 
 #include "lib/mpi/abi.hpp"
+#include "lib/mpi/count.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/host_version.hpp"
 #include "lib/mpi/preload.hpp"
@@ -52,6 +55,40 @@ TEST(Context, AHandlePassesThroughAPointer) {
   EXPECT_EQ(from_context<int>(to_context(-1)), -1);
   int object = 0;
   EXPECT_EQ(from_context<int*>(to_context(&object)), &object);
+}
+
+TEST(Count, IsAnIntOrALargeOne) {
+  const Count small = 7;
+  EXPECT_FALSE(small.is_large());
+  EXPECT_EQ(small.value(), 7);
+  EXPECT_EQ(small.small(), 7);
+  const Count large = Count::large(3'000'000'000);
+  EXPECT_TRUE(large.is_large());
+  EXPECT_EQ(large.value(), 3'000'000'000);
+}
+
+TEST(Count, ArraysOfEitherFormGiveTheSameNumbers) {
+  const int small[] = {1, -2, 3};
+  const MPI_Count large[] = {1, -2, 3'000'000'000};
+  const Counts a = small, b = Counts::large(large);
+  EXPECT_EQ(a[0], b[0]);
+  EXPECT_EQ(a[1], b[1]);
+  EXPECT_EQ(b[2], 3'000'000'000);
+  EXPECT_FALSE(a.is_large());
+  EXPECT_TRUE(b.is_large());
+  EXPECT_TRUE(a.exist() && b.exist());
+  EXPECT_FALSE(Counts(nullptr).exist());
+  EXPECT_FALSE(Counts::large(nullptr).exist());
+}
+
+TEST(Count, WhatNoMemoryHasIsImpossible) {
+  EXPECT_TRUE(may_be(0, 0));
+  EXPECT_TRUE(may_be(3'000'000'000, 8));
+  EXPECT_TRUE(may_be(std::int64_t{1} << 44, 8));
+  EXPECT_FALSE(may_be((std::int64_t{1} << 44) + 1, 8));
+  EXPECT_FALSE(may_be(-1, 1));
+  EXPECT_FALSE(may_be(INT64_MAX, 1));
+  EXPECT_FALSE(may_be(INT64_MAX, INT_MAX));
 }
 
 TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {

@@ -21,7 +21,8 @@ REQUESTS = ("start|startall|wait|waitall|waitany|waitsome|test|testall|testany|t
 # PMPI_ names are the host's own, whoever calls them.
 if MPICH:
     # Its bindings of Fortran call the functions of C, but for mpi_f08 where no buffer is passed.
-    C = "|".join(name.capitalize() for name in f"{COLLECTIVES}|{REQUESTS}".split("|"))
+    LARGE = (f"{name}_c" for name in COLLECTIVES.split("|") if "barrier" not in name)
+    C = "|".join(name.capitalize() for name in (*COLLECTIVES.split("|"), *REQUESTS.split("|"), *LARGE))
     TAKEN = re.compile(rf"^(MPI_({C})|mpi_({REQUESTS}|barrier|ibarrier)_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
@@ -49,6 +50,7 @@ class Symbols(unittest.TestCase):
         self.assertIn("MPI_Allreduce", host)
         if MPICH:
             self.assertIn("MPI_Allreduce_init", host)
+            self.assertIn("MPI_Iallgatherv_c", host)
             self.assertIn("mpi_waitsome_f08_", host)
         else:
             self.assertIn("mpi_allreduce_", host)
