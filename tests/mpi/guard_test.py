@@ -5,7 +5,7 @@ import re
 import tempfile
 import unittest
 
-from harness import HOST, PROGRAMS, Case, args, mpirun, possible, rest, seeded
+from harness import HOST, MPICH, PROGRAMS, Case, args, mpirun, possible, rest, seeded
 
 
 class Guard(Case):
@@ -65,9 +65,10 @@ class Guard(Case):
 
     def test_ranks_agree_where_the_host_is_slow_on_one_of_them_alone(self):
         # The other clocks say that the host is faster: by those the ranks would go apart, and never meet again.
-        for odd in (0, 2):
+        ranks = 2 if MPICH else 3  # no more than cores: what ranks of hydra take that share one varies by tens
+        for odd in (0, ranks - 1):
             with self.subTest(odd=odd):
-                outcome = self.unnamed(3, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
+                outcome = self.unnamed(ranks, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
                                        **self.SLOW_HIPS)
                 self.assert_ok(outcome)
                 hips_us, host_us, winner = self.verdicts(outcome)["sum", 1 << 20]
