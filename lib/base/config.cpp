@@ -204,7 +204,7 @@ constexpr std::array kVariables = {
                    "what is logged to stderr: info,plan:debug", set_log},
     ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",
                    set_text<&Config::trace_dir>},
-    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off",
+    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off; on in programs of MPICH",
                    "a thread moves non-blocking calls while the program computes; give it a core",
                    set_progress_thread},
     ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",

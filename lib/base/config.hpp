@@ -61,7 +61,7 @@ struct Config {
   log::Filter log;
   std::string trace_dir;
   bool mpi_report = false;
-  bool progress_thread = false;
+  std::optional<bool> progress_thread;
   std::optional<bool> guard;  ///< unset: on, but not where a topology or a plan is named
   std::string guard_table;
   Reproducible reproducible = Reproducible::kOff;

@@ -37,6 +37,9 @@ struct CommunicatorOptions {
   /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
   /// waits. Empty: the bootstrap's.
   std::function<void()> progress{};
+  /// Has non-blocking calls moved by a thread, unless HIPS_PROGRESS_THREAD says otherwise: for callers that
+  /// may wait elsewhere while peers wait for those calls.
+  bool progress_thread = false;
   /// It has some of the ranks that the environment speaks of: variables that name a topology, a pattern for
   /// each level or a stored plan are not for it.
   bool is_part = false;

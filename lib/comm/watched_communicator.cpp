@@ -37,7 +37,7 @@ WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& con
       rank_(bootstrap.rank()),
       size_(bootstrap.size()),
       mode_(options.thread_mode),
-      has_progress_thread_(config.progress_thread) {}
+      has_progress_thread_(config.progress_thread.value_or(options.progress_thread)) {}
 
 void WatchedCommunicator::note_declined(const char* what) {
   if (!in_forked_child()) watch_->record().decline(what);

@@ -15,14 +15,17 @@
 namespace hips::mpi {
 namespace {
 
-using AllreduceFunction = int(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
-
 constexpr const char* kName = "MPI_Allreduce";
 
 /// Also under an MPI of another ABI: its handles pass through our arguments unread.
 int call_host(const ReductionCall& call) {
-  static auto* const function = reinterpret_cast<AllreduceFunction*>(host_symbol("PMPI_Allreduce"));
-  return function(call.in, call.out, call.count, call.type, call.op, call.comm);
+  if (call.count.is_large()) {
+    using Large = int(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+    static auto* const large = of_host<Large>("PMPI_Allreduce_c");
+    return large(call.in, call.out, call.count.value(), call.type, call.op, call.comm);
+  }
+  static auto* const function = of_host<decltype(PMPI_Allreduce)>("PMPI_Allreduce");
+  return function(call.in, call.out, call.count.small(), call.type, call.op, call.comm);
 }
 
 class HostedAllreduce final : public HostedCall {
@@ -38,7 +41,7 @@ class HostedAllreduce final : public HostedCall {
 };
 
 int route(Process& process, const ReductionCall& call) {
-  if (call.comm == nullptr || call.comm == host()->no_comm) {
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm) {
     if (process.reports()) process.report().add_declined("MPI_COMM_NULL");
     return call_host(call);
   }
@@ -57,7 +60,7 @@ int route(Process& process, const ReductionCall& call) {
 
 }  // namespace
 
-int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int allreduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const ReductionCall call{in, out, count, type, op, comm};
   if (t_inside) return call_host(call);
   Process* process = Process::active();

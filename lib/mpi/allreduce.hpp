@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include "lib/mpi/count.hpp"
+
 namespace hips::mpi {
 
 /// MPI_Allreduce as the program called it, handles and special addresses already those of C.
@@ -17,6 +19,6 @@ namespace hips::mpi {
 /// mean there what they mean without HiPS.
 ///
 /// Threads  as MPI_Allreduce.
-int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int allreduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
 }  // namespace hips::mpi

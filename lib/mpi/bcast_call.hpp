@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include "lib/mpi/buffer_type.hpp"
+#include "lib/mpi/count.hpp"
 #include "lib/mpi/program_call.hpp"
 
 namespace hips::mpi {
@@ -10,7 +11,7 @@ namespace hips::mpi {
 /// MPI_Bcast and MPI_Ibcast, of any type: ranks need not pass the same one, so bytes are counted.
 class BcastCall final : public ProgramCall {
  public:
-  BcastCall(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm of)
+  BcastCall(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm of)
       : ProgramCall(kNames, of), buffer_(buffer), count_(count), type_(type), root_(root) {}
 
   [[nodiscard]] int on_host() const override;
@@ -26,7 +27,7 @@ class BcastCall final : public ProgramCall {
   static constexpr CallNames kNames{"MPI_Bcast", "MPI_Ibcast"};
 
   void* buffer_;
-  int count_;
+  Count count_;
   MPI_Datatype type_;
   int root_;
   BufferType shape_;

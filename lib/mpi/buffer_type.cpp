@@ -2,6 +2,7 @@
 
 #include <climits>
 
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/preload_tls.hpp"
 
@@ -21,10 +22,47 @@ std::optional<BufferType> look_up(MPI_Datatype type, bool& is_named) {
   return BufferType{type, size, extent, is_named && lower == 0 && extent == size};
 }
 
+/// Elements as MPI_Pack takes them: those at MPI_BOTTOM as one that lies at the same addresses, said from an
+/// address that is not null.
+class Elements {
+ public:
+  Elements(const void* at, int count, MPI_Datatype type) : at_(at), count_(count), type_(type) {}
+  ~Elements() {
+    if (is_made_) host()->Type_free(&type_);
+  }
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
+
+  /// Before the others; the host's error code.
+  int prepare() {
+    if (kPackTakesBottom || at_ != MPI_BOTTOM) return MPI_SUCCESS;
+    static char origin;
+    const MPI_Aint back = -reinterpret_cast<MPI_Aint>(&origin);
+    MPI_Datatype made{};
+    const int code = host()->Type_create_hindexed_block(1, count_, &back, type_, &made);
+    if (code != MPI_SUCCESS) return code;
+    at_ = &origin;
+    count_ = 1;
+    type_ = made;
+    is_made_ = true;
+    return host()->Type_commit(&type_);
+  }
+  [[nodiscard]] const void* at() const { return at_; }
+  [[nodiscard]] void* to() const { return const_cast<void*>(at_); }
+  [[nodiscard]] int count() const { return count_; }
+  [[nodiscard]] MPI_Datatype type() const { return type_; }
+
+ private:
+  const void* at_;
+  int count_;
+  MPI_Datatype type_;
+  bool is_made_ = false;
+};
+
 }  // namespace
 
 std::optional<BufferType> BufferType::of(MPI_Datatype type) {
-  if (type == nullptr || type == host()->no_type) return std::nullopt;
+  if (type == MPI_Datatype{} || type == host()->no_type) return std::nullopt;
   // Handles of predefined types are never reused; of others the answer may change with the handle's owner.
   static thread_local std::optional<BufferType> t_last HIPS_TLS_OF_PRELOADED;
   if (t_last && t_last->type == type) return t_last;
@@ -35,15 +73,17 @@ std::optional<BufferType> BufferType::of(MPI_Datatype type) {
 }
 
 int KeptType::keep(BufferType& type) {
-  MPI_Datatype made = nullptr;
+  MPI_Datatype made{};
   if (const int code = host()->Type_dup(type.type, &made); code != MPI_SUCCESS) return code;
-  duplicate_.reset(made);
+  release();
+  duplicate_ = made;
   type.type = made;
   return MPI_SUCCESS;
 }
 
-void KeptType::Free::operator()(MPI_Datatype type) const {
-  host()->Type_free(&type);
+void KeptType::release() {
+  if (duplicate_) host()->Type_free(&*duplicate_);
+  duplicate_.reset();
 }
 
 std::byte* Packed::make(std::size_t bytes) {
@@ -52,16 +92,21 @@ std::byte* Packed::make(std::size_t bytes) {
   return memory_.get();
 }
 
-int Packed::pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) {
+int Packed::pack(const void* from, std::int64_t count, const BufferType& type, std::size_t offset,
+                 MPI_Comm comm) {
   // Positions of the host are ints: one element at a time where all of them do not fit.
   const Host& mpi = *host();
-  const std::int64_t most = type.size == 0 ? count : INT_MAX / type.size;
+  const std::int64_t most = type.size == 0 ? INT_MAX : INT_MAX / type.size;
   const auto* at = static_cast<const std::byte*>(from);
   std::byte* to = memory_.get() + offset;
   for (std::int64_t left = count; left > 0;) {
     const auto now = static_cast<int>(left < most ? left : most);
     int position = 0;
-    const int code = mpi.Pack(at, now, type.type, to, static_cast<int>(now * type.size), &position, comm);
+    Elements some(at, now, type.type);
+    int code = some.prepare();
+    if (code == MPI_SUCCESS)
+      code = mpi.Pack(some.at(), some.count(), some.type(), to, static_cast<int>(now * type.size), &position,
+                      comm);
     if (code != MPI_SUCCESS) return code;
     at += now * type.extent;
     to += now * type.size;
@@ -70,15 +115,20 @@ int Packed::pack(const void* from, int count, const BufferType& type, std::size_
   return MPI_SUCCESS;
 }
 
-int Packed::unpack(void* to, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) const {
+int Packed::unpack(void* to, std::int64_t count, const BufferType& type, std::size_t offset,
+                   MPI_Comm comm) const {
   const Host& mpi = *host();
-  const std::int64_t most = type.size == 0 ? count : INT_MAX / type.size;
+  const std::int64_t most = type.size == 0 ? INT_MAX : INT_MAX / type.size;
   auto* at = static_cast<std::byte*>(to);
   const std::byte* from = memory_.get() + offset;
   for (std::int64_t left = count; left > 0;) {
     const auto now = static_cast<int>(left < most ? left : most);
     int position = 0;
-    const int code = mpi.Unpack(from, static_cast<int>(now * type.size), &position, at, now, type.type, comm);
+    Elements some(at, now, type.type);
+    int code = some.prepare();
+    if (code == MPI_SUCCESS)
+      code = mpi.Unpack(from, static_cast<int>(now * type.size), &position, some.to(), some.count(),
+                        some.type(), comm);
     if (code != MPI_SUCCESS) return code;
     at += now * type.extent;
     from += now * type.size;

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <type_traits>
+#include <utility>
 
 namespace hips::mpi {
 
 /// What moving data of a type takes, where nothing is folded.
 struct BufferType {
-  MPI_Datatype type = nullptr;
+  MPI_Datatype type{};
   std::int64_t size = 0;    ///< bytes of data in one
   std::int64_t extent = 0;  ///< bytes from one to the next
   bool plain = false;       ///< a predefined type without gaps: its bytes are its data
@@ -28,14 +28,17 @@ struct BufferType {
 /// Threads  as a value.
 class KeptType {
  public:
+  KeptType() = default;
+  KeptType(KeptType&& other) noexcept : duplicate_(std::exchange(other.duplicate_, std::nullopt)) {}
+  KeptType& operator=(KeptType&&) = delete;
+  ~KeptType() { release(); }
   /// Has `type` name the duplicate; the host's error code.
   int keep(BufferType& type);
 
  private:
-  struct Free {
-    void operator()(MPI_Datatype type) const;
-  };
-  std::unique_ptr<std::remove_pointer_t<MPI_Datatype>, Free> duplicate_;
+  void release();
+
+  std::optional<MPI_Datatype> duplicate_;
 };
 
 /// Data of types with gaps, as bytes one behind the other.
@@ -47,8 +50,8 @@ class Packed {
   std::byte* make(std::size_t bytes);
 
   /// `count` elements from `from` into the room at `offset`; the host's error code.
-  int pack(const void* from, int count, const BufferType& type, std::size_t offset, MPI_Comm comm);
-  int unpack(void* to, int count, const BufferType& type, std::size_t offset, MPI_Comm comm) const;
+  int pack(const void* from, std::int64_t count, const BufferType& type, std::size_t offset, MPI_Comm comm);
+  int unpack(void* to, std::int64_t count, const BufferType& type, std::size_t offset, MPI_Comm comm) const;
 
  private:
   std::unique_ptr<std::byte[]> memory_;

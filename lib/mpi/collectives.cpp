@@ -20,7 +20,7 @@ namespace {
 
 int route(Process& process, ProgramCall& call) {
   // A null handle is an error, and the host has the words for it.
-  if (call.comm == nullptr || call.comm == host()->no_comm) return call.on_host();
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm) return call.on_host();
   CommRecord* const record =
       call.sets_up() ? CommRecord::of(process, call.comm) : CommRecord::existing(process, call.comm);
   if (record == nullptr) return call.on_host();
@@ -49,30 +49,30 @@ int barrier(MPI_Comm comm) {
   return enter(BarrierCall(comm));
 }
 
-int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+int bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {
   return enter(BcastCall(buffer, count, type, root, comm));
 }
 
-int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+int reduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   return enter(ReduceCall(in, out, count, type, op, root, comm));
 }
 
-int reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm) {
+int reduce_scatter(const void* in, void* out, Counts counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return enter(ReduceScatterCountsCall(in, out, counts, type, op, comm));
 }
 
-int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int reduce_scatter_block(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm) {
   return enter(ReduceScatterBlockCall(in, out, count, type, op, comm));
 }
 
-int allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+int allgather(const void* in, Count in_count, MPI_Datatype in_type, void* out, Count out_count,
               MPI_Datatype out_type, MPI_Comm comm) {
   return enter(AllgatherCall(in, in_count, in_type, out, out_count, out_type, comm));
 }
 
-int allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int counts[],
-               const int displacements[], MPI_Datatype out_type, MPI_Comm comm) {
+int allgatherv(const void* in, Count in_count, MPI_Datatype in_type, void* out, Counts counts,
+               Places displacements, MPI_Datatype out_type, MPI_Comm comm) {
   return enter(AllgathervCall(in, in_count, in_type, out, counts, displacements, out_type, comm));
 }
 

@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include "lib/mpi/count.hpp"
+
 namespace hips::mpi {
 
 // The blocking collectives beside MPI_Allreduce, as the program called them, handles and special addresses
@@ -17,14 +19,13 @@ namespace hips::mpi {
 // Threads  as the functions of MPI.
 
 int barrier(MPI_Comm comm);
-int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
-int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm);
-int reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm);
-int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+int bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm);
+int reduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm);
+int reduce_scatter(const void* in, void* out, Counts counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int reduce_scatter_block(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int allgather(const void* in, Count in_count, MPI_Datatype in_type, void* out, Count out_count,
               MPI_Datatype out_type, MPI_Comm comm);
-int allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int counts[],
-               const int displacements[], MPI_Datatype out_type, MPI_Comm comm);
+int allgatherv(const void* in, Count in_count, MPI_Datatype in_type, void* out, Counts counts,
+               Places displacements, MPI_Datatype out_type, MPI_Comm comm);
 
 }  // namespace hips::mpi

@@ -15,6 +15,7 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/wire.hpp"
 #include "lib/mpi/host.hpp"
+#include "lib/mpi/host_progress.hpp"
 #include "lib/mpi/preload_tls.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/topology_choice.hpp"
@@ -29,7 +30,7 @@ int host_allgather(void* context, const void* send, void* recv, std::size_t byte
   const Host& mpi = *host();
   const int count = static_cast<int>(bytes);
   return mpi.Allgather(send, count, mpi.byte_type, recv, count, mpi.byte_type,
-                       static_cast<MPI_Comm>(context));
+                       from_context<MPI_Comm>(context));
 }
 
 Result<std::unique_ptr<comm::Bootstrap>> bootstrap_over(MPI_Comm comm, int rank, int size) {
@@ -38,7 +39,7 @@ Result<std::unique_ptr<comm::Bootstrap>> bootstrap_over(MPI_Comm comm, int rank,
   callbacks.rank = rank;
   callbacks.size = size;
   callbacks.allgather = host_allgather;
-  callbacks.context = comm;
+  callbacks.context = to_context(comm);
   return comm::make_callback_bootstrap(callbacks);
 }
 
@@ -47,7 +48,7 @@ std::vector<Rank> world_ranks_of(MPI_Comm comm, int size) {
   const Host& mpi = *host();
   std::vector<int> own(static_cast<std::size_t>(size)), in_world(own.size(), -1);
   std::iota(own.begin(), own.end(), 0);
-  MPI_Group members = nullptr, world = nullptr;
+  MPI_Group members{}, world{};
   mpi.Comm_group(comm, &members);
   mpi.Comm_group(mpi.world, &world);
   mpi.Group_translate_ranks(members, size, own.data(), world, in_world.data());
@@ -139,6 +140,7 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
   options_.is_part = !choice->is_users;
   options_.name = name_;
   options_.thread_mode = process.thread_mode();
+  options_.progress_thread = !host_has_progress_hook();
   options_.progress = [&process] { process.progress_host(); };
   auto created = comm::Communicator::create(**bootstrap, options_);
   // create() names this rank by its place in the new communicator; messages of a job are sorted by the

@@ -81,7 +81,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// Meets the others once more, with what the guard needs to know.
   Status set_up_guard(Process& process, comm::Bootstrap& bootstrap);
 
-  MPI_Comm comm_ = nullptr;
+  MPI_Comm comm_{};
   std::string name_;
   int rank_ = -1, size_ = 0;
   comm::CommunicatorOptions options_;  ///< of communicator_

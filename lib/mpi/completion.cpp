@@ -14,11 +14,11 @@ class Failures {
   /// `place` is that of the request's status.
   void add(const Finished& end, int place) {
     if (end.code == MPI_SUCCESS) return;
-    if (comm_ == nullptr) comm_ = end.comm;
+    if (comm_ == MPI_Comm{}) comm_ = end.comm;
     set(place, end.code);
   }
   /// Whether MPI_ERROR of the statuses counts, which it does only where something has failed.
-  [[nodiscard]] bool any() const { return comm_ != nullptr; }
+  [[nodiscard]] bool any() const { return comm_ != MPI_Comm{}; }
   void set(int place, int code) {
     if (statuses_ != MPI_STATUSES_IGNORE) statuses_[place].MPI_ERROR = code;
   }
@@ -29,7 +29,7 @@ class Failures {
 
  private:
   MPI_Status* statuses_;
-  MPI_Comm comm_ = nullptr;
+  MPI_Comm comm_{};
 };
 
 /// Of one that has just been moved on with the others.

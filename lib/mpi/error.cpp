@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/host.hpp"
 
@@ -43,7 +44,9 @@ int error_code(Code code, const std::string& sentence) {
   auto known = codes.find(code);
   if (known == codes.end()) {
     int made = 0;
-    if (mpi.Add_error_code(error_class(code), &made) != MPI_SUCCESS) return error_class(code);
+    int in_class = error_class(code);
+    if (!kErrorTextInStandardClass && mpi.Add_error_class(&in_class) != MPI_SUCCESS) return error_class(code);
+    if (mpi.Add_error_code(in_class, &made) != MPI_SUCCESS) return error_class(code);
     known = codes.emplace(code, made).first;
   }
   mpi.Add_error_string(known->second, sentence.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
@@ -52,7 +55,7 @@ int error_code(Code code, const std::string& sentence) {
 
 bool is_fatal(MPI_Comm comm) {
   const Host& mpi = *host();
-  MPI_Errhandler handler = nullptr;
+  MPI_Errhandler handler{};
   if (mpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
   const bool fatal = handler == mpi.errors_are_fatal;
   mpi.Errhandler_free(&handler);

@@ -18,6 +18,7 @@ const void* buffer_to_c(const void* buffer) {
   return buffer;
 }
 
+#ifdef HIPS_MPI_ABI_OPENMPI
 MPI_Request request_to_c(MPI_Fint request) {
   return Requests::is_ours_in_fortran(request) ? Requests::from_fortran(request)
                                                : host_requests().Request_f2c(request);
@@ -26,6 +27,15 @@ MPI_Request request_to_c(MPI_Fint request) {
 MPI_Fint request_to_fortran(MPI_Request request) {
   return Requests::is_ours(request) ? Requests::to_fortran(request) : host_requests().Request_c2f(request);
 }
+#else
+MPI_Request request_to_c(MPI_Fint request) {
+  return request;
+}
+
+MPI_Fint request_to_fortran(MPI_Request request) {
+  return request;
+}
+#endif
 
 MPI_Fint logical_to_fortran(int flag) {
   // Asked of a function whose answer is known.

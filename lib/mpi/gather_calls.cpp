@@ -16,13 +16,15 @@ bool GatherCall::accept(const CommRecord& record, const char*& reason) {
   size_ = record.communicator()->size();
   std::uint64_t total = 0;
   for (int rank = 0; rank < size_; ++rank) {
-    const int count = count_of(rank);
-    if (count < 0) return false;
+    const std::int64_t count = count_of(rank);
+    if (!may_be(count, shape_.size)) return false;
     total += static_cast<std::uint64_t>(count);
     // HiPS' places are no negative numbers: what lies before `out` goes through memory of ours.
     if (place_of(rank) < 0) shape_.plain = false;
   }
-  if (!in_place() && (in_count_ < 0 || in_count_ * in_shape_.size != count_of(rank_) * shape_.size))
+  const std::int64_t in_count = in_count_.value();
+  if (!in_place() &&
+      (!may_be(in_count, in_shape_.size) || in_count * in_shape_.size != count_of(rank_) * shape_.size))
     return false;
   reason = kNothing;
   args.collective = Collective::kAllgather;
@@ -53,7 +55,7 @@ int GatherCall::pack() {
   if (in_place())
     return shape_.plain ? MPI_SUCCESS
                         : sections_.pack(place(rank_), elements(rank_), shape_, begin(rank_), comm);
-  return in_shape_.plain ? MPI_SUCCESS : own_.pack(in_, in_count_, in_shape_, 0, comm);
+  return in_shape_.plain ? MPI_SUCCESS : own_.pack(in_, in_count_.value(), in_shape_, 0, comm);
 }
 
 int GatherCall::unpack() {
@@ -74,9 +76,9 @@ std::size_t GatherCall::begin(int rank) const {
   return args.sections->first(static_cast<std::size_t>(rank));
 }
 
-int GatherCall::elements(int rank) const {
-  return static_cast<int>(args.sections->count(static_cast<std::size_t>(rank)) /
-                          static_cast<std::uint64_t>(shape_.size));
+std::int64_t GatherCall::elements(int rank) const {
+  return static_cast<std::int64_t>(args.sections->count(static_cast<std::size_t>(rank)) /
+                                   static_cast<std::uint64_t>(shape_.size));
 }
 
 std::byte* GatherCall::place(int rank) const {
@@ -84,23 +86,50 @@ std::byte* GatherCall::place(int rank) const {
 }
 
 int AllgatherCall::on_host() const {
+  if (out_count_.is_large()) {
+    using Large = int(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm);
+    static auto* const large = of_host<Large>("PMPI_Allgather_c");
+    return large(in_, in_count_.value(), in_type_, out_, out_count_.value(), out_type_, comm);
+  }
   static auto* const function = of_host<decltype(PMPI_Allgather)>("PMPI_Allgather");
-  return function(in_, in_count_, in_type_, out_, out_count_, out_type_, comm);
+  return function(in_, in_count_.small(), in_type_, out_, out_count_.small(), out_type_, comm);
 }
 
 int AllgatherCall::start_on_host(MPI_Request* request) const {
+  if (out_count_.is_large()) {
+    using Large =
+        int(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request*);
+    static auto* const large = of_host<Large>("PMPI_Iallgather_c");
+    return large(in_, in_count_.value(), in_type_, out_, out_count_.value(), out_type_, comm, request);
+  }
   static auto* const function = of_host<decltype(PMPI_Iallgather)>("PMPI_Iallgather");
-  return function(in_, in_count_, in_type_, out_, out_count_, out_type_, comm, request);
+  return function(in_, in_count_.small(), in_type_, out_, out_count_.small(), out_type_, comm, request);
 }
 
 int AllgathervCall::on_host() const {
+  if (counts_.is_large()) {
+    using Large = int(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                      MPI_Datatype, MPI_Comm);
+    static auto* const large = of_host<Large>("PMPI_Allgatherv_c");
+    return large(in_, in_count_.value(), in_type_, out_, counts_.large(), displacements_.large(), out_type_,
+                 comm);
+  }
   static auto* const function = of_host<decltype(PMPI_Allgatherv)>("PMPI_Allgatherv");
-  return function(in_, in_count_, in_type_, out_, counts_, displacements_, out_type_, comm);
+  return function(in_, in_count_.small(), in_type_, out_, counts_.small(), displacements_.small(), out_type_,
+                  comm);
 }
 
 int AllgathervCall::start_on_host(MPI_Request* request) const {
+  if (counts_.is_large()) {
+    using Large = int(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                      MPI_Datatype, MPI_Comm, MPI_Request*);
+    static auto* const large = of_host<Large>("PMPI_Iallgatherv_c");
+    return large(in_, in_count_.value(), in_type_, out_, counts_.large(), displacements_.large(), out_type_,
+                 comm, request);
+  }
   static auto* const function = of_host<decltype(PMPI_Iallgatherv)>("PMPI_Iallgatherv");
-  return function(in_, in_count_, in_type_, out_, counts_, displacements_, out_type_, comm, request);
+  return function(in_, in_count_.small(), in_type_, out_, counts_.small(), displacements_.small(), out_type_,
+                  comm, request);
 }
 
 }  // namespace hips::mpi

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/mpi/buffer_type.hpp"
+#include "lib/mpi/count.hpp"
 #include "lib/mpi/program_call.hpp"
 
 namespace hips::mpi {
@@ -15,7 +16,7 @@ namespace hips::mpi {
 /// the same signature.
 class GatherCall : public ProgramCall {
  public:
-  GatherCall(const CallNames& names, const void* in, int in_count, MPI_Datatype in_type, void* out,
+  GatherCall(const CallNames& names, const void* in, Count in_count, MPI_Datatype in_type, void* out,
              MPI_Datatype out_type, MPI_Comm of)
       : ProgramCall(names, of),
         in_(in),
@@ -37,11 +38,11 @@ class GatherCall : public ProgramCall {
   /// May the sections be looked at?
   [[nodiscard]] virtual bool has_sections() const = 0;
   /// Of that rank's section, as the program said: elements, and where they begin in elements from `out` on.
-  [[nodiscard]] virtual int count_of(int rank) const = 0;
+  [[nodiscard]] virtual std::int64_t count_of(int rank) const = 0;
   [[nodiscard]] virtual std::int64_t place_of(int rank) const = 0;
 
   const void* in_;
-  int in_count_;
+  Count in_count_;
   MPI_Datatype in_type_;
   void* out_;
   MPI_Datatype out_type_;
@@ -50,7 +51,7 @@ class GatherCall : public ProgramCall {
   [[nodiscard]] bool in_place() const { return in_ == MPI_IN_PLACE; }
   /// A section while it is packed, and in the program's memory; of a call that packs sections.
   [[nodiscard]] std::size_t begin(int rank) const;
-  [[nodiscard]] int elements(int rank) const;
+  [[nodiscard]] std::int64_t elements(int rank) const;
   [[nodiscard]] std::byte* place(int rank) const;
 
   int rank_ = 0, size_ = 0;
@@ -63,7 +64,7 @@ class GatherCall : public ProgramCall {
 /// MPI_Allgather and MPI_Iallgather.
 class AllgatherCall final : public GatherCall {
  public:
-  AllgatherCall(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+  AllgatherCall(const void* in, Count in_count, MPI_Datatype in_type, void* out, Count out_count,
                 MPI_Datatype out_type, MPI_Comm of)
       : GatherCall(kNames, in, in_count, in_type, out, out_type, of), out_count_(out_count) {}
 
@@ -74,17 +75,17 @@ class AllgatherCall final : public GatherCall {
   static constexpr CallNames kNames{"MPI_Allgather", "MPI_Iallgather"};
 
   [[nodiscard]] bool has_sections() const override { return true; }
-  [[nodiscard]] int count_of(int /*rank*/) const override { return out_count_; }
-  [[nodiscard]] std::int64_t place_of(int rank) const override { return std::int64_t{rank} * out_count_; }
+  [[nodiscard]] std::int64_t count_of(int /*rank*/) const override { return out_count_.value(); }
+  [[nodiscard]] std::int64_t place_of(int rank) const override { return rank * out_count_.value(); }
 
-  int out_count_;
+  Count out_count_;
 };
 
 /// MPI_Allgatherv and MPI_Iallgatherv.
 class AllgathervCall final : public GatherCall {
  public:
-  AllgathervCall(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
-                 const int* displacements, MPI_Datatype out_type, MPI_Comm of)
+  AllgathervCall(const void* in, Count in_count, MPI_Datatype in_type, void* out, Counts counts,
+                 Places displacements, MPI_Datatype out_type, MPI_Comm of)
       : GatherCall(kNames, in, in_count, in_type, out, out_type, of),
         counts_(counts),
         displacements_(displacements) {}
@@ -95,12 +96,12 @@ class AllgathervCall final : public GatherCall {
  private:
   static constexpr CallNames kNames{"MPI_Allgatherv", "MPI_Iallgatherv"};
 
-  [[nodiscard]] bool has_sections() const override { return counts_ != nullptr && displacements_ != nullptr; }
-  [[nodiscard]] int count_of(int rank) const override { return counts_[rank]; }
+  [[nodiscard]] bool has_sections() const override { return counts_.exist() && displacements_.exist(); }
+  [[nodiscard]] std::int64_t count_of(int rank) const override { return counts_[rank]; }
   [[nodiscard]] std::int64_t place_of(int rank) const override { return displacements_[rank]; }
 
-  const int* counts_;
-  const int* displacements_;
+  Counts counts_;
+  Places displacements_;
 };
 
 }  // namespace hips::mpi

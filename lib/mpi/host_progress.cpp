@@ -3,15 +3,12 @@
 #include <atomic>
 
 #include "lib/comm/in_flight.hpp"
-#include "lib/mpi/host.hpp"
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/process.hpp"
 #include "lib/mpi/requests.hpp"
 
 namespace hips::mpi {
 namespace {
-
-using Callback = int();
-using Register = int(Callback*);
 
 std::atomic<bool> g_is_hooked{false};
 
@@ -22,24 +19,25 @@ int move_calls() {
   return 0;
 }
 
-Register* host_function(const char* name) {
-  return reinterpret_cast<Register*>(host_symbol(name));
+const HostProgress& host_progress() {
+  static const HostProgress functions = look_up_host_progress();
+  return functions;
 }
 
 }  // namespace
 
-bool hook_host_progress() {
-  if (g_is_hooked.load(std::memory_order_acquire)) return true;
-  static const bool is_possible = [] {
-    Register* const hook = host_function("opal_progress_register");
-    return hook != nullptr && host_function("opal_progress_unregister") != nullptr && hook(move_calls) == 0;
-  }();
-  if (is_possible) g_is_hooked.store(true, std::memory_order_release);
-  return is_possible;
+bool host_has_progress_hook() {
+  return host_progress().add != nullptr && host_progress().remove != nullptr;
+}
+
+void hook_host_progress() {
+  if (g_is_hooked.load(std::memory_order_acquire) || !host_has_progress_hook()) return;
+  static const bool is_hooked = host_progress().add(move_calls) == 0;
+  if (is_hooked) g_is_hooked.store(true, std::memory_order_release);
 }
 
 void unhook_host_progress() {
-  if (g_is_hooked.exchange(false)) host_function("opal_progress_unregister")(move_calls);
+  if (g_is_hooked.exchange(false)) host_progress().remove(move_calls);
 }
 
 }  // namespace hips::mpi

@@ -7,8 +7,9 @@ namespace hips::mpi::detail {
 HostRequests look_up_host_requests() {
   HostRequests functions;
 #define HIPS_MPI_LOOK_UP(name) \
-  functions.name = reinterpret_cast<decltype(functions.name)>(host_symbol("PMPI_" #name));
+  functions.name = reinterpret_cast<decltype(functions.name)>(host_function("PMPI_" #name));
   HIPS_MPI_REQUEST_FUNCTIONS(HIPS_MPI_LOOK_UP)
+  HIPS_MPI_REQUEST_FORTRAN_FUNCTIONS(HIPS_MPI_LOOK_UP)
 #undef HIPS_MPI_LOOK_UP
   return functions;
 }

@@ -24,7 +24,13 @@ struct Nonblocking {
   const char* name = "MPI_Iallreduce";
 
   int call_host(const ReductionCall& call, MPI_Request* request) const {
-    return host_requests().Iallreduce(call.in, call.out, call.count, call.type, call.op, call.comm, request);
+    if (call.count.is_large()) {
+      using Large = int(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+      static auto* const large = of_host<Large>("PMPI_Iallreduce_c");
+      return large(call.in, call.out, call.count.value(), call.type, call.op, call.comm, request);
+    }
+    return host_requests().Iallreduce(call.in, call.out, call.count.small(), call.type, call.op, call.comm,
+                                      request);
   }
   static CommRecord* record(Process& process, MPI_Comm comm) {
     CommRecord* const record = CommRecord::existing(process, comm);
@@ -47,7 +53,10 @@ struct Persistent {
   const char* name = init.name;
 
   int call_host(const ReductionCall& call, MPI_Request* request) const {
-    return init.host(call.in, call.out, call.count, call.type, call.op, call.comm, info, request);
+    if (call.count.is_large())
+      return init.host_large(call.in, call.out, call.count.value(), call.type, call.op, call.comm, info,
+                             request);
+    return init.host(call.in, call.out, call.count.small(), call.type, call.op, call.comm, info, request);
   }
   static CommRecord* record(Process& process, MPI_Comm comm) { return CommRecord::of(process, comm); }
   Made make(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
@@ -72,7 +81,7 @@ int take(Process& process, CommRecord& record, const Form& form, const Reduction
 template <typename Form>
 int route(Process& process, const Form& form, const ReductionCall& call, MPI_Request* request) {
   // Null handles and addresses are errors, and the host has the words for them.
-  if (call.comm == nullptr || call.comm == host()->no_comm || request == nullptr)
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm || request == nullptr)
     return form.call_host(call, request);
   CommRecord* const record = Form::record(process, call.comm);
   if (record == nullptr) return form.call_host(call, request);

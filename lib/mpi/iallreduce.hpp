@@ -19,8 +19,12 @@ int iallreduce(const ReductionCall& call, MPI_Request* request);
 /// What a program calls to have a persistent one: MPI_Allreduce_init, or MPIX_Allreduce_init before it.
 struct AllreduceInit {
   using HostFunction = int(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*);
+  using LargeHostFunction = int(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                                MPI_Request*);
   const char* name;
-  HostFunction* host;  ///< null where the host has none; then nothing calls it
+  // Null where the host has none; then nothing calls it.
+  HostFunction* host;
+  LargeHostFunction* host_large;  ///< MPI_Allreduce_init_c
 };
 
 /// The same for a persistent call, which is decided here for all its starts. May wait for the other ranks.

@@ -48,7 +48,7 @@ int take(CommRecord& record, ProgramCall& call, const Move& move, MPI_Request* r
 
 int route(Process& process, ProgramCall& call, const Move& move, MPI_Request* request) {
   // Null handles and addresses are errors, and the host has the words for them.
-  if (call.comm == nullptr || call.comm == host()->no_comm || request == nullptr)
+  if (call.comm == MPI_Comm{} || call.comm == host()->no_comm || request == nullptr)
     return call.start_on_host(request);
   CommRecord* const record = CommRecord::existing(process, call.comm);
   if (record == nullptr) {
@@ -95,32 +95,32 @@ int ibarrier(MPI_Comm comm, MPI_Request* request) {
   return start(BarrierCall(comm), request);
 }
 
-int ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+int ibcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
   return start(BcastCall(buffer, count, type, root, comm), request);
 }
 
-int ireduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+int ireduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
             MPI_Request* request) {
   return start(ReduceCall(in, out, count, type, op, root, comm), request);
 }
 
-int ireduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op,
-                    MPI_Comm comm, MPI_Request* request) {
+int ireduce_scatter(const void* in, void* out, Counts counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request* request) {
   return start(ReduceScatterCountsCall(in, out, counts, type, op, comm), request);
 }
 
-int ireduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+int ireduce_scatter_block(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                           MPI_Request* request) {
   return start(ReduceScatterBlockCall(in, out, count, type, op, comm), request);
 }
 
-int iallgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+int iallgather(const void* in, Count in_count, MPI_Datatype in_type, void* out, Count out_count,
                MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request) {
   return start(AllgatherCall(in, in_count, in_type, out, out_count, out_type, comm), request);
 }
 
-int iallgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int counts[],
-                const int displacements[], MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request) {
+int iallgatherv(const void* in, Count in_count, MPI_Datatype in_type, void* out, Counts counts,
+                Places displacements, MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request) {
   return start(AllgathervCall(in, in_count, in_type, out, counts, displacements, out_type, comm), request);
 }
 

@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include "lib/mpi/count.hpp"
+
 namespace hips::mpi {
 
 // The non-blocking collectives beside MPI_Iallreduce, as the program called them, handles and special
@@ -15,16 +17,16 @@ namespace hips::mpi {
 // Threads  as the functions of MPI.
 
 int ibarrier(MPI_Comm comm, MPI_Request* request);
-int ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request);
-int ireduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+int ibcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request);
+int ireduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
             MPI_Request* request);
-int ireduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op,
-                    MPI_Comm comm, MPI_Request* request);
-int ireduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+int ireduce_scatter(const void* in, void* out, Counts counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request* request);
+int ireduce_scatter_block(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                           MPI_Request* request);
-int iallgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+int iallgather(const void* in, Count in_count, MPI_Datatype in_type, void* out, Count out_count,
                MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request);
-int iallgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int counts[],
-                const int displacements[], MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request);
+int iallgatherv(const void* in, Count in_count, MPI_Datatype in_type, void* out, Counts counts,
+                Places displacements, MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request);
 
 }  // namespace hips::mpi

@@ -29,12 +29,11 @@ bool is_ours(const MPI_Request* request) {
 
 const hips::mpi::AllreduceInit& hips::mpi::allreduce_init_of_host() {
   static const AllreduceInit init = [] {
-    const auto find = [](const char* name) {
-      return reinterpret_cast<AllreduceInit::HostFunction*>(host_symbol(name));
-    };
-    if (auto* const function = find("PMPI_Allreduce_init"))
-      return AllreduceInit{"MPI_Allreduce_init", function};
-    return AllreduceInit{"MPIX_Allreduce_init", find("PMPIX_Allreduce_init")};
+    if (auto* const function = of_host<AllreduceInit::HostFunction>("PMPI_Allreduce_init"))
+      return AllreduceInit{"MPI_Allreduce_init", function,
+                           of_host<AllreduceInit::LargeHostFunction>("PMPI_Allreduce_init_c")};
+    return AllreduceInit{"MPIX_Allreduce_init", of_host<AllreduceInit::HostFunction>("PMPIX_Allreduce_init"),
+                         nullptr};
   }();
   return init;
 }
@@ -124,8 +123,8 @@ HIPS_API int MPI_Cancel(MPI_Request* request) {
   return is_ours(request) ? mpi::cancel(request) : host_requests().Cancel(request);
 }
 
-// Macros where a handle of Fortran is one of C (MPICH).
-#ifndef MPI_Request_c2f
+// Elsewhere a handle of Fortran is the one of C.
+#ifdef HIPS_MPI_ABI_OPENMPI
 HIPS_API MPI_Fint MPI_Request_c2f(MPI_Request request) {
   return is_ours(&request) ? Requests::to_fortran(request) : host_requests().Request_c2f(request);
 }

@@ -1,5 +1,6 @@
-// The functions of Fortran that start and complete requests. Where none of ours is among them, the host's own
-// wrapper gets the arguments as they are.
+// The functions of Fortran that start and complete requests: of all bindings for Open MPI, of mpi_f08 for
+// MPICH, whose other bindings call the functions of C. Where none of ours is among the requests, the host's
+// own wrapper gets the arguments as they are.
 
 #include <mpi.h>
 
@@ -15,7 +16,6 @@
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 
 namespace mpi = hips::mpi;
-using hips::mpi::fortran_function_of_host;
 
 namespace {
 
@@ -99,9 +99,9 @@ void call(MPI_Fint* ierror, const Body& body) {
 
 extern "C" {
 
-HIPS_API void mpi_start_(MPI_Fint* request, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(start)(MPI_Fint* request, MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_start_)>("pmpi_start_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(start);
     next(request, ierror);
     return;
   }
@@ -112,9 +112,9 @@ HIPS_API void mpi_start_(MPI_Fint* request, MPI_Fint* ierror) {
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_start, MPI_START, MPI_Start);
 
-HIPS_API void mpi_startall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(startall)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_startall_)>("pmpi_startall_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(startall);
     next(count, requests, ierror);
     return;
   }
@@ -125,9 +125,9 @@ HIPS_API void mpi_startall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint*
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_startall, MPI_STARTALL, MPI_Startall);
 
-HIPS_API void mpi_wait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(wait)(MPI_Fint* request, MPI_Fint* status, MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_wait_)>("pmpi_wait_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(wait);
     next(request, status, ierror);
     return;
   }
@@ -141,9 +141,10 @@ HIPS_API void mpi_wait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* ierror) {
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_wait, MPI_WAIT, MPI_Wait);
 
-HIPS_API void mpi_waitall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* statuses, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(waitall)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* statuses,
+                                        MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_waitall_)>("pmpi_waitall_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(waitall);
     next(count, requests, statuses, ierror);
     return;
   }
@@ -157,10 +158,10 @@ HIPS_API void mpi_waitall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* 
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_waitall, MPI_WAITALL, MPI_Waitall);
 
-HIPS_API void mpi_waitany_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* index, MPI_Fint* status,
-                           MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(waitany)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* index,
+                                        MPI_Fint* status, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_waitany_)>("pmpi_waitany_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(waitany);
     next(count, requests, index, status, ierror);
     return;
   }
@@ -176,10 +177,10 @@ HIPS_API void mpi_waitany_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* 
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_waitany, MPI_WAITANY, MPI_Waitany);
 
-HIPS_API void mpi_waitsome_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* num_done, MPI_Fint* indices,
-                            MPI_Fint* statuses, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(waitsome)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* num_done,
+                                         MPI_Fint* indices, MPI_Fint* statuses, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_waitsome_)>("pmpi_waitsome_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(waitsome);
     next(count, requests, num_done, indices, statuses, ierror);
     return;
   }
@@ -195,9 +196,9 @@ HIPS_API void mpi_waitsome_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint*
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_waitsome, MPI_WAITSOME, MPI_Waitsome);
 
-HIPS_API void mpi_test_(MPI_Fint* request, MPI_Fint* flag, MPI_Fint* status, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(test)(MPI_Fint* request, MPI_Fint* flag, MPI_Fint* status, MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_test_)>("pmpi_test_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(test);
     next(request, flag, status, ierror);
     return;
   }
@@ -213,10 +214,10 @@ HIPS_API void mpi_test_(MPI_Fint* request, MPI_Fint* flag, MPI_Fint* status, MPI
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_test, MPI_TEST, MPI_Test);
 
-HIPS_API void mpi_testall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* flag, MPI_Fint* statuses,
-                           MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(testall)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* flag,
+                                        MPI_Fint* statuses, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_testall_)>("pmpi_testall_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(testall);
     next(count, requests, flag, statuses, ierror);
     return;
   }
@@ -232,10 +233,10 @@ HIPS_API void mpi_testall_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* 
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_testall, MPI_TESTALL, MPI_Testall);
 
-HIPS_API void mpi_testany_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* index, MPI_Fint* flag,
-                           MPI_Fint* status, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(testany)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* index,
+                                        MPI_Fint* flag, MPI_Fint* status, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_testany_)>("pmpi_testany_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(testany);
     next(count, requests, index, flag, status, ierror);
     return;
   }
@@ -252,10 +253,10 @@ HIPS_API void mpi_testany_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* 
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_testany, MPI_TESTANY, MPI_Testany);
 
-HIPS_API void mpi_testsome_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* num_done, MPI_Fint* indices,
-                            MPI_Fint* statuses, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(testsome)(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* num_done,
+                                         MPI_Fint* indices, MPI_Fint* statuses, MPI_Fint* ierror) {
   if (!any_of(*count, requests)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_testsome_)>("pmpi_testsome_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(testsome);
     next(count, requests, num_done, indices, statuses, ierror);
     return;
   }
@@ -271,9 +272,9 @@ HIPS_API void mpi_testsome_(const MPI_Fint* count, MPI_Fint* requests, MPI_Fint*
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_testsome, MPI_TESTSOME, MPI_Testsome);
 
-HIPS_API void mpi_request_free_(MPI_Fint* request, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(request_free)(MPI_Fint* request, MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_request_free_)>("pmpi_request_free_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(request_free);
     next(request, ierror);
     return;
   }
@@ -284,10 +285,10 @@ HIPS_API void mpi_request_free_(MPI_Fint* request, MPI_Fint* ierror) {
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_request_free, MPI_REQUEST_FREE, MPI_Request_free);
 
-HIPS_API void mpi_request_get_status_(MPI_Fint* request, MPI_Fint* flag, MPI_Fint* status, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(request_get_status)(MPI_Fint* request, MPI_Fint* flag, MPI_Fint* status,
+                                                   MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next =
-        fortran_function_of_host<decltype(mpi_request_get_status_)>("pmpi_request_get_status_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(request_get_status);
     next(request, flag, status, ierror);
     return;
   }
@@ -302,9 +303,9 @@ HIPS_API void mpi_request_get_status_(MPI_Fint* request, MPI_Fint* flag, MPI_Fin
 }
 HIPS_MPI_FORTRAN_NAMES(mpi_request_get_status, MPI_REQUEST_GET_STATUS, MPI_Request_get_status);
 
-HIPS_API void mpi_cancel_(MPI_Fint* request, MPI_Fint* ierror) {
+HIPS_API void HIPS_MPI_FORTRAN(cancel)(MPI_Fint* request, MPI_Fint* ierror) {
   if (!any_of(1, request)) {
-    static auto* const next = fortran_function_of_host<decltype(mpi_cancel_)>("pmpi_cancel_");
+    static auto* const next = HIPS_MPI_FORTRAN_OF_HOST(cancel);
     next(request, ierror);
     return;
   }

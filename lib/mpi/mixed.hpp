@@ -71,7 +71,7 @@ class Mixed {
 /// handler is to have it.
 struct Finished {
   int code = MPI_SUCCESS;
-  MPI_Comm comm = nullptr;
+  MPI_Comm comm{};
 };
 Finished finish(HipsRequest& request, MPI_Request& handle);
 

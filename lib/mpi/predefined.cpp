@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/preload_tls.hpp"
 
@@ -18,7 +19,7 @@ enum class Group : std::uint8_t { kCInteger, kFortranInteger, kMultiLanguage, kF
 enum class Sign : std::uint8_t { kSigned, kUnsigned };
 
 struct NamedType {
-  const char* object;  ///< whose address Open MPI's handle is
+  Predefined<MPI_Datatype> host;
   Group group;
   Sign sign = Sign::kSigned;
 };
@@ -26,65 +27,69 @@ struct NamedType {
 // The Fortran ones are handles of their own, also where they mean the same as one of C. What programs reduce
 // most comes first: each call looks its type up from here.
 constexpr std::array kNamedTypes = {
-    NamedType{"ompi_mpi_float", Group::kFloating},
-    NamedType{"ompi_mpi_double", Group::kFloating},
-    NamedType{"ompi_mpi_int", Group::kCInteger},
-    NamedType{"ompi_mpi_dblprec", Group::kFloating},
-    NamedType{"ompi_mpi_integer", Group::kFortranInteger},
-    NamedType{"ompi_mpi_long", Group::kCInteger},
-    NamedType{"ompi_mpi_unsigned_long", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_int64_t", Group::kCInteger},
-    NamedType{"ompi_mpi_uint64_t", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_unsigned", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_int32_t", Group::kCInteger},
-    NamedType{"ompi_mpi_uint32_t", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_real", Group::kFloating},
-    NamedType{"ompi_mpi_real4", Group::kFloating},
-    NamedType{"ompi_mpi_real8", Group::kFloating},
-    NamedType{"ompi_mpi_long_long_int", Group::kCInteger},
-    NamedType{"ompi_mpi_unsigned_long_long", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_integer8", Group::kFortranInteger},
-    NamedType{"ompi_mpi_integer4", Group::kFortranInteger},
-    NamedType{"ompi_mpi_integer2", Group::kFortranInteger},
-    NamedType{"ompi_mpi_integer1", Group::kFortranInteger},
-    NamedType{"ompi_mpi_int16_t", Group::kCInteger},
-    NamedType{"ompi_mpi_uint16_t", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_short", Group::kCInteger},
-    NamedType{"ompi_mpi_unsigned_short", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_int8_t", Group::kCInteger},
-    NamedType{"ompi_mpi_uint8_t", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_signed_char", Group::kCInteger},
-    NamedType{"ompi_mpi_unsigned_char", Group::kCInteger, Sign::kUnsigned},
-    NamedType{"ompi_mpi_byte", Group::kByte, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_FLOAT, "ompi_mpi_float"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_DOUBLE, "ompi_mpi_double"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT, "ompi_mpi_int"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_DOUBLE_PRECISION, "ompi_mpi_dblprec"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER, "ompi_mpi_integer"), Group::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_LONG, "ompi_mpi_long"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_LONG, "ompi_mpi_unsigned_long"), Group::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT64_T, "ompi_mpi_int64_t"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT64_T, "ompi_mpi_uint64_t"), Group::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED, "ompi_mpi_unsigned"), Group::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT32_T, "ompi_mpi_int32_t"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT32_T, "ompi_mpi_uint32_t"), Group::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL, "ompi_mpi_real"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL4, "ompi_mpi_real4"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL8, "ompi_mpi_real8"), Group::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_LONG_LONG_INT, "ompi_mpi_long_long_int"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_LONG_LONG, "ompi_mpi_unsigned_long_long"), Group::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER8, "ompi_mpi_integer8"), Group::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER4, "ompi_mpi_integer4"), Group::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER2, "ompi_mpi_integer2"), Group::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER1, "ompi_mpi_integer1"), Group::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT16_T, "ompi_mpi_int16_t"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT16_T, "ompi_mpi_uint16_t"), Group::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_SHORT, "ompi_mpi_short"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_SHORT, "ompi_mpi_unsigned_short"), Group::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT8_T, "ompi_mpi_int8_t"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT8_T, "ompi_mpi_uint8_t"), Group::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_SIGNED_CHAR, "ompi_mpi_signed_char"), Group::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_CHAR, "ompi_mpi_unsigned_char"), Group::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_BYTE, "ompi_mpi_byte"), Group::kByte, Sign::kUnsigned},
     // 0 and 1 in a byte, which logical operations keep.
-    NamedType{"ompi_mpi_c_bool", Group::kCBool, Sign::kUnsigned},
-    NamedType{"ompi_mpi_cxx_bool", Group::kCBool, Sign::kUnsigned},
-    NamedType{"ompi_mpi_aint", Group::kMultiLanguage},
-    NamedType{"ompi_mpi_offset", Group::kMultiLanguage},
-    NamedType{"ompi_mpi_count", Group::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_C_BOOL, "ompi_mpi_c_bool"), Group::kCBool, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_CXX_BOOL, "ompi_mpi_cxx_bool"), Group::kCBool, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_AINT, "ompi_mpi_aint"), Group::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_OFFSET, "ompi_mpi_offset"), Group::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_COUNT, "ompi_mpi_count"), Group::kMultiLanguage},
 };
 
 struct NamedOp {
-  const char* object;
+  Predefined<MPI_Op> host;
   const char* name;
   std::optional<ReduceOp> op;
 };
 
 constexpr std::array kNamedOps = {
-    NamedOp{"ompi_mpi_op_sum", "MPI_SUM", ReduceOp::kSum},
-    NamedOp{"ompi_mpi_op_max", "MPI_MAX", ReduceOp::kMax},
-    NamedOp{"ompi_mpi_op_min", "MPI_MIN", ReduceOp::kMin},
-    NamedOp{"ompi_mpi_op_prod", "MPI_PROD", ReduceOp::kProd},
-    NamedOp{"ompi_mpi_op_land", "MPI_LAND", ReduceOp::kLand},
-    NamedOp{"ompi_mpi_op_lor", "MPI_LOR", ReduceOp::kLor},
-    NamedOp{"ompi_mpi_op_lxor", "MPI_LXOR", ReduceOp::kLxor},
-    NamedOp{"ompi_mpi_op_band", "MPI_BAND", ReduceOp::kBand},
-    NamedOp{"ompi_mpi_op_bor", "MPI_BOR", ReduceOp::kBor},
-    NamedOp{"ompi_mpi_op_bxor", "MPI_BXOR", ReduceOp::kBxor},
-    NamedOp{"ompi_mpi_op_maxloc", "MPI_MAXLOC", {}},
-    NamedOp{"ompi_mpi_op_minloc", "MPI_MINLOC", {}},
-    NamedOp{"ompi_mpi_op_replace", "MPI_REPLACE", {}},
-    NamedOp{"ompi_mpi_op_no_op", "MPI_NO_OP", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_SUM, "ompi_mpi_op_sum"), "MPI_SUM", ReduceOp::kSum},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MAX, "ompi_mpi_op_max"), "MPI_MAX", ReduceOp::kMax},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MIN, "ompi_mpi_op_min"), "MPI_MIN", ReduceOp::kMin},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_PROD, "ompi_mpi_op_prod"), "MPI_PROD", ReduceOp::kProd},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LAND, "ompi_mpi_op_land"), "MPI_LAND", ReduceOp::kLand},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LOR, "ompi_mpi_op_lor"), "MPI_LOR", ReduceOp::kLor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LXOR, "ompi_mpi_op_lxor"), "MPI_LXOR", ReduceOp::kLxor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BAND, "ompi_mpi_op_band"), "MPI_BAND", ReduceOp::kBand},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BOR, "ompi_mpi_op_bor"), "MPI_BOR", ReduceOp::kBor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BXOR, "ompi_mpi_op_bxor"), "MPI_BXOR", ReduceOp::kBxor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MAXLOC, "ompi_mpi_op_maxloc"), "MPI_MAXLOC", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MINLOC, "ompi_mpi_op_minloc"), "MPI_MINLOC", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_REPLACE, "ompi_mpi_op_replace"), "MPI_REPLACE", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_NO_OP, "ompi_mpi_op_no_op"), "MPI_NO_OP", {}},
 };
 
 /// The standard's table.
@@ -134,10 +139,12 @@ struct OpEntry {
 std::vector<TypeEntry> make_types() {
   std::vector<TypeEntry> types;
   for (const NamedType& named : kNamedTypes) {
-    const auto handle = static_cast<MPI_Datatype>(host_symbol(named.object));
+    const MPI_Datatype handle = named.host.handle();
     int size = 0;
-    // A type that the host's Fortran compiler lacks has no size.
-    if (!handle || host()->Type_size(handle, &size) != MPI_SUCCESS) continue;
+    // A type that the host's Fortran compiler lacks is no type, or has no size.
+    if (handle == MPI_Datatype{} || handle == host()->no_type ||
+        host()->Type_size(handle, &size) != MPI_SUCCESS)
+      continue;
     if (const auto type = type_of_size(named, size)) types.push_back({handle, *type, named.group});
   }
   return types;
@@ -147,7 +154,7 @@ const OpEntry* find_op(MPI_Op op) {
   static const std::vector<OpEntry> ops = [] {
     std::vector<OpEntry> entries;
     for (const NamedOp& named : kNamedOps) {
-      if (auto handle = static_cast<MPI_Op>(host_symbol(named.object))) entries.push_back({handle, &named});
+      if (const MPI_Op handle = named.host.handle(); handle != MPI_Op{}) entries.push_back({handle, &named});
     }
     return entries;
   }();
@@ -183,7 +190,7 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
     Reduction reduction;
   };
   static thread_local Last t_last HIPS_TLS_OF_PRELOADED{};
-  if (t_last.type != type || t_last.op != op || type == nullptr)
+  if (t_last.type != type || t_last.op != op || type == MPI_Datatype{})
     t_last = {type, op, find_reduction(type, op)};
   return t_last.reduction;
 }
@@ -191,7 +198,7 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op) {
 std::string name_of_type(MPI_Datatype type) {
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
-  if (!type || type == host()->no_type) return "MPI_DATATYPE_NULL";
+  if (type == MPI_Datatype{} || type == host()->no_type) return "MPI_DATATYPE_NULL";
   // Only predefined types have a name from the start; a user may give one to a derived type.
   if (host()->Type_get_name(type, name, &length) != MPI_SUCCESS || length == 0) return "a derived type";
   return {name, static_cast<std::size_t>(length)};

@@ -2,12 +2,10 @@
 
 #include <cstdlib>
 
-#include "lib/mpi/host.hpp"
+#include "lib/mpi/abi.hpp"
 
 namespace hips::mpi {
 namespace {
-
-constexpr std::string_view kLibrary = "libhips_mpi.so";
 
 /// Runs as the library is loaded. A program that is linked against MPI is the one that `hips run` meant, so
 /// its children are none of our business. A shell, numactl or Python is on the way to one: they hand
@@ -25,7 +23,8 @@ std::string without_interposer(std::string_view preload) {
     const std::string_view entry = preload.substr(0, end);
     preload.remove_prefix(end == std::string_view::npos ? preload.size() : end + 1);
     const std::size_t slash = entry.rfind('/');
-    if (entry.empty() || entry.substr(slash == std::string_view::npos ? 0 : slash + 1) == kLibrary) continue;
+    if (entry.empty() || entry.substr(slash == std::string_view::npos ? 0 : slash + 1) == kInterposerName)
+      continue;
     if (!rest.empty()) rest += ':';
     rest += entry;
   }

@@ -12,6 +12,7 @@
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/host_progress.hpp"
+#include "lib/mpi/host_version.hpp"
 #include "lib/mpi/preload.hpp"
 #include "lib/mpi/requests.hpp"
 
@@ -34,13 +35,11 @@ int on_comm_free(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-/// "Open MPI v4.1.4, package: ..." is cut at the first comma.
 std::string version_of_host() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   host()->Get_library_version(text, &length);
-  const std::string_view version(text, static_cast<std::size_t>(length));
-  return std::string(version.substr(0, version.find(',')));
+  return host_version_of({text, static_cast<std::size_t>(length)});
 }
 
 }  // namespace
@@ -132,7 +131,7 @@ void Process::keep_verdicts(const GuardPlace& place, const std::map<GuardClass, 
 void Process::progress_host() const {
   const Host& mpi = *host();
   int flag = 0;
-  mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.self, &flag, MPI_STATUS_IGNORE);
+  mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.probed, &flag, MPI_STATUS_IGNORE);
 }
 
 void Process::add(std::shared_ptr<CommRecord> record) {

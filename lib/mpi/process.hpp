@@ -29,7 +29,7 @@ class CommRecord;
 class Process {
  public:
   /// Null while HiPS has to keep out of the way: before MPI_Init, from MPI_Finalize on, in a child of fork(),
-  /// and under an MPI that is not Open MPI.
+  /// and under an MPI of another ABI.
   static Process* active();
 
   [[nodiscard]] const LoadedConfig& config() const { return config_; }

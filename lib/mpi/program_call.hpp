@@ -62,10 +62,4 @@ class ProgramCall : public HostedCall {
 /// On a communicator that has a plan: does HiPS accept the call? Else the report and the peers know why not.
 bool accepts(Process& process, CommRecord& record, ProgramCall& call);
 
-/// The host's function of that name, whatever MPI it is of.
-template <typename Function>
-Function* of_host(const char* name) {
-  return reinterpret_cast<Function*>(host_symbol(name));
-}
-
 }  // namespace hips::mpi

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include "lib/mpi/count.hpp"
 #include "lib/mpi/program_call.hpp"
 
 namespace hips::mpi {
@@ -9,7 +10,7 @@ namespace hips::mpi {
 /// MPI_Reduce and MPI_Ireduce.
 class ReduceCall final : public ProgramCall {
  public:
-  ReduceCall(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm of)
+  ReduceCall(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm of)
       : ProgramCall(kNames, of), in_(in), out_(out), count_(count), type_(type), op_(op), root_(root) {}
 
   [[nodiscard]] int on_host() const override;
@@ -21,7 +22,7 @@ class ReduceCall final : public ProgramCall {
 
   const void* in_;
   void* out_;
-  int count_;
+  Count count_;
   MPI_Datatype type_;
   MPI_Op op_;
   int root_;

@@ -12,8 +12,8 @@ bool ReduceScatterCall::accept(const CommRecord& record, const char*& reason) {
   if (!has_counts()) return false;
   std::uint64_t total = 0;
   for (int rank = 0; rank < record.communicator()->size(); ++rank) {
-    const int count = count_of(rank);
-    if (count < 0) return false;
+    const std::int64_t count = count_of(rank);
+    if (!may_be(count, static_cast<std::int64_t>(size_of(args.type)))) return false;
     total += static_cast<std::uint64_t>(count);
   }
   reason = kNothing;
@@ -33,23 +33,43 @@ void ReduceScatterCall::prepare(CommRecord& record) {
 }
 
 int ReduceScatterCountsCall::on_host() const {
+  if (counts_.is_large()) {
+    using Large = int(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm);
+    static auto* const large = of_host<Large>("PMPI_Reduce_scatter_c");
+    return large(in_, out_, counts_.large(), type_, op_, comm);
+  }
   static auto* const function = of_host<decltype(PMPI_Reduce_scatter)>("PMPI_Reduce_scatter");
-  return function(in_, out_, counts_, type_, op_, comm);
+  return function(in_, out_, counts_.small(), type_, op_, comm);
 }
 
 int ReduceScatterCountsCall::start_on_host(MPI_Request* request) const {
+  if (counts_.is_large()) {
+    using Large = int(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+    static auto* const large = of_host<Large>("PMPI_Ireduce_scatter_c");
+    return large(in_, out_, counts_.large(), type_, op_, comm, request);
+  }
   static auto* const function = of_host<decltype(PMPI_Ireduce_scatter)>("PMPI_Ireduce_scatter");
-  return function(in_, out_, counts_, type_, op_, comm, request);
+  return function(in_, out_, counts_.small(), type_, op_, comm, request);
 }
 
 int ReduceScatterBlockCall::on_host() const {
+  if (count_.is_large()) {
+    using Large = int(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+    static auto* const large = of_host<Large>("PMPI_Reduce_scatter_block_c");
+    return large(in_, out_, count_.value(), type_, op_, comm);
+  }
   static auto* const function = of_host<decltype(PMPI_Reduce_scatter_block)>("PMPI_Reduce_scatter_block");
-  return function(in_, out_, count_, type_, op_, comm);
+  return function(in_, out_, count_.small(), type_, op_, comm);
 }
 
 int ReduceScatterBlockCall::start_on_host(MPI_Request* request) const {
+  if (count_.is_large()) {
+    using Large = int(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+    static auto* const large = of_host<Large>("PMPI_Ireduce_scatter_block_c");
+    return large(in_, out_, count_.value(), type_, op_, comm, request);
+  }
   static auto* const function = of_host<decltype(PMPI_Ireduce_scatter_block)>("PMPI_Ireduce_scatter_block");
-  return function(in_, out_, count_, type_, op_, comm, request);
+  return function(in_, out_, count_.small(), type_, op_, comm, request);
 }
 
 }  // namespace hips::mpi

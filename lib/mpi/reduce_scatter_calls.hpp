@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lib/mpi/count.hpp"
 #include "lib/mpi/program_call.hpp"
 
 namespace hips::mpi {
@@ -24,7 +25,7 @@ class ReduceScatterCall : public ProgramCall {
   /// May the sections be looked at?
   [[nodiscard]] virtual bool has_counts() const = 0;
   /// Elements of that rank's section, as the program said.
-  [[nodiscard]] virtual int count_of(int rank) const = 0;
+  [[nodiscard]] virtual std::int64_t count_of(int rank) const = 0;
 
   const void* in_;
   void* out_;
@@ -35,8 +36,7 @@ class ReduceScatterCall : public ProgramCall {
 /// MPI_Reduce_scatter and MPI_Ireduce_scatter.
 class ReduceScatterCountsCall final : public ReduceScatterCall {
  public:
-  ReduceScatterCountsCall(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
-                          MPI_Comm of)
+  ReduceScatterCountsCall(const void* in, void* out, Counts counts, MPI_Datatype type, MPI_Op op, MPI_Comm of)
       : ReduceScatterCall(kNames, in, out, type, op, of), counts_(counts) {}
 
   [[nodiscard]] int on_host() const override;
@@ -45,16 +45,16 @@ class ReduceScatterCountsCall final : public ReduceScatterCall {
  private:
   static constexpr CallNames kNames{"MPI_Reduce_scatter", "MPI_Ireduce_scatter"};
 
-  [[nodiscard]] bool has_counts() const override { return counts_ != nullptr; }
-  [[nodiscard]] int count_of(int rank) const override { return counts_[rank]; }
+  [[nodiscard]] bool has_counts() const override { return counts_.exist(); }
+  [[nodiscard]] std::int64_t count_of(int rank) const override { return counts_[rank]; }
 
-  const int* counts_;
+  Counts counts_;
 };
 
 /// MPI_Reduce_scatter_block and MPI_Ireduce_scatter_block.
 class ReduceScatterBlockCall final : public ReduceScatterCall {
  public:
-  ReduceScatterBlockCall(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm of)
+  ReduceScatterBlockCall(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm of)
       : ReduceScatterCall(kNames, in, out, type, op, of), count_(count) {}
 
   [[nodiscard]] int on_host() const override;
@@ -64,9 +64,9 @@ class ReduceScatterBlockCall final : public ReduceScatterCall {
   static constexpr CallNames kNames{"MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block"};
 
   [[nodiscard]] bool has_counts() const override { return true; }
-  [[nodiscard]] int count_of(int /*rank*/) const override { return count_; }
+  [[nodiscard]] std::int64_t count_of(int /*rank*/) const override { return count_.value(); }
 
-  int count_;
+  Count count_;
 };
 
 }  // namespace hips::mpi

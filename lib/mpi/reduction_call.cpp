@@ -9,7 +9,7 @@
 namespace hips::mpi {
 namespace {
 
-enum class Verdict { kTake, kOtherType, kOtherOp, kNotAllowed, kNothing, kNegative };
+enum class Verdict { kTake, kOtherType, kOtherOp, kNotAllowed, kNothing, kWrong };
 
 /// On a communicator that has a plan.
 Verdict judge(const ReductionCall& call, const Reduction& reduction) {
@@ -23,8 +23,8 @@ Verdict judge(const ReductionCall& call, const Reduction& reduction) {
     case Reduction::Verdict::kNotAllowed:
       return Verdict::kNotAllowed;
   }
-  if (call.count == 0) return Verdict::kNothing;
-  if (call.count < 0) return Verdict::kNegative;
+  if (call.count.value() == 0) return Verdict::kNothing;
+  if (!may_be(call.count.value(), static_cast<std::int64_t>(size_of(reduction.type)))) return Verdict::kWrong;
   return Verdict::kTake;
 }
 
@@ -41,8 +41,8 @@ std::string reason_for(Verdict verdict, const ReductionCall& call) {
       return name_of_op(call.op) + " of " + name_of_type(call.type);
     case Verdict::kNothing:
       return "count 0";
-    case Verdict::kNegative:
-      return "negative count";
+    case Verdict::kWrong:
+      return "negative or impossible count";
   }
   return {};
 }
@@ -60,8 +60,8 @@ const char* note_for(Verdict verdict) {
       return "MPI_Allreduce of an op that is not for its type";
     case Verdict::kNothing:
       return "MPI_Allreduce of count 0";
-    case Verdict::kNegative:
-      return "MPI_Allreduce of a negative count";
+    case Verdict::kWrong:
+      return "MPI_Allreduce of a negative or impossible count";
   }
   return "MPI_Allreduce";
 }
@@ -72,7 +72,7 @@ std::optional<HipsCall> accept(Process& process, CommRecord& record, const Reduc
   const Reduction reduction = reduction_of(call.type, call.op);
   const Verdict verdict = judge(call, reduction);
   if (verdict == Verdict::kTake)
-    return HipsCall{static_cast<std::uint64_t>(call.count), reduction.type, reduction.op};
+    return HipsCall{static_cast<std::uint64_t>(call.count.value()), reduction.type, reduction.op};
   // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
   record.communicator()->note_declined(note_for(verdict));
   if (process.reports()) process.report().add_declined(reason_for(verdict, call));

@@ -7,6 +7,8 @@
 
 #include <hips/types.hpp>
 
+#include "lib/mpi/count.hpp"
+
 namespace hips::mpi {
 
 class CommRecord;
@@ -16,7 +18,7 @@ class Process;
 struct ReductionCall {
   const void* in;
   void* out;
-  int count;
+  Count count;
   MPI_Datatype type;
   MPI_Op op;
   MPI_Comm comm;

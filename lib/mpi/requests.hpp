@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lib/mpi/abi.hpp"
 #include "lib/mpi/hips_request.hpp"
 #include "lib/mpi/request_handle.hpp"
 
@@ -46,6 +47,7 @@ class Requests {
   /// For each, of a process that makes none meanwhile.
   void remove_all(const std::function<void(HipsRequest&)>& before);
 
+#ifdef HIPS_MPI_ABI_OPENMPI
   /// For Fortran: one of ours to its INTEGER and back.
   [[nodiscard]] static MPI_Fint to_fortran(MPI_Request handle) {
     return FortranHandles::at(range().index_of(handle));
@@ -56,15 +58,25 @@ class Requests {
   [[nodiscard]] static MPI_Request from_fortran(MPI_Fint handle) {
     return range().at(FortranHandles::index_of(handle));
   }
+#else
+  /// Fortran's handles are those of C.
+  [[nodiscard]] static bool is_ours_in_fortran(MPI_Fint handle) {
+    return exist() && is_ours(handle);
+  }
+#endif
 
  private:
   using Entry = std::atomic<HipsRequest*>;
 
   static RequestHandles<MPI_Request> range() {
-    if constexpr (std::is_pointer_v<MPI_Request>)
+    return make_range<MPI_Request>();
+  }
+  template <typename Handle>
+  static RequestHandles<Handle> make_range() {
+    if constexpr (std::is_pointer_v<Handle>)
       return {reinterpret_cast<std::uintptr_t>(s_entries.data()), sizeof(Entry), kMost};
     else
-      return {RequestHandles<MPI_Request>::kFirstInt, 1, kMost};
+      return {RequestHandles<Handle>::kFirstInt, 1, kMost};
   }
 
   // Zeros, and costs no memory before it is used.

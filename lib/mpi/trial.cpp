@@ -11,7 +11,7 @@
 namespace hips::mpi {
 namespace {
 
-// Arguments in two positive numbers: MPI's counts here are ints, so that sums of counts need 48 bits at most.
+// Arguments in two positive numbers: counts that may_be() need 48 bits.
 constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShift = 60;
 
 /// What a rank passed.

@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Calls of some salts are made by the functions of MPI 4 for large counts. */
+static int is_large(const struct Call* call) {
+  return MPI_VERSION >= 4 && call->salt % 3 == 0;
+}
+#if MPI_VERSION >= 4
+#define EITHER(call, function, ...) (is_large(call) ? function##_c(__VA_ARGS__) : function(__VA_ARGS__))
+#else
+#define EITHER(call, function, ...) (is_large(call), function(__VA_ARGS__))
+#endif
+
 int calls_rank;
 long num_wrong, num_calls;
 MPI_Op calls_user_op;
@@ -93,14 +103,14 @@ static void make_bcast(struct Call* call, MPI_Request* request) {
     MPI_Type_create_hindexed(1, &count, &at, call->takes.type, &there);
     MPI_Type_commit(&there);
     if (request)
-      MPI_Ibcast(MPI_BOTTOM, one, there, call->root, call->comm, request);
+      EITHER(call, MPI_Ibcast, MPI_BOTTOM, one, there, call->root, call->comm, request);
     else
-      MPI_Bcast(MPI_BOTTOM, one, there, call->root, call->comm);
+      EITHER(call, MPI_Bcast, MPI_BOTTOM, one, there, call->root, call->comm);
     MPI_Type_free(&there);
   } else if (request) {
-    MPI_Ibcast(call->out, count, call->takes.type, call->root, call->comm, request);
+    EITHER(call, MPI_Ibcast, call->out, count, call->takes.type, call->root, call->comm, request);
   } else {
-    MPI_Bcast(call->out, count, call->takes.type, call->root, call->comm);
+    EITHER(call, MPI_Bcast, call->out, count, call->takes.type, call->root, call->comm);
   }
   /* As far as MPI is concerned the type is no longer needed. */
   free_memory(&call->takes);
@@ -110,6 +120,11 @@ static void make_reduction(struct Call* call, MPI_Op op, MPI_Request* request) {
   const int gets = call->kind == kAllreduce || call->rank == call->root;
   const void* from;
   int i;
+#ifdef MPICH_VERSION
+  /* MPICH 4.0 reads at the address MPI_IN_PLACE where the root is not rank 0. */
+  if (call->kind == kReduce && call->root != 0 && (call->which == 3 || !call->types_differ))
+    call->in_place = 0;
+#endif
   call->in = make_buffer(call->count);
   /* Elsewhere the output means nothing, and may be null. */
   call->out = gets ? make_buffer(call->count) : NULL;
@@ -121,14 +136,14 @@ static void make_reduction(struct Call* call, MPI_Op op, MPI_Request* request) {
   }
   if (call->kind == kAllreduce) {
     if (request)
-      MPI_Iallreduce(from, call->out, call->count, MPI_INT, op, call->comm, request);
+      EITHER(call, MPI_Iallreduce, from, call->out, call->count, MPI_INT, op, call->comm, request);
     else
-      MPI_Allreduce(from, call->out, call->count, MPI_INT, op, call->comm);
+      EITHER(call, MPI_Allreduce, from, call->out, call->count, MPI_INT, op, call->comm);
   } else {
     if (request)
-      MPI_Ireduce(from, call->out, call->count, MPI_INT, op, call->root, call->comm, request);
+      EITHER(call, MPI_Ireduce, from, call->out, call->count, MPI_INT, op, call->root, call->comm, request);
     else
-      MPI_Reduce(from, call->out, call->count, MPI_INT, op, call->root, call->comm);
+      EITHER(call, MPI_Reduce, from, call->out, call->count, MPI_INT, op, call->root, call->comm);
   }
 }
 
@@ -142,6 +157,8 @@ static void make_scatter(struct Call* call, MPI_Op op, MPI_Request* request) {
             ? call->count
             : call->count / 2 + (int)((call->cut + (unsigned)r * 7) % (unsigned)(call->count / 2 + 1));
     call->places[r] = call->end;
+    call->large_counts[r] = call->counts[r];
+    call->large_places[r] = call->places[r];
     call->end += call->counts[r];
   }
   call->in = make_buffer(call->end);
@@ -151,9 +168,16 @@ static void make_scatter(struct Call* call, MPI_Op op, MPI_Request* request) {
   from = call->in_place ? MPI_IN_PLACE : (void*)call->in;
   if (call->kind == kReduceScatterBlock) {
     if (request)
-      MPI_Ireduce_scatter_block(from, call->out, call->count, MPI_INT, op, call->comm, request);
+      EITHER(call, MPI_Ireduce_scatter_block, from, call->out, call->count, MPI_INT, op, call->comm, request);
     else
-      MPI_Reduce_scatter_block(from, call->out, call->count, MPI_INT, op, call->comm);
+      EITHER(call, MPI_Reduce_scatter_block, from, call->out, call->count, MPI_INT, op, call->comm);
+#if MPI_VERSION >= 4
+  } else if (is_large(call)) {
+    if (request)
+      MPI_Ireduce_scatter_c(from, call->out, call->large_counts, MPI_INT, op, call->comm, request);
+    else
+      MPI_Reduce_scatter_c(from, call->out, call->large_counts, MPI_INT, op, call->comm);
+#endif
   } else {
     if (request)
       MPI_Ireduce_scatter(from, call->out, call->counts, MPI_INT, op, call->comm, request);
@@ -176,6 +200,8 @@ static void make_gather(struct Call* call, MPI_Request* request) {
               : 4 * (int)((call->cut + (unsigned)r * 5) % (unsigned)(call->count / 4 + 1));
     call->counts[r] = own / call->takes.each;
     call->places[r] = call->end;
+    call->large_counts[r] = call->counts[r];
+    call->large_places[r] = call->places[r];
     call->end += call->counts[r] + (call->kind == kAllgather ? 0 : (int)(call->cut % 3));
   }
   own = call->counts[call->rank] * call->takes.each;
@@ -192,10 +218,20 @@ static void make_gather(struct Call* call, MPI_Request* request) {
   own /= call->sends.each;
   if (call->kind == kAllgather) {
     if (request)
-      MPI_Iallgather(from, own, call->sends.type, call->out, call->counts[0], call->takes.type, call->comm,
-                     request);
+      EITHER(call, MPI_Iallgather, from, own, call->sends.type, call->out, call->counts[0], call->takes.type,
+             call->comm, request);
     else
-      MPI_Allgather(from, own, call->sends.type, call->out, call->counts[0], call->takes.type, call->comm);
+      EITHER(call, MPI_Allgather, from, own, call->sends.type, call->out, call->counts[0], call->takes.type,
+             call->comm);
+#if MPI_VERSION >= 4
+  } else if (is_large(call)) {
+    if (request)
+      MPI_Iallgatherv_c(from, own, call->sends.type, call->out, call->large_counts, call->large_places,
+                        call->takes.type, call->comm, request);
+    else
+      MPI_Allgatherv_c(from, own, call->sends.type, call->out, call->large_counts, call->large_places,
+                       call->takes.type, call->comm);
+#endif
   } else {
     if (request)
       MPI_Iallgatherv(from, own, call->sends.type, call->out, call->counts, call->places, call->takes.type,

@@ -37,6 +37,8 @@ struct Call {
   /* Of this rank, from make_call() to check_call(). */
   int rank, size, root, end;
   int counts[kMaxRanks], places[kMaxRanks];
+  MPI_Count large_counts[kMaxRanks]; /* the same, for functions of large counts */
+  MPI_Aint large_places[kMaxRanks];
   int *in, *out;
   struct Memory sends, takes;
 };

@@ -5,7 +5,7 @@ import re
 import tempfile
 import unittest
 
-from harness import PROGRAMS, Case, args, mpirun, rest, seeded
+from harness import HOST, MPICH, PROGRAMS, Case, args, mpirun, possible, rest, seeded
 
 
 class Guard(Case):
@@ -65,9 +65,10 @@ class Guard(Case):
 
     def test_ranks_agree_where_the_host_is_slow_on_one_of_them_alone(self):
         # The other clocks say that the host is faster: by those the ranks would go apart, and never meet again.
-        for odd in (0, 2):
+        ranks = 2 if MPICH else 3  # no more than cores: what ranks of hydra take that share one varies by tens
+        for odd in (0, ranks - 1):
             with self.subTest(odd=odd):
-                outcome = self.unnamed(3, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
+                outcome = self.unnamed(ranks, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
                                        **self.SLOW_HIPS)
                 self.assert_ok(outcome)
                 hips_us, host_us, winner = self.verdicts(outcome)["sum", 1 << 20]
@@ -103,7 +104,7 @@ class Guard(Case):
             with open(table) as file:
                 lines = [line for line in file if not line.startswith("#")]
             self.assertEqual(len(lines), 1, lines)
-            self.assertRegex(lines[0], r"hosts=1x3 transport=shm mpi=Open_MPI_\S+ op=sum bytes=8388608-16777215 "
+            self.assertRegex(lines[0], rf"hosts=1x3 transport=shm mpi={HOST.replace(' ', '_')}_\S+ op=sum bytes=8388608-16777215 "
                                        r"winner=host hips_ns=\d+ host_ns=\d+")
             for level in ("off", "run"):
                 second = self.unnamed(3, "behave", "repeat", "2000000", "9", HIPS_GUARD_TABLE=table,
@@ -133,7 +134,7 @@ class Guard(Case):
                 self.assertEqual(file.read(), "# HiPS guard table 1\nhosts=1x2 transport=memory\n")
 
     def test_ranks_with_other_settings_are_refused(self):
-        outcome = mpirun(3, "sh", "-c", f"test $OMPI_COMM_WORLD_RANK = 1 && export HIPS_GUARD=off; "
+        outcome = mpirun(3, "sh", "-c", f"test ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = 1 && export HIPS_GUARD=off; "
                          f"exec {args.hips} run {PROGRAMS['behave']} repeat 10 1", limit_s=20)
         self.assertNotEqual(outcome.code, 0)
         self.assertEqual(len(outcome.lines_of_hips()), 3, outcome.text())
@@ -188,6 +189,8 @@ class Reproducible(Case):
     def test_any_gives_the_same_bits_whatever_carries_the_data(self):
         choose = seeded()
         for ranks, topologies in ((4, ["bcube:2,1", "torus:2x2", "switch:2/2"]), (9, ["bcube:3,1", "rail:9,2"])):
+            if ranks not in possible(ranks):
+                continue
             seed = choose.randrange(1 << 30)
             memory = self.bits(ranks, seed, HIPS_REPRODUCIBLE="any")
             for topology in topologies:

@@ -11,13 +11,22 @@ import unittest
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--hips", required=True)
-parser.add_argument("--mpirun", required=True)
+parser.add_argument("--mpi", choices=("openmpi", "mpich"), default="openmpi")
+parser.add_argument("--mpirun", required=True, help="what starts programs of that MPI")
 parser.add_argument("--programs", nargs="+", default=[])
 args, rest = parser.parse_known_args()
-PROGRAMS = {os.path.basename(path): path for path in args.programs}
+PROGRAMS = {os.path.basename(path).replace(".mpich", ""): path for path in args.programs}
+MPICH = args.mpi == "mpich"
+HOST = "MPICH" if MPICH else "Open MPI"
+LIBRARY_NAME = "libhips_mpich.so" if MPICH else "libhips_mpi.so"
+LIBRARY = os.path.join(os.path.dirname(args.hips), "../../lib/mpi", LIBRARY_NAME)
+LAUNCHER = "mpiexec.hydra" if MPICH else "mpirun"  # what messages tell to type
+# MPICH spins where it waits: with more ranks than cores a call takes tens of milliseconds, and there may be two.
+MOST_RANKS = 4 if MPICH else 27
 
 TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1", 16: "torus:4x4",
               27: "bcube:3,2"}
+TOPOLOGIES = {ranks: spec for ranks, spec in TOPOLOGIES.items() if ranks <= MOST_RANKS}
 FULL = bool(os.environ.get("HIPS_TEST_FULL"))
 LIMIT_S = 60
 
@@ -29,7 +38,7 @@ def seeded():
 
 
 def environment(**more):
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("HIPS_", "OMPI_", "PMIX_"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("HIPS_", "OMPI_", "PMIX_", "PMI_", "HYDI_"))}
     # mpirun 4.1 reads a wrong length now and then while it prints the text of an abort and allocates gigabytes,
     # which only hurts where malloc fills them.
     env.pop("MALLOC_PERTURB_", None)
@@ -88,13 +97,19 @@ def run(command, limit_s=LIMIT_S, **more):
 
 
 def mpirun(ranks, *command, **more):
-    return run([args.mpirun, "--oversubscribe", "-n", str(ranks), *command], **more)
+    crowded = [] if MPICH else ["--oversubscribe"]
+    return run([args.mpirun, *crowded, "-n", str(ranks), *command], **more)
 
 
 def under_hips(ranks, program, *arguments, options=(), topology=None, **more):
     return mpirun(
         ranks, args.hips, "run", "-t", topology or TOPOLOGIES[ranks], *options, PROGRAMS[program], *arguments, **more
     )
+
+
+def possible(*ranks):
+    """Those numbers of ranks that this MPI is fit for."""
+    return [num for num in ranks if num <= MOST_RANKS]
 
 
 def left_in_dev_shm():

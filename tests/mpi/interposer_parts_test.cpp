@@ -2,9 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <numeric>
 #include <string>
 
+#include "lib/mpi/abi.hpp"
+#include "lib/mpi/count.hpp"
+#include "lib/mpi/host.hpp"
+#include "lib/mpi/host_version.hpp"
 #include "lib/mpi/preload.hpp"
 #include "lib/mpi/report.hpp"
 #include "lib/mpi/request_handle.hpp"
@@ -17,11 +23,72 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Preload, OnlyTheInterposerLeavesThePreload) {
-  EXPECT_EQ(without_interposer("/l/libhips_mpi.so"), "");
-  EXPECT_EQ(without_interposer("a.so:/l/libhips_mpi.so:b.so"), "a.so:b.so");
-  EXPECT_EQ(without_interposer("a.so /l/libhips_mpi.so b.so"), "a.so:b.so");
-  EXPECT_EQ(without_interposer("/libhips_mpi.so/a.so"), "/libhips_mpi.so/a.so");
+  const std::string name(kInterposerName);
+  EXPECT_EQ(without_interposer("/l/" + name), "");
+  EXPECT_EQ(without_interposer("a.so:/l/" + name + ":b.so"), "a.so:b.so");
+  EXPECT_EQ(without_interposer("a.so /l/" + name + " b.so"), "a.so:b.so");
+  EXPECT_EQ(without_interposer("/" + name + "/a.so"), "/" + name + "/a.so");
   EXPECT_EQ(without_interposer(""), "");
+}
+
+TEST(HostVersion, IsAFewWordsOfWhatTheHostSays) {
+  EXPECT_EQ(host_version_of("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"), "Open MPI v4.1.4");
+  EXPECT_EQ(host_version_of("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"), "MPICH 4.0.2");
+  EXPECT_EQ(host_version_of("MPICH Version:      4.0.2\n"), "MPICH 4.0.2");
+  EXPECT_EQ(host_version_of(""), "");
+}
+
+TEST(Predefined, TypesAndOpsOfTheHostAreThoseOfItsAbi) {
+  // No MPI is loaded here: what has to be looked up is not there, and a number of mpi.h is.
+  const Predefined<MPI_Datatype> type HIPS_MPI_PREDEFINED(MPI_INT, "ompi_mpi_int");
+#ifdef HIPS_MPI_ABI_OPENMPI
+  EXPECT_EQ(type.handle(), MPI_Datatype{});
+#else
+  EXPECT_EQ(type.handle(), MPI_INT);
+#endif
+  EXPECT_FALSE(host_is_of_abi());
+  EXPECT_EQ(host(), nullptr);
+}
+
+TEST(Context, AHandlePassesThroughAPointer) {
+  EXPECT_EQ(from_context<int>(to_context(0x44000000)), 0x44000000);
+  EXPECT_EQ(from_context<int>(to_context(-1)), -1);
+  int object = 0;
+  EXPECT_EQ(from_context<int*>(to_context(&object)), &object);
+}
+
+TEST(Count, IsAnIntOrALargeOne) {
+  const Count small = 7;
+  EXPECT_FALSE(small.is_large());
+  EXPECT_EQ(small.value(), 7);
+  EXPECT_EQ(small.small(), 7);
+  const Count large = Count::large(3'000'000'000);
+  EXPECT_TRUE(large.is_large());
+  EXPECT_EQ(large.value(), 3'000'000'000);
+}
+
+TEST(Count, ArraysOfEitherFormGiveTheSameNumbers) {
+  const int small[] = {1, -2, 3};
+  const MPI_Count large[] = {1, -2, 3'000'000'000};
+  const Counts a = small, b = Counts::large(large);
+  EXPECT_EQ(a[0], b[0]);
+  EXPECT_EQ(a[1], b[1]);
+  EXPECT_EQ(b[2], 3'000'000'000);
+  EXPECT_FALSE(a.is_large());
+  EXPECT_TRUE(b.is_large());
+  EXPECT_TRUE(a.exist() && b.exist());
+  EXPECT_FALSE(Counts(nullptr).exist());
+  EXPECT_FALSE(Counts::large(nullptr).exist());
+}
+
+TEST(Count, WhatNoMemoryHasIsImpossible) {
+  EXPECT_TRUE(may_be(0, 0));
+  EXPECT_TRUE(may_be(3'000'000'000, 8));
+  EXPECT_TRUE(may_be(std::int64_t{1} << 44, 8));
+  EXPECT_FALSE(may_be((std::int64_t{1} << 44) + 1, 8));
+  EXPECT_FALSE(may_be(-1, 1));
+  EXPECT_FALSE(may_be(INT64_MAX, 1));
+  EXPECT_FALSE(may_be(INT64_MAX, INT_MAX));
 }
 
 TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {

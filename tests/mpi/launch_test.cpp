@@ -65,7 +65,9 @@ TEST(Launcher, SrunWithPmixIsNoPlainSrun) {
   // srun --mpi=pmi2 speaks a protocol that is not PMIx.
   auto pmi2 = plain;
   pmi2["PMI_RANK"] = "3";
-  EXPECT_EQ(detect(pmi2).kind, LauncherKind::kSrun);
+  EXPECT_EQ(detect(pmi2).kind, LauncherKind::kPmi2);
+  EXPECT_EQ(detect(pmi2).rank, 3);
+  EXPECT_EQ(detect(pmi2).size, 8);
 }
 
 TEST(Launcher, ABatchScriptAndAShellHaveNoLauncher) {
@@ -168,6 +170,16 @@ Program open_mpi_program() {
   return {.path = "./app", .abi = MpiAbi::kOpenMpi, .mpi_library = "libmpi.so.40", .is_static = false};
 }
 
+Program mpich_program() {
+  return {.path = "./app", .abi = MpiAbi::kMpich, .mpi_library = "libmpich.so.12", .is_static = false};
+}
+
+/// The option of the interposer that a program gets.
+std::string_view chosen(const std::optional<std::string>& option, const Program& program, LauncherKind kind) {
+  const auto interposer = choose_interposer(option, program, {kind, 0, 9, 0});
+  return interposer ? (*interposer)->option : "none";
+}
+
 /// The sentence of a refusal; fails where there is none.
 std::string refusal(const LaunchRequest& request, const Program& program, const Launcher& launcher) {
   const auto spec = check_launch(request, program, launcher);
@@ -180,12 +192,12 @@ std::string refusal(const LaunchRequest& request, const Program& program, const 
 }
 
 TEST(Launch, AsManyRanksAsTheTopologyHasRunIt) {
-  EXPECT_EQ(check_launch(request_for("bcube:3,1"), open_mpi_program(), mpirun(9)).value(), "bcube:3,1");
+  EXPECT_EQ(check_launch(request_for("bcube:3,1"), open_mpi_program(), mpirun(9))->topology, "bcube:3,1");
 }
 
 TEST(Launch, AMultipleOfTheServersPutsSeveralRanksOnEach) {
-  EXPECT_EQ(check_launch(request_for("bcube:2,1"), open_mpi_program(), mpirun(8)).value(), "bcube:2,1/2");
-  EXPECT_EQ(check_launch(request_for("bcube:2,1/2"), open_mpi_program(), mpirun(8)).value(), "bcube:2,1/2");
+  EXPECT_EQ(check_launch(request_for("bcube:2,1"), open_mpi_program(), mpirun(8))->topology, "bcube:2,1/2");
+  EXPECT_EQ(check_launch(request_for("bcube:2,1/2"), open_mpi_program(), mpirun(8))->topology, "bcube:2,1/2");
 }
 
 TEST(Launch, AnotherNumberOfRanksIsRefusedWithTheRightOne) {
@@ -203,26 +215,68 @@ TEST(Launch, WithoutALauncherOnlyOneRankRuns) {
   EXPECT_TRUE(check_launch(request_for(""), open_mpi_program(), {}));
 }
 
-TEST(Launch, HydraIsRefusedForOpenMpiAndForTheUnknown) {
+TEST(Launch, TheProgramChoosesTheInterposerBeforeTheLauncherDoes) {
+  const auto all = {LauncherKind::kNone,  LauncherKind::kOpenMpi, LauncherKind::kPmix,
+                    LauncherKind::kHydra, LauncherKind::kPmi2,    LauncherKind::kSrun};
+  for (const LauncherKind kind : all) {
+    EXPECT_EQ(chosen({}, open_mpi_program(), kind), "openmpi");
+    EXPECT_EQ(chosen("auto", open_mpi_program(), kind), "openmpi");
+    EXPECT_EQ(chosen({}, mpich_program(), kind), "mpich");
+    EXPECT_EQ(chosen("mpich", mpich_program(), kind), "mpich");
+    // A script does not tell; what the user says counts.
+    EXPECT_EQ(chosen("openmpi", {}, kind), "openmpi");
+    EXPECT_EQ(chosen("mpich", {}, kind), "mpich");
+    const bool is_of_mpich = kind == LauncherKind::kHydra || kind == LauncherKind::kPmi2;
+    EXPECT_EQ(chosen({}, {}, kind), is_of_mpich ? "mpich" : "openmpi");
+  }
+}
+
+TEST(Launch, AnMpiThatIsNotTheProgramsIsRefused) {
+  LaunchRequest request = request_for("bcube:3,1");
+  request.mpi = "openmpi";
+  EXPECT_THAT(refusal(request, mpich_program(), mpirun(9)),
+              HasSubstr("./app needs libmpich.so.12, which is MPICH's; leave --mpi openmpi out"));
+  request.mpi = "mpich";
+  EXPECT_THAT(refusal(request, open_mpi_program(), mpirun(9)),
+              HasSubstr("libmpi.so.40, which is Open MPI's"));
+}
+
+TEST(Launch, HydraRunsProgramsOfMpichAndIsRefusedForThoseOfOpenMpi) {
   const Launcher hydra{LauncherKind::kHydra, 0, 9, 0};
   EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), hydra),
               HasSubstr("type: mpirun.openmpi -n 9 hips run -t bcube:3,1 ./app 5"));
-  EXPECT_THAT(refusal(request_for("bcube:3,1"), {}, hydra), HasSubstr("mpiexec.hydra"));
+  for (const Program& program : {mpich_program(), Program{}}) {
+    const auto launch = check_launch(request_for("bcube:3,1"), program, hydra);
+    ASSERT_TRUE(launch);
+    EXPECT_EQ(launch->topology, "bcube:3,1");
+    EXPECT_EQ(launch->interposer->library, "libhips_mpich.so");
+  }
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich_program(), {LauncherKind::kHydra, 0, 8, 0}),
+              HasSubstr("type: mpiexec.hydra -n 9 hips run"));
 }
 
-TEST(Launch, PlainSrunIsRefusedAndPmixIsNot) {
-  EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kSrun, 0, 9, 0}),
-              HasSubstr("type: srun --mpi=pmix -n 9 hips run -t bcube:3,1 ./app 5"));
-  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kPmix, 0, 9, 0}));
+TEST(Launch, MpirunIsRefusedForProgramsOfMpich) {
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich_program(), mpirun(9)),
+              HasSubstr("type: mpiexec.hydra -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich_program(), {}),
+              HasSubstr("no launcher started them; type: mpiexec.hydra -n 9 hips run"));
+}
+
+TEST(Launch, PlainSrunIsRefusedAndOneThatSpeaksToTheMpiIsNot) {
+  const auto srun = [](LauncherKind kind) { return Launcher{kind, 0, 9, 0}; };
+  for (const LauncherKind kind : {LauncherKind::kSrun, LauncherKind::kPmi2})
+    EXPECT_THAT(refusal(request_for("bcube:3,1"), open_mpi_program(), srun(kind)),
+                HasSubstr("type: srun --mpi=pmix -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich_program(), srun(LauncherKind::kSrun)),
+              HasSubstr("type: mpiexec.hydra -n 9 hips run -t bcube:3,1 ./app 5"));
+  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), open_mpi_program(), srun(LauncherKind::kPmix)));
+  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), mpich_program(), srun(LauncherKind::kPmix)));
+  EXPECT_TRUE(check_launch(request_for("bcube:3,1"), mpich_program(), srun(LauncherKind::kPmi2)));
   // PMIx alone does not say how many ranks there are: MPI_Init will.
   EXPECT_TRUE(check_launch(request_for("bcube:3,1"), open_mpi_program(), {LauncherKind::kPmix, 0, {}, {}}));
 }
 
-TEST(Launch, AProgramOfMpichAndAStaticOneAreRefused) {
-  Program mpich = open_mpi_program();
-  mpich.abi = MpiAbi::kMpich;
-  mpich.mpi_library = "libmpich.so.12";
-  EXPECT_THAT(refusal(request_for("bcube:3,1"), mpich, mpirun(9)), HasSubstr("libmpich.so.12"));
+TEST(Launch, AStaticProgramIsRefused) {
   Program still;
   still.is_static = true;
   EXPECT_THAT(refusal(request_for("bcube:3,1"), still, mpirun(9)), HasSubstr("linked statically"));
@@ -238,7 +292,7 @@ TEST(Launch, WrongSpecsAlgorithmsPatternsAndMpisAreRefused) {
   refusal(request, open_mpi_program(), mpirun(9));
   request = request_for("bcube:3,1");
   request.mpi = "mvapich";
-  EXPECT_THAT(refusal(request, {}, mpirun(9)), HasSubstr("--mpi openmpi"));
+  EXPECT_THAT(refusal(request, {}, mpirun(9)), HasSubstr("--mpi openmpi, mpich and auto"));
 }
 
 TEST(Launch, ThePreloadThatIsThereStays) {

@@ -4,9 +4,8 @@ import os
 import re
 import unittest
 
-from harness import FULL, PROGRAMS, TOPOLOGIES, Case, args, mpirun, rest, run, seeded, under_hips
-
-LIBRARY = os.path.join(os.path.dirname(args.hips), "../../lib/mpi/libhips_mpi.so")
+from harness import (FULL, HOST, LIBRARY, LIBRARY_NAME, MPICH, PROGRAMS, TOPOLOGIES, Case, args, mpirun, rest, run,
+                     seeded, under_hips)
 
 
 def in_memory(ranks, program, *arguments, **more):
@@ -34,7 +33,10 @@ class Requests(Case):
             self.assertEqual(kinds(outcome), taken, outcome.text())
 
     def test_what_mpi_allows(self):
-        self.check(*self.WAYS, taken=tuple(map(sum, zip(*self.WAYS.values()))))
+        self.check(*self.WAYS, taken=tuple(map(sum, zip(*self.WAYS.values()))), on_host=not MPICH)
+        if MPICH:
+            # MPICH 4.0 cancels collectives.
+            self.assert_ok(mpirun(3, PROGRAMS["requests"], *(way for way in self.WAYS if way != "misuse")))
 
     def test_types_and_communicators_are_freed_meanwhile(self):
         # Open MPI 4.1 forgets that its calls need the communicator.
@@ -64,7 +66,7 @@ class Requests(Case):
                 self.assertEqual(outcome.report()[1]["the host is faster, says the guard"], 45)
             else:
                 self.assertEqual(kinds(outcome), (45, 0), outcome.text())
-                host = re.search(r"host (Open MPI \S+)", outcome.err).group(1).rstrip("\n").replace(" ", "_")
+                host = re.search(rf"host ({HOST} \S+)", outcome.err).group(1).rstrip("\n").replace(" ", "_")
                 with open(table, "w", encoding="utf-8") as file:
                     file.write("# HiPS guard table 1\n")
                     for kind, sizes in {"sum": "2097152-4194303", **self.OTHERS}.items():
@@ -78,19 +80,21 @@ class RandomRequests(Case):
     def test_every_way_to_complete_them(self):
         choose = seeded()
         programs = 700 if FULL else 40
+        # MPICH 4.0 takes a persistent collective that was not started for one that is under way.
+        persistent = ["0"] if MPICH else []
         for ranks in (2, 3, 4):
             seed = str(choose.randrange(1 << 40))
             with self.subTest(ranks=ranks, seed=seed):
-                host = mpirun(ranks, PROGRAMS["random_requests"], seed, str(programs))
+                host = mpirun(ranks, PROGRAMS["random_requests"], seed, str(programs), *persistent)
                 self.assert_exact(host)
-                plan = under_hips(ranks, "random_requests", seed, str(programs), options=["--report"])
-                memory = in_memory(ranks, "random_requests", seed, str(programs))
+                plan = under_hips(ranks, "random_requests", seed, str(programs), *persistent, options=["--report"])
+                memory = in_memory(ranks, "random_requests", seed, str(programs), *persistent)
                 for outcome in (plan, memory):
                     self.assert_exact(outcome)
                     self.assertEqual(outcome.out, host.out, outcome.text())
                     nonblocking, starts = kinds(outcome)
                     self.assertGreater(nonblocking, programs, outcome.text())
-                    self.assertGreater(starts, programs // 2, outcome.text())
+                    self.assertGreaterEqual(starts, 0 if persistent else programs // 2, outcome.text())
 
 
 class RequestErrors(Case):
@@ -104,6 +108,7 @@ class RequestErrors(Case):
                     errors = [line for line in outcome.lines_of_hips() if " error " in line]
                     self.assertEqual(len(errors), 3, outcome.text())
 
+    @unittest.skipIf(MPICH, "mpiexec.hydra ends the others, with -disable-auto-cleanup too")
     def test_a_rank_dies_and_those_that_wait_say_which(self):
         outcome = mpirun(3, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[3], PROGRAMS["requests"], "killed",
                          limit_s=20)
@@ -120,7 +125,7 @@ class RequestsOfFortran(Case):
         for program in ("fortran_requests_mpifh", "fortran_requests_mpi", "fortran_requests_mpi_f08"):
             with self.subTest(program=program):
                 if program not in PROGRAMS:
-                    self.skipTest("no Fortran compiler of Open MPI")
+                    self.skipTest("no Fortran compiler of this MPI")
                 self.assert_exact(mpirun(3, PROGRAMS[program]))
                 outcome = under_hips(3, program, options=["--report"])
                 self.assert_exact(outcome)
@@ -129,20 +134,25 @@ class RequestsOfFortran(Case):
 
 
 class RequestsOfOtherMpi(Case):
-    """Preloaded by hand into a program of MPICH, whose handles have another size, it must not touch anything."""
+    """Preloaded by hand into a program of the other MPI, whose handles have another size."""
 
-    def test_all_goes_to_the_host(self):
-        hydra = os.environ.get("HIPS_TEST_HYDRA")
-        program = os.environ.get("HIPS_TEST_MPICH_REQUESTS")
-        if not hydra or not program:
-            self.skipTest("no MPICH")
+    def test_nothing_is_touched_or_the_program_is_refused(self):
+        launcher = os.environ.get("HIPS_TEST_OTHER_LAUNCHER")
+        program = os.environ.get("HIPS_TEST_OTHER_REQUESTS")
+        if not launcher or not program:
+            self.skipTest("no other MPI")
         seed = str(seeded().randrange(1 << 40))
-        # MPICH 4.0 takes a persistent collective that was not started for one that is under way.
+        # See RandomRequests.
         arguments = [seed, "40", "0"]
         expected = mpirun(2, PROGRAMS["random_requests"], *arguments)
         self.assert_exact(expected)
         for preload in ([], ["env", f"LD_PRELOAD={LIBRARY}"]):
-            outcome = run([hydra, "-n", "2", *preload, program, *arguments], HIPS_MPI_REPORT="1")
+            outcome = run([launcher, "-n", "2", *preload, program, *arguments], HIPS_MPI_REPORT="1")
+            if preload and MPICH:
+                # Its handles of 32 bits do not hold those of Open MPI: rather nothing than half of them.
+                self.assertNotEqual(outcome.code, 0, outcome.text())
+                self.assertRegex(outcome.err, f"(?m)^hips: {LIBRARY_NAME} is for programs of MPICH.*--mpi openmpi")
+                continue
             self.assert_exact(outcome)
             self.assertEqual(outcome.out, expected.out, outcome.text())
             self.assertEqual(outcome.lines_of_hips(), [])

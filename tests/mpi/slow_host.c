@@ -15,7 +15,7 @@ int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_
   *(void**)&next = dlsym(RTLD_NEXT, "PMPI_Allreduce");
   const int code = next(in, out, count, type, op, comm);
   const char* const slow = getenv("SLOW_HOST_RANK");
-  const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char* const rank = getenv(getenv("PMI_RANK") ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
   if (!slow || (rank && atoi(slow) == atoi(rank))) usleep((useconds_t)atoi(getenv("SLOW_HOST_US")));
   return code;
 }

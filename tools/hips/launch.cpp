@@ -16,6 +16,7 @@ std::string retype(const LaunchRequest& request) {
   if (request.topology) text += " -t " + *request.topology;
   if (request.algorithm) text += " --algorithm " + *request.algorithm;
   if (request.pattern) text += " --pattern " + *request.pattern;
+  if (request.mpi) text += " --mpi " + *request.mpi;
   return text + " " + fmt::format("{}", fmt::join(request.command, " "));
 }
 
@@ -35,63 +36,50 @@ Status check_plan(const LaunchRequest& request, const Topology& topology) {
   return builder ? Status::success() : builder.error();
 }
 
-Status check_mpi(const LaunchRequest& request, const Program& program, std::optional<Rank> ranks) {
-  if (program.is_static)
-    return Status::error(
-        Code::kUnsupported,
-        fmt::format("{} is linked statically, so HiPS cannot take its MPI_Allreduce; link it "
-                    "with Open MPI's shared libraries",
-                    request.command.front()));
-  if (request.mpi && *request.mpi != "openmpi")
-    return Status::error(Code::kInvalidArgument,
-                         fmt::format("--mpi {} is not known; this HiPS has --mpi openmpi", *request.mpi));
-  if (program.abi == MpiAbi::kMpich)
-    return Status::error(
-        Code::kUnsupported,
-        fmt::format("{} needs {}, which is MPICH's, and this HiPS works with Open MPI; build it "
-                    "with Open MPI's mpicc (mpicc.openmpi) and type: mpirun -n {} {}",
-                    request.command.front(), program.mpi_library, ranks_text(ranks), retype(request)));
-  return Status::success();
-}
-
-Status check_launcher(const LaunchRequest& request, const Program& program, const Launcher& launcher,
+/// Can this launcher's ranks find each other, and are there as many as the topology has?
+Status check_launcher(const LaunchRequest& request, const Interposer& interposer, const Launcher& launcher,
                       std::optional<Rank> ranks) {
-  const bool is_openmpi = program.abi == MpiAbi::kOpenMpi || request.mpi;
+  const auto refused = [&](std::string_view why, std::string_view launcher_of_mpi, std::optional<Rank> num) {
+    return Status::error(Code::kUnsupported, fmt::format("{}; type: {} -n {} {}", why, launcher_of_mpi,
+                                                         ranks_text(num), retype(request)));
+  };
+  const auto alone = [&](std::string_view launcher_name, std::string_view of_mpi) {
+    return fmt::format("{} is {}'s, and {} is a program of {}, so that each rank would be alone",
+                       launcher_name, of_mpi, request.command.front(), interposer.mpi);
+  };
+  const bool is_mpich = interposer.abi == MpiAbi::kMpich;
   switch (launcher.kind) {
     case LauncherKind::kOpenMpi:
+      return is_mpich ? refused(alone("mpirun", "Open MPI"), interposer.launcher, launcher.size)
+                      : Status::success();
     case LauncherKind::kPmix:
       return Status::success();
     case LauncherKind::kHydra:
-      return Status::error(
-          Code::kUnsupported,
-          is_openmpi
-              ? fmt::format(
-                    "mpiexec.hydra is MPICH's, and {} is a program of Open MPI, so that each rank would "
-                    "be alone; type: mpirun.openmpi -n {} {}",
-                    request.command.front(), ranks_text(launcher.size), retype(request))
-              : fmt::format(
-                    "mpiexec.hydra starts programs of MPICH, and this HiPS works with Open MPI; type: "
-                    "mpirun.openmpi -n {} {}",
-                    ranks_text(launcher.size), retype(request)));
+      return is_mpich ? Status::success()
+                      : refused(alone("mpiexec.hydra", "MPICH"), "mpirun.openmpi", launcher.size);
+    case LauncherKind::kPmi2:
+      if (is_mpich) return Status::success();
+      [[fallthrough]];
     case LauncherKind::kSrun:
-      return Status::error(Code::kUnsupported,
-                           fmt::format("srun without PMIx leaves each rank of Open MPI alone; type: srun "
-                                       "--mpi=pmix -n {} {}",
-                                       ranks_text(ranks ? ranks : launcher.size), retype(request)));
+      // Hydra starts its own daemons by srun.
+      return is_mpich ? refused("srun without PMI leaves each rank of MPICH alone", interposer.launcher,
+                                ranks ? ranks : launcher.size)
+                      : refused("srun without PMIx leaves each rank of Open MPI alone", "srun --mpi=pmix",
+                                ranks ? ranks : launcher.size);
     case LauncherKind::kNone:
       // One rank needs nobody to start it, and a program that nobody started has one rank.
       if (!ranks || *ranks == 1) return Status::success();
-      return Status::error(Code::kInvalidArgument,
-                           fmt::format("{} has {} ranks, and no launcher started them; type: mpirun -n {} {}",
-                                       *request.topology, *ranks, *ranks, retype(request)));
+      return Status::error(
+          Code::kInvalidArgument,
+          fmt::format("{} has {} ranks, and no launcher started them; type: {} -n {} {}", *request.topology,
+                      *ranks, interposer.launcher, *ranks, retype(request)));
   }
   return Status::success();
 }
 
 }  // namespace
 
-Result<std::optional<std::string>> check_launch(const LaunchRequest& request, const Program& program,
-                                                const Launcher& launcher) {
+Result<Launch> check_launch(const LaunchRequest& request, const Program& program, const Launcher& launcher) {
   std::optional<Topology> topology;
   std::optional<Rank> ranks;
   if (request.topology) {
@@ -102,23 +90,28 @@ Result<std::optional<std::string>> check_launch(const LaunchRequest& request, co
     }
     ranks = topology->num_ranks();
   }
-  if (Status status = check_mpi(request, program, ranks ? ranks : launcher.size); !status.ok())
+  if (program.is_static)
+    return fail(Code::kUnsupported,
+                fmt::format("{} is linked statically, so HiPS cannot take its MPI_Allreduce; "
+                            "link it with the shared libraries of its MPI",
+                            request.command.front()));
+  const auto interposer = choose_interposer(request.mpi, program, launcher);
+  if (!interposer) return fail(interposer.error());
+  if (Status status = check_launcher(request, **interposer, launcher, ranks); !status.ok())
     return fail(std::move(status));
-  if (Status status = check_launcher(request, program, launcher, ranks); !status.ok())
-    return fail(std::move(status));
-  if (!topology) return std::optional<std::string>();
+  if (!topology) return Launch{*interposer, std::nullopt};
 
   std::string spec = *request.topology;
   if (launcher.size && *launcher.size != *ranks) {
     if (topology->ranks_per_server != 1 || *launcher.size % *ranks != 0)
       return fail(Code::kInvalidArgument,
-                  fmt::format("{} has {} ranks, but {} were started; type: mpirun -n {} {}", spec, *ranks,
-                              *launcher.size, *ranks, retype(request)));
+                  fmt::format("{} has {} ranks, but {} were started; type: {} -n {} {}", spec, *ranks,
+                              *launcher.size, (*interposer)->launcher, *ranks, retype(request)));
     spec = fmt::format("{}/{}", spec, *launcher.size / *ranks);
     topology = parse_topology(spec);
   }
   if (Status status = check_plan(request, *topology); !status.ok()) return fail(std::move(status));
-  return std::optional<std::string>(std::move(spec));
+  return Launch{*interposer, std::move(spec)};
 }
 
 std::string add_to_preload(std::string_view preload, std::string_view library) {

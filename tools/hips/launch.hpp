@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/result.hpp"
+#include "tools/hips/interposers.hpp"
 #include "tools/hips/launcher.hpp"
 #include "tools/hips/program.hpp"
 
@@ -20,15 +21,19 @@ struct LaunchRequest {
   std::vector<std::string> command;  ///< the program and its arguments
 };
 
-/// Whether the program can run as asked, under the launcher that started us; gives the topology spec to run
-/// with ("bcube:3,1/2" where each server has two ranks), empty where the user named none.
+/// How the program is to run.
+struct Launch {
+  const Interposer* interposer;
+  std::optional<std::string> topology;  ///< "bcube:3,1/2" where each server has two ranks; none was named
+};
+
+/// Whether the program can run as asked, under the launcher that started us, and how.
 ///
 /// Threads  pure; any thread.
 /// Errors   one sentence that ends with what to type instead. kInvalidArgument: a malformed or unsuitable
-///          topology, algorithm or pattern, a number of ranks that does not fit, no launcher. kUnsupported:
-///          an MPI or a launcher that HiPS cannot work with.
-Result<std::optional<std::string>> check_launch(const LaunchRequest& request, const Program& program,
-                                                const Launcher& launcher);
+///          topology, algorithm or pattern, a number of ranks that does not fit, no launcher, another MPI
+///          than the program's. kUnsupported: a launcher that does not start programs of that MPI.
+Result<Launch> check_launch(const LaunchRequest& request, const Program& program, const Launcher& launcher);
 
 /// LD_PRELOAD with `library` in front of what is there already; unchanged where it is in it.
 ///

@@ -51,7 +51,8 @@ Launcher detect_launcher(const GetEnv& get_env) {
     return {LauncherKind::kHydra, rank_number(get_env, "PMI_RANK").value_or(0),
             rank_number(get_env, "PMI_SIZE"), rank_number(get_env, "MPI_LOCALRANKID")};
   if (in_srun_step(get_env))
-    return {LauncherKind::kSrun, rank_number(get_env, "SLURM_PROCID").value_or(0), slurm_size,
+    return {get_env("PMI_RANK") ? LauncherKind::kPmi2 : LauncherKind::kSrun,
+            rank_number(get_env, "SLURM_PROCID").value_or(0), slurm_size,
             rank_number(get_env, "SLURM_LOCALID")};
   return {};
 }
@@ -66,6 +67,7 @@ std::string_view to_string(LauncherKind kind) {
       return "PMIx";
     case LauncherKind::kHydra:
       return "mpiexec.hydra";
+    case LauncherKind::kPmi2:
     case LauncherKind::kSrun:
       return "srun";
   }

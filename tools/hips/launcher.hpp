@@ -18,7 +18,8 @@ enum class LauncherKind {
   kOpenMpi,  ///< Open MPI's mpirun
   kPmix,     ///< srun --mpi=pmix, prun: Open MPI finds its peers through PMIx
   kHydra,    ///< MPICH's mpiexec.hydra and its relatives: PMI-1
-  kSrun,     ///< srun without PMIx: Open MPI cannot find its peers
+  kPmi2,     ///< srun --mpi=pmi2: MPICH may find its peers, Open MPI cannot
+  kSrun,     ///< srun without either: neither can
 };
 
 struct Launcher {

@@ -60,6 +60,7 @@ Result<Meeting> find_meeting(std::string_view command, const Config& config, con
     case LauncherKind::kOpenMpi:
     case LauncherKind::kPmix:
       return Meeting{Meeting::How::kByPmix};
+    case LauncherKind::kPmi2:
     case LauncherKind::kSrun:
       if (const std::string* hosts = find(environment, "SLURM_STEP_NODELIST");
           hosts != nullptr && launcher.size) {

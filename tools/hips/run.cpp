@@ -74,22 +74,27 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   if (!found) refuse(launcher, Audience::kHost, found.error());
   const Program program = inspect_program(*found);
 
-  auto spec = check_launch(request, program, launcher);
-  if (!spec) refuse(launcher, Audience::kJob, spec.error());
-  const auto interposer = find_beside("../../lib/mpi/libhips_mpi.so", "libhips_mpi.so");
-  if (!interposer)
-    refuse(launcher, Audience::kHost,
-           Status::error(Code::kUnsupported,
-                         "libhips_mpi.so is not beside this program: build HiPS with -Dmpi=enabled"));
+  const auto launch = check_launch(request, program, launcher);
+  if (!launch) refuse(launcher, Audience::kJob, launch.error());
+  const Interposer& interposer = *launch->interposer;
+  const auto library =
+      find_beside(fmt::format("../../lib/mpi/{}", interposer.library), std::string(interposer.library));
+  if (!library)
+    refuse(
+        launcher, Audience::kHost,
+        Status::error(Code::kUnsupported,
+                      fmt::format("{}, which programs of {} need, is not beside this hips: build HiPS with "
+                                  "-D{}=enabled",
+                                  interposer.library, interposer.mpi, interposer.feature)));
 
-  set("HIPS_TOPO", *spec);
+  set("HIPS_TOPO", launch->topology);
   set("HIPS_ALGORITHM", request.algorithm);
   set("HIPS_PATTERN", request.pattern);
   if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);
   // Absolute, because the program may change its folder before it writes.
   if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
   const char* preload = std::getenv("LD_PRELOAD");
-  set("LD_PRELOAD", add_to_preload(preload ? preload : "", *interposer));
+  set("LD_PRELOAD", add_to_preload(preload ? preload : "", *library));
 
   std::vector<char*> argv;
   for (std::string& argument : request.command) argv.push_back(argument.data());
@@ -115,7 +120,7 @@ void add_run(CLI::App& app) {
   command->add_option("--pattern", options->pattern,
                       "mesh, ring or ps:LEADERS, for all levels or one for each");
   command->add_option("--mpi", options->mpi,
-                      "the program's MPI, where neither it nor the launcher tells: openmpi");
+                      "the program's MPI, where neither it nor the launcher tells: openmpi, mpich, auto");
   command->add_flag("--report", options->report, "prints at the end what HiPS took, what it left, and why");
   command->add_option("--trace", options->trace, "writes a Chrome trace for each rank into this folder");
   command->prefix_command();
