@@ -49,8 +49,11 @@ LinkRates::LinkRates(const Topology& topology, std::span<const Tier> tiers)
 void LinkRates::add(const Topology& topology, const LinkOverride& link) {
   const double rate = link.up ? link.bandwidth_bytes_per_s : 0;
   if (link.server >= 0) {
-    odd_nics_[{link.server, link.rail}] = rate;
-    odd_nics_[other_end(topology, link.server, link.rail)] = rate;
+    // Where both ends of a cable are said to be slow, it is as the slower says.
+    for (const auto& end : {std::pair{link.server, link.rail}, other_end(topology, link.server, link.rail)}) {
+      double& known = odd_nics_.try_emplace(end, rate).first->second;
+      known = std::min(known, rate);
+    }
     return;
   }
   if (tiers_.empty()) return;

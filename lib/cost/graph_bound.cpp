@@ -9,6 +9,7 @@
 
 #include "lib/cost/bound.hpp"
 #include "lib/cost/max_flow.hpp"
+#include "lib/plan/tree_packing.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/rates.hpp"
 #include "topology/tiers.hpp"
@@ -22,6 +23,9 @@ constexpr std::size_t kMostLevels = 6;
 /// Widths by which servers are told apart; fabrics with a few odd links have fewer.
 constexpr std::ptrdiff_t kMostWidths = 16;
 
+/// To price links is to pack trees, which takes longer than all flows of a large fabric.
+constexpr std::int64_t kMostPricedNics = 128;
+
 class GraphBound {
  public:
   explicit GraphBound(const Topology& topology)
@@ -34,6 +38,7 @@ class GraphBound {
     add("single servers", alone);
     if (servers_ > 1) {
       add_joined();
+      add_priced();
       add_levels();
       for (const topology::Tier& tier : topology::tiers(topology_)) {
         std::vector<std::int64_t> parts;
@@ -128,6 +133,21 @@ class GraphBound {
                         topology::rate_text(joined)),
             parts);
       }
+    }
+  }
+
+  /// What limits packed trees. Cuts in two miss groups that only a few links lead to, each wide enough for
+  /// itself.
+  ///
+  ///   <00>-+             BCube(3,1), one switch of level 1: <01> is behind <02> and <22> has no other link,
+  ///   so <02>-+- level 1    that {<01>, <02>}, {<22>} and the rest share three NICs: 2 * 2 / (1 + 1 + 1)
+  ///   <22>-+
+  void add_priced() {
+    if (servers_ * topology_.num_rails > kMostPricedNics) return;
+    for (const std::vector<std::int64_t>& parts : plan::partitions_by_price(topology_)) {
+      const std::set<std::int64_t> distinct(parts.begin(), parts.end());
+      if (distinct.size() > 2)
+        add(fmt::format("{} parts, joined inside by links with room left", distinct.size()), parts);
     }
   }
 

@@ -29,6 +29,8 @@ constexpr std::size_t kMostRows = 320;
 /// Entries of the program's tableau that are gone over: a few tenths of a second.
 constexpr std::int64_t kMostWork = 150'000'000;
 constexpr double kNearOptimum = 0.995;
+/// Of links, when a tree costs 1.
+constexpr double kSamePrice = 1e-9;
 /// What fewer trees may cost more: each is a lane, with messages and buffers of its own.
 constexpr double kWorth = 1.02;
 
@@ -69,6 +71,29 @@ class Packer {
     topology.servers_relay ? add_ways_of_levels() : add_ways_of_switches();
   }
 
+  /// After the program's solution, see partitions_by_price().
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> partitions() {
+    if (!check_components().ok()) return {};
+    grow();
+    weigh();
+    std::vector<std::pair<double, std::int32_t>> by_price;
+    for (std::size_t w = 0; w < price_.size(); ++w)
+      by_price.emplace_back(price_[w], static_cast<std::int32_t>(w));
+    std::ranges::sort(by_price);
+    std::vector<std::vector<std::int64_t>> made;
+    Forest forest(servers_);
+    std::int64_t num_parts = servers_;
+    double last = 0;
+    for (const auto& [price, way] : by_price) {
+      // Prices that differ by rounding only are one.
+      if (price > last + kSamePrice && num_parts < servers_) add_parts(forest, made);
+      last = price;
+      if (forest.join(ways_[way].edge.a, ways_[way].edge.b)) --num_parts;
+      if (num_parts == 1) break;
+    }
+    return made;
+  }
+
   Result<TreePacking> pack() {
     if (Status apart = check_components(); !apart.ok()) return fail(std::move(apart));
     grow();
@@ -77,6 +102,12 @@ class Packer {
   }
 
  private:
+  void add_parts(Forest& forest, std::vector<std::vector<std::int64_t>>& made) const {
+    std::vector<std::int64_t> parts;
+    for (std::int64_t server = 0; server < servers_; ++server) parts.push_back(forest.find(server));
+    if (made.empty() || made.back() != parts) made.push_back(std::move(parts));
+  }
+
   /// What an edge of a tree keeps busy: two NICs, and the cables above two switches for each tier it crosses.
   using Uses = std::vector<std::int32_t>;
   struct Way {
@@ -309,6 +340,12 @@ class Packer {
       if (cost_of_tree > kNearOptimum || !add(tree)) break;
       left -= program.solve(left) + 1;
     }
+    const std::vector<double> prices = program.duals();
+    for (const Way& way : ways_) {
+      double sum = 0;
+      for (const std::int32_t used : way.uses) sum += prices[row_of[used]];
+      price_.push_back(sum);
+    }
     weights_ = program.x();
     weighed_seconds_ = program.value() > 0 ? 1 / program.value() : 0;
   }
@@ -425,6 +462,7 @@ class Packer {
   std::vector<double> equal_seconds_;  ///< of the first so many of them, with equal shares
   std::vector<Tree> weighed_;
   std::vector<double> weights_;
+  std::vector<double> price_;  ///< of every way, in the program's solution; a tree costs 1
   double weighed_seconds_ = 0;
 };
 
@@ -439,6 +477,11 @@ Result<TreePacking> pack_trees(const Topology& topology) {
                     topology.num_servers(), kMostPackedServers));
   }
   return Packer(topology).pack();
+}
+
+std::vector<std::vector<std::int64_t>> partitions_by_price(const Topology& topology) {
+  if (topology.num_servers() < 2 || topology.num_servers() > kMostPackedServers) return {};
+  return Packer(topology).partitions();
 }
 
 }  // namespace hips::plan

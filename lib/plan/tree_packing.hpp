@@ -53,4 +53,18 @@ inline constexpr std::int64_t kMostPackedServers = 1024;
 ///          for one-way collectives.
 Result<TreePacking> pack_trees(const Topology& topology);
 
+/// Partitions of the servers that may say how little any plan can do with: [i][server], the part that a
+/// server is in, coarser ones later.
+///
+/// The prices of the linear program that weighs the trees are 0 on links that have room left; servers between
+/// which all links are cheaper than some price are a part, for each price that occurs. What the links between
+/// the parts of such a partition carry is what limits the trees, and often any plan.
+///
+/// Cost     that of pack_trees(). None for more NICs than the program is solved for, and where servers do not
+/// reach
+///          each other.
+/// Threads  pure; any thread.
+/// Source   Nash-Williams 1961, Tutte 1961: the most trees side by side are told by such a partition.
+std::vector<std::vector<std::int64_t>> partitions_by_price(const Topology& topology);
+
 }  // namespace hips::plan

@@ -18,7 +18,9 @@
 #include "lib/plan/builder.hpp"
 #include "lib/plan/check.hpp"
 #include "tests/choices.hpp"
+#include "topology/link_rates.hpp"
 #include "topology/part.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::cost {
 namespace {
@@ -149,13 +151,13 @@ TEST(Partial, SlowAndDeadLinksCostWhatTheBoundSays) {
     }
   }
   print("degraded", ratios);
-  // Of 6000 other draws two have 1.17, where neither a better plan nor a better bound is known.
-  EXPECT_LE(ratios.back().ratio, test::runs_everything() ? 1.2 : 1.15);
+  EXPECT_LE(ratios.back().ratio, 1.15);
 }
 
 TEST(Partial, TheWorstFabricsThatAreKnownStayBelowWhatIsAsked) {
-  // Found over a thousand seeds of the draws above. Those that had 1.26 and 1.52 lacked a cut into more than
-  // two parts, or gave up small shares at the cost of all others.
+  // Found over a thousand seeds of the draws above. Those that had 1.26 and 1.52 gave up small shares at the
+  // cost of all others, or lacked a cut into more than two parts; those that had up to 1.17 lacked the parts
+  // that prices tell.
   struct Link {
     std::int64_t server;
     Rail rail;
@@ -164,6 +166,8 @@ TEST(Partial, TheWorstFabricsThatAreKnownStayBelowWhatIsAsked) {
   const std::vector<std::pair<std::string, std::vector<Link>>> worst = {
       {"bcube:3,1", {{4, 0, 2}, {0, 1, 0}, {2, 1, 0}}},  // NIC 0 of <01> carries all of <00> and <02>
       {"bcube:3,1", {{0, 1, 16}, {1, 0, 16}, {7, 1, 0}, {3, 0, 0}}},
+      {"bcube:3,1",
+       {{0, 0, 0}, {1, 1, 0}, {8, 0, 16}}},  // <01> is behind <02>, which shares a switch with <22>
       {"bcube:4,1", {{1, 1, 8}, {14, 0, 8}, {7, 1, 16}, {6, 1, 0}, {4, 1, 0}}},
       // A cable of a torus, named by its "-" end.
       {"torus:4x4", {{13, 3, 4}, {4, 0, 16}, {2, 1, 8}, {6, 1, 0}, {10, 1, 0}}},
@@ -184,6 +188,23 @@ TEST(Partial, TheWorstFabricsThatAreKnownStayBelowWhatIsAsked) {
     EXPECT_LE(ratios.back().ratio, 1.15) << spec;
   }
   print("worst known", ratios);
+}
+
+TEST(Partial, ACableThatBothEndsCallSlowHasTheLesserRate) {
+  const auto slow = [](std::int64_t server, Rail rail, int times) {
+    return LinkOverride{server, rail, "", "", kDefaultBandwidthBytesPerS / times, true};
+  };
+  // NIC 2 of <11> and NIC 3 of <12> are the ends of one cable of a torus.
+  for (const auto& both :
+       {std::vector{slow(5, 2, 4), slow(9, 3, 2)}, std::vector{slow(9, 3, 2), slow(5, 2, 4)}}) {
+    Topology topology = parse_topology("torus:4x4");
+    topology.overrides = both;
+    const topology::LinkRates rates(topology, topology::tiers(topology));
+    EXPECT_DOUBLE_EQ(rates.nic(5, 2), kDefaultBandwidthBytesPerS / 4);
+    EXPECT_DOUBLE_EQ(rates.nic(9, 3), kDefaultBandwidthBytesPerS / 4);
+    const auto builder = value_or_throw(plan::make_builder(topology, {}));
+    EXPECT_GE(ratio_of(topology, *builder), 1 - 1e-3);
+  }
 }
 
 TEST(Partial, MeshesReachWhatTheirCablesCarry) {
