@@ -137,10 +137,11 @@ class GraphBound {
   }
 
   /// What limits packed trees. Cuts in two miss groups that only a few links lead to, each wide enough for
-  /// itself.
+  /// itself: here, in BCube(3,1), <01> is behind <02> and <22> has one link left, so that {<01>, <02>},
+  /// {<22>} and the rest share three NICs: 2 * 2 / (1 + 1 + 1).
   ///
-  ///   <00>-+             BCube(3,1), one switch of level 1: <01> is behind <02> and <22> has no other link,
-  ///   so <02>-+- level 1    that {<01>, <02>}, {<22>} and the rest share three NICs: 2 * 2 / (1 + 1 + 1)
+  ///   <02>-+
+  ///   <12>-+- level 1
   ///   <22>-+
   void add_priced() {
     if (servers_ * topology_.num_rails > kMostPricedNics) return;

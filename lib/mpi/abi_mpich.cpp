@@ -31,8 +31,7 @@ void* host_function(const char* name) {
     // The upper half of its handles is lost already.
     std::fputs(
         "hips: libhips_mpich.so is for programs of MPICH, and the MPI of this one is another; for Open MPI: "
-        "hips "
-        "run --mpi openmpi, or libhips_mpi.so in LD_PRELOAD\n",
+        "hips run --mpi openmpi, or libhips_mpi.so in LD_PRELOAD\n",
         stderr);
     std::_Exit(2);
   }

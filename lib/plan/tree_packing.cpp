@@ -324,6 +324,11 @@ class Packer {
       weighed_.push_back(tree);
       return true;
     };
+    const auto price_of = [&](const Way& way, const std::vector<double>& prices) {
+      double sum = 0;
+      for (const std::int32_t used : way.uses) sum += prices[row_of[used]];
+      return sum;
+    };
     for (const Tree& tree : pool_) add(tree);
     std::int64_t left = kMostWork - program.solve(kMostWork);
     for (std::size_t added = 0; left > 0; ++added) {
@@ -331,21 +336,13 @@ class Packer {
       // less, the optimum is no further away than that.
       const std::vector<double> prices = program.duals();
       double cost_of_tree = 0;
-      const auto cost = [&](const Way& way) {
-        double sum = 0;
-        for (const std::int32_t used : way.uses) sum += prices[row_of[used]];
-        return sum;
-      };
+      const auto cost = [&](const Way& way) { return price_of(way, prices); };
       Tree tree = grown(added, cost, [&](const Way& way) { cost_of_tree += cost(way); });
       if (cost_of_tree > kNearOptimum || !add(tree)) break;
       left -= program.solve(left) + 1;
     }
     const std::vector<double> prices = program.duals();
-    for (const Way& way : ways_) {
-      double sum = 0;
-      for (const std::int32_t used : way.uses) sum += prices[row_of[used]];
-      price_.push_back(sum);
-    }
+    for (const Way& way : ways_) price_.push_back(price_of(way, prices));
     weights_ = program.x();
     weighed_seconds_ = program.value() > 0 ? 1 / program.value() : 0;
   }

@@ -119,8 +119,9 @@ void add_run(CLI::App& app) {
   command->add_option("--algorithm", options->algorithm, "hips (the default), flat-ring, ...");
   command->add_option("--pattern", options->pattern,
                       "mesh, ring or ps:LEADERS, for all levels or one for each");
-  command->add_option("--mpi", options->mpi,
-                      "the program's MPI, where neither it nor the launcher tells: openmpi, mpich, auto");
+  command->add_option(
+      "--mpi", options->mpi,
+      "the program's MPI, where it does not tell: openmpi, mpich, or auto, which asks the launcher");
   command->add_flag("--report", options->report, "prints at the end what HiPS took, what it left, and why");
   command->add_option("--trace", options->trace, "writes a Chrome trace for each rank into this folder");
   command->prefix_command();
