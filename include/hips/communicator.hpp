@@ -57,6 +57,7 @@ struct CommunicatorOptions {
   std::string algorithm{};  ///< default: by size
   std::string pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name{};       ///< in logs
+  ThreadMode thread_mode = ThreadMode::kMultiple;  ///< also of what is split off or duplicated
 };
 
 /// How the ranks find each other, where neither the environment nor MPI says it.
@@ -374,6 +375,7 @@ class Communicator {
     config.algorithm = text(options.algorithm);
     config.pattern = text(options.pattern);
     config.name = text(options.name);
+    config.thread_mode = static_cast<int>(options.thread_mode);
     hips_comm_t comm = nullptr;
     check(hips_comm_create(&config, bootstrap, &comm));
     return Communicator(comm);

@@ -155,6 +155,12 @@ typedef struct {
   void (*progress)(void* context);
 } hips_bootstrap_t;
 
+/* Which threads call: on a communicator, its requests included. */
+typedef enum {
+  HIPS_THREAD_MULTIPLE = 0, /* calls in turn, requests waited for by any threads at once */
+  HIPS_THREAD_SINGLE = 1    /* never two threads at once; requests of small calls are cheaper then */
+} hips_thread_mode_t;
+
 /* A null string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM, HIPS_PATTERN), else the default. */
 typedef struct {
   size_t struct_size;    /* sizeof(hips_comm_config_t) */
@@ -162,10 +168,11 @@ typedef struct {
   const char* algorithm; /* "hips", "flat-ring", ...; default: chosen by size */
   const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: by size on switches */
   const char* name;      /* of the communicator, in logs and errors */
+  int thread_mode;       /* HIPS_THREAD_...; also of what is split off or duplicated */
 } hips_comm_config_t;
 
 #define HIPS_COMM_CONFIG_INIT \
-  { sizeof(hips_comm_config_t), 0, 0, 0, 0 }
+  { sizeof(hips_comm_config_t), 0, 0, 0, 0, HIPS_THREAD_MULTIPLE }
 
 /*
  * Creates a communicator of all ranks of `bootstrap`; with a null bootstrap, of the ranks that HIPS_RANK,
@@ -279,8 +286,9 @@ HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
  * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; while it computes nothing
  * moves them but the thread of HIPS_PROGRESS_THREAD=on, so a program that wants overlap tests now and then.
  *
- * Cost: the call's own; an allocation for each hips_i...(), none for hips_start().
- * Threads: as the communicator's calls; different requests may be waited for by different threads.
+ * Cost: the call's own; an allocation for a hips_i...() while another one is under way, none for
+ * hips_start(). Threads: as the communicator's calls; different requests may be waited for by different
+ * threads, unless it was created with HIPS_THREAD_SINGLE.
  */
 typedef struct hips_request* hips_request_t;
 

@@ -98,6 +98,13 @@ constexpr bool applies_to(ReduceOp op, DataType type) {
   return op <= ReduceOp::kAvg || !is_floating(type);
 }
 
+/// Which threads of this process call, on a communicator and its requests; the values are those of
+/// `hips_thread_mode_t`.
+enum class ThreadMode : std::uint8_t {
+  kMultiple = 0,  ///< calls in turn, requests waited for by any threads at once
+  kSingle = 1,    ///< never two at once; requests of small calls are cheaper then
+};
+
 /// "int32", "uint8", "float16", "bfloat16", ...; "bytes" for a bytes_type(), "unknown type" for a value that
 /// is none
 HIPS_EXPORT const char* to_string(DataType type);

@@ -62,6 +62,13 @@ inline bool plainly_right(const CallArgs& args) {
   return apart == 0 || (apart >= bytes && std::uint64_t{0} - apart >= bytes);
 }
 
+/// Are these allreduces the same in everything? Then what was said of one, and prepared for it, holds for the
+/// other. False of other collectives, and of functions of the program, which may have gone meanwhile.
+inline bool same_allreduce(const CallArgs& a, const CallArgs& b) {
+  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce && a.in == b.in &&
+         a.out == b.out && a.count == b.count && a.type == b.type && a.op == b.op && !is_user(a.op);
+}
+
 /// Status of a wrong argument of one of `size` ranks, or success.
 Status check_arguments(const CallArgs& args, Rank rank, Rank size);
 

@@ -1,4 +1,5 @@
-#include <atomic>
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -35,6 +36,7 @@ static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
 static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
 static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
 static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
+static_assert(static_cast<int>(hips::ThreadMode::kSingle) == HIPS_THREAD_SINGLE);
 static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
 
 namespace hips::comm::capi {
@@ -56,17 +58,17 @@ Status null_argument(const char* call, const char* name) {
 
 std::shared_ptr<const Sections> Shared::sections(std::uint64_t count) {
   const auto size = static_cast<std::size_t>(communicator->size());
-  if (!last_sections || !last_sections->packed() || last_sections->longest() != count ||
-      last_sections->total() != size * count)
-    last_sections = std::make_shared<const Sections>(size, count);
-  return last_sections;
+  if (!last_sections_ || !last_sections_->packed() || last_sections_->longest() != count ||
+      last_sections_->total() != size * count)
+    last_sections_ = std::make_shared<const Sections>(size, count);
+  return last_sections_;
 }
 
 std::shared_ptr<const Sections> Shared::sections(std::span<const std::uint64_t> counts,
                                                  std::span<const std::uint64_t> places) {
-  if (!last_sections || !last_sections->is_of(counts, places))
-    last_sections = std::make_shared<const Sections>(counts, places);
-  return last_sections;
+  if (!last_sections_ || !last_sections_->is_of(counts, places))
+    last_sections_ = std::make_shared<const Sections>(counts, places);
+  return last_sections_;
 }
 
 }  // namespace hips::comm::capi
@@ -81,17 +83,40 @@ std::optional<std::string> optional_text(const char* text) {
 Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* config) {
   hips::comm::CommunicatorOptions options;
   if (config == nullptr) return options;
-  if (config->struct_size < sizeof(hips_comm_config_t))
+  // The members of the first version; later ones are read where the caller knows of them.
+  constexpr std::size_t kLeastBytes = offsetof(hips_comm_config_t, thread_mode);
+  if (config->struct_size < kLeastBytes)
     return hips::fail(
         Code::kInvalidArgument,
         fmt::format("hips_comm_create: config.struct_size is {}; begin with HIPS_COMM_CONFIG_INIT, "
                     "which sets it to {}",
                     config->struct_size, sizeof(hips_comm_config_t)));
-  options.topology = optional_text(config->topology);
-  options.algorithm = optional_text(config->algorithm);
-  options.pattern = optional_text(config->pattern);
-  if (config->name != nullptr) options.name = config->name;
+  hips_comm_config_t known = HIPS_COMM_CONFIG_INIT;
+  std::memcpy(&known, config, std::min(config->struct_size, sizeof known));
+  options.topology = optional_text(known.topology);
+  options.algorithm = optional_text(known.algorithm);
+  options.pattern = optional_text(known.pattern);
+  if (known.name != nullptr) options.name = known.name;
+  switch (known.thread_mode) {
+    case HIPS_THREAD_MULTIPLE:
+      break;
+    case HIPS_THREAD_SINGLE:
+      options.thread_mode = hips::ThreadMode::kSingle;
+      break;
+    default:
+      return hips::fail(Code::kInvalidArgument,
+                        fmt::format("hips_comm_create: config.thread_mode is {}; it is HIPS_THREAD_MULTIPLE "
+                                    "({}) or HIPS_THREAD_SINGLE ({})",
+                                    known.thread_mode, static_cast<int>(HIPS_THREAD_MULTIPLE),
+                                    static_cast<int>(HIPS_THREAD_SINGLE)));
+  }
   return options;
+}
+
+hips_comm_t make_handle(std::unique_ptr<hips::comm::Communicator> made) {
+  auto handle = std::make_unique<hips_comm>();
+  handle->shared = SharedHold(*new Shared(std::move(made)));
+  return handle.release();
 }
 
 Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstrap_t* callbacks) {
@@ -126,7 +151,7 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
     if (!ranks) return ranks.error();
     auto created = hips::comm::Communicator::create(**ranks, *options);
     if (!created) return created.error();
-    *comm = new hips_comm{std::make_shared<Shared>(std::move(*created))};
+    *comm = make_handle(std::move(*created));
     return Status::success();
   });
 }
@@ -137,7 +162,7 @@ hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t*
       return null_argument("hips_comm_split", comm == nullptr ? "comm" : "part");
     auto made = hips::comm::split(*comm->shared->communicator, color, key);
     if (!made) return made.error();
-    *part = *made ? new hips_comm{std::make_shared<Shared>(std::move(*made))} : nullptr;
+    *part = *made ? make_handle(std::move(*made)) : nullptr;
     return Status::success();
   });
 }
@@ -148,7 +173,7 @@ hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
       return null_argument("hips_comm_dup", comm == nullptr ? "comm" : "copy");
     auto made = hips::comm::duplicate(*comm->shared->communicator);
     if (!made) return made.error();
-    *copy = new hips_comm{std::make_shared<Shared>(std::move(*made))};
+    *copy = make_handle(std::move(*made));
     return Status::success();
   });
 }

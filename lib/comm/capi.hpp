@@ -20,11 +20,40 @@
 namespace hips::comm::capi {
 
 /// A communicator, and what its next call can use again.
-struct Shared {
-  explicit Shared(std::unique_ptr<Communicator> made) : communicator(std::move(made)) {}
+///
+/// Owned by its handle and by the requests that are handed out, whichever goes last.
+/// Threads  as the communicator's thread mode says; holding and the spare request are what several may use at
+///          once.
+class Shared {
+ public:
+  explicit Shared(std::unique_ptr<Communicator> made);
   ~Shared();
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
+
+  void hold() {
+    if (single_) {
+      holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      holders_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  void let_go() {
+    if (single_) {
+      const std::size_t left = holders_.load(std::memory_order_relaxed) - 1;
+      holders_.store(left, std::memory_order_relaxed);
+      if (left == 0) delete this;
+    } else if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      delete this;
+    }
+  }
+  /// Puts a request, or null, in the place of the spare one, which it gives: the last that has ended.
+  hips_request* swap_spare(hips_request* request) {
+    if (!single_) return spare_.exchange(request, std::memory_order_acq_rel);
+    hips_request* const before = spare_.load(std::memory_order_relaxed);
+    spare_.store(request, std::memory_order_relaxed);
+    return before;
+  }
 
   /// Sections of these counts and places; the last ones are kept, as making them takes longer than a small
   /// call.
@@ -33,9 +62,48 @@ struct Shared {
                                            std::span<const std::uint64_t> places);
 
   std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Coalescer> coalescer;       ///< from the first call on that needs it
-  std::atomic<hips_request*> spare{nullptr};  ///< the last request that has ended
-  std::shared_ptr<const Sections> last_sections;
+  std::unique_ptr<Coalescer> coalescer;  ///< from the first call on that needs it
+
+ private:
+  // Locked operations take a fifth of a small call, so that where one thread calls there are none.
+  const bool single_;
+  std::atomic<std::size_t> holders_{0};
+  std::atomic<hips_request*> spare_{nullptr};
+  std::shared_ptr<const Sections> last_sections_;
+};
+
+/// One of the holders of a Shared.
+class SharedHold {
+ public:
+  SharedHold() = default;
+  explicit SharedHold(Shared& shared) : shared_(&shared) { shared.hold(); }
+  SharedHold(SharedHold&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+  SharedHold& operator=(SharedHold&& other) noexcept {
+    std::swap(shared_, other.shared_);
+    return *this;
+  }
+  SharedHold(const SharedHold&) = delete;
+  SharedHold& operator=(const SharedHold&) = delete;
+  ~SharedHold() {
+    if (shared_ != nullptr) shared_->let_go();
+  }
+  Shared* operator->() const { return shared_; }
+  Shared& operator*() const { return *shared_; }
+
+ private:
+  Shared* shared_ = nullptr;
+};
+
+/// An allreduce as it was called. The same one again is started as a persistent request is: what was found
+/// right and prepared once need not be looked at twice.
+struct AllreduceKey {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::uint64_t count = 0;
+  DataType type = static_cast<DataType>(-1);  ///< none, as no call has it
+  ReduceOp op = static_cast<ReduceOp>(-1);
+
+  friend bool operator==(const AllreduceKey&, const AllreduceKey&) = default;
 };
 
 /// The message that hips_last_error() gives this thread.
@@ -81,12 +149,13 @@ Result<CallArgs> barrier_args(const char* call, hips_comm_t comm);
 }  // namespace hips::comm::capi
 
 struct hips_comm {
-  std::shared_ptr<hips::comm::capi::Shared> shared;
+  hips::comm::capi::SharedHold shared;
 };
 
 struct hips_request {
-  std::shared_ptr<hips::comm::capi::Shared> shared;  ///< outlives the call; null in a spare one
+  hips::comm::capi::SharedHold shared;  ///< outlives the call; empty in a spare one
   std::unique_ptr<hips::comm::Request> call;
+  hips::comm::capi::AllreduceKey last;  ///< what `call` does, where it is an allreduce that may be repeated
   bool persistent = false;
   /// For another call, once this one has ended: not where it holds an op of the program's.
   bool reusable = true;

@@ -32,11 +32,13 @@ hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_ty
   constexpr const char* kCall = "hips_iallreduce";
   return guarded([&] {
     if (comm == nullptr) return null_argument(kCall, "comm");
-    return start(kCall,
-                 hips::comm::Communicator::allreduce_args(in == HIPS_IN_PLACE ? out : in, out, count,
-                                                          static_cast<hips::DataType>(type),
-                                                          static_cast<hips::ReduceOp>(op)),
-                 comm, request);
+    return start_allreduce(kCall,
+                           {.in = in,
+                            .out = out,
+                            .count = count,
+                            .type = static_cast<hips::DataType>(type),
+                            .op = static_cast<hips::ReduceOp>(op)},
+                           comm, request);
   });
 }
 hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,

@@ -7,35 +7,35 @@
 namespace hips::comm::capi {
 namespace {
 
-/// `made`: a request that is not started; `request` is where it will go.
-Status make_request(const char* call, const CallArgs& args, hips_comm_t comm, const hips_request_t* request,
-                    std::unique_ptr<hips_request>& made) {
-  if (request == nullptr) return null_argument(call, "request");
-  Shared& shared = *comm->shared;
-  made.reset(shared.spare.exchange(nullptr, std::memory_order_acq_rel));
-  if (made) {
-    if (Status status = made->call->renew(args); !status.ok()) return status;
-  } else {
-    auto prepared = shared.communicator->prepare_request(args);
-    if (!prepared) return prepared.error();
-    made = std::make_unique<hips_request>(hips_request{nullptr, std::move(*prepared)});
-  }
-  made->shared = comm->shared;
-  made->reusable = !is_user(args.op);
-  return Status::success();
+Result<std::unique_ptr<hips_request>> fresh_request(const CallArgs& args, Shared& shared) {
+  auto prepared = shared.communicator->prepare_request(args);
+  if (!prepared) return fail(prepared.error());
+  return std::make_unique<hips_request>(hips_request{.shared = {}, .call = std::move(*prepared), .last = {}});
+}
+
+/// Makes the request one of `shared`, for the call that it was renewed for.
+void adopt(hips_request& request, const CallArgs& args, Shared& shared, bool persistent) {
+  request.shared = SharedHold(shared);
+  request.reusable = !is_user(args.op);
+  request.persistent = persistent;
+  request.last = {};
+}
+
+/// Starts the call of `made`, and gives it to whoever called.
+Status start_and_hand_out(std::unique_ptr<hips_request> made, hips_request_t* request) {
+  Status status = made->call->start();
+  if (status.ok()) *request = made.release();
+  return status;
 }
 
 /// The request is no longer used; kept for the next where there is room.
 void retire(hips_request_t& request) {
-  std::unique_ptr<hips_request> old(std::exchange(request, nullptr));
-  if (!old) return;
+  hips_request* old = std::exchange(request, nullptr);
+  if (old == nullptr) return;
   // Its communicator goes with the last of these, and takes a spare request along.
-  const std::shared_ptr<Shared> shared = std::move(old->shared);
-  if (!old->reusable) {
-    old.reset();
-    return;
-  }
-  old.reset(shared->spare.exchange(old.release(), std::memory_order_acq_rel));
+  const SharedHold shared = std::move(old->shared);
+  if (old->reusable) old = shared->swap_spare(old);
+  if (old != nullptr) delete old;  // NOLINT: what was handed out belongs to us again
 }
 
 /// Waits for the call of a request that may be null, and ends the request unless it is persistent.
@@ -48,25 +48,55 @@ Status end_call(hips_request_t& request) {
 
 }  // namespace
 
+Shared::Shared(std::unique_ptr<Communicator> made)
+    : communicator(std::move(made)),
+      single_(communicator->origin().options.thread_mode == ThreadMode::kSingle) {}
+
 Shared::~Shared() {
-  delete spare.load();
+  delete spare_.load();
 }
 
 Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_request_t* request) {
-  std::unique_ptr<hips_request> made;
-  if (Status status = make_request(call, args, comm, request, made); !status.ok()) return status;
-  made->persistent = false;
-  Status status = made->call->start();
-  if (status.ok()) *request = made.release();
+  if (request == nullptr) return null_argument(call, "request");
+  Shared& shared = *comm->shared;
+  std::unique_ptr<hips_request> made(shared.swap_spare(nullptr));
+  if (made) {
+    if (Status status = made->call->renew(args); !status.ok()) return status;
+  } else {
+    auto fresh = fresh_request(args, shared);
+    if (!fresh) return fresh.error();
+    made = std::move(*fresh);
+  }
+  adopt(*made, args, shared, false);
+  return start_and_hand_out(std::move(made), request);
+}
+
+Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t comm, hips_request_t* request) {
+  if (request == nullptr) return null_argument(call, "request");
+  Shared& shared = *comm->shared;
+  std::unique_ptr<hips_request> made(shared.swap_spare(nullptr));
+  if (made && made->last == key) {
+    made->shared = SharedHold(shared);
+    return start_and_hand_out(std::move(made), request);
+  }
+  if (made) made.reset(shared.swap_spare(made.release()));
+  Status status =
+      start(call,
+            Communicator::allreduce_args(key.in == HIPS_IN_PLACE ? key.out : key.in, key.out, key.count,
+                                         static_cast<DataType>(key.type), static_cast<ReduceOp>(key.op)),
+            comm, request);
+  // Not of a function of the program, which may be another one by the next time.
+  if (status.ok() && (*request)->reusable) (*request)->last = key;
   return status;
 }
 
 Status prepare(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request) {
   if (!args) return args.error();
-  std::unique_ptr<hips_request> made;
-  if (Status status = make_request(call, *args, comm, request, made); !status.ok()) return status;
-  made->persistent = true;
-  *request = made.release();
+  if (request == nullptr) return null_argument(call, "request");
+  auto made = fresh_request(*args, *comm->shared);
+  if (!made) return made.error();
+  adopt(**made, *args, *comm->shared, true);
+  *request = made->release();
   return Status::success();
 }
 

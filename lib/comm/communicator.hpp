@@ -19,12 +19,6 @@
 
 namespace hips::comm {
 
-/// How many threads of this process may be inside HiPS at once.
-enum class ThreadMode : std::uint8_t {
-  kSingle,    ///< one, always the same or never two together
-  kMultiple,  ///< any, on different communicators
-};
-
 /// What a communicator is made of; an empty value means: from the environment, else the default.
 struct CommunicatorOptions {
   std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch of all ranks

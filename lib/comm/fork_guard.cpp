@@ -6,20 +6,17 @@
 #include <mutex>
 
 namespace hips::comm {
-namespace {
+namespace detail {
 
 std::atomic<bool> forked{false};
 
-}  // namespace
+}  // namespace detail
 
 void guard_against_fork() {
   static std::once_flag once;
-  std::call_once(
-      once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
-}
-
-bool in_forked_child() {
-  return forked.load(std::memory_order_relaxed);
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, [] { detail::forked.store(true, std::memory_order_relaxed); });
+  });
 }
 
 Status check_not_forked() {

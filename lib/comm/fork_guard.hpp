@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include <hips/status.hpp>
 
 namespace hips::comm {
@@ -10,8 +12,14 @@ namespace hips::comm {
 /// Threads  any thread.
 void guard_against_fork();
 
+namespace detail {
+extern std::atomic<bool> forked;
+}
+
 /// Is this process the child of one that had used HiPS? One load.
-[[nodiscard]] bool in_forked_child();
+[[nodiscard]] inline bool in_forked_child() {
+  return detail::forked.load(std::memory_order_relaxed);
+}
 
 /// kUnsupported in a forked child.
 Status check_not_forked();

@@ -90,9 +90,9 @@ class WatchedCommunicator : public Communicator {
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
   /// A request that is tested again and again is looked after as one that is waited for.
   struct Polls {
-    std::uint64_t num = 0;
+    std::uint64_t num = 0;  ///< since the start; the others begin with the first look
     std::int64_t begin_ns = 0, next_look_ns = 0;
-    Patience patience;
+    Patience patience{};
   };
   /// Has the call ended, whoever moved it?
   bool has_ended(const PendingCall& call);

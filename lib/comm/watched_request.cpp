@@ -15,6 +15,7 @@ WatchedRequest::~WatchedRequest() {
 }
 
 Status WatchedRequest::renew(const CallArgs& args) {
+  if (same_allreduce(args, args_)) return Status::success();
   if (!plainly_right(args)) {
     if (Status status = communicator_.check(args); !status.ok()) return status;
   }
@@ -22,7 +23,10 @@ Status WatchedRequest::renew(const CallArgs& args) {
 }
 
 Status WatchedRequest::set(const CallArgs& args) {
-  if (Status status = call_->set(args); !status.ok()) return status;
+  if (Status status = call_->set(args); !status.ok()) {
+    args_ = {.collective = Collective::kBarrier};  // nothing to be renewed by
+    return status;
+  }
   args_ = args;  // and with them the sections that the call refers to
   if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
   return Status::success();
@@ -35,7 +39,7 @@ Status WatchedRequest::start() {
                          "start: the request's last call is under way; wait for it before the next");
   if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
   active_ = true;
-  polls_ = {};
+  polls_.num = 0;
   if (!status_.ok()) status_ = {};
   return Status::success();
 }

@@ -19,6 +19,9 @@ constexpr double kMeetingShare = 0.1;
 constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
 /// Recursive doubling sends more bytes than a plan has to, so it is for vectors that are all latency.
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
+/// A plan that is better by less than the model is worth stays where it is: large vectors on their rings,
+/// whose messages never go farther than to a neighbour.
+constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
 
 std::int64_t num_sends(const Program& program) {
@@ -108,8 +111,10 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
     if (!rings) return fail(rings.error());
     candidates.push_back(candidate_of("hips, rings", topology, std::move(*rings)));
   }
-  if (auto doubling = plan::make_builder(topology, {.algorithm = "recursive-doubling"})) {
-    candidates.push_back(candidate_of("recursive-doubling", topology, std::move(*doubling)));
+  for (const char* const name : {"recursive-doubling", "halving-doubling"}) {
+    auto builder = plan::make_builder(topology, {.algorithm = name});
+    if (!builder) continue;
+    candidates.push_back(candidate_of(name, topology, std::move(*builder)));
     if (Candidate& candidate = candidates.back(); !candidate.builder->shape().neighbours_only)
       candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
   }
@@ -120,15 +125,15 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
                    std::uint64_t bytes) {
   // A choice holds from one power of two to the next: decided at the larger one.
   bytes = std::bit_ceil(std::clamp(bytes, kLeastBytes, kMostBytes));
-  // The earlier one where two cost the same.
+  // The earlier one where two cost about the same.
   std::size_t best = 0;
   double least = expected_seconds(topology, medium, candidates[0], bytes);
   for (std::size_t i = 1; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (!candidate.excluded.empty()) continue;
-    if (candidate.builder->shape().algorithm != "hips" && bytes > kMostDoublingBytes) continue;
+    if (candidate.builder->shape().algorithm == "recursive-doubling" && bytes > kMostDoublingBytes) continue;
     const double seconds = expected_seconds(topology, medium, candidate, bytes);
-    if (seconds >= least) continue;
+    if (seconds >= kWorthIt * least) continue;
     best = i;
     least = seconds;
   }

@@ -21,7 +21,7 @@ enum class Medium : std::uint8_t {
 
 /// A plan that could carry a call.
 struct Candidate {
-  std::string name;  ///< "hips", "hips, rings", "recursive-doubling"
+  std::string name;  ///< "hips", "hips, rings", "recursive-doubling", "halving-doubling"
   std::unique_ptr<PlanBuilder> builder;
   std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
   std::int64_t num_messages = 0;  ///< that the busiest rank sends
@@ -67,7 +67,8 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
                         std::uint64_t bytes);
 
 /// The plans among which select() chooses, HiPS first: HiPS; HiPS with rings where its meshes let senders
-/// meet; and recursive doubling, excluded where not every pair of ranks is one hop apart.
+/// meet; recursive doubling, and recursive halving and doubling, which are excluded where not every pair of
+/// ranks is one hop apart.
 ///
 /// Cost     the programs of one server for each.
 /// Errors   those of plan::make_builder().

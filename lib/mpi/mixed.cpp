@@ -75,8 +75,7 @@ bool Mixed::share_communicator() {
 }
 
 bool Mixed::wait_for_ours(const Process& process, bool any_may_do) {
-  if (has_hosts_ || first_ == ours_.size() || process.thread_mode() == comm::ThreadMode::kMultiple)
-    return false;
+  if (has_hosts_ || first_ == ours_.size() || process.thread_mode() == ThreadMode::kMultiple) return false;
   const auto goes_on = [](const Ours& one) { return !one.request->has_ended(); };
   if (any_may_do && std::ranges::any_of(ours_.subspan(first_ + 1), goes_on)) return false;
   if (!share_communicator()) return false;

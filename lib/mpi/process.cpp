@@ -75,7 +75,7 @@ Process::Process() : config_(load_process_config()), guard_mode_(mpi::guard_mode
                  world_rank_ == 0);
   int level = MPI_THREAD_SINGLE;
   mpi.Query_thread(&level);
-  thread_mode_ = level == MPI_THREAD_MULTIPLE ? comm::ThreadMode::kMultiple : comm::ThreadMode::kSingle;
+  thread_mode_ = level == MPI_THREAD_MULTIPLE ? ThreadMode::kMultiple : ThreadMode::kSingle;
   // The highest tag: no program is likely to have a message to itself under it that the probe would find.
   int* tag_ub = nullptr;
   int flag = 0;

@@ -43,7 +43,7 @@ class Process {
   void keep_verdicts(const GuardPlace& place, const std::map<GuardClass, GuardVerdict>& verdicts);
   [[nodiscard]] int world_rank() const { return world_rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
-  [[nodiscard]] comm::ThreadMode thread_mode() const { return thread_mode_; }
+  [[nodiscard]] ThreadMode thread_mode() const { return thread_mode_; }
   /// Under which records hang on their communicators.
   [[nodiscard]] int comm_keyval() const { return comm_keyval_; }
 
@@ -68,7 +68,7 @@ class Process {
   Report report_;
   int world_rank_ = -1, world_size_ = 0;
   int probe_tag_ = 0;
-  comm::ThreadMode thread_mode_ = comm::ThreadMode::kMultiple;
+  ThreadMode thread_mode_ = ThreadMode::kMultiple;
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
   std::map<CommRecord*, std::shared_ptr<CommRecord>> records_;

@@ -9,7 +9,7 @@ namespace {
 
 /// May this thread block in HiPS, which then serves no other thread's requests of the same communicator?
 bool may_block(const Process& process) {
-  return process.thread_mode() == comm::ThreadMode::kSingle;
+  return process.thread_mode() == ThreadMode::kSingle;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -65,10 +66,11 @@ std::vector<std::tuple<Way, int>> shapes() {
   return hips::test::or_every_nth(std::move(all), 2);
 }
 
-hips::Communicator communicator(const std::string& topology, int num_ranks) {
+hips::Communicator communicator(const std::string& topology, int num_ranks,
+                                hips::ThreadMode thread_mode = hips::ThreadMode::kMultiple) {
   std::string spec = topology;
   if (const auto at = spec.find('%'); at != std::string::npos) spec.replace(at, 1, std::to_string(num_ranks));
-  return hips::Communicator::from_environment({.topology = spec});
+  return hips::Communicator::from_environment({.topology = spec, .thread_mode = thread_mode});
 }
 
 std::int64_t operand(int rank, std::uint64_t call, std::size_t i) {
@@ -117,8 +119,9 @@ TEST_P(Requests, AreExactInWhateverOrderTheyAreEnded) {
   const std::uint64_t seed = hips::test::seed();
   const int num_steps = hips::test::runs_everything() ? 2000 : hips::test::runs_a_sample() ? 60 : 200;
   const auto body = [=, &way = way, n = n](int rank, const Ready&) {
-    hips::Communicator first = communicator(way.topology, n), second = communicator("", n);
     std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+    const auto mode = own() % 2 == 0 ? hips::ThreadMode::kSingle : hips::ThreadMode::kMultiple;
+    hips::Communicator first = communicator(way.topology, n, mode), second = communicator("", n);
     constexpr std::size_t kCounts[] = {0, 1, 7, 13, 509, 1031, 8209, 40009, 150001};
     std::vector<std::unique_ptr<Call>> open;
     const auto end_one = [&] {
@@ -257,6 +260,57 @@ TEST_P(Requests, OfSeveralThreadsDoNotDisturbEachOther) {
   expect_right(outcomes_of(n, body, environment_of(way, n)));
 }
 
+// A call that is like the last one takes a shorter way, which nothing else may take: not another buffer,
+// count, type or operation, and not one that is still under way.
+TEST_P(Requests, OfTheSameCallAgainAreAsExactAsOfOthers) {
+  const auto& [way, n] = GetParam();
+  const std::uint64_t seed = hips::test::seed();
+  const auto body = [=, &way = way, n = n](int rank, const Ready&) -> std::string {
+    std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+    const auto mode = (seed + static_cast<std::uint64_t>(rank)) % 2 == 0 ? hips::ThreadMode::kSingle
+                                                                         : hips::ThreadMode::kMultiple;
+    hips::Communicator comm = communicator(way.topology, n, mode);
+    constexpr std::size_t kMostCount = 300;
+    std::vector<std::int64_t> in(kMostCount), out[2];
+    std::size_t which = 0, count = 1;
+    ReduceOp op = ReduceOp::kSum;
+    for (std::uint64_t step = 0; step < 300; ++step) {
+      switch (program() % 12) {
+        case 0:
+          which = 1 - which;
+          break;
+        case 1:
+          count = program() % (kMostCount + 1);
+          break;
+        case 2:
+          op = op == ReduceOp::kSum ? ReduceOp::kMax : ReduceOp::kSum;
+          break;
+        default:
+          break;
+      }
+      out[which].assign(kMostCount, -1);
+      for (std::size_t i = 0; i < count; ++i) in[i] = operand(rank, step, i);
+      hips::Request request =
+          comm.iallreduce<std::int64_t>(std::span(in).first(count), std::span(out[which]).first(count), op);
+      // Another one in between, of another type, of which the first knows nothing.
+      std::vector<float> ones(7, 1);
+      hips::Request other;
+      if (program() % 8 == 0) other = comm.iallreduce<float>(ones, ReduceOp::kSum);
+      while (own() % 2 == 0 && !request.test()) continue;
+      request.wait();
+      other.wait();
+      for (std::size_t i = 0; i < kMostCount; ++i) {
+        std::int64_t right = i < count ? operand(0, step, i) : -1;
+        for (int r = 1; r < n && i < count; ++r)
+          right = op == ReduceOp::kSum ? right + operand(r, step, i) : std::max(right, operand(r, step, i));
+        if (out[which][i] != right) return "step " + std::to_string(step) + ", element " + std::to_string(i);
+      }
+    }
+    return "right";
+  };
+  expect_right(outcomes_of(n, body, environment_of(way, n)));
+}
+
 TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {
   const auto& [way, n] = GetParam();
   const auto body = [&way = way, n = n](int rank, const Ready&) {
@@ -288,16 +342,18 @@ TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {
 TEST_P(Requests, OutliveTheirCommunicatorsHandle) {
   const auto& [way, n] = GetParam();
   const auto body = [&way = way, n = n](int rank, const Ready&) {
-    Call call;
-    call.in.resize(300'007);
-    call.out.resize(call.in.size());
-    call.fill(rank);
-    {
-      hips::Communicator comm = communicator(way.topology, n);
-      call.start(comm);
+    for (const auto mode : {hips::ThreadMode::kMultiple, hips::ThreadMode::kSingle}) {
+      Call call;
+      call.in.resize(300'007);
+      call.out.resize(call.in.size());
+      call.fill(rank);
+      {
+        hips::Communicator comm = communicator(way.topology, n, mode);
+        call.start(comm);
+      }
+      call.request.wait();
+      call.check(n);
     }
-    call.request.wait();
-    call.check(n);
     return std::string("right");
   };
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
@@ -448,6 +504,26 @@ TEST(RequestsOfC, SayWhatWasMisused) {
     return values[0] == 8 && values[3] == 32 ? "right" : "wrong sums";
   };
   expect_right(outcomes_of(2, body));
+}
+
+TEST(CommunicatorsOfC, AreMadeOfWhatTheirCallerKnows) {
+  const auto body = [](int /*rank*/, const Ready&) -> std::string {
+    hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
+    hips_comm_t comm = nullptr;
+    config.thread_mode = 2;
+    if (error_of(hips_comm_create(&config, nullptr, &comm)).find("config.thread_mode is 2") ==
+        std::string::npos)
+      return "took a mode that is none: " + std::string(hips_last_error());
+    // Of a program that was compiled before there were modes: what lies behind its struct is not read.
+    config.struct_size = offsetof(hips_comm_config_t, thread_mode);
+    if (hips_comm_create(&config, nullptr, &comm) != HIPS_OK) return hips_last_error();
+    (void)hips_comm_destroy(comm);
+    config.struct_size = 8;
+    if (error_of(hips_comm_create(&config, nullptr, &comm)).find("struct_size is 8") == std::string::npos)
+      return "took a struct of eight bytes";
+    return "right";
+  };
+  expect_right(outcomes_of(1, body));
 }
 
 }  // namespace

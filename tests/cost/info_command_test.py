@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 HIPS = sys.argv.pop(1)
+PLANS = ["hips", "hips, rings", "recursive-doubling", "halving-doubling"]
 
 
 def hips(*args, **environment):
@@ -24,13 +25,13 @@ class InfoSelect(unittest.TestCase):
         done = hips("info", "select", "-t", "switch:4")
         self.assertEqual(done.returncode, 0, done.stderr)
         names = re.search(r"^ +size  plan +(.*)$", done.stdout, re.MULTILINE).group(1)
-        self.assertEqual(re.split(r" {2,}", names), ["hips (us)", "hips, rings (us)", "recursive-doubling (us)"])
-        rows = re.findall(r"^ +(\d+ \w+)  (\S.*?)  +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
+        self.assertEqual(re.split(r" {2,}", names), [f"{plan} (us)" for plan in PLANS])
+        rows = re.findall(r"^ +(\d+ \w+)  (\S.*?)  +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
         self.assertEqual(rows[0][:2], ("4 B", "recursive-doubling"))
         self.assertEqual(rows[-1][:2], ("1 GiB", "hips, rings"))
         for size, plan, *times in rows:
-            times = dict(zip(("hips", "hips, rings", "recursive-doubling"), map(float, times)))
-            self.assertEqual(times[plan], min(times.values()), size)
+            times = dict(zip(PLANS, map(float, times)))
+            self.assertLessEqual(0.99 * times[plan], min(times.values()), size)
 
     def test_says_why_a_candidate_is_not_taken(self):
         done = hips("info", "select", HIPS_TOPO="bcube:3,1")
@@ -40,8 +41,7 @@ class InfoSelect(unittest.TestCase):
 
     def test_json_has_the_same(self):
         report = json.loads(hips("info", "select", "-t", "rail:8,2", "--json").stdout)
-        self.assertEqual([candidate["plan"] for candidate in report["candidates"]],
-                         ["hips", "hips, rings", "recursive-doubling"])
+        self.assertEqual([candidate["plan"] for candidate in report["candidates"]], PLANS)
         self.assertEqual(report["choices"][-1], {"plan": "hips, rings", "up_to_bytes": None})
         for row in report["sizes"]:
             plan = next(choice["plan"] for choice in report["choices"]

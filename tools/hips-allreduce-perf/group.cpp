@@ -25,6 +25,7 @@ Group::Group(Launch& launch, const Options& options) {
   config.algorithm = text_or_null(options.algorithm);
   config.pattern = text_or_null(options.pattern);
   config.name = "hips-allreduce-perf";
+  config.thread_mode = HIPS_THREAD_SINGLE;
   expect_ok(launch.create(config, &comm_));
   expect_ok(hips_comm_rank(comm_, &rank_));
   expect_ok(hips_comm_size(comm_, &size_));
