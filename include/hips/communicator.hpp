@@ -196,17 +196,24 @@ class Communicator {
   }
 
   /// allreduce() of each of many vectors, in place, as one call: small neighbours travel together, several
-  /// are under way at once, the first of the list in front. Blocks until all results are there.
+  /// are under way at once, the lowest priority number in front and, where there are none or equal ones, the
+  /// first of the list. Blocks until all results are there.
   ///
-  /// Shapes   as many vectors, of the same lengths, on every rank.
+  /// Shapes   as many vectors, of the same lengths and priorities, on every rank; no priorities, or one each.
   /// Errors   as allreduce(); names the vector. After one that came up on the way all outputs are undefined.
   /// Example  std::vector<std::span<float>> gradients = ...; comm.allreduce_coalesced<float>(gradients, op);
   template <typename T, ReductionOf<T> Op>
-  void allreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op) {
+  void allreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op,
+                           std::span<const std::int32_t> priorities = {}) {
+    if (!priorities.empty() && priorities.size() != vectors.size())
+      throw Error(Status::error(Code::kInvalidArgument,
+                                "allreduce_coalesced: " + std::to_string(vectors.size()) + " vectors, but " +
+                                    std::to_string(priorities.size()) + " priorities"));
     std::vector<hips_buffer_t> list;
     list.reserve(vectors.size());
-    for (const std::span<T> vector : vectors)
-      list.push_back({HIPS_IN_PLACE, vector.data(), vector.size(), type_of<T>()});
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      list.push_back({HIPS_IN_PLACE, vectors[i].data(), vectors[i].size(), type_of<T>(),
+                      priorities.empty() ? 0 : priorities[i]});
     check(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
   }
 

@@ -220,12 +220,15 @@ typedef struct {
   void* out;
   uint64_t count;
   hips_type_t type;
+  int32_t priority; /* lower numbers go first; the order of the list where they are equal */
 } hips_buffer_t;
 
 /*
  * Allreduces of many vectors as one call, as of the gradients of a network: small ones (64 KiB) travel
- * together, and several are under way at once. Put the vectors that are needed first to the front. All ranks
- * pass the same counts and types, in the same order. Blocks until all results are there.
+ * together, and several are under way at once. The vectors that are needed first, those of the lower layers,
+ * stand in front or have lower priority numbers; these also decide between calls on several communicators
+ * that want to send by one NIC. All ranks pass the same counts, types and priorities, in the same order.
+ * Blocks until all results are there.
  */
 HIPS_API hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
                                                 hips_comm_t comm);

@@ -30,6 +30,7 @@ struct CallArgs {
   std::uint64_t count = 0;
   DataType type = DataType::kUint8;
   ReduceOp op = ReduceOp::kSum;
+  std::int32_t priority = 0;                   ///< lower goes first where calls share a NIC
   Rank root = 0;                               ///< of bcast and reduce
   std::shared_ptr<const Sections> sections{};  ///< of reduce_scatter and allgather
 
@@ -66,7 +67,8 @@ inline bool plainly_right(const CallArgs& args) {
 /// other. False of other collectives, and of functions of the program, which may have gone meanwhile.
 inline bool same_allreduce(const CallArgs& a, const CallArgs& b) {
   return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce && a.in == b.in &&
-         a.out == b.out && a.count == b.count && a.type == b.type && a.op == b.op && !is_user(a.op);
+         a.out == b.out && a.count == b.count && a.type == b.type && a.op == b.op &&
+         a.priority == b.priority && !is_user(a.op);
 }
 
 /// Status of a wrong argument of one of `size` ranks, or success.

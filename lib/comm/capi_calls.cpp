@@ -57,7 +57,7 @@ hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num,
     for (const hips_buffer_t& buffer : std::span(buffers, num)) {
       const void* const in = buffer.in == HIPS_IN_PLACE ? buffer.out : buffer.in;
       list.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(buffer.out), buffer.count,
-                      static_cast<hips::DataType>(buffer.type)});
+                      static_cast<hips::DataType>(buffer.type), buffer.priority});
     }
     auto& coalescer = comm->shared->coalescer;
     if (!coalescer) coalescer = std::make_unique<hips::comm::Coalescer>(*comm->shared->communicator);

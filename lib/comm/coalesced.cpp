@@ -41,6 +41,7 @@ Status Coalescer::launch(std::span<const CoalescedBuffer> buffers, ReduceOp op) 
 Status Coalescer::start(Bucket& bucket, ReduceOp op) {
   const CoalescedBuffer& front = bucket.buffers.front();
   CallArgs args = Communicator::allreduce_args(front.in, front.out, front.count, front.type, op);
+  args.priority = front.priority;
   if (bucket.packed()) {
     bucket.memory.resize(kBucketBytes);
     std::byte* to = bucket.memory.data();
@@ -78,8 +79,16 @@ Status Coalescer::finish(Bucket& bucket) {
   return status;
 }
 
-Status Coalescer::allreduce(std::span<const CoalescedBuffer> buffers, ReduceOp op) {
-  if (Status status = check(buffers, op); !status.ok()) return status;
+std::span<const CoalescedBuffer> Coalescer::by_priority(std::span<const CoalescedBuffer> buffers) {
+  if (std::ranges::is_sorted(buffers, {}, &CoalescedBuffer::priority)) return buffers;
+  sorted_.assign(buffers.begin(), buffers.end());
+  std::ranges::stable_sort(sorted_, {}, &CoalescedBuffer::priority);
+  return sorted_;
+}
+
+Status Coalescer::allreduce(std::span<const CoalescedBuffer> list, ReduceOp op) {
+  if (Status status = check(list, op); !status.ok()) return status;
+  const std::span<const CoalescedBuffer> buffers = by_priority(list);
   Status first;
   const auto keep = [&](Status status) {
     if (first.ok()) first = std::move(status);

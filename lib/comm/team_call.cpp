@@ -39,6 +39,7 @@ Status TeamCall::set_plain(const CallArgs& args) {
                 .count = args.count,
                 .type = args.type,
                 .op = args.op,
+                .priority = args.priority,
                 .collective = args.collective,
                 .detail = args.detail(),
                 .boundaries = use_.arrangement ? use_.arrangement->boundaries : nullptr};

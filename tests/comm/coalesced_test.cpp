@@ -42,6 +42,7 @@ std::vector<std::size_t> draw_bytes(std::mt19937_64& random) {
 struct List {
   List(std::uint64_t seed, int rank, int size) {
     std::mt19937_64 random(seed);
+    const bool prioritized = seed % 2 == 0;
     for (const std::size_t bytes : draw_bytes(random)) {
       const bool wide = random() % 4 != 0, in_place = random() % 2 == 0;
       const std::size_t count = bytes / (wide ? 8 : 4);
@@ -56,7 +57,8 @@ struct List {
         put(wide, want.back().data(), i, sum);
       }
       buffers.push_back({in_place ? HIPS_IN_PLACE : in.back().data(), out.back().data(), count,
-                         wide ? HIPS_INT64 : HIPS_FLOAT32});
+                         wide ? HIPS_INT64 : HIPS_FLOAT32,
+                         prioritized ? static_cast<int>(random() % 5) - 2 : 0});
     }
   }
   static void put(bool wide, char* to, std::size_t i, std::int64_t value) {
@@ -122,10 +124,103 @@ TEST(Coalesced, SpansOfOneTypeAreShort) {
         std::vector<std::vector<double>> gradients = {{1, 2}, {}, {3}};
         std::vector<std::span<double>> spans(gradients.begin(), gradients.end());
         comm.allreduce_coalesced<double>(spans, ReduceOp::kSum);
-        const std::vector<std::vector<double>> want = {{2, 4}, {}, {6}};
+        const std::int32_t priorities[] = {2, 0, 1};
+        comm.allreduce_coalesced<double>(spans, ReduceOp::kSum, priorities);
+        try {
+          comm.allreduce_coalesced<double>(spans, ReduceOp::kSum, std::span(priorities).first(2));
+          return "took two priorities of three vectors";
+        } catch (const hips::Error& error) {
+          if (std::string(error.what()).find("3 vectors, but 2 priorities") == std::string::npos)
+            return error.what();
+        }
+        const std::vector<std::vector<double>> want = {{4, 8}, {}, {12}};
         return gradients == want ? "right" : "wrong";
       },
       "right");
+}
+
+/// Notes the calls that are started, of which each ends at once.
+class NotingCommunicator final : public hips::comm::Communicator {
+ public:
+  struct Noted {
+    const std::byte* in;
+    std::uint64_t count;
+    std::int32_t priority;
+    friend bool operator==(const Noted&, const Noted&) = default;
+  };
+  [[nodiscard]] hips::Rank rank() const override { return 0; }
+  [[nodiscard]] hips::Rank size() const override { return 2; }
+  [[nodiscard]] const std::string& describe() const override { return name_; }
+  [[nodiscard]] const std::string& carrier() const override { return name_; }
+  hips::Status call(const hips::comm::CallArgs&) override { return {}; }
+  hips::Result<std::unique_ptr<hips::comm::Request>> prepare_request(
+      const hips::comm::CallArgs& args) override {
+    auto request = std::make_unique<Noting>(noted);
+    (void)request->renew(args);
+    return request;
+  }
+  void note_declined(const char*) override {}
+  [[nodiscard]] hips::Status failure() const override { return {}; }
+
+  std::vector<Noted> noted;
+
+ private:
+  class Noting final : public hips::comm::Request {
+   public:
+    explicit Noting(std::vector<Noted>& noted) : noted_(noted) {}
+    hips::Status renew(const hips::comm::CallArgs& args) override {
+      args_ = args;
+      return {};
+    }
+    hips::Status start() override {
+      noted_.push_back({args_.in, args_.count, args_.priority});
+      return {};
+    }
+    [[nodiscard]] bool active() const override { return false; }
+    bool has_ended() override { return true; }
+    bool test() override { return true; }
+    hips::Status wait() override { return {}; }
+
+   private:
+    std::vector<Noted>& noted_;
+    hips::comm::CallArgs args_;
+  };
+  std::string name_ = "noting";
+};
+
+TEST(Coalesced, LowerPrioritiesGoFirstAndTheListDecidesBetweenEqualOnes) {
+  constexpr std::size_t kLarge = Coalescer::kSmallBytes;  // elements of four bytes
+  std::vector<std::byte> memory(5 * kLarge * 4);
+  const auto large = [&](std::size_t i) { return memory.data() + i * kLarge * 4; };
+  const auto buffer = [&](std::size_t i, std::int32_t priority) {
+    return hips::comm::CoalescedBuffer{large(i), large(i), kLarge, hips::DataType::kFloat32, priority};
+  };
+  NotingCommunicator communicator;
+  Coalescer coalescer(communicator);
+  const hips::comm::CoalescedBuffer list[] = {buffer(0, 7), buffer(1, -1), buffer(2, 7), buffer(3, 0),
+                                              buffer(4, -1)};
+  ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
+  const std::vector<NotingCommunicator::Noted> want = {{large(1), kLarge, -1},
+                                                       {large(4), kLarge, -1},
+                                                       {large(3), kLarge, 0},
+                                                       {large(0), kLarge, 7},
+                                                       {large(2), kLarge, 7}};
+  EXPECT_EQ(communicator.noted, want);
+}
+
+TEST(Coalesced, ABucketHasThePriorityOfItsFirstVector) {
+  float values[6] = {};
+  auto* const bytes = reinterpret_cast<std::byte*>(values);
+  const auto buffer = [&](std::size_t i, std::int32_t priority) {
+    return hips::comm::CoalescedBuffer{bytes + 4 * i, bytes + 4 * i, 1, hips::DataType::kFloat32, priority};
+  };
+  NotingCommunicator communicator;
+  Coalescer coalescer(communicator);
+  const hips::comm::CoalescedBuffer list[] = {buffer(0, 3), buffer(1, 9), buffer(2, 2)};
+  ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
+  ASSERT_EQ(communicator.noted.size(), 1U);
+  EXPECT_EQ(communicator.noted[0].count, 3U);
+  EXPECT_EQ(communicator.noted[0].priority, 2);
 }
 
 TEST(Coalesced, AWrongBufferIsNamedAndNothingTookPlace) {
@@ -134,8 +229,8 @@ TEST(Coalesced, AWrongBufferIsNamedAndNothingTookPlace) {
       [](int) -> std::string {
         hips_comm_t comm = communicator("");
         double fine[2] = {1, 2};
-        const hips_buffer_t list[] = {{HIPS_IN_PLACE, fine, 2, HIPS_FLOAT64},
-                                      {nullptr, fine, 1, HIPS_FLOAT64}};
+        const hips_buffer_t list[] = {{HIPS_IN_PLACE, fine, 2, HIPS_FLOAT64, 0},
+                                      {nullptr, fine, 1, HIPS_FLOAT64, 0}};
         const std::string text =
             hips_allreduce_coalesced(list, 2, HIPS_SUM, comm) == HIPS_OK ? "no error" : hips_last_error();
         if (fine[0] != 1) return "it took place";
@@ -153,8 +248,8 @@ TEST(Coalesced, ListsThatDifferAreAnErrorOnEveryRank) {
         hips_comm_t comm = communicator("");
         std::vector<float> values(100);
         const hips_buffer_t list[] = {
-            {HIPS_IN_PLACE, values.data(), 40, HIPS_FLOAT32},
-            {HIPS_IN_PLACE, values.data() + 50, rank == 1 ? 41U : 40U, HIPS_FLOAT32}};
+            {HIPS_IN_PLACE, values.data(), 40, HIPS_FLOAT32, 0},
+            {HIPS_IN_PLACE, values.data() + 50, rank == 1 ? 41U : 40U, HIPS_FLOAT32, 0}};
         const auto status = hips_allreduce_coalesced(list, 2, HIPS_SUM, comm);
         const std::string text = status == HIPS_OK ? "no error" : hips_last_error();
         (void)hips_comm_destroy(comm);
