@@ -293,18 +293,19 @@ class Communicator {
 
   /// out = `in` of all ranks, in rank order.
   ///
-  /// Shapes   out: size() times in.size(). In place: `in` is the part of `out` where it belongs.
-  template <Element T>
+  /// Shapes   out: size() times in.size(), of any plain data. In place: `in` is the part of `out` where it
+  /// belongs.
+  template <PlainData T>
   void allgather(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
     check(hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request iallgather(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
     return made(hips_iallgather, gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>());
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request allgather_init(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
     return made(hips_allgather_init, gathered(in, out, in.size() * self()), out.data(), in.size(),
@@ -314,20 +315,20 @@ class Communicator {
   /// The same with parts of their own lengths, one behind the other.
   ///
   /// Shapes   counts: one for each rank; in: counts[rank()]; out: their sum.
-  template <Element T>
+  template <PlainData T>
   void allgatherv(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts) {
     check_counts("allgatherv", counts, out.size(), in.size());
     check(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr, type_of<T>(),
                           comm_));
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request iallgatherv(std::span<const T> in, std::span<T> out,
                                     std::span<const std::uint64_t> counts) {
     check_counts("allgatherv", counts, out.size(), in.size());
     return made(hips_iallgatherv, gathered(in, out, before(counts)), out.data(), counts.data(),
                 static_cast<const std::uint64_t*>(nullptr), type_of<T>());
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request allgatherv_init(std::span<const T> in, std::span<T> out,
                                         std::span<const std::uint64_t> counts) {
     check_counts("allgatherv", counts, out.size(), in.size());
@@ -335,16 +336,16 @@ class Communicator {
                 static_cast<const std::uint64_t*>(nullptr), type_of<T>());
   }
 
-  /// buffer = that of `root`. Shapes: the same number of elements on all ranks.
-  template <Element T>
+  /// buffer = that of `root`. Shapes: the same number of elements, of any plain data, on all ranks.
+  template <PlainData T>
   void bcast(std::span<T> buffer, Rank root) {
     check(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request ibcast(std::span<T> buffer, Rank root) {
     return made(hips_ibcast, buffer.data(), buffer.size(), type_of<T>(), root);
   }
-  template <Element T>
+  template <PlainData T>
   [[nodiscard]] Request bcast_init(std::span<T> buffer, Rank root) {
     return made(hips_bcast_init, buffer.data(), buffer.size(), type_of<T>(), root);
   }

@@ -15,10 +15,11 @@
 
 namespace hips {
 
-/// What functions of the program can fold: plain data of at most kMaxElementBytes, numbers and structures.
+/// What can be sent, and folded by functions of the program: plain data of at most kMaxElementBytes, numbers
+/// and structures.
 template <typename T>
-concept Foldable = std::is_trivially_copyable_v<T> && !std::is_const_v<T> && sizeof(T) <= kMaxElementBytes &&
-                   alignof(T) <= alignof(std::max_align_t);
+concept PlainData = std::is_trivially_copyable_v<T> && !std::is_const_v<T> && sizeof(T) <= kMaxElementBytes &&
+                    alignof(T) <= alignof(std::max_align_t);
 
 /// Do operands have to be folded in the order of ranks?
 enum class UserOrder : std::uint8_t {
@@ -31,12 +32,12 @@ enum class UserOrder : std::uint8_t {
 ///     hips::UserOp<Matrix> product(std::multiplies<Matrix>(), hips::UserOrder::kOrdered);
 ///     comm.allreduce(std::span(matrices), product);
 ///
-/// Shapes   any Foldable T; on a type that HiPS reduces itself, such as float, too.
+/// Shapes   any PlainData T; on a type that HiPS reduces itself, such as float, too.
 /// Owns     a copy of the function, which stays until the op and the last call or request with it have gone.
 /// Threads  calls run the function on whichever thread of the process moves them, on several at once for
 ///          several communicators. It must not call HiPS; an exception that leaves it ends the program.
 /// Errors   throws Error. kOutOfMemory: there are too many ops.
-template <Foldable T>
+template <PlainData T>
 class UserOp {
  public:
   template <typename Function>

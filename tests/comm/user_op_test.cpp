@@ -403,5 +403,45 @@ TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
   }
 }
 
+struct Particle {
+  double position[3];
+  std::int32_t id;
+  char kind;
+  friend bool operator==(const Particle&, const Particle&) = default;
+};
+
+TEST(PlainData, IsMovedAsItIs) {
+  constexpr int kRanks = 3;
+  const auto particle = [](int rank, int i) {
+    return Particle{{rank + 0.5, i + 0.25, -1.0}, 100 * rank + i, static_cast<char>('a' + rank)};
+  };
+  expect_texts(
+      kRanks,
+      [&](int rank) -> std::string {
+        auto comm = hips::Communicator::from_environment();
+        std::vector<Particle> own, all, all_v, root(2);
+        for (int i = 0; i < 2; ++i) own.push_back(particle(rank, i));
+        all.resize(2 * kRanks);
+        comm.allgather<Particle>(own, all);
+        const std::vector<std::uint64_t> counts = {1, 2, 0};
+        const std::size_t count = counts[static_cast<std::size_t>(rank)];
+        all_v.resize(3);
+        comm.iallgatherv<Particle>(std::span<const Particle>(own).first(count), all_v, counts).wait();
+        if (rank == 1) root = own;
+        comm.bcast<Particle>(root, 1);
+        // An enumeration is plain data, too.
+        std::vector<hips::ReduceOp> ops = {rank == 2 ? hips::ReduceOp::kMax : hips::ReduceOp::kSum};
+        comm.bcast<hips::ReduceOp>(ops, 2);
+        for (int r = 0; r < kRanks; ++r)
+          for (int i = 0; i < 2; ++i)
+            if (all[static_cast<std::size_t>(2 * r + i)] != particle(r, i)) return "wrong in allgather";
+        const std::vector<Particle> want_v = {particle(0, 0), particle(1, 0), particle(1, 1)};
+        const std::vector<Particle> want_root = {particle(1, 0), particle(1, 1)};
+        if (all_v != want_v) return "wrong in allgatherv";
+        return root == want_root && ops[0] == hips::ReduceOp::kMax ? "right" : "wrong in bcast";
+      },
+      "right");
+}
+
 }  // namespace
 }  // namespace user_op_test
