@@ -125,6 +125,13 @@ std::string set_hca(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_socket_zerocopy(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.socket_zerocopy = *value;
+  return {};
+}
+
 std::string set_socket_ifname(Config& config, std::string_view text) {
   if (text.empty()) return "names of network interfaces such as eth0,eth1, or leave it unset";
   config.socket_ifname = std::string(text);
@@ -228,6 +235,9 @@ constexpr std::array kVariables = {
         "HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
         "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",
         set_socket_ifname},
+    ConfigVariable{"HIPS_SOCKET_ZEROCOPY", "on|off", "off",
+                   "tcp: NICs read what is sent where it lies; time it, whether it pays depends on them",
+                   set_socket_zerocopy},
     ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
                    "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but",
                    set_hca},

@@ -69,6 +69,7 @@ struct Config {
   std::optional<std::size_t> segment_bytes;  ///< unset: what suits the transports
   std::size_t staging_bytes = 8u << 20;
   std::string socket_ifname;
+  bool socket_zerocopy = false;
   RdmaConfig rdma;
 };
 

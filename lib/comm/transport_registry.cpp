@@ -120,8 +120,11 @@ Result<TransportSet> make_tcp(const Config& config) {
   for (const LocalNetwork& network : *networks) {
     const auto [known, is_new] = made.emplace(network.interface, set.transports.size());
     if (is_new) {
-      auto transport = tcp::create(
-          {.address = network.address, .device = network.interface, .dead_after_ns = config.dead_after_ns});
+      auto transport =
+          tcp::create({.address = network.address,
+                       .device = network.interface,
+                       .dead_after_ns = config.dead_after_ns,
+                       .zero_copy = config.socket_zerocopy ? tcp::ZeroCopy::kOn : tcp::ZeroCopy::kOff});
       if (!transport) return fail(std::move(transport).error());
       set.transports.push_back(*std::move(transport));
     }

@@ -22,13 +22,15 @@ Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bo
           }};
 }
 
-Backend tcp_backend(const std::string& name, std::uint32_t queue_entries, std::uint32_t socket_buffer_bytes) {
-  return {.name = name, .start = [queue_entries, socket_buffer_bytes] {
-            return [queue_entries, socket_buffer_bytes](Rank) {
+Backend tcp_backend(const std::string& name, std::uint32_t queue_entries, std::uint32_t socket_buffer_bytes,
+                    tcp::ZeroCopy zero_copy = tcp::ZeroCopy::kOff) {
+  return {.name = name, .start = [=] {
+            return [=](Rank) {
               return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK),
                                   .device = "lo",
                                   .queue_entries = queue_entries,
-                                  .socket_buffer_bytes = socket_buffer_bytes})
+                                  .socket_buffer_bytes = socket_buffer_bytes,
+                                  .zero_copy = zero_copy})
                   .value();
             };
           }};
@@ -50,6 +52,9 @@ std::vector<Backend> backends() {
       tcp_backend("Tcp", 256, 0),
       // Queues and sockets that are always full: frames are cut anywhere.
       tcp_backend("TcpSmallBuffers", 4, 4096),
+      tcp_backend("TcpZeroCopy", 256, 0, tcp::ZeroCopy::kWhereCopied),
+      // Given up after the first, as it is on every host of its own.
+      tcp_backend("TcpZeroCopyWherePays", 8, 65536, tcp::ZeroCopy::kOn),
   };
 }
 

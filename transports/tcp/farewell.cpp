@@ -17,8 +17,9 @@ constexpr std::int64_t kFarewellPatienceNs = 2'000'000'000;
 
 }  // namespace
 
-Farewell::Farewell(UniqueFd fd, std::span<const std::byte> last_words)
-    : fd_(std::move(fd)),
+Farewell::Farewell(UniqueFd fd, std::span<const std::byte> last_words, Outbox outbox)
+    : outbox_(std::move(outbox)),
+      fd_(std::move(fd)),
       size_(std::min(last_words.size(), last_words_.size())),
       until_ns_(SystemClock::instance().now_ns() + kFarewellPatienceNs) {
   std::copy_n(last_words.begin(), size_, last_words_.begin());

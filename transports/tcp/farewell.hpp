@@ -6,6 +6,7 @@
 #include <span>
 
 #include "lib/base/unique_fd.hpp"
+#include "transports/tcp/outbox.hpp"
 
 namespace hips::tcp {
 
@@ -16,7 +17,8 @@ namespace hips::tcp {
 /// not have yet is lost. So what comes in is read and forgotten until the peer's kernel has everything.
 class Farewell {
  public:
-  Farewell(UniqueFd fd, std::span<const std::byte> last_words);
+  /// `outbox`: whose headers the kernel may still read.
+  Farewell(UniqueFd fd, std::span<const std::byte> last_words, Outbox outbox);
 
   /// Does what can be done now; true when it is over: the peer has it all, or is gone, or two seconds passed.
   /// Whoever is not over may be dropped too: the kernel goes on by itself where nothing is unread.
@@ -25,6 +27,7 @@ class Farewell {
  private:
   bool send_last_words();
 
+  Outbox outbox_;  // outlives the socket
   UniqueFd fd_;
   std::array<std::byte, 64> last_words_{};
   std::size_t sent_ = 0, size_ = 0;

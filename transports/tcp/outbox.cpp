@@ -17,8 +17,16 @@ constexpr std::size_t kPiecesPerCall = 64;
 /// Up to so many bytes a copy into one piece takes less time than the kernel takes for a list of pieces.
 constexpr std::size_t kCopiedBytes = 1024;
 
+constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+ssize_t send_message(int fd, std::span<iovec> pieces, int flags) {
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return sendmsg(fd, &message, flags);
+}
+
 ssize_t send_pieces(int fd, std::span<iovec> pieces, std::size_t bytes) {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   if (bytes <= kCopiedBytes) {
     std::array<std::byte, kCopiedBytes> whole;
     std::size_t end = 0;
@@ -28,10 +36,7 @@ ssize_t send_pieces(int fd, std::span<iovec> pieces, std::size_t bytes) {
     }
     return send(fd, whole.data(), end, kFlags);
   }
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  return sendmsg(fd, &message, kFlags);
+  return send_message(fd, pieces, kFlags);
 }
 
 }  // namespace
@@ -45,6 +50,7 @@ const Outgoing* Outbox::done() {
   for (; head_ < sent_; pop()) {
     const Outgoing& oldest = request(head_);
     if (oldest.header.kind == Kind::kGet && gets_reported_ == gets_answered_) return nullptr;
+    if (!zero_copy_.released(oldest.ticket)) return nullptr;
     if (oldest.signalled) return &oldest;
   }
   return nullptr;
@@ -109,9 +115,10 @@ std::size_t Outbox::gather(std::span<iovec> pieces, std::size_t& bytes) {
   return count;
 }
 
-void Outbox::advance(std::size_t bytes) {
+void Outbox::advance(std::size_t bytes, std::uint64_t ticket) {
   while (bytes > 0) {
-    const Outgoing* first = frame(0);
+    Outgoing* first = frame(0);
+    if (ticket != 0) first->ticket = ticket;
     const bool is_request = partial_ > 0 ? partial_is_request_ : answers_sent_ == answers_tail_;
     const std::size_t left = first->bytes - partial_;
     if (bytes < left) {
@@ -130,14 +137,19 @@ Outbox::Sent Outbox::flush(int fd, int& error) {
     std::array<iovec, kPiecesPerCall> pieces;
     std::size_t bytes = 0;
     const std::size_t count = gather(pieces, bytes);
-    const ssize_t sent = send_pieces(fd, {pieces.data(), count}, bytes);
+    const bool zero_copy = zero_copy_.wants(bytes) && only_requests();
+    std::uint64_t ticket = 0;
+    ssize_t sent = zero_copy ? send_message(fd, {pieces.data(), count}, kFlags | MSG_ZEROCOPY) : -1;
+    if (zero_copy && sent > 0) ticket = zero_copy_.sent();
+    // Without room to remember what is pinned, or the right to pin, it is copied.
+    if (!zero_copy || (sent < 0 && errno == ENOBUFS)) sent = send_pieces(fd, {pieces.data(), count}, bytes);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kFull;
       error = errno;
       return Sent::kBroken;
     }
-    advance(static_cast<std::size_t>(sent));
+    advance(static_cast<std::size_t>(sent), ticket);
     // Less than asked: it is full. The next attempt would only say so.
     if (static_cast<std::size_t>(sent) < bytes) return Sent::kFull;
   }

@@ -6,6 +6,7 @@
 
 #include "lib/base/result.hpp"
 #include "lib/base/socket.hpp"
+#include "transports/tcp/zero_copy.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::tcp {
@@ -17,7 +18,8 @@ struct Options {
       4'000'000'000;  ///< an idle peer whose host answers nothing for so long is dead; at least 2 s
   std::uint32_t queue_entries = 256;      ///< requests to one peer that are not complete and reported
   std::uint32_t socket_buffer_bytes = 0;  ///< of each direction; 0: the kernel finds out
-  double latency_ns = 30'000;             ///< what query() says; the planner's default, not a measurement
+  ZeroCopy zero_copy = ZeroCopy::kOff;
+  double latency_ns = 30'000;  ///< what query() says; the planner's default, not a measurement
 };
 
 /// Makes the transport over one NIC: a TCP connection for each peer, bound to the NIC's address.
@@ -32,17 +34,16 @@ struct Options {
 /// with the token that the other side's open() gave, so whoever was not given the address is shown the door,
 /// and no data goes to a stranger. Nothing is sent to a peer until it has called connect().
 ///
-/// A request is complete when the kernel has copied its bytes: they get through even if this process closes
-/// or exits then, unless the peer ends first. Requests that wait for the socket lie in a queue of fixed size,
-/// which poll() sends from; when that is full, post() says so.
+/// A request is complete when the kernel has copied its bytes, or has sent them and reads them no more: they
+/// get through even if this process closes or exits then, unless the peer ends first. Requests that wait for
+/// the socket lie in a queue of fixed size, which poll() sends from; when that is full, post() says so.
 ///
 /// A peer whose process ends raises kPeerDead after all that it sent. One whose host is gone raises it after
 /// `dead_after_ns` where nothing was on its way to it, else when the kernel gives up sending again: noticing
 /// hosts is the control connection's job.
 ///
 /// Cost     a system call for each poll() and for each batch of post(), none that waits. Memory: 8 KiB and
-/// 120
-///          bytes * queue_entries for each peer, and the kernel's socket buffers.
+///          128 bytes * queue_entries for each peer, and the kernel's socket buffers.
 /// Owns     its sockets, never the registered memory.
 /// Threads  as Transport. A child of fork() may destroy its copy, and nothing else; peers do not notice.
 /// Errors   kSystem: the address is not one of this host, or the process has no descriptors left.

@@ -126,7 +126,7 @@ void TcpTransport::close(PeerId peer) {
       std::memcpy(words.data() + size, &goodbye, sizeof goodbye);
       size += sizeof goodbye;
     }
-    Farewell farewell(std::move(mine->fd), std::span(words).first(size));
+    Farewell farewell(std::move(mine->fd), std::span(words).first(size), std::move(mine->outbox));
     if (!farewell.step()) farewells_.push_back(std::move(farewell));
   }
   forget_events(peer);
@@ -216,6 +216,7 @@ void TcpTransport::settle(Endpoint& mine) {
   if (!mine.said_hello) say_hello(mine);
   if (mine.state != Endpoint::State::kConnecting) return;
   mine.state = Endpoint::State::kConnected;
+  mine.outbox.set_up(mine.fd.get(), options_.zero_copy);
   log::debug(log::Subsystem::kTransport, "tcp: {}: connected to {}", options_.device, mine.name);
   flush(mine);
 }

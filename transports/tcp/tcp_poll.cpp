@@ -252,6 +252,10 @@ void TcpTransport::look_at_sockets() {
           say_hello(*mine);
           break;
         }
+        if ((event.events & EPOLLERR) != 0 && mine->outbox.awaits_release()) {
+          mine->outbox.look_for_releases(mine->fd.get());
+          if (mine->outbox.done() != nullptr) set_finished(*mine);
+        }
         if ((event.events & EPOLLOUT) != 0) flush(*mine);
         if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) set_ready(*mine);
         break;
@@ -266,6 +270,8 @@ bool TcpTransport::ask_few_peers() {
   for (const auto& mine : endpoints_) {
     if (mine == nullptr || mine->state == Endpoint::State::kBroken) continue;
     if (mine->state != Endpoint::State::kConnected || mine->watched != EPOLLIN) return false;
+    // What the kernel releases is an event of the set.
+    if (mine->outbox.awaits_release()) return false;
     any = true;
   }
   if (!any) return false;
