@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <chrono>
@@ -244,6 +245,28 @@ TEST(NodeTeam, says_who_is_late_ends_at_the_deadline_and_goes_on) {
     second.join();
     EXPECT_EQ(data[0], std::vector<float>(count, 3));
   }
+}
+
+TEST(NodeTeam, rings_at_the_doors_of_those_who_sleep_there_and_loses_no_wake_up) {
+  NodeTeam::Config config;
+  config.has_doors = true;
+  auto teams = make_teams(3, config);
+  const int rounds = std::getenv("HIPS_TEST_SAMPLE") != nullptr ? 5'000 : 100'000;
+  on_all_ranks(3, [&](Rank rank) {
+    NodeTeam& team = *teams[rank];
+    for (int round = 0; round < rounds; ++round) {
+      std::int64_t value = round + rank;
+      auto* bytes = reinterpret_cast<std::byte*>(&value);
+      team.start({.in = bytes, .out = bytes, .count = 1, .type = DataType::kInt64});
+      while (!team.test()) {
+        pollfd door{team.arm(), POLLIN, 0};
+        const int rung = team.advance() ? 1 : poll(&door, 1, 20'000);
+        team.disarm();
+        ASSERT_EQ(rung, 1) << "nobody rang in round " << round;
+      }
+      ASSERT_EQ(value, 3 * std::int64_t{round} + 3);
+    }
+  });
 }
 
 TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {
