@@ -11,9 +11,9 @@ namespace {
 
 /// Up to this size, for each other rank of the host, sending the vector for every rank costs less than
 /// another step in memory.
-constexpr std::uint64_t kShortBytes = 8U << 10U;
-/// A share of a chunk keeps a NIC busy for longer than it takes to start the next one.
-constexpr std::uint64_t kShareBytes = 512U << 10U;
+constexpr std::uint64_t kShortBytes = 32U << 10U;
+/// Shares of less are not worth an operation, however little staging there is.
+constexpr std::uint64_t kLeastShareBytes = 64U << 10U;
 
 }  // namespace
 
@@ -36,8 +36,11 @@ Status HostsCall::set(const CallArgs& args) {
   num_chunks_ = 1;
   chunk_elements_ = args.count;
   if (way_ == Way::kLong) {
-    // Equal ones, so that no short one comes last.
-    const std::uint64_t most = std::max<std::uint64_t>(1, per_host * kShareBytes / element_bytes);
+    // As much as the host's ranks scatter without waiting for room: on a crowded host every such wait gives
+    // the core away, which took a third longer. In equal chunks, so that no short one comes last.
+    const std::uint64_t most = std::max(
+        {std::uint64_t{1}, per_host * kLeastShareBytes / element_bytes,
+         std::uint64_t{parts_.node.layout().elements_at_once(element_bytes, parts_.hosts.per_host)}});
     const std::uint64_t chunks = (args.count + most - 1) / most;
     chunk_elements_ = (args.count + chunks - 1) / chunks;
     num_chunks_ = (args.count + chunk_elements_ - 1) / chunk_elements_;

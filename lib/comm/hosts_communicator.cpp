@@ -13,6 +13,12 @@
 #include "lib/comm/wire.hpp"
 
 namespace hips::comm {
+namespace {
+
+/// With which a chunk is 2 MiB: its shares keep the NICs busy for longer than it takes to start the next.
+constexpr std::uint32_t kSlices = 16;
+
+}  // namespace
 
 HostsCommunicator::~HostsCommunicator() {
   if (in_forked_child()) {
@@ -58,6 +64,7 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
   auto node = node::NodeTeam::create({.rank = hosts_.local,
                                       .size = hosts_.per_host,
                                       .max_staging_bytes = config_.staging_bytes,
+                                      .num_slices = kSlices,
                                       .clock = &engine_->engine.clock(),
                                       .trace = engine_->engine.trace(),
                                       .id = id + 1,

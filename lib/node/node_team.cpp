@@ -14,7 +14,8 @@ namespace hips::node {
 Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
-  team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes);
+  team->layout_ =
+      StagingLayout::of(team->config_.size, team->config_.max_staging_bytes, team->config_.num_slices);
   auto memory = SharedMemory::create(team->layout_.segment_bytes());
   if (!memory) return hips::fail(memory.error());
   team->own_ = std::move(*memory);

@@ -58,6 +58,7 @@ class NodeTeam {
     Rank rank = -1;
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
+    std::uint32_t num_slices = StagingLayout::kFewSlices;  ///< of staging, if they fit
     IdleLimits idle{};
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace

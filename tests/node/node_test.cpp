@@ -163,7 +163,11 @@ TEST(NodeTeam, keeps_within_its_staging) {
   for (const Rank size : {2, 3, 8, 64, 200}) {
     for (const std::size_t bytes : {std::size_t{8} << 10U, std::size_t{64} << 10U, std::size_t{256} << 10U,
                                     std::size_t{1} << 20U, std::size_t{8} << 20U}) {
-      EXPECT_LE(StagingLayout::of(size, bytes).segment_bytes(), bytes) << size;
+      for (const std::uint32_t slices : {StagingLayout::kFewSlices, 16U}) {
+        const StagingLayout layout = StagingLayout::of(size, bytes, slices);
+        EXPECT_LE(layout.segment_bytes(), bytes) << size;
+        EXPECT_LE(layout.elements_at_once(4, size) * 4, layout.num_slices * layout.slice_bytes) << size;
+      }
     }
   }
 }
