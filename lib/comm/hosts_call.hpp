@@ -49,6 +49,10 @@ struct HostsParts {
 ///
 /// Result   each element is folded in the order of ranks within a host and then by the plan; equal on all
 ///          ranks.
+/// Cost     two steps in memory and the plan's messages for 1/m of each chunk; of a short vector one step and
+///          the plan's messages for all of it. In traces each step and each plan is an operation.
+/// Source   Bayatpour et al., Scalable Reduction Collectives with Data Partitioning-based Multi-Leader
+///          Design, SC 2017.
 /// Threads  start(), wait() and test() as of any call; advance() and what it uses: the progress owner.
 class HostsCall final : public PendingCall, public exec::Awaited {
  public:

@@ -15,7 +15,8 @@
 namespace hips::comm {
 namespace {
 
-/// With which a chunk is 2 MiB: its shares keep the NICs busy for longer than it takes to start the next.
+/// With which a chunk is 2 MiB: its shares keep the NICs busy for longer than it takes to start the next. As
+/// much memory as that, beside the team's, is touched by whoever sends long vectors.
 constexpr std::uint32_t kSlices = 16;
 
 }  // namespace
