@@ -28,6 +28,10 @@ bool cut_suffix(std::string_view& text, char separator, std::string_view& suffix
   return true;
 }
 
+std::string ranks_text(std::int64_t ranks) {
+  return fmt::format(", {} ranks per server", ranks);
+}
+
 /// Bytes per second of "25Gb".
 Result<double> read_rate_of(std::string_view spec, std::string_view text) {
   if (text.empty())
@@ -57,8 +61,19 @@ Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topo
   topology.levels.insert(topology.levels.begin(), std::move(node));
   topology.ranks_per_server = static_cast<std::int32_t>(*ranks);
   topology.spec += fmt::format("/{}", *ranks);
-  topology.name += fmt::format(", {} ranks per server", *ranks);
+  topology.name += ranks_text(*ranks);
   return {};
+}
+
+Topology without_node_level(Topology topology) {
+  const auto cut = [](std::string& text, const std::string& end) {
+    if (text.ends_with(end)) text.resize(text.size() - end.size());
+  };
+  cut(topology.spec, fmt::format("/{}", topology.ranks_per_server));
+  cut(topology.name, ranks_text(topology.ranks_per_server));
+  topology.levels.erase(topology.levels.begin());
+  topology.ranks_per_server = 1;
+  return topology;
 }
 
 Result<Topology> parse(std::string_view text) {

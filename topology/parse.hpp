@@ -15,4 +15,7 @@ Result<Topology> parse(std::string_view spec);
 /// `spec`.
 Result<void> add_node_level(std::string_view spec, std::string_view suffix, Topology& topology);
 
+/// The servers of a topology with several ranks on each, with one.
+Topology without_node_level(Topology topology);
+
 }  // namespace hips::topology

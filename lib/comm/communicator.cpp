@@ -7,6 +7,8 @@
 #include "lib/base/log.hpp"
 #include "lib/comm/design.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/hosts.hpp"
+#include "lib/comm/hosts_communicator.hpp"
 #include "lib/comm/node_communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/team_communicator.hpp"
@@ -138,6 +140,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
+  } else if (auto hosts = Hosts::of(design, loaded.config, *processes, rank)) {
+    communicator = std::make_unique<HostsCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
   }

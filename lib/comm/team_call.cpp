@@ -112,6 +112,12 @@ void TeamCall::start() {
   operation_ = parts_.team.start(plan_args_);
 }
 
+void TeamCall::start_in_progress() {
+  fill();
+  undelivered_ = true;
+  operation_ = parts_.team.start_in_progress(plan_args_);
+}
+
 void TeamCall::fill() {
   if (args_.collective == Collective::kReduceScatter && ours_in_) fill_scatter();
   if (args_.collective == Collective::kAllgather) fill_gather();

@@ -48,6 +48,8 @@ class TeamCall final : public PendingCall {
 
   Status set(const CallArgs& args) override;
   void start() override;
+  /// The same inside exec::Companion::advance().
+  void start_in_progress();
   std::optional<Status> test() override;
   [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
   Status wait(const WaitOptions& options) override;

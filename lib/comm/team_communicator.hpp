@@ -7,7 +7,6 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/team_call.hpp"
 #include "lib/comm/team_plans.hpp"
-#include "lib/comm/transport_registry.hpp"
 #include "lib/comm/watched_communicator.hpp"
 #include "lib/comm/work_buffers.hpp"
 #include "lib/exec/team.hpp"
@@ -32,13 +31,6 @@ class TeamCommunicator final : public WatchedCommunicator {
   Verdicts verdicts() override;
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
-  /// The rails of a topology, and what carries them: the same port number on all ranks.
-  struct Rails {
-    std::vector<transport::Transport*> transports;
-    std::vector<std::uint32_t> ports;
-  };
-  Result<Rails> rails_of(const TransportEntry& entry, const Topology& topology,
-                         const std::vector<ProcessInfo>& processes);
 
   Config config_;
   Clock* clock_;

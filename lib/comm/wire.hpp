@@ -14,7 +14,7 @@
 namespace hips::comm {
 
 /// Bumped whenever anything that travels between ranks changes: hello, control frames, data headers.
-inline constexpr std::uint32_t kWireVersion = 7;
+inline constexpr std::uint32_t kWireVersion = 8;
 /// "HiPS", the first bytes of every connection.
 inline constexpr std::uint32_t kWireMagic = 0x53506948;
 

@@ -234,6 +234,7 @@ bool EngineImpl::progress() {
   if (control_pending.load(std::memory_order_relaxed) &&
       control_pending.exchange(false, std::memory_order_acquire)) {
     take_forgotten();
+    take_newcomers();
     for (TeamImpl* team : teams) team->on_control();
     quiet = false;
     moved = true;
@@ -248,6 +249,7 @@ bool EngineImpl::progress() {
       active.pop_back();
     }
   }
+  if (!companions.empty()) moved |= advance_companions();
   if (completed_some) {
     completed_some = false;
     tell_waiters();
@@ -255,24 +257,53 @@ bool EngineImpl::progress() {
   return moved;
 }
 
+bool EngineImpl::advance_companions() {
+  bool moved = false;
+  for (std::size_t i = 0; i < companions.size(); ++i) {
+    Companion* companion = companions[i];
+    moved |= companion->advance();
+    if (!companion->busy()) {
+      companions[i--] = companions.back();
+      companions.pop_back();
+    }
+  }
+  // What moved may be what somebody behind this thread waits for.
+  completed_some |= moved;
+  return moved;
+}
+
+void EngineImpl::list(Companion& companion) {
+  if (std::ranges::find(companions, &companion) == companions.end()) companions.push_back(&companion);
+}
+
+void EngineImpl::take_newcomers() {
+  const std::lock_guard lock(newcomers_mutex);
+  for (Companion* companion : newcomers) list(*companion);
+  newcomers.clear();
+}
+
 void EngineImpl::sleep(std::int64_t timeout_ns) {
-  std::array<pollfd, 64> fds{};
-  nfds_t count = 0;
   std::size_t armed = 0;
   bool ready = false;
-  fds[count++] = {wake_fd, POLLIN, 0};
-  for (; armed < ports.size() && count < fds.size() && !ready; ++armed) {
+  sleeping_on.assign(1, {wake_fd, POLLIN, 0});
+  for (; armed < ports.size() && !ready; ++armed) {
     const transport::Armed answer = ports[armed]->transport->arm();
     ready = answer.ready;
-    if (answer.fd >= 0) fds[count++] = {answer.fd, POLLIN, 0};
+    if (answer.fd >= 0) sleeping_on.push_back({answer.fd, POLLIN, 0});
+  }
+  armed_companions.clear();
+  for (std::size_t i = 0; i < companions.size() && !ready; ++i) {
+    armed_companions.push_back(companions[i]);
+    if (const int fd = companions[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
   }
   // What came between the last poll and arm() raised no wake-up: look once more before sleeping.
   if (!ready && !progress()) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
-    (void)::ppoll(fds.data(), count, &timeout, nullptr);
+    (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
   }
   for (std::size_t i = 0; i < armed; ++i) ports[i]->transport->disarm();
-  if ((fds[0].revents & POLLIN) != 0) {
+  for (Companion* companion : armed_companions) companion->disarm();
+  if ((sleeping_on[0].revents & POLLIN) != 0) {
     std::uint64_t drained = 0;
     (void)!::read(wake_fd, &drained, sizeof(drained));
   }
@@ -323,26 +354,52 @@ bool Engine::while_still(const std::function<void()>& visit) {
   return true;
 }
 
-Status Engine::wait(Operation& operation, const WaitOptions& options) {
+void Engine::enlist(Companion& companion) {
+  if (impl_->try_own()) {
+    impl_->list(companion);
+    (void)impl_->advance_companions();
+    impl_->disown();
+    return;
+  }
+  // Another thread drives progress, perhaps asleep.
+  {
+    const std::lock_guard lock(impl_->newcomers_mutex);
+    impl_->newcomers.push_back(&companion);
+  }
+  impl_->control_pending.store(true, std::memory_order_release);
+  impl_->wake();
+}
+
+void Engine::dismiss(Companion& companion) {
+  impl_->own();
+  std::erase(impl_->companions, &companion);
+  {
+    const std::lock_guard lock(impl_->newcomers_mutex);
+    std::erase(impl_->newcomers, &companion);
+  }
+  impl_->disown();
+}
+
+Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
   EngineImpl& impl = *impl_;
   WaitClock time(options, *impl.clock);
   bool hand_on = false;  // others wait too, and have ticks of their own
   const auto timed_out = [&] {
-    return Status::error(Code::kTimeout, "the deadline passed; lacking: " + operation.waiting_text());
+    return Status::error(Code::kTimeout, "the deadline passed; lacking: " + awaited.waiting_text());
   };
 
-  while (!operation.done()) {
+  while (!awaited.done()) {
     if (!impl.try_own()) {
       // Another thread drives. It tells us when operations end and when it stops driving.
       impl.waiters.fetch_add(1, std::memory_order_seq_cst);
       {
         std::unique_lock lock(impl.mutex);
-        if (!operation.done() && impl.owned.load(std::memory_order_seq_cst)) {
+        if (!awaited.done() && impl.owned.load(std::memory_order_seq_cst)) {
           impl.changed.wait_for(lock, std::chrono::nanoseconds(options.tick_ns));
         }
       }
       impl.waiters.fetch_sub(1, std::memory_order_seq_cst);
-      if (!operation.done() && impl.clock->now_ns() >= options.deadline_ns) {
+      if (!awaited.done() && impl.clock->now_ns() >= options.deadline_ns) {
         impl.own();
         const Status status = timed_out();
         impl.disown();
@@ -350,7 +407,7 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
       }
       continue;
     }
-    for (Idle idle(impl.options.idle); !operation.done() && !hand_on;) {
+    for (Idle idle(impl.options.idle); !awaited.done() && !hand_on;) {
       if (impl.progress()) {
         idle.moved();
         continue;
@@ -360,7 +417,7 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
       } else {
         impl.sleep(time.sleep_ns());
       }
-      if (operation.done()) break;
+      if (awaited.done()) break;
       if (time.look()) hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
       if (time.late()) {
         const Status status = timed_out();
@@ -372,7 +429,7 @@ Status Engine::wait(Operation& operation, const WaitOptions& options) {
     if (hand_on) sched_yield();
     hand_on = false;
   }
-  return operation.status();
+  return awaited.status();
 }
 
 void Engine::wake() {

@@ -15,8 +15,9 @@
 
 namespace hips::exec {
 
+class Awaited;
+class Companion;
 class Team;
-class Operation;
 struct EngineImpl;
 
 /// The progress engine of a process: transports, endpoints, receive slots, and the only place that waits.
@@ -54,8 +55,14 @@ class Engine {
   /// now.
   bool while_still(const std::function<void()>& visit);
 
-  /// Drives progress until `operation` is done or the deadline passes (kTimeout; the operation goes on).
-  Status wait(Operation& operation, const WaitOptions& options = {});
+  /// Has `companion` moved by whoever drives progress, as long as it is busy. Any thread.
+  void enlist(Companion& companion);
+  /// From here on nobody moves it; before its end.
+  void dismiss(Companion& companion);
+
+  /// Drives progress until `awaited`, an operation as a rule, is done or the deadline passes (kTimeout; it
+  /// goes on).
+  Status wait(Awaited& awaited, const WaitOptions& options = {});
 
   /// Wakes a sleeper. Any thread, also a control thread.
   void wake();

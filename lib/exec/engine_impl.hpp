@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/exec/companion.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/nic_queue.hpp"
 #include "lib/exec/slot_table.hpp"
@@ -81,7 +84,8 @@ struct EngineImpl final : RangeUser {
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, transport::PeerId> peers;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
-  std::vector<TeamImpl*> active;  ///< with operations in flight or credits to return
+  std::vector<TeamImpl*> active;       ///< with operations in flight or credits to return
+  std::vector<Companion*> companions;  ///< that are busy
   std::vector<Posted> posted;
   std::vector<std::uint32_t> free_posted;
 
@@ -90,13 +94,18 @@ struct EngineImpl final : RangeUser {
   std::atomic<int> waiters{0};
   std::mutex mutex;
   std::condition_variable changed;
-  /// A team was failed, a peer left, an operation was handed over, a range was deregistered.
+  /// A team was failed, a peer left, an operation was handed over, a companion came, a range was
+  /// deregistered.
   std::atomic<bool> control_pending{false};
+  std::mutex newcomers_mutex;
+  std::vector<Companion*> newcomers;  ///< companions to be
   std::mutex forgotten_mutex;
   std::vector<std::uint64_t> forgotten;     ///< ranges that the user has deregistered
   std::array<transport::Event, 64> events;  ///< of the poll under way; made once, as each holds a Status
   bool quiet = false;                       ///< this round polled everything and found nothing
   bool completed_some = false;              ///< since the waiters were last told
+  std::vector<pollfd> sleeping_on;          ///< of sleep(), which allocates nothing the next time
+  std::vector<Companion*> armed_companions;
 
   explicit EngineImpl(Engine::Options given);
   ~EngineImpl() override;
@@ -110,6 +119,10 @@ struct EngineImpl final : RangeUser {
   void tell_waiters();
 
   bool progress();
+  /// The part of progress() that is the companions'.
+  bool advance_companions();
+  void list(Companion& companion);
+  void take_newcomers();
   void sleep(std::int64_t timeout_ns);
   void dispatch(Port& port, const transport::Event& event);
   bool drain(Port& port);

@@ -29,6 +29,10 @@ class OperationImpl final : public Operation {
   [[nodiscard]] std::vector<Rank> waiting_for() const override;
   [[nodiscard]] std::string waiting_text() const override;
   [[nodiscard]] TeamImpl& team() const { return *team_; }
+  /// What people count as calls.
+  [[nodiscard]] std::uint64_t number() const {
+    return args_.told && args_.told->number > 0 ? args_.told->number : sequence_;
+  }
 
  private:
   friend class TeamImpl;

@@ -14,6 +14,7 @@
 
 #include "lib/base/collective.hpp"
 #include "lib/base/result.hpp"
+#include "lib/exec/companion.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/layout.hpp"
 
@@ -42,6 +43,7 @@ struct OperationArgs {
     ReduceOp op = ReduceOp::kSum;
     Collective collective = Collective::kAllreduce;
     std::uint32_t detail = 0;
+    std::uint64_t number = 0;  ///< of the program's call, for errors; 0: the operation's sequence
   };
   std::optional<Told> told{};
   [[nodiscard]] Collective told_collective() const { return told ? told->collective : collective; }
@@ -51,16 +53,11 @@ struct OperationArgs {
 ///
 /// Owns     nothing; the buffers belong to the operation until done().
 /// Threads  done() and status() from any thread.
-class Operation {
+class Operation : public Awaited {
  public:
-  virtual ~Operation() = default;
-  [[nodiscard]] virtual bool done() const = 0;
-  [[nodiscard]] virtual const Status& status() const = 0;  ///< valid once done()
   [[nodiscard]] virtual std::uint64_t sequence() const = 0;
   /// Ranks whose messages are lacking right now, ascending; for logs and for errors. Progress owner only.
   [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
-  /// "lane 0, scatter stage 1, from rank 4 over rail 1"; "" when nothing lacks. Progress owner only.
-  [[nodiscard]] virtual std::string waiting_text() const = 0;
 };
 
 /// The executor's part of one communicator in this process: channels, staging, credits, operations in flight.
@@ -118,6 +115,8 @@ class Team {
                                    std::shared_ptr<const Program> program) = 0;
   /// Starts an operation. All ranks start the same ones in the same order.
   virtual std::shared_ptr<Operation> start(const OperationArgs& args) = 0;
+  /// The same inside Companion::advance(), whose thread drives progress.
+  virtual std::shared_ptr<Operation> start_in_progress(const OperationArgs& args) = 0;
 
   /// Ends every operation in flight, and every later one at once, with `status`. Any thread.
   virtual void fail(const Status& status) = 0;

@@ -83,14 +83,14 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   } else if (mine != theirs) {
     status.message =
         fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-                    to_string(operation.args_.told_collective()), expected.sequence, config_.rank, mine,
+                    to_string(operation.args_.told_collective()), operation.number(), config_.rank, mine,
                     channel.key.peer, theirs);
   } else {
     status.message = fmt::format(
         "{} #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
         "stage "
         "{}, round {}; an earlier call did not match",
-        to_string(operation.args_.told_collective()), expected.sequence, channel.key.peer, header.sequence,
+        to_string(operation.args_.told_collective()), operation.number(), channel.key.peer, header.sequence,
         header.lane, header.stage, header.round, config_.rank, expected.lane, expected.stage, expected.round);
   }
   report(std::move(status));
@@ -184,7 +184,7 @@ void TeamImpl::check_left_peers() {
       status.scope = Scope::kPeer;
       status.rank = rank;
       status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} lacks {}",
-                                   to_string(operation->args_.told_collective()), operation->sequence_, rank,
+                                   to_string(operation->args_.told_collective()), operation->number(), rank,
                                    config_.rank, lacking_text(*operation));
       report(std::move(status));
       return;

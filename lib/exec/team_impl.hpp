@@ -42,6 +42,7 @@ class TeamImpl final : public Team {
   std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
                            std::shared_ptr<const Program> program) override;
   std::shared_ptr<Operation> start(const OperationArgs& args) override;
+  std::shared_ptr<Operation> start_in_progress(const OperationArgs& args) override;
   void fail(const Status& status) override;
   [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
   void peer_left(Rank rank) override;

@@ -18,11 +18,7 @@ constexpr std::size_t kMaxLayouts = 64;
 
 std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
   if (engine_.try_own()) {
-    take_handed_over();
-    drop_finished();
-    auto operation = idle_operation();
-    operation->args_ = args;
-    begin(*operation);
+    auto operation = start_in_progress(args);
     engine_.disown();
     return operation;
   }
@@ -37,6 +33,15 @@ std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
   }
   engine_.control_pending.store(true, std::memory_order_release);
   engine_.wake();
+  return operation;
+}
+
+std::shared_ptr<Operation> TeamImpl::start_in_progress(const OperationArgs& args) {
+  take_handed_over();
+  drop_finished();
+  auto operation = idle_operation();
+  operation->args_ = args;
+  begin(*operation);
   return operation;
 }
 

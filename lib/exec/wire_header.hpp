@@ -6,7 +6,7 @@
 namespace hips::exec {
 
 /// Bumped whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 7;
+inline constexpr std::uint32_t kWireVersion = 8;
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
 
 /// WireHeader::flags: the payload lies in the memory that the receiver has granted, not behind this header.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <hips/topology.hpp>
@@ -24,6 +25,13 @@ struct Call {
   ReduceOp op = ReduceOp::kSum;
   Rank root = 0;                       ///< of bcast and reduce
   const Sections* sections = nullptr;  ///< of reduce_scatter and allgather; lives until the call has ended
+  /// What ranks compare, where that is not the above: the program called something else, of which this is a
+  /// part.
+  struct Told {
+    Signature signature;
+    std::uint64_t number = 0;  ///< of the program's call, for errors
+  };
+  std::optional<Told> told{};
 
   /// Elements that a rank shows the others at most.
   [[nodiscard]] std::uint64_t shown() const {

@@ -14,11 +14,10 @@ constexpr std::size_t kLine = 64;
 // Every rank reads the operands of all others, so the whole reads grow with the square of the ranks.
 constexpr std::size_t kExchangeBytes = 32U << 10U;
 constexpr std::size_t kLeastExchange = 1024;
-// A slice of all ranks stays in the caches; a rank that is ahead by a few waits for nobody.
+// A slice of all ranks stays in the caches; a rank that is ahead by a few of them waits for nobody.
 constexpr std::size_t kSliceBytes = 128U << 10U;
 constexpr std::size_t kLeastSlice = 1024;
 static_assert(kLeastSlice >= kMaxElementBytes);
-constexpr std::uint32_t kSlices = 4;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
@@ -38,17 +37,27 @@ std::size_t StagingLayout::segment_bytes() const {
   return slice_offset(0) + num_slices * slice_bytes;
 }
 
-StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes) {
+StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices) {
   StagingLayout layout;
   const auto others = static_cast<std::size_t>(std::max(1, num_ranks - 1));
   // Of little memory most is for slices, which large calls wait for.
   const std::size_t exchange = std::min(std::max(kExchangeBytes / others, kLeastExchange), max_bytes / 8);
   layout.exchange_bytes = std::max(exchange / kLine * kLine, kLine);
-  layout.num_slices = kSlices;
+  layout.num_slices = num_slices;
   const std::size_t fixed = layout.slice_offset(0);
-  const std::size_t left = max_bytes > fixed ? (max_bytes - fixed) / kSlices / kLine * kLine : 0;
+  if (num_slices > kFewSlices && fixed + num_slices * kSliceBytes > max_bytes) layout.num_slices = kFewSlices;
+  const std::size_t left = max_bytes > fixed ? (max_bytes - fixed) / layout.num_slices / kLine * kLine : 0;
   layout.slice_bytes = std::clamp(left, kLeastSlice, kSliceBytes);
   return layout;
+}
+
+std::size_t StagingLayout::elements_at_once(std::size_t element_bytes, int num_ranks) const {
+  const auto ranks = static_cast<std::size_t>(num_ranks);
+  return num_slices * ranks * (piece_bytes(num_ranks) / element_bytes);
+}
+
+std::size_t StagingLayout::piece_bytes(int num_ranks) const {
+  return slice_bytes / static_cast<std::size_t>(num_ranks) / kApart * kApart;
 }
 
 bool StagingLayout::holds(std::size_t element_bytes, int num_ranks) const {

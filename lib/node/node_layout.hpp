@@ -19,8 +19,16 @@ struct StagingLayout {
   /// other call asks for room for one element, which is there.
   [[nodiscard]] bool holds(std::size_t element_bytes, int num_ranks) const;
 
-  /// Within `max_bytes` of staging for each rank.
-  static StagingLayout of(int num_ranks, std::size_t max_bytes);
+  /// Of each rank's section in a slice of what is to be folded, on lines of its own.
+  [[nodiscard]] std::size_t piece_bytes(int num_ranks) const;
+  /// Elements of a vector that a reduce_scatter moves without waiting for room.
+  [[nodiscard]] std::size_t elements_at_once(std::size_t element_bytes, int num_ranks) const;
+
+  static constexpr std::uint32_t kFewSlices = 4;  ///< with which large calls take the least time
+
+  /// Within `max_bytes` of staging for each rank. More slices than few ones are for room, not for speed: they
+  /// are of full length, or there are few.
+  static StagingLayout of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices = kFewSlices);
 };
 
 /// A run of elements of a slice.

@@ -17,8 +17,7 @@ void NodeTeam::start_slices() {
     // The pieces of all ranks stand side by side in a slice of what is to be folded, each on lines of its
     // own.
     if (call_.collective == Collective::kReduceScatter) {
-      const std::size_t lines = layout_.slice_bytes / static_cast<std::size_t>(config_.size) / kApart;
-      run = std::max<std::uint64_t>(1, lines * kApart / element_bytes_);
+      run = std::max<std::uint64_t>(1, layout_.piece_bytes(config_.size) / element_bytes_);
     }
   }
   piece_elements_ = run;

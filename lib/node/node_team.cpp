@@ -14,12 +14,19 @@ namespace hips::node {
 Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
-  team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes);
+  team->layout_ =
+      StagingLayout::of(team->config_.size, team->config_.max_staging_bytes, team->config_.num_slices);
   auto memory = SharedMemory::create(team->layout_.segment_bytes());
   if (!memory) return hips::fail(memory.error());
   team->own_ = std::move(*memory);
   team->block_ = new (team->own_.data()) SharedBlock;
   team->block_->bytes = team->layout_.segment_bytes();
+  if (team->config_.has_doors) {
+    auto door = WakePipe::create();
+    if (!door) return hips::fail(door.error());
+    team->door_ = *std::move(door);
+    team->block_->door = team->door_.name();
+  }
   return team;
 }
 
@@ -36,7 +43,7 @@ Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
       auto memory = SharedMemory::attach(names[r]);
       if (!memory) {
         Status status = memory.error();
-        status.rank = static_cast<Rank>(r);
+        status.rank = name(static_cast<Rank>(r));
         return status;
       }
       peer.memory = std::move(*memory);
@@ -48,9 +55,17 @@ Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
           Code::kMismatch,
           fmt::format("rank {} shares {} bytes of another layout, not {}: do all ranks run the "
                       "same library?",
-                      r, peer.memory.size(), layout_.segment_bytes()),
+                      name(static_cast<Rank>(r)), peer.memory.size(), layout_.segment_bytes()),
           Scope::kCommunicator);
     }
+    if (!config_.has_doors || static_cast<Rank>(r) == config_.rank) continue;
+    auto door = WakePipe::open_end(peer.block->door);
+    if (!door) {
+      Status status = door.error();
+      status.rank = name(static_cast<Rank>(r));
+      return status;
+    }
+    peer.door = *std::move(door);
   }
   first_ = peers_[0].block;
   return Status::success();
@@ -64,7 +79,7 @@ void NodeTeam::start(const Call& call) {
   ++number_;
   next_called_ = 0;
   const std::size_t element_bytes = element_bytes_ = size_of(call.type);
-  signature_ = signature_of(call);
+  signature_ = call.told ? call.told->signature : signature_of(call);
   const std::size_t shown_bytes = call.shown() * element_bytes;
   shown_inline_ = shown_bytes <= CallLine::kInlineBytes;
   if (shown_bytes > layout_.exchange_bytes) {
@@ -99,9 +114,34 @@ void NodeTeam::publish(std::span<const std::byte> operands) {
 // Whoever stores news and then reads `sleepers`, and whoever enters `sleepers` and then reads the news, do
 // all four in the one order of sequentially consistent operations: one of them sees the other.
 void NodeTeam::ring() {
-  if (first_->sleepers.load(std::memory_order_seq_cst) == 0) return;
-  first_->bell.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake_all(first_->bell);
+  if (first_->sleepers.load(std::memory_order_seq_cst) > 0) wake_sleepers();
+}
+
+void NodeTeam::wake_sleepers() {
+  if (!config_.has_doors) {
+    first_->bell.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(first_->bell);
+    return;
+  }
+  // One ring for each sleep: whoever takes the flag back does it.
+  for (Peer& peer : peers_) {
+    if (!peer.door.valid() || peer.block->at_door.load(std::memory_order_seq_cst) == 0) continue;
+    if (peer.block->at_door.exchange(0, std::memory_order_seq_cst) != 0) WakePipe::ring(peer.door);
+  }
+}
+
+// The flag before `sleepers`: who sees that somebody sleeps sees who it is, or comes before advance().
+int NodeTeam::arm() {
+  block_->at_door.store(1, std::memory_order_seq_cst);
+  first_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  return door_.fd();
+}
+
+void NodeTeam::disarm() {
+  first_->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  block_->at_door.store(0, std::memory_order_seq_cst);
+  // Whoever took the flag may ring a moment later: the next sleep is then a short one.
+  door_.empty();
 }
 
 bool NodeTeam::advance() {
@@ -198,7 +238,7 @@ void NodeTeam::trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t 
                          .communicator = config_.id,
                          .sequence = number_,
                          .lane = direct_call ? -1 : 0,
-                         .peer = peer,
+                         .peer = peer < 0 ? peer : name(peer),
                          .segment = static_cast<std::int32_t>(segment),
                          .bytes = static_cast<std::int64_t>(bytes)});
 }
@@ -273,10 +313,10 @@ void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
   Status status = Status::error(
       Code::kMismatch,
       fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-                  hips::to_string(call_.collective), number_, config_.rank, to_string(signature_), rank,
-                  to_string(theirs)),
+                  hips::to_string(collective_of(signature_)), call_.told ? call_.told->number : number_,
+                  name(config_.rank), to_string(signature_), name(rank), to_string(theirs)),
       Scope::kCommunicator);
-  status.rank = rank;
+  status.rank = name(rank);
   if (config_.on_error) {
     config_.on_error(status);
   } else {
@@ -290,7 +330,7 @@ std::vector<Rank> NodeTeam::waiting_for() const {
     std::vector<Rank> ranks;
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       if (static_cast<Rank>(r) != config_.rank && is_behind(*peers_[r].block))
-        ranks.push_back(static_cast<Rank>(r));
+        ranks.push_back(name(static_cast<Rank>(r)));
     }
     return ranks;
   };

@@ -20,7 +20,9 @@
 #include "lib/base/result.hpp"
 #include "lib/base/shared_memory.hpp"
 #include "lib/base/trace.hpp"
+#include "lib/base/unique_fd.hpp"
 #include "lib/base/wait_options.hpp"
+#include "lib/base/wake_pipe.hpp"
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"
@@ -56,12 +58,16 @@ class NodeTeam {
     Rank rank = -1;
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
+    std::uint32_t num_slices = StagingLayout::kFewSlices;  ///< of staging, if they fit
     IdleLimits idle{};
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
     std::uint64_t id = 0;        ///< of the communicator, in traces
+    std::vector<Rank> names{};   ///< what others call the ranks, in errors and answers; empty: as here
+    /// The ranks wait for other things, too: by arm(), and never by wait(). The same on all.
+    bool has_doors = false;
     /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
-    std::function<void(const Status&)> on_error;
+    std::function<void(const Status&)> on_error{};
   };
 
   /// Errors   kOutOfMemory, kSystem: no shared memory.
@@ -84,7 +90,13 @@ class NodeTeam {
   /// Moves the call to its end. kTimeout: the deadline passed, and the call goes on; else how it ended.
   Status wait(const WaitOptions& options);
 
-  /// Ends the call under way, and every later one at once, with `status`. Any thread.
+  /// Before a sleep on other things as well, where the team has doors: asks the others to ring. Gives what
+  /// becomes readable then. advance() once more before the sleep, and disarm() after it.
+  [[nodiscard]] int arm();
+  void disarm();
+
+  /// Ends the call under way, and every later one at once, with `status`. Any thread; whoever sleeps at its
+  /// own door has to be woken besides.
   void fail(const Status& status);
   /// Ranks that the call lacks right now, ascending.
   [[nodiscard]] std::vector<Rank> waiting_for() const;
@@ -103,6 +115,7 @@ class NodeTeam {
   struct Peer {
     SharedMemory memory;
     SharedBlock* block = nullptr;
+    UniqueFd door;  ///< to be rung; none of this rank's own
     // What has been seen of its counters, so that they are read only for news.
     std::uint64_t copied = 0, reduced = 0, taken = 0;
   };
@@ -111,6 +124,7 @@ class NodeTeam {
 
   void publish(std::span<const std::byte> operands);
   void ring();
+  [[gnu::noinline]] void wake_sleepers();
   bool advance_exchange();
   void finish_exchange();
   void start_slices();
@@ -132,6 +146,9 @@ class NodeTeam {
   void copy_root(std::uint64_t slice);
   void end();
   void mismatch(const Signature& theirs, Rank rank);
+  [[nodiscard]] Rank name(Rank rank) const {
+    return config_.names.empty() ? rank : config_.names[static_cast<std::size_t>(rank)];
+  }
   void sleep(std::int64_t timeout_ns);
 
   [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(config_.rank); }
@@ -148,6 +165,7 @@ class NodeTeam {
   Config config_;
   StagingLayout layout_;
   SharedMemory own_;
+  WakePipe door_;
   SharedBlock* block_ = nullptr;
   SharedBlock* first_ = nullptr;  ///< rank 0's, with the bell
   std::vector<Peer> peers_;       ///< by rank, this one's included

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/base/process_file.hpp"
+
 namespace hips::node {
 
 /// Two lines: the CPU fetches them in pairs.
@@ -35,12 +37,13 @@ struct alignas(kApart) SliceCount {
 
 /// The start of the segment that a rank shares with the others of its host; `data` follows.
 ///
-/// Everything is written by its owner alone, but for `sleepers` and `bell` of the first rank, which all use.
+/// Everything is written by its owner alone, but for `sleepers` and `bell` of the first rank, which all use,
+/// and `at_door`, which whoever rings takes back.
 ///
 /// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
 /// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
 struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3365646f6e706968;  // "hipnode3"
+  static constexpr std::uint64_t kMagic = 0x3465646f6e706968;  // "hipnode4"
 
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;
@@ -49,7 +52,9 @@ struct SharedBlock {
   SliceCount reduced;  ///< my part of the result lies in staging
   SliceCount taken;    ///< I have read all that I need of the others
   alignas(kApart) std::atomic<std::uint32_t> sleepers{0};
-  alignas(kApart) std::atomic<std::uint32_t> bell{0};  ///< changes whenever somebody may have to be woken
+  alignas(kApart) std::atomic<std::uint32_t> bell{0};     ///< changes whenever somebody may have to be woken
+  alignas(kApart) std::atomic<std::uint32_t> at_door{0};  ///< 1: the owner sleeps until its door is rung
+  ProcessFile door;                                       ///< none where the owner sleeps on `bell`
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");

@@ -114,7 +114,7 @@ TEST_P(Coalesced, ListsOfAnySizesAreExact) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Coalesced,
                          testing::Values(Way{1, "", "auto"}, Way{3, "", "auto"}, Way{4, "bcube:2,1", "shm"},
-                                         Way{2, "switch:2", "tcp"}));
+                                         Way{4, "switch:2/2", "auto"}, Way{2, "switch:2", "tcp"}));
 
 TEST(Coalesced, SpansOfOneTypeAreShort) {
   expect_texts(

@@ -43,6 +43,7 @@ struct Way {
   std::string name;
   int num_ranks = 0;
   Environment environment{};
+  bool two_hosts = false;  ///< the second half of the ranks is elsewhere
 };
 void PrintTo(const Way& way, std::ostream* out) {
   *out << way.name;
@@ -102,6 +103,16 @@ std::vector<Way> ways() {
   plan("Torus6", 6, "torus:3x2");
   plan("LeafSpine4", 4, "leafspine:2,2");
   plan("TwoPerServer4", 4, "switch:2/2");
+  // Memory of each host and a plan between hosts.
+  plan("Hosts4", 4, "switch:2/2", {{"HIPS_TRANSPORT", "auto"}});
+  plan("Hosts6OfThree", 6, "switch:2/3", {{"HIPS_TRANSPORT", "auto"}});
+  plan("Hosts8Bcube", 8, "bcube:2,1/2", {{"HIPS_TRANSPORT", "auto"}});
+  plan("Hosts6LittleMemory", 6, "torus:3/2",
+       {{"HIPS_TRANSPORT", "auto"}, {"HIPS_STAGING_BYTES", "65536"}, {"HIPS_CREDITS", "1"}});
+  if (geteuid() == 0) {
+    all.push_back({"TwoHosts4", 4, {{"HIPS_TOPO", "switch:2/2"}}, true});
+    all.push_back({"TwoHosts6Unnamed", 6, {}, true});
+  }
   plan("Tcp4", 4, "bcube:2,1", {{"HIPS_TRANSPORT", "tcp"}});
   plan("Tcp3", 3, "switch:3", {{"HIPS_TRANSPORT", "tcp"}});
   // Plans that have no section for every rank.
@@ -118,7 +129,11 @@ std::vector<Way> ways() {
 }
 
 std::vector<Outcome> outcomes_of(const Way& way, const RankProcesses::Body& body) {
-  RankProcesses ranks(way.num_ranks, body, way.environment);
+  const auto somewhere = [&](int rank, const Ready& ready) {
+    if (way.two_hosts && rank >= way.num_ranks / 2) hips::test::move_to_another_host();
+    return body(rank, ready);
+  };
+  RankProcesses ranks(way.num_ranks, somewhere, way.environment);
   return ranks.wait(120s);
 }
 

@@ -144,6 +144,7 @@ struct Call {
   std::uint64_t count;
   hips_type_t type;
   hips_op_t op;
+  const char* topology = "bcube:2,1";
 };
 
 void PrintTo(const Call& call, std::ostream* out) {
@@ -177,7 +178,7 @@ TEST_P(Mismatch, IsOneErrorOnEveryRankWithinFiveSeconds) {
             EXPECT_EQ(first, hips_last_error());
             return std::string(hips_status_string(status)) + ": " + first;
           },
-          {{"HIPS_TOPO", "bcube:2,1"}});
+          {{"HIPS_TOPO", odd.topology}});
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
   EXPECT_THAT(text, StartsWith("mismatch: "));
   EXPECT_THAT(text, HasSubstr("rank 2"));
@@ -189,7 +190,10 @@ INSTANTIATE_TEST_SUITE_P(Of, Mismatch,
                                          Call{"no_element", 0, HIPS_FLOAT64, HIPS_SUM},
                                          Call{"type", 100, HIPS_INT64, HIPS_SUM},
                                          Call{"type_of_another_size", 100, HIPS_FLOAT32, HIPS_SUM},
-                                         Call{"op", 100, HIPS_FLOAT64, HIPS_MAX}),
+                                         Call{"op", 100, HIPS_FLOAT64, HIPS_MAX},
+                                         Call{"count_on_hosts", 99, HIPS_FLOAT64, HIPS_SUM, "switch:2/2"},
+                                         Call{"no_element_on_hosts", 0, HIPS_FLOAT64, HIPS_SUM, "switch:2/2"},
+                                         Call{"op_on_hosts", 100, HIPS_FLOAT64, HIPS_MAX, "switch:2/2"}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Communicator, ACallThatOneRankLeftToTheHostIsAMismatchForTheOthers) {
@@ -252,6 +256,53 @@ TEST(Communicator, TheUsersDeadlineEndsTheCallOnEveryRank) {
           {{"HIPS_TIMEOUT", "500ms"}});
   EXPECT_THAT(text,
               AllOf(StartsWith("timed out: "), HasSubstr("HIPS_TIMEOUT"), HasSubstr("rank 1 has not come")));
+}
+
+TEST(Communicator, OnSeveralHostsNamesRanksAsTheProgramKnowsThem) {
+  // Hosts that disagree: ranks 2 and 3, of one host, pass another count, which takes another way.
+  const auto text_of = [](std::uint64_t others, const Environment& more = {}) {
+    Environment environment = {{"HIPS_TOPO", "switch:2/2"}};
+    environment.insert(more.begin(), more.end());
+    return run(
+        4,
+        [&](int rank, const Ready&) {
+          auto comm = hips::Communicator::from_environment();
+          std::vector<std::int32_t> values(600'000, 1);
+          const auto first = std::span(values).first(100);
+          for (int call = 0; call < 3; ++call) comm.allreduce<std::int32_t>(first, ReduceOp::kSum);
+          return error_text([&] {
+            const std::uint64_t count = rank >= 2 ? others : 100;
+            if (rank == 3 && count == 0) std::this_thread::sleep_for(2s);
+            comm.allreduce<std::int32_t>(std::span(values).first(count == 0 ? 100 : count), ReduceOp::kSum);
+          });
+        },
+        environment);
+  };
+  for (const std::uint64_t others : {101U, 5'000U, 600'000U}) {
+    const std::string text = text_of(others);
+    EXPECT_THAT(text, AllOf(StartsWith("mismatch: allreduce #4: rank "), HasSubstr("count 100,"),
+                            HasSubstr("count " + std::to_string(others) + ",")));
+  }
+  // Rank 3 alone is late: rank 2 lacks it in memory, the others wait for those two.
+  EXPECT_THAT(text_of(0, {{"HIPS_TIMEOUT", "500ms"}}),
+              AllOf(StartsWith("timed out: "), HasSubstr("HIPS_TIMEOUT"), HasSubstr("rank 3 has not come")));
+}
+
+TEST(Communicator, OnSeveralHostsFindsACallOfAnotherKind) {
+  for (const int odd : {1, 2}) {
+    const std::string text = run(4,
+                                 [odd](int rank, const Ready&) {
+                                   auto comm = hips::Communicator::from_environment();
+                                   std::vector<std::int32_t> values(1000, 1);
+                                   return error_text([&] {
+                                     if (rank == odd) comm.bcast<std::int32_t>(values, odd);
+                                     if (rank != odd) comm.allreduce<std::int32_t>(values, ReduceOp::kSum);
+                                     comm.barrier();
+                                   });
+                                 },
+                                 {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_LOG", "error"}});
+    EXPECT_THAT(text, AllOf(StartsWith("mismatch: "), HasSubstr("bcast"))) << odd;
+  }
 }
 
 TEST(Communicator, ARankThatLeavesWhileItsDataIsNeededIsAnError) {
@@ -318,8 +369,8 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
     int num_ranks;
     const char* topology;
   };
-  constexpr Shape kShapes[] = {
-      {2, "switch:2"}, {4, "bcube:2,1"}, {9, "bcube:3,1"}, {4, "torus:2x2"}, {8, "bcube:2,2"}};
+  constexpr Shape kShapes[] = {{2, "switch:2"},  {4, "bcube:2,1"},  {9, "bcube:3,1"}, {4, "torus:2x2"},
+                               {8, "bcube:2,2"}, {4, "switch:2/2"}, {6, "switch:2/3"}};
   for (int trial = 0; trial < trials; ++trial) {
     const Shape shape = kShapes[random() % std::size(kShapes)];
     const int victim = static_cast<int>(random() % static_cast<unsigned>(shape.num_ranks));

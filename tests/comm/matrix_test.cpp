@@ -53,8 +53,11 @@ std::uint64_t count_of(const MatrixRow& row) {
   return kCounts[static_cast<std::size_t>(row[kCount])];
 }
 constexpr int kNumForms = 3;
-/// Memory that all ranks share, a plan over shared memory, a plan over TCP.
-enum Carrier : std::uint8_t { kMemory, kShmPlan, kTcp, kNumCarriers };
+/// Memory that all ranks share, a plan over shared memory, a plan over TCP, memory of each emulated host and
+/// a plan between hosts.
+enum Carrier : std::uint8_t { kMemory, kShmPlan, kTcp, kHosts, kNumCarriers };
+/// Every hierarchy that has so many ranks on hosts of several.
+const std::map<int, const char*> kHostsOf = {{4, "switch:2/2"}, {8, "bcube:2,1/2"}, {9, "switch:3/3"}};
 
 bool is_allowed(const MatrixRow& row) {
   const int op = row[kOp], type = row[kType];
@@ -68,6 +71,9 @@ bool is_allowed(const MatrixRow& row) {
     if (type == kStructure) return false;
     if (!hips::applies_to(static_cast<ReduceOp>(op), static_cast<hips::DataType>(type))) return false;
   }
+  if (row[kCarrier] == kHosts && row[kRanks] != kOpen &&
+      !kHostsOf.contains(kNumRanks[static_cast<std::size_t>(row[kRanks])]))
+    return false;
   // All ranks would have the large vectors of all at once, on one machine.
   return !(op == kInOrder && row[kCount] == kLargeCount && row[kCarrier] > kMemory && row[kRanks] > 3);
 }
@@ -221,7 +227,9 @@ TEST_P(Matrix, IsExact) {
     return "right";
   };
   hips::test::Environment environment;
-  if (GetParam().first != kMemory) {
+  if (GetParam().first == kHosts) {
+    environment["HIPS_TOPO"] = kHostsOf.at(num_ranks);
+  } else if (GetParam().first != kMemory) {
     environment["HIPS_TRANSPORT"] = GetParam().first == kTcp ? "tcp" : "shm";
     // Every hierarchy that has so many servers; one switch of the others.
     const std::map<int, const char*> wirings = {{4, "bcube:2,1"}, {8, "torus:4x2"}, {9, "bcube:3,1"}};
@@ -236,12 +244,14 @@ TEST_P(Matrix, IsExact) {
 std::vector<std::pair<int, int>> groups() {
   std::vector<std::pair<int, int>> all;
   for (int carrier = 0; carrier < kNumCarriers; ++carrier)
-    for (int ranks = 0; ranks < static_cast<int>(kNumRanks.size()); ++ranks) all.emplace_back(carrier, ranks);
+    for (int ranks = 0; ranks < static_cast<int>(kNumRanks.size()); ++ranks)
+      if (carrier != kHosts || kHostsOf.contains(kNumRanks[static_cast<std::size_t>(ranks)]))
+        all.emplace_back(carrier, ranks);
   return all;
 }
 
 std::string name_of(const testing::TestParamInfo<std::pair<int, int>>& group) {
-  constexpr std::array<const char*, kNumCarriers> kNames = {"Memory", "ShmPlan", "Tcp"};
+  constexpr std::array<const char*, kNumCarriers> kNames = {"Memory", "ShmPlan", "Tcp", "Hosts"};
   const auto [carrier, ranks] = group.param;
   return kNames[static_cast<std::size_t>(carrier)] +
          std::to_string(kNumRanks[static_cast<std::size_t>(ranks)]);

@@ -63,7 +63,9 @@ std::vector<std::tuple<Way, int>> shapes() {
   for (const Way& way :
        {Way{"Memory", "", "auto"}, Way{"PlanShm", "switch:%", "shm"}, Way{"PlanTcp", "switch:%", "tcp"}})
     for (const int num_ranks : {1, 2, 3, 5}) all.emplace_back(way, num_ranks);
-  return hips::test::or_every_nth(std::move(all), 2);
+  all = hips::test::or_every_nth(std::move(all), 2);
+  all.emplace_back(Way{"Hosts", "switch:2/2", "auto"}, 4);
+  return all;
 }
 
 hips::Communicator communicator(const std::string& topology, int num_ranks,

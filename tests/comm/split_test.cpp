@@ -131,7 +131,7 @@ TEST_P(Split, AtRandomHasTheRightRanksInTheRightOrder) {
 INSTANTIATE_TEST_SUITE_P(Of, Split,
                          testing::Values(Way{1, "", "auto"}, Way{2, "", "auto"}, Way{7, "", "auto"},
                                          Way{9, "bcube:3,1", "shm"}, Way{8, "bcube:2,1/2", "shm"},
-                                         Way{6, "leafspine:3,2", "tcp"}));
+                                         Way{8, "switch:4/2", "auto"}, Way{6, "leafspine:3,2", "tcp"}));
 
 TEST(Split, PlansOnWhatTheRanksOccupyOfTheTopology) {
   // Rows of a BCube share a switch; the environment's plan of two levels is not for one.

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <chrono>
@@ -162,7 +163,11 @@ TEST(NodeTeam, keeps_within_its_staging) {
   for (const Rank size : {2, 3, 8, 64, 200}) {
     for (const std::size_t bytes : {std::size_t{8} << 10U, std::size_t{64} << 10U, std::size_t{256} << 10U,
                                     std::size_t{1} << 20U, std::size_t{8} << 20U}) {
-      EXPECT_LE(StagingLayout::of(size, bytes).segment_bytes(), bytes) << size;
+      for (const std::uint32_t slices : {StagingLayout::kFewSlices, 16U}) {
+        const StagingLayout layout = StagingLayout::of(size, bytes, slices);
+        EXPECT_LE(layout.segment_bytes(), bytes) << size;
+        EXPECT_LE(layout.elements_at_once(4, size) * 4, layout.num_slices * layout.slice_bytes) << size;
+      }
     }
   }
 }
@@ -244,6 +249,28 @@ TEST(NodeTeam, says_who_is_late_ends_at_the_deadline_and_goes_on) {
     second.join();
     EXPECT_EQ(data[0], std::vector<float>(count, 3));
   }
+}
+
+TEST(NodeTeam, rings_at_the_doors_of_those_who_sleep_there_and_loses_no_wake_up) {
+  NodeTeam::Config config;
+  config.has_doors = true;
+  auto teams = make_teams(3, config);
+  const int rounds = std::getenv("HIPS_TEST_SAMPLE") != nullptr ? 5'000 : 100'000;
+  on_all_ranks(3, [&](Rank rank) {
+    NodeTeam& team = *teams[rank];
+    for (int round = 0; round < rounds; ++round) {
+      std::int64_t value = round + rank;
+      auto* bytes = reinterpret_cast<std::byte*>(&value);
+      team.start({.in = bytes, .out = bytes, .count = 1, .type = DataType::kInt64});
+      while (!team.test()) {
+        pollfd door{team.arm(), POLLIN, 0};
+        const int rung = team.advance() ? 1 : poll(&door, 1, 20'000);
+        team.disarm();
+        ASSERT_EQ(rung, 1) << "nobody rang in round " << round;
+      }
+      ASSERT_EQ(value, 3 * std::int64_t{round} + 3);
+    }
+  });
 }
 
 TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {

@@ -15,7 +15,9 @@
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "tools/hips/info.hpp"
+#include "tools/hips/servers_memory.hpp"
 #include "tools/hips/topology_option.hpp"
+#include "topology/parse.hpp"
 
 namespace hips::cli {
 namespace {
@@ -117,6 +119,8 @@ void print_json(const Topology& topology, const cost::Selection& selection, cons
       rows.push_back(std::move(row));
     }
   }
+  if (topology.ranks_per_server > 1)
+    json["allreduce_between_servers"] = topology::without_node_level(topology).spec;
   json["candidates"] = nlohmann::ordered_json::array();
   for (const auto& candidate : selection.candidates) {
     const PlanShape& shape = candidate.builder->shape();
@@ -160,6 +164,7 @@ void run_select(const SelectArguments& arguments) {
   }
   print_table(topology, table);
   print_text(topology, selection);
+  fmt::print("{}", servers_memory_text(topology));
 }
 
 }  // namespace

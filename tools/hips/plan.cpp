@@ -29,6 +29,7 @@
 #include "tools/hips/job_option.hpp"
 #include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/page.hpp"
+#include "tools/hips/servers_memory.hpp"
 #include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
@@ -294,6 +295,7 @@ void run_plan(PlanArguments arguments) {
              chosen.selected_on_host == chosen.selected
                  ? ""
                  : fmt::format(" ({} within one)", chosen.selected_on_host));
+  fmt::print("{}", servers_memory_text(topology));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "transports/shm/shm_transport.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -42,12 +41,10 @@ void clear_error(Event& event) {
 }
 
 /// Tells a receiver that ring `slot` has something, and ends its sleep.
-void ring_bell(Doorbell& bell, std::uint32_t slot, int pipe) {
+void ring_bell(Doorbell& bell, std::uint32_t slot, const UniqueFd& pipe) {
   bell.ring(slot);
   if (const std::uint64_t sleep = bell.asleep(); sleep != 0) [[unlikely]] {
-    const char byte = 0;
-    // A full pipe is readable already, and nothing else can fail: we hold both ends.
-    [[maybe_unused]] const ssize_t written = write(pipe, &byte, 1);
+    WakePipe::ring(pipe);
     bell.woken(sleep);
   }
 }
@@ -245,7 +242,7 @@ Status ShmTransport::join(Endpoint& mine, const WireAddress& wire) {
                          fmt::format("shm: the segment of process {} is of another version", pid),
                          Scope::kPeer);
   }
-  auto pipe = open_process_file(wire.pipe, O_RDWR | O_NONBLOCK);
+  auto pipe = WakePipe::open_end(wire.pipe);
   if (!pipe) return std::move(pipe).error();
 
   auto* ring_of_mine =
@@ -276,7 +273,7 @@ Status ShmTransport::join(Endpoint& mine, const WireAddress& wire) {
   mine.pipe = *std::move(pipe);
   mine.state = Endpoint::State::kConnected;
   // It may have filled our ring already, and wait for room that we made but could not tell it of.
-  ring_bell(*mine.bell, mine.their_slot, mine.pipe.get());
+  ring_bell(*mine.bell, mine.their_slot, mine.pipe);
   return Status::success();
 }
 
@@ -300,7 +297,7 @@ void ShmTransport::close(PeerId peer) {
     if (mine->watched) watch_.forget(mine->pidfd.get());
     if (mine->their_ring != nullptr) {
       mine->their_ring->owner.store(0, std::memory_order_seq_cst);
-      ring_bell(*mine->bell, mine->their_slot, mine->pipe.get());
+      ring_bell(*mine->bell, mine->their_slot, mine->pipe);
     }
     release_slot(*mine);
   }
@@ -506,7 +503,7 @@ std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
       continue;
     if (notify) {
       peer->outbox.push(request.token);
-      ring_bell(*peer->bell, peer->their_slot, peer->pipe.get());
+      ring_bell(*peer->bell, peer->their_slot, peer->pipe);
     }
     if (request.signalled) queue_completion(request);
   }
@@ -564,7 +561,7 @@ std::size_t ShmTransport::drain(std::uint32_t slot, std::span<Event> events) {
     clear_error(event);
   }
   if (peer->inbox.publish_if_due() && peer->bell != nullptr) [[unlikely]] {
-    ring_bell(*peer->bell, peer->their_slot, peer->pipe.get());
+    ring_bell(*peer->bell, peer->their_slot, peer->pipe);
   }
   return filled;
 }

@@ -1,6 +1,5 @@
 #include "transports/shm/watch.hpp"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,22 +30,16 @@ Status system_error(const char* call) {
 
 Result<Watch> Watch::create() {
   Watch watch;
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(system_error("pipe2"));
-  watch.read_end_.reset(ends[0]);
-  watch.write_end_.reset(ends[1]);  // kept, so that the pipe never hangs up
-  // One byte is enough to be readable; the default of 64 KiB would count against the user's pipe pages.
-  (void)fcntl(ends[0], F_SETPIPE_SZ, 4096);
+  auto pipe = WakePipe::create();
+  if (!pipe) return fail(std::move(pipe).error());
+  watch.pipe_ = *std::move(pipe);
   watch.epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   if (!watch.epoll_.valid()) return fail(system_error("epoll_create1"));
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kPipeKey;
-  if (epoll_ctl(watch.epoll_.get(), EPOLL_CTL_ADD, ends[0], &event) != 0)
+  if (epoll_ctl(watch.epoll_.get(), EPOLL_CTL_ADD, watch.pipe_.fd(), &event) != 0)
     return fail(system_error("epoll_ctl"));
-  auto name = process_file(ends[0]);
-  if (!name) return fail(std::move(name).error());
-  watch.pipe_name_ = *name;
   return watch;
 }
 
@@ -69,12 +62,6 @@ void Watch::look(std::vector<std::int32_t>& ended) const {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
     if (key != kPipeKey) ended.push_back(static_cast<std::int32_t>(key));
-  }
-}
-
-void Watch::empty() const {
-  std::array<char, 512> bytes;
-  while (read(read_end_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
   }
 }
 

@@ -8,13 +8,11 @@
 #include "lib/base/process_file.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/unique_fd.hpp"
+#include "lib/base/wake_pipe.hpp"
 
 namespace hips::shm {
 
 /// What a sleeping process waits on: a pipe that peers write to, and the ends of peers' processes.
-///
-/// A pipe, because a peer can open it by itself as /proc/PID/fd/N (an eventfd it cannot), with O_RDWR, so
-/// that writing to it never raises SIGPIPE, whoever has died.
 ///
 /// Threads  one at a time.
 class Watch {
@@ -24,7 +22,7 @@ class Watch {
 
   /// Becomes readable when a peer writes to the pipe, or a watched process ends.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  [[nodiscard]] const ProcessFile& pipe_name() const { return pipe_name_; }
+  [[nodiscard]] const ProcessFile& pipe_name() const { return pipe_.name(); }
 
   /// Watches the process behind `pidfd`, under a name of the caller's, until forget().
   Status add(std::int32_t key, int pidfd);
@@ -34,11 +32,11 @@ class Watch {
   /// what a peer writes into it may be all that will end a sleep that is about to begin.
   void look(std::vector<std::int32_t>& ended) const;
   /// Empties the pipe, after a sleep.
-  void empty() const;
+  void empty() const { pipe_.empty(); }
 
  private:
-  UniqueFd epoll_, read_end_, write_end_;
-  ProcessFile pipe_name_;
+  WakePipe pipe_;
+  UniqueFd epoll_;
 };
 
 /// A descriptor that becomes readable when process `pid` ends; not valid on kernels before 5.3, where a death

@@ -6,6 +6,7 @@
 #include "lib/plan/plan_text.hpp"
 #include "tools/hips/compare/report.hpp"
 #include "tools/hips/compare/size_range.hpp"
+#include "tools/hips/servers_memory.hpp"
 
 namespace hips::compare {
 namespace {
@@ -98,7 +99,7 @@ std::string selected_text(const Comparison& comparison) {
     if (!last) out += fmt::format(" up to {}; ", size_text(selected.up_to_bytes));
     if (last && i > 0) out += " above";
   }
-  return out + "\n";
+  return out + "\n" + cli::servers_memory_text(comparison.topology);
 }
 
 /// Lines end where their text does.
