@@ -70,6 +70,7 @@ void NodeTeam::start(const Call& call) {
   if (shown_bytes > layout_.exchange_bytes) {
     stage_ = Stage::kSlices;
     start_slices();
+    show_places();
     publish({});
     return;
   }
@@ -179,6 +180,7 @@ void NodeTeam::finish_exchange() {
 
 void NodeTeam::end() {
   stage_ = Stage::kIdle;
+  held_.drop();
   trace(TraceEvent::Kind::kOperation, begin_ns_, -1, bytes());
 }
 
@@ -220,9 +222,7 @@ std::optional<Status> NodeTeam::test() {
   if (!done()) (void)advance();
   if (done()) return Status::success();
   if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
-  stage_ = Stage::kIdle;
-  const std::lock_guard lock(mutex_);
-  return failure_;
+  return leave();
 }
 
 Status NodeTeam::wait(const WaitOptions& options) {
@@ -233,11 +233,7 @@ Status NodeTeam::wait(const WaitOptions& options) {
       idle.moved();
       continue;
     }
-    if (failed_.load(std::memory_order_acquire)) {
-      stage_ = Stage::kIdle;
-      const std::lock_guard lock(mutex_);
-      return failure_;
-    }
+    if (failed_.load(std::memory_order_acquire)) return leave();
     if (idle.stay_awake(*config_.clock)) {
       if (!idle.look_around()) continue;
     } else {
@@ -249,6 +245,15 @@ Status NodeTeam::wait(const WaitOptions& options) {
     }
   }
   return Status::success();
+}
+
+Status NodeTeam::leave() {
+  // Before the user has the buffers again: a peer that reads what he writes into them finds this afterwards.
+  if (held_.any()) block_->left.store(1, std::memory_order_seq_cst);
+  held_.drop();
+  stage_ = Stage::kIdle;
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void NodeTeam::sleep(std::int64_t timeout_ns) {
@@ -302,9 +307,11 @@ std::vector<Rank> NodeTeam::waiting_for() const {
     return block.lines[number_ & 1U].call.load(std::memory_order_seq_cst) != number_;
   });
   if (!ranks.empty() || stage_ != Stage::kSlices) return ranks;
-  const std::uint64_t folded = first_slice_ + (direct_ ? taken_ : reduced_);
+  if (taken_ == num_slices_)
+    return behind([&](const SharedBlock& block) { return below(block.taken, first_slice_ + num_slices_); });
+  const std::uint64_t folded = first_slice_ + (two_stages_ ? taken_ : reduced_);
   ranks = behind([&](const SharedBlock& block) { return below(block.copied, folded + 1); });
-  if (ranks.empty() && !direct_)
+  if (ranks.empty() && !two_stages_)
     ranks = behind([&](const SharedBlock& block) { return below(block.reduced, first_slice_ + taken_ + 1); });
   return ranks;
 }
@@ -312,9 +319,10 @@ std::vector<Rank> NodeTeam::waiting_for() const {
 std::string NodeTeam::waiting_text() const {
   const std::vector<Rank> ranks = waiting_for();
   if (ranks.empty()) return {};
-  return fmt::format(
-      "rank {} (shared memory{})", fmt::join(ranks, ", rank "),
-      stage_ == Stage::kSlices ? fmt::format(", slice {} of {}", taken_ + 1, num_slices_) : "");
+  return fmt::format("rank {} (shared memory{})", fmt::join(ranks, ", rank "),
+                     stage_ == Stage::kSlices
+                         ? fmt::format(", slice {} of {}", std::min(taken_ + 1, num_slices_), num_slices_)
+                         : "");
 }
 
 }  // namespace hips::node

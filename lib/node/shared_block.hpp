@@ -17,7 +17,8 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
+/// What a rank says of one call: its number and signature and, where they fit, the operands themselves. Of a
+/// call that goes slice by slice, where they lie instead (Places).
 struct alignas(kApart) CallLine {
   static constexpr std::size_t kInlineBytes = 96;
 
@@ -40,7 +41,7 @@ struct alignas(kApart) SliceCount {
 /// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
 /// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
 struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3365646f6e706968;  // "hipnode3"
+  static constexpr std::uint64_t kMagic = 0x3465646f6e706968;  // "hipnode4"
 
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;
@@ -48,6 +49,8 @@ struct SharedBlock {
   SliceCount copied;   ///< my operands lie in staging
   SliceCount reduced;  ///< my part of the result lies in staging
   SliceCount taken;    ///< I have read all that I need of the others
+  /// Not 0: I have left a call that failed, and with it buffers that others may have been reading.
+  alignas(kApart) std::atomic<std::uint64_t> left{0};
   alignas(kApart) std::atomic<std::uint32_t> sleepers{0};
   alignas(kApart) std::atomic<std::uint32_t> bell{0};  ///< changes whenever somebody may have to be woken
 };
