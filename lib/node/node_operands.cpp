@@ -5,16 +5,27 @@
 
 /// Buffers that other ranks read where they lie.
 namespace hips::node {
+namespace {
+
+// Of two ranks that both fold all each reads everything, but they meet once less. Below so many slices, where
+// all of it stays in the caches of the cores, that is faster; measured on 2 cores with 1 MiB of L2 each, of
+// which a slice is an eighth.
+constexpr std::uint64_t kLeastPartSlices = 8;
+
+}  // namespace
 
 void NodeTeam::show_places() {
   Places places;
   if (config_.direct) {
     switch (call_.collective) {
-      case Collective::kAllreduce:
-        places.in = held_.hold(call_.in, bytes());
-        // Folded in place, a part needs no staging and is where it belongs.
-        places.out = call_.in == call_.out ? places.in : held_.hold(call_.out, bytes());
+      case Collective::kAllreduce: {
+        const bool by_parts = config_.size > 2 || num_slices_ >= kLeastPartSlices;
+        // What two ranks fold whole and in place one would overwrite while the other reads.
+        if (by_parts || call_.in != call_.out) places.in = held_.hold(call_.in, bytes());
+        // A part that is folded where it belongs needs no staging.
+        if (by_parts) places.out = call_.in == call_.out ? places.in : held_.hold(call_.out, bytes());
         break;
+      }
       case Collective::kReduce:
         places.in = held_.hold(call_.in, bytes());
         break;
@@ -35,6 +46,11 @@ void NodeTeam::show_places() {
   shows_in_ = places.in.shared();
   shows_out_ = places.out.shared();
   operands_known_ = reads_others_ = false;
+  if (shows_in_) {
+    // Nothing has to be copied, so that nobody waits for it slice by slice, nor for this rank to get a core.
+    copied_ = num_slices_;
+    block_->copied.value.store(first_slice_ + num_slices_, std::memory_order_seq_cst);
+  }
   std::memcpy(block_->lines[number_ & 1U].operands.data(), &places, sizeof places);
 }
 
@@ -60,9 +76,9 @@ bool NodeTeam::knows_operands() {
       reads_others_ = true;
     }
   }
-  // Of two ranks each folds all, which saves a step, unless operands are read where they lie: one that is
-  // folded in place must not be read by another any more, and what is folded by one is read once.
-  if (any_in && call_.collective == Collective::kAllreduce) two_stages_ = false;
+  // Two ranks that stage take two stages at any size: what one folds, the other would only copy.
+  if (any_in && call_.collective == Collective::kAllreduce && num_slices_ >= kLeastPartSlices)
+    two_stages_ = false;
   operands_known_ = true;
   return true;
 }

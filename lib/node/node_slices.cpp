@@ -6,6 +6,17 @@
 
 /// Calls that are too large for one exchange: slices through staging.
 namespace hips::node {
+namespace {
+
+// Parts that are folded where they belong take no staging, so that a rank can be far ahead of one that has
+// lost its core. Beyond this they would have left the caches before anybody took them.
+constexpr std::uint64_t kMostAhead = 32;
+
+constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
+  return slices > by ? slices - by : 0;
+}
+
+}  // namespace
 
 void NodeTeam::start_slices() {
   copied_ = reduced_ = taken_ = 0;
@@ -51,7 +62,9 @@ bool NodeTeam::advance_slices() {
     if (taken_ == num_slices_) return finish_slices() || moved;
     const std::uint64_t reducing = first_slice_ + reduced_ + 1;
     if (known && !two_stages_ && reduced_ < copied_ &&
-        all_at(&Peer::copied, &SharedBlock::copied, reducing)) {
+        all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
+        all_at(&Peer::taken, &SharedBlock::taken,
+               behind(reducing, shows_out_ ? kMostAhead : layout_.num_slices))) {
       const std::int64_t begin_ns = now_if_traced();
       fold_part(reduced_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
@@ -63,8 +76,8 @@ bool NodeTeam::advance_slices() {
       continue;
     }
     const std::uint64_t copying = first_slice_ + copied_ + 1;
-    const std::uint64_t room = copying > layout_.num_slices ? copying - layout_.num_slices : 0;
-    if (copied_ < num_slices_ && all_at(&Peer::taken, &SharedBlock::taken, room)) {
+    if (copied_ < num_slices_ &&
+        all_at(&Peer::taken, &SharedBlock::taken, behind(copying, layout_.num_slices))) {
       copy_in(copied_);
       ++copied_;
       block_->copied.value.store(copying, std::memory_order_seq_cst);
@@ -125,7 +138,6 @@ void NodeTeam::copy(std::byte* to, const std::byte* from, std::size_t bytes) con
 // ---- Copy in -------------------------------------------------------------------------------------------
 
 void NodeTeam::copy_in(std::uint64_t slice) {
-  if (shows_in_) return;
   std::byte* const to = staging_of(peers_[self()], slice);
   switch (call_.collective) {
     case Collective::kReduceScatter:

@@ -97,7 +97,7 @@ Plan draw_plan(std::mt19937_64& random, Rank size, std::size_t slice_elements) {
                                               Collective::kReduce,        Collective::kBcast,
                                               Collective::kReduceScatter, Collective::kAllgather};
   Plan plan{.collective = kCollectives[random() % kCollectives.size()],
-            .count = random() % (random() % 4 == 0 ? 7 * slice_elements : 2 * slice_elements),
+            .count = random() % (random() % 4 == 0 ? 20 * slice_elements : 2 * slice_elements),
             .root = static_cast<Rank>(random() % static_cast<std::uint64_t>(size)),
             .sections = nullptr,
             .salt = random()};
@@ -221,7 +221,7 @@ TEST_P(Mixed, memory_of_each_rank_gives_what_ordinary_memory_gives_whatever_is_f
         segment.reset();  // the next one is likely to lie at the same address
         if (own() % 4 != 0)
           segment =
-              std::make_unique<Segment>(MemoryRegistry::kLeastShared + own() % (8 * slice * sizeof(double)));
+              std::make_unique<Segment>(MemoryRegistry::kLeastShared + own() % (24 * slice * sizeof(double)));
       }
       const auto any = [&]() -> const Segment* {
         const std::size_t at = own() % (segments.size() + 1);
@@ -251,8 +251,8 @@ Call allreduce_of(std::byte* data, std::uint64_t count) {
 
 TEST(SharedOperands, cannot_be_freed_while_a_call_runs_on_them) {
   auto teams = make_teams(2, {});
-  Segment mine(1U << 20U);
-  constexpr std::uint64_t kCount = 100000;
+  Segment mine(2U << 20U);
+  constexpr std::uint64_t kCount = 400000;
   std::vector<float> theirs(kCount, 1);
   teams[0]->start(allreduce_of(mine.data(), kCount));
   EXPECT_THAT(MemoryRegistry::process().free(mine.data()).message, HasSubstr("an operation still runs on"));
