@@ -158,6 +158,13 @@ Status MemoryRegistry::free(std::byte* address) {
   return Status::success();
 }
 
+bool MemoryRegistry::has_allocated(const std::byte* address) {
+  if (num_ranges_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto at = ranges_.find(number(address));
+  return at != ranges_.end() && at->second->allocated;
+}
+
 UserRange* MemoryRegistry::hold(const std::byte* address, std::size_t bytes) {
   if (num_ranges_.load(std::memory_order_acquire) == 0 || bytes == 0) return nullptr;
   const std::uintptr_t begin = number(address);

@@ -68,6 +68,9 @@ class MemoryRegistry {
   /// Errors   kInvalidArgument: not from allocate(), or freed before; an operation runs on it.
   Status free(std::byte* address);
 
+  /// Does allocated memory begin here?
+  bool has_allocated(const std::byte* address);
+
   /// The range that holds all of [address, address + bytes), held until drop(); null where none does.
   UserRange* hold(const std::byte* address, std::size_t bytes);
   static void drop(UserRange* range);

@@ -218,7 +218,8 @@ int SharedMemory::fd() const {
   return mapping_ ? mapping_->fd.get() : -1;
 }
 void SharedMemory::give_back_pages() const {
-  if (!mapping_ || !mapping_->fd.valid()) return;
+  // A child of fork() has the descriptor, too, but it is not its memory.
+  if (!mapping_ || !mapping_->fd.valid() || mapping_->name.file.pid != getpid()) return;
   // The seals forbid another size, not holes. Where a kernel refuses, the pages go with the last mapping.
   (void)fallocate(mapping_->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                   static_cast<off_t>(mapping_->name.bytes));
