@@ -9,8 +9,8 @@ namespace hips::node {
 namespace {
 
 // Parts that are folded where they belong take no staging, so that a rank can be far ahead of one that has
-// lost its core. Beyond this they would have left the caches before anybody took them.
-constexpr std::uint64_t kMostAhead = 32;
+// lost its core. Beyond about as much as a core's cache holds, others would read them from memory.
+constexpr std::uint64_t kMostAhead = 16;
 
 constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
   return slices > by ? slices - by : 0;

@@ -15,6 +15,8 @@ Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes);
+  // Its owner is the first to write into each page, and so has it on its own NUMA node: the block here,
+  // staging in calls.
   auto memory = SharedMemory::create(team->layout_.segment_bytes());
   if (!memory) return hips::fail(memory.error());
   team->own_ = std::move(*memory);
