@@ -365,8 +365,9 @@ HIPS_API hips_status_t hips_request_free(hips_request_t* request);
  * Registered memory: NICs read it where it lies, and peers write results straight into it, so a collective
  * on it saves copies. Which memory is registered is each rank's own affair, results are the same; memory that
  * is not registered works everywhere and goes through the library's staging. An allreduce gains where all of
- * its input, or all of its output, lies in one range; in place, that is one and the same. Shared memory
- * between ranks of a host and TCP need none of this.
+ * its input, or all of its output, lies in one range; in place, that is one and the same. TCP needs none of
+ * this. Ranks of a host that share memory read one another's memory of hips_mem_alloc() where it lies, of
+ * large calls and from 64 KiB of memory on; of other registered memory they cannot.
  *
  * A range may be registered before there is a communicator and outlive them all. It costs nothing until a
  * collective first uses it; then each NIC locks its pages, for sending and as the output each, and
@@ -396,8 +397,9 @@ HIPS_API hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t
 HIPS_API hips_status_t hips_mem_deregister(hips_mem_t* mem);
 
 /*
- * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back.
- * HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
+ * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back. No page is
+ * touched, so that each is on the NUMA node of who touches it first. A child of fork() shares it with its
+ * parent. HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
  */
 HIPS_API hips_status_t hips_mem_alloc(size_t bytes, void** address);
 

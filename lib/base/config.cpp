@@ -76,6 +76,13 @@ std::string set_mpi_report(Config& config, std::string_view text) {
   return {};
 }
 
+std::string set_node_direct(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.node_direct = *value;
+  return {};
+}
+
 std::string set_guard(Config& config, std::string_view text) {
   config.guard = parse_bool(text);
   return config.guard ? "" : "on, off, 1 or 0";
@@ -231,6 +238,9 @@ constexpr std::array kVariables = {
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
     ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
                    set_staging_bytes},
+    ConfigVariable{"HIPS_NODE_DIRECT", "on|off", "on",
+                   "inside a host, memory of hips_mem_alloc is read where it lies; off: copied as any other",
+                   set_node_direct},
     ConfigVariable{
         "HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
         "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",

@@ -68,6 +68,7 @@ struct Config {
   std::optional<std::int32_t> credits;       ///< none: by transport
   std::optional<std::size_t> segment_bytes;  ///< unset: what suits the transports
   std::size_t staging_bytes = 8u << 20;
+  bool node_direct = true;  ///< ranks of a host read one another's memory of hips_mem_alloc() where it lies
   std::string socket_ifname;
   bool socket_zerocopy = false;
   RdmaConfig rdma;

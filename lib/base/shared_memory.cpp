@@ -52,17 +52,18 @@ std::optional<std::uint64_t> token_of(int fd) {
 }  // namespace
 
 struct SharedMemory::Mapping {
-  Mapping(std::byte* mapped, const SharedMemoryName& named, UniqueFd descriptor)
-      : data(mapped), name(named), fd(std::move(descriptor)) {}
+  class Registry;
+
+  Mapping(std::byte* mapped, const SharedMemoryName& named, UniqueFd descriptor, Registry* known)
+      : data(mapped), name(named), fd(std::move(descriptor)), registry(known) {}
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() {
-    if (fd.valid()) own().forget(name.token);
+    if (registry != nullptr) registry->forget(name.token);
     munmap(data, name.bytes);
   }
 
-  /// The segments that this process made. A peer inside the process shares the creator's mapping: it costs no
-  /// address space, and tools that follow memory by its address (ThreadSanitizer) see one memory, not two.
+  /// Mappings that are shared inside the process, by token.
   class Registry {
    public:
     void remember(const std::shared_ptr<const Mapping>& mapping) {
@@ -71,7 +72,9 @@ struct SharedMemory::Mapping {
     }
     void forget(std::uint64_t token) {
       const std::lock_guard lock(mutex_);
-      mappings_.erase(token);
+      const auto found = mappings_.find(token);
+      // Another thread may have mapped the segment anew meanwhile.
+      if (found != mappings_.end() && found->second.expired()) mappings_.erase(found);
     }
     std::shared_ptr<const Mapping> find(std::uint64_t token) {
       const std::lock_guard lock(mutex_);
@@ -83,15 +86,23 @@ struct SharedMemory::Mapping {
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<const Mapping>> mappings_;
   };
+  /// The segments that this process made. A peer inside the process shares the creator's mapping: it costs no
+  /// address space, and tools that follow memory by its address (ThreadSanitizer) see one memory, not two.
   static Registry& own() {
     // Never destroyed: segments in static objects may outlive every other static.
+    static auto* registry = new Registry;
+    return *registry;
+  }
+  /// Those of others that are mapped for reading.
+  static Registry& read() {
     static auto* registry = new Registry;
     return *registry;
   }
 
   std::byte* data;
   SharedMemoryName name;
-  UniqueFd fd;  ///< valid at the creator only
+  UniqueFd fd;         ///< valid at the creator only
+  Registry* registry;  ///< that finds it; null: none
 };
 
 Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
@@ -130,19 +141,19 @@ Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
   SharedMemory memory;
   memory.mapping_ = std::make_shared<const Mapping>(
       static_cast<std::byte*>(mapped), SharedMemoryName{.file = *file, .token = token, .bytes = bytes},
-      std::move(fd));
+      std::move(fd), &Mapping::own());
   Mapping::own().remember(memory.mapping_);
   return memory;
 }
 
-Result<SharedMemory> SharedMemory::attach(const SharedMemoryName& name) {
+Result<std::shared_ptr<const SharedMemory::Mapping>> SharedMemory::map(const SharedMemoryName& name,
+                                                                       bool writable) {
   if (name.bytes == 0) return fail(Code::kInvalidArgument, "shared memory: the name of a segment of 0 bytes");
-  SharedMemory memory;
   if (name.file.pid == getpid()) {
-    memory.mapping_ = Mapping::own().find(name.token);
-    if (memory.mapping_ && memory.mapping_->name.bytes >= name.bytes) return memory;
+    auto mapping = Mapping::own().find(name.token);
+    if (mapping && mapping->name.bytes >= name.bytes) return mapping;
   }
-  auto fd = open_process_file(name.file, O_RDWR);
+  auto fd = open_process_file(name.file, writable ? O_RDWR : O_RDONLY);
   if (!fd) return fail(std::move(fd).error());
   struct stat info {};
   if (fstat(fd->get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < name.bytes ||
@@ -154,13 +165,33 @@ Result<SharedMemory> SharedMemory::attach(const SharedMemoryName& name) {
                     name.file.fd, name.file.pid),
         Scope::kPeer);
   }
-  void* mapped = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+  void* mapped =
+      mmap(nullptr, name.bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd->get(), 0);
   if (mapped == MAP_FAILED) {
     const int error = errno;
     return fail_system(error, fmt::format("shared memory: mmap of {} bytes of process {}: {}", name.bytes,
                                           name.file.pid, std::strerror(error)));
   }
-  memory.mapping_ = std::make_shared<const Mapping>(static_cast<std::byte*>(mapped), name, UniqueFd());
+  return std::make_shared<const Mapping>(static_cast<std::byte*>(mapped), name, UniqueFd(),
+                                         writable ? nullptr : &Mapping::read());
+}
+
+Result<SharedMemory> SharedMemory::attach(const SharedMemoryName& name) {
+  auto mapping = map(name, true);
+  if (!mapping) return fail(std::move(mapping).error());
+  SharedMemory memory;
+  memory.mapping_ = std::move(*mapping);
+  return memory;
+}
+
+Result<SharedMemory> SharedMemory::attach_readable(const SharedMemoryName& name) {
+  SharedMemory memory;
+  memory.mapping_ = Mapping::read().find(name.token);
+  if (memory.mapping_ && memory.mapping_->name.bytes >= name.bytes) return memory;
+  auto mapping = map(name, false);
+  if (!mapping) return fail(std::move(mapping).error());
+  memory.mapping_ = std::move(*mapping);
+  if (memory.mapping_->registry == &Mapping::read()) Mapping::read().remember(memory.mapping_);
   return memory;
 }
 
@@ -185,6 +216,13 @@ std::size_t SharedMemory::size() const {
 }
 int SharedMemory::fd() const {
   return mapping_ ? mapping_->fd.get() : -1;
+}
+void SharedMemory::give_back_pages() const {
+  // A child of fork() has the descriptor, too, but it is not its memory.
+  if (!mapping_ || !mapping_->fd.valid() || mapping_->name.file.pid != getpid()) return;
+  // The seals forbid another size, not holes. Where a kernel refuses, the pages go with the last mapping.
+  (void)fallocate(mapping_->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                  static_cast<off_t>(mapping_->name.bytes));
 }
 const SharedMemoryName& SharedMemory::name() const {
   static const SharedMemoryName kNone;

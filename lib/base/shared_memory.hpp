@@ -44,6 +44,10 @@ class SharedMemory {
   ///          inode and token must all agree, else kPeerLost.
   static Result<SharedMemory> attach(const SharedMemoryName& name);
 
+  /// The same, to be read only: one mapping for all of a process that hold it at a time, and it cannot write
+  /// into what may be memory of a user. A segment of this process comes as its creator has it.
+  static Result<SharedMemory> attach_readable(const SharedMemoryName& name);
+
   /// The name of a segment of this process, given its descriptor.
   ///
   /// Errors   kInvalidArgument: `fd` is open but no segment made by create(). kSystem: it is not open.
@@ -56,8 +60,13 @@ class SharedMemory {
   [[nodiscard]] int fd() const;
   [[nodiscard]] const SharedMemoryName& name() const;
 
+  /// The kernel takes all pages back at once, however many peers still map them; the creator's, at the end.
+  /// What is then read is zero, or what a device wrote that holds pages of its own.
+  void give_back_pages() const;
+
  private:
   struct Mapping;
+  static Result<std::shared_ptr<const Mapping>> map(const SharedMemoryName& name, bool writable);
   std::shared_ptr<const Mapping> mapping_;
 };
 

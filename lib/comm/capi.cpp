@@ -10,16 +10,16 @@
 #include <fmt/format.h>
 #include <hips/hips.h>
 
+#include "lib/base/memory_registry.hpp"
 #include "lib/comm/bootstrap.hpp"
 #include "lib/comm/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/split.hpp"
-#include "lib/exec/memory_registry.hpp"
 
 using hips::Code;
+using hips::MemoryRegistry;
 using hips::Result;
 using hips::Status;
-using hips::exec::MemoryRegistry;
 using namespace hips::comm::capi;  // NOLINT: the C API is part of it
 
 // The C values are the C++ values; a new one has to be added in both places.

@@ -71,6 +71,7 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
                                       .id = id + 1,
                                       .names = std::move(names),
                                       .has_doors = true,
+                                      .direct = config_.node_direct,
                                       .on_error = found});
   if (!node) return fail(node.error());
   node_ = std::move(*node);

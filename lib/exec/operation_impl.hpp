@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/memory_registry.hpp"
 #include "lib/exec/compiled_program.hpp"
 #include "lib/exec/layout.hpp"
 #include "lib/exec/output_loan.hpp"
@@ -14,7 +15,6 @@
 namespace hips::exec {
 
 class TeamImpl;
-struct UserRange;
 struct UserRegion;
 
 /// State of one running collective. Plain data that TeamImpl moves; reused, so that a call allocates nothing

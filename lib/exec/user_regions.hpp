@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/exec/memory_registry.hpp"
+#include "lib/base/memory_registry.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {

@@ -6,11 +6,22 @@
 
 /// Calls that are too large for one exchange: slices through staging.
 namespace hips::node {
+namespace {
+
+// Parts that are folded where they belong take no staging, so that a rank can be far ahead of one that has
+// lost its core. Beyond about as much as a core's cache holds, others would read them from memory.
+constexpr std::uint64_t kMostAhead = 16;
+
+constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
+  return slices > by ? slices - by : 0;
+}
+
+}  // namespace
 
 void NodeTeam::start_slices() {
   copied_ = reduced_ = taken_ = 0;
   const bool by_parts = call_.collective == Collective::kAllreduce || call_.collective == Collective::kReduce;
-  direct_ = !by_parts || config_.size == 2;
+  two_stages_ = !by_parts || config_.size == 2;
   std::uint64_t run = slice_elements(), elements = call_.count;
   if (has_sections(call_.collective)) {
     elements = call_.sections->longest();
@@ -30,10 +41,13 @@ void NodeTeam::start_slices() {
 bool NodeTeam::advance_slices() {
   bool moved = false;
   while (true) {
+    // Before all have come nothing is read of others, and it is not known in how many stages they are.
+    const bool known = knows_operands();
     // The last stage first: what it reads is still in the cache, and it makes room for others.
     const std::uint64_t taking = first_slice_ + taken_ + 1;
-    if (direct_ ? taken_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, taking) && all_called()
-                : taken_ < reduced_ && all_at(&Peer::reduced, &SharedBlock::reduced, taking)) {
+    if (known && taken_ < (two_stages_ ? copied_ : reduced_) &&
+        (two_stages_ ? all_at(&Peer::copied, &SharedBlock::copied, taking)
+                     : all_at(&Peer::reduced, &SharedBlock::reduced, taking))) {
       const std::int64_t begin_ns = now_if_traced();
       take(taken_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
@@ -42,16 +56,14 @@ bool NodeTeam::advance_slices() {
       block_->taken.value.store(taking, std::memory_order_seq_cst);
       ring();
       moved = true;
-      if (taken_ == num_slices_) {
-        first_slice_ += num_slices_;
-        end();
-        return true;
-      }
       continue;
     }
+    if (taken_ == num_slices_) return finish_slices() || moved;
     const std::uint64_t reducing = first_slice_ + reduced_ + 1;
-    if (!direct_ && reduced_ < copied_ && all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
-        all_called()) {
+    if (known && !two_stages_ && reduced_ < copied_ &&
+        all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
+        all_at(&Peer::taken, &SharedBlock::taken,
+               behind(reducing, shows_out_ ? kMostAhead : layout_.num_slices))) {
       const std::int64_t begin_ns = now_if_traced();
       fold_part(reduced_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
@@ -63,8 +75,8 @@ bool NodeTeam::advance_slices() {
       continue;
     }
     const std::uint64_t copying = first_slice_ + copied_ + 1;
-    const std::uint64_t room = copying > layout_.num_slices ? copying - layout_.num_slices : 0;
-    if (copied_ < num_slices_ && all_at(&Peer::taken, &SharedBlock::taken, room)) {
+    if (copied_ < num_slices_ &&
+        all_at(&Peer::taken, &SharedBlock::taken, behind(copying, layout_.num_slices))) {
       copy_in(copied_);
       ++copied_;
       block_->copied.value.store(copying, std::memory_order_seq_cst);
@@ -74,6 +86,19 @@ bool NodeTeam::advance_slices() {
     }
     return moved;
   }
+}
+
+bool NodeTeam::finish_slices() {
+  const std::uint64_t end_slice = first_slice_ + num_slices_;
+  if (held_.any() && !all_at(&Peer::taken, &SharedBlock::taken, end_slice)) return false;
+  if (reads_others_ && was_left()) {
+    // What has been read there may be anything. Who leaves has failed, and so has the communicator.
+    stage_ = Stage::kStuck;
+    return true;
+  }
+  first_slice_ = end_slice;
+  end();
+  return true;
 }
 
 bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted) {
@@ -99,6 +124,10 @@ Part NodeTeam::piece_of(std::uint64_t slice, std::size_t rank) const {
 
 std::byte* NodeTeam::staging_of(const Peer& peer, std::uint64_t slice) const {
   return peer.memory.data() + layout_.slice_offset(first_slice_ + slice);
+}
+
+const std::byte* NodeTeam::operands_of(const Peer& peer, std::uint64_t slice) const {
+  return peer.in != nullptr ? peer.in + slice_begin(slice) : staging_of(peer, slice);
 }
 
 void NodeTeam::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
@@ -128,16 +157,14 @@ void NodeTeam::copy_in(std::uint64_t slice) {
       return;
     }
     case Collective::kBcast:
-      if (is_root())
-        std::memcpy(to, call_.out + slice * slice_elements() * element_bytes_,
-                    elements_of(slice) * element_bytes_);
+      if (is_root()) std::memcpy(to, call_.out + slice_begin(slice), elements_of(slice) * element_bytes_);
       return;
     default:
       break;
   }
-  const std::byte* from = call_.in + slice * slice_elements() * element_bytes_;
+  const std::byte* from = call_.in + slice_begin(slice);
   const std::size_t bytes = elements_of(slice) * element_bytes_;
-  if (direct_) {
+  if (two_stages_) {
     // Of a reduction of two only the root reads, its own from where it is.
     if (call_.collective != Collective::kReduce || !is_root()) std::memcpy(to, from, bytes);
     return;
@@ -149,14 +176,15 @@ void NodeTeam::copy_in(std::uint64_t slice) {
   std::memcpy(to + end, from + end, bytes - end);
 }
 
-// ---- Fold into staging ---------------------------------------------------------------------------------
+// ---- Fold a part --------------------------------------------------------------------------------------
 
 void NodeTeam::fold_part(std::uint64_t slice) {
   const Part own = part_of(elements_of(slice), element_bytes_, config_.rank, config_.size);
   const std::size_t begin = own.first * element_bytes_;
-  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice) + begin;
-  std::byte* const to = staging_of(peers_[self()], slice) + begin;
-  sources_[self()] = call_.in + slice * slice_elements() * element_bytes_ + begin;
+  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = operands_of(peers_[r], slice) + begin;
+  sources_[self()] = call_.in + slice_begin(slice) + begin;
+  std::byte* const to =
+      (shows_out_ ? call_.out + slice_begin(slice) : staging_of(peers_[self()], slice)) + begin;
   reduce::fold(call_.type, call_.op, to, sources_, own.elements);
 }
 
@@ -168,7 +196,7 @@ void NodeTeam::take(std::uint64_t slice) {
       if (!is_root()) return;
       [[fallthrough]];
     case Collective::kAllreduce:
-      return direct_ ? fold_whole(slice) : copy_parts(slice);
+      return two_stages_ ? fold_whole(slice) : copy_parts(slice);
     case Collective::kReduceScatter:
       return fold_own_piece(slice);
     case Collective::kAllgather:
@@ -181,8 +209,8 @@ void NodeTeam::take(std::uint64_t slice) {
 }
 
 void NodeTeam::fold_whole(std::uint64_t slice) {
-  const std::size_t begin = slice * slice_elements() * element_bytes_;
-  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = staging_of(peers_[r], slice);
+  const std::size_t begin = slice_begin(slice);
+  for (std::size_t r = 0; r < peers_.size(); ++r) sources_[r] = operands_of(peers_[r], slice);
   sources_[self()] = call_.in + begin;
   const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
   fold(call_.type, call_.op, call_.out + begin, sources_, elements_of(slice));
@@ -191,23 +219,28 @@ void NodeTeam::fold_whole(std::uint64_t slice) {
 void NodeTeam::fold_own_piece(std::uint64_t slice) {
   const Part piece = piece_of(slice, self());
   if (piece.elements == 0) return;
-  for (std::size_t r = 0; r < peers_.size(); ++r)
-    sources_[r] = staging_of(peers_[r], slice) + self() * piece_elements_ * element_bytes_;
-  if (!scatters_in_place())
-    sources_[self()] = call_.in + (call_.sections->first(self()) + piece.first) * element_bytes_;
+  const std::size_t own = (call_.sections->first(self()) + piece.first) * element_bytes_;
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    const Peer& peer = peers_[r];
+    sources_[r] = peer.in != nullptr ? peer.in + own
+                                     : staging_of(peer, slice) + self() * piece_elements_ * element_bytes_;
+  }
+  if (!scatters_in_place()) sources_[self()] = call_.in + own;
   const auto fold = stream_ ? reduce::fold_streaming : reduce::fold;
   fold(call_.type, call_.op, call_.out + piece.first * element_bytes_, sources_, piece.elements);
 }
 
 void NodeTeam::copy_parts(std::uint64_t slice) {
-  std::byte* const to = call_.out + slice * slice_elements() * element_bytes_;
+  std::byte* const to = call_.out + slice_begin(slice);
   // Not all from the same rank at once.
-  for (int i = 0; i < config_.size; ++i) {
+  for (int i = shows_out_ ? 1 : 0; i < config_.size; ++i) {
     const int r = (config_.rank + i) % config_.size;
+    const Peer& peer = peers_[static_cast<std::size_t>(r)];
     const Part part = part_of(elements_of(slice), element_bytes_, r, config_.size);
-    const std::byte* from =
-        staging_of(peers_[static_cast<std::size_t>(r)], slice) + part.first * element_bytes_;
-    copy(to + part.first * element_bytes_, from, part.elements * element_bytes_);
+    const std::byte* const from =
+        peer.out != nullptr ? peer.out + slice_begin(slice) : staging_of(peer, slice);
+    const std::size_t begin = part.first * element_bytes_;
+    copy(to + begin, from + begin, part.elements * element_bytes_);
   }
 }
 
@@ -217,16 +250,17 @@ void NodeTeam::copy_pieces(std::uint64_t slice) {
     const Part piece = piece_of(slice, r);
     if (piece.elements == 0) continue;
     std::byte* const to = call_.out + (call_.sections->place(r) + piece.first) * element_bytes_;
+    const std::byte* const brought = r == self() ? call_.in : peers_[r].in;
     const std::byte* const from =
-        r == self() ? call_.in + piece.first * element_bytes_ : staging_of(peers_[r], slice);
+        brought != nullptr ? brought + piece.first * element_bytes_ : staging_of(peers_[r], slice);
     if (to != from) copy(to, from, piece.elements * element_bytes_);
   }
 }
 
 void NodeTeam::copy_root(std::uint64_t slice) {
   if (is_root()) return;
-  copy(call_.out + slice * slice_elements() * element_bytes_,
-       staging_of(peers_[static_cast<std::size_t>(call_.root)], slice), elements_of(slice) * element_bytes_);
+  copy(call_.out + slice_begin(slice), operands_of(peers_[static_cast<std::size_t>(call_.root)], slice),
+       elements_of(slice) * element_bytes_);
 }
 
 }  // namespace hips::node

@@ -16,6 +16,8 @@ Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ =
       StagingLayout::of(team->config_.size, team->config_.max_staging_bytes, team->config_.num_slices);
+  // Its owner is the first to write into each page, and so has it on its own NUMA node: the block here,
+  // staging in calls.
   auto memory = SharedMemory::create(team->layout_.segment_bytes());
   if (!memory) return hips::fail(memory.error());
   team->own_ = std::move(*memory);
@@ -85,6 +87,7 @@ void NodeTeam::start(const Call& call) {
   if (shown_bytes > layout_.exchange_bytes) {
     stage_ = Stage::kSlices;
     start_slices();
+    show_places();
     publish({});
     return;
   }
@@ -219,6 +222,7 @@ void NodeTeam::finish_exchange() {
 
 void NodeTeam::end() {
   stage_ = Stage::kIdle;
+  held_.drop();
   trace(TraceEvent::Kind::kOperation, begin_ns_, -1, bytes());
 }
 
@@ -260,9 +264,7 @@ std::optional<Status> NodeTeam::test() {
   if (!done()) (void)advance();
   if (done()) return Status::success();
   if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
-  stage_ = Stage::kIdle;
-  const std::lock_guard lock(mutex_);
-  return failure_;
+  return leave();
 }
 
 Status NodeTeam::wait(const WaitOptions& options) {
@@ -273,11 +275,7 @@ Status NodeTeam::wait(const WaitOptions& options) {
       idle.moved();
       continue;
     }
-    if (failed_.load(std::memory_order_acquire)) {
-      stage_ = Stage::kIdle;
-      const std::lock_guard lock(mutex_);
-      return failure_;
-    }
+    if (failed_.load(std::memory_order_acquire)) return leave();
     if (idle.stay_awake(*config_.clock)) {
       if (!idle.look_around()) continue;
     } else {
@@ -289,6 +287,15 @@ Status NodeTeam::wait(const WaitOptions& options) {
     }
   }
   return Status::success();
+}
+
+Status NodeTeam::leave() {
+  // Before the user has the buffers again: a peer that reads what he writes into them finds this afterwards.
+  if (held_.any()) block_->left.store(1, std::memory_order_seq_cst);
+  held_.drop();
+  stage_ = Stage::kIdle;
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void NodeTeam::sleep(std::int64_t timeout_ns) {
@@ -342,9 +349,11 @@ std::vector<Rank> NodeTeam::waiting_for() const {
     return block.lines[number_ & 1U].call.load(std::memory_order_seq_cst) != number_;
   });
   if (!ranks.empty() || stage_ != Stage::kSlices) return ranks;
-  const std::uint64_t folded = first_slice_ + (direct_ ? taken_ : reduced_);
+  if (taken_ == num_slices_)
+    return behind([&](const SharedBlock& block) { return below(block.taken, first_slice_ + num_slices_); });
+  const std::uint64_t folded = first_slice_ + (two_stages_ ? taken_ : reduced_);
   ranks = behind([&](const SharedBlock& block) { return below(block.copied, folded + 1); });
-  if (ranks.empty() && !direct_)
+  if (ranks.empty() && !two_stages_)
     ranks = behind([&](const SharedBlock& block) { return below(block.reduced, first_slice_ + taken_ + 1); });
   return ranks;
 }
@@ -352,9 +361,10 @@ std::vector<Rank> NodeTeam::waiting_for() const {
 std::string NodeTeam::waiting_text() const {
   const std::vector<Rank> ranks = waiting_for();
   if (ranks.empty()) return {};
-  return fmt::format(
-      "rank {} (shared memory{})", fmt::join(ranks, ", rank "),
-      stage_ == Stage::kSlices ? fmt::format(", slice {} of {}", taken_ + 1, num_slices_) : "");
+  return fmt::format("rank {} (shared memory{})", fmt::join(ranks, ", rank "),
+                     stage_ == Stage::kSlices
+                         ? fmt::format(", slice {} of {}", std::min(taken_ + 1, num_slices_), num_slices_)
+                         : "");
 }
 
 }  // namespace hips::node

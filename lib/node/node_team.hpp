@@ -26,6 +26,7 @@
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"
+#include "lib/node/shared_operands.hpp"
 
 namespace hips::node {
 
@@ -41,13 +42,20 @@ namespace hips::node {
 ///   allgather        copy a piece of the own section in; copy the pieces of all ranks out
 ///   bcast            the root copies the slice in; the others copy it out
 ///
+/// A buffer in memory of hips_mem_alloc() is not copied in: the others read it where it lies, and of an
+/// allreduce take parts of the result from there, too. Each rank says in its call line where its buffers lie,
+/// and for that it stays in the call until nobody reads them any more. Ranks only ever read what is
+/// another's.
+///
 /// Every call waits for all ranks to come, also those that MPI lets leave early: two lines for calls are
 /// enough then (shared_block.hpp).
 ///
 /// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
 ///          elements; StagingLayout::holds() the call.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
-/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte.
+/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte, and a read
+/// and
+///          a write less where inputs are shared.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
 /// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
 ///          nobody sleeps in.
@@ -66,6 +74,7 @@ class NodeTeam {
     std::vector<Rank> names{};   ///< what others call the ranks, in errors and answers; empty: as here
     /// The ranks wait for other things, too: by arm(), and never by wait(). The same on all.
     bool has_doors = false;
+    bool direct = true;  ///< let the others read memory of hips_mem_alloc() where it lies
     /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
     std::function<void(const Status&)> on_error{};
   };
@@ -118,6 +127,10 @@ class NodeTeam {
     UniqueFd door;  ///< to be rung; none of this rank's own
     // What has been seen of its counters, so that they are read only for news.
     std::uint64_t copied = 0, reduced = 0, taken = 0;
+    PeerSegments segments;
+    // Of the call under way; null: in staging.
+    const std::byte* in = nullptr;
+    const std::byte* out = nullptr;
   };
 
   explicit NodeTeam(Config config) : config_(std::move(config)) {}
@@ -129,7 +142,17 @@ class NodeTeam {
   void finish_exchange();
   void start_slices();
   bool advance_slices();
+  /// All is taken: the end, once nobody needs this rank's buffers.
+  bool finish_slices();
   bool all_called();
+  /// Says where this rank's buffers lie, in the line of a call that is not yet published.
+  void show_places();
+  /// Have all called, and is known where their operands lie?
+  bool knows_operands();
+  /// Whether a peer has left its buffers while this rank read them.
+  [[nodiscard]] bool was_left() const;
+  /// The call has failed.
+  Status leave();
   /// Whether the call lacks `peer` right now.
   void lacks(bool lacking, Rank peer);
   [[nodiscard]] std::int64_t now_if_traced() const;
@@ -149,6 +172,7 @@ class NodeTeam {
   [[nodiscard]] Rank name(Rank rank) const {
     return config_.names.empty() ? rank : config_.names[static_cast<std::size_t>(rank)];
   }
+  void cannot_read(Status status, Rank rank);
   void sleep(std::int64_t timeout_ns);
 
   [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(config_.rank); }
@@ -159,6 +183,11 @@ class NodeTeam {
   /// Of a section, the run that belongs to a slice; counted from the section's beginning.
   [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;
   [[nodiscard]] std::byte* staging_of(const Peer& peer, std::uint64_t slice) const;
+  /// A slice of the vector that a rank brings, in its buffer or in staging.
+  [[nodiscard]] const std::byte* operands_of(const Peer& peer, std::uint64_t slice) const;
+  [[nodiscard]] std::uint64_t slice_begin(std::uint64_t slice) const {
+    return slice * slice_elements() * element_bytes_;
+  }
   [[nodiscard]] bool scatters_in_place() const { return call_.in == call_.out; }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
@@ -182,7 +211,11 @@ class NodeTeam {
   std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls
   std::uint64_t num_slices_ = 0;
   std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
-  bool direct_ = false;             ///< two stages: what is taken is not folded into staging before
+  bool two_stages_ = false;                             ///< what is taken is not folded into staging before
+  bool operands_known_ = false;                         ///< where all of them lie
+  bool reads_others_ = false;                           ///< buffers of theirs, not only staging
+  HeldOperands held_;                                   ///< this rank's, which others read
+  bool shows_in_ = false, shows_out_ = false;
   std::size_t piece_elements_ = 0;  ///< of a section in a slice
   bool stream_ = false;             ///< the output is too large to be found in a cache later
 

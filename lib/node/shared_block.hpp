@@ -19,7 +19,8 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// What a rank says of one call: its number and signature and, where they fit, the operands themselves.
+/// What a rank says of one call: its number and signature and, where they fit, the operands themselves. Of a
+/// call that goes slice by slice, where they lie instead (Places).
 struct alignas(kApart) CallLine {
   static constexpr std::size_t kInlineBytes = 96;
 
@@ -51,6 +52,8 @@ struct SharedBlock {
   SliceCount copied;   ///< my operands lie in staging
   SliceCount reduced;  ///< my part of the result lies in staging
   SliceCount taken;    ///< I have read all that I need of the others
+  /// Not 0: I have left a call that failed, and with it buffers that others may have been reading.
+  alignas(kApart) std::atomic<std::uint64_t> left{0};
   alignas(kApart) std::atomic<std::uint32_t> sleepers{0};
   alignas(kApart) std::atomic<std::uint32_t> bell{0};     ///< changes whenever somebody may have to be woken
   alignas(kApart) std::atomic<std::uint32_t> at_door{0};  ///< 1: the owner sleeps until its door is rung

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -60,13 +62,37 @@ struct TaskShape {
   }
 };
 
+/// Memory of a buffer: of hips_mem_alloc(), or any. Each rank draws for itself.
+template <typename T>
+struct TaskMemory {
+  using value_type = T;
+
+  explicit TaskMemory(bool is_registered) : registered(is_registered) {}
+  template <typename U>
+  explicit TaskMemory(const TaskMemory<U>& other) : registered(other.registered) {}
+  T* allocate(std::size_t count) {
+    if (!registered) return std::allocator<T>().allocate(count);
+    void* memory = nullptr;
+    if (hips_mem_alloc(count * sizeof(T), &memory) != HIPS_OK) throw std::runtime_error(hips_last_error());
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t count) {
+    if (!registered) return std::allocator<T>().deallocate(memory, count);
+    // Refused, should an operation still hold it.
+    if (hips_mem_free(memory) != HIPS_OK) std::fprintf(stderr, "%s\n", hips_last_error()), std::abort();
+  }
+  friend bool operator==(const TaskMemory&, const TaskMemory&) = default;
+
+  bool registered;
+};
+
 /// Values: Numbers or FunctionValues.
 template <typename Values>
 class TypedTask final : public Task {
   using T = typename Values::Element;
 
  public:
-  TypedTask(Values values, TaskShape shape, Way way, bool in_place)
+  TypedTask(Values values, TaskShape shape, Way way, bool in_place, bool in_registered, bool out_registered)
       : values_(values),
         kind_(shape.kind),
         way_(way),
@@ -76,7 +102,9 @@ class TypedTask final : public Task {
         counts_(std::move(shape.counts)),
         salt_(shape.salt),
         in_place_(in_place),
-        given_(static_cast<std::size_t>(shape.size)) {
+        given_(static_cast<std::size_t>(shape.size)),
+        in_(TaskMemory<T>(in_registered)),
+        out_(TaskMemory<T>(out_registered)) {
     for (const std::uint64_t count : counts_) {
       first_.push_back(total_);
       total_ += count;
@@ -237,8 +265,8 @@ class TypedTask final : public Task {
     } else if (kind_ != Kind::kBarrier) {
       for (std::uint64_t i = 0; i < vector; ++i) target[i] = given(rank_, i);
     }
-    in_before_ = in_;
-    before_ = out_;
+    in_before_.assign(in_.begin(), in_.end());
+    before_.assign(out_.begin(), out_.end());
   }
 
   void place_result(std::vector<T>& right) {
@@ -267,7 +295,8 @@ class TypedTask final : public Task {
   bool in_place_;
   std::vector<std::vector<T>> given_;  ///< by rank
   std::vector<T> folded_;
-  std::vector<T> in_, out_, in_before_, before_;
+  std::vector<T, TaskMemory<T>> in_, out_;
+  std::vector<T> in_before_, before_;
   hips_request_t request_ = nullptr;
 };
 
@@ -298,7 +327,8 @@ inline TaskShape draw_shape(std::mt19937_64& program, Task::Kind kind, Rank rank
 template <typename Values>
 std::unique_ptr<Task> draw_task(Values values, const TaskShape& shape, std::mt19937_64& own) {
   const auto way = static_cast<Task::Way>(own() % 3);
-  auto task = std::make_unique<TypedTask<Values>>(values, shape, way, own() % 3 == 0);
+  auto task =
+      std::make_unique<TypedTask<Values>>(values, shape, way, own() % 3 == 0, own() % 2 == 0, own() % 2 == 0);
   if (way == Task::Way::kPersistent) task->starts_left = 1 + static_cast<int>(own() % 2);
   if (shape.kind == Task::Kind::kAllgatherv && own() % 2 == 0) task->place_apart(own);
   return task;

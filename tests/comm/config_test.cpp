@@ -37,7 +37,8 @@ TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
     hips::Config given;
     if (variable.name == "HIPS_STAGING_BYTES" || variable.name == "HIPS_LOG" ||
         variable.name == "HIPS_MPI_REPORT" || variable.name == "HIPS_TRANSPORT" ||
-        variable.name == "HIPS_REPRODUCIBLE" || variable.name.starts_with("HIPS_VERBS_") ||
+        variable.name == "HIPS_REPRODUCIBLE" || variable.name == "HIPS_NODE_DIRECT" ||
+        variable.name.starts_with("HIPS_VERBS_") ||
         (variable.name.starts_with("HIPS_IB_") && variable.name != "HIPS_IB_HCA")) {
       EXPECT_EQ(variable.set(given, variable.default_value), "");
     }
@@ -47,6 +48,7 @@ TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
     EXPECT_EQ(given.staging_bytes, fresh.staging_bytes);
     EXPECT_EQ(given.log, fresh.log);
     EXPECT_EQ(given.mpi_report, fresh.mpi_report);
+    EXPECT_EQ(given.node_direct, fresh.node_direct);
     EXPECT_EQ(given.transport, fresh.transport);
     EXPECT_EQ(given.rdma, fresh.rdma);
   }
@@ -64,6 +66,7 @@ TEST(Config, ReadsEveryKindOfValue) {
                                    {"HIPS_REPRODUCIBLE", "run"},
                                    {"HIPS_SEGMENT_BYTES", "64K"},
                                    {"HIPS_STAGING_BYTES", "1M"},
+                                   {"HIPS_NODE_DIRECT", "off"},
                                    {"HIPS_CREDITS", "1"}});
   ASSERT_TRUE(loaded.status.ok()) << loaded.status.message;
   EXPECT_EQ(loaded.config.topology, "bcube:3,1");
@@ -77,6 +80,7 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(loaded.config.reproducible, hips::Reproducible::kRun);
   EXPECT_EQ(loaded.config.segment_bytes, 65536u);
   EXPECT_EQ(loaded.config.staging_bytes, 1u << 20);
+  EXPECT_FALSE(loaded.config.node_direct);
   EXPECT_EQ(loaded.config.credits, 1);
 }
 

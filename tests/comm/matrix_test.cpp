@@ -135,11 +135,20 @@ struct Composition {
 
 using Structure = std::array<std::uint64_t, 3>;
 
+/// Half of the buffers lie in memory of hips_mem_alloc(), on each rank others.
+bool in_is_registered(const TaskShape& shape) {
+  return (shape.salt / 2 + static_cast<std::size_t>(shape.rank)) % 2 == 0;
+}
+bool out_is_registered(const TaskShape& shape) {
+  return (shape.salt / 4 + static_cast<std::size_t>(shape.rank) / 2) % 2 == 0;
+}
+
 template <template <typename> typename Function, typename T>
 std::unique_ptr<Task> task_of_function(const TaskShape& shape, Task::Way form, bool in_place) {
   static const UserOp<T> op = FunctionValues<Function<T>>::make_op();
-  return std::make_unique<TypedTask<FunctionValues<Function<T>>>>(FunctionValues<Function<T>>{op.handle()},
-                                                                  shape, form, in_place);
+  return std::make_unique<TypedTask<FunctionValues<Function<T>>>>(
+      FunctionValues<Function<T>>{op.handle()}, shape, form, in_place, in_is_registered(shape),
+      out_is_registered(shape));
 }
 
 template <typename T>
@@ -148,7 +157,8 @@ std::unique_ptr<Task> task_of_type(int op, const TaskShape& shape, Task::Way for
   if constexpr (hips::Element<T>) {
     if (op < kCommuting)
       return std::make_unique<TypedTask<Numbers<T>>>(Numbers<T>{static_cast<ReduceOp>(op)}, shape, form,
-                                                     in_place);
+                                                     in_place, in_is_registered(shape),
+                                                     out_is_registered(shape));
   }
   return task_of_function<Mixture, T>(shape, form, in_place);
 }

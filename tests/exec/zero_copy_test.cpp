@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
+#include "lib/base/memory_registry.hpp"
 #include "lib/exec/grant.hpp"
-#include "lib/exec/memory_registry.hpp"
 #include "tests/choices.hpp"
 #include "tests/exec/plan_cases.hpp"
 #include "tests/exec/spy_transport.hpp"

@@ -50,6 +50,36 @@ static int large_message_in_flight(void) {
   return 0;
 }
 
+/* Memory of MPI_Alloc_mem, of any size, beside that of malloc on other ranks; freed and made anew. */
+static int allocated_memory(void) {
+  const int counts[] = {1, 1000, 20000, 300000};
+  for (int round = 0; round < 12; ++round) {
+    const int count = counts[round % 4], is_mine = (round / 4 + rank) % 3 != 0;
+    const size_t bytes = sizeof(double) * (size_t)count;
+    double *in = malloc(bytes), *out = NULL;
+    if (is_mine) {
+      if (MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &out) != MPI_SUCCESS) return fail("no memory");
+    } else {
+      out = malloc(bytes);
+    }
+    for (int i = 0; i < count; ++i) in[i] = out[i] = i + rank;
+    MPI_Allreduce(MPI_IN_PLACE, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; ++i)
+      if (out[i] != (double)i * size + size * (size - 1) / 2.0) return fail("wrong sum in place");
+    MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    for (int i = 0; i < count; ++i)
+      if (out[i] != i + size - 1 || in[i] != i + rank) return fail("wrong maximum");
+    MPI_Bcast(out, count, MPI_DOUBLE, round % size, MPI_COMM_WORLD);
+    if (is_mine) {
+      if (MPI_Free_mem(out) != MPI_SUCCESS) return fail("not freed");
+    } else {
+      free(out);
+    }
+    free(in);
+  }
+  return 0;
+}
+
 struct thread_args {
   MPI_Comm comm;
   int ok;
@@ -228,6 +258,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(what, "large-message-in-flight") == 0) {
     result = large_message_in_flight();
+  } else if (strcmp(what, "allocated-memory") == 0) {
+    result = allocated_memory();
   } else if (strcmp(what, "threads") == 0) {
     result = provided == MPI_THREAD_MULTIPLE ? threads() : fail("this MPI has no MPI_THREAD_MULTIPLE");
   } else if (strcmp(what, "children") == 0) {

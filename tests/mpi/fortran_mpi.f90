@@ -1,17 +1,28 @@
 ! An ordinary Fortran program that uses the module mpi.
 program fortran_mpi
   use mpi
+  use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
   implicit none
   integer :: ierr, rank, nranks, i, wrong, dup
   integer(kind=8) :: longs(50)
   real(kind=8) :: reals8(50), sums8(50)
   real(kind=4) :: reals4(50)
   integer(kind=4) :: ints(50)
+  type(c_ptr) :: memory
+  real(kind=8), pointer :: pieces(:)
   call mpi_init(ierr)
   call mpi_comm_rank(MPI_COMM_WORLD, rank, ierr)
   call mpi_comm_size(MPI_COMM_WORLD, nranks, ierr)
   call mpi_comm_dup(MPI_COMM_WORLD, dup, ierr)
   wrong = 0
+  ! The host's memory and ours.
+  do i = 1, 2
+    call mpi_alloc_mem(int(8 * 100 ** i * i * i, MPI_ADDRESS_KIND), MPI_INFO_NULL, memory, ierr)
+    call c_f_pointer(memory, pieces, [100 ** i * i * i])
+    pieces = i
+    call mpi_free_mem(pieces, ierr)
+    if (ierr /= MPI_SUCCESS) wrong = wrong + 1
+  end do
   do i = 1, 50
     longs(i) = i + rank
     reals8(i) = i * 0.25d0

@@ -1,15 +1,26 @@
 ! An ordinary Fortran program that uses the module mpi_f08.
 program fortran_mpi_f08
   use mpi_f08
+  use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
   implicit none
   integer :: rank, nranks, i, wrong, ierr
   real(kind=8) :: doubles(60), sums(30)
   integer :: ints(60)
   complex :: pairs(60) = (1, 2)
+  type(c_ptr) :: memory
+  real(kind=8), pointer :: pieces(:)
   call mpi_init()
   call mpi_comm_rank(MPI_COMM_WORLD, rank)
   call mpi_comm_size(MPI_COMM_WORLD, nranks)
   wrong = 0
+  ! The host's memory and ours.
+  do i = 1, 2
+    call mpi_alloc_mem(int(8 * 100 ** i * i * i, MPI_ADDRESS_KIND), MPI_INFO_NULL, memory, ierr)
+    call c_f_pointer(memory, pieces, [100 ** i * i * i])
+    pieces = i
+    call mpi_free_mem(pieces, ierr)
+    if (ierr /= MPI_SUCCESS) wrong = wrong + 1
+  end do
   do i = 1, 60
     doubles(i) = i + rank
     ints(i) = i * (rank + 1)

@@ -95,6 +95,14 @@ class Behaviour(Case):
                        OMPI_MCA_btl="self,vader")
         )
 
+    def test_memory_of_mpi_alloc_mem_on_some_ranks(self):
+        self.assert_ok(mpirun(3, PROGRAMS["behave"], "allocated-memory"))
+        for ranks in possible(2, 3, 4):
+            with self.subTest(ranks=ranks):
+                # Without a plan, so that the ranks of this host share memory.
+                self.assert_ok(mpirun(ranks, args.hips, "run", PROGRAMS["behave"], "allocated-memory", HIPS_GUARD="off"))
+        self.assert_ok(under_hips(4, "behave", "allocated-memory"))
+
     def test_threads_on_communicators_of_their_own(self):
         self.assert_ok(under_hips(3, "behave", "threads"))
 

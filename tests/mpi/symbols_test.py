@@ -18,16 +18,18 @@ COLLECTIVES = ("allreduce|barrier|bcast|reduce|reduce_scatter|reduce_scatter_blo
                "allreduce_init")
 REQUESTS = ("start|startall|wait|waitall|waitany|waitsome|test|testall|testany|testsome|request_free|"
             "request_get_status|cancel")
+MEMORY = "alloc_mem|free_mem"
 # PMPI_ names are the host's own, whoever calls them.
 if MPICH:
     # Its bindings of Fortran call the functions of C, but for mpi_f08 where no buffer is passed.
     LARGE = (f"{name}_c" for name in COLLECTIVES.split("|") if "barrier" not in name)
-    C = "|".join(name.capitalize() for name in (*COLLECTIVES.split("|"), *REQUESTS.split("|"), *LARGE))
+    C = "|".join(name.capitalize() for name in (*COLLECTIVES.split("|"), *REQUESTS.split("|"),
+                                              *MEMORY.split("|"), *LARGE))
     TAKEN = re.compile(rf"^(MPI_({C})|mpi_({REQUESTS}|barrier|ibarrier)_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
     # All bindings of what is taken.
-    TAKEN = re.compile(rf"^mpix?_({COLLECTIVES}|{REQUESTS}|request_c2f|request_f2c)(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
+    TAKEN = re.compile(rf"^mpix?_({COLLECTIVES}|{REQUESTS}|{MEMORY}|request_c2f|request_f2c)(_cptr)?(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
     LIBRARIES = "libmpi*.so"
 
 

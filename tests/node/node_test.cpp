@@ -16,6 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/choices.hpp"
+#include "tests/node/teams.hpp"
+
 namespace {
 
 /// Allocations of this thread.
@@ -39,38 +42,11 @@ thread_local std::int64_t num_allocations = 0;
 namespace hips::node {
 namespace {
 
+using hips::test::make_teams;
+using hips::test::on_all_ranks;
+using hips::test::seed;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::uint64_t seed() {
-  const char* text = std::getenv("HIPS_SEED");
-  const std::uint64_t value = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-  std::printf("HIPS_SEED=%llu\n", static_cast<unsigned long long>(value));
-  return value;
-}
-
-/// The teams of all ranks, connected.
-std::vector<std::unique_ptr<NodeTeam>> make_teams(Rank size, NodeTeam::Config config) {
-  std::vector<std::unique_ptr<NodeTeam>> teams;
-  std::vector<SharedMemoryName> names;
-  config.size = size;
-  for (config.rank = 0; config.rank < size; ++config.rank) {
-    teams.push_back(value_or_throw(NodeTeam::create(config)));
-    names.push_back(teams.back()->name());
-  }
-  for (auto& team : teams) {
-    if (Status status = team->connect(names); !status.ok()) throw Error(status);
-  }
-  return teams;
-}
-
-/// Runs `body(rank)` on a thread for each rank.
-template <typename Body>
-void on_all_ranks(Rank size, Body body) {
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < size; ++rank) threads.emplace_back([&body, rank] { body(rank); });
-  for (auto& thread : threads) thread.join();
-}
 
 // Values whose sum depends on the order of additions.
 double value_of(Rank rank, std::uint64_t i, std::uint64_t salt) {
@@ -143,10 +119,15 @@ TEST(NodeTeam, allocates_nothing_in_a_call) {
   config.idle = {100, 100};
   auto teams = make_teams(3, config);
   on_all_ranks(3, [&](Rank rank) {
-    for (const std::size_t count : {1U, 1000U, 500000U}) {
-      std::vector<float> data(count, 1);
-      auto* bytes = reinterpret_cast<std::byte*>(data.data());
+    constexpr std::size_t kMost = 500000;
+    std::vector<float> data(kMost, 1);
+    std::byte* const segment = value_or_throw(MemoryRegistry::process().allocate(kMost * sizeof(float)));
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, kMost}) {
+      // Of the large ones the first maps the others' segments.
+      auto* bytes = count < kMost || rank == 0 ? reinterpret_cast<std::byte*>(data.data()) : segment;
       int ticks = 0;
+      teams[rank]->start({.in = bytes, .out = bytes, .count = count});
+      (void)teams[rank]->wait({});
       const std::int64_t before = num_allocations;
       for (int i = 0; i < 20; ++i) {
         WaitOptions options;
@@ -156,6 +137,7 @@ TEST(NodeTeam, allocates_nothing_in_a_call) {
       }
       EXPECT_EQ(num_allocations, before) << count;
     }
+    EXPECT_TRUE(MemoryRegistry::process().free(segment).ok());
   });
 }
 

@@ -60,6 +60,8 @@ std::unique_ptr<Contender> contender(Group& group, Launch& launch, const Options
       return make_nonblocking(group);
     case Other::kPersistent:
       return make_persistent(group);
+    case Other::kOrdinary:
+      return make_ordinary(group);
     case Other::kMpi:
     case Other::kInterposer:
       break;

@@ -40,8 +40,18 @@ Bench::Bench(Group& group, Contender* other, const Options& options)
   // Of all types the smallest loses least to rounding, so its sizes bound the others'.
   const auto sizes = options.sizes(DataType::kInt8);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
-  send_.resize(largest);
-  receive_.resize(largest);
+  if (options.registered) {
+    // At least a byte, since there is no memory of none.
+    registered_send_ = allocate_registered<std::byte>(std::max<std::size_t>(largest, 1));
+    registered_receive_ = allocate_registered<std::byte>(std::max<std::size_t>(largest, 1));
+    send_ = registered_send_.span().first(largest);
+    receive_ = registered_receive_.span().first(largest);
+  } else {
+    ordinary_send_.resize(largest);
+    ordinary_receive_.resize(largest);
+    send_ = ordinary_send_;
+    receive_ = ordinary_receive_;
+  }
   if (options.overlap) computation_.emplace();
 }
 
@@ -147,7 +157,7 @@ Overlap Bench::overlap(const Case& test) {
 }
 
 Measured Bench::run(const Case& test, bool in_place) {
-  const std::span<std::byte> input = std::span(in_place ? receive_ : send_).first(test.bytes);
+  const std::span<std::byte> input = (in_place ? receive_ : send_).first(test.bytes);
   fill(input, test.type, test.op, group_.rank(), group_.size());
   Measured measured;
   measured.time_us = time([&] { call(test, in_place); });
@@ -155,7 +165,7 @@ Measured Bench::run(const Case& test, bool in_place) {
   if (options_.each_call) measured.each = time_each(test, in_place);
   if (options_.check == 0) return measured;
 
-  const std::span<std::byte> output = std::span(receive_).first(test.bytes);
+  const std::span<std::byte> output = receive_.first(test.bytes);
   // What an earlier call left must not pass for a result.
   std::fill(output.begin(), output.end(), std::byte{0xa5});
   fill(input, test.type, test.op, group_.rank(), group_.size());

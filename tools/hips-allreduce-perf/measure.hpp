@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <hips/memory.hpp>
+
 #include "tools/hips-allreduce-perf/each_call.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/launch.hpp"
@@ -71,7 +73,10 @@ class Bench {
   Group& group_;
   Contender* other_;
   const Options& options_;
-  std::vector<std::byte> send_, receive_;
+  // In memory of malloc() or, for -R, of hips_mem_alloc().
+  std::vector<std::byte> ordinary_send_, ordinary_receive_;
+  RegisteredBuffer<std::byte> registered_send_, registered_receive_;
+  std::span<std::byte> send_, receive_;
   std::optional<Computation> computation_;  ///< where overlap is asked for
 };
 

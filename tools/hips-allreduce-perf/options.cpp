@@ -37,7 +37,8 @@ constexpr const char* kOpList = "sum, prod, max, min, avg, band, bor, bxor, land
 const std::map<std::string, Options::Other> kOthers = {{"mpi", Options::Other::kMpi},
                                                        {"interposer", Options::Other::kInterposer},
                                                        {"nonblocking", Options::Other::kNonBlocking},
-                                                       {"persistent", Options::Other::kPersistent}};
+                                                       {"persistent", Options::Other::kPersistent},
+                                                       {"ordinary", Options::Other::kOrdinary}};
 
 std::uint64_t bytes_of(const std::string& flag, const std::string& text) {
   const auto bytes = parse_bytes(text);
@@ -146,6 +147,11 @@ Parsed parse_options(int argc, const char* const* argv) {
       ->type_name("SPEC");
   app.add_option("--algorithm", options.algorithm, "hips, flat-ring, ...")->type_name("NAME");
   app.add_option("--pattern", options.pattern, "mesh, mesh,ring, ps:2, ...")->type_name("LIST");
+  app.add_option_function<int>(
+         "-R,--local_register", [&](int value) { options.registered = value != 0; },
+         "1 or 2: buffers in memory of hips_mem_alloc(), which others read where it lies (default 0)")
+      ->type_name("0|1|2")
+      ->check(CLI::Range(0, 2));
   app.add_flag("-I,--iter_stats", options.each_call,
                "time every call by itself, too: the least, the most, the 99th percentile and the deviation");
   app.add_option_function<std::string>(
@@ -153,9 +159,10 @@ Parsed parse_options(int argc, const char* const* argv) {
          "time another allreduce in turns with HiPS and print the ratio of their times; mpi: the host MPI's; "
          "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; "
          "nonblocking, "
-         "persistent: hips_wait() after hips_iallreduce() or hips_start()")
-      ->type_name("mpi|interposer|nonblocking|persistent")
-      ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent"}));
+         "persistent: hips_wait() after hips_iallreduce() or hips_start(); ordinary: the same call in memory "
+         "of malloc, for -R 1")
+      ->type_name("mpi|interposer|nonblocking|persistent|ordinary")
+      ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent", "ordinary"}));
   app.add_flag("--bound", options.bound,
                "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
   app.add_option("--rounds", options.rounds,

@@ -26,9 +26,10 @@ struct Options {
   std::vector<DataType> types = {DataType::kFloat32};
   std::vector<ReduceOp> ops = {ReduceOp::kSum};
   Average average = Average::kAverage;
-  bool each_call = false;  ///< time every call by itself, too
+  bool registered = false;  ///< buffers in memory of hips_mem_alloc()
+  bool each_call = false;   ///< time every call by itself, too
   /// What is timed in turns with our allreduce.
-  enum class Other : std::int32_t { kNone, kMpi, kInterposer, kNonBlocking, kPersistent };
+  enum class Other : std::int32_t { kNone, kMpi, kInterposer, kNonBlocking, kPersistent, kOrdinary };
   Other compare = Other::kNone;
   bool bound = false;        ///< and copying as many bytes, which no allreduce of this host can beat
   std::int32_t rounds = 11;  ///< turns for those two

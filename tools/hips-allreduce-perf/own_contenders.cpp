@@ -2,7 +2,9 @@
 
 #include <hips/hips.h>
 
+#include <cstddef>
 #include <tuple>
+#include <vector>
 
 namespace hips::perf {
 namespace {
@@ -48,6 +50,27 @@ class Persistent final : public Contender {
   Made made_;  ///< for these arguments
 };
 
+class Ordinary final : public Contender {
+ public:
+  explicit Ordinary(Group& group) : group_(group) {}
+  [[nodiscard]] std::string name() const override { return "hips_allreduce() in memory of malloc()"; }
+  [[nodiscard]] std::string label() const override { return "malloc"; }
+  [[nodiscard]] bool has(DataType, ReduceOp) const override { return true; }
+  void allreduce(const void* in, void*, std::uint64_t count, DataType type, ReduceOp op) override {
+    // Those that it is compared with have the values: so that no operation meets other numbers here.
+    if (in_.size() != count * size_of(type)) {
+      const auto* const bytes = static_cast<const std::byte*>(in);
+      in_.assign(bytes, bytes + count * size_of(type));
+      out_.resize(in_.size());
+    }
+    group_.allreduce(in_.data(), out_.data(), count, type, op);
+  }
+
+ private:
+  Group& group_;
+  std::vector<std::byte> in_, out_;
+};
+
 }  // namespace
 
 std::unique_ptr<Contender> make_nonblocking(Group& group) {
@@ -55,6 +78,9 @@ std::unique_ptr<Contender> make_nonblocking(Group& group) {
 }
 std::unique_ptr<Contender> make_persistent(Group& group) {
   return std::make_unique<Persistent>(group);
+}
+std::unique_ptr<Contender> make_ordinary(Group& group) {
+  return std::make_unique<Ordinary>(group);
 }
 
 }  // namespace hips::perf

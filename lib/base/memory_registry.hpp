@@ -11,8 +11,9 @@
 #include <hips/status.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/base/shared_memory.hpp"
 
-namespace hips::exec {
+namespace hips {
 
 /// Memory that the user has registered. It stays alive while an operation holds it.
 struct UserRange {
@@ -20,6 +21,7 @@ struct UserRange {
   std::byte* address = nullptr;
   std::size_t bytes = 0;
   bool allocated = false;             ///< by MemoryRegistry::allocate()
+  SharedMemory segment;               ///< that other processes can map; holds nothing where they cannot
   std::atomic<std::int32_t> uses{0};  ///< buffers of running operations that lie in it
 };
 
@@ -53,12 +55,21 @@ class MemoryRegistry {
   /// Errors   kInvalidArgument: unknown, or removed before; memory of allocate(); an operation runs on it.
   Status remove(std::uint64_t id);
 
-  /// Page-aligned zeroed memory, registered.
+  /// From this size on allocate() gives memory that other processes of the host can map.
+  static constexpr std::size_t kLeastShared = 64U << 10U;
+  /// As long as there are fewer of these: each keeps a descriptor open, of which a process has 1024 or so.
+  static constexpr std::size_t kMostShared = 128;
+
+  /// Page-aligned zeroed memory, registered. Its pages are not touched here: whoever touches one first has it
+  /// on its own NUMA node.
   ///
   /// Errors   kInvalidArgument: 0 bytes. kOutOfMemory.
   Result<std::byte*> allocate(std::size_t bytes);
   /// Errors   kInvalidArgument: not from allocate(), or freed before; an operation runs on it.
   Status free(std::byte* address);
+
+  /// Does allocated memory begin here?
+  bool has_allocated(const std::byte* address);
 
   /// The range that holds all of [address, address + bytes), held until drop(); null where none does.
   UserRange* hold(const std::byte* address, std::size_t bytes);
@@ -71,7 +82,10 @@ class MemoryRegistry {
 
  private:
   using Ranges = std::map<std::uintptr_t, std::unique_ptr<UserRange>>;  ///< by first byte
-  Result<std::uint64_t> insert(std::byte* address, std::size_t bytes, bool allocated);
+  Result<std::uint64_t> insert(std::byte* address, std::size_t bytes, bool allocated,
+                               SharedMemory segment = {});
+  /// Memory that others can map, or one that holds nothing: then private pages have to do.
+  SharedMemory make_segment(std::size_t bytes);
   /// Takes the range out; with the mutex held.
   Status take(Ranges::iterator range, const char* call, std::unique_ptr<UserRange>& taken);
   void tell_users(std::uint64_t range);
@@ -80,8 +94,9 @@ class MemoryRegistry {
   Ranges ranges_;
   std::uint64_t next_id_ = 1;
   std::atomic<std::size_t> num_ranges_{0};
+  std::atomic<std::size_t> num_shared_{0};
   std::mutex users_mutex_;
   std::vector<RangeUser*> users_;
 };
 
-}  // namespace hips::exec
+}  // namespace hips

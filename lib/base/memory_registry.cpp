@@ -1,4 +1,4 @@
-#include "lib/exec/memory_registry.hpp"
+#include "lib/base/memory_registry.hpp"
 
 #include <sys/mman.h>
 
@@ -6,10 +6,11 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
-namespace hips::exec {
+namespace hips {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -38,7 +39,8 @@ Result<std::uint64_t> MemoryRegistry::add(std::byte* address, std::size_t bytes)
   return insert(address, bytes, false);
 }
 
-Result<std::uint64_t> MemoryRegistry::insert(std::byte* address, std::size_t bytes, bool allocated) {
+Result<std::uint64_t> MemoryRegistry::insert(std::byte* address, std::size_t bytes, bool allocated,
+                                             SharedMemory segment) {
   if (address == nullptr) return fail(Code::kInvalidArgument, "hips_mem_register: the address is null");
   if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_register: 0 bytes; give the buffer's size");
   const std::uintptr_t begin = number(address);
@@ -49,6 +51,7 @@ Result<std::uint64_t> MemoryRegistry::insert(std::byte* address, std::size_t byt
   range->address = address;
   range->bytes = bytes;
   range->allocated = allocated;
+  range->segment = std::move(segment);
   const std::lock_guard lock(mutex_);
   // Ranges do not overlap, so only the last one that begins before our end can reach into ours.
   if (const auto after = ranges_.lower_bound(begin + bytes); after != ranges_.begin()) {
@@ -97,13 +100,31 @@ Status MemoryRegistry::remove(std::uint64_t id) {
   return Status::success();
 }
 
+SharedMemory MemoryRegistry::make_segment(std::size_t bytes) {
+  if (bytes < kLeastShared || num_shared_.load(std::memory_order_relaxed) >= kMostShared) return {};
+  auto memory = SharedMemory::create(whole_pages(bytes));
+  if (!memory) return {};
+  // As malloc() does it for large pieces where the system lets programs choose (THP "madvise"): fewer pages
+  // to fault in for the owner, and for each peer that maps them.
+  (void)::madvise(memory->data(), memory->size(), MADV_HUGEPAGE);
+  return std::move(*memory);
+}
+
 Result<std::byte*> MemoryRegistry::allocate(std::size_t bytes) {
   if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_alloc: 0 bytes");
-  void* memory = MAP_FAILED;
-  if (bytes <= SIZE_MAX - kPage)
-    memory = ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
+  const auto refused = [&] {
     return fail(Code::kOutOfMemory, fmt::format("hips_mem_alloc: the system gives no {} bytes", bytes));
+  };
+  if (bytes > SIZE_MAX - kPage) return refused();
+  if (SharedMemory segment = make_segment(bytes); segment.size() > 0) {
+    std::byte* const address = segment.data();
+    if (auto id = insert(address, bytes, true, std::move(segment)); !id) return fail(std::move(id).error());
+    num_shared_.fetch_add(1, std::memory_order_relaxed);
+    return address;
+  }
+  void* const memory =
+      ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return refused();
   auto* const address = static_cast<std::byte*>(memory);
   // A forged registration may claim addresses that were free until now.
   if (auto id = insert(address, bytes, true); !id) {
@@ -126,9 +147,22 @@ Status MemoryRegistry::free(std::byte* address) {
     if (Status status = take(at, "hips_mem_free", taken); !status.ok()) return status;
   }
   // A device that has not forgotten it yet holds its pages, not its addresses.
-  (void)::munmap(taken->address, whole_pages(taken->bytes));
+  if (taken->segment.size() > 0) {
+    // Peers may keep their mappings of it; they hold nothing then.
+    taken->segment.give_back_pages();
+    num_shared_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    (void)::munmap(taken->address, whole_pages(taken->bytes));
+  }
   tell_users(taken->id);
   return Status::success();
+}
+
+bool MemoryRegistry::has_allocated(const std::byte* address) {
+  if (num_ranges_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto at = ranges_.find(number(address));
+  return at != ranges_.end() && at->second->allocated;
 }
 
 UserRange* MemoryRegistry::hold(const std::byte* address, std::size_t bytes) {
@@ -163,4 +197,4 @@ void MemoryRegistry::tell_users(std::uint64_t range) {
   for (RangeUser* user : users_) user->forget(range);
 }
 
-}  // namespace hips::exec
+}  // namespace hips
