@@ -13,6 +13,7 @@
 #include <random>
 
 #include "lib/base/log.hpp"
+#include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
@@ -419,6 +420,45 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
     }
     EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
     if (HasFailure()) break;
+  }
+}
+
+// Survivors read what they have mapped of the dead rank, whose memory stays as long as they do.
+TEST(Communicator, ARankThatIsReadWhereItsMemoryLiesDiesAndTheOthersSaySo) {
+  std::mt19937_64 random(hips::test::seed());
+  for (int trial = 0; trial < 4; ++trial) {
+    const int num_ranks = 2 + trial % 2,
+              victim = static_cast<int>(random() % static_cast<unsigned>(num_ranks));
+    RankProcesses ranks(num_ranks,
+                        [](int rank, const Ready& ready) {
+                          auto comm = hips::Communicator::from_environment();
+                          auto in = hips::allocate_registered<std::int64_t>(300'000);
+                          auto out = hips::allocate_registered<std::int64_t>(300'000);
+                          for (std::int64_t call = 0;; ++call) {
+                            std::fill(in.begin(), in.end(), rank + call);
+                            try {
+                              comm.allreduce<std::int64_t>(in.span(), out.span(), ReduceOp::kSum);
+                            } catch (const hips::Error& error) {
+                              return std::string(to_string(error.status().code));
+                            }
+                            const std::int64_t n = comm.size(), right = n * (n - 1) / 2 + n * call;
+                            for (const std::int64_t value : out)
+                              if (value != right) return std::string("wrong result");
+                            if (call == 0) ready();
+                          }
+                        },
+                        {});
+    ASSERT_TRUE(ranks.wait_ready());
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 50'000));
+    ranks.signal(victim, SIGKILL);
+    const auto outcomes = ranks.wait(20s);
+    for (int r = 0; r < num_ranks; ++r) {
+      if (r == victim) continue;
+      const Outcome& outcome = outcomes[static_cast<std::size_t>(r)];
+      EXPECT_TRUE(outcome.exited && outcome.exit_code == 0) << "rank " << r << ", signal " << outcome.signal;
+      EXPECT_EQ(outcome.text, "peer lost") << "rank " << r;
+    }
+    EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
   }
 }
 
