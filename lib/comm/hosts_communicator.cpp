@@ -15,9 +15,20 @@
 namespace hips::comm {
 namespace {
 
-/// With which a chunk is 2 MiB: its shares keep the NICs busy for longer than it takes to start the next. As
-/// much memory as that, beside the team's, is touched by whoever sends long vectors.
+/// With which a chunk is 2 MiB: its shares keep the NICs busy for longer than it takes to start the next.
 constexpr std::uint32_t kSlices = 16;
+
+/// Of the staging that a communicator may have, what is the host's; the rest is the plans'.
+std::size_t staging_of_node(const Config& config) {
+  return config.staging_bytes * 3 / 8;
+}
+
+Config config_of_team(const Config& config, Rank per_host) {
+  const auto layout = node::StagingLayout::of(per_host, staging_of_node(config), kSlices);
+  Config rest = config;
+  rest.staging_bytes -= std::min(layout.segment_bytes(), config.staging_bytes / 2);
+  return rest;
+}
 
 }  // namespace
 
@@ -45,7 +56,8 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
   std::vector<Design::Choice> programs = *choices;
   programs.insert(programs.end(), between_.begin(), between_.end());
   const auto found = [watch = watch_.get()](const Status& status) { watch->found(status); };
-  auto made = make_team({.config = config_,
+  const Config of_team = config_of_team(config_, hosts_.per_host);
+  auto made = make_team({.config = of_team,
                          .clock = clock_,
                          .rank = rank(),
                          .id = id,
@@ -64,7 +76,7 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
   // In traces its calls are counted apart from the team's operations.
   auto node = node::NodeTeam::create({.rank = hosts_.local,
                                       .size = hosts_.per_host,
-                                      .max_staging_bytes = config_.staging_bytes,
+                                      .max_staging_bytes = staging_of_node(config_),
                                       .num_slices = kSlices,
                                       .clock = &engine_->engine.clock(),
                                       .trace = engine_->engine.trace(),
