@@ -116,7 +116,7 @@ TEST(PerfOptionsTest, AMistakeGivesOneLineWithTheValueSeen) {
       {{"-n", "0"}, "Value 0 not in range"},
       {{"-g", "8"}, "Value 8 not in range"},
       {{"--unknown"}, "--unknown"},
-      {{"--compare", "nccl"}, "nccl not in {mpi,interposer,nonblocking,persistent}"},
+      {{"--compare", "nccl"}, "nccl not in {mpi,interposer,nonblocking,persistent,ordinary}"},
       {{"-b", "1", "-e", "2", "-i", "0"}, "a step of 0 bytes"},
   };
   for (const auto& [args, text] : mistakes) {
