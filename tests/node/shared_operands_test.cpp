@@ -19,6 +19,7 @@
 #include "tests/node/teams.hpp"
 
 namespace hips::node {
+namespace shared_operands_test {
 namespace {
 
 using test::make_teams;
@@ -373,4 +374,5 @@ TEST(SharedOperands, are_large_few_and_wholly_inside) {
 }
 
 }  // namespace
+}  // namespace shared_operands_test
 }  // namespace hips::node
