@@ -1,9 +1,9 @@
 """Benchmark: four ranks in one guest, MPI_Allreduce by HiPS over soft-RoCE beside Open MPI over TCP through the same
 interface, alternated in one boot. Fails where HiPS is not faster.
 
-Between them perftest's ib_write_bw loads the device by several pairs at once. What all of them carry in a second is the
-device's rate, and no allreduce over it takes less time than its least bytes do at that rate: each of n ranks sends
-2 (n - 1) / n of the vector, 6 vectors in all for four.
+Between them perftest's ib_write_bw loads the device by several pairs at once. The most that they carry in a second, of
+all rounds, is the device's rate; the last column is what an allreduce's bytes take at that rate: each of n ranks sends at
+least 2 (n - 1) / n of the vector, 6 vectors in all for four.
 
   beside_tcp.py HIPS ALLREDUCE_TIME
 """
@@ -18,13 +18,13 @@ import lab  # pylint: disable=wrong-import-position
 
 SIZES = (8, 4096, 262144, 4194304)
 ROUNDS = 5
-PAIRS = (1, 2, 4)  # of ib_write_bw
+PAIRS = (2, 4)  # of ib_write_bw
 VECTORS_SENT = 6
 ADDRESS = "10.100.0.1"  # of the guest's rail 0
 
 SCRIPT = """
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-flags="-d rxe0 -x 1 -s 1048576 -D 2 -F"
+flags="-d rxe0 -x 1 -s 1048576 -D 4 -F"
 tcp="mpirun --oversubscribe -n 4 --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include nic0"
 for round in $(seq {rounds}); do
   echo "TCP $round"; $tcp {program} {sizes} || exit 1
@@ -64,10 +64,10 @@ def main():
             rates[load] = rates.get(load, 0) + float(match.group(1))
         elif match := re.fullmatch(r"(\d+) ([\d.]+)", line):
             times[name][int(match.group(1))].append(float(match.group(2)))
-    rate = max(statistics.median(rates[str(pairs), str(round + 1)] for round in range(ROUNDS)) for pairs in PAIRS)
-    print(f"The device carries {rate:.0f} MiB/s in all: the most of the medians of ib_write_bw with "
-          f"{', '.join(map(str, PAIRS))} pairs at once.\n")
-    print("| bytes | Open MPI over TCP | HiPS over RoCE | ratio: median (least to most) | least at the device's rate |\n"
+    rate = max(rates.values())
+    print(f"The device carries {rate:.0f} MiB/s in all: the most that ib_write_bw shows with "
+          f"{' or '.join(map(str, PAIRS))} pairs at once.\n")
+    print("| bytes | Open MPI over TCP | HiPS over RoCE | ratio: median (least to most) | its bytes at the device's rate |\n"
           "|---|---|---|---|---|")
     slower = []
     for size in SIZES:
