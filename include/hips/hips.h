@@ -289,9 +289,10 @@ HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
  * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; while it computes nothing
  * moves them but the thread of HIPS_PROGRESS_THREAD=on, so a program that wants overlap tests now and then.
  *
- * Cost: the call's own; an allocation for a hips_i...() while another one is under way, none for
- * hips_start(). Threads: as the communicator's calls; different requests may be waited for by different
- * threads, unless it was created with HIPS_THREAD_SINGLE.
+ * Cost: the call's own; an allocation for a hips_i...() while another is under way, none for hips_start().
+ *
+ * Threads: as the communicator's calls; different requests may be waited for by different threads, unless the
+ * communicator was created with HIPS_THREAD_SINGLE.
  */
 typedef struct hips_request* hips_request_t;
 
@@ -399,7 +400,9 @@ HIPS_API hips_status_t hips_mem_deregister(hips_mem_t* mem);
 /*
  * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back. No page is
  * touched, so that each is on the NUMA node of who touches it first. A child of fork() shares it with its
- * parent. HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
+ * parent.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
  */
 HIPS_API hips_status_t hips_mem_alloc(size_t bytes, void** address);
 

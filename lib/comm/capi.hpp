@@ -65,7 +65,7 @@ class Shared {
   std::unique_ptr<Coalescer> coalescer;  ///< from the first call on that needs it
 
  private:
-  // Locked operations take a fifth of a small call, so that where one thread calls there are none.
+  // A small call feels each locked operation, so that where one thread calls there are none.
   const bool single_;
   std::atomic<std::size_t> holders_{0};
   std::atomic<hips_request*> spare_{nullptr};

@@ -80,11 +80,10 @@ Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t co
     return start_and_hand_out(std::move(made), request);
   }
   if (made) made.reset(shared.swap_spare(made.release()));
-  Status status =
-      start(call,
-            Communicator::allreduce_args(key.in == HIPS_IN_PLACE ? key.out : key.in, key.out, key.count,
-                                         static_cast<DataType>(key.type), static_cast<ReduceOp>(key.op)),
-            comm, request);
+  Status status = start(call,
+                        Communicator::allreduce_args(key.in == HIPS_IN_PLACE ? key.out : key.in, key.out,
+                                                     key.count, key.type, key.op),
+                        comm, request);
   // Not of a function of the program, which may be another one by the next time.
   if (status.ok() && (*request)->reusable) (*request)->last = key;
   return status;

@@ -53,9 +53,8 @@ namespace hips::node {
 /// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
 ///          elements; StagingLayout::holds() the call.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
-/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte, and a read
-/// and
-///          a write less where inputs are shared.
+/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte; a read and a
+///          write less where inputs are shared.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
 /// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
 ///          nobody sleeps in.

@@ -100,10 +100,9 @@ void print_text(const Topology& topology, const cost::Selection& selection) {
   }
   fmt::print(
       "\nTimes are the model's: hops, busiest link at the topology's rates (a tenth more where several send\n"
-      "to one NIC at once), and 0.5 us for each message. A plan is taken before those left of it where it "
-      "is\n"
-      "cheaper by a hundredth. Servers are hosts of their own here; of ranks that share a host, those for\n"
-      "which no topology is named use no plan, and others need no rings.\n");
+      "to one NIC at once), and 0.5 us for each message. A plan is taken before those left of it where that\n"
+      "saves a hundredth. Servers are hosts of their own here; of ranks that share a host, those for which\n"
+      "no topology is named use no plan, and others need no rings.\n");
 }
 
 void print_json(const Topology& topology, const cost::Selection& selection, const Table& table) {
