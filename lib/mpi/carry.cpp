@@ -61,10 +61,10 @@ int run_trial(Process& process, CommRecord& record, HostedCall& call) {
   if (!guard.complete(of)) return code;
   if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
     return raise_error(call.comm, record, status, call.name);
-  const GuardVerdict verdict = guard.settle(of);
-  log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}", record.name(),
-            to_string(of.kind), of.least_bytes(), of.most_bytes(), verdict.hips_ns, verdict.host_ns,
-            verdict.winner == Way::kHost ? "the host" : "HiPS");
+  if (const GuardVerdict* const verdict = guard.settle(of))
+    log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, host {} ns, goes to {}",
+              record.name(), to_string(of.kind), of.least_bytes(), of.most_bytes(), verdict->hips_ns,
+              verdict->host_ns, verdict->winner == Way::kHost ? "the host" : "HiPS");
   return code;
 }
 

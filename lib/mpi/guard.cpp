@@ -57,27 +57,32 @@ void Guard::took(GuardClass of, std::int64_t ns) {
 
 bool Guard::complete(GuardClass of) const {
   const auto trials = trials_.find(of);
-  return trials != trials_.end() && trials->second.calls == 2 * (kWarmUps + num_trials(of));
+  return trials != trials_.end() &&
+         trials->second.samples.size() == 2 * static_cast<std::size_t>(num_trials(of));
 }
 
 std::span<std::int64_t> Guard::samples(GuardClass of) {
   return trials_[of].samples;
 }
 
-GuardVerdict Guard::settle(GuardClass of) {
+const GuardVerdict* Guard::settle(GuardClass of) {
+  Trials& trials = trials_[of];
   std::vector<std::int64_t> host, hips;
-  const std::span<const std::int64_t> all = samples(of);
-  for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
-    host.push_back(all[i]);
-    hips.push_back(all[i + 1]);
+  for (std::size_t i = 0; i + 1 < trials.samples.size(); i += 2) {
+    host.push_back(trials.samples[i]);
+    hips.push_back(trials.samples[i + 1]);
   }
   GuardVerdict verdict{.hips_ns = median(hips), .host_ns = median(host)};
   const std::int64_t margin =
       std::max(verdict.hips_ns / 20, scatter(hips, verdict.hips_ns) + scatter(host, verdict.host_ns));
   verdict.winner = verdict.hips_ns - verdict.host_ns > margin ? Way::kHost : Way::kHips;
+  if (verdict.winner == Way::kHost && ++trials.host_wins < kHostWins) {
+    trials.samples.clear();
+    return nullptr;
+  }
   trials_.erase(of);
   set(of, verdict);
-  return verdict;
+  return &verdicts_[of];
 }
 
 void Guard::set(GuardClass of, const GuardVerdict& verdict) {

@@ -71,14 +71,20 @@ struct GuardVerdict {
 /// decide alike without another word: a trial is the n-th call of its class, host and HiPS in turn, and the
 /// verdict comes from samples() after they were replaced by the slowest rank's.
 ///
-/// Cost     way() reads one byte. A class takes (kWarmUps + num_trials()) calls of each side.
+/// Cost     way() reads one byte. A class takes kWarmUps + num_trials() calls of each side, and num_trials()
+///          more where the host seems faster; most_calls() in all.
 /// Threads  one at a time, as the communicator.
 class Guard {
  public:
   /// The first call of each side pays for connections, pages and caches of its own.
   static constexpr int kWarmUps = 1;
+  /// A verdict for the host lasts for the whole run, and HiPS needs more than one call to be at its best, so
+  /// that the host must win as often, each time by samples of its own.
+  static constexpr int kHostWins = 2;
   /// Timed calls of each side: more where they are short, since short ones scatter more.
   static int num_trials(GuardClass of);
+  /// Calls of both sides that a class has no verdict for at the most.
+  static int most_calls(GuardClass of) { return 2 * (kWarmUps + kHostWins * num_trials(of)); }
 
   /// Without trials HiPS carries what no verdict says otherwise about.
   explicit Guard(bool tries);
@@ -91,13 +97,14 @@ class Guard {
   [[nodiscard]] Way next(GuardClass of) const;
   /// The trial is over, and took so long here.
   void took(GuardClass of, std::int64_t ns);
-  /// All trials of the class are over, and settle() is due.
+  /// As many trials of the class are over as a verdict needs, and settle() is due.
   [[nodiscard]] bool complete(GuardClass of) const;
-  /// What each timed trial took, host and HiPS in turn; as many on all ranks.
+  /// What each timed trial since the last settle() took, host and HiPS in turn; as many on all ranks.
   std::span<std::int64_t> samples(GuardClass of);
   /// The verdict, from samples() of the slowest rank in each trial. The host wins only by more than 5 % and
-  /// by more than the samples scatter: a tie is HiPS'.
-  GuardVerdict settle(GuardClass of);
+  /// by more than the samples scatter, kHostWins times in a row: a tie is HiPS'. Null: the host has not won
+  /// often enough yet, and trials go on.
+  const GuardVerdict* settle(GuardClass of);
 
   /// A verdict of another run.
   void set(GuardClass of, const GuardVerdict& verdict);
@@ -107,7 +114,7 @@ class Guard {
 
  private:
   struct Trials {
-    int calls = 0;
+    int calls = 0, host_wins = 0;
     std::vector<std::int64_t> samples;
   };
 

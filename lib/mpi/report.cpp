@@ -48,8 +48,7 @@ void Report::add_guard(const std::string& comm_name, int comm_size, const Guard&
                     verdict.winner == Way::kHost ? "the host" : "HiPS"));
   for (const auto& [of, calls] : guard.unfinished())
     add(of, Way::kTrial,
-        fmt::format("no verdict after {} of {} trials", calls,
-                    2 * (Guard::kWarmUps + Guard::num_trials(of))));
+        fmt::format("no verdict after {} of at most {} trials", calls, Guard::most_calls(of)));
 }
 
 std::string Report::text(const std::string& host, int rank, int size) const {

@@ -46,7 +46,7 @@ using Measured = std::function<std::int64_t(int rank, Way way, int trial)>;
 /// All ranks go through the trials of a class together, and exchange what they measured.
 std::vector<Guard> run_trials(int num_ranks, GuardClass of, const Measured& measured) {
   std::vector<Guard> ranks(static_cast<std::size_t>(num_ranks), Guard(true));
-  for (int trial = 0; !ranks[0].complete(of); ++trial) {
+  for (int trial = 0; ranks[0].way(of) == Way::kTrial; ++trial) {
     for (int r = 0; r < num_ranks; ++r) {
       Guard& guard = ranks[static_cast<std::size_t>(r)];
       EXPECT_EQ(guard.way(of), Way::kTrial);
@@ -54,13 +54,15 @@ std::vector<Guard> run_trials(int num_ranks, GuardClass of, const Measured& meas
     }
     const Way way = ranks[0].next(of);
     for (int r = 0; r < num_ranks; ++r) ranks[static_cast<std::size_t>(r)].took(of, measured(r, way, trial));
-  }
-  std::vector<std::int64_t> slowest(ranks[0].samples(of).size());
-  for (Guard& guard : ranks)
-    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], guard.samples(of)[i]);
-  for (Guard& guard : ranks) {
-    std::ranges::copy(slowest, guard.samples(of).begin());
-    guard.settle(of);
+    if (!ranks[0].complete(of)) continue;
+    std::vector<std::int64_t> slowest(ranks[0].samples(of).size());
+    for (Guard& guard : ranks)
+      for (std::size_t i = 0; i < slowest.size(); ++i)
+        slowest[i] = std::max(slowest[i], guard.samples(of)[i]);
+    for (Guard& guard : ranks) {
+      std::ranges::copy(slowest, guard.samples(of).begin());
+      guard.settle(of);
+    }
   }
   return ranks;
 }
@@ -119,6 +121,24 @@ TEST(Guard, OneDisturbedTrialDoesNotDecide) {
     return trial == 5 ? 1'000'000 : way == Way::kHost ? 2000 : 1000;
   };
   EXPECT_EQ(run_trials(1, kSmall, measured)[0].way(kSmall), Way::kHips);
+}
+
+TEST(Guard, TheHostHasToWinTwice) {
+  // HiPS touches its memory for the first time in its first calls; or a neighbour has the machine for a
+  // while.
+  const auto slow_at_first = [](int, Way way, int trial) {
+    return way == Way::kHost ? 2000 : trial < 8 ? 9000 : 1000;
+  };
+  const Guard warmed_up = run_trials(1, kLarge, slow_at_first)[0];
+  EXPECT_EQ(warmed_up.verdicts().at(kLarge), (GuardVerdict{Way::kHips, 1000, 2000}));
+  int num_calls = 0;
+  const auto host_is_faster = [&](int, Way way, int) {
+    ++num_calls;
+    return way == Way::kHost ? 1000 : 2000;
+  };
+  const Guard slower = run_trials(1, kLarge, host_is_faster)[0];
+  EXPECT_EQ(slower.verdicts().at(kLarge), (GuardVerdict{Way::kHost, 2000, 1000}));
+  EXPECT_EQ(num_calls, Guard::most_calls(kLarge));
 }
 
 TEST(Guard, AllRanksAgreeWhenTheClockOfOneSaysOtherwise) {
@@ -399,7 +419,7 @@ TEST(GuardReport, ShowsEachVerdictWithBothTimes) {
   EXPECT_THAT(
       text, HasSubstr("MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, host 2.0 us: the host"));
   EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, host 2.5 us: HiPS"));
-  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: no verdict after 1 of 16 trials"));
+  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: no verdict after 1 of at most 30 trials"));
 }
 
 TEST(GuardReport, ThousandsOfCommunicatorsMakeAShortReport) {
