@@ -328,6 +328,8 @@ void Control::Impl::seek_hub(Group& group) {
   }
   Link& link = link_to(group.member(hub));
   group.hub_link = &link;
+  // Before it learns from us that it is the hub: a verdict on its way to it must come before its own finding.
+  if (group.failure) send(link, status_frame(ControlFrame::kReport, id, *group.failure));
   const auto type = group.leaving ? ControlFrame::kGoodbye : ControlFrame::kJoin;
   send(link, ranks_frame(type, id, group.config.rank, group.left()));
   if (group.report && !group.failure && !group.leaving)

@@ -282,6 +282,24 @@ TEST(Control, ReportsOfTwoRanksAtOnceEndInOneVerdict) {
   }
 }
 
+TEST(Control, RanksThatLeaveOnAVerdictTakeItAlong) {
+  // Who has heard it and lost its hub may be at the next one before the verdict is.
+  for (int trial = 0; trial < 100; ++trial) {
+    Members m(5);
+    std::vector<std::thread> threads;
+    for (auto& [rank, control] : m.controls)
+      threads.emplace_back([&, rank = rank, ear = m.ears[rank]] {
+        control->report(kGroup, Status::error(Code::kMismatch, "rank " + std::to_string(rank) + " found it"));
+        EXPECT_TRUE(ear->hears_failure());
+        control.reset();
+      });
+    for (std::thread& thread : threads) thread.join();
+    const std::string verdict = m.ears[0]->failure().message;
+    for (auto& [rank, ear] : m.ears)
+      ASSERT_EQ(ear->failure().message, verdict) << rank << " of trial " << trial;
+  }
+}
+
 TEST(Control, AGoodbyeIsNoDeath) {
   Members m(3);
   m.controls[2]->leave(kGroup);
