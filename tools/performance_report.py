@@ -17,7 +17,7 @@ BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 3
 # MPICH spins: with more ranks than cores a call takes tens of milliseconds, whatever its size.
 # Over TCP a small call takes tens of microseconds, a large one goes through the kernel twice.
 BANDS_TCP = [(4, 65536, 300), (131072, 2 << 20, 20), (4 << 20, 64 << 20, 2)]
-BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10)]
+BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10), (64 << 20, 256 << 20, 1)]
 RANKS = (2, 4, 9)
 RANKS_TCP = (2, 4)
 MPIRUN = ["mpirun", "--oversubscribe"]
