@@ -52,14 +52,20 @@ class Collectives(Case):
 class LargeCounts(Case):
     """Functions of MPI 4 that the random programs do not call; those that they do take part there."""
 
-    def test_counts_of_64_bits(self):
-        if "large_counts" not in PROGRAMS:
+    def check(self, program):
+        if program not in PROGRAMS:
             self.skipTest("this MPI has none of MPI 4")
-        self.assert_exact(mpirun(3, PROGRAMS["large_counts"]))
+        self.assert_exact(mpirun(3, PROGRAMS[program]))
         for ranks in (2, 4):
-            outcome = under_hips(ranks, "large_counts", options=["--report"])
+            outcome = under_hips(ranks, program, options=["--report"])
             self.assert_exact(outcome)
             self.assert_reported_as_expected(outcome)
+
+    def test_counts_of_64_bits(self):
+        self.check("large_counts")
+
+    def test_counts_of_kind_mpi_count_kind(self):
+        self.check("fortran_large_mpi_f08")
 
 
 class CollectivesOfFortran(Case):
