@@ -1,5 +1,6 @@
 #include "lib/comm/design.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -38,8 +39,10 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
 }
 
 Design::Choice choice_of(std::shared_ptr<const PlanBuilder> builder, Rank rank, std::uint64_t up_to_bytes) {
-  return {std::make_shared<PlanShape>(builder->shape()), std::make_shared<Program>(builder->program(rank)),
-          up_to_bytes, builder, false};
+  return {.shape = std::make_shared<PlanShape>(builder->shape()),
+          .program = std::make_shared<Program>(builder->program(rank)),
+          .up_to_bytes = up_to_bytes,
+          .builder = builder};
 }
 
 /// The plans that a table has for this topology.
@@ -47,6 +50,10 @@ Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
                                                const std::vector<cost::ChosenPlan>& plans, Rank rank) {
   std::vector<Design::Choice> choices;
   for (const cost::ChosenPlan& plan : plans) {
+    if (plan.algorithm == cost::ChosenPlan::kAuto) {
+      choices.push_back({.up_to_bytes = plan.up_to_bytes, .automatic = true});
+      continue;
+    }
     PlanRequest request{.algorithm = plan.algorithm};
     if (!plan.pattern.empty()) {
       auto patterns = plan::parse_patterns(plan.pattern);
@@ -202,15 +209,33 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
 
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
                                                  const std::vector<ProcessInfo>& processes) {
-  if (!design.choices.empty()) return design.choices;
+  const auto& named = design.choices;
+  if (!named.empty() && std::ranges::none_of(named, &Design::Choice::automatic)) return named;
   const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
   auto selection = cost::select(design.topology, medium);
   if (!selection) return fail(selection.error());
   std::vector<std::shared_ptr<const PlanBuilder>> builders;
   for (auto& candidate : selection->candidates) builders.push_back(std::move(candidate.builder));
+  std::vector<Design::Choice> automatic;
+  for (const auto& choice : selection->choices) {
+    automatic.push_back(choice_of(builders[choice.candidate], rank, choice.up_to_bytes));
+    automatic.back().automatic = true;
+  }
+  if (named.empty()) return automatic;
   std::vector<Design::Choice> choices;
-  for (const auto& choice : selection->choices)
-    choices.push_back(choice_of(builders[choice.candidate], rank, choice.up_to_bytes));
+  for (const Design::Choice& choice : named) {
+    if (!choice.automatic) {
+      choices.push_back(choice);
+      continue;
+    }
+    const std::uint64_t above = choices.empty() ? 0 : choices.back().up_to_bytes;
+    for (const Design::Choice& part : automatic) {
+      if (part.up_to_bytes <= above) continue;
+      choices.push_back(part);
+      choices.back().up_to_bytes = std::min(part.up_to_bytes, choice.up_to_bytes);
+      if (part.up_to_bytes >= choice.up_to_bytes) break;
+    }
+  }
   return choices;
 }
 

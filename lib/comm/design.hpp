@@ -32,11 +32,13 @@ struct Design {
   Topology topology;
   /// A plan and this rank's program of it; the first that a vector is not too large for carries the call.
   struct Choice {
-    std::shared_ptr<const PlanShape> shape;
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<const PlanShape> shape{};
+    std::shared_ptr<const Program> program{};
     std::uint64_t up_to_bytes = UINT64_MAX;
     std::shared_ptr<const PlanBuilder> builder{};  ///< of the programs of the other ranks
     bool stored = false;                           ///< from a file: what is cut out of it has to be proved
+    /// Nobody chose the plan for these sizes, so that a call need not go by it. In a Design it is not there.
+    bool automatic = false;
   };
   std::vector<Choice> choices;  ///< ascending; the last has no limit; empty where no plan is named
   std::string price;            ///< of a plan that is not the cheapest: what it costs beside that one
@@ -48,7 +50,8 @@ struct Design {
 /// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: what is wrong with the options, with what is right.
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
 
-/// The plans of a communicator of plans: the named one, else those that are cheapest between these processes.
+/// The plans of a communicator of plans: those that are named, and for all other sizes those that are
+/// cheapest between these processes.
 ///
 /// Errors   those of cost::select(), the same on all ranks.
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,

@@ -48,7 +48,9 @@ Program of_ranks(Program program, const Hosts& hosts) {
 
 std::optional<Hosts> Hosts::of(const Design& design, const Config& config,
                                const std::vector<ProcessInfo>& processes, Rank rank) {
-  if (!design.choices.empty() || config.transport != "auto") return std::nullopt;
+  const bool all_named =
+      !design.choices.empty() && std::ranges::none_of(design.choices, &Design::Choice::automatic);
+  if (all_named || config.transport != "auto") return std::nullopt;
   const bool servers = design.topology.ranks_per_server > 1;
   // Who names a topology without ranks inside its servers says that each rank is one.
   if (!servers && design.topology_named) return std::nullopt;

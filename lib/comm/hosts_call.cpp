@@ -20,6 +20,7 @@ constexpr std::uint64_t kLeastShareBytes = 64U << 10U;
 HostsCall::Way HostsCall::way_of(const CallArgs& args) const {
   if (args.collective != Collective::kAllreduce || is_ordered(args.op)) return Way::kPlan;
   const std::uint64_t bytes = args.count * size_of(args.type);
+  if (!parts_.team.plans.is_automatic(bytes)) return Way::kPlan;
   if (bytes * static_cast<std::uint64_t>(parts_.hosts.per_host - 1) <= kShortBytes) return Way::kShort;
   return parts_.node.layout().holds(size_of(args.type), parts_.hosts.per_host) ? Way::kLong : Way::kPlan;
 }

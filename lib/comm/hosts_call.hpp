@@ -33,7 +33,8 @@ struct HostsParts {
 };
 
 /// A call on a communicator of several hosts. An allreduce goes through the memory of each host and between
-/// hosts, chunk by chunk; anything else goes by a plan of all ranks (TeamCall).
+/// hosts, chunk by chunk; anything else, and sizes for which somebody chose a plan of all ranks, goes by such
+/// a plan (TeamCall).
 ///
 ///     rank 0 of host A   | scatter 0 | scatter 1 | gather 0 | scatter 2 | gather 1 | gather 2 |   memory
 ///                                    |    ranks 0, chunk 0  |   ranks 0, chunk 1   | ...          NICs

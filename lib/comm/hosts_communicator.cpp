@@ -90,12 +90,14 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
   calls_ = std::make_unique<HostsCalls>(engine_->engine, *node_, hosts_.per_host);
 
   carrier_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
+  const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
   description_ = fmt::format(
-      "allreduce in memory that the {} ranks of a host share and, between hosts, {} on {}; other calls {} on "
+      "allreduce{} in memory that the {} ranks of a host share and, between hosts, {} on {}; other calls {} "
+      "on "
       "{}; {}; {}",
-      hosts_.per_host, describe_choices(between_), wiring.name, describe_choices(*choices),
-      design.topology.name, fmt::join(made->transports, ", "),
-      describe_emulation(design.topology, processes));
+      for_all ? "" : " of the sizes that the table leaves to HiPS", hosts_.per_host,
+      describe_choices(between_), wiring.name, describe_choices(*choices), design.topology.name,
+      fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
   return team_->offer();
 }
 

@@ -40,6 +40,8 @@ class TeamPlans {
   };
   /// Errors: those of plan::excerpt() but kUnsupported.
   Result<Use> of(const CallArgs& args, exec::Team& team);
+  /// Did nobody choose the plan for vectors of this size?
+  [[nodiscard]] bool is_automatic(std::uint64_t bytes) const { return choices_[choice_for(bytes)].automatic; }
 
  private:
   struct Key {

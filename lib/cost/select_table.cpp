@@ -44,9 +44,14 @@ std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan
       return fmt::format("up_to={} is neither a number of bytes nor any", values[1]);
   }
   const auto algorithms = plan::algorithms();
-  if (std::ranges::none_of(algorithms, [&](const auto& known) { return known.name == values[2]; }))
-    return fmt::format("algorithm={} is none; `hips plan --list` has them all", values[2]);
+  const bool is_auto = values[2] == ChosenPlan::kAuto;
+  if (!is_auto &&
+      std::ranges::none_of(algorithms, [&](const auto& known) { return known.name == values[2]; }))
+    return fmt::format("algorithm={} is neither auto nor one of those that `hips plan --list` has",
+                       values[2]);
   plan.algorithm = values[2];
+  if (is_auto && values[3] != "default")
+    return fmt::format("algorithm=auto has no pattern={}, only default", values[3].substr(0, 80));
   if (values[3] != "default") {
     plan.pattern = values[3];
     if (const auto patterns = plan::parse_patterns(plan.pattern); !patterns)

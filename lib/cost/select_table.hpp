@@ -14,6 +14,10 @@ namespace hips::cost {
 
 /// A plan that somebody chose for vectors of some size, by measuring or by knowing better than the model.
 struct ChosenPlan {
+  /// In place of an algorithm: no plan. HiPS does as it would without a table, which may be none of the
+  /// plans: in the memory of each host and between hosts.
+  static constexpr std::string_view kAuto = "auto";
+
   std::uint64_t up_to_bytes = UINT64_MAX;  ///< of the vector; UINT64_MAX: any
   std::string algorithm = "hips";
   std::string pattern;  ///< as HIPS_PATTERN; empty: the algorithm's default
@@ -25,6 +29,7 @@ struct ChosenPlan {
 ///
 ///     # HiPS selection table 1
 ///     topology=bcube:3,1 up_to=65536 algorithm=recursive-doubling pattern=default
+///     topology=bcube:3,1 up_to=1048576 algorithm=auto pattern=default
 ///     topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring
 ///
 /// Empty lines and those that begin with # say nothing. The lines of a topology ascend and end with

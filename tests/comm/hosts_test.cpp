@@ -6,13 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -361,7 +364,57 @@ TEST(Hosts, are_none_where_a_plan_of_all_ranks_is_wanted_or_needed) {
   Design planned = design_of("switch:2/2");
   planned.choices.emplace_back();
   EXPECT_FALSE(has(planned, {"a", "a", "b", "b"})) << "a plan is named";
+  planned.choices.push_back({.automatic = true});
+  EXPECT_TRUE(has(planned, {"a", "a", "b", "b"})) << "a plan is named for some sizes";
   EXPECT_TRUE(has(design_of("switch:2/2"), {"a", "a", "b", "b"}));
+}
+
+TEST(ChosenPlans, leave_sizes_to_hips) {
+  const auto processes = processes_on({"a", "b", "c", "d", "e", "f", "g", "h", "i"});
+  const auto choices_of = [&](std::vector<Design::Choice> named) {
+    Design design = design_of("bcube:3,1");
+    design.choices = std::move(named);
+    return value_or_throw(choose_plans(design, 0, processes));
+  };
+  const auto automatic = choices_of({});
+  ASSERT_GE(automatic.size(), 2u) << "plans by size";
+  const auto program_for = [](const std::vector<Design::Choice>& choices, std::uint64_t bytes) {
+    const auto of =
+        std::ranges::find_if(choices, [&](const auto& each) { return bytes <= each.up_to_bytes; });
+    return std::pair(of->shape->description, of->automatic);
+  };
+  PlanShape shape = *automatic[0].shape;
+  shape.description = "mine";
+  Design::Choice mine = automatic[0];
+  mine.shape = std::make_shared<PlanShape>(shape);
+  mine.automatic = false;
+  std::mt19937_64 random(hips::test::seed());
+  for (int round = 0; round < 200; ++round) {
+    // Limits anywhere, on those of the automatic plans, too; every other one is left to HiPS.
+    std::set<std::uint64_t> limits = {UINT64_MAX};
+    for (std::uint64_t i = random() % 4; i > 0; --i)
+      limits.insert(random() % 2 == 0 ? automatic[random() % automatic.size()].up_to_bytes
+                                      : std::uint64_t{1} << random() % 40);
+    std::vector<Design::Choice> named;
+    bool left = random() % 2 == 0;
+    for (const std::uint64_t limit : limits) {
+      named.push_back(left ? Design::Choice{.automatic = true} : mine);
+      named.back().up_to_bytes = limit;
+      left = !left;
+    }
+    const auto choices = choices_of(named);
+    EXPECT_EQ(choices.back().up_to_bytes, UINT64_MAX);
+    EXPECT_TRUE(std::ranges::is_sorted(choices, std::less_equal<>(), &Design::Choice::up_to_bytes));
+    for (int power = 0; power < 42; ++power) {
+      for (const std::uint64_t bytes : {(std::uint64_t{1} << power) - 1, std::uint64_t{1} << power}) {
+        const auto line =
+            std::ranges::find_if(named, [&](const auto& each) { return bytes <= each.up_to_bytes; });
+        const auto expected =
+            line->automatic ? program_for(automatic, bytes) : std::pair(std::string("mine"), false);
+        EXPECT_EQ(program_for(choices, bytes), expected) << bytes;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 constexpr const char* kTwo =
     "# HiPS selection table 1\n"
     "topology=bcube:3,1 up_to=65536 algorithm=recursive-doubling pattern=default\n"
-    "topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring\n";
+    "topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring\n"
+    "topology=switch:2/2 up_to=any algorithm=auto pattern=default\n";
 
 TEST(SelectTable, gives_back_what_was_written) {
   const auto table = SelectTable::parse(kTwo, "two");
@@ -50,8 +51,11 @@ TEST(SelectTable, names_the_line_that_is_wrong) {
   expect(title + "topology=switch:4 up_to=1K algorithm=hips pattern=default", "up_to=1K is neither");
   expect(title + "topology=switch:4 up_to=-1 algorithm=hips pattern=default", "up_to=-1 is neither");
   expect(title + "topology=switch:4 up_to=18446744073709551615 algorithm=hips pattern=default", "is neither");
-  expect(title + "topology=switch:4 up_to=any algorithm=best pattern=default", "algorithm=best is none");
+  expect(title + "topology=switch:4 up_to=any algorithm=best pattern=default",
+         "algorithm=best is neither auto nor");
   expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=star", "pattern=star");
+  expect(title + "topology=switch:4 up_to=any algorithm=auto pattern=ring",
+         "algorithm=auto has no pattern=ring");
   expect(title + "topology=switch:4 up_to=any algorithm=hips", "\"\" stands where pattern=... should");
   expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=mesh more", "\"more\" stands behind");
   expect(title + "topology=switch:4 up_to=8 algorithm=hips pattern=mesh", "needs up_to=any");

@@ -206,6 +206,22 @@ class Tuned(Base):
             self.assertRegex(text, r"# Plan: .*[Hh]alving.* up to 100 bytes, else HiPS.*ring")
             self.assertEqual({row[8].strip() for row in rows(text)}, {"0"})
 
+    def test_ranks_that_share_hosts_are_timed_as_hips_would_have_them_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table")
+            sizes = ["-b", "64", "-e", "64K", "-f", "1024", "-n", "2", "--rounds", "1", "--topo", "switch:2/2"]
+            # A table that is in force already is not what is timed.
+            text = self.start(4, *sizes, "--tune", path, HIPS_SELECT_TABLE="/nowhere/table")
+            self.assertRegex(text, r"(?m)^# +size \(B\) +auto +hips mesh ")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("# HiPS selection table 1\n"
+                           "topology=switch:2/2 up_to=100 algorithm=flat-ring pattern=default\n"
+                           "topology=switch:2/2 up_to=any algorithm=auto pattern=default\n")
+            text = self.start(4, *sizes, HIPS_SELECT_TABLE=path)
+            self.assertRegex(text, r"# Plan: allreduce of the sizes that the table leaves to HiPS in memory that the 2 ranks "
+                                   r"of a host share .*; other calls flat ring.* up to 100 bytes, else ")
+            self.assertEqual({row[8].strip() for row in rows(text)}, {"0"})
+
     def test_a_table_that_is_none_is_one_error_on_every_rank(self):
         with tempfile.NamedTemporaryFile("w", suffix=".table") as file:
             file.write("hello\n")

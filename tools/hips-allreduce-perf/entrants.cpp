@@ -1,11 +1,14 @@
 #include "tools/hips-allreduce-perf/entrants.hpp"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include <hips/topology.hpp>
 
 #include "lib/base/clock.hpp"
 #include "lib/base/config.hpp"
+#include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
 
@@ -25,6 +28,16 @@ double time(Group& group, const Options& options, std::uint64_t count, std::vect
 }
 
 }  // namespace
+
+Entrant automatic_entrant(Launch& launch, const Options& options) {
+  ::unsetenv("HIPS_SELECT_TABLE");
+  if (const auto table = load_process_config().config.select_table)
+    throw Error(Status::error(Code::kInvalidArgument,
+                              fmt::format("a configuration file names the selection table {}, which would be "
+                                          "timed in place of what HiPS chooses: take that line out to tune",
+                                          *table)));
+  return {std::string(cost::ChosenPlan::kAuto), "", std::make_unique<Group>(launch, options)};
+}
 
 std::vector<Entrant> entrants_of(Launch& launch, const Options& options) {
   std::vector<Entrant> entrants;

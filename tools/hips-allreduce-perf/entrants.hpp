@@ -19,7 +19,13 @@ struct Entrant {
   [[nodiscard]] std::string name() const { return pattern.empty() ? algorithm : algorithm + " " + pattern; }
 };
 
-/// All that run on the topology; the same on all ranks, as every rank gets the same error. Collective.
+/// What HiPS does where no plan is named: plans by size, or the memory of each host and a plan between hosts.
+/// Leaves HIPS_SELECT_TABLE out, for the rest of the process. Collective.
+///
+/// Errors   kInvalidArgument: a configuration file names a table.
+Entrant automatic_entrant(Launch& launch, const Options& options);
+
+/// All plans that run on the topology; the same on all ranks, as every rank gets the same error. Collective.
 std::vector<Entrant> entrants_of(Launch& launch, const Options& options);
 
 /// us for a call of each, by the slowest rank: the medians of `options.rounds` turns, after one that makes

@@ -41,6 +41,7 @@ void write(const Options& options, const std::string& spec, std::vector<cost::Ch
 
 void tune(Launch& launch, const Options& options) {
   std::vector<Entrant> entrants = entrants_of(launch, options);
+  entrants.insert(entrants.begin(), automatic_entrant(launch, options));
   Group& first = *entrants.front().group;
   const DataType type = options.types.front();
   const bool speaker = first.rank() == 0;
