@@ -27,6 +27,9 @@ constexpr std::int64_t kLookEveryNs = 200'000'000;
 /// What the control threads of all ranks take to answer, when all goes well.
 constexpr std::int64_t kAnswersNs = 200'000'000;
 constexpr std::int64_t kProgressEveryNs = 1'000'000;
+/// How long a thread that waits keeps others from their requests of the same communicator: longer where none
+/// came lately.
+constexpr std::int64_t kTurnNs = 1'000'000, kLongestTurnNs = 16'000'000;
 
 }  // namespace
 
@@ -38,10 +41,6 @@ WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& con
       size_(bootstrap.size()),
       mode_(options.thread_mode),
       has_progress_thread_(config.progress_thread.value_or(options.progress_thread)) {}
-
-void WatchedCommunicator::note_declined(const char* what) {
-  if (!in_forked_child()) watch_->record().decline(what);
-}
 
 Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, const Design& design,
                                    const std::vector<ProcessInfo>& processes, std::uint64_t id) {
@@ -107,9 +106,11 @@ struct WatchedCommunicator::Waiter {
   WatchedCommunicator& communicator;
   const PendingCall& call;
   Patience patience;
+  std::int64_t before_ns = 0;  ///< waited before this turn
   std::int64_t next_look_ns = kLookEveryNs;
 
-  void tick(std::int64_t waited_ns) {
+  void tick(std::int64_t in_turn_ns) {
+    const std::int64_t waited_ns = before_ns + in_turn_ns;
     if (communicator.progress_) communicator.progress_();
     InFlight::process().advance_others(communicator);
     // The caller's runtime wants to move more often than we need to look.
@@ -138,13 +139,13 @@ Status WatchedCommunicator::wait(PendingCall& call) {
   // One pointer: the function then needs no memory of its own.
   options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
   if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock().now_ns() + timeout_ns_;
-  Status status = call.wait(options);
+  Status status = wait_in_turns(call, options, waiter);
   if (call.done()) return status;
 
   // The user's deadline. Who is missing is worth a short moment more; it may even save the call.
   watch_->ask_all();
   options.deadline_ns = clock().now_ns() + kAnswersNs;
-  if (const Status late = call.wait(options); call.done()) return late;
+  if (const Status late = wait_in_turns(call, options, waiter); call.done()) return late;
 
   // The buffers belong to the operation until it has ended, and it ends for all ranks.
   status.scope = Scope::kCommunicator;
@@ -153,10 +154,41 @@ Status WatchedCommunicator::wait(PendingCall& call) {
                                watch_->missing());
   watch_->found(status);
   options.deadline_ns = INT64_MAX;
-  return call.wait(options);
+  return wait_in_turns(call, options, waiter);
 }
 
-/// This thread and no other moves the communicator's calls.
+Status WatchedCommunicator::wait_in_turns(PendingCall& call, WaitOptions options, Waiter& waiter) {
+  // As Moving decides: without requests, or with one thread, nobody else wants to move anything.
+  if (mode_ == ThreadMode::kSingle || num_under_way_.load(std::memory_order_relaxed) == 0)
+    return call.wait(options);
+  const std::int64_t deadline_ns = options.deadline_ns, before_ns = waiter.before_ns;
+  std::int64_t now_ns = clock().now_ns();
+  const std::int64_t begin_ns = now_ns;
+  for (std::int64_t turn_ns = kTurnNs;;) {
+    options.deadline_ns = std::min(deadline_ns, now_ns + turn_ns);
+    Status status = call.wait(options);
+    if (call.done()) return status;
+    now_ns = clock().now_ns();
+    if (now_ns >= deadline_ns) return status;
+    waiter.before_ns = before_ns + now_ns - begin_ns;
+    waiter.tick(0);
+    turn_ns = make_way() ? kTurnNs : std::min(2 * turn_ns, kLongestTurnNs);
+  }
+}
+
+bool WatchedCommunicator::make_way() {
+  constexpr int kMostYields = 100;  // somebody who wants it may have been put to sleep
+  const int num_wanting = num_wanting_.load(std::memory_order_relaxed);
+  if (num_wanting == 0) return false;
+  moving_.store(false, std::memory_order_release);
+  for (int i = 0; i < kMostYields && num_wanting_.load(std::memory_order_relaxed) >= num_wanting; ++i)
+    sched_yield();
+  while (moving_.exchange(true, std::memory_order_acquire)) sched_yield();
+  return true;
+}
+
+/// This thread and no other moves the communicator's calls. Who waits for long makes way for others now and
+/// then: what they have may have ended, and the call that is waited for may need that they know.
 ///
 /// Where no request is under way the calls of others are nobody else's business, so nothing is locked. Where
 /// there is one thread the flag is for what it calls while it waits, and costs a store.
@@ -169,7 +201,10 @@ class WatchedCommunicator::Moving {
     if (communicator.mode_ == ThreadMode::kSingle && !communicator.has_progress_thread_) {
       flag_.store(true, std::memory_order_relaxed);
     } else {
+      if (!flag_.exchange(true, std::memory_order_acquire)) return;
+      communicator.num_wanting_.fetch_add(1, std::memory_order_relaxed);
       while (flag_.exchange(true, std::memory_order_acquire)) sched_yield();
+      communicator.num_wanting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
   ~Moving() {
@@ -209,6 +244,12 @@ class WatchedCommunicator::Starting {
   std::atomic<bool>& in_call_;
   bool alone_;
 };
+
+void WatchedCommunicator::note_declined(const char* what) {
+  if (in_forked_child()) return;
+  const Moving moving(*this);  // a request of another thread may be ending, which is noted, too
+  watch_->record().decline(what);
+}
 
 Status WatchedCommunicator::carry_out(const CallArgs& args) {
   const Starting starting(*this);
@@ -288,7 +329,7 @@ void WatchedCommunicator::look_after(PendingCall& call, Polls& polls) {
 }
 
 bool WatchedCommunicator::has_ended(const PendingCall& call) {
-  if (mode_ == ThreadMode::kSingle) return call.done();  // nobody else moves it
+  if (mode_ == ThreadMode::kSingle && !has_progress_thread_) return call.done();  // nobody else moves it
   const Moving moving(*this);
   return call.done();
 }

@@ -80,6 +80,10 @@ class WatchedCommunicator : public Communicator {
   class Moving;
   class Starting;
 
+  /// call.wait(), and other threads get at their requests meanwhile.
+  Status wait_in_turns(PendingCall& call, WaitOptions options, Waiter& waiter);
+  /// False: nobody wants to move anything.
+  bool make_way();
   [[nodiscard]] Status check(const CallArgs& args) const;
   /// A call of which plainly_right() does not think well.
   [[gnu::noinline]] Status call_checked(const CallArgs& args);
@@ -113,6 +117,7 @@ class WatchedCommunicator : public Communicator {
   std::atomic<bool> in_call_{false};
   /// Held by who moves the calls under way, where there are any.
   std::atomic<bool> moving_{false};
+  std::atomic<int> num_wanting_{0};  ///< threads that wait to hold it
   /// Started requests. Changed by who may move calls, so that it takes no more than a store.
   std::atomic<int> num_under_way_{0};
   bool makes_requests_ = false;
