@@ -96,6 +96,7 @@ void NodeTeam::cannot_read(Status status, Rank rank) {
 }
 
 bool NodeTeam::was_left() const {
+  std::atomic_thread_fence(std::memory_order_acquire);  // after what was read there
   return std::ranges::any_of(
       peers_, [](const Peer& peer) { return peer.block->left.load(std::memory_order_seq_cst) != 0; });
 }

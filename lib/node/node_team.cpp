@@ -80,6 +80,11 @@ void NodeTeam::start(const Call& call) {
   begin_ns_ = now_if_traced();
   ++number_;
   next_called_ = 0;
+  if (failed_.load(std::memory_order_relaxed)) {
+    // A peer may not have heard of it yet, and read what a call that was left had staged: nothing may follow.
+    stage_ = Stage::kStuck;
+    return;
+  }
   const std::size_t element_bytes = element_bytes_ = size_of(call.type);
   signature_ = call.told ? call.told->signature : signature_of(call);
   const std::size_t shown_bytes = call.shown() * element_bytes;
@@ -291,7 +296,10 @@ Status NodeTeam::wait(const WaitOptions& options) {
 
 Status NodeTeam::leave() {
   // Before the user has the buffers again: a peer that reads what he writes into them finds this afterwards.
-  if (held_.any()) block_->left.store(1, std::memory_order_seq_cst);
+  if (held_.any()) {
+    block_->left.store(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before what he writes
+  }
   held_.drop();
   stage_ = Stage::kIdle;
   const std::lock_guard lock(mutex_);

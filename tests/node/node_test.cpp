@@ -273,5 +273,27 @@ TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {
   EXPECT_EQ(teams[0]->wait(options).code, Code::kPeerLost);
 }
 
+TEST(NodeTeam, overwrites_nothing_that_a_failed_call_had_shown) {
+  // Rank 0 hears of the failure first, and has a call queued behind the one that it leaves.
+  NodeTeam::Config config;
+  auto teams = make_teams(2, config);
+  const std::uint64_t count = teams[0]->layout().elements_at_once(sizeof(float), 2);
+  std::vector<float> first(count, 1), second(count, 2), theirs(count);
+  const auto bytes_of = [](std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); };
+  teams[0]->start({.collective = Collective::kBcast, .out = bytes_of(first), .count = count});
+  while (teams[0]->advance()) {
+  }
+  teams[0]->fail(Status::error(Code::kPeerLost, "a third one died"));
+  EXPECT_EQ(teams[0]->wait({}).code, Code::kPeerLost);
+  teams[0]->start({.collective = Collective::kBcast, .out = bytes_of(second), .count = count});
+  EXPECT_EQ(teams[0]->test()->code, Code::kPeerLost);
+  teams[1]->start({.collective = Collective::kBcast, .out = bytes_of(theirs), .count = count});
+  while (teams[1]->advance()) {
+  }
+  if (teams[1]->done()) {
+    EXPECT_EQ(theirs, first);
+  }
+}
+
 }  // namespace
 }  // namespace hips::node
