@@ -56,7 +56,8 @@ Status HostsCall::set(const CallArgs& args) {
   between_args_ = {
       .program = parts_.first_between + static_cast<std::int32_t>(choice - parts_.between.begin()),
       .type = args.type,
-      .op = args.op};
+      .op = args.op,
+      .priority = args.priority};
   // What a host folds is a part of what is averaged; the operation divides by all ranks.
   node_call_ = {.type = args.type, .op = reduce::partial(args.op)};
   return Status::success();
