@@ -122,6 +122,13 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
     declined_ = "communicator of 1 rank";
     return;
   }
+  // What MPI_Comm_spawn starts is not under `hips run`, and may be on the other side of the exchanges to
+  // come.
+  const std::vector<Rank> world_ranks = world_ranks_of(comm, size_);
+  if (std::ranges::find(world_ranks, -1) != world_ranks.end()) {
+    declined_ = "communicator with processes of another MPI_COMM_WORLD";
+    return;
+  }
 
   auto bootstrap = bootstrap_over(comm, rank_, size_);
   if (!bootstrap) {
@@ -131,7 +138,7 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
 
   // All meet before any goes on: a variable may be set on some hosts only.
   const LoadedConfig& loaded = process.config();
-  auto choice = choose_topology(loaded.config.topology, world_ranks_of(comm, size_), process.world_size());
+  auto choice = choose_topology(loaded.config.topology, world_ranks, process.world_size());
   const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
   failure_ = comm::agree(**bootstrap, mine);
   if (!failure_.ok()) return;

@@ -29,14 +29,15 @@ Result<TopologyChoice> choose_topology(const std::optional<std::string>& spec,
     const Topology topology = parse_topology(*spec);
     const Rank ranks = topology.num_ranks();
     const auto comm_size = static_cast<int>(world_ranks.size());
-    if (ranks == comm_size) return TopologyChoice{*spec, true};
     const auto of_world = spec_of_world(*spec, topology, world_size);
-    if (comm_size != world_size) {
-      const bool known = of_world && std::ranges::all_of(world_ranks, [](Rank rank) { return rank >= 0; });
-      return TopologyChoice{
-          known ? topology::occupied_part(parse_topology(*of_world), world_ranks) : std::nullopt, false};
-    }
+    // The topology's n-th server is where the n-th rank is.
+    const bool in_order = world_ranks.front() >= 0 && std::ranges::is_sorted(world_ranks);
+    if (!in_order) return TopologyChoice{std::nullopt, false};
+    if (comm_size != world_size && of_world)
+      return TopologyChoice{topology::occupied_part(parse_topology(*of_world), world_ranks), false};
     if (of_world) return TopologyChoice{of_world, true};
+    if (comm_size == ranks) return TopologyChoice{*spec, true};
+    if (comm_size != world_size) return TopologyChoice{std::nullopt, false};
     return fail(Code::kInvalidArgument,
                 fmt::format("topology {} has {} ranks, but MPI_COMM_WORLD has {}; start {} ranks, or name a "
                             "topology of {}",

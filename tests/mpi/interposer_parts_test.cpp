@@ -169,6 +169,20 @@ TEST(TopologyChoice, ASubCommunicatorThatIsNoTopologyIsLeftToHiPS) {
   EXPECT_FALSE(apart->is_users);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{7, 4, 1}, 9)->spec, std::nullopt);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{1, 4, -1}, 9)->spec, std::nullopt);
+  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 1, 3, 4, 5, 6, 7, 8}, 9)->spec, std::nullopt)
+      << "servers are where their ranks are";
+}
+
+TEST(TopologyChoice, ACommunicatorOfAsManyRanksAsServersIsNotThoseServers) {
+  // The ranks of the first four and a half servers of nine.
+  EXPECT_NE(choose_topology("bcube:3,1", first_ranks(9), 18)->spec, "bcube:3,1");
+  // One of each server.
+  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 4, 6, 8, 10, 12, 14, 16}, 18)->spec,
+            "bcube:3,1");
+  // A world with one rank more than there are servers, which is not for the network.
+  const auto workers = choose_topology("bcube:3,1", first_ranks(9), 10);
+  EXPECT_EQ(workers->spec, "bcube:3,1");
+  EXPECT_TRUE(workers->is_users);
 }
 
 TEST(TopologyChoice, AWorldThatDoesNotMatchIsAnErrorThatNamesBothSizes) {

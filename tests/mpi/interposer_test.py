@@ -109,6 +109,14 @@ class Behaviour(Case):
     def test_children_do_not_load_the_interposer(self):
         self.assert_ok(under_hips(2, "behave", "children"))
 
+    def test_processes_that_the_program_starts_are_not_under_it(self):
+        if MPICH:
+            self.skipTest("MPICH starts none for programs behind another, as under env")
+        self.assert_exact(mpirun(2, PROGRAMS["spawn"], limit_s=30))
+        outcome = mpirun(2, args.hips, "run", "--report", PROGRAMS["spawn"], limit_s=30, HIPS_GUARD="off")
+        self.assert_exact(outcome)
+        self.assert_reported_as_expected(outcome)
+
     def test_the_null_communicator_is_the_hosts_error(self):
         self.assert_ok(under_hips(2, "behave", "null-communicator"))
 
