@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -101,19 +102,26 @@ Status Coalescer::allreduce(std::span<const CoalescedBuffer> list, ReduceOp op) 
     small_bytes = 0;
     passed = 0;
   };
-  for (const CoalescedBuffer& buffer : buffers) {
-    const std::size_t bytes = bytes_of(buffer);
-    if (bytes > kSmallBytes) {
-      if (first.ok()) keep(launch(std::span(&buffer, 1), op));
-      if (!small_.empty() && ++passed == kMostPassed) launch_small();
-      continue;
+  try {
+    for (const CoalescedBuffer& buffer : buffers) {
+      const std::size_t bytes = bytes_of(buffer);
+      if (bytes > kSmallBytes) {
+        if (first.ok()) keep(launch(std::span(&buffer, 1), op));
+        if (!small_.empty() && ++passed == kMostPassed) launch_small();
+        continue;
+      }
+      if (!small_.empty() && (buffer.type != small_[0].type || small_bytes + bytes > kBucketBytes))
+        launch_small();
+      small_.push_back(buffer);
+      small_bytes += bytes;
     }
-    if (!small_.empty() && (buffer.type != small_[0].type || small_bytes + bytes > kBucketBytes))
-      launch_small();
-    small_.push_back(buffer);
-    small_bytes += bytes;
+    launch_small();
+  } catch (const std::bad_alloc&) {
+    // The vectors are the caller's again, so nothing of ours may still move or name them.
+    small_.clear();
+    for (Bucket& bucket : buckets_) (void)finish(bucket);
+    throw;
   }
-  launch_small();
   // The oldest first; after an error too, as buffers belong to a call until it has ended.
   for (std::size_t i = 0; i < kNumBuckets; ++i) keep(finish(buckets_[(next_ + i) % kNumBuckets]));
   // Requests stay for the next call, but hold no op of the program's until then.
