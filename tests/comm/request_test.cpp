@@ -38,7 +38,7 @@ using Environment = std::map<std::string, std::string>;
 std::vector<Outcome> outcomes_of(int num_ranks, const RankProcesses::Body& body,
                                  const Environment& environment = {}) {
   RankProcesses ranks(num_ranks, body, environment);
-  return ranks.wait(60s);
+  return ranks.wait(6s);
 }
 
 void expect_right(const std::vector<Outcome>& outcomes) {
@@ -192,8 +192,6 @@ TEST_P(Requests, MoveWhileTheirRankWaitsElsewhere) {
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}}));
 }
 
-// Threads with a communicator each: while one waits it moves the others' calls, and must not do so in their
-// way.
 // Nobody is in a call of HiPS: results come while both ranks sleep.
 TEST_P(Requests, MoveWhileTheProgramComputesWhereThereIsAProgressThread) {
   const auto& [way, n] = GetParam();
@@ -219,6 +217,49 @@ TEST_P(Requests, MoveWhileTheProgramComputesWhereThereIsAProgressThread) {
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", way.transport}, {"HIPS_PROGRESS_THREAD", "on"}}));
 }
 
+// Rank 0 is in a call that the others come to only after they have heard of its request's end.
+TEST_P(Requests, OfOneThreadEndWhileAnotherOfTheThreadsWaitsOnTheirCommunicator) {
+  const auto& [way, n] = GetParam();
+  if (n == 1) GTEST_SKIP() << "one rank has nothing to wait for";
+  for (const bool tests : {false, true}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const auto body = [&way = way, n = n, tests, ends](int rank, const Ready&) -> std::string {
+      hips::Communicator comm = communicator(way.topology, n);
+      std::vector<std::int64_t> small(7, rank + 1), large(30'011, rank + 1);
+      const std::int64_t right = n * (n + 1) / 2;
+      hips::Request request = comm.iallreduce<std::int64_t>(small, ReduceOp::kSum);
+      const auto end_request = [&] {
+        if (tests)
+          while (!request.test()) std::this_thread::yield();
+        request.wait();
+      };
+      if (rank == 0) {
+        std::thread other([&] { comm.allreduce<std::int64_t>(large, ReduceOp::kSum); });
+        std::this_thread::sleep_for(20ms);
+        end_request();
+        const std::string word(static_cast<std::size_t>(n - 1), 'x');
+        const bool told = write(ends[1], word.data(), word.size()) == n - 1;
+        other.join();
+        if (!told) return "no pipe";
+      } else {
+        end_request();
+        char heard = 0;
+        if (read(ends[0], &heard, 1) != 1) return "no pipe";
+        comm.allreduce<std::int64_t>(large, ReduceOp::kSum);
+      }
+      return small[6] == right && large.back() == right ? "right" : "wrong";
+    };
+    const auto outcomes = outcomes_of(n, body, environment_of(way, n));
+    close(ends[0]);
+    close(ends[1]);
+    expect_right(outcomes);
+    if (HasFailure()) return;
+  }
+}
+
+// Threads with a communicator each: while one waits it moves the others' calls, and must not do so in their
+// way.
 TEST_P(Requests, OfSeveralThreadsDoNotDisturbEachOther) {
   const auto& [way, n] = GetParam();
   const int num_turns = hips::test::runs_a_sample() ? 40 : 200;
