@@ -80,9 +80,7 @@ struct CommunicatorBootstrap {
 ///   hold the result, or garbage when it threw.
 /// - A request's buffers belong to it until test() or wait() says that it has ended.
 /// - Strings of Options, counts of sections: copied.
-/// - What Bootstrap's functions refer to: used until create() returns; with `progress`, until the
-/// communicator is
-///   gone.
+/// - What Bootstrap's function refers to: used until create() returns.
 ///
 /// Right:
 ///
@@ -99,8 +97,9 @@ struct CommunicatorBootstrap {
 ///     // and the call did not take place: the others wait for this rank's next one.
 ///
 /// Threads  one call at a time on a communicator; different communicators from different threads at once.
-/// Errors   throws Error. After kMismatch, kPeerLost, kAborted or kTimeout the communicator has failed: each
-///          later call throws the same, on every rank.
+/// Errors   throws Error. One that is found before a call begins, as kInvalidArgument, leaves the
+///          communicator as it was. After any other it has failed: each later call throws the same, on every
+///          rank. hips.h says which is which, at hips_status_t.
 class Communicator {
  public:
   using Options = CommunicatorOptions;

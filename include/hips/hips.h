@@ -24,6 +24,15 @@ extern "C" {
 #define HIPS_VERSION_MINOR 1
 #define HIPS_VERSION_PATCH 0
 
+/*
+ * An error of a collective on vectors, of hips_barrier() or of a request:
+ *
+ * - Found before the call begins, it leaves the communicator as it was, and the call did not take place on
+ *   this rank: HIPS_ERR_INVALID_ARGUMENT; HIPS_ERR_UNSUPPORTED for what this communicator cannot carry, or
+ *   in a child of fork(); HIPS_ERR_OUT_OF_MEMORY where a request is to be made.
+ * - Any other has failed the communicator, for good and on all ranks: each later call gives the same error.
+ *   Destroy it, and make another of the ranks that are left.
+ */
 typedef enum {
   HIPS_OK = 0,
   HIPS_ERR_INVALID_ARGUMENT = 1, /* the caller's input */
@@ -202,7 +211,10 @@ HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy);
 HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
 HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
 
-/* Which plan runs, in one line: "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated". Lives as long as comm. */
+/*
+ * Which plan runs, in one line: "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers
+ * on 1 host". Lives as long as comm.
+ */
 HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 
 /*
@@ -399,8 +411,8 @@ HIPS_API hips_status_t hips_mem_deregister(hips_mem_t* mem);
 
 /*
  * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back. No page is
- * touched, so that each is on the NUMA node of who touches it first. A child of fork() shares it with its
- * parent.
+ * touched, so that each is on the NUMA node of who touches it first. A child of fork() shares memory of 64
+ * KiB and more with its parent, as a rule.
  *
  * HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
  */

@@ -43,7 +43,7 @@ struct Fraction {
 ///
 /// A part holds consecutive blocks and the share [begin, end) of the vector. Lanes of equal shares make one
 /// part together, so that a block's boundary is floor(block * count / num_blocks); lanes of unequal shares
-/// are a part each: the lane's start is floored, then the blocks inside it (algorithms.md, section 2).
+/// are a part each: the lane's start is floored, then the blocks inside it.
 struct HIPS_EXPORT BlockMap {
   struct Part {
     BlockRange blocks;

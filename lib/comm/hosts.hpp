@@ -27,9 +27,9 @@ struct Hosts {
   }
 
   /// Nothing where a call goes by one plan of all ranks, or by memory alone: hosts have different numbers of
-  /// ranks, or one each; there is one host; the servers of the topology are no hosts, as their ranks share no
-  /// memory; somebody names a transport, or a plan of all ranks for every size, or wants operands folded by
-  /// rank. The same answer on all ranks.
+  /// ranks, one each, or more than NodeCommunicator::kMostRanks; there is one host; the servers of the
+  /// topology are no hosts, as their ranks share no memory; somebody names a transport, or a plan of all
+  /// ranks for every size, or wants operands folded by rank. The same answer on all ranks.
   static std::optional<Hosts> of(const Design& design, const Config& config,
                                  const std::vector<ProcessInfo>& processes, Rank rank);
 };

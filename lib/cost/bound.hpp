@@ -41,7 +41,6 @@ struct Bound {
 /// Cost     levels of equal radix and rate are alike, so the sets tried are those of different size in each
 ///          kind of level; a million servers take microseconds.
 /// Threads  pure; any thread.
-/// Source   algorithms.md, sections 7 and 8.
 Bound bound(const Topology& topology);
 
 /// A wiring with more cables has only the cut into single servers by the rates of their NICs, which is a

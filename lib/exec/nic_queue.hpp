@@ -20,7 +20,7 @@ struct ReadySegment {
   std::int32_t stage = 0;
 
   /// Which goes first: the lower priority number, the older operation, the lowest segment, the earliest
-  /// stage. "Earliest stage first" alone leaves a NIC idle with unequal lanes (algorithms.md, section 2).
+  /// stage. "Earliest stage first" alone leaves a NIC idle with unequal lanes.
   [[nodiscard]] bool before(const ReadySegment& other) const {
     if (priority != other.priority) return priority < other.priority;
     if (sequence != other.sequence) return sequence < other.sequence;

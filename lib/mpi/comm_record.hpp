@@ -25,10 +25,10 @@ class Process;
 /// Threads  one call at a time on a communicator, as MPI asks of collectives; others at the same time.
 class CommRecord : public std::enable_shared_from_this<CommRecord> {
  public:
-  /// The record of `comm`, made at the first MPI_Allreduce of any kind, or initialisation of a persistent
-  /// one: also by one that HiPS will not take, so that a rank which passes another type than its peers still
-  /// meets them here. Collective where it is made. Null where the host does not know the communicator and
-  /// will say so itself.
+  /// The record of `comm`, made at the first blocking collective but a barrier, or initialisation of a
+  /// persistent allreduce: also by one that HiPS will not take, so that a rank which passes another type than
+  /// its peers still meets them here. Collective where it is made. Null where the host does not know the
+  /// communicator and will say so itself.
   static CommRecord* of(Process& process, MPI_Comm comm);
   /// The same for a call that must not wait for other ranks: null where there is no record yet.
   static CommRecord* existing(Process& process, MPI_Comm comm);

@@ -57,7 +57,8 @@ namespace hips::node {
 ///          write less where inputs are shared.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
 /// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
-///          nobody sleeps in.
+///          nobody sleeps in, but for buffers that others read: a call by slices locks the process' list of
+///          registered memory, where there is any, and maps a buffer of a peer at its first use.
 /// Source   the n-way direct scheme of Open MPI's coll/xhc and MPICH's release-gather, without their trees.
 class NodeTeam {
  public:
@@ -117,7 +118,9 @@ class NodeTeam {
     kIdle,
     kExchange,  ///< all operands at once, each rank folds all
     kSlices,    ///< staging, slice by slice
-    kStuck,     ///< a signature did not match; fail() will end it
+    /// Cannot go on until fail() ends it: a signature did not match, a buffer of a peer cannot be mapped, or
+    /// a peer has left its buffers while this rank read them.
+    kStuck,
   };
 
   struct Peer {

@@ -49,8 +49,8 @@ struct SharedBlock {
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;
   std::array<CallLine, 2> lines;
-  SliceCount copied;   ///< my operands lie in staging
-  SliceCount reduced;  ///< my part of the result lies in staging
+  SliceCount copied;   ///< my operands can be read: in staging, or in my buffer where its Place is shown
+  SliceCount reduced;  ///< so can my part of the result
   SliceCount taken;    ///< I have read all that I need of the others
   /// Not 0: I have left a call that failed, and with it buffers that others may have been reading.
   alignas(kApart) std::atomic<std::uint64_t> left{0};

@@ -50,7 +50,7 @@ class HeldOperands {
 
 /// The segments of one peer that this rank has mapped, for reading.
 ///
-/// They are kept, since buffers are used again and again: mapping takes three system calls and a page fault
+/// They are kept, since buffers are used again and again: mapping takes several system calls and a page fault
 /// for each few pages. A token is given once, so that one that is freed and made anew at the same address, or
 /// with the same descriptor, is another one. Of what its owner has freed a mapping holds no memory any more.
 class PeerSegments {

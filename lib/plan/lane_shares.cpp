@@ -107,9 +107,9 @@ constexpr std::int32_t kMostLevelsWeighed = 6;
 /// Shares below this come from rounding.
 constexpr double kLeastShare = 1e-7;
 
-/// The shares of all orders with which the busiest level is least busy, by the linear program of
-/// algorithms.md, section 7: with f for the shares times 1/T, maximise their sum where no level is busy for
-/// more than 1.
+/// The shares of all orders with which the busiest level is least busy, by a linear program. Of an order's
+/// share level l carries (1 - 1/n_l) / (product of the radices that the order visits before l): with f for
+/// the shares times 1/T, maximise their sum where no level is busy for more than 1.
 std::vector<LaneOrder> weighed_orders(std::span<const LevelRate> levels,
                                       std::span<const std::int64_t> rates) {
   const double fastest = static_cast<double>(*std::ranges::max_element(rates));

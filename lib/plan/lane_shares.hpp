@@ -28,9 +28,10 @@ struct LaneOrder {
 ///
 /// with which every NIC direction is busy for 2(N-1)W / (N * sum of B), the lower bound of any algorithm. On
 /// equal links all f_p are positive. Where a level is so slow that some f_p is negative, a linear program
-/// weighs all orders of up to 6 levels, which is optimal: no algorithm is faster (algorithms.md, section 7).
-/// Of more levels the cheaper one of two is taken: the cyclic orders with the negative shares left out, or
-/// one order, fastest level first, the larger radix later. Orders without a share are left out.
+/// weighs all orders of up to 6 levels, which is optimal: it meets the bound of any algorithm, the largest
+/// 2 (prod n_l - 1) W / (N * sum B_l) over all sets of levels l (lib/cost/bound.hpp). Of more levels the
+/// cheaper one of two is taken: the cyclic orders with the negative shares left out, or one order, fastest
+/// level first, the larger radix later. Orders without a share are left out.
 ///
 /// Shapes   levels: K >= 1, radices >= 2. Result: 1..K orders, begin 0 and end 1 over all.
 /// Cost     K*K; with the program K! columns of K.

@@ -57,7 +57,7 @@ TEST(Bound, OfALeafSpineKnowsItsCablesUpwards) {
 }
 
 TEST(Bound, OfUnequalLevelsIsTheLargestCutOverAllSetsOfLevels) {
-  // The pins of algorithms.md, section 7, T / W.
+  // T / W: the largest 2 (prod n_l - 1) / (N * sum B_l) over all sets of levels l.
   EXPECT_NEAR(bound(with_rates("bcube:3,1", {10, 5})).cut().seconds_per_byte, 16.0 / 135, 1e-15);
   EXPECT_NEAR(bound(with_rates("bcube:3,1", {10, 1})).cut().seconds_per_byte, 4.0 / 9, 1e-15);
   EXPECT_NEAR(bound(with_rates("bcube:3,2", {10, 5, 2.5})).cut().seconds_per_byte, 104.0 / 945, 1e-15);

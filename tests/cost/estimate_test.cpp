@@ -171,7 +171,7 @@ TEST(Estimate, LetsNoPlanBeatItsBound) {
   EXPECT_GT(priced, test::runs_a_sample() ? 300u : 5000u);
 }
 
-// The table of algorithms.md, section 6, on BCube(3,1), N = 9, K = 2; terms in W/B, stages not overlapping.
+// The table of `hips compare --theory` on BCube(3,1), N = 9, K = 2; terms in W/B, stages not overlapping.
 TEST(Estimate, GivesHipsTheTermsOfTheTable) {
   const std::int64_t count = 9 * 2 * 100;
   Relative hips = relative("bcube:3,1", {.patterns = kMesh}, count);
@@ -367,7 +367,7 @@ TEST(Estimate, TreesBucketSwingAndBineCostWhatTheirLinesSay) {
   EXPECT_NEAR(of("torus:5x5", "bucket").ratio, 1, 1e-4);
   EXPECT_EQ(of("torus:5x5", "bucket").num_steps, 2 * (4 + 4));
   EXPECT_EQ(of("torus:8x8", "swing").num_steps, 2 * 6);
-  // Equal lanes on unequal sides: algorithms.md has these for BCube, whose levels are loaded alike.
+  // Equal lanes load the longer of unequal sides more: (3/4 + 3/4 * 1/3) / 2 where (1 - 1/12) / 2 would do.
   EXPECT_NEAR(of("torus:4x3", "bucket").ratio, 1.091, 1e-3);
   EXPECT_NEAR(of("torus:4x3", "hips").ratio, 1, 1e-3);
   for (const std::int64_t ranks : {2, 4, 16, 64}) {

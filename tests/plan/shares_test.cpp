@@ -117,7 +117,7 @@ TEST(LaneShares, OfUnequalLevelsMeetTheBound) {
     std::vector<plan::LevelRate> levels;
     double seconds;
   };
-  // The pins of algorithms.md, section 7, T / W.
+  // T / W, as least_seconds() has them.
   for (const Pin& pin :
        {Pin{{{3, 10}, {3, 5}}, 16.0 / 135}, Pin{{{3, 10}, {3, 1}}, 4.0 / 9},
         Pin{{{3, 10}, {3, 5}, {3, 2.5}}, 104.0 / 945}, Pin{{{4, 10}, {4, 5}, {4, 1}}, 63.0 / 512}}) {

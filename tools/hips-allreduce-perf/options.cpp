@@ -100,7 +100,7 @@ Parsed parse_options(int argc, const char* const* argv) {
   Parsed parsed;
   Options& options = parsed.options;
   CLI::App app{
-      "Times allreduce over a HiPS communicator, with the flags and columns of nccl-tests.\n"
+      "Times allreduce over a HiPS communicator, with flags and columns of nccl-tests.\n"
       "Run it under mpirun, or start each rank with HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port.",
       "hips-allreduce-perf"};
   app.set_version_flag("--version", [] { return std::string("hips-allreduce-perf ") + hips_version(); });

@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kLabFooter =
     R"(Each rank finds HIPS_RANK, HIPS_SIZE, HIPS_ROOT, HIPS_TOPO and HIPS_IB_HCA, the device of
-each of its NICs in order (rxe0:1,rxe1:1). PATH, LD_LIBRARY_PATH, HIPS_*, OMPI_MCA_* and UCX_* are passed on. A guest sees
-the host's files; what it writes is gone with it, except in folders named with --writable. Guests are node0, node1, ...
+each of its NICs in order (rxe0:1,rxe1:1). PATH, LD_LIBRARY_PATH, LANG, LC_*, HIPS_*, OMPI_MCA_* and UCX_* are passed on. A
+guest sees the host's files; what it writes is gone with it, except in folders named with --writable. Guests are node0,
+node1, ...
 
   hips lab run -t bcube:2,1 -- ibv_devinfo
   hips lab run -t bcube:3,1 --rate 4mbit --mpirun -- mpirun -n 9 hips run -t bcube:3,1 ./app

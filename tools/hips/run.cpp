@@ -116,7 +116,7 @@ void add_run(CLI::App& app) {
       "-t,--topology", options->topology,
       "the wiring: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
       "switch:n, each with /m; or FILE.yaml");
-  command->add_option("--algorithm", options->algorithm, "hips (the default), flat-ring, ...");
+  command->add_option("--algorithm", options->algorithm, "hips, flat-ring, ... (default by size)");
   command->add_option("--pattern", options->pattern,
                       "mesh, ring or ps:LEADERS, for all levels or one for each");
   command->add_option(

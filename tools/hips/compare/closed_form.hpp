@@ -22,7 +22,7 @@ struct ClosedForm {
 /// level serves all servers. Nothing for others.
 ///
 /// Cost     levels of the topology.
-/// Source   algorithms.md, sections 3, 5 and 6; where servers relay, the routes of Topology::route counted.
+/// Source   counting what each plan's programs send, where servers relay along the routes of Topology::route.
 ///          tests/tools/compare/closed_form_test.cpp compares them with counted loads on small topologies.
 std::optional<ClosedForm> closed_form(const Topology& topology, const PlanShape& shape,
                                       const PlanRequest& request);

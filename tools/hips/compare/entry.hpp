@@ -32,8 +32,6 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
 /// The flat algorithms on one switch, with one NIC a server, and on racks with as many NICs as `topology`
 /// has: all servers one hop apart, the same rates, the same ranks on each server. With K NICs the mesh and
 /// the PS are K lanes of one, each over its NIC.
-///
-/// Source   algorithms.md, section 6, "Fairness".
 std::vector<Entry> baseline_entries(const Topology& topology);
 
 }  // namespace hips::compare

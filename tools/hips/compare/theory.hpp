@@ -9,7 +9,7 @@
 
 namespace hips::compare {
 
-/// What the table of algorithms.md, section 6, is made for.
+/// The numbers that the table is made for.
 struct TheoryInput {
   std::int64_t radix = 3;                 ///< n: of every level, or side of a torus
   std::int64_t nics = 2;                  ///< K: levels of the BCube; dimensions of the torus
@@ -43,7 +43,7 @@ struct Theory {
 /// Errors   kInvalidArgument: n below 2, K below 1, N other than n^K or beyond 2^31, P outside 1..N, sizes or
 /// rates
 ///          that are not positive; names the flag, the value and what would be right.
-/// Source   algorithms.md, section 6; HiPS (NetAI 2018), BML (NeurIPS 2018).
+/// Source   HiPS (NetAI 2018), BML (NeurIPS 2018).
 Result<Theory> make_theory(const TheoryInput& input);
 
 /// The table, the gain of HiPS over the flat schemes, and beside it the figures that the papers publish.
