@@ -91,7 +91,7 @@ MPI_Fint index_to_fortran(int index) {
 /// Runs the body and hands its code over.
 template <typename Body>
 void call(MPI_Fint* ierror, const Body& body) {
-  const int code = mpi::with_requests([&](mpi::Process&) { return body(); });
+  const int code = mpi::guarded(body);
   if (ierror) *ierror = code;
 }
 

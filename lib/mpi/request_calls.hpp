@@ -13,7 +13,8 @@ namespace hips::mpi {
 //           and HIPS_TIMEOUT begins where a call needs ours to complete and has waited for a second.
 // Errors    of ours: through the error handler of the communicator, that of MPI_COMM_WORLD once it has been
 //           freed; MPI_ERR_IN_STATUS where several requests may complete. MPI_ERR_REQUEST: a handle of a
-//           request that has gone.
+//           request that has gone. Once MPI_Finalize has ended ours, as programs can see in callbacks of
+//           their own, each handle is one of an inactive persistent request, to be completed and freed.
 // Threads   as MPI's.
 
 // wait.cpp

@@ -49,6 +49,7 @@ void Requests::remove_all(const std::function<void(HipsRequest&)>& before) {
     before(*request);
     remove(range().at(index));
   }
+  if (num_used_ > 0) s_num.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace hips::mpi

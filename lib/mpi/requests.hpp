@@ -44,7 +44,8 @@ class Requests {
   [[nodiscard]] HipsRequest* find(MPI_Request handle) const;
   /// The handle is of no request from here on.
   std::unique_ptr<HipsRequest> remove(MPI_Request handle);
-  /// For each, of a process that makes none meanwhile.
+  /// For each, of a process that makes none any more. Where there have been any, exist() stays true: the
+  /// program may still have handles of ours, which the host must not see.
   void remove_all(const std::function<void(HipsRequest&)>& before);
 
 #ifdef HIPS_MPI_ABI_OPENMPI

@@ -1,0 +1,100 @@
+/*
+ * Ordinary MPI programs that go where few do: to the end of MPI_Finalize, of memory, of descriptors. The
+ * first argument picks one. Exit status 0 and "ok" from rank 0 where all is as MPI says.
+ */
+#include <dirent.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(OPEN_MPI) && MPI_VERSION < 4
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
+
+static int rank, size;
+
+static int fail(const char* what) {
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  return 1;
+}
+
+static int sum_is_right(MPI_Comm comm) {
+  int one = 1, comm_size;
+  MPI_Comm_size(comm, &comm_size);
+  MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, comm);
+  return one == comm_size;
+}
+
+/* Of a library that ends what it has when MPI does: it was first on MPI_COMM_SELF, so it is the last to hear.
+ */
+static MPI_Request persistents[2];
+static int first_key;
+
+static int end_library(MPI_Comm comm, int key, void* value, void* extra) {
+  MPI_Status status;
+  int flag = 0, cancelled = 1, index = 0, num = 0, indices[2];
+  MPI_Request* const request = &persistents[0];
+  (void)comm, (void)key, (void)value, (void)extra;
+  memset(&status, 0x77, sizeof status);
+  MPI_Wait(request, &status);
+  MPI_Test_cancelled(&status, &cancelled);
+  if (cancelled || status.MPI_SOURCE != MPI_ANY_SOURCE) exit(fail("the status of a wait is not empty"));
+  memset(&status, 0x77, sizeof status);
+  MPI_Test(request, &flag, &status);
+  if (!flag || status.MPI_SOURCE != MPI_ANY_SOURCE) exit(fail("a test does not succeed"));
+  flag = 0;
+  MPI_Request_get_status(*request, &flag, MPI_STATUS_IGNORE);
+  if (!flag) exit(fail("an inactive request is under way"));
+  MPI_Waitall(2, persistents, MPI_STATUSES_IGNORE);
+  MPI_Waitany(2, persistents, &index, MPI_STATUS_IGNORE);
+  MPI_Testsome(2, persistents, &num, indices, MPI_STATUSES_IGNORE);
+  if (index != MPI_UNDEFINED || num != MPI_UNDEFINED) exit(fail("an inactive request has been completed"));
+  for (int i = 0; i < 2; ++i) {
+    if (persistents[i] == MPI_REQUEST_NULL) exit(fail("an inactive request has gone"));
+    if (MPI_Request_free(&persistents[i]) != MPI_SUCCESS) exit(fail("a request is not freed"));
+    if (persistents[i] != MPI_REQUEST_NULL) exit(fail("a freed request has a handle"));
+  }
+  if (rank == 0) printf("ended\n");
+  return MPI_SUCCESS;
+}
+
+static int freed_in_finalize(void) {
+  static int in = 1, out[2];
+  for (int i = 0; i < 2; ++i) {
+    MPI_Allreduce_init(&in, &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &persistents[i]);
+    MPI_Start(&persistents[i]);
+    MPI_Wait(&persistents[i], MPI_STATUS_IGNORE);
+    if (out[i] != size) return fail("wrong sum");
+  }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    int (*run)(void);
+  } kWays[] = {{"freed-in-finalize", freed_in_finalize}};
+  const char* const what = argc > 1 ? argv[1] : "";
+  int provided, result = 2;
+  const int multiple = strcmp(what, "child-frees") == 0;
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (strcmp(what, "freed-in-finalize") == 0) {
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_library, &first_key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, first_key, NULL);
+  }
+  for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
+    if (strcmp(what, kWays[i].name) == 0) result = kWays[i].run();
+  if (rank == 0 && result == 0) printf("ok\n");
+  fflush(stdout);
+  MPI_Finalize();
+  return result;
+}
