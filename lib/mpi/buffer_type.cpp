@@ -74,16 +74,19 @@ std::optional<BufferType> BufferType::of(MPI_Datatype type) {
 
 int KeptType::keep(BufferType& type) {
   MPI_Datatype made{};
-  if (const int code = host()->Type_dup(type.type, &made); code != MPI_SUCCESS) return code;
+  // No MPI_Type_dup: that calls back to the program, for the type's attributes.
+  if (const int code = host()->Type_contiguous(1, type.type, &made); code != MPI_SUCCESS) return code;
   release();
-  duplicate_ = made;
+  kept_ = made;
+  if (const int code = host()->Type_commit(&*kept_); code != MPI_SUCCESS) return code;
+  made = *kept_;
   type.type = made;
   return MPI_SUCCESS;
 }
 
 void KeptType::release() {
-  if (duplicate_) host()->Type_free(&*duplicate_);
-  duplicate_.reset();
+  if (kept_) host()->Type_free(&*kept_);
+  kept_.reset();
 }
 
 std::byte* Packed::make(std::size_t bytes) {

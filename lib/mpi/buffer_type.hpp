@@ -24,21 +24,21 @@ struct BufferType {
 /// A type of the program's that a call needs after the function which started it: MPI lets the program free
 /// the type before the call has ended.
 ///
-/// Owns     a duplicate, until it goes.
+/// Owns     a type of the same data, until it goes.
 /// Threads  as a value.
 class KeptType {
  public:
   KeptType() = default;
-  KeptType(KeptType&& other) noexcept : duplicate_(std::exchange(other.duplicate_, std::nullopt)) {}
+  KeptType(KeptType&& other) noexcept : kept_(std::exchange(other.kept_, std::nullopt)) {}
   KeptType& operator=(KeptType&&) = delete;
   ~KeptType() { release(); }
-  /// Has `type` name the duplicate; the host's error code.
+  /// Has `type` name what is kept; the host's error code.
   int keep(BufferType& type);
 
  private:
   void release();
 
-  std::optional<MPI_Datatype> duplicate_;
+  std::optional<MPI_Datatype> kept_;
 };
 
 /// Data of types with gaps, as bytes one behind the other.

@@ -76,11 +76,42 @@ static int freed_in_finalize(void) {
   return 0;
 }
 
+/* A type of a library that counts who copies its attribute, and does not let it be copied twice. */
+static int num_copies;
+
+static int copy_once(MPI_Datatype type, int key, void* extra, void* in, void* out, int* flag) {
+  (void)type, (void)key, (void)extra;
+  *(void**)out = in;
+  *flag = 1;
+  ++num_copies;
+  return MPI_ERR_OTHER;
+}
+
+static int attributes_of_types(void) {
+  int values[20], key;
+  MPI_Datatype type;
+  MPI_Request request;
+  MPI_Type_create_keyval(copy_once, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
+  MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &type);
+  MPI_Type_commit(&type);
+  MPI_Type_set_attr(type, key, values);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  for (int i = 0; i < 20; ++i) values[i] = rank == 0 ? i : -1;
+  if (MPI_Ibcast(values, 10, type, 0, MPI_COMM_WORLD, &request) != MPI_SUCCESS) return fail("not started");
+  MPI_Type_free(&type);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Type_free_keyval(&key);
+  for (int i = 0; i < 20; i += 2)
+    if (values[i] != i) return fail("wrong values");
+  return num_copies == 0 ? 0 : fail("an attribute has been copied");
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"freed-in-finalize", freed_in_finalize}};
+  } kWays[] = {{"freed-in-finalize", freed_in_finalize}, {"attributes-of-types", attributes_of_types}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

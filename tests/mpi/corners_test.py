@@ -23,6 +23,9 @@ class Corners(Case):
             self.assertIn("ended\n", outcome.out, outcome.text())
             self.assertGreater(outcome.report()[0][0], 0, outcome.text())
 
+    def test_attributes_of_types_are_not_copied(self):
+        self.check("attributes-of-types", on_host=False)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
