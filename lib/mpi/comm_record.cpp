@@ -1,6 +1,7 @@
 #include "lib/mpi/comm_record.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <numeric>
@@ -68,6 +69,12 @@ std::string name_of(MPI_Comm comm) {
   const std::string_view name(text, static_cast<std::size_t>(length));
   if (name.empty() || name.starts_with("MPI COMMUNICATOR ")) return "unnamed communicator";
   return std::string(name);
+}
+
+/// One warning for each process: a program that runs out of something makes more than one communicator.
+void warn_of_shortage(const std::string& text) {
+  static std::atomic<bool> has_warned{false};
+  if (!has_warned.exchange(true)) log::warn(log::Subsystem::kMpi, "the host carries calls of {}", text);
 }
 
 }  // namespace
@@ -164,7 +171,8 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
     declined_ = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
     return;
   }
-  failure_ = error;
+  declined_ = shortage(error);
+  if (declined_.empty()) failure_ = error;
 }
 
 Status CommRecord::set_up_guard(Process& process, comm::Bootstrap& bootstrap) {
@@ -200,6 +208,13 @@ Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(Process& pr
   auto created = comm::Communicator::create(**bootstrap, options_);
   log::configure(process.config().config.log, process.world_rank());
   return created;
+}
+
+std::string CommRecord::shortage(const Status& error) const {
+  if (error.code != Code::kOutOfMemory && error.code != Code::kSystem) return {};
+  std::string text = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
+  warn_of_shortage(text);
+  return text;
 }
 
 std::unique_ptr<comm::Request> CommRecord::take_spare() {

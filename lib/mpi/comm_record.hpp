@@ -61,6 +61,9 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   ///
   /// Errors   as comm::Communicator::create().
   Result<std::unique_ptr<comm::Communicator>> make_another(Process& process) const;
+  /// Why the host carries the calls instead, where create() failed for lack of memory, descriptors and their
+  /// like: the host has its own already. "" where it failed otherwise. Warns once.
+  [[nodiscard]] std::string shortage(const Status& error) const;
   /// A call to be renewed and started, kept by an earlier one that has ended, or null.
   std::unique_ptr<comm::Request> take_spare();
   void keep_spare(std::unique_ptr<comm::Request> call);

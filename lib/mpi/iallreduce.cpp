@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "lib/mpi/comm_record.hpp"
@@ -16,7 +17,7 @@
 namespace hips::mpi {
 namespace {
 
-/// Carries a call that has been accepted, or says why not.
+/// Carries a call that has been accepted, or says why not; null where the host is to do it, on all ranks.
 using Made = Result<std::unique_ptr<HipsRequest>>;
 
 struct Nonblocking {
@@ -61,7 +62,12 @@ struct Persistent {
   static CommRecord* record(Process& process, MPI_Comm comm) { return CommRecord::of(process, comm); }
   Made make(Process& process, CommRecord& record, const ReductionCall& call, const HipsCall& ours) const {
     auto own = record.make_another(process);
-    if (!own) return fail(own.error());
+    if (!own) {
+      const std::string shortage = record.shortage(own.error());
+      if (shortage.empty()) return fail(own.error());
+      if (process.reports()) process.report().add_declined(shortage);
+      return nullptr;
+    }
     auto made = (*own)->allreduce_init(call.source(), call.out, ours.count, ours.type, ours.op);
     if (!made) return fail(made.error());
     return std::make_unique<HipsRequest>(record.shared_from_this(), std::move(*own), std::move(*made), name,
@@ -75,6 +81,7 @@ int take(Process& process, CommRecord& record, const Form& form, const Reduction
          const HipsCall& ours, MPI_Request* request) {
   Made made = form.make(process, record, call, ours);
   if (!made) return raise_error(call.comm, record, made.error(), form.name);
+  if (!*made) return form.call_host(call, request);
   return hand_out(call.comm, std::move(*made), Form::kStarts, request);
 }
 

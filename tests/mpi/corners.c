@@ -107,11 +107,53 @@ static int attributes_of_types(void) {
   return num_copies == 0 ? 0 : fail("an attribute has been copied");
 }
 
+/* The first descriptor that would come. */
+static int next_descriptor(void) {
+  const int descriptor = dup(0);
+  close(descriptor);
+  return descriptor;
+}
+
+/* Communicators until no descriptor is left, and calls on all of them. */
+static int few_descriptors(void) {
+  enum { kComms = 60 };
+  MPI_Comm comms[kComms];
+  MPI_Request requests[kComms];
+  static int in = 1, out[kComms];
+  struct rlimit limit;
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  getrlimit(RLIMIT_NOFILE, &limit);
+  /* The ranks need not run out of them together. */
+  limit.rlim_cur = (rlim_t)(next_descriptor() + 16 + 5 * (rank % 2));
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return fail("no limit");
+  for (int i = 0; i < kComms; ++i) {
+    int value = rank == 0 ? i : -1;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    MPI_Bcast(&value, 1, MPI_INT, 0, comms[i]);
+    if (value != i) return fail("wrong value");
+  }
+  for (int i = 0; i < kComms; ++i)
+    if (!sum_is_right(comms[i])) return fail("wrong sum of a duplicate");
+  for (int i = 0; i < kComms; ++i) {
+    MPI_Allreduce_init(&in, &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[i]);
+    MPI_Start(&requests[i]);
+  }
+  MPI_Waitall(kComms, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kComms; ++i) {
+    if (out[i] != size) return fail("wrong persistent sum");
+    MPI_Request_free(&requests[i]);
+    MPI_Comm_free(&comms[i]);
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"freed-in-finalize", freed_in_finalize}, {"attributes-of-types", attributes_of_types}};
+  } kWays[] = {{"freed-in-finalize", freed_in_finalize},
+               {"attributes-of-types", attributes_of_types},
+               {"few-descriptors", few_descriptors}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

@@ -26,6 +26,14 @@ class Corners(Case):
     def test_attributes_of_types_are_not_copied(self):
         self.check("attributes-of-types", on_host=False)
 
+    def test_the_host_carries_on_where_descriptors_are_short(self):
+        _, outcome = self.check("few-descriptors")
+        self.assertEqual(len(re.findall(r"warn mpi: .*Too many open files", outcome.err)), 3, outcome.text())
+        (calls, _), reasons = outcome.report()
+        self.assertGreater(calls, 0)
+        for reason in reasons:
+            self.assertRegex(reason, "Too many open files|count 0")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
