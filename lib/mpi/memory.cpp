@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "lib/base/memory_registry.hpp"
+#include "lib/comm/fork_guard.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/process.hpp"
@@ -24,10 +25,14 @@ void* alloc_mem(MPI_Aint bytes) {
 }
 
 bool is_ours(const void* memory) {
+  // A thread of the parent may have held any lock when the child was made.
+  if (comm::in_forked_child()) return true;
   return MemoryRegistry::process().has_allocated(static_cast<const std::byte*>(memory));
 }
 
 int free_mem(void* memory) {
+  // The segments and the registrations are the parent's.
+  if (comm::in_forked_child()) return MPI_SUCCESS;
   const Status status = MemoryRegistry::process().free(static_cast<std::byte*>(memory));
   return status.ok() ? MPI_SUCCESS : raise_code(host()->world, MPI_ERR_BASE);
 }

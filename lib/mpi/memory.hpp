@@ -12,10 +12,12 @@ namespace hips::mpi {
 /// HiPS keeps out of the way.
 void* alloc_mem(MPI_Aint bytes);
 
-/// Is it from alloc_mem()? Any host's memory is not.
+/// Is it from alloc_mem()? Any host's memory is not. In a child of fork() all memory is, since nobody can
+/// ask.
 bool is_ours(const void* memory);
 
 /// Gives memory of alloc_mem() back; an MPI error code, through the error handler of MPI_COMM_WORLD.
+/// Nothing in a child of fork(), whose copy goes with it.
 int free_mem(void* memory);
 
 }  // namespace hips::mpi

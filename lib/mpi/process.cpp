@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/log.hpp"
+#include "lib/comm/fork_guard.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/host.hpp"
 #include "lib/mpi/host_progress.hpp"
@@ -61,6 +62,8 @@ Process::Process() : config_(load_process_config()), guard_mode_(mpi::guard_mode
   // A child that starts an MPI program of its own must not inherit us.
   leave_preload();
   pthread_atfork(nullptr, nullptr, [] { g_inert.store(true); });
+  // Memory is given out before there is a communicator.
+  comm::guard_against_fork();
 
   const Host& mpi = *host();
   mpi.Comm_rank(mpi.world, &world_rank_);

@@ -147,13 +147,50 @@ static int few_descriptors(void) {
   return 0;
 }
 
+static volatile int stops;
+
+static void* keeps_allocating(void* nothing) {
+  while (!stops) {
+    void* memory = NULL;
+    MPI_Alloc_mem(1 << 20, MPI_INFO_NULL, &memory);
+    MPI_Free_mem(memory);
+  }
+  return nothing;
+}
+
+/* A child gives memory back that it has from its parent, whatever the parent's threads were at. */
+static int child_frees(void) {
+  pthread_t thread;
+  void* memory = NULL;
+  int wrong = 0;
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  MPI_Alloc_mem(1 << 20, MPI_INFO_NULL, &memory);
+  pthread_create(&thread, NULL, keeps_allocating, NULL);
+  for (int i = 0; i < 500 && !wrong; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(5);
+      _exit(MPI_Free_mem(memory) == MPI_SUCCESS ? 0 : 3);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    wrong = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  }
+  stops = 1;
+  pthread_join(thread, NULL);
+  MPI_Free_mem(memory);
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum after fork");
+  return wrong ? fail("a child does not come back from MPI_Free_mem") : 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
   } kWays[] = {{"freed-in-finalize", freed_in_finalize},
                {"attributes-of-types", attributes_of_types},
-               {"few-descriptors", few_descriptors}};
+               {"few-descriptors", few_descriptors},
+               {"child-frees", child_frees}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

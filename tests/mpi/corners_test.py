@@ -34,6 +34,10 @@ class Corners(Case):
         for reason in reasons:
             self.assertRegex(reason, "Too many open files|count 0")
 
+    def test_a_child_frees_what_its_parent_allocated(self):
+        # Without HiPS a child has to leave MPI alone.
+        self.check("child-frees", on_host=False)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
