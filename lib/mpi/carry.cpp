@@ -1,5 +1,7 @@
 #include "lib/mpi/carry.hpp"
 
+#include <new>
+
 #include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
 #include "lib/mpi/comm_record.hpp"
@@ -70,10 +72,19 @@ int run_trial(Process& process, CommRecord& record, HostedCall& call) {
 
 }  // namespace
 
+void prepare(CommRecord& record, HostedCall& call) {
+  try {
+    call.prepare(record);
+  } catch (const std::bad_alloc&) {
+    record.communicator()->note_declined(call.name);
+    throw;
+  }
+}
+
 int carry(Process& process, CommRecord& record, HostedCall& call) {
   switch (record.guard().way(call.guard_class())) {
     case Way::kHips:
-      call.prepare(record);
+      prepare(record, call);
       return run(process, record, call).code;
     case Way::kHost:
       leave_to_host(process, record, "the host is faster, says the guard");
@@ -81,7 +92,7 @@ int carry(Process& process, CommRecord& record, HostedCall& call) {
     case Way::kTrial:
       break;
   }
-  call.prepare(record);
+  prepare(record, call);
   return run_trial(process, record, call);
 }
 

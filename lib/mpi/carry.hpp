@@ -42,6 +42,10 @@ class HostedCall {
   HostedCall(HostedCall&&) = default;
 };
 
+/// call.prepare(); where that throws std::bad_alloc, the others, who have memory and wait for this rank in
+/// HiPS, hear of it first.
+void prepare(CommRecord& record, HostedCall& call);
+
 /// Carries a blocking call that HiPS could take, on a communicator that has a plan: by HiPS, by the host, or
 /// as a trial, as the guard says. Gives the program's error code.
 int carry(Process& process, CommRecord& record, HostedCall& call);

@@ -9,6 +9,7 @@
 
 #include "lib/mpi/barrier_call.hpp"
 #include "lib/mpi/bcast_call.hpp"
+#include "lib/mpi/carry.hpp"
 #include "lib/mpi/comm_record.hpp"
 #include "lib/mpi/error.hpp"
 #include "lib/mpi/gather_calls.hpp"
@@ -30,7 +31,7 @@ using Move = std::function<std::unique_ptr<ProgramCall>()>;
 int take(CommRecord& record, ProgramCall& call, const Move& move, MPI_Request* request) {
   std::unique_ptr<ProgramCall> moved = call.packs() ? move() : nullptr;
   ProgramCall& one = moved ? *moved : call;
-  one.prepare(record);
+  prepare(record, one);
   int code = one.pack();
   if (code == MPI_SUCCESS && moved) code = one.outlive();
   if (code != MPI_SUCCESS) {

@@ -183,6 +183,38 @@ static int child_frees(void) {
   return wrong ? fail("a child does not come back from MPI_Free_mem") : 0;
 }
 
+/* The last rank alone has no memory to pack what it receives: all hear of it. */
+static int short_of_memory(int is_nonblocking) {
+  enum { kInts = 16 << 20 };
+  const int is_short = rank == size - 1;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, code;
+  struct rlimit limit, before;
+  MPI_Datatype type;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int* values = calloc(2 * (size_t)kInts, sizeof *values);
+  MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &type);
+  MPI_Type_commit(&type);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  getrlimit(RLIMIT_AS, &before);
+  limit = before;
+  limit.rlim_cur = 1 << 20;
+  if (is_short) setrlimit(RLIMIT_AS, &limit);
+  code = is_nonblocking ? MPI_Ibcast(values, kInts, is_short ? type : MPI_INT, 0, MPI_COMM_WORLD, &request)
+                        : MPI_Bcast(values, kInts, is_short ? type : MPI_INT, 0, MPI_COMM_WORLD);
+  if (is_short) setrlimit(RLIMIT_AS, &before);
+  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  /* Nobody leaves before the others know. */
+  PMPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&type);
+  free(values);
+  if (code == MPI_SUCCESS) return fail("a call that one rank had no memory for succeeded");
+  MPI_Error_string(code, text, &length);
+  if (!is_short && !strstr(text, "hips: ")) return fail(text);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -203,6 +235,8 @@ int main(int argc, char** argv) {
   }
   for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
     if (strcmp(what, kWays[i].name) == 0) result = kWays[i].run();
+  if (strcmp(what, "short-of-memory") == 0 && argc > 2)
+    result = short_of_memory(strcmp(argv[2], "ibcast") == 0);
   if (rank == 0 && result == 0) printf("ok\n");
   fflush(stdout);
   MPI_Finalize();

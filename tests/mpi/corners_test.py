@@ -38,6 +38,11 @@ class Corners(Case):
         # Without HiPS a child has to leave MPI alone.
         self.check("child-frees", on_host=False)
 
+    def test_all_hear_of_a_rank_without_memory(self):
+        for call in ("bcast", "ibcast"):
+            with self.subTest(call=call):
+                self.check("short-of-memory", call, on_host=False, limit_s=20)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
