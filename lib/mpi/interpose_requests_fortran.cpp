@@ -187,6 +187,8 @@ HIPS_API void HIPS_MPI_FORTRAN(waitsome)(const MPI_Fint* count, MPI_Fint* reques
   call(ierror, [&] {
     RequestsOfC of_c(*count, requests);
     StatusesOfC statuses_of_c(*count, statuses);
+    // Stays so where the call fails before any is completed.
+    *num_done = 0;
     const int code = mpi::waitsome(*count, of_c.data(), num_done, indices, statuses_of_c.data());
     const int num = *num_done == MPI_UNDEFINED ? 0 : *num_done;
     for (int i = 0; i < num; ++i) indices[i] = index_to_fortran(indices[i]);
@@ -263,6 +265,7 @@ HIPS_API void HIPS_MPI_FORTRAN(testsome)(const MPI_Fint* count, MPI_Fint* reques
   call(ierror, [&] {
     RequestsOfC of_c(*count, requests);
     StatusesOfC statuses_of_c(*count, statuses);
+    *num_done = 0;
     const int code = mpi::testsome(*count, of_c.data(), num_done, indices, statuses_of_c.data());
     const int num = *num_done == MPI_UNDEFINED ? 0 : *num_done;
     for (int i = 0; i < num; ++i) indices[i] = index_to_fortran(indices[i]);

@@ -215,6 +215,32 @@ static int short_of_memory(int is_nonblocking) {
   return 0;
 }
 
+/* Of Fortran, where this MPI has it at all. */
+extern void mpi_waitsome_(const int*, int*, int*, int*, int*, int*) __attribute__((weak));
+extern void mpi_testsome_(const int*, int*, int*, int*, int*, int*) __attribute__((weak));
+
+/* A handle whose request has gone is an error, and the number of completed ones need not be set before. */
+static int stale_in_fortran(void) {
+  int values[2] = {1, 1}, code = MPI_SUCCESS, num = 1 << 30, indices[1] = {-5}, statuses[64];
+  const int one = 1;
+  MPI_Request first, second;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  MPI_Iallreduce(MPI_IN_PLACE, &values[0], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &first);
+  MPI_Iallreduce(MPI_IN_PLACE, &values[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &second);
+  int stale = MPI_Request_c2f(first);
+  MPI_Wait(&first, MPI_STATUS_IGNORE);
+  if (mpi_waitsome_) {
+    mpi_waitsome_(&one, &stale, &num, indices, statuses, &code);
+    if (code == MPI_SUCCESS) return fail("a stale request was completed");
+    num = 1 << 30;
+    mpi_testsome_(&one, &stale, &num, indices, statuses, &code);
+    if (code == MPI_SUCCESS) return fail("a stale request was tested");
+  }
+  MPI_Wait(&second, MPI_STATUS_IGNORE);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -222,7 +248,8 @@ int main(int argc, char** argv) {
   } kWays[] = {{"freed-in-finalize", freed_in_finalize},
                {"attributes-of-types", attributes_of_types},
                {"few-descriptors", few_descriptors},
-               {"child-frees", child_frees}};
+               {"child-frees", child_frees},
+               {"stale-in-fortran", stale_in_fortran}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

@@ -43,6 +43,10 @@ class Corners(Case):
             with self.subTest(call=call):
                 self.check("short-of-memory", call, on_host=False, limit_s=20)
 
+    @unittest.skipIf(MPICH, "its functions of Fortran call those of C")
+    def test_a_stale_handle_in_fortran(self):
+        self.check("stale-in-fortran", on_host=False)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
