@@ -26,7 +26,12 @@ static inline void hips_mpi_progress(void* context) {
   int flag = 0;
   (void)context;
   if (MPI_Finalized(&flag) != MPI_SUCCESS || flag) return;
+#ifdef MPICH_VERSION
+  /* A probe of MPI_COMM_SELF does not look at what others send. */
+  (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+#else
   (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+#endif
 }
 
 /*

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <hips/mpi.h>
+
 #if defined(OPEN_MPI) && MPI_VERSION < 4
 #include <mpi-ext.h>
 #define MPI_Allreduce_init MPIX_Allreduce_init
@@ -241,15 +243,34 @@ static int stale_in_fortran(void) {
   return 0;
 }
 
+/* A sender of a large message that does nothing but what HiPS does while it waits. */
+static int progress(void) {
+  enum { kBytes = 16 << 20 };
+  char* buffer = calloc(kBytes, 1);
+  const double begin = MPI_Wtime();
+  if (rank == 0) {
+    MPI_Request request;
+    memset(buffer, 7, kBytes);
+    MPI_Isend(buffer, kBytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+    while (MPI_Wtime() < begin + 3) hips_mpi_progress(NULL);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else if (rank == 1) {
+    usleep(200000);
+    MPI_Recv(buffer, kBytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (MPI_Wtime() > begin + 2.5) return fail("the message came when its sender waited for it");
+    if (buffer[kBytes - 1] != 7) return fail("wrong message");
+  }
+  free(buffer);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"freed-in-finalize", freed_in_finalize},
-               {"attributes-of-types", attributes_of_types},
-               {"few-descriptors", few_descriptors},
-               {"child-frees", child_frees},
-               {"stale-in-fortran", stale_in_fortran}};
+  } kWays[] = {{"freed-in-finalize", freed_in_finalize}, {"attributes-of-types", attributes_of_types},
+               {"few-descriptors", few_descriptors},     {"child-frees", child_frees},
+               {"stale-in-fortran", stale_in_fortran},   {"progress", progress}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

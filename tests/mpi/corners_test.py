@@ -47,6 +47,9 @@ class Corners(Case):
     def test_a_stale_handle_in_fortran(self):
         self.check("stale-in-fortran", on_host=False)
 
+    def test_progress_moves_messages_of_the_host(self):
+        self.assert_ok(mpirun(2, PROGRAMS["corners"], "progress"))
+
 
 if __name__ == "__main__":
     unittest.main(argv=[__file__, *rest], verbosity=2)
