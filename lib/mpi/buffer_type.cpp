@@ -9,15 +9,47 @@
 namespace hips::mpi {
 namespace {
 
+/// Is it nothing but elements of one predefined type without gaps, one behind the other?
+bool is_dense(MPI_Datatype type) {
+  const Host& mpi = *host();
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  if (mpi.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+  if (combiner == MPI_COMBINER_NAMED) {
+    MPI_Count size = 0;
+    MPI_Aint lower = 0, extent = 0;
+    return mpi.Type_size_x(type, &size) == MPI_SUCCESS &&
+           mpi.Type_get_extent(type, &lower, &extent) == MPI_SUCCESS && lower == 0 && extent == size;
+  }
+  if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) return false;
+  int count = 0;
+  MPI_Aint no_address = 0;
+  MPI_Datatype of{};
+  if (mpi.Type_get_contents(type, integers, addresses, types, &count, &no_address, &of) != MPI_SUCCESS)
+    return false;
+  const bool dense = is_dense(of);
+  // Of derived types, and only of those, the host gave a handle of our own.
+  if (mpi.Type_get_envelope(of, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+      combiner != MPI_COMBINER_NAMED)
+    mpi.Type_free(&of);
+  return dense;
+}
+
 std::optional<BufferType> look_up(MPI_Datatype type, bool& is_named) {
   const Host& mpi = *host();
-  int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  MPI_Count size = 0;
   MPI_Aint lower = 0, extent = 0;
   if (mpi.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
-      mpi.Type_size(type, &size) != MPI_SUCCESS ||
+      mpi.Type_size_x(type, &size) != MPI_SUCCESS ||
       mpi.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS || size < 0)
     return std::nullopt;
   is_named = combiner == MPI_COMBINER_NAMED;
+  // The host packs no more than INT_MAX bytes at once, but a peer may describe the same data by smaller types
+  // and expects this rank in HiPS. Types of such size are contiguous ones, as a rule: counts are ints.
+  if (size > INT_MAX) {
+    if (!is_dense(type)) return std::nullopt;
+    return BufferType{type, size, extent, true};
+  }
   // A derived type without gaps may still have its elements in another order.
   return BufferType{type, size, extent, is_named && lower == 0 && extent == size};
 }

@@ -15,9 +15,9 @@ struct BufferType {
   MPI_Datatype type{};
   std::int64_t size = 0;    ///< bytes of data in one
   std::int64_t extent = 0;  ///< bytes from one to the next
-  bool plain = false;       ///< a predefined type without gaps: its bytes are its data
+  bool plain = false;       ///< its bytes are its data: a predefined type without gaps, or a huge one of such
 
-  /// None: no type that the host knows, or one whose size it cannot say.
+  /// None: no type that the host knows, or one that is neither plain nor small enough for it to pack.
   static std::optional<BufferType> of(MPI_Datatype type);
 };
 

@@ -16,7 +16,7 @@ namespace hips::mpi {
   X(Errhandler_free) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)       \
   X(Initialized) X(Iprobe) X(Pack) X(Query_thread) X(Status_c2f) X(Status_f2c) X(Type_commit)         \
   X(Type_contiguous) X(Type_create_hindexed_block) X(Type_free) X(Type_get_envelope)                  \
-  X(Type_get_extent) X(Type_get_name) X(Type_size) X(Unpack)
+  X(Type_get_contents) X(Type_get_extent) X(Type_get_name) X(Type_size) X(Type_size_x) X(Unpack)
 
 /// Those that wrappers of ours for Fortran need where its handles are not those of C.
 #ifdef HIPS_MPI_ABI_OPENMPI

@@ -264,13 +264,42 @@ static int progress(void) {
   return 0;
 }
 
+/* More bytes in one element than an int counts, of which only the root knows. */
+static int huge_types(void) {
+  const size_t part = (size_t)512 << 20, whole = 4 * part;
+  MPI_Datatype part_type, whole_type;
+  char* bytes = calloc(whole, 1);
+  if (bytes == NULL) return fail("no memory");
+  MPI_Type_contiguous((int)(part / sizeof(double)), MPI_DOUBLE, &part_type);
+  MPI_Type_contiguous(4, part_type, &whole_type);
+  MPI_Type_commit(&part_type);
+  MPI_Type_commit(&whole_type);
+  if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
+  if (rank == 0)
+    for (size_t i = 0; i < whole; i += 4096) bytes[i] = (char)(i / 4096 % 127);
+  if (rank == 0)
+    MPI_Bcast(bytes, 1, whole_type, 0, MPI_COMM_WORLD);
+  else
+    MPI_Bcast(bytes, 4, part_type, 0, MPI_COMM_WORLD);
+  for (size_t i = 0; i < whole; i += 4096)
+    if (bytes[i] != (char)(i / 4096 % 127) || bytes[i + 1] != 0) return fail("wrong bytes");
+  MPI_Type_free(&whole_type);
+  MPI_Type_free(&part_type);
+  free(bytes);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"freed-in-finalize", freed_in_finalize}, {"attributes-of-types", attributes_of_types},
-               {"few-descriptors", few_descriptors},     {"child-frees", child_frees},
-               {"stale-in-fortran", stale_in_fortran},   {"progress", progress}};
+  } kWays[] = {{"freed-in-finalize", freed_in_finalize},
+               {"attributes-of-types", attributes_of_types},
+               {"few-descriptors", few_descriptors},
+               {"child-frees", child_frees},
+               {"stale-in-fortran", stale_in_fortran},
+               {"progress", progress},
+               {"huge-types", huge_types}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;

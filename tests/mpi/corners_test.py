@@ -3,7 +3,7 @@
 import re
 import unittest
 
-from harness import MPICH, PROGRAMS, Case, args, mpirun, rest, under_hips
+from harness import FULL, MPICH, PROGRAMS, Case, args, mpirun, rest, under_hips
 
 
 class Corners(Case):
@@ -46,6 +46,11 @@ class Corners(Case):
     @unittest.skipIf(MPICH, "its functions of Fortran call those of C")
     def test_a_stale_handle_in_fortran(self):
         self.check("stale-in-fortran", on_host=False)
+
+    @unittest.skipIf(not FULL, "takes 8 GiB of memory; HIPS_TEST_FULL")
+    def test_one_rank_has_more_than_2_gib_in_one_element(self):
+        for outcome in self.check("huge-types", ranks=2, on_host=False):
+            self.assertEqual(outcome.report(), ((2, (2 << 30) + 4), {}), outcome.text())
 
     def test_progress_moves_messages_of_the_host(self):
         self.assert_ok(mpirun(2, PROGRAMS["corners"], "progress"))
