@@ -45,7 +45,10 @@ Result<std::vector<Setting>> read_config_file(const std::string& path) {
   std::string text(kMostFileBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file && !file.eof()) {
-    return fail(Code::kInvalidArgument, fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+    // Not the file's fault where this process has reached a limit.
+    const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return fail(is_short ? Code::kSystem : Code::kInvalidArgument,
+                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMostFileBytes)
