@@ -53,7 +53,7 @@ class Guard(Case):
         self.assertEqual(calls, 52)
 
     def test_a_faster_host_carries_all_calls_after_the_trials(self):
-        outcome = self.unnamed(3, "behave", "repeat", "2000000", "20", **self.SLOW_HIPS)
+        outcome = self.unnamed(3, "behave", "repeat", "1100000", "20", **self.SLOW_HIPS)
         self.assert_ok(outcome)
         hips_us, host_us, winner = self.verdicts(outcome)["sum", 8 << 20]
         self.assertEqual(winner, "the host", outcome.text())
@@ -99,7 +99,7 @@ class Guard(Case):
     def test_a_table_spares_the_next_run_its_trials(self):
         with tempfile.TemporaryDirectory() as folder:
             table = os.path.join(folder, "table")
-            first = self.unnamed(3, "behave", "repeat", "2000000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+            first = self.unnamed(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
             self.assert_ok(first)
             self.assertEqual(os.listdir(folder), ["table"])
             with open(table) as file:
@@ -108,13 +108,13 @@ class Guard(Case):
             self.assertRegex(lines[0], rf"hosts=1x3 transport=shm mpi={HOST.replace(' ', '_')}_\S+ op=sum bytes=8388608-16777215 "
                                        r"winner=host hips_ns=\d+ host_ns=\d+")
             for level in ("off", "run"):
-                second = self.unnamed(3, "behave", "repeat", "2000000", "16", HIPS_GUARD_TABLE=table,
+                second = self.unnamed(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table,
                                       HIPS_REPRODUCIBLE=level, **self.SLOW_HIPS)
                 self.assert_ok(second)
                 self.assertEqual(second.report(), ((0, 0), {"the host is faster, says the guard": 16}), second.text())
                 self.assertEqual(self.verdicts(second), self.verdicts(first))
             # Another number of ranks is another place.
-            third = self.unnamed(2, "behave", "repeat", "2000000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+            third = self.unnamed(2, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
             self.assert_ok(third)
             self.assertEqual(third.report()[1]["trial of the host by the guard"], 7)
             with open(table) as file:
@@ -169,7 +169,7 @@ class Guard(Case):
 
     def test_a_rank_that_knows_the_host_to_be_faster_is_found_by_one_in_a_trial(self):
         # The first calls end with the host's victory; then rank 2 goes on with their size, the others do not.
-        outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch-after", "2000000", "16", limit_s=40,
+        outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch-after", "1100000", "16", limit_s=40,
                          **self.SLOW_HIPS)
         self.assertNotEqual(outcome.code, 0, outcome.text())
         errors = outcome.lines_of_hips()
