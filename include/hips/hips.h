@@ -358,7 +358,8 @@ HIPS_API hips_status_t hips_start(hips_request_t request);
 /*
  * *done = 1 where the call has ended, or where there is none (a null request, a persistent one that is not
  * started); returns how it ended. A request of a hips_i...() call is gone then and *request null; a
- * persistent one stays and may be started again. *done = 0: it goes on.
+ * persistent one stays and may be started again. *done = 0: it goes on. Waits for no peer; where several
+ * threads are in calls of one communicator it waits for its turn, some milliseconds at most.
  */
 HIPS_API hips_status_t hips_test(hips_request_t* request, int* done);
 

@@ -34,7 +34,8 @@ class Request {
 
   /// Starts a persistent call once more. kInvalidArgument: it is under way, or not persistent.
   void start() { check(hips_start(request_)); }
-  /// True where the call has ended, or where there is none. Does not wait.
+  /// True where the call has ended, or where there is none. Waits for no peer, but with several threads on
+  /// one communicator for its turn: while another one moves messages, some milliseconds at most.
   bool test() {
     int done = 0;
     check(hips_test(&request_, &done));

@@ -11,6 +11,7 @@
 #include "lib/comm/hosts_communicator.hpp"
 #include "lib/comm/node_communicator.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/reach.hpp"
 #include "lib/comm/team_communicator.hpp"
 #include "lib/comm/transport_registry.hpp"
 #include "lib/reduce/reduce.hpp"

@@ -1,15 +1,11 @@
 #include "lib/comm/design.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "lib/comm/rank_order.hpp"
 #include "lib/comm/transport_registry.hpp"
-#include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/finished_builder.hpp"
@@ -207,11 +203,9 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
   }
 }
 
-Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
-                                                 const std::vector<ProcessInfo>& processes) {
+Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium) {
   const auto& named = design.choices;
   if (!named.empty() && std::ranges::none_of(named, &Design::Choice::automatic)) return named;
-  const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
   auto selection = cost::select(design.topology, medium);
   if (!selection) return fail(selection.error());
   std::vector<std::shared_ptr<const PlanBuilder>> builders;
@@ -261,34 +255,6 @@ Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::ui
   if (Status status = first_failure(statuses); !status.ok()) return fail(status);
   if (Status status = compare_terms(terms); !status.ok()) return fail(status);
   return processes;
-}
-
-Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& processes) {
-  std::map<ProcessUid, std::size_t> ranks;
-  for (std::size_t a = 0; a < processes.size(); ++a) {
-    if (const auto [other, is_new] = ranks.emplace(processes[a].uid, a); !is_new)
-      return Status::error(Code::kUnsupported,
-                           fmt::format("ranks {} and {} are one process ({}); start a process for each rank",
-                                       other->second, a, to_string(processes[a])),
-                           Scope::kCommunicator);
-  }
-  // Processes of one host with as many ports and interfaces are alike: one of each kind speaks for all.
-  std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t, bool>, std::size_t> kinds;
-  for (std::size_t a = 0; a < processes.size(); ++a) {
-    const ProcessInfo& process = processes[a];
-    kinds.emplace(std::tuple(std::string_view(process.host_key), process.rdma_rails, process.socket_rails,
-                             process.socket_loopback),
-                  a);
-    for (const auto& [kind, b] : kinds) {
-      if (transport_between(choice, processes[b], processes[a]) != nullptr) continue;
-      return Status::error(Code::kUnsupported,
-                           fmt::format("no transport reaches from rank {} ({}) to rank {} ({}): {}", b,
-                                       to_string(processes[b]), a, to_string(processes[a]),
-                                       obstacles_between(choice, processes[b], processes[a])),
-                           Scope::kCommunicator);
-    }
-  }
-  return Status::success();
 }
 
 }  // namespace hips::comm

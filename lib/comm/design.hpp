@@ -11,6 +11,7 @@
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process_info.hpp"
 #include "lib/comm/wire.hpp"
+#include "lib/cost/select.hpp"
 
 namespace hips::comm {
 
@@ -51,17 +52,13 @@ struct Design {
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
 
 /// The plans of a communicator of plans: those that are named, and for all other sizes those that are
-/// cheapest between these processes.
+/// cheapest over `medium`.
 ///
 /// Errors   those of cost::select(), the same on all ranks.
-Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank,
-                                                 const std::vector<ProcessInfo>& processes);
+Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium);
 
 /// Reads the announcements of all ranks and finds the first thing that is wrong with them as a whole: the
 /// same on every rank, because all read the same. `id` becomes the communicator's.
 Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& announcements, std::uint64_t& id);
-
-/// Is there a transport between any two of them?
-Status check_reach(const std::string& choice, const std::vector<ProcessInfo>& processes);
 
 }  // namespace hips::comm

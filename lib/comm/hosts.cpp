@@ -81,8 +81,7 @@ Topology topology_of_hosts(const Design& design, const Hosts& hosts) {
 }
 
 Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const Hosts& hosts,
-                                                         const std::vector<ProcessInfo>& processes) {
-  const auto medium = all_on_one_host(processes) ? cost::Medium::kMemory : cost::Medium::kWires;
+                                                         cost::Medium medium) {
   auto selection = cost::select(wiring, medium);
   if (!selection) return fail(selection.error());
   std::vector<Design::Choice> choices;

@@ -10,6 +10,7 @@
 #include "lib/base/result.hpp"
 #include "lib/comm/design.hpp"
 #include "lib/comm/process_info.hpp"
+#include "lib/cost/select.hpp"
 
 namespace hips::comm {
 
@@ -37,11 +38,12 @@ struct Hosts {
 /// The wiring of the hosts, without the ranks inside them.
 Topology topology_of_hosts(const Design& design, const Hosts& hosts);
 
-/// The plans between hosts: those that are cheapest for their wiring, for the ranks of this rank's number on
-/// all hosts. Programs name ranks of the communicator, so that a team can run them beside others.
+/// The plans between hosts: those that are cheapest for their wiring over `medium`, for the ranks of this
+/// rank's number on all hosts. Programs name ranks of the communicator, so that a team can run them beside
+/// others.
 ///
 /// Errors   those of cost::select(), the same on all ranks.
 Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const Hosts& hosts,
-                                                         const std::vector<ProcessInfo>& processes);
+                                                         cost::Medium medium);
 
 }  // namespace hips::comm

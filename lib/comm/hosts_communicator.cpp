@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/reach.hpp"
 #include "lib/comm/team_maker.hpp"
 #include "lib/comm/wire.hpp"
 
@@ -46,10 +47,11 @@ HostsCommunicator::~HostsCommunicator() {
 
 Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<ProcessInfo>& processes,
                                      std::uint64_t id) {
-  auto choices = choose_plans(design, rank(), processes);
+  const cost::Medium medium = medium_between(config_.transport, processes);
+  auto choices = choose_plans(design, rank(), medium);
   if (!choices) return fail(choices.error());
   const Topology wiring = topology_of_hosts(design, hosts_);
-  auto between = choose_plans_between(wiring, hosts_, processes);
+  auto between = choose_plans_between(wiring, hosts_, medium);
   if (!between) return fail(between.error());
   between_ = *std::move(between);
   first_between_ = static_cast<std::int32_t>(choices->size());
@@ -92,9 +94,8 @@ Result<Blob> HostsCommunicator::make(const Design& design, const std::vector<Pro
   carrier_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
   const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
   description_ = fmt::format(
-      "allreduce{} in memory that the {} ranks of a host share and, between hosts, {} on {}; other calls {} "
-      "on "
-      "{}; {}; {}",
+      "allreduce{} in memory that the {} ranks of a host share and, between hosts, {} on {}; "
+      "other calls {} on {}; {}; {}",
       for_all ? "" : " of the sizes that the table leaves to HiPS", hosts_.per_host,
       describe_choices(between_), wiring.name, describe_choices(*choices), design.topology.name,
       fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));

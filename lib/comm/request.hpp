@@ -33,8 +33,8 @@ class Request {
   [[nodiscard]] virtual bool active() const = 0;
   /// Would test() be true now? Moves nothing: for whoever has many requests, and has just moved one of them.
   [[nodiscard]] virtual bool has_ended() = 0;
-  /// Moves calls on, without waiting. True where this one has ended or none is under way; wait() then has its
-  /// status.
+  /// Moves calls on, without waiting for peers. True where this one has ended or none is under way; wait()
+  /// then has its status.
   virtual bool test() = 0;
   /// Blocks until it has ended; its status. Ok where none is under way.
   virtual Status wait() = 0;

@@ -6,6 +6,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/reach.hpp"
 #include "lib/comm/team_maker.hpp"
 
 namespace hips::comm {
@@ -24,7 +25,7 @@ TeamCommunicator::~TeamCommunicator() {
 
 Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<ProcessInfo>& processes,
                                     std::uint64_t id) {
-  auto choices = choose_plans(design, rank(), processes);
+  auto choices = choose_plans(design, rank(), medium_between(config_.transport, processes));
   if (!choices) return fail(choices.error());
   auto made = make_team({.config = config_,
                          .clock = clock_,

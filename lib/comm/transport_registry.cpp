@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/interfaces.hpp"
+#include "lib/cost/select.hpp"
 #include "transports/shm/shm.hpp"
 #include "transports/tcp/tcp.hpp"
 #ifdef HIPS_HAVE_VERBS
@@ -165,12 +166,12 @@ std::size_t socket_rails(const ProcessInfo& process) {
 }
 
 constexpr std::array kTransports{
-    TransportEntry{"shm", "shared memory between processes of one host", same_host, not_same_host, one_rail,
-                   make_shm},
-    TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", both_have_rdma, lacks_rdma, rdma_rails,
-                   make_verbs},
-    TransportEntry{"tcp", "TCP sockets, where there is no RDMA", sockets_reach, lacks_sockets, socket_rails,
-                   make_tcp},
+    TransportEntry{"shm", "shared memory between processes of one host", cost::kMessageSeconds, same_host,
+                   not_same_host, one_rail, make_shm},
+    TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", cost::kMessageSeconds, both_have_rdma,
+                   lacks_rdma, rdma_rails, make_verbs},
+    TransportEntry{"tcp", "TCP sockets, where there is no RDMA", cost::kSocketMessageSeconds, sockets_reach,
+                   lacks_sockets, socket_rails, make_tcp},
 };
 
 bool is_choice(std::string_view choice, const TransportEntry& entry) {

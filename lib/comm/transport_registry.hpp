@@ -23,6 +23,7 @@ struct TransportSet {
 struct TransportEntry {
   std::string_view name;         ///< "shm"
   std::string_view description;  ///< one line
+  double message_seconds;        ///< cost::Medium's
   /// Could these two processes talk over it? The same answer on every rank.
   bool (*reaches)(const ProcessInfo& a, const ProcessInfo& b);
   /// What stands in the way of it between the two; a clause, with the remedy.

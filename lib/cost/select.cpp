@@ -10,9 +10,6 @@
 namespace hips::cost {
 namespace {
 
-/// What a rank spends on a message beside the wire: posting it, its completion, its arrival and the credit
-/// for it. Of the order of a microsecond on every NIC; where crossovers lie depends on it only linearly.
-constexpr double kMessageSeconds = 0.5e-6;
 /// How much longer a link takes whose senders meet: half of what docs/roce.md shows on shaped links, where it
 /// is a fifth, with two senders as with eight. Fabrics that pause or mark lie between that and nothing.
 constexpr double kMeetingShare = 0.1;
@@ -74,9 +71,9 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
 }  // namespace
 
 double expected_seconds(Medium medium, const Work& work) {
-  const double meeting = medium == Medium::kWires && work.senders_meet ? kMeetingShare : 0;
+  const double meeting = medium.has_links && work.senders_meet ? kMeetingShare : 0;
   return work.latency_seconds + (1 + meeting) * work.bandwidth_seconds +
-         static_cast<double>(work.num_messages) * kMessageSeconds;
+         static_cast<double>(work.num_messages) * medium.message_seconds;
 }
 
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,

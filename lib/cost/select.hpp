@@ -13,11 +13,28 @@
 
 namespace hips::cost {
 
-/// What lies between the ranks of a plan.
-enum class Medium : std::uint8_t {
-  kWires,   ///< NICs: a link into which several peers send at once loses time
-  kMemory,  ///< of one host, which has no such links
+/// What a rank spends on a message beside the wire where a NIC or memory carries it: posting it, its
+/// completion, its arrival and the credit for it. Of the order of a microsecond on every NIC; where
+/// crossovers lie depends on it only linearly.
+inline constexpr double kMessageSeconds = 0.5e-6;
+/// The same through the kernel's sockets: system calls at both ends and a reader to wake. Where plans of few
+/// messages and of few bytes cross at 2 to 9 ranks says 1.3 to 2.6 us beside the default rate of 100 Gbit/s.
+inline constexpr double kSocketMessageSeconds = 2e-6;
+
+/// What lies between the ranks of a plan, as far as it decides between plans.
+struct Medium {
+  bool has_links = true;  ///< NICs: a link into which several peers send at once loses time
+  double message_seconds = kMessageSeconds;
+
+  static const Medium kWires;          ///< NICs that ranks drive themselves
+  static const Medium kMemory;         ///< of one host, which has no links
+  static const Medium kSockets;        ///< NICs that the kernel drives
+  static const Medium kSocketsOnHost;  ///< the kernel, between ranks of one host
 };
+inline constexpr Medium Medium::kWires{};
+inline constexpr Medium Medium::kMemory{.has_links = false};
+inline constexpr Medium Medium::kSockets{.message_seconds = kSocketMessageSeconds};
+inline constexpr Medium Medium::kSocketsOnHost{.has_links = false, .message_seconds = kSocketMessageSeconds};
 
 /// A plan that could carry a call.
 struct Candidate {
@@ -36,7 +53,7 @@ struct Selection {
     std::size_t candidate = 0;
     std::uint64_t up_to_bytes = UINT64_MAX;  ///< of the vector; ascending, the last one has no limit
   };
-  Medium medium = Medium::kWires;
+  Medium medium{};
   std::vector<Candidate> candidates;  ///< HiPS first
   std::vector<Choice> choices;
 

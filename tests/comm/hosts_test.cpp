@@ -81,10 +81,11 @@ class Member {
     size_ = design.topology.num_ranks();
     const auto processes = processes_on(std::vector<const char*>(static_cast<std::size_t>(size_), "here"));
     hosts_ = *Hosts::of(design, Config(), processes, rank);
-    auto choices = value_or_throw(choose_plans(design, rank, processes));
+    auto choices = value_or_throw(choose_plans(design, rank, cost::Medium::kMemory));
     first_between_ = static_cast<std::int32_t>(choices.size());
     plans_.emplace(choices, rank);
-    between_ = value_or_throw(choose_plans_between(topology_of_hosts(design, hosts_), hosts_, processes));
+    between_ = value_or_throw(
+        choose_plans_between(topology_of_hosts(design, hosts_), hosts_, cost::Medium::kMemory));
     choices.insert(choices.end(), between_.begin(), between_.end());
     exec::Team::Config config;
     config.id = id;
@@ -370,11 +371,10 @@ TEST(Hosts, are_none_where_a_plan_of_all_ranks_is_wanted_or_needed) {
 }
 
 TEST(ChosenPlans, leave_sizes_to_hips) {
-  const auto processes = processes_on({"a", "b", "c", "d", "e", "f", "g", "h", "i"});
   const auto choices_of = [&](std::vector<Design::Choice> named) {
     Design design = design_of("bcube:3,1");
     design.choices = std::move(named);
-    return value_or_throw(choose_plans(design, 0, processes));
+    return value_or_throw(choose_plans(design, 0, cost::Medium::kWires));
   };
   const auto automatic = choices_of({});
   ASSERT_GE(automatic.size(), 2u) << "plans by size";

@@ -48,6 +48,25 @@ class InfoSelect(unittest.TestCase):
                         if choice["up_to_bytes"] is None or row["bytes"] <= choice["up_to_bytes"])
             self.assertEqual(row["plan"], plan)
 
+    def test_messages_over_tcp_are_dearer(self):
+        def report(*args, **environment):
+            return json.loads(hips("info", "select", "-t", "switch:4", "--json", *args, **environment).stdout)
+
+        def most_of_doubling(report):
+            return max(choice["up_to_bytes"] for choice in report["choices"] if choice["plan"] == "recursive-doubling")
+
+        verbs, tcp = report(), report("--transport", "tcp")
+        self.assertEqual(verbs["message_seconds"], 0.5e-6)
+        self.assertGreater(tcp["message_seconds"], verbs["message_seconds"])
+        self.assertGreater(most_of_doubling(tcp), most_of_doubling(verbs))
+        self.assertEqual(report(HIPS_TRANSPORT="tcp"), tcp)
+        self.assertEqual(report("--transport", "verbs", HIPS_TRANSPORT="tcp"), verbs)
+        self.assertIn("2 us for each message over TCP",
+                      hips("info", "select", "-t", "switch:4", "--transport", "tcp").stdout)
+        unknown = hips("info", "select", "-t", "switch:4", "--transport", "pigeon")
+        self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
+        self.assertIn("pigeon not in {verbs,tcp}", unknown.stderr)
+
     def test_mistakes_give_one_line(self):
         for args in ((), ("-t", "switch:0"), ("-t", "nothing:3")):
             done = hips("info", "select", *args)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "lib/cost/estimate.hpp"
@@ -16,6 +17,8 @@ std::int64_t num_sends(const PlanBuilder& builder, Rank rank) {
   for (const Step& step : builder.program(rank).steps) sends += step.op == StepOp::kSend ? 1 : 0;
   return sends;
 }
+
+constexpr std::array kMedia{Medium::kWires, Medium::kMemory, Medium::kSockets, Medium::kSocketsOnHost};
 
 const Candidate& candidate(const Selection& selection, const Selection::Choice& choice) {
   return selection.candidates[choice.candidate];
@@ -45,7 +48,7 @@ TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart
   // Of three ranks one is folded out, and doubling takes a hop more than meshes do.
   for (int ranks = 4; ranks <= 64; ++ranks) {
     const Topology topology = parse_topology("switch:" + std::to_string(ranks));
-    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+    for (const Medium& medium : kMedia) {
       const Selection selection = value_or_throw(select(topology, medium));
       ASSERT_GE(selection.choices.size(), 2U) << ranks;
       const Selection::Choice& small = selection.choices.front();
@@ -62,7 +65,7 @@ TEST(Select, small_vectors_take_fewer_messages_where_every_pair_is_one_hop_apart
 
 TEST(Select, every_size_goes_by_hips_where_another_plan_would_need_relays) {
   for (const char* spec : {"bcube:3,1", "bcube:2x4x3", "torus:3x3", "torus:4x4x2", "bcube:2,3"}) {
-    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+    for (const Medium& medium : kMedia) {
       const Selection selection = value_or_throw(select(parse_topology(spec), medium));
       for (const Selection::Choice& choice : selection.choices)
         EXPECT_EQ(selection.builder(choice).shape().algorithm, "hips") << spec;
@@ -94,10 +97,26 @@ TEST(Select, nothing_but_the_number_of_steps_tells_meshes_from_rings_in_memory) 
   }
 }
 
+TEST(Select, sockets_take_plans_of_few_messages_for_vectors_at_least_as_large) {
+  const auto most_of_doubling = [](const Topology& topology, Medium medium) {
+    const Selection selection = value_or_throw(select(topology, medium));
+    const Selection::Choice& first = selection.choices.front();
+    return candidate(selection, first).name == "recursive-doubling" ? first.up_to_bytes : 0;
+  };
+  for (int ranks = 3; ranks <= 40; ++ranks) {
+    const Topology topology = parse_topology("switch:" + std::to_string(ranks));
+    const auto on_wires = most_of_doubling(topology, Medium::kWires);
+    EXPECT_GE(most_of_doubling(topology, Medium::kSockets), on_wires) << ranks;
+    const auto on_host = most_of_doubling(topology, Medium::kSocketsOnHost);
+    EXPECT_GE(on_host, most_of_doubling(topology, Medium::kMemory)) << ranks;
+    EXPECT_GE(on_host, ranks >= 4 && ranks <= 16 ? 64U << 10U : 0U) << ranks;
+  }
+}
+
 TEST(Select, limits_ascend_and_the_last_has_none) {
   for (const char* spec :
        {"switch:1", "switch:2", "rail:8,4", "fattree:4", "leafspine:4,4", "rail:3,2/2", "switch:100"}) {
-    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+    for (const Medium& medium : kMedia) {
       const Selection selection = value_or_throw(select(parse_topology(spec), medium));
       ASSERT_FALSE(selection.choices.empty());
       std::uint64_t last = 0;
@@ -113,7 +132,7 @@ TEST(Select, limits_ascend_and_the_last_has_none) {
 TEST(Select, one_size_alone_is_chosen_as_in_the_table) {
   for (const char* spec : {"bcube:3,1", "switch:1", "switch:5", "rail:8,4", "torus:4x4", "bcube:4,1/2"}) {
     const Topology topology = parse_topology(spec);
-    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+    for (const Medium& medium : kMedia) {
       const Selection selection = value_or_throw(select(topology, medium));
       const auto made = value_or_throw(candidates(topology));
       for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 40U; bytes = bytes * 3 / 2 + 1)
@@ -127,7 +146,7 @@ TEST(Select, one_size_alone_is_chosen_as_in_the_table) {
 TEST(Select, no_size_has_a_candidate_that_is_cheaper_by_more_than_a_hundredth) {
   for (const char* spec : {"bcube:3,1", "switch:5", "rail:8,4", "leafspine:4,4", "bcube:4,1/2"}) {
     const Topology topology = parse_topology(spec);
-    for (const Medium medium : {Medium::kWires, Medium::kMemory}) {
+    for (const Medium& medium : kMedia) {
       const Selection selection = value_or_throw(select(topology, medium));
       for (std::uint64_t bytes = 4; bytes <= 1U << 30U; bytes *= 2) {
         const double chosen = expected_seconds(topology, medium, selection.of(bytes), bytes);

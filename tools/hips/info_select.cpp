@@ -24,6 +24,7 @@ namespace {
 
 struct SelectArguments {
   std::string topology;
+  std::string transport;
   bool json = false;
 };
 
@@ -76,6 +77,10 @@ void print_table(const Topology& topology, const Table& table) {
   fmt::print("\nWithout it, the model would:\n\n");
 }
 
+const char* over_text(const cost::Medium& medium) {
+  return medium.message_seconds == cost::Medium::kSockets.message_seconds ? " over TCP" : "";
+}
+
 void print_text(const Topology& topology, const cost::Selection& selection) {
   fmt::print("{}, {} ranks, where no algorithm or pattern is named:\n\n", topology.name,
              topology.num_ranks());
@@ -100,13 +105,17 @@ void print_text(const Topology& topology, const cost::Selection& selection) {
   }
   fmt::print(
       "\nTimes are the model's: hops, busiest link at the topology's rates (a tenth more where several send\n"
-      "to one NIC at once), and 0.5 us for each message. A plan is taken before those left of it where that\n"
+      "to one NIC at once), and {} us for each message{}. A plan is taken before those left of it where "
+      "that\n"
       "saves a hundredth. Servers are hosts of their own here; of ranks that share a host, those for which\n"
-      "no topology is named use no plan, and others need no rings.\n");
+      "no topology is named use no plan, and others need no rings.\n",
+      selection.medium.message_seconds * 1e6, over_text(selection.medium));
 }
 
 void print_json(const Topology& topology, const cost::Selection& selection, const Table& table) {
-  nlohmann::ordered_json json = {{"topology", topology.spec}, {"num_ranks", topology.num_ranks()}};
+  nlohmann::ordered_json json = {{"topology", topology.spec},
+                                 {"num_ranks", topology.num_ranks()},
+                                 {"message_seconds", selection.medium.message_seconds}};
   if (!table.path.empty()) {
     auto& rows =
         (json["table"] = {{"file", table.path}, {"plans", nlohmann::ordered_json::array()}})["plans"];
@@ -155,7 +164,9 @@ void run_select(const SelectArguments& arguments) {
         "info select: no topology is named; give one with -t, such as -t switch:4, or in HIPS_TOPO"));
   }
   const Topology topology = parse_topology(arguments.topology);
-  const cost::Selection selection = value_or_throw(cost::select(topology, cost::Medium::kWires));
+  // Between servers: without sockets they have RDMA.
+  const cost::Medium medium = arguments.transport == "tcp" ? cost::Medium::kSockets : cost::Medium::kWires;
+  const cost::Selection selection = value_or_throw(cost::select(topology, medium));
   const Table table = table_for(topology);
   if (arguments.json) {
     print_json(topology, selection, table);
@@ -173,9 +184,14 @@ void add_info_select(CLI::App& info) {
   CLI::App* const select = info.add_subcommand("select", "Which plan carries a call of which size");
   select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
       ->type_name("SPEC");
+  select
+      ->add_option("--transport", arguments->transport,
+                   "What carries messages between servers; default HIPS_TRANSPORT, else verbs")
+      ->check(CLI::IsMember({"verbs", "tcp"}));
   select->add_flag("--json", arguments->json, "Write JSON");
   select->callback([arguments] {
     arguments->topology = topology_or_environment(arguments->topology);
+    if (arguments->transport.empty()) arguments->transport = load_process_config().config.transport;
     run_select(*arguments);
   });
 }
