@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <mutex>
 
 #include "lib/base/wait_clock.hpp"
 #include "lib/exec/engine_impl.hpp"
@@ -29,16 +30,16 @@ EngineImpl::~EngineImpl() {
   if (wake_fd >= 0) ::close(wake_fd);
 }
 
-void EngineImpl::own() {
-  if (try_own()) return;
+void EngineImpl::lock() {
+  if (try_lock()) return;
   waiters.fetch_add(1, std::memory_order_seq_cst);
   wake();
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return try_own(); });
+  std::unique_lock waiting(mutex);
+  changed.wait(waiting, [&] { return try_lock(); });
   waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void EngineImpl::disown() {
+void EngineImpl::unlock() {
   completed_some = false;  // while it is still ours
   owned.store(false, std::memory_order_seq_cst);
   tell_waiters();
@@ -99,9 +100,8 @@ void EngineImpl::forget(std::uint64_t range) {
   // Whoever drives progress does it, next time round; nobody is waited for, as this thread itself may be the
   // one, in a callback of a wait.
   control_pending.store(true, std::memory_order_release);
-  if (!try_own()) return;
-  take_forgotten();
-  disown();
+  const std::unique_lock driving(*this, std::try_to_lock);
+  if (driving) take_forgotten();
 }
 
 void EngineImpl::take_forgotten() {
@@ -318,47 +318,38 @@ transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport
   // Where a request is done at once there is no doorbell to save, and its successors can go on.
   if (port->transport->query().completes_on_post) port->batch_limit = 1;
   transport::Transport* added = port->transport.get();
-  impl_->own();
+  const std::lock_guard driving(*impl_);
   port->index = impl_->ports.size();
   impl_->ports.push_back(std::move(port));
-  impl_->disown();
   return added;
 }
 
 transport::PeerId Engine::peer_for(std::uint64_t uid_high, std::uint64_t uid_low, std::uint32_t port) {
-  impl_->own();
+  const std::lock_guard driving(*impl_);
   const auto next = static_cast<transport::PeerId>(impl_->peers.size());
-  const transport::PeerId peer =
-      impl_->peers.emplace(std::tuple(uid_high, uid_low, port), next).first->second;
-  impl_->disown();
-  return peer;
+  return impl_->peers.emplace(std::tuple(uid_high, uid_low, port), next).first->second;
 }
 
 bool Engine::progress() {
-  impl_->own();
-  const bool moved = impl_->progress();
-  impl_->disown();
-  return moved;
+  const std::lock_guard driving(*impl_);
+  return impl_->progress();
 }
 
 void Engine::try_progress() {
-  if (!impl_->try_own()) return;
-  (void)impl_->progress();
-  impl_->disown();
+  const std::unique_lock driving(*impl_, std::try_to_lock);
+  if (driving) (void)impl_->progress();
 }
 
 bool Engine::while_still(const std::function<void()>& visit) {
-  if (!impl_->try_own()) return false;
-  visit();
-  impl_->disown();
-  return true;
+  const std::unique_lock driving(*impl_, std::try_to_lock);
+  if (driving) visit();
+  return driving.owns_lock();
 }
 
 void Engine::enlist(Companion& companion) {
-  if (impl_->try_own()) {
+  if (const std::unique_lock driving(*impl_, std::try_to_lock); driving) {
     impl_->list(companion);
     (void)impl_->advance_companions();
-    impl_->disown();
     return;
   }
   // Another thread drives progress, perhaps asleep.
@@ -371,13 +362,10 @@ void Engine::enlist(Companion& companion) {
 }
 
 void Engine::dismiss(Companion& companion) {
-  impl_->own();
+  const std::lock_guard driving(*impl_);
   std::erase(impl_->companions, &companion);
-  {
-    const std::lock_guard lock(impl_->newcomers_mutex);
-    std::erase(impl_->newcomers, &companion);
-  }
-  impl_->disown();
+  const std::lock_guard lock(impl_->newcomers_mutex);
+  std::erase(impl_->newcomers, &companion);
 }
 
 Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
@@ -389,7 +377,8 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
   };
 
   while (!awaited.done()) {
-    if (!impl.try_own()) {
+    std::unique_lock driving(impl, std::try_to_lock);
+    if (!driving) {
       // Another thread drives. It tells us when operations end and when it stops driving.
       impl.waiters.fetch_add(1, std::memory_order_seq_cst);
       {
@@ -400,10 +389,8 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
       }
       impl.waiters.fetch_sub(1, std::memory_order_seq_cst);
       if (!awaited.done() && impl.clock->now_ns() >= options.deadline_ns) {
-        impl.own();
-        const Status status = timed_out();
-        impl.disown();
-        return status;
+        driving.lock();
+        return timed_out();
       }
       continue;
     }
@@ -419,13 +406,9 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
       }
       if (awaited.done()) break;
       if (time.look()) hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
-      if (time.late()) {
-        const Status status = timed_out();
-        impl.disown();
-        return status;
-      }
+      if (time.late()) return timed_out();
     }
-    impl.disown();
+    driving.unlock();
     if (hand_on) sched_yield();
     hand_on = false;
   }

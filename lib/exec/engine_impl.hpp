@@ -112,9 +112,10 @@ struct EngineImpl final : RangeUser {
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
-  bool try_own() { return !owned.exchange(true, std::memory_order_seq_cst); }
-  void own();
-  void disown();
+  // Owns progress, as std::unique_lock does it: what is thrown inside leaves the engine to others.
+  bool try_lock() { return !owned.exchange(true, std::memory_order_seq_cst); }
+  void lock();
+  void unlock();
   /// Tells threads that wait behind the owner to look at their operations.
   void tell_waiters();
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "lib/exec/team_impl.hpp"
@@ -17,11 +18,7 @@ constexpr std::size_t kMaxLayouts = 64;
 // ---- Starting ------------------------------------------------------------------------------------------
 
 std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
-  if (engine_.try_own()) {
-    auto operation = start_in_progress(args);
-    engine_.disown();
-    return operation;
-  }
+  if (const std::unique_lock driving(engine_, std::try_to_lock); driving) return start_in_progress(args);
   // Another thread drives progress, perhaps asleep: it begins the operation for us.
   auto operation = std::make_shared<OperationImpl>(*this);
   operation->args_ = args;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -92,13 +93,12 @@ TeamImpl::TeamImpl(EngineImpl& engine, Config config) : engine_(engine), config_
   }
   num_programs_ = static_cast<std::int32_t>(programs_.size());
   left_.assign(static_cast<std::size_t>(std::max(0, config_.size)), false);
-  engine_.own();
+  const std::lock_guard driving(engine_);
   engine_.teams.push_back(this);
-  engine_.disown();
 }
 
 TeamImpl::~TeamImpl() {
-  engine_.own();
+  const std::lock_guard driving(engine_);
   end_all(Status::error(Code::kAborted, "the communicator was destroyed", Scope::kCommunicator));
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
@@ -124,7 +124,6 @@ TeamImpl::~TeamImpl() {
     if (!still_read) engine_.arena.release(departures_);
   }
   // The staging of a failed team is never given out again: a peer that does not know yet may write into it.
-  engine_.disown();
 }
 
 std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,
@@ -276,11 +275,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   const auto num_out = static_cast<std::uint32_t>(channels_.out.size());
   const std::size_t bytes = std::size_t{num_in} * credits * slot_stride_;
 
-  engine_.own();
-  struct Owned {
-    EngineImpl& engine;
-    ~Owned() { engine.disown(); }
-  } owned{engine_};
+  const std::lock_guard driving(engine_);
 
   num_slots_ = num_in * credits + 2 * num_out;  // an out-channel gets credits and grants
   slot_base_ = engine_.slots.allocate(num_slots_);
@@ -434,11 +429,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
   if (addresses.size() != static_cast<std::size_t>(config_.size)) {
     return Status::error(Code::kInternal, "team: one address per rank is needed");
   }
-  engine_.own();
-  struct Owned {
-    EngineImpl& engine;
-    ~Owned() { engine.disown(); }
-  } owned{engine_};
+  const std::lock_guard driving(engine_);
 
   std::vector<bool> peers(addresses.size(), false);
   for (const InChannel& channel : in_) peers[channel.key.peer] = true;

@@ -6,6 +6,7 @@
 #include <barrier>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -143,6 +144,31 @@ TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+/// Moves once, and then has no memory for it.
+class OutOfMemory final : public Companion {
+ public:
+  bool advance() override {
+    if (++num_advances > 1) return false;
+    throw std::bad_alloc();
+  }
+  [[nodiscard]] bool busy() const override { return num_advances < 3; }
+  int arm() override { return -1; }
+  void disarm() override {}
+
+  int num_advances = 0;
+};
+
+TEST(Threads, that_throw_while_they_drive_leave_the_engine_to_others) {
+  Engine engine{Engine::Options()};
+  OutOfMemory companion;
+  EXPECT_THROW(engine.enlist(companion), std::bad_alloc);
+  std::thread other([&] { (void)engine.progress(); });
+  other.join();
+  engine.try_progress();
+  EXPECT_EQ(companion.num_advances, 3);
+  engine.dismiss(companion);
 }
 
 }  // namespace
