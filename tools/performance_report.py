@@ -78,6 +78,7 @@ def plot(folder, name, title, results, host):
     """Time and bandwidth against size, as SVG."""
     rows = "\n".join(f"{result['size']} {result['out_of_place']['time']} {result['host_time']} {result['bound_time']}"
                      for result in results)
+    sizes = ", ".join(f"'{size(result['size'])}' {result['size']}" for result in results[::3])
     for kind, label, value in (("time", "time (us)", "{0}"), ("bandwidth", "size / time (GB/s)", "($1/{0}/1e3)")):
         columns = [("HiPS", "$2"), (host, "$3"), ("copy", "$4")]
         curves = ", ".join(f"$data using 1:({value.format(column)}) with linespoints pointtype 7 pointsize 0.4 "
@@ -88,11 +89,11 @@ def plot(folder, name, title, results, host):
             set output '{os.path.join(folder, f"{name}-{kind}.svg")}'
             set title 'allreduce, {title}'
             set logscale xy
-            set xlabel 'size (bytes)'
+            set xlabel 'size'
             set ylabel '{label}'
-            set format x '2^{{%L}}'
-            set logscale x 2
-            set format y '%g'
+            set xtics ({sizes})
+            set autoscale xfix
+            set format y '%.10g'
             set grid
             set key {'left' if kind == 'time' else 'right bottom'}
             plot {curves}
