@@ -33,9 +33,11 @@ EngineImpl::~EngineImpl() {
 void EngineImpl::lock() {
   if (try_lock()) return;
   waiters.fetch_add(1, std::memory_order_seq_cst);
+  lockers.fetch_add(1, std::memory_order_seq_cst);
   wake();
   std::unique_lock waiting(mutex);
   changed.wait(waiting, [&] { return try_lock(); });
+  lockers.fetch_sub(1, std::memory_order_seq_cst);
   waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -115,13 +117,21 @@ void EngineImpl::take_forgotten() {
 
 void EngineImpl::forget(Port& port, transport::PeerId peer) {
   port.broken.insert(peer);
+  // What the transport has not taken yet is in the batch under its number: flush() loses that.
+  const auto is_batched = [&](std::uint32_t index) {
+    return std::any_of(port.batch.begin(), port.batch.begin() + static_cast<std::ptrdiff_t>(port.num_batched),
+                       [&](const auto& request) { return request.signalled && request.context == index; });
+  };
   for (std::uint32_t index = 0; index < posted.size(); ++index) {
     const Posted& record = posted[index];
-    if (record.port != &port || record.peer != peer) continue;
-    const Posted lost = record;
-    release(index);
-    if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
+    if (record.port == &port && record.peer == peer && !is_batched(index)) lose(index);
   }
+}
+
+void EngineImpl::lose(std::uint32_t index) {
+  const Posted lost = posted[index];
+  release(index);
+  if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
 }
 
 void EngineImpl::dispatch(Port& port, const transport::Event& event) {
@@ -186,7 +196,14 @@ std::size_t EngineImpl::flush(Port& port) {
     port.refused = port.num_batched > 0;
   };
   if (!port.transport->query().completes_on_post) {
+    std::array<std::uint32_t, Port::kBatch + 1> lost{};
+    std::size_t num_lost = 0;
+    for (std::size_t i = 0; i < taken && !port.broken.empty(); ++i) {
+      if (port.batch[i].signalled && port.broken.contains(port.batch[i].peer))
+        lost[num_lost++] = static_cast<std::uint32_t>(port.batch[i].context);
+    }
     drop_taken();
+    for (std::size_t i = 0; i < num_lost; ++i) lose(lost[i]);
     return taken;
   }
   std::array<Posted, Port::kBatch + 1> done;
@@ -336,6 +353,7 @@ bool Engine::progress() {
 }
 
 void Engine::try_progress() {
+  if (impl_->lockers.load(std::memory_order_relaxed) > 0) return;
   const std::unique_lock driving(*impl_, std::try_to_lock);
   if (driving) (void)impl_->progress();
 }
@@ -376,14 +394,17 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
     return Status::error(Code::kTimeout, "the deadline passed; lacking: " + awaited.waiting_text());
   };
 
+  // Who waits has time for who arranges something: this thread would take progress again at once.
+  const auto steps_back = [&] { return impl.lockers.load(std::memory_order_seq_cst) > 0; };
+
   while (!awaited.done()) {
-    std::unique_lock driving(impl, std::try_to_lock);
-    if (!driving) {
-      // Another thread drives. It tells us when operations end and when it stops driving.
+    std::unique_lock driving(impl, std::defer_lock);
+    if (steps_back() || !driving.try_lock()) {
+      // Another thread drives, or is about to. It tells us when operations end and when it stops driving.
       impl.waiters.fetch_add(1, std::memory_order_seq_cst);
       {
         std::unique_lock lock(impl.mutex);
-        if (!awaited.done() && impl.owned.load(std::memory_order_seq_cst)) {
+        if (!awaited.done() && (impl.owned.load(std::memory_order_seq_cst) || steps_back())) {
           impl.changed.wait_for(lock, std::chrono::nanoseconds(options.tick_ns));
         }
       }
@@ -394,7 +415,7 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
       }
       continue;
     }
-    for (Idle idle(impl.options.idle); !awaited.done() && !hand_on;) {
+    for (Idle idle(impl.options.idle); !awaited.done() && !hand_on && !steps_back();) {
       if (impl.progress()) {
         idle.moved();
         continue;

@@ -92,6 +92,7 @@ struct EngineImpl final : RangeUser {
   // Ownership of progress. The fast path of a single thread is one exchange and one store.
   std::atomic<bool> owned{false};
   std::atomic<int> waiters{0};
+  std::atomic<int> lockers{0};  ///< of them: threads in lock(), before which whoever only waits steps back
   std::mutex mutex;
   std::condition_variable changed;
   /// A team was failed, a peer left, an operation was handed over, a companion came, a range was
@@ -137,8 +138,10 @@ struct EngineImpl final : RangeUser {
   void complete(std::uint32_t index);
   /// Nothing reads what it names any more: its record is free.
   void release(std::uint32_t index);
-  /// Nothing of it will complete any more.
+  /// The peer is gone: nothing that the transport has taken, or takes from now on, will complete.
   void forget(Port& port, transport::PeerId peer);
+  /// One of those requests.
+  void lose(std::uint32_t index);
   Port* port_of(transport::Transport* transport);
   void forget(std::uint64_t range) override;
   void take_forgotten();

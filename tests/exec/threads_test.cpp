@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -144,6 +145,35 @@ TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+/// Never ends.
+class Endless final : public Awaited {
+ public:
+  [[nodiscard]] bool done() const override { return false; }
+  [[nodiscard]] const Status& status() const override { return status_; }
+  [[nodiscard]] std::string waiting_text() const override { return "the end"; }
+
+ private:
+  Status status_;
+};
+
+TEST(Threads, that_arrange_something_do_not_wait_for_those_that_only_wait) {
+  Engine engine{Engine::Options()};
+  const std::int64_t begin_ns = engine.clock().now_ns();
+  constexpr std::int64_t kTickNs = 4'000'000'000;
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.emplace_back([&] {
+      Endless endless;
+      const Status status = engine.wait(endless, {.deadline_ns = begin_ns + kTickNs / 4, .tick_ns = kTickNs});
+      EXPECT_EQ(status.code, Code::kTimeout);
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (std::uint64_t peer = 0; peer < 200; ++peer) (void)engine.peer_for(1, peer, 0);
+  EXPECT_LT(engine.clock().now_ns(), begin_ns + kTickNs / 4) << "it waited for a deadline or a tick";
+  for (std::thread& thread : waiting) thread.join();
 }
 
 /// Moves once, and then has no memory for it.
