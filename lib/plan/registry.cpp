@@ -5,6 +5,7 @@
 
 #include "lib/plan/algorithms.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/components.hpp"
 #include "topology/family.hpp"
 
 namespace hips::plan {
@@ -63,7 +64,8 @@ Status check_cycle(const Topology& topology, const Algorithm& algorithm) {
                                    algorithm.name, topology.name));
 }
 
-/// Most plans use every NIC and do not go around a cable that is down. Between switches others are left.
+/// Most plans use every NIC and do not go around a cable that is down. Between switches others are left, or
+/// check_switches_joined() says that none is.
 Status check_links_up(const Topology& topology) {
   for (const LinkOverride& link : topology.overrides) {
     if (link.up || link.server < 0) continue;
@@ -106,6 +108,7 @@ Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, cons
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == request.algorithm) {
+      if (Status joined = check_switches_joined(topology); !joined.ok()) return fail(std::move(joined));
       if (!algorithm.takes_any_graph) {
         if (Status usable = check_links_up(topology); !usable.ok()) return fail(std::move(usable));
         if (Status usable = check_cycle(topology, algorithm); !usable.ok()) return fail(std::move(usable));

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/plan/components.hpp"
 #include "lib/plan/packing_lp.hpp"
 #include "topology/family.hpp"
 #include "topology/link_rates.hpp"
@@ -38,27 +39,6 @@ double eighth_power(double x) {
   const double x2 = x * x, x4 = x2 * x2;
   return x4 * x4;
 }
-
-/// Servers as a forest that grows together.
-class Forest {
- public:
-  explicit Forest(std::int64_t servers) : parent_(static_cast<std::size_t>(servers)) {
-    std::iota(parent_.begin(), parent_.end(), std::int64_t{0});
-  }
-  std::int64_t find(std::int64_t server) {
-    while (parent_[server] != server) server = parent_[server] = parent_[parent_[server]];
-    return server;
-  }
-  bool join(std::int64_t a, std::int64_t b) {
-    a = find(a);
-    b = find(b);
-    if (a != b) parent_[std::max(a, b)] = std::min(a, b);
-    return a != b;
-  }
-
- private:
-  std::vector<std::int64_t> parent_;
-};
 
 class Packer {
  public:
@@ -196,29 +176,8 @@ class Packer {
   [[nodiscard]] Status check_components() const {
     Forest forest(servers_);
     for (const Way& way : ways_) forest.join(way.edge.a, way.edge.b);
-    std::map<std::int64_t, std::vector<std::string>> components;
-    for (std::int64_t server = 0; server < servers_; ++server) {
-      components[forest.find(server)].push_back(
-          topology_.address(static_cast<Rank>(server * topology_.ranks_per_server)));
-    }
-    if (components.size() == 1) return Status::success();
-    constexpr std::size_t kShown = 8;
-    std::vector<std::string> texts;
-    for (auto& [first, members] : components) {
-      if (texts.size() == kShown) {
-        texts.push_back(fmt::format("and {} more", components.size() - kShown));
-        break;
-      }
-      const std::size_t more = members.size() > kShown ? members.size() - kShown : 0;
-      if (more > 0) members.resize(kShown);
-      texts.push_back(fmt::format("{{{}{}}}", fmt::join(members, ", "),
-                                  more > 0 ? fmt::format(" and {} more", more) : ""));
-    }
-    return Status::error(Code::kUnsupported,
-                         fmt::format("plan: servers of {} cannot reach each other, unless others relay for "
-                                     "them; they fall apart into {}: {}. Add servers that join them, or use "
-                                     "those of one only",
-                                     topology_.spec, components.size(), fmt::join(texts, ", ")));
+    return check_joined(topology_, forest, ", unless others relay for them",
+                        "Add servers that join them, or use those of one only");
   }
 
   /// Grows a tree edge by edge, the cheapest first; cost(way) may rise, never fall, as edges are taken.

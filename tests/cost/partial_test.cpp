@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -107,6 +109,30 @@ TEST(Partial, ComponentsAreNamed) {
   EXPECT_THAT(builder.error().message, ::testing::HasSubstr("fall apart into 2: {<00>, <01>}, {<12>, <22>}"));
   // Any two servers of a tree of switches reach each other.
   EXPECT_TRUE(plan::make_builder(parse_topology("leafspine:4,4[0,15]"), {}));
+}
+
+TEST(Partial, TreesOfSwitchesThatDeadCablesSplitHaveNoPlan) {
+  const auto with_dead = [](const std::string& spec,
+                            const std::vector<std::pair<std::string, std::string>>& cables) {
+    Topology topology = parse_topology(spec);
+    for (const auto& [lower, upper] : cables)
+      topology.overrides.push_back(
+          {.lower = lower, .upper = upper, .bandwidth_bytes_per_s = 1e9, .up = false});
+    return topology;
+  };
+  const std::pair<std::string, std::string> left{"pod 0 edge 0", "pod 0 aggregation 0"};
+  const std::pair<std::string, std::string> right{"pod 0 edge 0", "pod 0 aggregation 1"};
+  const Topology split = with_dead("fattree:4", {left, right});
+  const Topology whole = with_dead("fattree:4", {left});
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    const auto builder = plan::make_builder(split, {.algorithm = std::string(algorithm.name)});
+    ASSERT_FALSE(builder) << algorithm.name;
+    EXPECT_THAT(builder.error().message, ::testing::HasSubstr("fall apart into 2: {<000>, <001>}, {"))
+        << algorithm.name;
+  }
+  const auto builder = plan::make_builder(whole, {});
+  ASSERT_TRUE(builder) << builder.error().message;
+  EXPECT_TRUE(std::isfinite(ratio_of(whole, **builder)));
 }
 
 /// A fabric with links of its own: slower ones, and dead ones.
