@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,41 @@ constexpr std::string_view kRight =
 /// No table of ours comes near; a file of another kind might.
 constexpr std::size_t kMostFileBytes = 1U << 20U;
 
+/// A path in a spec may have what parts words and lines here: it stands as in a URL, "my%20net.yaml".
+bool needs_escape(char letter) {
+  const auto byte = static_cast<unsigned char>(letter);
+  return byte <= ' ' || byte == 0x7f || letter == '%';
+}
+
+std::string escaped(std::string_view spec) {
+  std::string text;
+  for (const char letter : spec) {
+    if (needs_escape(letter))
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(letter));
+    else
+      text += letter;
+  }
+  return text;
+}
+
+/// Nothing where a % has no two hexadecimal digits.
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string spec;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      spec += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char* const end = text.data() + std::min(i + 3, text.size());
+    const auto [at, error] = std::from_chars(text.data() + i + 1, end, byte, 16);
+    if (error != std::errc() || at != text.data() + i + 3) return std::nullopt;
+    spec += static_cast<char>(byte);
+    i += 2;
+  }
+  return spec;
+}
+
 /// Reads one line; gives "" or what is wrong with it.
 std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan) {
   constexpr std::array<std::string_view, 4> kNames = {"topology", "up_to", "algorithm", "pattern"};
@@ -36,7 +72,10 @@ std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan
     values[i] = word.substr(kNames[i].size() + 1);
   }
   if (!line.empty()) return fmt::format("\"{}\" stands behind pattern", line.substr(0, 80));
-  spec = values[0];
+  auto named = unescaped(values[0]);
+  if (!named)
+    return fmt::format("topology={}: % stands before two hexadecimal digits", values[0].substr(0, 80));
+  spec = *std::move(named);
   if (values[1] != "any") {
     const auto [end, error] =
         std::from_chars(values[1].data(), values[1].data() + values[1].size(), plan.up_to_bytes);
@@ -130,7 +169,7 @@ std::string SelectTable::text() const {
   std::string text = std::string(kTitle) + "\n";
   for (const auto& [spec, plans] : plans_) {
     for (const ChosenPlan& plan : plans)
-      text += fmt::format("topology={} up_to={} algorithm={} pattern={}\n", spec,
+      text += fmt::format("topology={} up_to={} algorithm={} pattern={}\n", escaped(spec),
                           plan.up_to_bytes == UINT64_MAX ? "any" : std::to_string(plan.up_to_bytes),
                           plan.algorithm, plan.pattern.empty() ? "default" : plan.pattern);
   }

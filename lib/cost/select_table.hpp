@@ -32,8 +32,8 @@ struct ChosenPlan {
 ///     topology=bcube:3,1 up_to=1048576 algorithm=auto pattern=default
 ///     topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring
 ///
-/// Empty lines and those that begin with # say nothing. The lines of a topology ascend and end with
-/// up_to=any.
+/// Spaces, control characters and % in a topology's path are written as %20. Empty lines and those that begin
+/// with # say nothing. The lines of a topology ascend and end with up_to=any.
 class SelectTable {
  public:
   static constexpr std::string_view kTitle = "# HiPS selection table 1";

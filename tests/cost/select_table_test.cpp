@@ -36,6 +36,19 @@ TEST(SelectTable, gives_back_what_was_written) {
   (void)std::remove(path.c_str());
 }
 
+TEST(SelectTable, takes_topologies_whose_paths_have_spaces) {
+  for (const std::string spec :
+       {"file:my net.yaml#0123456789abcdef", "file:50% \n\tdone.yaml#1", "file:\xc3\xa4 b"}) {
+    SelectTable table;
+    table.set(spec, {{}});
+    table.set("switch:4", {{}});
+    const auto read = SelectTable::parse(table.text(), "t");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_NE(read->find(spec), nullptr) << table.text();
+    EXPECT_NE(read->find("switch:4"), nullptr);
+  }
+}
+
 TEST(SelectTable, names_the_line_that_is_wrong) {
   const std::string title = "# HiPS selection table 1\n";
   const auto error_of = [](const std::string& text) {
@@ -51,6 +64,9 @@ TEST(SelectTable, names_the_line_that_is_wrong) {
   expect(title + "topology=switch:4 up_to=1K algorithm=hips pattern=default", "up_to=1K is neither");
   expect(title + "topology=switch:4 up_to=-1 algorithm=hips pattern=default", "up_to=-1 is neither");
   expect(title + "topology=switch:4 up_to=18446744073709551615 algorithm=hips pattern=default", "is neither");
+  expect(title + "topology=file:a%2 up_to=any algorithm=hips pattern=default", "topology=file:a%2: % stands");
+  expect(title + "topology=file:a%zz up_to=any algorithm=hips pattern=default",
+         "topology=file:a%zz: % stands");
   expect(title + "topology=switch:4 up_to=any algorithm=best pattern=default",
          "algorithm=best is neither auto nor");
   expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=star", "pattern=star");

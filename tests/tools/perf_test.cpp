@@ -90,6 +90,9 @@ TEST(PerfOptionsTest, SizesStepByBytesAndHoldWholeElements) {
   const Parsed parsed = parse({"-b", "4", "-e", "40", "-i", "12"});
   EXPECT_THAT(parsed.options.sizes(DataType::kFloat32), ElementsAre(4, 16, 28, 40));
   EXPECT_THAT(parsed.options.sizes(DataType::kFloat64), ElementsAre(0, 16, 24, 40));
+  const Parsed small = parse({"-b", "1", "-e", "16", "-f", "2"});
+  EXPECT_THAT(small.options.sizes(DataType::kFloat64), ElementsAre(0, 0, 0, 8, 16));
+  EXPECT_THAT(small.options.distinct_sizes(DataType::kFloat64), ElementsAre(0, 8, 16));
 }
 
 TEST(PerfOptionsTest, SizesEndWhereSixtyFourBitsDo) {

@@ -52,7 +52,7 @@ void fit(Launch& launch, const Options& options) {
   const auto file = value_or_throw(topology::load_topology(spec_of(options, first.size())));
   std::vector<std::unique_ptr<PlanBuilder>> builders;
   for (const Entrant& entrant : entrants) builders.push_back(counted(file.topology, entrant));
-  const std::vector<std::uint64_t> sizes = options.sizes(type);
+  const std::vector<std::uint64_t> sizes = options.distinct_sizes(type);
   std::vector<std::byte> in(sizes.back()), out(sizes.back());
   fill(in, type, options.ops.front(), first.rank(), first.size());
   if (speaker) {

@@ -3,6 +3,7 @@
 #include <hips/hips.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <map>
 #include <sstream>
@@ -94,6 +95,12 @@ std::vector<std::uint64_t> Options::sizes(DataType type) const {
     bytes = next;
   }
   return sizes;
+}
+
+std::vector<std::uint64_t> Options::distinct_sizes(DataType type) const {
+  std::vector<std::uint64_t> all = sizes(type);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 Parsed parse_options(int argc, const char* const* argv) {

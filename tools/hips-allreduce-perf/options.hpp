@@ -45,6 +45,8 @@ struct Options {
 
   /// The sizes in bytes for elements of `type`, ascending; each holds whole elements, as nccl-tests rounds.
   [[nodiscard]] std::vector<std::uint64_t> sizes(DataType type) const;
+  /// Each of them once: several may hold as many elements of a large type.
+  [[nodiscard]] std::vector<std::uint64_t> distinct_sizes(DataType type) const;
 };
 
 /// What main() does after parsing.

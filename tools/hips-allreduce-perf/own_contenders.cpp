@@ -3,6 +3,7 @@
 #include <hips/hips.h>
 
 #include <cstddef>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -58,17 +59,21 @@ class Ordinary final : public Contender {
   [[nodiscard]] bool has(DataType, ReduceOp) const override { return true; }
   void allreduce(const void* in, void*, std::uint64_t count, DataType type, ReduceOp op) override {
     // Those that it is compared with have the values: so that no operation meets other numbers here.
-    if (in_.size() != count * size_of(type)) {
+    if (const Of of(count, type, op); of != of_) {
       const auto* const bytes = static_cast<const std::byte*>(in);
       in_.assign(bytes, bytes + count * size_of(type));
       out_.resize(in_.size());
+      of_ = of;
     }
     group_.allreduce(in_.data(), out_.data(), count, type, op);
   }
 
  private:
+  using Of = std::tuple<std::uint64_t, DataType, ReduceOp>;
+
   Group& group_;
   std::vector<std::byte> in_, out_;
+  std::optional<Of> of_;  ///< what they hold the values of
 };
 
 }  // namespace

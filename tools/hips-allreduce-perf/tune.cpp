@@ -51,7 +51,7 @@ void tune(Launch& launch, const Options& options) {
                to_string(options.ops.front()), type_name(type), spec, options.rounds, options.iters);
     fmt::print("{}  best\n", title(entrants));
   }
-  const std::vector<std::uint64_t> sizes = options.sizes(type);
+  const std::vector<std::uint64_t> sizes = options.distinct_sizes(type);
   std::vector<std::byte> in(sizes.back()), out(sizes.back());
   fill(in, type, options.ops.front(), first.rank(), first.size());
   std::vector<cost::ChosenPlan> plans;
