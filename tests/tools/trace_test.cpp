@@ -270,7 +270,7 @@ TEST_F(TraceTest, AMalformedFileGivesOneErrorThatNamesFileFieldAndValue) {
   EXPECT_THAT(error_of(event + R"("4","peer":1}}])"), HasSubstr("\"bytes\" is \"4\""));
   EXPECT_THAT(error_of(event + R"(4,"peer":4294967296}}])"), HasSubstr("\"peer\" is 4294967296"));
   EXPECT_THAT(error_of(event + R"(4,"peer":1,"rail":1.5}}])"), HasSubstr("\"rail\" is 1.5"));
-  EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("names no rank"));
+  EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("nests deeper than"));
 }
 
 TEST_F(TraceTest, ADirectoryWithoutTracesSaysHowToMakeThem) {
@@ -369,6 +369,29 @@ TEST_F(TraceTest, AMissingRankAndACutFileAreNoted) {
   const auto traces = value_or_throw(read_trace_directory(directory_));
   EXPECT_THAT(summarize(traces).notes,
               ElementsAre(HasSubstr("rank 0 ended without closing"), "no trace of rank 1 of 3"));
+}
+
+TEST_F(TraceTest, ManyMissingRanksAreCounted) {
+  write(
+      "trace-1.json",
+      R"([{"name":"process_name","ph":"M","pid":1,"tid":0,"args":{"name":"rank 1","num_ranks":2000000000}}])");
+  const auto traces = value_or_throw(read_trace_directory(directory_));
+  EXPECT_THAT(
+      summarize(traces).notes,
+      ElementsAre("no trace of rank 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 1999999983 "
+                  "more of 2000000000"));
+}
+
+TEST_F(TraceTest, AFileThatNestsDeeplyIsRefused) {
+  for (const std::size_t depth : {100u, 300000u}) {
+    const std::string text = R"([{"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}]";
+    EXPECT_THAT(error_of(text), HasSubstr("nests deeper than 64 levels"));
+  }
+}
+
+TEST_F(TraceTest, TimesThatAddUpBeyondAllBoundsAreRefused) {
+  EXPECT_THAT(error_of(R"([{"ph":"X","cat":"wire","ts":8.9e15,"dur":8.9e15,"args":{}}])"),
+              HasSubstr("a number of microseconds"));
 }
 
 TEST_F(TraceTest, RanksOfSeveralHostsAreComparedInWallClockTime) {

@@ -50,8 +50,8 @@ const Json& field(const Json& object, const char* name, const Json& event) {
 
 std::int64_t time_ns(const Json& event, const char* name) {
   const Json& value = field(event, name, event);
-  // 2^53 us are 285 years; beyond it a double no longer counts microseconds.
-  if (!value.is_number() || !(std::abs(value.get<double>()) < 9.0e15) || value.get<double>() < 0) {
+  // 126 years, so that a begin and a duration together are nanoseconds that 64 bits hold.
+  if (!value.is_number() || !(std::abs(value.get<double>()) < 4.0e15) || value.get<double>() < 0) {
     throw Malformed{fmt::format("\"{}\" is {}; a number of microseconds, 0 or more, is needed: {}", name,
                                 shortened(value), shortened(event))};
   }
@@ -158,7 +158,11 @@ void parse(const std::string& text, RankTrace& trace) {
   // Events stand one level below the root of the Array Format and two below that of the Object Format. Each
   // is taken as soon as it is complete and then dropped, so the tree never grows.
   const int event_depth = array ? 1 : 2;
+  // Ours are flat but for their arguments, and what prints a node in an error goes down into it.
+  constexpr int kMostDepth = 64;
   const Json::parser_callback_t on_node = [&](int depth, Json::parse_event_t what, Json& node) {
+    if (depth > kMostDepth)
+      throw Malformed{fmt::format("nests deeper than {} levels: not a trace", kMostDepth)};
     if (what != Json::parse_event_t::object_end || depth != event_depth) return true;
     if (!array && !node.contains("ph")) return true;
     reader.take(node);

@@ -1,6 +1,7 @@
 #include "tools/hips/trace/trace_summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -120,11 +121,17 @@ std::vector<std::string> notes_on(std::span<const RankTrace> traces, const std::
           fmt::format("rank {} ended without closing its trace; up to 1 s may be missing", trace.rank));
     }
   }
-  std::string missing;
-  for (Rank rank = 0; rank < num_ranks; ++rank) {
-    if (!present.contains(rank)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  const auto num_missing =
+      num_ranks - std::ranges::count_if(present, [&](Rank rank) { return rank >= 0 && rank < num_ranks; });
+  constexpr std::size_t kMostShown = 16;  // of a million ranks, too
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < num_ranks && missing.size() < kMostShown; ++rank)
+    if (!present.contains(rank)) missing.push_back(rank);
+  if (!missing.empty()) {
+    const auto more = num_missing - static_cast<std::ptrdiff_t>(missing.size());
+    notes.push_back(fmt::format("no trace of rank {}{} of {}", fmt::join(missing, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "", num_ranks));
   }
-  if (!missing.empty()) notes.push_back(fmt::format("no trace of rank {} of {}", missing, num_ranks));
   if (hosts.size() > 1) {
     notes.push_back(fmt::format("{} hosts: lateness is as exact as their wall clocks agree", hosts.size()));
   }
