@@ -11,6 +11,9 @@
 
 namespace hips::cost {
 
+/// The largest vector that is priced: 1 TiB, so that a million vectors are still counted in 64 bits.
+inline constexpr std::uint64_t kMostPricedBytes = std::uint64_t{1} << 40U;
+
 /// The vector that a plan is priced for.
 struct Volume {
   std::int64_t count = 0;  ///< elements

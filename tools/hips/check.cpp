@@ -61,9 +61,14 @@ struct Outcome {
 
 std::int64_t count_of(const std::string& bytes) {
   const std::optional<std::uint64_t> value = parse_bytes(bytes);
-  if (!value || *value > INT64_MAX) {
+  if (!value) {
     throw Error(Status::error(Code::kInvalidArgument,
                               fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", bytes)));
+  }
+  if (*value > cost::kMostPricedBytes) {
+    throw Error(
+        Status::error(Code::kInvalidArgument,
+                      fmt::format("--bytes: {} is above 1024G, the largest vector that is priced", bytes)));
   }
   if (*value % kElementBytes != 0) {
     throw Error(Status::error(

@@ -93,9 +93,9 @@ DataType type_of(const std::string& name) {
 cost::Volume volume_of(const PlanArguments& arguments) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(type_of(arguments.type)));
   const std::optional<std::uint64_t> bytes = parse_bytes(arguments.bytes);
-  if (!bytes || *bytes > INT64_MAX) {
-    refuse(fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", arguments.bytes));
-  }
+  if (!bytes) refuse(fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", arguments.bytes));
+  if (*bytes > cost::kMostPricedBytes)
+    refuse(fmt::format("--bytes: {} is above 1024G, the largest vector that is priced", arguments.bytes));
   const auto size = static_cast<std::int64_t>(*bytes);
   if (size % element_bytes != 0) {
     refuse(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/config.hpp"
+#include "lib/cost/loads.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::compare {
@@ -20,7 +21,7 @@ Result<std::uint64_t> read_size(std::string_view text) {
   if (*bytes == 0) return refuse("is a vector of nothing; write 4 or more");
   if (*bytes % static_cast<std::uint64_t>(kElementBytes) != 0)
     return refuse("is no multiple of 4; vectors are priced as float32");
-  if (*bytes > kMostBytes) return refuse("is above 1024G, the largest vector that is priced");
+  if (*bytes > cost::kMostPricedBytes) return refuse("is above 1024G, the largest vector that is priced");
   return *bytes;
 }
 

@@ -11,8 +11,6 @@ namespace hips::compare {
 
 /// Vectors are priced as float32.
 inline constexpr std::int64_t kElementBytes = 4;
-/// The largest vector that is priced: 1 TiB, so that a million vectors are still counted in 64 bits.
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40U;
 
 /// Reads sizes as users of nccl-tests and OSU write them: "64M", "1K:1G" (from the least, times `factor`,
 /// while not above the most), or several of these with commas.
