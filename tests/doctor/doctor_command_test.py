@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
@@ -80,6 +81,22 @@ class Ranks(unittest.TestCase):
         out = [one.communicate(timeout=60)[0] for one in started]
         self.assertRegex(out[0], r"error    rank 1 on \S+: HIPS_TOPO: torus:3, and 2 of 3 have bcube:3,0\n"
                                  r" +fix: mpirun -x HIPS_TOPO=bcube:3,0")
+        self.assertEqual([one.returncode for one in started], [1, 0, 0])
+
+
+    def test_a_rank_without_the_topology_s_file_is_named(self):
+        root = f"127.0.0.1:{ranks.free_port()}"
+        with tempfile.TemporaryDirectory() as has, tempfile.TemporaryDirectory() as lacks:
+            with open(os.path.join(has, "two.yaml"), "w", encoding="utf-8") as file:
+                file.write("hips-topology: 1\nshape: switch:3\n")
+            started = [subprocess.Popen([HIPS, "doctor"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        cwd=lacks if rank == 2 else has,
+                                        env=ranks.environment(HIPS_RANK=str(rank), HIPS_SIZE="3", HIPS_ROOT=root,
+                                                              HIPS_TOPO="two.yaml"))
+                       for rank in range(3)]
+            out = [one.communicate(timeout=60)[0] for one in started]
+        self.assertRegex(out[0], r"error    rank 2 on \S+: HIPS_TOPO: two.yaml \(.*two.yaml.*\), and 2 of 3 have two.yaml \(switch:3\)\n")
+        self.assertRegex(out[0], r"fix: have the same file at two.yaml on ")
         self.assertEqual([one.returncode for one in started], [1, 0, 0])
 
 

@@ -93,6 +93,20 @@ TEST(DoctorJob, TriesWhatTheTopologyJoins) {
   EXPECT_EQ(ways_to_try(reports, false).size(), 12u);
 }
 
+TEST(DoctorJob, TriesTheSameWaysOnAllRanksWhereOneReadsAnotherTopology) {
+  auto reports = job(4, 2);
+  const auto without = ways_to_try(reports, false);
+  for (RankReport& report : reports) {
+    report.topology = "bcube:2,1";
+    report.wiring = "bcube:2,1#1";
+  }
+  EXPECT_NE(ways_to_try(reports, false), without);
+  reports[3].wiring = "no such file";
+  EXPECT_EQ(ways_to_try(reports, false), without);
+  EXPECT_THAT(compare_ranks(reports), finds_between(Level::kError, "rank 3 on node3",
+                                                    "HIPS_TOPO: no such file", "mpirun -x HIPS_TOPO"));
+}
+
 TEST(DoctorJob, InARoundEveryRankHasOnePartner) {
   for (const Rank size : {2, 3, 5, 8, 33}) {
     const auto ways = ways_to_try(job(size, 2), false);

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include <hips/topology.hpp>
 
 #include "tools/doctor/report.hpp"
@@ -58,9 +60,12 @@ RailPairs joined_rails(const Topology& topology, Rank a, Rank b) {
   return pairs;
 }
 
+/// The same on all ranks: one that cannot read what the others read would try other ways than they do.
 std::optional<Topology> topology_of(std::span<const RankReport> reports) {
   const std::string& spec = reports.front().topology;
   if (spec.empty()) return std::nullopt;
+  for (const RankReport& report : reports)
+    if (report.wiring != reports.front().wiring) return std::nullopt;
   try {
     Topology topology = parse_topology(spec);
     if (topology.num_ranks() != static_cast<Rank>(reports.size())) return std::nullopt;
@@ -70,7 +75,20 @@ std::optional<Topology> topology_of(std::span<const RankReport> reports) {
   }
 }
 
+std::string wiring_of(const std::string& spec) {
+  if (!names_file(spec)) return {};
+  try {
+    return fmt::format("{} ({})", spec, parse_topology(spec).spec);
+  } catch (const Error& error) {
+    return fmt::format("{} ({})", spec, error.status().message);
+  }
+}
+
 }  // namespace
+
+bool names_file(std::string_view spec) {
+  return spec.starts_with("file:") || spec.find(".yaml") != spec.npos || spec.find(".yml") != spec.npos;
+}
 
 RankReport report_of(Rank rank, const Host& host, const Config& config, const RailChoice& rails) {
   RankReport report;
@@ -81,6 +99,7 @@ RankReport report_of(Rank rank, const Host& host, const Config& config, const Ra
   report.version = host.version;
   report.transport = config.transport;
   report.topology = config.topology.value_or("");
+  report.wiring = wiring_of(report.topology);
   if (!host.limits.may_lock_all) report.locked_bytes = host.limits.locked_bytes;
   report.cpus = host.limits.cpus;
   report.num_online_cpus = host.limits.num_online_cpus;
@@ -95,17 +114,12 @@ RankReport report_of(Rank rank, const Host& host, const Config& config, const Ra
 }
 
 std::string encode(const RankReport& report) {
-  Json json{{"rank", report.rank},
-            {"pid", report.pid},
-            {"host", report.host},
-            {"host_key", report.host_key},
-            {"version", report.version},
-            {"transport", report.transport},
-            {"topology", report.topology},
-            {"cpus", report.cpus},
-            {"num_online_cpus", report.num_online_cpus},
-            {"no_rails", report.no_rails},
-            {"findings", findings_json(report.findings)},
+  Json json{{"rank", report.rank},         {"pid", report.pid},
+            {"host", report.host},         {"host_key", report.host_key},
+            {"version", report.version},   {"transport", report.transport},
+            {"topology", report.topology}, {"wiring", report.wiring},
+            {"cpus", report.cpus},         {"num_online_cpus", report.num_online_cpus},
+            {"no_rails", report.no_rails}, {"findings", findings_json(report.findings)},
             {"details", report.details}};
   if (report.locked_bytes) json["locked_bytes"] = *report.locked_bytes;
   json["rails"] = Json::array();
@@ -130,6 +144,7 @@ Result<RankReport> decode_report(const std::string& text) {
     json.at("version").get_to(report.version);
     json.at("transport").get_to(report.transport);
     json.at("topology").get_to(report.topology);
+    json.at("wiring").get_to(report.wiring);
     json.at("cpus").get_to(report.cpus);
     json.at("num_online_cpus").get_to(report.num_online_cpus);
     json.at("no_rails").get_to(report.no_rails);

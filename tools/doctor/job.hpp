@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hips/status.hpp>
@@ -33,8 +34,9 @@ struct RankReport {
   Rank rank = 0;
   std::int32_t pid = 0;
   std::string host, host_key, version;
-  std::string transport;                      ///< HIPS_TRANSPORT
-  std::string topology;                       ///< HIPS_TOPO, or empty
+  std::string transport;  ///< HIPS_TRANSPORT
+  std::string topology;   ///< HIPS_TOPO, or empty
+  std::string wiring;     ///< of a file: path and topology, or why this rank cannot read it
   std::optional<std::uint64_t> locked_bytes;  ///< RLIMIT_MEMLOCK as it counts; nothing: unlimited
   std::string cpus;
   std::int32_t num_online_cpus = 0;
@@ -43,6 +45,9 @@ struct RankReport {
   Findings findings;
   nlohmann::ordered_json details;  ///< host_json()
 };
+
+/// Does a topology's spec name a file, which hosts may have in different versions?
+bool names_file(std::string_view spec);
 
 RankReport report_of(Rank rank, const Host& host, const Config& config, const RailChoice& rails);
 

@@ -158,8 +158,13 @@ Findings compare_ranks(std::span<const RankReport> reports) {
        [](const RankReport&, const std::string& common) { return set_variable("HIPS_TRANSPORT", common); }},
       findings);
   compare(reports,
-          {"HIPS_TOPO", Level::kError, [](const RankReport& one) { return or_unset(one.topology); },
-           [](const RankReport&, const std::string& common) { return set_variable("HIPS_TOPO", common); }},
+          {"HIPS_TOPO", Level::kError,
+           [](const RankReport& one) { return or_unset(one.wiring.empty() ? one.topology : one.wiring); },
+           [](const RankReport& odd, const std::string& common) {
+             return names_file(odd.topology) && !odd.wiring.empty()
+                        ? fmt::format("have the same file at {} on {}", odd.topology, odd.host)
+                        : set_variable("HIPS_TOPO", common);
+           }},
           findings);
   compare(reports,
           {"locked memory", Level::kWarning, locked_text,
