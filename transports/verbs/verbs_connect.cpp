@@ -472,7 +472,7 @@ void VerbsTransport::accept(rdma_cm_id* id, const CmGreeting& greeting) {
   Endpoint& mine = **known;
   auto pair = make_pair(mine, owned.release());
   if (!pair) {
-    (void)rdma_reject(id, nullptr, 0);
+    // The id is destroyed already, by which the kernel has refused the connection.
     break_endpoint(mine, std::move(pair).error());
     return;
   }
