@@ -197,8 +197,10 @@ Armed VerbsTransport::arm() {
   look_at_kernel();
   if (num_events_ > 0) return ready;
   owned_.queues->arm();
-  // What completed before the queues were armed raises nothing.
-  (void)poll_queues();
+  // What completed before the queues were armed raises nothing, and a poll looks at one queue only, where it
+  // may find nothing but what concerns no user.
+  while (num_events_ == 0 && poll_queues()) {
+  }
   settle_debts();
   return {.ready = num_events_ > 0, .fd = owned_.epoll.get()};
 }

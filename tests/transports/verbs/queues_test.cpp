@@ -1,4 +1,6 @@
-// What the conformance suite cannot bring about: full queues.
+// What the conformance suite cannot bring about: full queues, and several completion queues.
+
+#include <poll.h>
 
 #include <array>
 #include <chrono>
@@ -9,16 +11,30 @@
 namespace hips::test {
 namespace {
 
+using transport::Address;
 using transport::Event;
 using transport::PeerId;
 using transport::Transport;
 using transport::Verb;
 using transport::WorkRequest;
 
+std::unique_ptr<Transport> make_transport(const verbs::Options& options = verbs_options()) {
+  return verbs::create(verbs_port(), options).value();
+}
+
+/// By rdma_cm, as iWARP always does.
+bool connects_by_polls() {
+  return verbs_options().cm || verbs_port().iwarp;
+}
+
 /// As many of these notifications as fit.
 std::size_t notify(Transport& transport, PeerId peer, std::size_t count) {
   const std::vector<WorkRequest> requests(count, notification(peer, 7));
   return transport.post(requests);
+}
+
+void pause_ms(int ms) {
+  poll(nullptr, 0, ms);
 }
 
 TEST(VerbsQueues, AnswersInAFullSendQueueMakeNoRoomForRequests) {
@@ -48,6 +64,32 @@ TEST(VerbsQueues, AnswersInAFullSendQueueMakeNoRoomForRequests) {
       ASSERT_TRUE(events[i].error.ok()) << events[i].error.message;
     ASSERT_LT(std::chrono::steady_clock::now(), end) << completed << " " << arrived;
   }
+}
+
+TEST(VerbsQueues, AnArmedTransportHasLookedAtAllItsCompletionQueues) {
+  if (connects_by_polls()) GTEST_SKIP() << "rdma_cm connects by polls, after which any queue may be next";
+  constexpr PeerId kPeers = 64;  // of 16 in each completion queue
+  auto a = make_transport(), b = make_transport();
+  for (PeerId peer = 0; peer < kPeers; ++peer) {
+    const Address of_a = a->open(peer).value(), of_b = b->open(peer).value();
+    ASSERT_TRUE(a->connect(peer, of_b).ok());
+    ASSERT_TRUE(b->connect(peer, of_a).ok());
+  }
+  // The completions of what fills half a window, and the answer to that, mean nothing to the user of a.
+  constexpr std::size_t kHalfWindow = 64;
+  std::array<Event, 512> events;
+  std::size_t arrived = 0;
+  for (const PeerId peer : {0, 16, 32}) ASSERT_EQ(notify(*a, peer, kHalfWindow), kHalfWindow);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (arrived < 3 * kHalfWindow && std::chrono::steady_clock::now() < end) arrived += b->poll(events);
+  ASSERT_EQ(arrived, 3 * kHalfWindow);
+  ASSERT_EQ(notify(*b, 48, 1), 1u);
+  pause_ms(200);
+  const transport::Armed armed = a->arm();
+  const std::size_t seen = a->poll(events);
+  pollfd wake{.fd = armed.fd, .events = POLLIN, .revents = 0};
+  EXPECT_TRUE(seen > 0 || poll(&wake, 1, 0) > 0) << "a sleeper would miss the notification";
+  a->disarm();
 }
 
 }  // namespace
