@@ -374,6 +374,8 @@ void VerbsTransport::say_goodbyes(Endpoint& mine) {
 
 void VerbsTransport::reap_closing() {
   const bool look = std::exchange(any_closed_, false);
+  const bool late = ++closing_looks_ % kLooksPerClock == 0;
+  const std::int64_t now_ns = late ? SystemClock::instance().now_ns() : 0;
   for (std::size_t i = 0; i < owned_.closing.size();) {
     Endpoint& mine = *owned_.closing[i];
     const auto finished = [](const auto& pair) {
@@ -381,7 +383,7 @@ void VerbsTransport::reap_closing() {
              (pair->goodbye_sent && pair->completed() > pair->goodbye_number);
     };
     const bool done = (look && std::all_of(mine.pairs.begin(), mine.pairs.end(), finished)) ||
-                      (++idle_polls_ % 64 == 0 && SystemClock::instance().now_ns() >= mine.close_deadline_ns);
+                      (late && now_ns >= mine.close_deadline_ns);
     if (!done) {
       ++i;
       continue;

@@ -1,4 +1,5 @@
-// What the conformance suite cannot bring about: full queues, and several completion queues.
+// What the conformance suite cannot bring about: full queues, several completion queues, and peers that never
+// answer.
 
 #include <poll.h>
 
@@ -90,6 +91,22 @@ TEST(VerbsQueues, AnArmedTransportHasLookedAtAllItsCompletionQueues) {
   pollfd wake{.fd = armed.fd, .events = POLLIN, .revents = 0};
   EXPECT_TRUE(seen > 0 || poll(&wake, 1, 0) > 0) << "a sleeper would miss the notification";
   a->disarm();
+}
+
+TEST(VerbsQueues, AnEndpointWhosePeerIsSilentIsGivenUpWhileItIsPolled) {
+  if (connects_by_polls()) GTEST_SKIP() << "with rdma_cm nothing connects to a silent peer";
+  verbs::Options options = verbs_options();
+  options.timeout = 20;  // the device itself gives up after 34 s
+  options.max_queue_pairs = 1;
+  auto a = make_transport(options), b = make_transport(options);
+  const Address of_a = a->open(0).value(), of_b = b->open(0).value();
+  ASSERT_TRUE(a->connect(0, of_b).ok());  // and b never connects: it hears nothing
+  a->close(0);
+  std::array<Event, 8> events;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  while (std::chrono::steady_clock::now() < end) (void)a->poll(events);
+  const auto another = a->open(1);
+  EXPECT_TRUE(another.has_value()) << another.error().message;
 }
 
 }  // namespace
