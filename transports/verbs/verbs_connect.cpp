@@ -247,6 +247,9 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
 Status VerbsTransport::connect(PeerId peer, std::span<const std::byte> address) {
   Endpoint* mine = endpoint(peer);
   if (mine != nullptr && mine->state == Endpoint::State::kBroken) {
+    // The peer is at fault only where it said goodbye before it had a name; else we know better what it was,
+    // such as a way that was not there.
+    if (mine->has_address || mine->cause.code != Code::kPeerLost) return mine->cause;
     return Status::error(Code::kPeerLost,
                          fmt::format("verbs: peer {} has left before it was connected", peer), Scope::kPeer);
   }
@@ -318,7 +321,7 @@ void VerbsTransport::break_endpoint(Endpoint& mine, Status error) {
   Event dead;
   dead.kind = Event::Kind::kPeerDead;
   dead.peer = mine.peer;
-  dead.error = std::move(error);
+  dead.error = mine.cause = std::move(error);
   push(std::move(dead));
 }
 

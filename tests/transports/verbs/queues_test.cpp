@@ -5,13 +5,16 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 
 #include "tests/transports/verbs/device.hpp"
 #include "tests/transports/world.hpp"
+#include "transports/verbs/endpoint.hpp"
 
 namespace hips::test {
 namespace {
 
+using ::testing::HasSubstr;
 using transport::Address;
 using transport::Event;
 using transport::PeerId;
@@ -107,6 +110,26 @@ TEST(VerbsQueues, AnEndpointWhosePeerIsSilentIsGivenUpWhileItIsPolled) {
   while (std::chrono::steady_clock::now() < end) (void)a->poll(events);
   const auto another = a->open(1);
   EXPECT_TRUE(another.has_value()) << another.error().message;
+}
+
+TEST(VerbsQueues, AConnectThatFailedFailsAgainForTheSameCause) {
+  if (connects_by_polls()) GTEST_SKIP() << "rdma_cm looks for the way later";
+  // IPv4 takes any address to be on the wire of a NIC that is named; IPv6 asks for a route.
+  verbs::Options options = verbs_options();
+  options.gid_index = 0;
+  const verbs::PortChoice port = verbs::find_ports(options).value().front();
+  auto a = verbs::create(port, options).value(), b = verbs::create(port, options).value();
+  ASSERT_TRUE(a->open(0).has_value());
+  Address address = b->open(0).value();
+  verbs::WireAddress wire;
+  std::memcpy(&wire, address.data(), sizeof wire);
+  wire.gid = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};  // a network that no host is in
+  std::memcpy(address.data(), &wire, sizeof wire);
+  const Status first = a->connect(0, address), second = a->connect(0, address);
+  ASSERT_FALSE(first.ok());
+  EXPECT_THAT(first.message, HasSubstr("no route"));
+  EXPECT_EQ(second.code, first.code);
+  EXPECT_EQ(second.message, first.message);
 }
 
 }  // namespace
