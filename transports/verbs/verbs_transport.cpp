@@ -65,6 +65,18 @@ Result<std::unique_ptr<transport::Transport>> VerbsTransport::create(const PortC
   return transport;
 }
 
+std::optional<std::uint32_t> inline_bytes(const transport::Transport& transport, PeerId peer) {
+  const auto* verbs = dynamic_cast<const VerbsTransport*>(&transport);
+  return verbs != nullptr ? verbs->inline_bytes(peer) : std::nullopt;
+}
+
+std::optional<std::uint32_t> VerbsTransport::inline_bytes(PeerId peer) const {
+  const Endpoint* mine = endpoint(peer);
+  // append() goes by the first of several, which are made alike.
+  if (mine == nullptr || mine->pairs[0] == nullptr) return std::nullopt;
+  return mine->pairs[0]->max_inline();
+}
+
 Status VerbsTransport::start() {
   pid_ = getpid();
   host_ = host_name();

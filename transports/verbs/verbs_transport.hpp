@@ -41,6 +41,7 @@ class VerbsTransport final : public transport::Transport {
   std::size_t poll(std::span<transport::Event> events) override;
   transport::Armed arm() override;
   void disarm() override;
+  [[nodiscard]] std::optional<std::uint32_t> inline_bytes(transport::PeerId peer) const;
 
  private:
   /// Work requests of one post() that wait for their doorbell.
