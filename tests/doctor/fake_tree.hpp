@@ -92,6 +92,19 @@ class FakeTree {
                  std::to_string(value));
   }
 
+  /// A port of a NIC on a driver of its own: RoCE on `interface_name`, or InfiniBand where that is empty.
+  FakeTree& nic(const std::string& device, const std::string& driver, const std::string& interface_name) {
+    const std::string folder = "sys/class/infiniband/" + device, port = folder + "/ports/1";
+    write(folder + "/node_type", "1: CA").write(folder + "/fw_ver", "1.0");
+    link(folder + "/device/driver", "../../../bus/pci/drivers/" + driver);
+    roce_port(device, 1, interface_name.empty() ? "ib0" : interface_name, "4: ACTIVE", "0a00:0001");
+    if (!interface_name.empty()) return interface(interface_name, 9000);
+    for (const char* index : {"1", "2", "3"})
+      write(port + "/gids/" + index, "0000:0000:0000:0000:0000:0000:0000:0000");
+    std::filesystem::remove_all(root_ / (port + "/gid_attrs"));
+    return write(port + "/gid_attrs/types/0", "IB/RoCE v1").write(port + "/link_layer", "InfiniBand");
+  }
+
   /// rdma_rxe on nic0, with index 0 link-local and 1 IPv4, both v2.
   FakeTree& rxe(const std::string& device, const std::string& interface_name, int mtu, bool has_ipv4 = true) {
     const std::string folder = "sys/class/infiniband/" + device;

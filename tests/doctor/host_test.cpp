@@ -178,6 +178,36 @@ TEST(Doctor, CountersOfPfcAndEcnAreToldAndLossIsAWarning) {
   EXPECT_THAT(visit(tree).findings, finds(Level::kWarning, "mlx5_0:1", "rx_crc_errors 2", "ethtool -m eth0"));
 }
 
+TEST(Doctor, LossHasARemedyThatTheNicTakes) {
+  const auto lossy = [](const std::string& driver, const std::string& interface_name) {
+    FakeTree tree;
+    tree.nic("nic_0", driver, interface_name).process("unlimited");
+    for (const auto& [name, value] :
+         {std::pair("hw_counters/out_of_sequence", "5000"), std::pair("counters/port_rcv_packets", "1000000"),
+          std::pair("counters/link_downed", "3")})
+      tree.write(fmt::format("sys/class/infiniband/nic_0/ports/1/{}", name), value);
+    return visit(tree).findings;
+  };
+  EXPECT_THAT(lossy("mlx5_core", "eth0"),
+              finds(Level::kWarning, "nic_0:1", "out_of_sequence 5000", "mlnx_qos -i eth0"));
+  for (const char* driver : {"ice", "bnxt_en"}) {
+    const Findings findings = lossy(driver, "eth0");
+    EXPECT_THAT(findings, finds(Level::kWarning, "nic_0:1", "out_of_sequence 5000",
+                                "dcb pfc set dev eth0 prio-pfc all:off 3:on"));
+    EXPECT_THAT(findings, finds(Level::kNote, "nic_0:1", "went down", "dmesg | grep eth0"));
+  }
+  EXPECT_THAT(lossy("ice", "eth0"),
+              finds(Level::kWarning, "nic_0:1", "", "ethtool --set-priv-flags eth0 fw-lldp-agent off"));
+
+  // InfiniBand has neither PFC nor an interface, and loses packets where a link is bad.
+  const Findings findings = lossy("mlx5_core", "");
+  EXPECT_THAT(findings, finds(Level::kWarning, "nic_0:1", "out_of_sequence 5000", "ibqueryerrors"));
+  EXPECT_THAT(findings,
+              finds(Level::kNote, "nic_0:1", "went down", "ibstat nic_0 1; dmesg | grep mlx5_core"));
+  for (const Finding& finding : findings)
+    EXPECT_THAT(finding.fix, ::testing::AllOf(Not(HasSubstr("pfc")), Not(HasSubstr("HIPS_IB_TC"))));
+}
+
 TEST(Doctor, AProcessFarFromItsNicIsAWarning) {
   FakeTree tree;
   tree.mlx5().process("unlimited", "1024", "0000000000000000", "0-7");

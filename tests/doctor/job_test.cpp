@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include <fmt/format.h>
+
 #include "tools/doctor/job.hpp"
 #include "tools/hips/meeting.hpp"
 
@@ -209,13 +211,39 @@ TEST(DoctorJob, AWayThatLosesLargeMessagesPointsAtTheSwitches) {
     if (trial.way == Way{0, 1, 0, 0}) trial.large_ok = false;
   EXPECT_THAT(judge_reach(reports, all, 0),
               finds_between(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
-                            "ping -M do -s 8972 -I eth0"));
+                            "ping -M do -s 4132 -I eth0"));
   EXPECT_THAT(judge_reach(reports, all, 5),
               finds_between(Level::kWarning, "reach", "no time was left for 5 ways", "--timeout"));
   const std::string text = job_text(reports, all);
   EXPECT_THAT(text, HasSubstr("            0      - small   2.5\n"));
   EXPECT_EQ(trials_json(reports, all).size(), all.size());
   EXPECT_EQ(trials_json(reports, all)[0]["to_nic"], "mlx5_0:1");
+}
+
+TEST(DoctorJob, AWayWithoutJumboFramesIsNotToldToMakeThem) {
+  auto reports = job(2, 1);
+  reports[1].rails[0].mtu = 1024;  // the smaller end's MTU is that of the way
+  auto all = trials(ways_to_try(reports, false), [](const Way&) { return true; });
+  for (Trial& trial : all) trial.large_ok = false;
+  const Findings small = judge_reach(reports, all, 0);
+  EXPECT_THAT(small, finds_between(Level::kError, "rank 0 on node0", "does not reach rank 1 on node1",
+                                   "ping -M do -s 1472 -I eth0"));
+  for (const Finding& finding : small) EXPECT_THAT(finding.fix, testing::Not(HasSubstr("jumbo")));
+  for (RankReport& report : reports) report.rails[0].mtu = 2048;
+  EXPECT_THAT(judge_reach(reports, all, 0),
+              finds_between(Level::kError, "rank 0 on node0", "", "ping -M do -s 2084 -I eth0"));
+}
+
+TEST(DoctorJob, TheMtuOfTheOthersIsReachedByOneOfTheInterface) {
+  for (const auto& [common, interface_mtu] :
+       {std::pair(4096, "9000"), std::pair(2048, "2200"), std::pair(1024, "1500")}) {
+    auto reports = job(3, 1);
+    for (RankReport& report : reports) report.rails[0].mtu = common;
+    reports[2].rails[0].mtu = 512;
+    EXPECT_THAT(compare_ranks(reports),
+                finds_between(Level::kWarning, "rank 2 on node2", "MTU of NIC 0: 512",
+                              fmt::format("ip link set eth0 mtu {}, on node2", interface_mtu)));
+  }
 }
 
 TEST(DoctorJob, SoftwareDevicesOfOneHostHaveALineOfTheirOwn) {

@@ -171,6 +171,14 @@ TEST(Child, AProgramThatIsNotThereExitsWith127AndASignalIsNamed) {
   EXPECT_THAT(describe_exit(dead->wait_status), HasSubstr("signal 9"));
 }
 
+TEST(Child, AProgramThatLeavesItsInputUnreadIsToldAsItEnded) {
+  ChildOptions options;
+  options.argv = {"false"};
+  const auto done = run_child(options, std::string(std::size_t{1} << 20, 'x'));
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(exit_code_of(done->wait_status), 1);
+}
+
 TEST(Child, AFolderOfAProgramsNameIsNotTheProgram) {
   const std::string folder = testing::TempDir() + "hips-path-test";
   std::filesystem::create_directories(folder + "/sh");

@@ -22,6 +22,9 @@ Findings judge_limits(const Host& host, const RailChoice& rails);
 /// driver was loaded, so a loss of long ago looks like one of now: only many are a warning.
 Findings judge_counters(const Host& host, const RailChoice& rails);
 
+/// The interface of a port, for lines to type; IF where it is not known.
+std::string interface_of(const Port& port);
+
 /// All of them, in this order.
 Findings judge_host(const Host& host, const LoadedConfig& loaded, const RailChoice& rails);
 

@@ -56,11 +56,29 @@ std::uint64_t packets(const Port& port) {
   return std::max(most, value_of(port.netdev.statistics, "rx_packets").value_or(0));
 }
 
-std::string pfc_line(const Port& port) {
-  return fmt::format(
-      "mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0 (and PFC or ECN at the switches), with "
-      "HIPS_IB_TC=106",
-      port.netdev.name.empty() ? "IF" : port.netdev.name);
+/// Makes priority 3 of an Ethernet port lossless, and gives it to what has DSCP 26.
+std::string pfc_line(const Device& device, const Port& port) {
+  const std::string interface = interface_of(port);
+  std::string line;
+  if (device.driver.starts_with("mlx")) {
+    line = fmt::format("mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0", interface);
+  } else {
+    // E800s refuse it as long as their firmware negotiates it with the switch.
+    if (device.driver == "ice")
+      line = fmt::format("ethtool --set-priv-flags {} fw-lldp-agent off; ", interface);
+    line += fmt::format("dcb pfc set dev {0} prio-pfc all:off 3:on; dcb app add dev {0} dscp-prio 26:3",
+                        interface);
+  }
+  return line + " (and PFC or ECN at the switches), with HIPS_IB_TC=106";
+}
+
+std::string loss_line(const Device& device, const Port& port) {
+  if (device.software)
+    return fmt::format("ip link set {} txqueuelen 10000; sysctl net.core.netdev_max_backlog=10000",
+                       interface_of(port));
+  if (port.roce()) return pfc_line(device, port);
+  // InfiniBand sends only what the other end has room for: what is lost there was damaged on a link.
+  return "ibqueryerrors, and reseat or replace the cables of the links that it names";
 }
 
 void judge_lost(const Device& device, const Port& port, const std::string& name, Findings& findings) {
@@ -76,10 +94,7 @@ void judge_lost(const Device& device, const Port& port, const std::string& name,
         {many ? Level::kWarning : Level::kNote, name,
          fmt::format("packets were lost, late or reordered since the driver was loaded: {} of {} packets",
                      lost.text, came),
-         device.software
-             ? fmt::format("ip link set {} txqueuelen 10000; sysctl net.core.netdev_max_backlog=10000",
-                           port.netdev.name)
-             : pfc_line(port)});
+         loss_line(device, port)});
   }
   const Counted given_up =
       count(port.counters, {"retry_exceeded_err", "retry_rnr_exceeded_err", "roce_adp_retrans_to"});
@@ -102,20 +117,22 @@ void judge_damaged(const Port& port, const std::string& name, Findings& findings
   const Counted frames = count(port.netdev.statistics, {"rx_crc_errors", "rx_frame_errors"});
   if (frames.sum > 0) damaged.text += (damaged.text.empty() ? "" : ", ") + frames.text;
   if (damaged.sum + frames.sum == 0) return;
-  findings.push_back({Level::kWarning, name, fmt::format("packets came damaged: {}", damaged.text),
-                      fmt::format("reseat or replace the cable, and look at its light: ethtool -m {}",
-                                  port.netdev.name.empty() ? "IF" : port.netdev.name)});
+  findings.push_back(
+      {Level::kWarning, name, fmt::format("packets came damaged: {}", damaged.text),
+       fmt::format("reseat or replace the cable, and look at its light: ethtool -m {}", interface_of(port))});
 }
 
-void judge_link(const Port& port, const std::string& name, Findings& findings) {
+void judge_link(const Device& device, const Port& port, const std::string& name, Findings& findings) {
   const auto downs = value_of(port.counters, "link_downed");
-  if (downs && *downs > 1)
-    findings.push_back({Level::kNote, name, fmt::format("the link went down {} times", *downs),
-                        fmt::format("ethtool {}; dmesg | grep {}", port.netdev.name, port.netdev.name)});
+  if (!downs || *downs <= 1) return;
+  findings.push_back({Level::kNote, name, fmt::format("the link went down {} times", *downs),
+                      port.roce() ? fmt::format("ethtool {0}; dmesg | grep {0}", interface_of(port))
+                                  : fmt::format("ibstat {} {}; dmesg | grep {}", device.name, port.number,
+                                                device.driver.empty() ? device.name : device.driver)});
 }
 
 /// Ethernet flow control: pauses of single priorities (PFC), of everything (802.3x), and frames thrown away.
-void judge_pauses(const Port& port, const std::string& name, Findings& findings) {
+void judge_pauses(const Device& device, const Port& port, const std::string& name, Findings& findings) {
   const Counters& statistics = port.netdev.statistics;
   Counted pfc = count_like(statistics, "rx_prio", "_pause");
   const Counted sent = count_like(statistics, "tx_prio", "_pause");
@@ -128,13 +145,13 @@ void judge_pauses(const Port& port, const std::string& name, Findings& findings)
     findings.push_back(
         {Level::kWarning, name,
          fmt::format("global pauses stop all traffic of a link, not only RDMA's: {}", global.text),
-         fmt::format("ethtool -A {} rx off tx off; {}", port.netdev.name, pfc_line(port))});
+         fmt::format("ethtool -A {} rx off tx off; {}", interface_of(port), pfc_line(device, port))});
   Counted thrown = count_like(statistics, "rx_prio", "_discards");
   const Counted others = count(statistics, {"rx_discards_phy", "tx_discards_phy", "rx_missed_errors"});
   if (others.sum > 0) thrown.text += (thrown.text.empty() ? "" : ", ") + others.text;
   if (thrown.sum + others.sum > 0)
-    findings.push_back(
-        {Level::kWarning, name, fmt::format("the NIC threw frames away: {}", thrown.text), pfc_line(port)});
+    findings.push_back({Level::kWarning, name, fmt::format("the NIC threw frames away: {}", thrown.text),
+                        pfc_line(device, port)});
 }
 
 void judge_marks(const Device& device, const Port& port, const std::string& name, Findings& findings) {
@@ -155,7 +172,7 @@ void judge_marks(const Device& device, const Port& port, const std::string& name
          fmt::format("switches marked {} packets (ECN), but no sender was told (np_cnp_sent is 0)", *marked),
          fmt::format("for p in 0 1 2 3 4 5 6 7; do echo 1 > /sys/class/net/{}/ecn/roce_np/enable/$p; "
                      "done",
-                     port.netdev.name)});
+                     interface_of(port))});
   } else if (marked.value_or(0) + told.value_or(0) + heard.value_or(0) > 0) {
     findings.push_back({Level::kNote, name,
                         fmt::format("ECN works: {} packets came marked, {} notices sent, {} obeyed",
@@ -178,9 +195,9 @@ Findings judge_counters(const Host& host, const RailChoice& rails) {
       if (use == rails.ports.end() || use->rails.empty()) continue;
       judge_lost(device, port, use->name, findings);
       judge_damaged(port, use->name, findings);
-      judge_link(port, use->name, findings);
+      judge_link(device, port, use->name, findings);
       if (!port.roce()) continue;
-      judge_pauses(port, use->name, findings);
+      judge_pauses(device, port, use->name, findings);
       judge_marks(device, port, use->name, findings);
     }
   }

@@ -14,10 +14,6 @@ std::string port_name(const Device& device, const Port& port) {
   return fmt::format("{}:{}", device.name, port.number);
 }
 
-std::string interface_of(const Port& port) {
-  return port.netdev.name.empty() ? "IF" : port.netdev.name;
-}
-
 /// The interface that a software device would be made on, for the line that makes one.
 std::string interface_to_use(const Host& host) {
   const auto up = std::find_if(host.interfaces.begin(), host.interfaces.end(),
@@ -162,6 +158,10 @@ void judge_near(const Host& host, const Device& device, const std::string& name,
 }
 
 }  // namespace
+
+std::string interface_of(const Port& port) {
+  return port.netdev.name.empty() ? "IF" : port.netdev.name;
+}
 
 Findings judge_devices(const Host& host, const Config& config, const RailChoice& rails) {
   Findings findings;

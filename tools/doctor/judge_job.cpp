@@ -64,6 +64,14 @@ void compare(std::span<const RankReport> reports, const Property& property, Find
   }
 }
 
+/// The MTU that an interface needs for this RoCE MTU: the usual ones, else one with room for headers.
+std::string interface_mtu(const std::string& roce) {
+  if (roce == "4096") return "9000";
+  if (roce == "1024") return "1500";
+  // Drivers take off up to 96 bytes, and the next RoCE MTU is twice as large.
+  return roce == "2048" ? "2200" : roce == "512" ? "640" : "400";
+}
+
 void compare_rails(std::span<const RankReport> reports, Findings& findings) {
   std::size_t most = 0;
   for (const RankReport& report : reports) most = std::max(most, report.rails.size());
@@ -77,8 +85,8 @@ void compare_rails(std::span<const RankReport> reports, Findings& findings) {
         reports,
         {mtu.c_str(), Level::kWarning, [rail](const RankReport& one) { return rail_facts(one, rail, true); },
          [&](const RankReport& odd, const std::string& common) {
-           return fmt::format("ip link set {} mtu {}, on {}", interface(odd),
-                              common == "4096" ? "9000" : "1500", odd.host);
+           return fmt::format("ip link set {} mtu {}, on {}", interface(odd), interface_mtu(common),
+                              odd.host);
          }},
         findings);
     compare(

@@ -79,6 +79,37 @@ bool is_quirk(std::span<const RankReport> reports, End from, End to) {
   return a.rails[at_a].software && b.rails[at_b].software && a.rails[at_a].name != b.rails[at_b].name;
 }
 
+/// The RoCE MTU of a way: that of the end with the smaller one; 0 where neither is known.
+std::int32_t mtu_of(std::span<const RankReport> reports, End from, End to) {
+  std::int32_t least = 0;
+  for (const End& end : {from, to}) {
+    const auto& rails = report(reports, end.first).rails;
+    const auto rail = static_cast<std::size_t>(end.second);
+    if (rail < rails.size() && rails[rail].mtu > 0 && (least == 0 || rails[rail].mtu < least))
+      least = rails[rail].mtu;
+  }
+  return least;
+}
+
+/// What to type at `from` about a way that loses large messages only.
+std::string large_line(const std::string& host, const std::string& interface, const std::string& address,
+                       std::int32_t mtu) {
+  // An interface of the usual 1500 bytes has a RoCE MTU of 1024.
+  constexpr std::int32_t kNoJumbo = 1024, kUsual = 1500, kMostRoce = 4096;
+  constexpr std::int32_t kHeaders = 64;      ///< IPv4, UDP, base, address and immediate of RoCE v2, checksum
+  constexpr std::int32_t kPingHeaders = 28;  ///< IPv4, ICMP
+  if (mtu > 0 && mtu <= kNoJumbo)
+    return fmt::format(
+        "on {}: ping -M do -s {} -I {} {}; if it is lost, let all switch ports and tunnels pass {} bytes, "
+        "else see where packets are dropped: ethtool -S {} | grep -E 'drop|discard'",
+        host, kUsual - kPingHeaders, interface, address, kUsual, interface);
+  // As large as a packet of ours, which the interface may have to be no larger than.
+  return fmt::format(
+      "on {}: ping -M do -s {} -I {} {}; if it is lost, give all switch ports jumbo frames, or ip link set "
+      "{} mtu {} at all hosts",
+      host, (mtu > 0 ? mtu : kMostRoce) + kHeaders - kPingHeaders, interface, address, interface, kUsual);
+}
+
 /// What to type at `from` about a way to `to`.
 std::string way_line(std::span<const RankReport> reports, End from, End to, bool small_ok) {
   if (is_quirk(reports, from, to))
@@ -89,11 +120,7 @@ std::string way_line(std::span<const RankReport> reports, End from, End to, bool
         report(reports, to.first).host);
   const std::string interface = interface_of(reports, from), address = address_of(reports, to);
   const std::string& host = report(reports, from.first).host;
-  if (small_ok)
-    return fmt::format(
-        "on {}: ping -M do -s 8972 -I {} {}; if it is lost, give all switch ports jumbo frames, or ip "
-        "link set {} mtu 1500 at all hosts",
-        host, interface, address, interface);
+  if (small_ok) return large_line(host, interface, address, mtu_of(reports, from, to));
   return fmt::format(
       "on {}: ping -I {} {}; if it answers, let RoCE pass (iptables -I INPUT -p udp --dport 4791 -j "
       "ACCEPT), else look at the cable, the VLAN and ip route get {}",

@@ -51,12 +51,14 @@ class PutLink final : public Link {
         pages_(2 * buffer_bytes_) {}
   Status start(const verbs::PortChoice& port);
   Status settle(Watch& watch);
+  Status read_inline();
   [[nodiscard]] EndWords words_of_end(const verbs::WireAddress& end,
                                       const transport::RemoteRegion& region) const;
   [[nodiscard]] WorkRequest put(std::size_t bytes) const;
 
   Options options_;
   PortWords words_;
+  std::string port_name_;
   std::size_t buffer_bytes_;
   Pages pages_;  ///< what comes in, then what goes out
   std::unique_ptr<transport::Transport> transport_;
@@ -75,6 +77,7 @@ Status PutLink::start(const verbs::PortChoice& port) {
   auto words = words_of(options_, port);
   if (!words) return std::move(words).error();
   words_ = *std::move(words);
+  port_name_ = port.name;
   verbs::Options settings;
   settings.traffic_class = static_cast<std::uint8_t>(options_.traffic_class);
   settings.service_level = static_cast<std::uint8_t>(options_.service_level);
@@ -84,7 +87,6 @@ Status PutLink::start(const verbs::PortChoice& port) {
   settings.cm = options_.rdma_cm;
   settings.max_mtu = options_.mtu;
   if (options_.inline_bytes >= 0) settings.inline_bytes = static_cast<std::uint32_t>(options_.inline_bytes);
-  words_.inline_bytes = settings.inline_bytes;
   auto transport = verbs::create(port, settings);
   if (!transport) return std::move(transport).error();
   transport_ = *std::move(transport);
@@ -96,7 +98,17 @@ Status PutLink::start(const verbs::PortChoice& port) {
   if (address->size() != sizeof mine_)
     return Status::error(Code::kInternal, "the transport's address has another size");
   std::memcpy(&mine_, address->data(), sizeof mine_);
-  return Status::success();
+  return read_inline();
+}
+
+/// What the queue pairs have is printed, and may be less than was asked for.
+Status PutLink::read_inline() {
+  const auto inline_bytes = verbs::inline_bytes(*transport_, kPeer);
+  if (!inline_bytes) return Status::success();  // rdma_cm has not made them yet
+  words_.inline_bytes = *inline_bytes;
+  if (options_.inline_bytes <= static_cast<std::int64_t>(*inline_bytes)) return Status::success();
+  return Status::error(Code::kInvalidArgument, fmt::format("-I {} is wrong: {} takes {}",
+                                                           options_.inline_bytes, port_name_, *inline_bytes));
 }
 
 std::string PutLink::address() const {
@@ -141,7 +153,7 @@ Status PutLink::settle(Watch& watch) {
                                        watch.control().peer(), words_.device));
     }
   }
-  return Status::success();
+  return read_inline();
 }
 
 WorkRequest PutLink::put(std::size_t bytes) const {

@@ -57,6 +57,26 @@ Result<Pipe> make_pipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+/// write() that fails with EPIPE where nobody reads any more, without the signal that would end us. The
+/// thread holds the signal off and takes it back: how the process treats it is for others to say, and
+/// children inherit that.
+ssize_t write_without_signal(int fd, const char* data, std::size_t size) {
+  sigset_t broken, before, pending;
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken, &before);
+  sigpending(&pending);
+  const ssize_t written = write(fd, data, size);
+  const int error = errno;
+  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+    const timespec at_once{};
+    sigtimedwait(&broken, nullptr, &at_once);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
 }  // namespace
 
 Result<pid_t> start_child(const ChildOptions& options) {
@@ -102,7 +122,7 @@ Result<Finished> run_child(ChildOptions options, const std::string& input, int t
     if (fds[0].revents != 0 && !read_available(out->from.get(), finished.out)) out->from.reset();
     if (fds[1].revents != 0 && !read_available(err->from.get(), finished.err)) err->from.reset();
     if (fds[2].revents != 0) {
-      const ssize_t size = write(in->to.get(), input.data() + written, input.size() - written);
+      const ssize_t size = write_without_signal(in->to.get(), input.data() + written, input.size() - written);
       if (size > 0) written += static_cast<std::size_t>(size);
       if (size < 0 && errno != EAGAIN) in->to.reset();
     }

@@ -43,6 +43,13 @@ struct Budget {
   /// What one queue pair can raise between two polls.
   [[nodiscard]] std::uint32_t completions_of_one() const { return send_depth + window + kControl; }
 
+  /// How many requests a send queue of `depth` takes that holds `used`. Answers are among these, so that a
+  /// queue full of requests holds more than it would take of them.
+  static constexpr std::uint32_t room(std::uint32_t depth, std::uint32_t used) {
+    const std::uint32_t most = depth - kControl;
+    return used < most ? most - used : 0;
+  }
+
   /// Cuts the queues to what the device allows; `max_qp` 0 leaves the number of queue pairs to it.
   ///
   /// Errors   kUnsupported: the device is too small for one queue pair, with the limit that is.

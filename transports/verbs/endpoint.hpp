@@ -79,6 +79,7 @@ struct Endpoint {
   explicit Endpoint(std::size_t capacity) : pending(capacity) {}
 
   State state = State::kOpen;
+  Status cause;  ///< why it is broken
   transport::PeerId peer = -1;
   std::uint64_t token = 0;
   bool has_address = false;

@@ -22,8 +22,8 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
   pair->cm_.reset(setup.cm);
   ibv_qp_init_attr attributes{};
   int error = 0;
-  // Some devices refuse inline data that others cut to what they can.
-  for (const std::uint32_t wanted_inline : {setup.inline_bytes, 0U}) {
+  // Some devices refuse inline data that others cut to what they can, and say only so what they can.
+  for (std::uint32_t wanted_inline = setup.inline_bytes;; wanted_inline /= 2) {
     attributes = {};
     attributes.send_cq = setup.queue;
     attributes.recv_cq = setup.queue;
@@ -43,6 +43,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
     }
     if (pair->qp_ != nullptr) break;
     error = errno;
+    if (wanted_inline == 0) break;
   }
   if (pair->qp_ == nullptr) return fail(call_error(setup.port, "making a queue pair", error));
   pair->immediates_ = setup.immediates;

@@ -103,7 +103,7 @@ class QueuePair {
 
   // Sending. `room()` first.
   [[nodiscard]] std::uint32_t room() const {
-    return depth_ - Budget::kControl - static_cast<std::uint32_t>(posted_ - completed_);
+    return Budget::room(depth_, static_cast<std::uint32_t>(posted_ - completed_));
   }
   [[nodiscard]] bool token_allowed() const { return tokens_sent_ - tokens_answered_ < peer_window_; }
   /// Links a request to the chain; gives its number. It must stay where it is until flush().

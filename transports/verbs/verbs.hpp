@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,5 +73,9 @@ bool any_device();
 /// 1, 9.7. Example  auto ports = verbs::find_ports({});
 ///          auto transport = verbs::create(ports->front(), {});
 Result<std::unique_ptr<transport::Transport>> create(const PortChoice& port, const Options& options);
+
+/// The bytes that go inline to `peer`, as the device gave them for Options::inline_bytes: fewer, or more.
+/// Nothing while there is no queue pair; rdma_cm makes it as it connects.
+std::optional<std::uint32_t> inline_bytes(const transport::Transport& transport, transport::PeerId peer);
 
 }  // namespace hips::verbs

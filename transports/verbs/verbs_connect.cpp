@@ -247,6 +247,9 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
 Status VerbsTransport::connect(PeerId peer, std::span<const std::byte> address) {
   Endpoint* mine = endpoint(peer);
   if (mine != nullptr && mine->state == Endpoint::State::kBroken) {
+    // The peer is at fault only where it said goodbye before it had a name; else we know better what it was,
+    // such as a way that was not there.
+    if (mine->has_address || mine->cause.code != Code::kPeerLost) return mine->cause;
     return Status::error(Code::kPeerLost,
                          fmt::format("verbs: peer {} has left before it was connected", peer), Scope::kPeer);
   }
@@ -318,7 +321,7 @@ void VerbsTransport::break_endpoint(Endpoint& mine, Status error) {
   Event dead;
   dead.kind = Event::Kind::kPeerDead;
   dead.peer = mine.peer;
-  dead.error = std::move(error);
+  dead.error = mine.cause = std::move(error);
   push(std::move(dead));
 }
 
@@ -374,6 +377,8 @@ void VerbsTransport::say_goodbyes(Endpoint& mine) {
 
 void VerbsTransport::reap_closing() {
   const bool look = std::exchange(any_closed_, false);
+  const bool late = ++closing_looks_ % kLooksPerClock == 0;
+  const std::int64_t now_ns = late ? SystemClock::instance().now_ns() : 0;
   for (std::size_t i = 0; i < owned_.closing.size();) {
     Endpoint& mine = *owned_.closing[i];
     const auto finished = [](const auto& pair) {
@@ -381,7 +386,7 @@ void VerbsTransport::reap_closing() {
              (pair->goodbye_sent && pair->completed() > pair->goodbye_number);
     };
     const bool done = (look && std::all_of(mine.pairs.begin(), mine.pairs.end(), finished)) ||
-                      (++idle_polls_ % 64 == 0 && SystemClock::instance().now_ns() >= mine.close_deadline_ns);
+                      (late && now_ns >= mine.close_deadline_ns);
     if (!done) {
       ++i;
       continue;
@@ -472,7 +477,7 @@ void VerbsTransport::accept(rdma_cm_id* id, const CmGreeting& greeting) {
   Endpoint& mine = **known;
   auto pair = make_pair(mine, owned.release());
   if (!pair) {
-    (void)rdma_reject(id, nullptr, 0);
+    // The id is destroyed already, by which the kernel has refused the connection.
     break_endpoint(mine, std::move(pair).error());
     return;
   }

@@ -65,6 +65,18 @@ Result<std::unique_ptr<transport::Transport>> VerbsTransport::create(const PortC
   return transport;
 }
 
+std::optional<std::uint32_t> inline_bytes(const transport::Transport& transport, PeerId peer) {
+  const auto* verbs = dynamic_cast<const VerbsTransport*>(&transport);
+  return verbs != nullptr ? verbs->inline_bytes(peer) : std::nullopt;
+}
+
+std::optional<std::uint32_t> VerbsTransport::inline_bytes(PeerId peer) const {
+  const Endpoint* mine = endpoint(peer);
+  // append() goes by the first of several, which are made alike.
+  if (mine == nullptr || mine->pairs[0] == nullptr) return std::nullopt;
+  return mine->pairs[0]->max_inline();
+}
+
 Status VerbsTransport::start() {
   pid_ = getpid();
   host_ = host_name();
@@ -197,8 +209,10 @@ Armed VerbsTransport::arm() {
   look_at_kernel();
   if (num_events_ > 0) return ready;
   owned_.queues->arm();
-  // What completed before the queues were armed raises nothing.
-  (void)poll_queues();
+  // What completed before the queues were armed raises nothing, and a poll looks at one queue only, where it
+  // may find nothing but what concerns no user.
+  while (num_events_ == 0 && poll_queues()) {
+  }
   settle_debts();
   return {.ready = num_events_ > 0, .fd = owned_.epoll.get()};
 }

@@ -41,6 +41,7 @@ class VerbsTransport final : public transport::Transport {
   std::size_t poll(std::span<transport::Event> events) override;
   transport::Armed arm() override;
   void disarm() override;
+  [[nodiscard]] std::optional<std::uint32_t> inline_bytes(transport::PeerId peer) const;
 
  private:
   /// Work requests of one post() that wait for their doorbell.
@@ -49,6 +50,8 @@ class VerbsTransport final : public transport::Transport {
   static constexpr std::size_t kMaxPartsOfOne = 16;
   /// A look at the kernel's events is a system call; this many idle polls make it cheap.
   static constexpr std::uint32_t kIdlePollsPerLook = 1024;
+  /// Of reap_closing(), until it asks for the time.
+  static constexpr std::uint32_t kLooksPerClock = 64;
   static constexpr std::int64_t kLingerNs = 2'000'000'000;
 
   /// Everything that a forked child must leave alone. In the order in which it was made.
@@ -141,7 +144,8 @@ class VerbsTransport final : public transport::Transport {
   std::size_t num_indebted_ = 0;                           ///< endpoints that owe answers or goodbyes
   bool any_closed_ = false;                                ///< a closing endpoint may be done
   bool port_down_told_ = false;
-  std::uint32_t idle_polls_ = 0;
+  // One for each: where both counted on, either could pass over what the other waits for, again and again.
+  std::uint32_t idle_polls_ = 0, closing_looks_ = 0;
 
   std::array<ibv_send_wr, kMaxParts> parts_;
   std::array<ibv_sge, 2 * kMaxParts> pieces_;

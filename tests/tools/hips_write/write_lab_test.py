@@ -134,6 +134,15 @@ class Guest(unittest.TestCase):
             self.assertEqual(status, 1, text)
             self.assertRegex(text, r"^hips-write-bw: data validation: 1 of \d+ bytes .* wrong\n$")
 
+    def test_inline_data_is_what_the_queue_pairs_have(self):
+        for end in two_ends.run_both(LAT, "-I", "4096"):
+            self.assertEqual(end.returncode, 2, end.stdout + end.stderr)
+            self.assertRegex(one_line(end), r"-I 4096 is wrong: rxe0:1 takes \d+$")
+        most = one_line(end).split()[-1]
+        for flags, expected in (["-I", most], most), ([], "128"), (["-R"], "128"):
+            report, _ = self.both(LAT, "-n", "5", *flags)
+            self.assertEqual(report.banner["Max inline data"], expected + "[B]")
+
     def test_mistakes_are_one_line_that_says_what_would_be_right(self):
         self.assertIn("-d nope is wrong: this host has -d rxe0 -i 1", one_line(two_ends.run_client(BW, "-d", "nope")))
         self.assertIn("-i 2 is wrong: rxe0 has 1 port", one_line(two_ends.run_client(BW, "-i", "2")))

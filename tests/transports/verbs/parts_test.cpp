@@ -165,6 +165,14 @@ TEST(Budget, FitsEveryDeviceThatIsLargeEnough) {
   }
 }
 
+TEST(Budget, RequestsFindNoRoomWhereAnswersStandInTheirs) {
+  constexpr std::uint32_t kDepth = 20, kRequests = kDepth - Budget::kControl;
+  EXPECT_EQ(Budget::room(kDepth, 0), kRequests);
+  EXPECT_EQ(Budget::room(kDepth, kRequests - 1), 1u);
+  // A queue full of requests takes answers besides.
+  for (std::uint32_t used = kRequests; used <= kDepth; ++used) EXPECT_EQ(Budget::room(kDepth, used), 0u);
+}
+
 TEST(Budget, TooSmallADeviceIsNamedWithTheLimit) {
   DeviceLimits device = large_device();
   device.max_send_requests = 5;
