@@ -299,6 +299,38 @@ TEST(TopologyFileTest, WithoutRelayingPlansKeepToNeighbours) {
   }
 }
 
+TEST(TopologyFileTest, OfAPartACableMustLeadToAServerInUse) {
+  const auto refused = [](const std::string& rest) {
+    const auto file = parse_topology_file("t.yaml", "hips-topology: 1\n" + rest);
+    EXPECT_FALSE(file) << rest;
+    return file ? Status::success() : file.error();
+  };
+  for (const auto& [rest, says] : std::vector<std::pair<std::string, std::string>>{
+           {"shape: torus:4[0-1]\nservers: {names: [a, b]}\n"
+            "links: [{server: a, nic: 1, to: b, to-nic: 0}]\n",
+            "t.yaml: line 4: NIC 1 of server \"a\" leads to NIC 0 of server \"b\"; in torus:4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+           {"shape: torus:4[0-1]\nlinks: [{server: 0, nic: 1, to: 1, to-nic: 0, rate: 1Gb}]\n",
+            "t.yaml: line 3: NIC 1 of server \"0\" leads to NIC 0 of server \"1\"; in torus:4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+           {"shape: mesh:4x4[0-1]\nservers: {names: [a, b]}\n"
+            "links: [{server: a, nic: 2, to: b, to-nic: 1}]\n",
+            "t.yaml: line 4: NIC 2 of server \"a\" leads to NIC 1 of server \"b\"; in mesh:4x4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+       }) {
+    const Status status = refused(rest);
+    EXPECT_EQ(status.code, Code::kInvalidArgument) << rest;
+    EXPECT_EQ(status.message, says);
+  }
+  // The cable that both of its servers use is known by either end.
+  const std::string torus = "hips-topology: 1\nshape: torus:4[0-1]\n";
+  EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, to: 0, to-nic: 0, rate: 1Gb}]").overrides,
+            read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 1Gb}]").overrides);
+}
+
 struct BadFile {
   const char* text;  ///< behind the first two lines, unless it begins with "!"
   int line;
