@@ -73,8 +73,16 @@ class LinkReader {
         return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
       link.up = *text == "up";
     }
-    if (!link.up || link.bandwidth_bytes_per_s != nominal) topology_.overrides.push_back(std::move(link));
+    const bool odd = !link.up || link.bandwidth_bytes_per_s != nominal;
+    if (odd && !leaves_the_part(link)) topology_.overrides.push_back(std::move(link));
     return {};
+  }
+
+  /// A cable to a server that is not in use carries nothing: no cable of the part.
+  [[nodiscard]] bool leaves_the_part(const LinkOverride& link) const {
+    if (link.server < 0) return false;
+    const auto far = other_end(topology_, link.server, link.rail);
+    return far && far->first < 0;
   }
 
   /// The level that gives a NIC its rate; null for the one server of a topology without levels.
@@ -128,8 +136,8 @@ class LinkReader {
       }
     }
     if (auto right = check_other_end(node, server_node, far, link); !right) return right;
-    // A cable of a ring has two ends at servers: it goes by the one that is its "+" end.
-    if (cable && *rail == level->rails[1]) std::tie(link.server, link.rail) = *far;
+    // A cable of a ring has two ends at servers: it goes by the one that is its "+" end, if that is in use.
+    if (cable && *rail == level->rails[1] && far->first >= 0) std::tie(link.server, link.rail) = *far;
     return {};
   }
 
