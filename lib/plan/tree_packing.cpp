@@ -198,8 +198,7 @@ class Packer {
     for (const Way& way : ways_) forest.join(way.edge.a, way.edge.b);
     std::map<std::int64_t, std::vector<std::string>> components;
     for (std::int64_t server = 0; server < servers_; ++server) {
-      components[forest.find(server)].push_back(
-          topology_.address(static_cast<Rank>(server * topology_.ranks_per_server)));
+      components[forest.find(server)].push_back(topology::server_address(topology_, server));
     }
     if (components.size() == 1) return Status::success();
     constexpr std::size_t kShown = 8;

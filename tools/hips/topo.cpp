@@ -127,13 +127,6 @@ struct TopoSource {
   std::vector<std::string> notes;  ///< Slurm's, a line each
 };
 
-/// Address of a server, without the rank that it may have several of.
-std::string server_address(const Topology& topology, std::int64_t server) {
-  std::string address = topology.address(static_cast<Rank>(server * topology.ranks_per_server));
-  if (topology.ranks_per_server > 1) address.resize(address.rfind(':'));
-  return address;
-}
-
 void print_summary(const Topology& topology) {
   fmt::print("{}  ({})\n", topology.name, topology.spec);
   fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
@@ -203,7 +196,7 @@ std::string group_members(const Topology& topology, std::int64_t server, std::in
   std::vector<std::string> words;
   for (const std::int64_t digit : others.digits) {
     const Rank other = topology.with_digit(rank, level_idx, digit);
-    words.push_back(server_address(topology, other / topology.ranks_per_server));
+    words.push_back(topology::server_address(topology, other / topology.ranks_per_server));
   }
   if (others.count > kMaxListed) {
     words.insert(words.end() - 1, "...");
@@ -217,7 +210,7 @@ std::string cable_text(const Topology& topology, std::int64_t server, Rail rail)
   const auto end = topology::other_end(topology, server, rail);
   if (!end) return "leads nowhere";
   if (end->first < 0) return kNobody;
-  return fmt::format("to {} NIC {}", server_address(topology, end->first), end->second);
+  return fmt::format("to {} NIC {}", topology::server_address(topology, end->first), end->second);
 }
 
 /// Where each of a server's NICs leads, a line each.
@@ -226,7 +219,7 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
   const std::int32_t first_level = topology::first_network_level(topology);
   const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
-  fmt::print("server {} {}", server, server_address(topology, server));
+  fmt::print("server {} {}", server, topology::server_address(topology, server));
   if (!node.empty()) fmt::print("  node {}", node);
   if (topology.ranks_per_server > 1) fmt::print("  ranks {}-{}", rank, rank + topology.ranks_per_server - 1);
   fmt::print("\n");
@@ -288,7 +281,7 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
   const auto text = [](const std::string& value) { return nlohmann::json(value).dump(); };
   fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
-             text(server_address(topology, server)), rank);
+             text(topology::server_address(topology, server)), rank);
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
     const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
     fmt::print(R"({}{{"nic":{},"switch":{},"neighbours":[)", rail == 0 ? "" : ",", rail,
