@@ -52,6 +52,9 @@ const FamilyEntry& entry_of(Family family);
 /// "<a_k...a_1a_0>", highest digit first, with dots between them where a radix is above 10.
 std::string digit_address(const Topology& topology, std::span<const std::int64_t> digits);
 
+/// "<01>": the address of a server, without the rank that Topology::address() adds where it has several.
+std::string server_address(const Topology& topology, std::int64_t server);
+
 /// The level that serves the servers' first digit: 1 where there is a node level, else 0.
 inline std::int32_t first_network_level(const Topology& topology) {
   return topology.ranks_per_server > 1 ? 1 : 0;

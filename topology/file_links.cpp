@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "topology/cables.hpp"
 #include "topology/family.hpp"
 #include "topology/spec.hpp"
 
@@ -71,8 +73,16 @@ class LinkReader {
         return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
       link.up = *text == "up";
     }
-    if (!link.up || link.bandwidth_bytes_per_s != nominal) topology_.overrides.push_back(std::move(link));
+    const bool odd = !link.up || link.bandwidth_bytes_per_s != nominal;
+    if (odd && !leaves_the_part(link)) topology_.overrides.push_back(std::move(link));
     return {};
+  }
+
+  /// A cable to a server that is not in use carries nothing: no cable of the part.
+  [[nodiscard]] bool leaves_the_part(const LinkOverride& link) const {
+    if (link.server < 0) return false;
+    const auto far = other_end(topology_, link.server, link.rail);
+    return far && far->first < 0;
   }
 
   /// The level that gives a NIC its rate; null for the one server of a topology without levels.
@@ -81,28 +91,6 @@ class LinkReader {
       if (std::ranges::find(level.rails, rail) != level.rails.end()) return &level;
     }
     return nullptr;
-  }
-
-  /// The other end of a cable of a ring: server and NIC.
-  [[nodiscard]] std::pair<std::int64_t, Rail> across(std::int64_t server, const Level& level,
-                                                     Rail rail) const {
-    std::int64_t stride = 1;
-    for (const Level& each : topology_.levels) {
-      if (&each == &level) break;
-      stride *= each.radix;
-    }
-    const bool plus = rail == level.rails[0];
-    const std::int64_t whole = topology_.whole_server(server);
-    const std::int64_t digit = whole / stride % level.radix;
-    const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
-    return {topology_.server_in_use(whole + (next - digit) * stride), level.rails[plus ? 1 : 0]};
-  }
-
-  /// Is it a NIC at the end of a line?
-  [[nodiscard]] bool at_the_rim(std::int64_t server, const Level& level, Rail rail) const {
-    const auto place = static_cast<std::int32_t>(&level - topology_.levels.data());
-    const std::int64_t digit = topology_.digit(static_cast<Rank>(server * topology_.ranks_per_server), place);
-    return level.kind == LevelKind::kLine && digit == (rail == level.rails[0] ? level.radix - 1 : 0);
   }
 
   Result<Rail> read_nic(const YamlNode& node, std::int64_t server) {
@@ -130,7 +118,8 @@ class LinkReader {
     link.server = *server;
     link.rail = *rail;
     const bool cable = level != nullptr && is_of_cables(*level);
-    if (cable && at_the_rim(*server, *level, *rail)) {
+    const auto far = other_end(topology_, *server, *rail);
+    if (cable && !far) {
       return values_.bad(
           *nic, fmt::format("NIC {} of server {} leads nowhere in {}: the server stands at the rim", *rail,
                             in_quotes(server_node.scalar), topology_.spec));
@@ -146,35 +135,34 @@ class LinkReader {
                                               cable ? "a server: write to and to-nic" : in_quotes(right)));
       }
     }
-    if (auto right = check_other_end(node, server_node, cable ? level : nullptr, link); !right) return right;
-    // A cable of a ring has two ends at servers: it goes by the one that is its "+" end.
-    if (cable && *rail == level->rails[1]) std::tie(link.server, link.rail) = across(*server, *level, *rail);
+    if (auto right = check_other_end(node, server_node, far, link); !right) return right;
+    // A cable of a ring has two ends at servers: it goes by the one that is its "+" end, if that is in use.
+    if (cable && *rail == level->rails[1] && far->first >= 0) std::tie(link.server, link.rail) = *far;
     return {};
   }
 
-  Result<void> check_other_end(const YamlNode& node, const YamlNode& server_node, const Level* ring,
-                               const LinkOverride& link) {
+  Result<void> check_other_end(const YamlNode& node, const YamlNode& server_node,
+                               const std::optional<CableEnd>& far, const LinkOverride& link) {
     const YamlNode* to = FileValues::find(node, "to");
     const YamlNode* to_nic = FileValues::find(node, "to-nic");
     if (to == nullptr && to_nic == nullptr) return {};
-    if (to == nullptr || to_nic == nullptr || ring == nullptr) {
-      return values_.bad(node, ring == nullptr
-                                   ? fmt::format("to and to-nic are of cables between servers; in {} NIC {} "
-                                                 "leads to a switch: write switch",
-                                                 topology_.spec, link.rail)
-                                   : "to and to-nic stand together; write both");
+    if (to == nullptr || to_nic == nullptr || !far) {
+      return values_.bad(node, !far ? fmt::format("to and to-nic are of cables between servers; in {} NIC {} "
+                                                  "leads to a switch: write switch",
+                                                  topology_.spec, link.rail)
+                                    : "to and to-nic stand together; write both");
     }
     const auto server = values_.server(*to, file_, by_name_);
     if (!server) return fail(server.error());
     const auto rail = read_nic(*to_nic, *server);
     if (!rail) return fail(rail.error());
-    const auto right = across(link.server, *ring, link.rail);
-    if (right == std::pair(*server, *rail)) return {};
-    return values_.bad(*to,
-                       fmt::format("NIC {} of server {} leads to NIC {} of server {}; in {} it leads to NIC "
-                                   "{} of server {}",
-                                   link.rail, in_quotes(server_node.scalar), *rail, in_quotes(to->scalar),
-                                   topology_.spec, right.second, file_.server_name(right.first)));
+    if (*far == CableEnd(*server, *rail)) return {};
+    const std::string right =
+        far->first < 0 ? "a server that is not in use"
+                       : fmt::format("NIC {} of server {}", far->second, file_.server_name(far->first));
+    return values_.bad(
+        *to, fmt::format("NIC {} of server {} leads to NIC {} of server {}; in {} it leads to {}", link.rail,
+                         in_quotes(server_node.scalar), *rail, in_quotes(to->scalar), topology_.spec, right));
   }
 
   Result<void> read_switch_link(const YamlNode& node, const YamlNode& ends, LinkOverride& link,

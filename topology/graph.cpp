@@ -51,10 +51,8 @@ Graph Topology::graph() const {
   graph.links.reserve(static_cast<std::size_t>(num_links));
   const topology::FamilyEntry& entry = topology::entry_of(family);
   for (std::int64_t server = 0; server < num_servers(); ++server) {
-    const auto all = digits(static_cast<Rank>(server * ranks_per_server));
-    const auto of_server =
-        std::span(all).subspan(static_cast<std::size_t>(topology::first_network_level(*this)));
-    graph.nodes.push_back({.is_switch = false, .id = server, .name = entry.address(*this, of_server)});
+    graph.nodes.push_back(
+        {.is_switch = false, .id = server, .name = topology::server_address(*this, server)});
   }
   entry.wire(*this, graph);
   topology::apply_overrides(*this, graph);

@@ -14,8 +14,9 @@ namespace {
 
 /// Numbers of this many digits fit 64 bits, sums of their ranges too.
 constexpr std::size_t kMostDigits = 18;
-/// DNS names are no longer.
-constexpr std::size_t kMostLiteral = 255;
+/// DNS names are no longer. It bounds a whole name: many pieces of this length would make a small text
+/// stand for gigabytes.
+constexpr std::size_t kMostCharacters = 255;
 constexpr std::uint64_t kMostNames = std::numeric_limits<std::int64_t>::max();
 
 bool is_digit(char c) {
@@ -35,7 +36,7 @@ class HostlistReader {
 
   Result<Hostlist> read() {
     Hostlist list;
-    list.text_ = std::string(text_.substr(0, kMostLiteral));
+    list.text_ = std::string(text_.substr(0, kMostCharacters));
     if (text_.empty()) return bad("is empty; write names such as n[01-08,12],login");
     for (;;) {
       auto entry = read_entry();
@@ -71,9 +72,6 @@ class HostlistReader {
       const std::size_t literal = at_;
       while (is_of_a_name(here())) ++at_;
       piece.literal = std::string(text_.substr(literal, at_ - literal));
-      if (piece.literal.size() > kMostLiteral)
-        return bad(
-            fmt::format("a name has {} characters; {} are the most", piece.literal.size(), kMostLiteral));
       const bool bracket = here() == '[';
       if (bracket) {
         ++at_;
@@ -86,8 +84,24 @@ class HostlistReader {
                                       : "names have letters, digits, \".\", \"-\", \"_\" and [numbers]");
       }
       if (at_ == begin) return bad_here("a name is missing; write one on either side of a comma");
+      if (const std::size_t length = longest_name(entry); length > kMostCharacters) {
+        return bad(fmt::format("{} has names of {} characters; {} are the most",
+                               in_quotes(text_.substr(begin, at_ - begin)), length, kMostCharacters));
+      }
       return entry;
     }
+  }
+
+  /// Characters of the longest name of an entry.
+  static std::size_t longest_name(const Hostlist::Entry& entry) {
+    std::size_t length = 0;
+    for (const Hostlist::Piece& piece : entry) {
+      std::size_t digits = 0;
+      for (const Hostlist::Range& range : piece.ranges)
+        digits = std::max(digits, fmt::formatted_size("{:0{}}", range.last, range.width));
+      length += piece.literal.size() + digits;
+    }
+    return length;
   }
 
   /// The numbers up to the closing bracket.

@@ -17,8 +17,9 @@ namespace hips::topology {
 /// Source   the hostlist expressions of slurm.conf(5) and topology.conf(5).
 class Hostlist {
  public:
-  /// Reads entries with commas between them. Names have letters, digits, ".", "-" and "_"; in a bracket stand
-  /// numbers and ranges of numbers, whose first number gives the padding: [08-12] is 08, 09, 10, 11, 12.
+  /// Reads entries with commas between them. Names have letters, digits, ".", "-" and "_", 255 of them at
+  /// most; in a bracket stand numbers and ranges of numbers, whose first number gives the padding: [08-12] is
+  /// 08, 09, 10, 11, 12.
   ///
   /// Cost     the text, however many names it stands for.
   /// Errors   kInvalidArgument: names the text, the place, what stands there and what would be right.

@@ -4,28 +4,10 @@
 #include <cstdio>
 
 #include "lib/base/result.hpp"
-#include "topology/family.hpp"
+#include "topology/cables.hpp"
 
 namespace hips::topology {
 namespace {
-
-/// The other end of a cable between servers; where the NIC leads to a switch or nowhere, the same end.
-std::pair<std::int64_t, Rail> other_end(const Topology& topology, std::int64_t server, Rail rail) {
-  std::int64_t stride = 1;
-  const std::int64_t whole = topology.whole_server(server);
-  for (const Level& level : topology.levels) {
-    if (level.kind == LevelKind::kNode) continue;
-    if (is_of_cables(level) && (level.rails[0] == rail || level.rails[1] == rail)) {
-      const bool plus = level.rails[0] == rail;
-      const std::int64_t digit = whole / stride % level.radix;
-      if (level.kind == LevelKind::kLine && digit == (plus ? level.radix - 1 : 0)) break;
-      const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
-      return {topology.server_in_use(whole + (next - digit) * stride), level.rails[plus ? 1 : 0]};
-    }
-    stride *= level.radix;
-  }
-  return {server, rail};
-}
 
 /// The tier and the place in it that a cable between two switches belongs to.
 std::pair<std::size_t, std::size_t> place_of(const Topology& topology, const LinkOverride& link) {
@@ -50,7 +32,8 @@ void LinkRates::add(const Topology& topology, const LinkOverride& link) {
   const double rate = link.up ? link.bandwidth_bytes_per_s : 0;
   if (link.server >= 0) {
     // Where both ends of a cable are said to be slow, it is as the slower says.
-    for (const auto& end : {std::pair{link.server, link.rail}, other_end(topology, link.server, link.rail)}) {
+    const CableEnd named{link.server, link.rail};
+    for (const CableEnd& end : {named, other_end(topology, link.server, link.rail).value_or(named)}) {
       double& known = odd_nics_.try_emplace(end, rate).first->second;
       known = std::min(known, rate);
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/cables.hpp"
 #include "topology/family.hpp"
 #include "topology/parse.hpp"
 #include "topology/part.hpp"
@@ -206,25 +207,33 @@ class Restriction {
     std::unordered_map<std::int64_t, std::int64_t> new_server;
     for (std::size_t i = 0; i < servers_.size(); ++i)
       new_server.emplace(servers_[i], static_cast<std::int64_t>(i));
+    if (auto copied = copy_overrides(new_rail, new_server); !copied) return copied;
+    copy_devices(new_rail, new_server);
+    return {};
+  }
+
+  Result<void> copy_overrides(const std::map<Rail, Rail>& new_rail,
+                              const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+    Topology& topology = made_.topology;
+    const bool all = servers_.size() == static_cast<std::size_t>(file_.topology.num_servers());
     for (const LinkOverride& old : file_.topology.overrides) {
       if (old.server < 0) {
-        if (servers_.size() == static_cast<std::size_t>(file_.topology.num_servers())) {
-          topology.overrides.push_back(old);
-          continue;
-        }
         // A part keeps all switches and their names.
-        if (!topology.part.empty()) {
-          topology.overrides.push_back(old);
-          continue;
+        if (!all && topology.part.empty()) {
+          return unsupported(
+              fmt::format("the topology has a link of its own from {} to {}, which may be above them; "
+                          "leave it out",
+                          old.lower, old.upper));
         }
-        return unsupported(
-            fmt::format("the topology has a link of its own from {} to {}, which may be above them; "
-                        "leave it out",
-                        old.lower, old.upper));
+        topology.overrides.push_back(old);
+        continue;
       }
       const auto server = new_server.find(old.server);
       const auto rail = new_rail.find(old.rail);
       if (server == new_server.end() || rail == new_rail.end()) continue;
+      // A cable to a server that the job does not use carries nothing, and may be beyond what is left.
+      const auto far = other_end(file_.topology, old.server, old.rail);
+      if (far && !new_server.contains(far->first)) continue;
       LinkOverride link = old;
       link.server = server->second;
       link.rail = rail->second;
@@ -233,7 +242,6 @@ class Restriction {
     std::ranges::sort(topology.overrides, {}, [](const LinkOverride& link) {
       return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
     });
-    copy_devices(new_rail, new_server);
     return {};
   }
 

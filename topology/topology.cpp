@@ -64,11 +64,8 @@ Rank Topology::with_digit(Rank rank, std::int32_t level, std::int64_t digit) con
 }
 
 std::string Topology::address(Rank rank) const {
-  const auto all = digits(rank);
-  const auto of_server =
-      std::span(all).subspan(static_cast<std::size_t>(topology::first_network_level(*this)));
-  std::string text = topology::entry_of(family).address(*this, of_server);
-  if (ranks_per_server > 1) text += fmt::format(":{}", all.front());
+  std::string text = topology::server_address(*this, rank / ranks_per_server);
+  if (ranks_per_server > 1) text += fmt::format(":{}", rank % ranks_per_server);
   return text;
 }
 
@@ -85,6 +82,12 @@ std::vector<Hop> Topology::route(Rank a, Rank b) const {
 }
 
 namespace topology {
+
+std::string server_address(const Topology& topology, std::int64_t server) {
+  const auto all = topology.digits(static_cast<Rank>(server * topology.ranks_per_server));
+  const auto of_server = std::span(all).subspan(static_cast<std::size_t>(first_network_level(topology)));
+  return entry_of(topology.family).address(topology, of_server);
+}
 
 std::string digit_address(const Topology& topology, std::span<const std::int64_t> digits) {
   const auto levels = network_levels(topology);

@@ -137,10 +137,7 @@ Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables
 
 std::string TopologyFile::server_name(std::int64_t server) const {
   if (!server_names.empty()) return server_names[static_cast<std::size_t>(server)];
-  std::string address = topology.address(static_cast<Rank>(server * topology.ranks_per_server));
-  // The address of its first rank, without the rank.
-  if (topology.ranks_per_server > 1) address.resize(address.rfind(':'));
-  return address;
+  return server_address(topology, server);
 }
 
 std::string TopologyFile::device(std::int64_t server, Rail rail) const {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/family.hpp"
 #include "topology/link_rates.hpp"
 
 namespace hips::cost {
@@ -69,10 +70,8 @@ class Busiest {
     if (where.tier != nullptr) return fmt::format("{} {} {}", where.tier->one, where.index, direction);
     const auto rails = static_cast<std::size_t>(loads_.num_rails);
     const auto server = loads_.first_server + static_cast<std::int64_t>(where.index / rails);
-    std::string address = topology_.address(static_cast<Rank>(server * topology_.ranks_per_server));
-    // The address of its first rank, without the rank.
-    if (topology_.ranks_per_server > 1) address.resize(address.rfind(':'));
-    return fmt::format("server {} NIC {} {}", address, where.index % rails, direction);
+    return fmt::format("server {} NIC {} {}", topology::server_address(topology_, server),
+                       where.index % rails, direction);
   }
 
   const Topology& topology_;

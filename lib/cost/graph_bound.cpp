@@ -10,6 +10,7 @@
 #include "lib/cost/bound.hpp"
 #include "lib/cost/max_flow.hpp"
 #include "lib/plan/tree_packing.hpp"
+#include "topology/family.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/rates.hpp"
 #include "topology/tiers.hpp"
@@ -159,7 +160,7 @@ class GraphBound {
     std::vector<std::string> few;
     for (std::int64_t server = 0; server < servers_ && inside <= 3; ++server) {
       if (narrowest[static_cast<std::size_t>(server)] == few_inside)
-        few.push_back(topology_.address(static_cast<Rank>(server * topology_.ranks_per_server)));
+        few.push_back(topology::server_address(topology_, server));
     }
     add_cut(few.empty()
                 ? fmt::format("{} servers and the other {}", inside, servers_ - inside)

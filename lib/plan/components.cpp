@@ -7,13 +7,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/family.hpp"
+
 namespace hips::plan {
 
 Status check_joined(const Topology& topology, Forest& forest, std::string_view why, std::string_view remedy) {
   std::map<std::int64_t, std::vector<std::string>> components;
   for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
-    components[forest.find(server)].push_back(
-        topology.address(static_cast<Rank>(server * topology.ranks_per_server)));
+    components[forest.find(server)].push_back(topology::server_address(topology, server));
   }
   if (components.size() == 1) return Status::success();
   constexpr std::size_t kShown = 8;

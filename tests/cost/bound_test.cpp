@@ -80,6 +80,14 @@ TEST(Bound, CountsServersAndNotTheirRanks) {
   EXPECT_DOUBLE_EQ(relative(parse_topology("fattree:4/2")), relative(parse_topology("fattree:4")));
 }
 
+TEST(Bound, NamesServersAndNotTheirRanks) {
+  for (const std::string spec : {"bcube:3,1", "bcube:3,1/2"}) {
+    Topology topology = parse_topology(spec);
+    topology.overrides = {{4, 0, "", "", kRate / 100, true}, {4, 1, "", "", kRate / 100, true}};
+    EXPECT_EQ(bound(topology).cut().name, "server <11> and the others") << spec;
+  }
+}
+
 TEST(Bound, OfOneServerIsZero) {
   EXPECT_EQ(bound(parse_topology("switch:1")).seconds(1e9), 0);
   EXPECT_EQ(bound(parse_topology("rail:1,4/8")).seconds(1e9), 0);

@@ -104,9 +104,12 @@ TEST(Partial, RandomServersOfEveryFamilyHaveAProvenPlanNearTheBound) {
 }
 
 TEST(Partial, ComponentsAreNamed) {
-  const auto builder = plan::make_builder(parse_topology("bcube:3,1[0,1,5,8]"), {});
-  ASSERT_FALSE(builder);
-  EXPECT_THAT(builder.error().message, ::testing::HasSubstr("fall apart into 2: {<00>, <01>}, {<12>, <22>}"));
+  for (const std::string spec : {"bcube:3,1[0,1,5,8]", "bcube:3,1[0,1,5,8]/2"}) {
+    const auto builder = plan::make_builder(parse_topology(spec), {});
+    ASSERT_FALSE(builder);
+    EXPECT_THAT(builder.error().message,
+                ::testing::HasSubstr("fall apart into 2: {<00>, <01>}, {<12>, <22>}"));
+  }
   // Any two servers of a tree of switches reach each other.
   EXPECT_TRUE(plan::make_builder(parse_topology("leafspine:4,4[0,15]"), {}));
 }

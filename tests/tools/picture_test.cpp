@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,6 +106,48 @@ TEST(Picture, ServersOfALargeRackStandInRowsThatAPageShows) {
       }
     }
   }
+}
+
+/// Left upper corners of all boxes, as an SVG has them.
+std::vector<picture::Point> boxes_of(const std::string& svg) {
+  std::vector<picture::Point> boxes;
+  for (std::size_t at = 0; (at = svg.find("<rect class=\"server\"", at)) != std::string::npos; ++at) {
+    picture::Point box;
+    EXPECT_EQ(std::sscanf(svg.c_str() + at, "<rect class=\"server\" x=\"%lf\" y=\"%lf\"", &box.x, &box.y), 2);
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+TEST(Picture, ServersOfAPartStandWhereTheyStandInTheWhole) {
+  for (const char* spec : {"torus:4x4[0,4,8]", "torus:4x4[15]", "torus:4[1,3]", "mesh:3x5[1,4,13]/2"}) {
+    SCOPED_TRACE(spec);
+    const topology::TopologyFile file = file_of(spec);
+    const std::string svg = value_or_throw(picture::topology_svg(file));
+    double width = 0, height = 0;
+    const std::size_t view = svg.find("viewBox=");
+    ASSERT_NE(view, std::string::npos);
+    ASSERT_EQ(std::sscanf(svg.c_str() + view, "viewBox=\"0 0 %lf %lf\"", &width, &height), 2);
+    const auto boxes = boxes_of(svg);
+    ASSERT_EQ(boxes.size(), static_cast<std::size_t>(file.topology.num_servers()));
+    for (const picture::Point box : boxes) {
+      EXPECT_TRUE(box.x >= 0 && box.x + picture::kBoxWidth <= width) << box.x << " of " << width;
+      EXPECT_TRUE(box.y >= 0 && box.y + picture::kBoxHeight <= height) << box.y << " of " << height;
+    }
+    topology::TopologyFile whole = file_of(std::string(spec).substr(0, std::string_view(spec).find('[')));
+    const auto all = boxes_of(value_or_throw(picture::topology_svg(whole)));
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      const auto place = static_cast<std::size_t>(file.topology.part[i]);
+      EXPECT_DOUBLE_EQ(boxes[i].x, all[place].x);
+      EXPECT_DOUBLE_EQ(boxes[i].y, all[place].y);
+    }
+  }
+  // (0,0), (0,1) and (0,2) are a column.
+  const auto column = boxes_of(value_or_throw(picture::topology_svg(file_of("torus:4x4[0,4,8]"))));
+  ASSERT_EQ(column.size(), 3U);
+  EXPECT_DOUBLE_EQ(column[1].x, column[0].x);
+  EXPECT_GT(column[1].y, column[0].y + picture::kBoxHeight);
+  EXPECT_GT(column[2].y, column[1].y + picture::kBoxHeight);
 }
 
 TEST(Picture, SwitchesStandByTier) {

@@ -148,8 +148,9 @@ TEST(Hostlist, what_cannot_be_read_is_one_error_that_says_what_would_be_right) {
        "0-999999999999999999,0-999999999999999999,0-999999999999999999,0-999999999999999999,0-"
        "999999999999999999]",
        "more names than can be numbered"},
-      {long_name, "a name has 256 characters; 255 are the most"},
-      {long_name + "[1]", "a name has 256 characters"},
+      {long_name, "has names of 256 characters; 255 are the most"},
+      {long_name + "[1]", "has names of 257 characters"},
+      {"a,m[1-2]," + long_name.substr(1) + "[7]x,b", "\"" + long_name.substr(0, 60)},
   };
   EXPECT_GE(cases.size(), 60U);
   for (const auto& [text, words] : cases) {
@@ -160,6 +161,30 @@ TEST(Hostlist, what_cannot_be_read_is_one_error_that_says_what_would_be_right) {
     EXPECT_EQ(read.error().message.find('\n'), std::string::npos);
     EXPECT_LT(read.error().message.size(), 400U);
   }
+}
+
+TEST(Hostlist, bounds_a_name_and_not_its_pieces) {
+  const auto repeated = [](const std::string& piece, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += piece;
+    return text;
+  };
+  // 64 KB of text would be 65536 names of 64 KB each.
+  for (const auto& [text, length] : std::vector<std::pair<std::string, std::string>>{
+           {repeated(std::string(255, 'a') + "[0]", 250) + "[0-65535]", "64005"},
+           {repeated("[1]", 256), "256"},
+           {std::string(251, 'a') + "[1-20000]", "256"},
+           {std::string(251, 'a') + "[1,00002-00003,4]", "256"},
+           {std::string(254, 'a') + "[1]b", "256"},
+       }) {
+    const auto read = Hostlist::parse("login," + text);
+    ASSERT_FALSE(read) << text.substr(0, 300);
+    EXPECT_EQ(read.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(read.error().message, HasSubstr("has names of " + length + " characters; 255 are the most"));
+  }
+  EXPECT_THAT(names(std::string(253, 'a') + "[9-10]"),
+              ElementsAre(std::string(253, 'a') + "9", std::string(253, 'a') + "10"));
+  EXPECT_EQ(names(repeated("[1]", 255)).front().size(), 255U);
 }
 
 TEST(Hostlist, no_text_crashes_the_reader) {

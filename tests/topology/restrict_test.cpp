@@ -200,6 +200,36 @@ TEST(Restrict, BringsRatesAndOddLinksAlong) {
   EXPECT_EQ(back->topology.overrides, part->topology.overrides);
 }
 
+// NIC 0 of s1 leads to s2: without s2 it leads nowhere, and its rate is no part of what is left.
+TEST(Restrict, LeavesOutCablesToServersThatAreNot) {
+  const auto restricted = [](const std::string& shape, const std::string& links,
+                             const std::set<std::int64_t>& servers) {
+    const std::string names = fmt::format("s[0-{}]", value_or_throw(parse(shape)).num_servers() - 1);
+    const auto file = value_or_throw(parse_topology_file(
+        "t.yaml", fmt::format("hips-topology: 1\nshape: {}\nservers: {{names: '{}'}}\nlinks: [{}]\n", shape,
+                              names, links)));
+    const TopologyFile left = value_or_throw(restrict_to(file, hosts_of(servers)));
+    const auto back = parse_topology_file("p.yaml", value_or_throw(topology_file_text(left, false)));
+    EXPECT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back.value_or(TopologyFile{}).topology.overrides, left.topology.overrides);
+    return left.topology;
+  };
+  EXPECT_EQ(restricted("mesh:4", "{server: s1, nic: 0, rate: 1Gb}", {0, 1}), value_or_throw(parse("mesh:2")));
+  EXPECT_EQ(restricted("mesh:4x4", "{server: s1, nic: 0, rate: 1Gb}", {0, 1, 4, 5}),
+            value_or_throw(parse("mesh:2x2")));
+  EXPECT_EQ(restricted("torus:4", "{server: s0, nic: 1, rate: 1Gb}", {0, 1}),
+            value_or_throw(parse("torus:4[0-1]")));
+  EXPECT_EQ(restricted("torus:4", "{server: s1, nic: 0, state: down}", {0, 1}),
+            value_or_throw(parse("torus:4[0-1]")));
+  // A cable between two of the job's servers stays, by whichever end it is named.
+  for (const char* link : {"{server: s1, nic: 0, rate: 1Gb}", "{server: s2, nic: 1, rate: 1Gb}"}) {
+    const Topology left = restricted("mesh:4", link, {1, 2});
+    ASSERT_EQ(left.overrides.size(), 1U);
+    EXPECT_EQ(left.overrides[0].server, 0);
+    EXPECT_EQ(left.overrides[0].rail, 0);
+  }
+}
+
 TEST(Restrict, ReadsHostfilesAndNodelists) {
   const auto open_mpi =
       value_or_throw(read_hostfile("h", "# job\nn1 slots=2 max-slots=4\r\n\n  n0  slots=2 # last\n"));

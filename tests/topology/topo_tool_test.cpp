@@ -77,6 +77,57 @@ TEST(TopoTool, ShowsEveryServersAddressNicsAndNeighbours) {
               HasSubstr("server 1 <1>\n  NIC 0  rail 0 switch  to <0> <2> ... <39> (39 servers)\n"));
 }
 
+/// What `topo -v` prints of the servers, behind the summary.
+std::string servers_of(const std::string& spec) {
+  const std::string out = run("topo -v -t '" + spec + "'").out;
+  const std::size_t end = out.find("\n\n");
+  return end == std::string::npos ? out : out.substr(end + 2);
+}
+
+TEST(TopoTool, OfAPartShowsNoServersThatAreNotInUse) {
+  EXPECT_EQ(servers_of("torus:4[0-1]"),
+            "server 0 (0)\n"
+            "  NIC 0  x+  to (1) NIC 1\n"
+            "  NIC 1  x-  leads to no server in use\n"
+            "server 1 (1)\n"
+            "  NIC 0  x+  leads to no server in use\n"
+            "  NIC 1  x-  to (0) NIC 0\n");
+  EXPECT_EQ(servers_of("mesh:4[0-1]/3"),
+            "server 0 (0)  ranks 0-2\n"
+            "  NIC 0  x+  to (1) NIC 1\n"
+            "  NIC 1  x-  leads nowhere\n"
+            "server 1 (1)  ranks 3-5\n"
+            "  NIC 0  x+  leads to no server in use\n"
+            "  NIC 1  x-  to (0) NIC 0\n");
+  EXPECT_EQ(servers_of("bcube:3,1[0-1,4]"),
+            "server 0 <00>\n"
+            "  NIC 0  level 0 switch 0  to <01>\n"
+            "  NIC 1  level 1 switch 0  leads to no server in use\n"
+            "server 1 <01>\n"
+            "  NIC 0  level 0 switch 0  to <00>\n"
+            "  NIC 1  level 1 switch 1  to <11>\n"
+            "server 2 <11>\n"
+            "  NIC 0  level 0 switch 1  leads to no server in use\n"
+            "  NIC 1  level 1 switch 1  to <01>\n");
+  EXPECT_EQ(servers_of("bcube:3,1[0-1,4]/2"),
+            "server 0 <00>  ranks 0-1\n"
+            "  NIC 0  level 0 switch 0  to <01>\n"
+            "  NIC 1  level 1 switch 0  leads to no server in use\n"
+            "server 1 <01>  ranks 2-3\n"
+            "  NIC 0  level 0 switch 0  to <00>\n"
+            "  NIC 1  level 1 switch 1  to <11>\n"
+            "server 2 <11>  ranks 4-5\n"
+            "  NIC 0  level 0 switch 1  leads to no server in use\n"
+            "  NIC 1  level 1 switch 1  to <01>\n");
+  EXPECT_THAT(
+      servers_of("fattree:4[0-1,8]"),
+      HasSubstr("server 2 <200>\n"
+                "  NIC 0  pod 2 edge 0  edge: no server in use  pod: no server in use  core: <000>\n"));
+  // Long lists count those in use, too.
+  EXPECT_THAT(servers_of("rail:60,1[0,2,20-50]"),
+              HasSubstr("server 1 <2>\n  NIC 0  rail 0 switch  to <0> <20> ... <50> (32 servers)\n"));
+}
+
 TEST(TopoTool, TellsMachinesTheSameAsTheLibrary) {
   for (const std::string& spec : tests::sample_specs()) {
     const Topology topology = parse_topology(spec);

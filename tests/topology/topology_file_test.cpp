@@ -142,6 +142,34 @@ TEST(TopologyFileTest, WhatNoSpecDescribesIsTheSameTopologyAfterAFile) {
   }
 }
 
+// A cable to a server that is not in use carries nothing, whatever its rate.
+TEST(TopologyFileTest, OfAPartCablesThatLeaveItAreLikeNone) {
+  for (const auto& [shape, links] : std::vector<std::pair<std::string, std::string>>{
+           {"torus:4[0-1]", "{server: 0, nic: 1, rate: 1Gb}"},
+           {"torus:4[0-1]", "{server: 1, nic: 0, rate: 1Gb}"},
+           {"torus:4x4[0,4]", "{server: 0, nic: 1, rate: 1Gb}, {server: 1, nic: 1, rate: 1Gb}"},
+           {"torus:4x4[0-1,4]", "{server: 0, nic: 1, state: down}, {server: 0, nic: 3, rate: 1Gb}"},
+           {"mesh:4x4[5]", "{server: 0, nic: 0, state: down}, {server: 0, nic: 1, rate: 1Gb}"},
+       }) {
+    const std::string text = fmt::format("hips-topology: 1\nshape: {}\nlinks: [{}]\n", shape, links);
+    const auto file = parse_topology_file("t.yaml", text);
+    ASSERT_TRUE(file) << text << file.error().message;
+    EXPECT_EQ(file->topology, parse_topology(shape)) << text;
+    for (const bool all_cables : {false, true}) {
+      const std::string written = value_or_throw(topology_file_text(*file, all_cables));
+      const auto back = parse_topology_file("t.yaml", written);
+      ASSERT_TRUE(back) << back.error().message << "\n" << written;
+      EXPECT_EQ(*back, *file) << written;
+    }
+  }
+  // What is said of such a cable must still be right, and is said once.
+  const std::string head = "hips-topology: 1\nshape: torus:4[0-1]\nlinks: [{server: 0, nic: 1, ";
+  EXPECT_THAT(parse_topology_file("t.yaml", head + "rate: fast}]").error().message,
+              HasSubstr("rate is \"fast\""));
+  EXPECT_THAT(parse_topology_file("t.yaml", head + "state: up}, {server: 0, nic: 1}]").error().message,
+              HasSubstr("the link is listed a second time"));
+}
+
 TEST(TopologyFileTest, EveryFamilyHasASampleAndAllAreRead) {
   std::set<Family> families;
   int read_files = 0;
@@ -297,6 +325,38 @@ TEST(TopologyFileTest, WithoutRelayingPlansKeepToNeighbours) {
     EXPECT_EQ(mesh.error().code, Code::kUnsupported);
     EXPECT_THAT(mesh.error().message, HasSubstr(shape == "bcube:3,1" ? "<00> and <11>" : "(0,0) and (2,0)"));
   }
+}
+
+TEST(TopologyFileTest, OfAPartACableMustLeadToAServerInUse) {
+  const auto refused = [](const std::string& rest) {
+    const auto file = parse_topology_file("t.yaml", "hips-topology: 1\n" + rest);
+    EXPECT_FALSE(file) << rest;
+    return file ? Status::success() : file.error();
+  };
+  for (const auto& [rest, says] : std::vector<std::pair<std::string, std::string>>{
+           {"shape: torus:4[0-1]\nservers: {names: [a, b]}\n"
+            "links: [{server: a, nic: 1, to: b, to-nic: 0}]\n",
+            "t.yaml: line 4: NIC 1 of server \"a\" leads to NIC 0 of server \"b\"; in torus:4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+           {"shape: torus:4[0-1]\nlinks: [{server: 0, nic: 1, to: 1, to-nic: 0, rate: 1Gb}]\n",
+            "t.yaml: line 3: NIC 1 of server \"0\" leads to NIC 0 of server \"1\"; in torus:4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+           {"shape: mesh:4x4[0-1]\nservers: {names: [a, b]}\n"
+            "links: [{server: a, nic: 2, to: b, to-nic: 1}]\n",
+            "t.yaml: line 4: NIC 2 of server \"a\" leads to NIC 1 of server \"b\"; in mesh:4x4[0-1] it leads "
+            "to "
+            "a server that is not in use"},
+       }) {
+    const Status status = refused(rest);
+    EXPECT_EQ(status.code, Code::kInvalidArgument) << rest;
+    EXPECT_EQ(status.message, says);
+  }
+  // The cable that both of its servers use is known by either end.
+  const std::string torus = "hips-topology: 1\nshape: torus:4[0-1]\n";
+  EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, to: 0, to-nic: 0, rate: 1Gb}]").overrides,
+            read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 1Gb}]").overrides);
 }
 
 struct BadFile {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +18,7 @@
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "tools/hips/topology_option.hpp"
+#include "topology/cables.hpp"
 #include "topology/family.hpp"
 #include "topology/names.hpp"
 #include "topology/slurm.hpp"
@@ -79,6 +81,9 @@ JSON keys:
 /// More addresses than this in one line help nobody.
 constexpr std::int64_t kMaxListed = 16;
 
+/// Of a NIC of a part.
+constexpr const char* kNobody = "leads to no server in use";
+
 std::string rate(double bytes_per_s) {
   return fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9);
 }
@@ -122,13 +127,6 @@ struct TopoSource {
   std::vector<std::string> notes;  ///< Slurm's, a line each
 };
 
-/// Address of a server, without the rank that it may have several of.
-std::string server_address(const Topology& topology, std::int64_t server) {
-  std::string address = topology.address(static_cast<Rank>(server * topology.ranks_per_server));
-  if (topology.ranks_per_server > 1) address.resize(address.rfind(':'));
-  return address;
-}
-
 void print_summary(const Topology& topology) {
   fmt::print("{}  ({})\n", topology.name, topology.spec);
   fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
@@ -170,33 +168,49 @@ void print_summary(const Topology& topology) {
   }
 }
 
-/// "<00> <02>", or "<0> <1> ... <999> (999 servers)" for a large group.
-std::string group_members(const Topology& topology, std::int64_t server, std::int32_t level_idx) {
-  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+/// The servers that differ from one in one digit and are in use, by that digit.
+struct Others {
+  std::vector<std::int64_t> digits;  ///< of many the first two and the last
+  std::int64_t count = 0;
+};
+
+Others others_of(const Topology& topology, Rank rank, std::int32_t level_idx) {
   const std::int64_t radix = topology.levels[static_cast<std::size_t>(level_idx)].radix;
   const std::int64_t own = topology.digit(rank, level_idx);
-  const auto address = [&](std::int64_t digit) {
-    return server_address(topology, topology.with_digit(rank, level_idx, digit) / topology.ranks_per_server);
-  };
-  std::string text;
-  const auto add = [&](const std::string& word) {
-    if (!text.empty()) text += ' ';
-    text += word;
-  };
-  if (radix - 1 <= kMaxListed) {
-    for (std::int64_t digit = 0; digit < radix; ++digit) {
-      if (digit != own) add(address(digit));
-    }
-    return text;
+  // Where all are in use, a million of them need no look at each.
+  if (topology.part.empty() && radix - 1 > kMaxListed)
+    return {{own == 0 ? 1 : 0, own <= 1 ? 2 : 1, own == radix - 1 ? radix - 2 : radix - 1}, radix - 1};
+  Others others;
+  for (std::int64_t digit = 0; digit < radix; ++digit) {
+    if (digit != own && topology.with_digit(rank, level_idx, digit) >= 0) others.digits.push_back(digit);
   }
-  const std::int64_t first = own == 0 ? 1 : 0;
-  const std::int64_t last = own == radix - 1 ? radix - 2 : radix - 1;
-  add(address(first));
-  add(address(first + 1 == own ? first + 2 : first + 1));
-  add("...");
-  add(address(last));
-  add(fmt::format("({} servers)", radix - 1));
-  return text;
+  others.count = std::ssize(others.digits);
+  if (others.count > kMaxListed) others.digits = {others.digits[0], others.digits[1], others.digits.back()};
+  return others;
+}
+
+/// "<00> <02>", or "<0> <1> ... <999> (999 servers)" for a large group; empty where nobody else is in use.
+std::string group_members(const Topology& topology, std::int64_t server, std::int32_t level_idx) {
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  const Others others = others_of(topology, rank, level_idx);
+  std::vector<std::string> words;
+  for (const std::int64_t digit : others.digits) {
+    const Rank other = topology.with_digit(rank, level_idx, digit);
+    words.push_back(topology::server_address(topology, other / topology.ranks_per_server));
+  }
+  if (others.count > kMaxListed) {
+    words.insert(words.end() - 1, "...");
+    words.push_back(fmt::format("({} servers)", others.count));
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+/// Where a cable of a ring or line leads: "to (1,0) NIC 1".
+std::string cable_text(const Topology& topology, std::int64_t server, Rail rail) {
+  const auto end = topology::other_end(topology, server, rail);
+  if (!end) return "leads nowhere";
+  if (end->first < 0) return kNobody;
+  return fmt::format("to {} NIC {}", topology::server_address(topology, end->first), end->second);
 }
 
 /// Where each of a server's NICs leads, a line each.
@@ -205,7 +219,7 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
   const std::int32_t first_level = topology::first_network_level(topology);
   const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
-  fmt::print("server {} {}", server, server_address(topology, server));
+  fmt::print("server {} {}", server, topology::server_address(topology, server));
   if (!node.empty()) fmt::print("  node {}", node);
   if (topology.ranks_per_server > 1) fmt::print("  ranks {}-{}", rank, rank + topology.ranks_per_server - 1);
   fmt::print("\n");
@@ -220,21 +234,16 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
       const auto served = std::find(level.rails.begin(), level.rails.end(), rail);
       if (served == level.rails.end()) continue;
       if (topology::is_of_cables(level)) {
-        const bool plus = served == level.rails.begin();
-        const std::int64_t digit = topology.digit(rank, l);
-        if (level.kind == LevelKind::kLine && digit == (plus ? level.radix - 1 : 0)) {
-          line += fmt::format("  {}{}  leads nowhere", level.name, plus ? '+' : '-');
-          continue;
-        }
-        const std::int64_t next = (digit + (plus ? 1 : level.radix - 1)) % level.radix;
-        const std::int64_t peer = topology.with_digit(rank, l, next) / topology.ranks_per_server;
-        line += fmt::format("  {}{}  to {} NIC {}", level.name, plus ? '+' : '-',
-                            server_address(topology, peer), level.rails[plus ? 1 : 0]);
-      } else if (level.kind == LevelKind::kTree) {
+        line += fmt::format("  {}{}  {}", level.name, served == level.rails.begin() ? '+' : '-',
+                            cable_text(topology, server, rail));
+        continue;
+      }
+      const std::string others = group_members(topology, server, l);
+      if (level.kind == LevelKind::kTree) {
         // One NIC for all tiers: say through which one each group is reached.
-        line += fmt::format("  {}: {}", level.name, group_members(topology, server, l));
+        line += fmt::format("  {}: {}", level.name, others.empty() ? "no server in use" : others);
       } else {
-        line += fmt::format("  to {}", group_members(topology, server, l));
+        line += others.empty() ? fmt::format("  {}", kNobody) : fmt::format("  to {}", others);
       }
     }
     fmt::print("{}\n", line);
@@ -272,7 +281,7 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
   const auto text = [](const std::string& value) { return nlohmann::json(value).dump(); };
   fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
-             text(server_address(topology, server)), rank);
+             text(topology::server_address(topology, server)), rank);
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
     const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
     fmt::print(R"({}{{"nic":{},"switch":{},"neighbours":[)", rail == 0 ? "" : ",", rail,

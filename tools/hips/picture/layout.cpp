@@ -47,7 +47,8 @@ Layout rows_of(const Graph& graph, const std::vector<std::int64_t>& rows) {
   return layout;
 }
 
-/// A Torus of up to two dimensions, its wraps drawn as curves; of more, a ring of servers.
+/// A Torus of up to two dimensions, its wraps drawn as curves; of more, a ring of servers. In a grid servers
+/// of a part keep the places that they have in the whole.
 Layout grid_of(const Topology& topology) {
   const auto levels = topology::network_levels(topology);
   const std::int64_t servers = topology.num_servers();
@@ -65,11 +66,13 @@ Layout grid_of(const Topology& topology) {
   }
   const std::int64_t across = levels.empty() ? 1 : levels[0].radix;
   for (std::int64_t s = 0; s < servers; ++s) {
-    layout.at.push_back({kEdge + static_cast<double>(s % across) * kGap * 1.2,
-                         kTitleHeight + kEdge + static_cast<double>(s / across) * kRow * 0.8});
+    const std::int64_t place = topology.whole_server(s);
+    layout.at.push_back({kEdge + static_cast<double>(place % across) * kGap * 1.2,
+                         kTitleHeight + kEdge + static_cast<double>(place / across) * kRow * 0.8});
   }
+  const std::int64_t rows = topology.num_whole_servers() / across;
   layout.width = 2 * kEdge + static_cast<double>(std::max<std::int64_t>(across - 1, 3)) * kGap * 1.2;
-  layout.height = kTitleHeight + 2 * kEdge + static_cast<double>(servers / across - 1) * kRow * 0.8;
+  layout.height = kTitleHeight + 2 * kEdge + static_cast<double>(rows - 1) * kRow * 0.8;
   return layout;
 }
 
