@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "lib/plan/components.hpp"
 #include "lib/plan/packing_lp.hpp"
