@@ -16,6 +16,7 @@
 #include "topology/names.hpp"
 #include "topology/parse.hpp"
 #include "topology/rates.hpp"
+#include "topology/slurm.hpp"
 
 namespace hips::topology {
 namespace {
@@ -209,6 +210,9 @@ class TopologyFileReader {
   /// A hostlist, or a list of them.
   Result<void> read_names(const YamlNode& node) {
     const auto servers = static_cast<std::uint64_t>(topology().num_servers());
+    if (servers > kMaxImportedNames)
+      return values_.bad(node, fmt::format("names: {} has {} servers; those of {} at most can be named",
+                                           topology().spec, servers, kMaxImportedNames));
     const auto add = [&](const YamlNode& entry) -> Result<void> {
       const auto text = values_.text(entry);
       if (!text) return fail(text.error());

@@ -327,6 +327,15 @@ TEST(TopologyFileTest, WithoutRelayingPlansKeepToNeighbours) {
   }
 }
 
+TEST(TopologyFileTest, NamesAreNoMoreThanMemoryHolds) {
+  const auto file = parse_topology_file(
+      "f.yaml", "hips-topology: 1\nshape: switch:2147483647\nservers: {names: \"n[0-2147483646]\"}\n");
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().message,
+              HasSubstr("f.yaml: line 3: names: switch:2147483647 has 2147483647 servers; "
+                        "those of 1048576 at most can be named"));
+}
+
 TEST(TopologyFileTest, OfAPartACableMustLeadToAServerInUse) {
   const auto refused = [](const std::string& rest) {
     const auto file = parse_topology_file("t.yaml", "hips-topology: 1\n" + rest);
