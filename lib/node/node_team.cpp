@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/futex.hpp"
+#include "lib/base/prefetch.hpp"
 #include "lib/base/wait_clock.hpp"
 #include "lib/reduce/reduce.hpp"
 
@@ -178,8 +179,19 @@ bool NodeTeam::all_called() {
   return true;
 }
 
+// Between cores that share no cache a store into a line that others have read takes as long as to read
+// theirs: asked for now, when all have left the call that it was for, it is here by the next call. Measured:
+// 0.82 of the time up to 32 bytes, no gain where operands lie elsewhere.
+void NodeTeam::expect_another() {
+  if (!shown_inline_) return;
+  const auto* const line = reinterpret_cast<const std::byte*>(&block_->lines[(number_ + 1) & 1U]);
+  prefetch_for_write(line);
+  prefetch_for_write(line + kApart / 2);
+}
+
 bool NodeTeam::advance_exchange() {
   if (!all_called()) return false;
+  expect_another();
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
     sources_[r] = shown_inline_ ? peer.block->lines[number_ & 1U].operands.data()

@@ -141,6 +141,8 @@ class NodeTeam {
   void ring();
   [[gnu::noinline]] void wake_sleepers();
   bool advance_exchange();
+  /// Has the lines of a next call like this one ready to be written.
+  void expect_another();
   void finish_exchange();
   void start_slices();
   bool advance_slices();
