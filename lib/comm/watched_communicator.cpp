@@ -31,6 +31,12 @@ constexpr std::int64_t kProgressEveryNs = 1'000'000;
 /// came lately.
 constexpr std::int64_t kTurnNs = 1'000'000, kLongestTurnNs = 16'000'000;
 
+/// How a call has ended whose wait gave `status`: where that is a deadline, another thread may have ended the
+/// call since, and no deadline passed for it.
+Status outcome(PendingCall& call, Status status) {
+  return status.code == Code::kTimeout ? call.wait({}) : status;
+}
+
 }  // namespace
 
 WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& config,
@@ -140,12 +146,12 @@ Status WatchedCommunicator::wait(PendingCall& call) {
   options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
   if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock().now_ns() + timeout_ns_;
   Status status = wait_in_turns(call, options, waiter);
-  if (call.done()) return status;
+  if (call.done()) return outcome(call, std::move(status));
 
   // The user's deadline. Who is missing is worth a short moment more; it may even save the call.
   watch_->ask_all();
   options.deadline_ns = clock().now_ns() + kAnswersNs;
-  if (const Status late = wait_in_turns(call, options, waiter); call.done()) return late;
+  if (Status late = wait_in_turns(call, options, waiter); call.done()) return outcome(call, std::move(late));
 
   // The buffers belong to the operation until it has ended, and it ends for all ranks.
   status.scope = Scope::kCommunicator;
@@ -167,7 +173,7 @@ Status WatchedCommunicator::wait_in_turns(PendingCall& call, WaitOptions options
   for (std::int64_t turn_ns = kTurnNs;;) {
     options.deadline_ns = std::min(deadline_ns, now_ns + turn_ns);
     Status status = call.wait(options);
-    if (call.done()) return status;
+    if (call.done()) return outcome(call, std::move(status));
     now_ns = clock().now_ns();
     if (now_ns >= deadline_ns) return status;
     waiter.before_ns = before_ns + now_ns - begin_ns;
