@@ -14,6 +14,9 @@ struct IdleLimits {
   /// With a core for each waiter a peer's answer comes within the spin; with fewer, whoever spins keeps the
   /// peer from running, so the core is given away at once.
   static IdleLimits of(int waiters, int cores);
+
+  /// Do waiters outnumber cores?
+  [[nodiscard]] bool crowded() const { return spin_polls == 0; }
 };
 
 /// Spin, yield, sleep: what a waiter does when a poll brought nothing.

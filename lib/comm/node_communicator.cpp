@@ -44,6 +44,7 @@ Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<
        .clock = &engine_->engine.clock(),
        .trace = engine_->engine.trace(),
        .id = id,
+       .crowded = idle.crowded(),
        .direct = config_.node_direct,
        .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
   if (!team) return fail(team.error());

@@ -9,10 +9,11 @@
 namespace hips::node {
 namespace {
 
-constexpr std::size_t kLine = 64;
-
-// Every rank reads the operands of all others, so the whole reads grow with the square of the ranks.
+// In an exchange every rank reads the operands of all others, so the whole reads grow with the square of the
+// ranks. They meet once for it and not several times, which is worth more reading where a rank that is waited
+// for may have no core. Measured on 2 cores, 16 KiB on 4 ranks: 0.71 of the time, 8 KiB on 9: 0.65.
 constexpr std::size_t kExchangeBytes = 32U << 10U;
+constexpr std::size_t kCrowdedExchangeBytes = 128U << 10U;
 constexpr std::size_t kLeastExchange = 1024;
 // A slice of all ranks stays in the caches; a rank that is ahead by a few of them waits for nobody.
 constexpr std::size_t kSliceBytes = 128U << 10U;
@@ -37,11 +38,13 @@ std::size_t StagingLayout::segment_bytes() const {
   return slice_offset(0) + num_slices * slice_bytes;
 }
 
-StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices) {
+StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices,
+                                bool crowded) {
   StagingLayout layout;
   const auto others = static_cast<std::size_t>(std::max(1, num_ranks - 1));
+  const std::size_t for_all = crowded ? kCrowdedExchangeBytes : kExchangeBytes;
   // Of little memory most is for slices, which large calls wait for.
-  const std::size_t exchange = std::min(std::max(kExchangeBytes / others, kLeastExchange), max_bytes / 8);
+  const std::size_t exchange = std::min(std::max(for_all / others, kLeastExchange), max_bytes / 8);
   layout.exchange_bytes = std::max(exchange / kLine * kLine, kLine);
   layout.num_slices = num_slices;
   const std::size_t fixed = layout.slice_offset(0);

@@ -27,8 +27,9 @@ struct StagingLayout {
   static constexpr std::uint32_t kFewSlices = 4;  ///< with which large calls take the least time
 
   /// Within `max_bytes` of staging for each rank. More slices than few ones are for room, not for speed: they
-  /// are of full length, or there are few.
-  static StagingLayout of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices = kFewSlices);
+  /// are of full length, or there are few. Ranks that are `crowded` outnumber their cores.
+  static StagingLayout of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices = kFewSlices,
+                          bool crowded = false);
 };
 
 /// A run of elements of a slice.

@@ -53,8 +53,8 @@ namespace hips::node {
 /// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
 ///          elements; StagingLayout::holds() the call.
 /// Result   folded in rank order, so the bits are equal on all ranks and in every size.
-/// Cost     small: two lines read from each rank. Large: two reads and two writes of each byte; a read and a
-///          write less where inputs are shared.
+/// Cost     small: a line read from each other rank, and as many more as the operands fill. Large: two reads
+///          and two writes of each byte; a read and a write less where inputs are shared.
 /// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
 /// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
 ///          nobody sleeps in, but for buffers that others read: a call by slices locks the process' list of
@@ -74,7 +74,8 @@ class NodeTeam {
     std::vector<Rank> names{};   ///< what others call the ranks, in errors and answers; empty: as here
     /// The ranks wait for other things, too: by arm(), and never by wait(). The same on all.
     bool has_doors = false;
-    bool direct = true;  ///< let the others read memory of hips_mem_alloc() where it lies
+    bool crowded = false;  ///< ranks outnumber the host's cores. The same on all
+    bool direct = true;    ///< let the others read memory of hips_mem_alloc() where it lies
     /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
     std::function<void(const Status&)> on_error{};
   };
@@ -183,6 +184,7 @@ class NodeTeam {
   [[nodiscard]] bool is_root() const { return config_.rank == call_.root; }
   [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / element_bytes_; }
   [[nodiscard]] std::size_t bytes() const { return call_.count * element_bytes_; }
+  [[nodiscard]] std::size_t shown_bytes() const { return call_.shown() * element_bytes_; }
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
   /// Of a section, the run that belongs to a slice; counted from the section's beginning.
   [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;

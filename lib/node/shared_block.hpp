@@ -9,8 +9,10 @@
 
 namespace hips::node {
 
+/// What cores hand each other at a time.
+inline constexpr std::size_t kLine = 64;
 /// Two lines: the CPU fetches them in pairs.
-inline constexpr std::size_t kApart = 128;
+inline constexpr std::size_t kApart = 2 * kLine;
 
 /// Tells two calls apart, and says what they were.
 struct Signature {
@@ -19,17 +21,18 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// What a rank says of one call: its number and signature and, where they fit, the operands themselves. Of a
-/// call that goes slice by slice, where they lie instead (Places).
+/// What a rank says of one call: its number and signature and, where they fit, the operands themselves, in
+/// the same cache line if they are few and in the next ones if not. Of a call that goes slice by slice, where
+/// they lie instead (Places).
 struct alignas(kApart) CallLine {
-  static constexpr std::size_t kInlineBytes = 96;
+  static constexpr std::size_t kInlineBytes = 480;
 
   std::atomic<std::uint64_t> call{0};  ///< stored last; 1, 2, ...
   Signature signature;
   /// Aligned for functions of the program, which take their elements to be as malloc() would align them.
   alignas(std::max_align_t) std::array<std::byte, kInlineBytes> operands{};
 };
-static_assert(sizeof(CallLine) == kApart, "call and operands are fetched together");
+static_assert(sizeof(CallLine) == 4 * kApart, "no room is left over");
 
 /// Slices that a rank is through with, counted over all calls.
 struct alignas(kApart) SliceCount {
@@ -44,7 +47,7 @@ struct alignas(kApart) SliceCount {
 /// **Two call lines are enough.** A rank writes its line of call c+2 over that of call c. It has then left
 /// call c+1, for which it saw everybody's line of c+1, and everybody wrote that after leaving call c.
 struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3465646f6e706968;  // "hipnode4"
+  static constexpr std::uint64_t kMagic = 0x3565646f6e706968;  // "hipnode5"
 
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;

@@ -70,10 +70,12 @@ TEST_P(Teams, fold_in_rank_order_whatever_the_size_in_place_and_not) {
   config.idle = shape.idle;
   auto teams = make_teams(shape.size, config);
   std::mt19937_64 random(seed());
+  constexpr std::size_t shown_inline = CallLine::kInlineBytes / sizeof(double);
   const std::size_t exchange = teams[0]->layout().exchange_bytes / sizeof(double);
   const std::size_t slice = teams[0]->layout().slice_bytes / sizeof(double);
   std::vector<std::size_t> counts = {
-      0, 1, 6, 7, exchange, exchange + 1, slice, slice + 1, 3 * slice + 5, 11 * slice};
+      0,     1,         shown_inline,  shown_inline + 1, exchange, exchange + 1,
+      slice, slice + 1, 3 * slice + 5, 11 * slice};
   for (int i = 0; i < 30; ++i) counts.push_back(random() % (random() % 4 == 0 ? 9 * slice : 300));
   const std::uint64_t salt = random();
   on_all_ranks(shape.size, [&](Rank rank) {
@@ -146,9 +148,11 @@ TEST(NodeTeam, keeps_within_its_staging) {
     for (const std::size_t bytes : {std::size_t{8} << 10U, std::size_t{64} << 10U, std::size_t{256} << 10U,
                                     std::size_t{1} << 20U, std::size_t{8} << 20U}) {
       for (const std::uint32_t slices : {StagingLayout::kFewSlices, 16U}) {
-        const StagingLayout layout = StagingLayout::of(size, bytes, slices);
-        EXPECT_LE(layout.segment_bytes(), bytes) << size;
-        EXPECT_LE(layout.elements_at_once(4, size) * 4, layout.num_slices * layout.slice_bytes) << size;
+        for (const bool crowded : {false, true}) {
+          const StagingLayout layout = StagingLayout::of(size, bytes, slices, crowded);
+          EXPECT_LE(layout.segment_bytes(), bytes) << size;
+          EXPECT_LE(layout.elements_at_once(4, size) * 4, layout.num_slices * layout.slice_bytes) << size;
+        }
       }
     }
   }
@@ -169,7 +173,7 @@ TEST(NodeTeam, parts_cover_a_slice_once) {
 }
 
 TEST(NodeTeam, names_both_calls_where_ranks_disagree_in_every_pair_of_sizes) {
-  constexpr std::array<std::uint64_t, 4> kCounts = {1, 100, 40000, 300000};
+  constexpr std::array<std::uint64_t, 5> kCounts = {1, 100, 1000, 40000, 300000};
   for (const std::uint64_t mine : kCounts) {
     for (const std::uint64_t theirs : kCounts) {
       if (mine == theirs) continue;
