@@ -24,7 +24,8 @@ namespace hips::reduce {
 void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
           std::size_t elements);
 
-/// fold() into memory that nobody reads soon: the stores go past the caches, which saves reading dst first.
+/// fold() past the caches: saves reading dst first, where it is not to be found in a cache soon. Other cores
+/// see dst before what the caller stores after it, as with fold().
 void fold_streaming(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                     std::size_t elements);
 
