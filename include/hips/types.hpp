@@ -78,11 +78,14 @@ constexpr bool is_ordered(ReduceOp op) {
   return is_user(op) && (static_cast<std::uint32_t>(op) & 0xff) == 0xff;
 }
 
+namespace detail {
+inline constexpr std::uint8_t kBytesOfType[kNumDataTypes] = {4, 8, 4, 8, 1, 2, 1, 2, 4, 8, 2, 2};
+}
+
 /// Bytes of an element.
 constexpr std::size_t size_of(DataType type) {
-  constexpr std::size_t kBytes[kNumDataTypes] = {4, 8, 4, 8, 1, 2, 1, 2, 4, 8, 2, 2};
   const auto value = static_cast<std::uint32_t>(type);
-  return value < std::uint32_t{kNumDataTypes} ? kBytes[value] : value >> 8U;
+  return value < std::uint32_t{kNumDataTypes} ? detail::kBytesOfType[value] : value >> 8U;
 }
 
 constexpr bool is_floating(DataType type) {

@@ -16,9 +16,8 @@ void NodeCalls::add(NodeCall& call) {
   team_.start(call.call_);
 }
 
-void NodeCalls::finish_first(const Status& status) {
+void NodeCalls::finish_first() {
   NodeCall& call = *std::exchange(first_, first_->next_);
-  if (!status.ok()) call.status_ = status;  // for good: the team has failed
   call.done_ = true;
   if (first_ != nullptr) team_.start(first_->call_);
 }
@@ -27,15 +26,23 @@ void NodeCalls::advance() {
   while (first_ != nullptr) {
     const std::optional<Status> end = team_.test();
     if (!end) return;
-    finish_first(*end);
+    if (!end->ok()) first_->status_ = *end;  // for good: the team has failed
+    finish_first();
   }
+}
+
+bool NodeCalls::ends_soon(const NodeCall& call) {
+  if (first_ != &call || !team_.ends_soon()) return false;
+  finish_first();
+  return true;
 }
 
 Status NodeCalls::wait(NodeCall& call, const WaitOptions& options) {
   while (!call.done_) {
     const Status status = team_.wait(options);
     if (!team_.done()) return status;  // the deadline
-    finish_first(status);
+    if (!status.ok()) first_->status_ = status;
+    finish_first();
   }
   if (call.status_.ok()) return Status::success();
   return call.status_;

@@ -16,12 +16,15 @@ class NodeCalls {
   void add(NodeCall& call);
   /// Moves the first call on, and those behind it that it makes way for.
   void advance();
+  /// Has `call` ended well after a few polls? Otherwise wait() does the rest.
+  bool ends_soon(const NodeCall& call);
   /// Moves calls on until `call` has ended, or to the deadline.
   Status wait(NodeCall& call, const WaitOptions& options);
   [[nodiscard]] const node::NodeTeam& team() const { return team_; }
 
  private:
-  void finish_first(const Status& status);
+  /// The first call has ended, well or with its `status_`; the next one starts.
+  void finish_first();
 
   node::NodeTeam& team_;
   NodeCall* first_ = nullptr;

@@ -262,23 +262,32 @@ Status WatchedCommunicator::carry_out(const CallArgs& args) {
   if (!starting.alone()) return starting.misuse();
   const Moving moving(*this);
   if (watch_->failed()) return watch_->failure();
-  const std::uint64_t index = watch_->record().begin(args);
+  return run_recorded(args);
+}
+
+Status WatchedCommunicator::run_recorded(const CallArgs& args) {
+  CallRecord& record = watch_->record();
+  const std::uint64_t index = record.begin(args);
   // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
   // its messages with those of our next call.
-  Status status;
+  Status status = run_with_memory(args);
+  if (!status.ok() && watch_->failed()) status = watch_->failure();
+  record.end(index);
+  return status;
+}
+
+Status WatchedCommunicator::run_with_memory(const CallArgs& args) {
   try {
-    status = run(args);
+    return run(args);
   } catch (const std::bad_alloc&) {
     // The others are in the call, and wait for this rank.
-    status = Status::error(
+    Status status = Status::error(
         Code::kOutOfMemory,
         fmt::format("rank {} has no memory for {}", rank_, to_string(watch_->record().current())),
         Scope::kCommunicator);
     watch_->found(status);
+    return status;
   }
-  if (!status.ok() && watch_->failed()) status = watch_->failure();
-  watch_->record().end(index);
-  return status;
 }
 
 Status WatchedCommunicator::call(const CallArgs& args) {

@@ -89,6 +89,9 @@ class WatchedCommunicator : public Communicator {
   [[gnu::noinline]] Status call_checked(const CallArgs& args);
   /// Inlined twice: a small call feels every step.
   [[gnu::always_inline]] inline Status carry_out(const CallArgs& args);
+  [[gnu::always_inline]] inline Status run_recorded(const CallArgs& args);
+  /// run(); where it has no memory, the others hear of it.
+  [[gnu::always_inline]] inline Status run_with_memory(const CallArgs& args);
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);

@@ -41,6 +41,30 @@ class HostedAllreduce final : public HostedCall {
   const ReductionCall& call_;
 };
 
+/// A call of this thread that went straight to HiPS: the next one alike does, too, as handles of predefined
+/// objects are never reused, that of the communicator not before num_removed() has changed, and what the
+/// guard has given HiPS once it leaves there.
+struct Straight {
+  MPI_Comm comm;
+  MPI_Datatype type;
+  MPI_Op op;
+  std::int64_t count;
+  CommRecord* record;
+  std::uint64_t num_removed;
+  HipsCall ours;
+
+  [[nodiscard]] bool is_like(const ReductionCall& call) const {
+    return comm == call.comm && type == call.type && op == call.op && count == call.count.value();
+  }
+};
+thread_local Straight t_straight HIPS_TLS_OF_PRELOADED{};
+
+int go_straight(CommRecord& record, const ReductionCall& call, const HipsCall& ours) {
+  const Status status =
+      record.communicator()->allreduce(call.source(), call.out, ours.count, ours.type, ours.op);
+  return status.ok() ? MPI_SUCCESS : raise_error(call.comm, record, status, kName);
+}
+
 int route(Process& process, const ReductionCall& call) {
   if (call.comm == MPI_Comm{} || call.comm == host()->no_comm) {
     if (process.reports()) process.report().add_declined("MPI_COMM_NULL");
@@ -57,9 +81,8 @@ int route(Process& process, const ReductionCall& call) {
   if (!ours) return call_host(call);
   // Of a small call every step is felt: straight on where nothing is to be decided or counted.
   if (!process.reports() && record->guard().way(GuardClass::of(ours->bytes(), ours->op)) == Way::kHips) {
-    const Status status =
-        record->communicator()->allreduce(call.source(), call.out, ours->count, ours->type, ours->op);
-    return status.ok() ? MPI_SUCCESS : raise_error(call.comm, *record, status, kName);
+    t_straight = {call.comm, call.type, call.op, call.count.value(), record, process.num_removed(), *ours};
+    return go_straight(*record, call, *ours);
   }
   HostedAllreduce hosted(call, *ours);
   return carry(process, *record, hosted);
@@ -75,6 +98,10 @@ int allreduce(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op 
   const Inside inside;
   // Nothing may be thrown into a program of C or Fortran.
   try {
+    const Straight& last = t_straight;
+    if (last.is_like(call) && last.record != nullptr && last.num_removed == process->num_removed() &&
+        last.record->failure().ok())
+      return go_straight(*last.record, call, last.ours);
     return route(*process, call);
   } catch (const std::bad_alloc&) {
     return host()->Comm_call_errhandler(comm, MPI_ERR_NO_MEM), MPI_ERR_NO_MEM;

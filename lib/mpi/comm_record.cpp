@@ -77,26 +77,32 @@ void warn_of_shortage(const std::string& text) {
   if (!has_warned.exchange(true)) log::warn(log::Subsystem::kMpi, "the host carries calls of {}", text);
 }
 
-}  // namespace
+/// What existing() found last. Handles are reused, but not before the delete callback has ended the record,
+/// which changes the number.
+struct Found {
+  MPI_Comm comm;
+  CommRecord* record;
+  std::uint64_t num_removed;
+};
+thread_local Found t_found HIPS_TLS_OF_PRELOADED{};
 
-CommRecord* CommRecord::existing(Process& process, MPI_Comm comm) {
-  // Handles are reused, but not before the delete callback has ended the record, which changes the number.
-  struct Last {
-    MPI_Comm comm;
-    CommRecord* record;
-    std::uint64_t num_removed;
-  };
-  static thread_local Last t_last HIPS_TLS_OF_PRELOADED{};
-  const std::uint64_t num_removed = process.num_removed();
-  if (t_last.record != nullptr && t_last.comm == comm && t_last.num_removed == num_removed)
-    return t_last.record;
+[[gnu::noinline]] CommRecord* find(Process& process, MPI_Comm comm, std::uint64_t num_removed) {
   void* value = nullptr;
   int flag = 0;
   if (host()->Comm_get_attr(comm, process.comm_keyval(), static_cast<void*>(&value), &flag) != MPI_SUCCESS ||
       !flag)
     return nullptr;
-  t_last = {comm, static_cast<CommRecord*>(value), num_removed};
-  return t_last.record;
+  t_found = {comm, static_cast<CommRecord*>(value), num_removed};
+  return t_found.record;
+}
+
+}  // namespace
+
+CommRecord* CommRecord::existing(Process& process, MPI_Comm comm) {
+  const std::uint64_t num_removed = process.num_removed();
+  if (t_found.record != nullptr && t_found.comm == comm && t_found.num_removed == num_removed)
+    return t_found.record;
+  return find(process, comm, num_removed);
 }
 
 CommRecord* CommRecord::of(Process& process, MPI_Comm comm) {

@@ -65,7 +65,8 @@ using Places = Numbers<MPI_Aint>;
 /// of what is below are far from what 64 bits hold.
 inline bool may_be(std::int64_t count, std::int64_t size) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 47;
-  return count >= 0 && (size <= 1 ? count <= kMostBytes : count <= kMostBytes / size);
+  std::int64_t bytes = 0;  // every call comes by, and a division takes as long as all else here
+  return count >= 0 && !__builtin_mul_overflow(count, size <= 1 ? 1 : size, &bytes) && bytes <= kMostBytes;
 }
 
 }  // namespace hips::mpi

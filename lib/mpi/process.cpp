@@ -48,6 +48,10 @@ std::string version_of_host() {
 Process* Process::active() {
   if (g_inert.load(std::memory_order_acquire)) return nullptr;
   if (Process* process = g_process.load(std::memory_order_acquire)) return process;
+  return first();
+}
+
+Process* Process::first() {
   if (!host()) return nullptr;
   int initialised = 0, finalised = 0;
   host()->Initialized(&initialised);

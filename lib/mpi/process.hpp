@@ -58,6 +58,8 @@ class Process {
 
  private:
   Process();
+  /// Makes it, if it is time.
+  [[gnu::noinline]] static Process* first();
   /// Runs inside MPI_Finalize while MPI still works: ends all communicators and prints the report.
   void shut_down();
   static int on_finalize(MPI_Comm comm, int keyval, void* value, void* extra);

@@ -66,6 +66,13 @@ const char* note_for(Verdict verdict) {
   return "MPI_Allreduce";
 }
 
+/// A peer that passed another type, op or count may wait for us in HiPS: lets it find out.
+[[gnu::noinline]] void decline(Process& process, CommRecord& record, const ReductionCall& call,
+                               Verdict verdict) {
+  record.communicator()->note_declined(note_for(verdict));
+  if (process.reports()) process.report().add_declined(reason_for(verdict, call));
+}
+
 }  // namespace
 
 std::optional<HipsCall> accept(Process& process, CommRecord& record, const ReductionCall& call) {
@@ -73,9 +80,7 @@ std::optional<HipsCall> accept(Process& process, CommRecord& record, const Reduc
   const Verdict verdict = judge(call, reduction);
   if (verdict == Verdict::kTake)
     return HipsCall{static_cast<std::uint64_t>(call.count.value()), reduction.type, reduction.op};
-  // A peer that passed another type, op or count may wait for us in HiPS: let it find out.
-  record.communicator()->note_declined(note_for(verdict));
-  if (process.reports()) process.report().add_declined(reason_for(verdict, call));
+  decline(process, record, call, verdict);
   return std::nullopt;
 }
 

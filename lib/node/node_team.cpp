@@ -252,13 +252,8 @@ void NodeTeam::end() {
 
 // ---- Traces --------------------------------------------------------------------------------------------
 
-std::int64_t NodeTeam::now_if_traced() const {
-  return config_.trace == nullptr ? 0 : config_.clock->now_ns();
-}
-
-void NodeTeam::trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
-                     Rank peer) const {
-  if (config_.trace == nullptr) return;
+void NodeTeam::record(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
+                      Rank peer) const {
   const bool direct_call = kind == TraceEvent::Kind::kOperation;
   config_.trace->record({.kind = kind,
                          .begin_ns = begin_ns,
@@ -289,6 +284,17 @@ std::optional<Status> NodeTeam::test() {
   if (done()) return Status::success();
   if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
   return leave();
+}
+
+bool NodeTeam::ends_soon() {
+  constexpr int kPolls = 128;
+  // With fewer cores than ranks a peer that has not come by now waits for this core.
+  Idle idle({.spin_polls = std::min(config_.idle.spin_polls, kPolls), .yield_polls = 0});
+  do {
+    (void)advance();
+    if (done()) return true;
+  } while (idle.stay_awake(*config_.clock));
+  return false;
 }
 
 Status NodeTeam::wait(const WaitOptions& options) {

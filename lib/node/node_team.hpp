@@ -97,6 +97,9 @@ class NodeTeam {
   [[nodiscard]] bool done() const { return stage_ == Stage::kIdle; }
   /// Moves the call on without waiting; how it ended, once it has.
   std::optional<Status> test();
+  /// Polls for about as long as a small call takes whose ranks come together, and says whether it has ended:
+  /// then well. Otherwise, also where it has failed, wait() does the rest.
+  bool ends_soon();
   /// Moves the call to its end. kTimeout: the deadline passed, and the call goes on; else how it ended.
   Status wait(const WaitOptions& options);
 
@@ -160,9 +163,16 @@ class NodeTeam {
   Status leave();
   /// Whether the call lacks `peer` right now.
   void lacks(bool lacking, Rank peer);
-  [[nodiscard]] std::int64_t now_if_traced() const;
+  [[nodiscard]] std::int64_t now_if_traced() const {
+    return config_.trace == nullptr ? 0 : config_.clock->now_ns();
+  }
   void trace(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
-             Rank peer = -1) const;
+             Rank peer = -1) const {
+    if (config_.trace != nullptr) [[unlikely]]
+      record(kind, begin_ns, segment, bytes, peer);
+  }
+  void record(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t segment, std::size_t bytes,
+              Rank peer) const;
   bool all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted);
   void copy_in(std::uint64_t slice);
   void fold_part(std::uint64_t slice);

@@ -25,6 +25,12 @@ class ExactResults(Case):
                 self.assert_reported_as_expected(outcome)
                 self.assertRegex(outcome.err, r"MPI_COMM_WORLD, \d+ ranks: .* emulated")
 
+    def test_calls_that_nobody_counts_are_exact_too(self):
+        # They take a shorter way.
+        outcome = under_hips(4, "exact", "bits")
+        self.assert_exact(outcome)
+        self.assertEqual(outcome.lines_of_hips(), [])
+
     def test_several_ranks_on_each_server(self):
         ranks, topology = (4, "switch:2") if MPICH else (8, "bcube:2,1")
         outcome = under_hips(ranks, "exact", options=["--report"], topology=topology)
