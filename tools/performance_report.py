@@ -18,6 +18,7 @@ BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 3
 # Over TCP a small call takes tens of microseconds, a large one goes through the kernel twice.
 BANDS_TCP = [(4, 65536, 300), (131072, 2 << 20, 20), (4 << 20, 64 << 20, 2)]
 BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10), (64 << 20, 256 << 20, 1)]
+BANDS_SHARED = [(4 << 20, 32 << 20, 4), (64 << 20, 256 << 20, 1)]
 RANKS = (2, 4, 9)
 RANKS_TCP = (2, 4)
 MPIRUN = ["mpirun", "--oversubscribe"]
@@ -26,18 +27,22 @@ OVER_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp
             "HIPS_TRANSPORT=tcp", "-x", "HIPS_SOCKET_IFNAME=lo"]
 NOISE = 0.05
 # Through the interposer against the direct call.
-BANDS_INTERPOSER = [(4, 4096, 20000), (8192, 65536, 2000), (131072, 1 << 20, 200)]
+BANDS_INTERPOSER = [(4, 4096, 2000), (8192, 65536, 200), (131072, 1 << 20, 20)]
+# How two cores hand lines to each other settles at the beginning of a turn, and for all of it.
+MORE_ROUNDS_INTERPOSER = 10
 PRICE_NS = 60
+# Vectors that no cache holds.
+LARGE = 64 << 20
 
 
-def run(arguments, launcher, perf, ranks, band, compare=("mpi", "--bound")):
+def run(arguments, launcher, perf, ranks, band, compare=("mpi", "--bound"), rounds=None):
     """The results of one run, a dict for each size, what carried the calls, and what they were held against."""
     first, last, calls = band
     scale = 1 if ranks == 2 else 10  # more ranks than cores: a call takes longer
     with tempfile.TemporaryDirectory(prefix="hips-performance-") as folder:
         file = os.path.join(folder, "results.json")
         command = [*launcher, "-n", str(ranks), *perf, "--compare", *compare, "-b", str(first), "-e", str(last), "-f",
-                   "2", "-n", str(max(1, calls // scale)), "-w", "3", "--rounds", str(arguments.rounds), "-J", file]
+                   "2", "-n", str(max(1, calls // scale)), "-w", "3", "--rounds", str(rounds or arguments.rounds), "-J", file]
         done = subprocess.run(command, text=True, capture_output=True, check=False)
         if done.returncode != 0:
             sys.exit(f"performance-report: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -118,11 +123,27 @@ def summarize(title, results, host):
     return f"- {line}."
 
 
+def share_of_copying(title, results):
+    large = [result for result in results if result["size"] >= LARGE]
+    shares = ", ".join(f"{result['bound_percent']:.0f}" for result in large)
+    line = f"{title}: {shares} % of the speed of plain copying at {', '.join(size(result['size']) for result in large)}"
+    print(line, flush=True)
+    return f"- {line}."
+
+
+def shared_memory(arguments, folder, ranks):
+    """Large calls in memory that the others read where it lies: a line for the summary and a chapter."""
+    title = f"{ranks} ranks, memory of hips_mem_alloc()"
+    measured = measure(arguments, MPIRUN, arguments.perf, ranks, BANDS_SHARED, compare=("mpi", "--bound", "-R", "1"))
+    return share_of_copying(title, measured[0]), section(folder, f"{ranks}-ranks-shared", title, measured)
+
+
 def price(arguments):
     """What the interposer adds to a call: a line for the summary and a chapter."""
     # The guard would compare with the host MPI meanwhile.
     perf = ["env", "HIPS_GUARD=off", arguments.hips, "run", arguments.perf]
-    results, _, _ = measure(arguments, MPIRUN, perf, 2, BANDS_INTERPOSER, compare=("interposer",))
+    rounds = arguments.rounds * MORE_ROUNDS_INTERPOSER
+    results, _, _ = measure(arguments, MPIRUN, perf, 2, BANDS_INTERPOSER, compare=("interposer",), rounds=rounds)
     lines = ["| size | direct | MPI_Allreduce | more | ratio (turns) |", "|---:|---:|---:|---:|---:|"]
     dear = []
     for result in results:
@@ -136,8 +157,8 @@ def price(arguments):
             f"{', '.join(dear) or 'no size'}")
     print(line, flush=True)
     text = ["## Through the interposer", "",
-            "`hips_allreduce` and, in the same processes, `MPI_Allreduce` under `hips run` (guard off), in turns. \"more\" is the",
-            "median of the turns' ratios applied to the direct time.", "", *lines, ""]
+            f"`hips_allreduce` and, in the same processes, `MPI_Allreduce` under `hips run` (guard off), in {rounds} turns.",
+            "\"more\" is the median of the turns' ratios applied to the direct time.", "", *lines, ""]
     return f"- {line}.", text
 
 
@@ -159,6 +180,11 @@ def main():
         measured = measure(arguments, MPIRUN, arguments.perf, ranks, BANDS)
         summary.append(summarize(title, measured[0], measured[2]))
         sections += section(folder, f"{ranks}-ranks", title, measured)
+        if ranks == 2:
+            summary.append(share_of_copying(title, measured[0]))
+            line, text = shared_memory(arguments, folder, ranks)
+            summary.append(line)
+            sections += text
         if arguments.perf_mpich:
             bands = BANDS if ranks == 2 else BANDS_CROWDED_MPICH
             mpich, _, host = measure(arguments, ["mpirun.mpich"], arguments.perf_mpich, ranks, bands)
