@@ -83,7 +83,8 @@ def plot(folder, name, title, results, host):
     """Time and bandwidth against size, as SVG."""
     rows = "\n".join(f"{result['size']} {result['out_of_place']['time']} {result['host_time']} {result['bound_time']}"
                      for result in results)
-    sizes = ", ".join(f"'{size(result['size'])}' {result['size']}" for result in results[::3])
+    labelled = results[::3] if len(results) > 9 else results
+    sizes = ", ".join(f"'{size(result['size'])}' {result['size']}" for result in labelled)
     for kind, label, value in (("time", "time (us)", "{0}"), ("bandwidth", "size / time (GB/s)", "($1/{0}/1e3)")):
         columns = [("HiPS", "$2"), (host, "$3"), ("copy", "$4")]
         curves = ", ".join(f"$data using 1:({value.format(column)}) with linespoints pointtype 7 pointsize 0.4 "
@@ -92,7 +93,7 @@ def plot(folder, name, title, results, host):
             $data << EOD\n{rows}\nEOD
             set terminal svg size 720,420 dynamic background rgb 'white'
             set output '{os.path.join(folder, f"{name}-{kind}.svg")}'
-            set title 'allreduce, {title}'
+            set title 'allreduce, {title}' noenhanced
             set logscale xy
             set xlabel 'size'
             set ylabel '{label}'
