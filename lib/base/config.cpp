@@ -234,7 +234,7 @@ constexpr std::array kVariables = {
                    "the same bits on all ranks (off), also in every run (run), also wherever ranks are (any)",
                    set_reproducible},
     ConfigVariable{"HIPS_CREDITS", "NUMBER", "4, tcp 8", "receive slots for each peer and lane", set_credits},
-    ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K, tcp 64K",
+    ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K, tcp 130816",
                    "the largest piece that is pipelined through the stages", set_segment_bytes},
     ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
                    set_staging_bytes},
