@@ -22,10 +22,10 @@ namespace {
 constexpr int kTurnsPerPeer = 16;
 /// So few peers are asked one by one: that takes less time than asking the epoll set and then the peer.
 constexpr std::size_t kFewPeers = 2;
-/// Where payloads of so many bytes come, whoever has found nothing asks again after a moment: asking holds
-/// the socket, so that the kernel leaves the work for what arrives to whoever asks, and two ends can fall
-/// into doing that in turn. Of runs of 2 ranks over loopback that asked all the time, half took 145 us for
-/// 512 KiB and half 92; with a rest 1 of 14 did. A call of a single payload would wait longer for it.
+/// Where payloads of so many bytes come, whoever has found nothing asks again after a moment. Two ends that
+/// ask all the time can fall into working in turn: of runs of 2 ranks over loopback half took 145 us for 512
+/// KiB and half 92, whether they asked the sockets or the epoll set; with a rest 1 of 14 did. A call of a
+/// single payload would wait longer for it.
 constexpr std::uint64_t kLargePayload = (64U << 10U) + 1;
 constexpr std::int64_t kRestNs = 5'000;
 /// Between two looks at the epoll set, where whoever knocks at the door is seen.

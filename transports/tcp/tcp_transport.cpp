@@ -30,7 +30,8 @@ namespace {
 constexpr double kUsualBytesPerS = 10e9 / 8;
 /// With its header it fills two of the largest packets, which are what loopback carries and the kernel hands
 /// NICs, and leaves nothing for a third; the kernel's copies at both ends still meet in the caches. Measured
-/// over loopback from 1 MiB on, 2 to 9 ranks: 0.8 to 0.95 of the time of 64 KiB, and two thirds of 128 KiB's.
+/// over loopback from 1 MiB on, 2 to 9 ranks: mostly 0.8 to 0.95 of the time of 64 KiB, and two thirds of 128
+/// KiB's.
 constexpr std::size_t kSegmentBytes = 130'816;
 /// Nothing in the frames or the kernel limits one request; a terabyte keeps sums far from overflow.
 constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 40;
