@@ -44,6 +44,22 @@ SocketAddress local_address(int fd) {
   return address;
 }
 
+bool is_of_this_host(const SocketAddress& address) {
+  // Nothing is sent: a datagram socket only learns its route. To an own address it begins at that address, to
+  // the others of 127.0.0.0/8 at 127.0.0.1.
+  const UniqueFd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid() || connect(fd.get(), address.get(), address.length) != 0) return false;
+  const SocketAddress from = local_address(fd.get());
+  if (from.storage.ss_family == AF_INET6) {
+    const in6_addr& own = reinterpret_cast<const sockaddr_in6*>(&from.storage)->sin6_addr;
+    return IN6_ARE_ADDR_EQUAL(&own, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
+  }
+  if (from.storage.ss_family != AF_INET) return false;
+  const in_addr_t own = reinterpret_cast<const sockaddr_in*>(&from.storage)->sin_addr.s_addr;
+  return own == htonl(INADDR_LOOPBACK) ||
+         own == reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr;
+}
+
 Result<UniqueFd> listen_tcp(const SocketAddress& address) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1, off = 0;

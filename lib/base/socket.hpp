@@ -25,6 +25,10 @@ SocketAddress any_address(int family, std::uint32_t ipv4 = 0);
 /// Of a bound socket.
 SocketAddress local_address(int fd);
 
+/// Whether what is sent there never leaves this host: one of its own addresses. False where the kernel cannot
+/// say.
+[[nodiscard]] bool is_of_this_host(const SocketAddress& address);
+
 /// A listening, non-blocking TCP socket on `address` (port 0: any). kSystem names address and errno.
 Result<UniqueFd> listen_tcp(const SocketAddress& address);
 /// 0, or the errno of a connect that has ended.

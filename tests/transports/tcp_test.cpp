@@ -3,14 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,7 +35,9 @@ using tcp::FrameHeader;
 using tcp::Hello;
 using tcp::WireAddress;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using transport::Event;
 using transport::Transport;
 using transport::Verb;
@@ -484,6 +491,56 @@ TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
   ASSERT_FALSE(transport.has_value());
   EXPECT_EQ(transport.error().code, Code::kSystem);
   EXPECT_THAT(transport.error().message, HasSubstr("192.0.2.1"));
+}
+
+/// Of each connected TCP socket of this process.
+std::vector<std::string> congestion_controls() {
+  std::vector<std::string> names;
+  for (int fd = 0; fd < 1024; ++fd) {
+    SocketAddress peer{.length = sizeof(sockaddr_storage)};
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) continue;
+    std::array<char, 17> name{};
+    socklen_t length = name.size() - 1;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) == 0)
+      names.emplace_back(name.data());
+  }
+  return names;
+}
+
+TEST(TcpConnect, BetweenTwoEndsOnThisHostNothingIsPaced) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    SocketAddress loopback = any_address(family, INADDR_LOOPBACK);
+    if (family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
+    if (!listen_tcp(loopback)) continue;  // a host without IPv6
+    World world({.name = "Tcp",
+                 .start =
+                     [&] {
+                       return [loopback](Rank) {
+                         return tcp::create({.address = loopback, .device = "lo"}).value();
+                       };
+                     }},
+                3);
+    world.join_all();
+    EXPECT_THAT(congestion_controls(), AllOf(SizeIs(6), Each("reno"))) << to_string(loopback);
+  }
+}
+
+TEST(Addresses, OfThisHostAreThoseOfItsInterfacesAndAllThatLoopBack) {
+  ifaddrs* all = nullptr;
+  ASSERT_EQ(getifaddrs(&all), 0);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    SocketAddress address;
+    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&address.storage, one->ifa_addr, address.length);
+    EXPECT_TRUE(is_of_this_host(address)) << one->ifa_name << " " << to_string(address);
+  }
+  freeifaddrs(all);
+  EXPECT_TRUE(is_of_this_host(any_address(AF_INET, 0x7f030201)));   // 127.3.2.1
+  EXPECT_FALSE(is_of_this_host(any_address(AF_INET, 0xc0000201)));  // 192.0.2.1, for documentation
+  EXPECT_FALSE(is_of_this_host(SocketAddress{}));
 }
 
 TEST(TcpConnect, OverIpv6AsWell) {

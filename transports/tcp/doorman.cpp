@@ -48,7 +48,9 @@ void Doorman::send_away_the_silent() {
 
 int Doorman::accept() {
   send_away_the_silent();
-  UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  SocketAddress peer{.length = sizeof(sockaddr_storage)};
+  UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
+                      SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fd.valid()) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log::error(log::Subsystem::kTransport,
@@ -59,6 +61,7 @@ int Doorman::accept() {
     return -1;
   }
   set_up_link(fd.get(), options_);
+  choose_congestion_control(fd.get(), peer);
   const int number = fd.get();
   Stranger& stranger = strangers_[number];
   stranger.fd = std::move(fd);

@@ -35,8 +35,7 @@ struct Endpoint {
   std::uint32_t watched = 0;  ///< what the epoll set looks for
   bool said_hello = false;
   Inbox inbox{};
-  FrameHeader frame{};                   ///< whose payload is under way, or which waits for room; kNone: none
-  std::uint64_t last_payload_bytes = 0;  ///< of the last frame that came
+  FrameHeader frame{};  ///< whose payload is under way, or which waits for room; kNone: none
   Outbox outbox;
   int send_error = 0;  ///< what the peer has sent still arrives
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -46,10 +47,18 @@ void set_up_link(int fd, const LinkOptions& options) {
   }
 }
 
+void choose_congestion_control(int fd, const SocketAddress& peer) {
+  // The one that every kernel has and every user may choose. Where it is refused nothing is lost but time.
+  constexpr std::string_view kNeverPaces = "reno";
+  if (is_of_this_host(peer))
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kNeverPaces.data(), kNeverPaces.size());
+}
+
 Result<UniqueFd> dial(const SocketAddress& from, const SocketAddress& to, const LinkOptions& options) {
   UniqueFd fd(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return fail(socket_error(errno, "tcp: cannot make a socket"));
   set_up_link(fd.get(), options);
+  choose_congestion_control(fd.get(), to);
   const auto refused = [&](int error) {
     Status status =
         socket_error(error, fmt::format("tcp: cannot connect from {} to {}", to_string(from), to_string(to)));

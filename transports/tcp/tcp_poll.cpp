@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/clock.hpp"
 #include "transports/tcp/tcp_transport.hpp"
 
 namespace hips::tcp {
@@ -22,12 +21,6 @@ namespace {
 constexpr int kTurnsPerPeer = 16;
 /// So few peers are asked one by one: that takes less time than asking the epoll set and then the peer.
 constexpr std::size_t kFewPeers = 2;
-/// Where payloads of so many bytes come, whoever has found nothing asks again after a moment. Two ends that
-/// ask all the time can fall into working in turn: of runs of 2 ranks over loopback half took 145 us for 512
-/// KiB and half 92, whether they asked the sockets or the epoll set; with a rest 1 of 14 did. A call of a
-/// single payload would wait longer for it.
-constexpr std::uint64_t kLargePayload = (64U << 10U) + 1;
-constexpr std::int64_t kRestNs = 5'000;
 /// Between two looks at the epoll set, where whoever knocks at the door is seen.
 constexpr std::uint32_t kDirectPolls = 64;
 
@@ -149,7 +142,6 @@ void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
         }
       }
       mine.frame = header;
-      mine.last_payload_bytes = header.bytes;
       return;
     }
     case Kind::kGet: {
@@ -172,7 +164,6 @@ void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
         return wrong(fmt::format("{} bytes that nobody asked for", header.bytes));
       mine.inbox.expect(get->into);
       mine.frame = header;
-      mine.last_payload_bytes = header.bytes;
       return;
     }
     case Kind::kGoodbye:
@@ -274,22 +265,16 @@ void TcpTransport::look_at_sockets() {
 }
 
 bool TcpTransport::ask_few_peers() {
-  if (rests_until_ns_ > 0) {
-    if (SystemClock::instance().now_ns() < rests_until_ns_) return true;
-    rests_until_ns_ = 0;
-  }
   if (endpoints_.size() > kFewPeers || ++direct_polls_ % kDirectPolls == 0) return false;
-  bool any = false, large = false;
+  bool any = false;
   for (const auto& mine : endpoints_) {
     if (mine == nullptr || mine->state == Endpoint::State::kBroken) continue;
     if (mine->state != Endpoint::State::kConnected || mine->watched != EPOLLIN) return false;
     // What the kernel releases is an event of the set.
     if (mine->outbox.awaits_release()) return false;
     any = true;
-    large = large || mine->last_payload_bytes >= kLargePayload;
   }
   if (!any) return false;
-  asked_for_large_ = large;
   for (const auto& mine : endpoints_) {
     if (mine != nullptr && mine->state == Endpoint::State::kConnected) set_ready(*mine);
   }
@@ -338,10 +323,7 @@ std::size_t TcpTransport::take_broken(std::span<Event> events) {
 std::size_t TcpTransport::poll(std::span<Event> events) {
   std::size_t filled = take_completions(events);
   if (!ask_few_peers()) look_at_sockets();
-  const std::size_t arrived = take_arrivals(events.subspan(filled));
-  filled += arrived;
-  if (std::exchange(asked_for_large_, false) && arrived == 0)
-    rests_until_ns_ = SystemClock::instance().now_ns() + kRestNs;
+  filled += take_arrivals(events.subspan(filled));
   if (!broken_.empty()) [[unlikely]]
     filled += take_broken(events.subspan(filled));
   if (!farewells_.empty()) [[unlikely]]

@@ -92,8 +92,6 @@ class TcpTransport final : public transport::Transport {
   std::deque<transport::Event> broken_;
   std::vector<Farewell> farewells_;
   std::uint32_t direct_polls_ = 0;
-  bool asked_for_large_ = false;     ///< by the poll() under way, each peer itself
-  std::int64_t rests_until_ns_ = 0;  ///< 0: it asks
 };
 
 }  // namespace hips::tcp
