@@ -57,12 +57,13 @@ void NodeTeam::show_places() {
 bool NodeTeam::knows_operands() {
   if (operands_known_) return true;
   if (stage_ == Stage::kStuck || !all_called()) return false;
-  bool any_in = false;
+  bool any_in = false, all_show = true;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
     Places places;
     std::memcpy(&places, peer.block->lines[number_ & 1U].operands.data(), sizeof places);
     any_in = any_in || places.in.shared();
+    all_show = all_show && places.in.shared() && places.out.shared();
     peer.in = peer.out = nullptr;
     if (r == self()) continue;
     for (const auto& [place, at] : {std::pair{&places.in, &peer.in}, std::pair{&places.out, &peer.out}}) {
@@ -79,6 +80,7 @@ bool NodeTeam::knows_operands() {
   // Two ranks that stage take two stages at any size: what one folds, the other would only copy.
   if (any_in && call_.collective == Collective::kAllreduce && num_slices_ >= kLeastPartSlices)
     two_stages_ = false;
+  if (all_show) nobody_stages();
   operands_known_ = true;
   return true;
 }

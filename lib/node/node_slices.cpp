@@ -18,6 +18,11 @@ constexpr std::uint64_t kMostAhead = 16;
 // but at 16 MiB 1.13.
 constexpr std::size_t kStreamPartsBytes = 32U << 20U;
 
+// Slices of such vectors that are handled as one where nobody stages: nothing has to stay in a cache then,
+// and a core reads ahead within a part, but not into the next. Measured on 2 cores that share no cache, 32
+// MiB: 0.80 of the time, 64 MiB: 0.79; where they share one 0.95 and 0.96; 4 ranks on 2 cores 0.85 and 0.87.
+constexpr std::uint64_t kStreamRun = 16;
+
 constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
   return slices > by ? slices - by : 0;
 }
@@ -26,6 +31,7 @@ constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
 
 void NodeTeam::start_slices() {
   copied_ = reduced_ = taken_ = 0;
+  run_ = 1;
   const bool by_parts = call_.collective == Collective::kAllreduce || call_.collective == Collective::kReduce;
   two_stages_ = !by_parts || config_.size == 2;
   std::uint64_t run = slice_elements(), elements = call_.count;
@@ -50,7 +56,7 @@ bool NodeTeam::advance_slices() {
     // Before all have come nothing is read of others, and it is not known in how many stages they are.
     const bool known = knows_operands();
     // The last stage first: what it reads is still in the cache, and it makes room for others.
-    const std::uint64_t taking = first_slice_ + taken_ + 1;
+    const std::uint64_t taking = first_slice_ + run_end(taken_);
     if (known && taken_ < (two_stages_ ? copied_ : reduced_) &&
         (two_stages_ ? all_at(&Peer::copied, &SharedBlock::copied, taking)
                      : all_at(&Peer::reduced, &SharedBlock::reduced, taking))) {
@@ -58,23 +64,23 @@ bool NodeTeam::advance_slices() {
       take(taken_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(taken_),
             elements_of(taken_) * element_bytes_);
-      ++taken_;
+      taken_ = run_end(taken_);
       block_->taken.value.store(taking, std::memory_order_seq_cst);
       ring();
       moved = true;
       continue;
     }
     if (taken_ == num_slices_) return finish_slices() || moved;
-    const std::uint64_t reducing = first_slice_ + reduced_ + 1;
+    const std::uint64_t reducing = first_slice_ + run_end(reduced_);
     if (known && !two_stages_ && reduced_ < copied_ &&
         all_at(&Peer::copied, &SharedBlock::copied, reducing) &&
         all_at(&Peer::taken, &SharedBlock::taken,
-               behind(reducing, shows_out_ ? kMostAhead : layout_.num_slices))) {
+               behind(reducing, shows_out_ ? kMostAhead * run_ : layout_.num_slices))) {
       const std::int64_t begin_ns = now_if_traced();
       fold_part(reduced_);
       trace(TraceEvent::Kind::kReduce, begin_ns, static_cast<std::int64_t>(reduced_),
             elements_of(reduced_) * element_bytes_);
-      ++reduced_;
+      reduced_ = run_end(reduced_);
       block_->reduced.value.store(reducing, std::memory_order_seq_cst);
       ring();
       moved = true;
@@ -92,6 +98,10 @@ bool NodeTeam::advance_slices() {
     }
     return moved;
   }
+}
+
+void NodeTeam::nobody_stages() {
+  if (bytes() >= kStreamPartsBytes) run_ = kStreamRun;
 }
 
 bool NodeTeam::finish_slices() {
@@ -119,7 +129,7 @@ bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count,
 
 std::size_t NodeTeam::elements_of(std::uint64_t slice) const {
   if (has_sections(call_.collective)) return piece_of(slice, self()).elements;
-  return std::min<std::size_t>(slice_elements(), call_.count - slice * slice_elements());
+  return std::min<std::size_t>(run_ * slice_elements(), call_.count - slice * slice_elements());
 }
 
 Part NodeTeam::piece_of(std::uint64_t slice, std::size_t rank) const {

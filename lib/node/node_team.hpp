@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -150,6 +151,8 @@ class NodeTeam {
   void finish_exchange();
   void start_slices();
   bool advance_slices();
+  /// All ranks show where they lie what they bring and what they fold.
+  void nobody_stages();
   /// All is taken: the end, once nobody needs this rank's buffers.
   bool finish_slices();
   bool all_called();
@@ -195,6 +198,11 @@ class NodeTeam {
   [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / element_bytes_; }
   [[nodiscard]] std::size_t bytes() const { return call_.count * element_bytes_; }
   [[nodiscard]] std::size_t shown_bytes() const { return call_.shown() * element_bytes_; }
+  /// The first slice behind the run that begins with this one.
+  [[nodiscard]] std::uint64_t run_end(std::uint64_t slice) const {
+    return std::min(slice + run_, num_slices_);
+  }
+  /// Of the run that begins with this slice.
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
   /// Of a section, the run that belongs to a slice; counted from the section's beginning.
   [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;
@@ -226,6 +234,7 @@ class NodeTeam {
   std::size_t next_called_ = 0;    ///< ranks before this one have come to the call
   std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls
   std::uint64_t num_slices_ = 0;
+  std::uint64_t run_ = 1;  ///< slices that are folded and taken at a time, as if they were one
   std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
   bool two_stages_ = false;                             ///< what is taken is not folded into staging before
   bool operands_known_ = false;                         ///< where all of them lie

@@ -246,23 +246,28 @@ INSTANTIATE_TEST_SUITE_P(All, Mixed,
                                   (shape.param.idle.yield_polls == 0 ? "_asleep" : "");
                          });
 
-// Parts of such results go past the caches while others read them.
+// Parts of such results go past the caches while others read them, and are longer where nobody stages.
 TEST(SharedOperands, that_no_cache_holds_give_what_ordinary_memory_gives) {
   constexpr std::size_t kBytes = 33U << 20U;
-  auto teams = make_teams(2, {});
   const std::uint64_t seed = test::seed();
-  on_all_ranks(2, [&](Rank rank) {
-    std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
-    const Segment in(kBytes), out(kBytes);
-    for (std::uint64_t call = 0; call < 3; ++call) {
-      const Plan plan{.collective = Collective::kAllreduce,
-                      .count = kBytes / sizeof(double) - 100 - call,
-                      .root = 0,
-                      .sections = nullptr,
-                      .salt = seed + call};
-      run(*teams[static_cast<std::size_t>(rank)], plan, rank, 2, &in, &out, own);
-    }
-  });
+  for (const Rank size : {2, 3}) {
+    auto teams = make_teams(size, {});
+    on_all_ranks(size, [&](Rank rank) {
+      std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
+      const Segment in(kBytes), out(kBytes);
+      for (std::uint64_t call = 0; call < 4; ++call) {
+        const Plan plan{.collective = Collective::kAllreduce,
+                        .count = kBytes / sizeof(double) - 100 - call * (seed % 50'000),
+                        .root = 0,
+                        .sections = nullptr,
+                        .salt = seed + call};
+        // In the second and the last call somebody stages.
+        const bool stages = call % 2 == 1 && rank == static_cast<Rank>((seed + call) % 2);
+        run(*teams[static_cast<std::size_t>(rank)], plan, rank, size, stages ? nullptr : &in, &out, own);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    });
+  }
 }
 
 Call allreduce_of(std::byte* data, std::uint64_t count) {
