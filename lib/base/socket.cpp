@@ -44,6 +44,13 @@ SocketAddress local_address(int fd) {
   return address;
 }
 
+bool is_loopback(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
+  return address.storage.ss_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr) >> 24U == 127;
+}
+
 bool is_of_this_host(const SocketAddress& address) {
   // Nothing is sent: a datagram socket only learns its route. To an own address it begins at that address, to
   // the others of 127.0.0.0/8 at 127.0.0.1.
@@ -54,10 +61,9 @@ bool is_of_this_host(const SocketAddress& address) {
     const in6_addr& own = reinterpret_cast<const sockaddr_in6*>(&from.storage)->sin6_addr;
     return IN6_ARE_ADDR_EQUAL(&own, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
   }
-  if (from.storage.ss_family != AF_INET) return false;
-  const in_addr_t own = reinterpret_cast<const sockaddr_in*>(&from.storage)->sin_addr.s_addr;
-  return own == htonl(INADDR_LOOPBACK) ||
-         own == reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr;
+  return is_loopback(from) || (from.storage.ss_family == AF_INET &&
+                               reinterpret_cast<const sockaddr_in*>(&from.storage)->sin_addr.s_addr ==
+                                   reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr);
 }
 
 Result<UniqueFd> listen_tcp(const SocketAddress& address) {

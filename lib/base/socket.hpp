@@ -28,6 +28,8 @@ SocketAddress local_address(int fd);
 /// Whether what is sent there never leaves this host: one of its own addresses. False where the kernel cannot
 /// say.
 [[nodiscard]] bool is_of_this_host(const SocketAddress& address);
+/// Of those the ones that nobody else has, either: 127.0.0.0/8 and ::1.
+[[nodiscard]] bool is_loopback(const SocketAddress& address);
 
 /// A listening, non-blocking TCP socket on `address` (port 0: any). kSystem names address and errno.
 Result<UniqueFd> listen_tcp(const SocketAddress& address);

@@ -493,21 +493,22 @@ TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
   EXPECT_THAT(transport.error().message, HasSubstr("192.0.2.1"));
 }
 
-/// Of each connected TCP socket of this process.
+/// Of each TCP socket of this process, those that listen included.
 std::vector<std::string> congestion_controls() {
   std::vector<std::string> names;
   for (int fd = 0; fd < 1024; ++fd) {
-    SocketAddress peer{.length = sizeof(sockaddr_storage)};
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) continue;
+    int protocol = 0;
+    socklen_t length = sizeof protocol;
+    if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) != 0 || protocol != IPPROTO_TCP) continue;
     std::array<char, 17> name{};
-    socklen_t length = name.size() - 1;
+    length = name.size() - 1;
     if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) == 0)
       names.emplace_back(name.data());
   }
   return names;
 }
 
-TEST(TcpConnect, BetweenTwoEndsOnThisHostNothingIsPaced) {
+TEST(TcpConnect, BetweenTwoEndsOnThisHostNobodyPaces) {
   for (const int family : {AF_INET, AF_INET6}) {
     SocketAddress loopback = any_address(family, INADDR_LOOPBACK);
     if (family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
@@ -521,7 +522,8 @@ TEST(TcpConnect, BetweenTwoEndsOnThisHostNothingIsPaced) {
                      }},
                 3);
     world.join_all();
-    EXPECT_THAT(congestion_controls(), AllOf(SizeIs(6), Each("reno"))) << to_string(loopback);
+    // A listener's is what a connection begins with: one that paces would go on pacing.
+    EXPECT_THAT(congestion_controls(), AllOf(SizeIs(3 + 6), Each("reno"))) << to_string(loopback);
   }
 }
 
@@ -538,7 +540,9 @@ TEST(Addresses, OfThisHostAreThoseOfItsInterfacesAndAllThatLoopBack) {
     EXPECT_TRUE(is_of_this_host(address)) << one->ifa_name << " " << to_string(address);
   }
   freeifaddrs(all);
-  EXPECT_TRUE(is_of_this_host(any_address(AF_INET, 0x7f030201)));   // 127.3.2.1
+  EXPECT_TRUE(is_of_this_host(any_address(AF_INET, 0x7f030201)));  // 127.3.2.1
+  EXPECT_TRUE(is_loopback(any_address(AF_INET, 0x7f030201)));
+  EXPECT_FALSE(is_loopback(any_address(AF_INET, 0x80030201)));
   EXPECT_FALSE(is_of_this_host(any_address(AF_INET, 0xc0000201)));  // 192.0.2.1, for documentation
   EXPECT_FALSE(is_of_this_host(SocketAddress{}));
 }

@@ -32,6 +32,10 @@ Doorman::Doorman(UniqueFd listener, const LinkOptions& options, int epoll)
       epoll_(epoll) {
   // A receive buffer limits the window from the handshake on, so the listener's counts.
   if (options.socket_buffer_bytes > 0) set_up_link(listener_.get(), options);
+  // A connection begins with the listener's congestion control, and where that paces, goes on being paced
+  // whatever is chosen later. At other addresses it stays the system's: other hosts dial them, too, and
+  // DCTCP is agreed on in the handshake.
+  if (is_loopback(address_)) choose_congestion_control(listener_.get(), address_);
 }
 
 Doorman::Strangers::iterator Doorman::send_away(Strangers::iterator stranger) {

@@ -17,10 +17,10 @@ struct LinkOptions {
 /// Sets up a connection that was accepted or is about to be dialled.
 void set_up_link(int fd, const LinkOptions& options);
 
-/// Then, as soon as its peer is known: between two ends on this host no link is shared and nothing is lost,
-/// so that no congestion control has anything to find out. Those that pace what is sent (BBR) take the speed
-/// at which the peer reads for the path's: 2 ranks over loopback were up to twice as slow by them, some runs
-/// from the first call to the last. Between hosts the system's choice stays.
+/// Then, as soon as its peer is known, best before the handshake: between two ends on this host no link is
+/// shared and nothing is lost, so that no congestion control has anything to find out. Those that pace what
+/// is sent (BBR) take the speed at which the peer reads for the path's: 2 ranks over loopback were up to
+/// twice as slow by them, some runs from the first call to the last. Between hosts the system's choice stays.
 void choose_congestion_control(int fd, const SocketAddress& peer);
 
 /// Begins to connect from a NIC's address, without waiting: EPOLLOUT says when it is done, connect_error()
