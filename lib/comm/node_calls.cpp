@@ -31,18 +31,37 @@ void NodeCalls::advance() {
   }
 }
 
+void NodeCalls::abandon(const NodeCall& last) noexcept {
+  do {
+    team_.abandon();
+    first_->status_ = node::NodeTeam::abandoned();
+    finish_first();
+  } while (!last.done_);
+}
+
 bool NodeCalls::ends_soon(const NodeCall& call) {
-  if (first_ != &call || !team_.ends_soon()) return false;
+  if (first_ != &call) return false;
+  try {
+    if (!team_.ends_soon()) return false;
+  } catch (...) {
+    abandon(call);
+    throw;
+  }
   finish_first();
   return true;
 }
 
 Status NodeCalls::wait(NodeCall& call, const WaitOptions& options) {
-  while (!call.done_) {
-    const Status status = team_.wait(options);
-    if (!team_.done()) return status;  // the deadline
-    if (!status.ok()) first_->status_ = status;
-    finish_first();
+  try {
+    while (!call.done_) {
+      const Status status = team_.wait(options);
+      if (!team_.done()) return status;  // the deadline
+      if (!status.ok()) first_->status_ = status;
+      finish_first();
+    }
+  } catch (...) {
+    if (!call.done_) abandon(call);
+    throw;
   }
   if (call.status_.ok()) return Status::success();
   return call.status_;

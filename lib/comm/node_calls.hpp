@@ -16,6 +16,9 @@ class NodeCalls {
   void add(NodeCall& call);
   /// Moves the first call on, and those behind it that it makes way for.
   void advance();
+  /// What is thrown while calls move (there is no memory) goes on to the caller, and ends them first: whoever
+  /// made `call` may take it away.
+  ///
   /// Has `call` ended well after a few polls? Otherwise wait() does the rest.
   bool ends_soon(const NodeCall& call);
   /// Moves calls on until `call` has ended, or to the deadline.
@@ -25,6 +28,8 @@ class NodeCalls {
  private:
   /// The first call has ended, well or with its `status_`; the next one starts.
   void finish_first();
+  /// Ends all calls up to `last`, which failed: something was thrown.
+  void abandon(const NodeCall& last) noexcept;
 
   node::NodeTeam& team_;
   NodeCall* first_ = nullptr;

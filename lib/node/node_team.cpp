@@ -320,6 +320,22 @@ Status NodeTeam::wait(const WaitOptions& options) {
 }
 
 Status NodeTeam::leave() {
+  let_buffers_go();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void NodeTeam::abandon() noexcept {
+  fail(abandoned());
+  let_buffers_go();
+}
+
+Status NodeTeam::abandoned() noexcept {
+  // So short a message takes no memory: there may be none.
+  return Status::error(Code::kOutOfMemory, "out of memory", Scope::kCommunicator);
+}
+
+void NodeTeam::let_buffers_go() noexcept {
   // Before the user has the buffers again: a peer that reads what he writes into them finds this afterwards.
   if (held_.any()) {
     block_->left.store(1, std::memory_order_seq_cst);
@@ -327,8 +343,6 @@ Status NodeTeam::leave() {
   }
   held_.drop();
   stage_ = Stage::kIdle;
-  const std::lock_guard lock(mutex_);
-  return failure_;
 }
 
 void NodeTeam::sleep(std::int64_t timeout_ns) {

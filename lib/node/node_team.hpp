@@ -112,6 +112,11 @@ class NodeTeam {
   /// Ends the call under way, and every later one at once, with `status`. Any thread; whoever sleeps at its
   /// own door has to be woken besides.
   void fail(const Status& status);
+  /// Ends the call under way as one that failed, wherever it was: something was thrown in it. Nobody reads
+  /// its buffers any more and ends well. Every later call fails, too.
+  void abandon() noexcept;
+  /// What such a call ends with.
+  static Status abandoned() noexcept;
   /// Ranks that the call lacks right now, ascending.
   [[nodiscard]] std::vector<Rank> waiting_for() const;
   [[nodiscard]] std::string waiting_text() const;
@@ -164,6 +169,7 @@ class NodeTeam {
   [[nodiscard]] bool was_left() const;
   /// The call has failed.
   Status leave();
+  void let_buffers_go() noexcept;
   /// Whether the call lacks `peer` right now.
   void lacks(bool lacking, Rank peer);
   [[nodiscard]] std::int64_t now_if_traced() const {

@@ -1,0 +1,94 @@
+// Calls that end because something was thrown while they moved.
+
+#include "lib/comm/node_calls.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <new>
+#include <vector>
+
+#include "lib/base/memory_registry.hpp"
+#include "tests/node/teams.hpp"
+
+namespace hips::comm {
+namespace node_calls_test {
+namespace {
+
+using test::make_teams;
+
+constexpr std::uint64_t kCount = 1U << 18U;
+
+CallArgs allreduce(const float* in, float* out) {
+  CallArgs args;
+  args.in = reinterpret_cast<const std::byte*>(in);
+  args.out = reinterpret_cast<std::byte*>(out);
+  args.count = kCount;
+  return args;
+}
+
+/// There is no memory for what a long wait says.
+WaitOptions without_memory() {
+  WaitOptions options;
+  options.tick_ns = 0;
+  options.on_tick = [](std::int64_t) { throw std::bad_alloc(); };
+  return options;
+}
+
+TEST(NodeCalls, ThatThrowAreOverForWhoeverWaitsAndForThoseInFront) {
+  auto teams = make_teams(2, {});
+  NodeCalls calls(*teams[0]);
+  std::vector<float> in(kCount, 1), out(kCount);
+  NodeCall request(calls), later(calls);
+  ASSERT_TRUE(request.set(allreduce(in.data(), out.data())).ok());
+  ASSERT_TRUE(later.set(allreduce(in.data(), out.data())).ok());
+  request.start();
+  {
+    NodeCall mine(calls);
+    ASSERT_TRUE(mine.set(allreduce(in.data(), out.data())).ok());
+    mine.start();
+    EXPECT_FALSE(calls.ends_soon(mine));
+    EXPECT_THROW((void)calls.wait(mine, without_memory()), std::bad_alloc);
+    EXPECT_TRUE(mine.done());
+  }
+  ASSERT_TRUE(request.test().has_value());
+  EXPECT_EQ(request.test()->code, Code::kOutOfMemory);
+  // Nothing is left of them in the list, and nothing can follow.
+  later.start();
+  EXPECT_EQ(later.wait({}).code, Code::kOutOfMemory);
+}
+
+TEST(NodeCalls, ThatThrowLetNobodySucceedWithTheirBuffers) {
+  auto teams = make_teams(2, {});
+  auto& memory = MemoryRegistry::process();
+  std::array<float*, 2> in{}, out{};
+  for (std::size_t r = 0; r < 2; ++r) {
+    in[r] = reinterpret_cast<float*>(memory.allocate(kCount * sizeof(float)).value());
+    out[r] = reinterpret_cast<float*>(memory.allocate(kCount * sizeof(float)).value());
+  }
+  NodeCalls calls(*teams[0]);
+  {
+    NodeCall mine(calls);
+    ASSERT_TRUE(mine.set(allreduce(in[0], out[0])).ok());
+    mine.start();
+    EXPECT_THROW((void)calls.wait(mine, without_memory()), std::bad_alloc);
+  }
+  // His again.
+  EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(in[0])).ok());
+  EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(out[0])).ok());
+  NodeCalls others(*teams[1]);
+  NodeCall theirs(others);
+  ASSERT_TRUE(theirs.set(allreduce(in[1], out[1])).ok());
+  theirs.start();
+  WaitOptions options;
+  options.deadline_ns = SystemClock::instance().now_ns() + 50'000'000;
+  EXPECT_FALSE(theirs.wait(options).ok());
+  teams[1]->fail(Status::error(Code::kPeerLost, "rank 0 has failed", Scope::kCommunicator));
+  EXPECT_EQ(theirs.wait({}).code, Code::kPeerLost);
+  EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(in[1])).ok());
+  EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(out[1])).ok());
+}
+
+}  // namespace
+}  // namespace node_calls_test
+}  // namespace hips::comm
