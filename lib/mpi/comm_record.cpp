@@ -71,8 +71,8 @@ std::string name_of(MPI_Comm comm) {
   return std::string(name);
 }
 
-/// One warning for each process: a program that runs out of something makes more than one communicator.
-void warn_of_shortage(const std::string& text) {
+/// One warning for each process: a program that lacks something makes more than one communicator.
+void warn_of_host(const std::string& text) {
   static std::atomic<bool> has_warned{false};
   if (!has_warned.exchange(true)) log::warn(log::Subsystem::kMpi, "the host carries calls of {}", text);
 }
@@ -175,6 +175,9 @@ void CommRecord::set_up(Process& process, MPI_Comm comm) {
   const Status& error = created.error();
   if (error.code == Code::kUnsupported || (!choice->is_users && error.code == Code::kInvalidArgument)) {
     declined_ = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
+    // A part of the job may be left to the host by design. Where all of it is, whoever started it expects
+    // something else; all ranks know, and one says so.
+    if (size_ == process.world_size() && rank_ == 0) warn_of_host(declined_);
     return;
   }
   declined_ = shortage(error);
@@ -219,7 +222,7 @@ Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(Process& pr
 std::string CommRecord::shortage(const Status& error) const {
   if (error.code != Code::kOutOfMemory && error.code != Code::kSystem) return {};
   std::string text = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
-  warn_of_shortage(text);
+  warn_of_host(text);
   return text;
 }
 

@@ -1,6 +1,8 @@
 """Runs ordinary MPI programs with and without the interposer, under mpirun and `hips run`."""
 
 import os
+import subprocess
+import tempfile
 import unittest
 
 from harness import (FULL, HOST, LAUNCHER, LIBRARY, MPICH, PROGRAMS, TOPOLOGIES, Case, args, left_in_dev_shm, mpirun,
@@ -30,6 +32,17 @@ class ExactResults(Case):
         outcome = under_hips(4, "exact", "bits")
         self.assert_exact(outcome)
         self.assertEqual(outcome.lines_of_hips(), [])
+
+    def test_a_job_that_is_left_to_the_host_says_so_once(self):
+        # Its smaller communicators would be left to the host without a word.
+        with tempfile.TemporaryDirectory() as folder:
+            plan = os.path.join(folder, "four.json")
+            with open(plan, "w", encoding="ascii") as file:
+                subprocess.run([args.hips, "plan", "-t", "switch:4", "--all", "--json"], stdout=file, timeout=30, check=True)
+            outcome = mpirun(3, args.hips, "run", PROGRAMS["exact"], HIPS_PLAN_FILE=plan)
+            self.assert_exact(outcome)
+            self.assertEqual(outcome.lines_of_hips(), ["hips[0] warn mpi: the host carries calls of MPI_COMM_WORLD of 3 "
+                                                       f"ranks: {plan} is a plan for 4 ranks, and the communicator has 3"])
 
     def test_several_ranks_on_each_server(self):
         ranks, topology = (4, "switch:2") if MPICH else (8, "bcube:2,1")
