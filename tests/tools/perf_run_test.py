@@ -279,6 +279,31 @@ class Mistakes(unittest.TestCase):
         self.assertIn('"many" is no size', done[0].stderr)
         self.assertEqual(done[1].stderr, "")
 
+    def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file, reason in ((f"{folder}/none/x", "No such file or directory"), (folder, "Is a directory")):
+                for option in ("-J", "--tune"):
+                    done = ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8", option, file])
+                    for rank in done:
+                        self.assertEqual(rank.returncode, 2)
+                        self.assertEqual(rank.stderr, f"hips-allreduce-perf: cannot write {file}: {reason}\n")
+                        self.assertEqual(rank.stdout, "")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_results_that_nobody_gets_are_an_error(self):
+        env = ranks.environment(HIPS_RANK="0", HIPS_SIZE="1", HIPS_ROOT=f"127.0.0.1:{ranks.free_port()}")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([PERF, "-b", "8", "-e", "8", "-n", "1"], text=True, stdout=full, stderr=subprocess.PIPE,
+                                  env=env, timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "hips-allreduce-perf: cannot write the output: No space left on device\n")
+
+    def test_vectors_that_no_memory_holds_are_named(self):
+        for size in ("100000G", "17000000000G"):
+            for rank in ranks.run_ranks(2, [PERF, "-b", size, "-e", size, "-n", "1"]):
+                self.assertEqual(rank.returncode, 1)
+                self.assertRegex(rank.stderr, r"^hips-allreduce-perf: no memory for vectors of \d+ bytes, .*-e\n$")
+
     def test_a_topology_of_another_size_is_an_error_on_every_rank(self):
         done = ranks.run_ranks(2, [PERF, "-b", "8", "-e", "8", "--topo", "bcube:3,1"])
         for rank in done:

@@ -121,6 +121,8 @@ TEST(PerfOptionsTest, AMistakeGivesOneLineWithTheValueSeen) {
       {{"--unknown"}, "--unknown"},
       {{"--compare", "nccl"}, "nccl not in {mpi,interposer,nonblocking,persistent,ordinary}"},
       {{"-b", "1", "-e", "2", "-i", "0"}, "a step of 0 bytes"},
+      {{"-J", ""}, "-J: names no file"},
+      {{"--tune", ""}, "--tune: names no file"},
   };
   for (const auto& [args, text] : mistakes) {
     const Parsed parsed = parse(args);

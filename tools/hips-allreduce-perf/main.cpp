@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 #include "lib/base/result.hpp"
@@ -11,6 +13,7 @@
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
+#include "tools/hips-allreduce-perf/output_file.hpp"
 #include "tools/hips-allreduce-perf/own_contenders.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 #include "tools/hips-allreduce-perf/tune.hpp"
@@ -22,6 +25,7 @@ namespace {
 std::int64_t run(Group& group, Contender* other, const Options& options, std::span<const char* const> args) {
   const bool speaker = group.rank() == 0;
   Report report(options, args);
+  if (!options.json_file.empty()) expect_writable(group, options.json_file);
   const auto processes = group.processes();
   if (speaker) report.begin(group.describe(), other, processes);
 
@@ -79,6 +83,15 @@ std::unique_ptr<Contender> contender(Group& group, Launch& launch, const Options
   return host;
 }
 
+int no_memory(const Options& options) {
+  std::fprintf(
+      stderr,
+      "hips-allreduce-perf: no memory for vectors of %llu bytes, of which each rank needs at least two; "
+      "choose a smaller -e\n",
+      static_cast<unsigned long long>(options.max_bytes));
+  return 1;
+}
+
 }  // namespace
 }  // namespace hips::perf
 
@@ -102,6 +115,7 @@ int main(int argc, char** argv) {
       num_wrong = run(group, other.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }
     launch->finish();
+    expect_printed();
     return num_wrong == 0 ? 0 : 1;
   } catch (const hips::Error& error) {
     std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());
@@ -109,6 +123,10 @@ int main(int argc, char** argv) {
                    error.status().code == hips::Code::kUnsupported
                ? 2
                : 1;
+  } catch (const std::bad_alloc&) {
+    return no_memory(parsed.options);
+  } catch (const std::length_error&) {
+    return no_memory(parsed.options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());
     return 1;

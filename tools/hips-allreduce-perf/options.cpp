@@ -218,6 +218,11 @@ Parsed parse_options(int argc, const char* const* argv) {
       throw CLI::ValidationError("-o", std::string(to_string(options.ops.front())) +
                                            " is for integers, and -d names none; add -d int32");
     }
+    for (const char* file : {"-J", "--tune"}) {
+      const CLI::Option* const given = app.get_option(file);
+      if (given->count() > 0 && given->as<std::string>().empty())
+        throw CLI::ValidationError(file, "names no file");
+    }
     if (options.step_factor == 1 && options.step_bytes == 0 && options.min_bytes != options.max_bytes) {
       throw CLI::ValidationError("-i", "a step of 0 bytes never reaches the largest size");
     }

@@ -13,6 +13,7 @@
 #include "tools/hips-allreduce-perf/entrants.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
+#include "tools/hips-allreduce-perf/output_file.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
 
@@ -43,6 +44,7 @@ void tune(Launch& launch, const Options& options) {
   std::vector<Entrant> entrants = entrants_of(launch, options);
   entrants.insert(entrants.begin(), automatic_entrant(launch, options));
   Group& first = *entrants.front().group;
+  expect_writable(first, options.tune_file);
   const DataType type = options.types.front();
   const bool speaker = first.rank() == 0;
   const std::string spec = spec_of(options, first.size());

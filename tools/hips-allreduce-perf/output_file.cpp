@@ -1,0 +1,42 @@
+#include "tools/hips-allreduce-perf/output_file.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "lib/base/result.hpp"
+#include "tools/hips-allreduce-perf/group.hpp"
+
+namespace hips::perf {
+namespace {
+
+/// 0, or why it cannot be.
+int error_of_writing(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return EISDIR;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const bool exists = std::filesystem::exists(path, ignored);
+  return access((exists ? path : folder).c_str(), W_OK) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+void expect_writable(Group& group, const std::string& path) {
+  const auto error = static_cast<int>(group.sum(group.rank() == 0 ? error_of_writing(path) : 0));
+  if (error == 0) return;
+  throw Error(
+      Status::error(Code::kInvalidArgument, fmt::format("cannot write {}: {}", path, std::strerror(error))));
+}
+
+void expect_printed() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(Status::error(Code::kSystem, fmt::format("cannot write the output: {}", std::strerror(errno))));
+}
+
+}  // namespace hips::perf
