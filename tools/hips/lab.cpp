@@ -21,6 +21,9 @@ node1, ...
   hips lab run -t rail:4,2 --one-guest -- ./app
 )";
 
+/// A year: nobody waits longer for a command in guests.
+constexpr int kMostSeconds = 365 * 86400;
+
 void add_run_command(CLI::App& lab) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
@@ -41,7 +44,14 @@ void add_run_command(CLI::App& lab) {
   command
       ->add_option("--queue", options->shaping.queue_bytes,
                    "bytes that wait at a NIC of limited --rate before packets are dropped (4M)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      // Before that one, which takes -1 for the largest size there is.
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            return text.starts_with('-') ? "\"" + text + "\" is no size; give one such as 512K or 4M"
+                                         : std::string();
+          },
+          ""));
   command->add_option("--cpus", options->num_cpus, "of each guest")->check(CLI::Range(1, 64));
   command->add_option("--memory", options->memory_mb, "of each guest, in MB")
       ->check(CLI::Range(128, 1 << 20));
@@ -52,7 +62,7 @@ void add_run_command(CLI::App& lab) {
       ->check(CLI::IsMember({"host", "kvm", "tcg"}));
   command->add_option("--timeout", options->timeout_s, "seconds for the command, 0: no limit")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostSeconds));
   command->add_option("--counters", options->counters,
                       "writes what NICs and devices counted to this file, as JSON");
   command->add_option("--output", options->output, "writes rank0.out, rank0.err, ... into this folder, too");

@@ -4,11 +4,13 @@
 #include <hips/hips.h>
 #include <hips/status.hpp>
 
+#include "tools/hips/arguments.hpp"
 #include "tools/hips/command.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{"HiPS: plans, proves and runs hierarchical synchronization on a known topology.", "hips"};
   app.require_subcommand(1);
+  app.failure_message(hips::cli::argument_error);
   app.set_version_flag("--version", [] { return std::string("hips ") + hips_version(); });
   hips::cli::add_topo(app);
   hips::cli::add_plan(app);

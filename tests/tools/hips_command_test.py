@@ -1,0 +1,51 @@
+"""What all commands of hips have in common: how they tell what went wrong.
+
+usage: hips_command_test.py <hips>
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+HIPS = sys.argv.pop(1)
+
+
+def hips(*args, **environment):
+    """A CompletedProcess of `hips ARGS` for a user who has no files of settings."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("HIPS_")}
+    return subprocess.run([HIPS, *args], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True,
+                          text=True, timeout=60, check=False)
+
+
+class Arguments(unittest.TestCase):
+    def test_a_word_that_is_no_command_is_named_with_those_that_there_are(self):
+        for args, message in ((("foo",), 'hips: "foo" is no command; give topo, plan, '),
+                              (("trace", "foo"), 'hips: trace: "foo" is no command; give summary\n'),
+                              (("lab", "foo"), 'hips: lab: "foo" is no command; give run, prepare\n'),
+                              (("info", "foo"), 'hips: info: "foo" is no command; give select, '),
+                              (("completion", "fish"), 'hips: completion: "fish" is no command; give bash, zsh\n'),
+                              (("trace",), "hips: trace: a command is missing; give summary\n"),
+                              ((), "hips: a command is missing; give topo, plan, "),
+                              (("--foo",), 'hips: "--foo" is no option\n')):
+            with self.subTest(args=args):
+                done = hips(*args)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(message, done.stderr)
+
+    def test_wrong_options_name_the_program_and_the_command(self):
+        done = hips("plan", "--foo")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "hips: plan: The following argument was not expected: --foo\n"
+                                      "Run hips plan --help for more information.\n")
+
+    def test_numbers_of_the_lab_have_limits_that_can_be_read(self):
+        for args, message in ((("--timeout", "-1"), "--timeout: Value -1 not in range 0 to 31536000\n"),
+                              (("--queue", "-1"), '--queue: "-1" is no size; give one such as 512K or 4M\n')):
+            with self.subTest(args=args):
+                done = hips("lab", "run", "-t", "switch:2", *args, "--", "true", PATH="/nowhere")
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.startswith("hips: lab run: " + message), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
