@@ -10,11 +10,37 @@ import unittest
 HIPS = sys.argv.pop(1)
 
 
-def hips(*args, **environment):
+def hips(*args, stdout=subprocess.PIPE, **environment):
     """A CompletedProcess of `hips ARGS` for a user who has no files of settings."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("HIPS_")}
-    return subprocess.run([HIPS, *args], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True,
-                          text=True, timeout=60, check=False)
+    return subprocess.run([HIPS, *args], env={**clean, "HOME": "/nowhere", **environment}, stdout=stdout,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+
+class Output(unittest.TestCase):
+    """Output that is not all there must not look as if it were."""
+
+    def refused(self, *args):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            return hips(*args, stdout=full)
+
+    def test_every_command_says_that_its_output_could_not_be_written(self):
+        for args in (("plan", "-t", "bcube:3,1"), ("plan", "--list"), ("plan", "-t", "switch:4", "--format", "goal"),
+                     ("plan", "-t", "switch:4", "--format", "msccl"), ("plan", "-t", "switch:4", "--json"),
+                     ("plan", "-t", "bcube:4,2", "--all"), ("check", "-t", "bcube:3,1"), ("info", "env"), ("info",),
+                     ("info", "select", "-t", "switch:4"), ("doctor",), ("topo", "-t", "bcube:3,1"),
+                     ("compare", "-t", "switch:4", "-b", "1M"), ("completion", "bash"), ("--help",), ("--version",)):
+            with self.subTest(args=args):
+                done = self.refused(*args)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, r"\Ahips: (\w+( \w+)?: )?cannot write the output: [^\n]+\n\Z")
+
+    def test_the_command_is_named(self):
+        self.assertIn("hips: info select: cannot write", self.refused("info", "select", "-t", "switch:4").stderr)
+
+    def test_a_command_that_failed_keeps_its_exit_code(self):
+        done = self.refused("topo", "-t", "nothing:3")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
 
 
 class Arguments(unittest.TestCase):

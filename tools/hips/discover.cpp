@@ -64,19 +64,17 @@ struct DiscoverOptions {
 /// To the file of -o, or to stdout.
 void write_out(const DiscoverOptions& options, std::string text) {
   if (!text.ends_with('\n')) text += '\n';
-  const auto failed = [&](const std::string& where) {
-    throw Error(Status::error(Code::kSystem,
-                              fmt::format("{}: cannot write {}: {}", kName, where, std::strerror(errno))));
-  };
-  if (!options.output.empty()) {
-    std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) failed(options.output);
+  if (options.output.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) failed("the output");
+  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    throw Error(Status::error(
+        Code::kSystem, fmt::format("{}: cannot write {}: {}", kName, options.output, std::strerror(errno))));
+  }
 }
 
 /// Draft of a job, or of a server by itself.

@@ -1,11 +1,44 @@
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include <hips/hips.h>
 #include <hips/status.hpp>
 
 #include "tools/hips/arguments.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/output.hpp"
+
+namespace {
+
+/// The exit code of what the command line asks for.
+int run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {
+    // A command that ran something has that program's exit code.
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    // Help and version exit 0; a wrong flag is the caller's and exits 2.
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const hips::Error& error) {
+    std::fprintf(stderr, "hips: %s\n", error.what());
+    return error.status().code == hips::Code::kInvalidArgument ||
+                   error.status().code == hips::Code::kUnsupported
+               ? 2
+               : 1;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "hips: not enough memory for this; see ulimit -v and free -m, or ask for less\n");
+    return 1;
+  } catch (const std::exception& error) {
+    // fmt throws where it cannot write; finish_output() says that, with the same words for all commands.
+    if (std::ferror(stdout) == 0) std::fprintf(stderr, "hips: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"HiPS: plans, proves and runs hierarchical synchronization on a known topology.", "hips"};
@@ -22,23 +55,6 @@ int main(int argc, char** argv) {
   hips::cli::add_doctor(app);
   hips::cli::add_info(app);
   hips::cli::add_completion(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& error) {
-    // A command that ran something has that program's exit code.
-    return error.get_exit_code();
-  } catch (const CLI::ParseError& error) {
-    // Help and version exit 0; a wrong flag is the caller's and exits 2.
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const hips::Error& error) {
-    std::fprintf(stderr, "hips: %s\n", error.what());
-    return error.status().code == hips::Code::kInvalidArgument ||
-                   error.status().code == hips::Code::kUnsupported
-               ? 2
-               : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "hips: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  const int code = run(app, argc, argv);
+  return hips::cli::finish_output(code, hips::cli::command_name(app));
 }

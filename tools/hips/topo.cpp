@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -393,10 +391,6 @@ void run(const TopoOptions& options) {
       for (std::int64_t server = 0; server < topology.num_servers(); ++server)
         print_server(topology, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
     }
-  }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Error(
-        Status::error(Code::kSystem, fmt::format("topo: cannot write the output: {}", std::strerror(errno))));
   }
 }
 
