@@ -5,6 +5,7 @@ usage: hips_command_test.py <hips>
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HIPS = sys.argv.pop(1)
@@ -71,6 +72,48 @@ class Arguments(unittest.TestCase):
                 done = hips("lab", "run", "-t", "switch:2", *args, "--", "true", PATH="/nowhere")
                 self.assertEqual(done.returncode, 2)
                 self.assertTrue(done.stderr.startswith("hips: lab run: " + message), done.stderr)
+
+
+class Settings(unittest.TestCase):
+    """The environment, ~/.hips.conf and /etc/hips.conf, alike for all commands."""
+
+    def home(self, text):
+        folder = tempfile.TemporaryDirectory(prefix="hips-command-test-")
+        self.addCleanup(folder.cleanup)
+        with open(os.path.join(folder.name, ".hips.conf"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return folder.name
+
+    def test_a_broken_file_is_named_by_every_command_that_reads_it(self):
+        home = self.home("HIPS_TOPO=bcube:2,1\ngarbage\n")
+        for args in (("topo",), ("plan",), ("compare",), ("info", "select"), ("plan", "-t", "switch:4"), ("topo", "discover"), ("run", "true")):
+            with self.subTest(args=args):
+                done = hips(*args, HOME=home)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"\Ahips: [^\n]*/\.hips\.conf[^\n]*line 2[^\n]*garbage[^\n]*\n\Z")
+
+    def test_a_wrong_value_is_an_error_whatever_the_flags_say(self):
+        for name, value in (("HIPS_TRANSPORT", "foo"), ("HIPS_CREDITS", "99")):
+            for command in (("info", "select"), ("plan",), ("check",), ("topo",), ("compare",)):
+                with self.subTest(command=command, name=name):
+                    done = hips(*command, "-t", "switch:4", **{name: value})
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn(f'hips: {name}="{value}" is wrong: give ', done.stderr)
+
+    def test_an_unknown_name_is_reported_once(self):
+        for args in (("plan", "-t", "switch:4"), ("check", "-t", "switch:4"), ("topo", "-t", "switch:4"),
+                     ("compare", "-t", "switch:4", "-b", "1M"), ("info", "select", "-t", "switch:4"), ("topo", "discover")):
+            with self.subTest(args=args):
+                done = hips(*args, HIPS_FOO="1")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count("HIPS_FOO is not a variable of HiPS"), 1, done.stderr)
+
+    def test_what_shows_settings_shows_wrong_ones(self):
+        home = self.home("garbage\n")
+        self.assertIn("garbage", hips("info", "env", HOME=home).stdout)
+        self.assertIn("garbage", hips("doctor", HOME=home).stdout)
+        self.assertIn("HIPS_CREDITS", hips("doctor", HIPS_CREDITS="99").stdout)
+        self.assertEqual(hips("completion", "bash", HOME=home).stderr, "")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "tools/hips/command.hpp"
 #include "tools/hips/meeting.hpp"
 #include "tools/hips/pmix_meeting.hpp"
+#include "tools/hips/settings.hpp"
 
 namespace hips::cli {
 namespace {
@@ -60,7 +61,7 @@ struct Own {
 
 Own look() {
   Own own;
-  own.loaded = load_config(process_environment());
+  own.loaded = read_settings();
   own.host = doctor::look_at_host(doctor::FileTree());
   own.rails = doctor::choose_rails(own.host, own.loaded.config.rdma);
   own.transports = doctor::transports_text(own.host, own.loaded.config, own.rails);
@@ -154,7 +155,7 @@ int run(const DoctorOptions& options) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   const Environment environment = process_environment();
   const Meeting meeting =
-      value_or_throw(find_meeting("doctor", load_config(environment).config, environment, launcher));
+      value_or_throw(find_meeting("doctor", read_settings().config, environment, launcher));
   if (meeting.how == Meeting::How::kByPmix) {
     std::vector<std::string> again{"doctor", "--timeout", std::to_string(options.timeout_s)};
     if (options.json) again.emplace_back("--json");

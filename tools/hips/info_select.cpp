@@ -10,12 +10,12 @@
 
 #include <hips/topology.hpp>
 
-#include "lib/base/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "tools/hips/info.hpp"
 #include "tools/hips/servers_memory.hpp"
+#include "tools/hips/settings.hpp"
 #include "tools/hips/topology_option.hpp"
 #include "topology/parse.hpp"
 
@@ -54,7 +54,7 @@ struct Table {
 
 Table table_for(const Topology& topology) {
   Table table;
-  const Config config = load_process_config().config;
+  const Config& config = settings();
   if (!config.select_table) return table;
   table.path = *config.select_table;
   const auto read = value_or_throw(cost::SelectTable::read(table.path));
@@ -191,7 +191,7 @@ void add_info_select(CLI::App& info) {
   select->add_flag("--json", arguments->json, "Write JSON");
   select->callback([arguments] {
     arguments->topology = topology_or_environment(arguments->topology);
-    if (arguments->transport.empty()) arguments->transport = load_process_config().config.transport;
+    if (arguments->transport.empty()) arguments->transport = settings().transport;
     run_select(*arguments);
   });
 }

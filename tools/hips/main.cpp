@@ -8,6 +8,7 @@
 #include "tools/hips/arguments.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/output.hpp"
+#include "tools/hips/settings.hpp"
 
 namespace {
 
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
   hips::cli::add_doctor(app);
   hips::cli::add_info(app);
   hips::cli::add_completion(app);
+  app.parse_complete_callback([&app] { hips::cli::check_settings(hips::cli::command_name(app)); });
   const int code = run(app, argc, argv);
   return hips::cli::finish_output(code, hips::cli::command_name(app));
 }

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/config.hpp"
 #include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/launch.hpp"
 #include "tools/hips/launcher.hpp"
 #include "tools/hips/program.hpp"
-#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -53,8 +53,13 @@ void set(const char* name, const std::optional<std::string>& value) {
 void run(const RunOptions& options, const std::vector<std::string>& command) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   LaunchRequest request;
-  request.topology = topology_or_environment(options.topology);
-  if (request.topology->empty()) request.topology.reset();
+  if (!options.topology.empty()) {
+    request.topology = options.topology;
+  } else {
+    const LoadedConfig loaded = load_process_config();
+    if (!loaded.status.ok()) refuse(launcher, Audience::kHost, loaded.status);
+    request.topology = loaded.config.topology;
+  }
   request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
   request.pattern = given(options.pattern, "HIPS_PATTERN");
   if (!options.mpi.empty()) request.mpi = options.mpi;

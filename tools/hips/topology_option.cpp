@@ -1,12 +1,11 @@
 #include "tools/hips/topology_option.hpp"
 
-#include "lib/base/config.hpp"
+#include "tools/hips/settings.hpp"
 
 namespace hips::cli {
 
 std::string topology_or_environment(const std::string& option) {
-  if (!option.empty()) return option;
-  return load_process_config().config.topology.value_or("");
+  return option.empty() ? settings().topology.value_or("") : option;
 }
 
 }  // namespace hips::cli
