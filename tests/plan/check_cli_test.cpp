@@ -126,7 +126,7 @@ TEST(CheckCliTest, SpeaksJson) {
 TEST(CheckCliTest, RefusesBadInputWithOneSentenceAndExitsWithTwo) {
   const StoredPlan stored([](Plan&) {});
   const std::array<std::pair<std::string, const char*>, 9> cases = {{
-      {"", "name a topology (-t bcube:3,1) or a stored plan"},
+      {"", "name a topology (-t bcube:3,1), also in HIPS_TOPO, or a stored plan"},
       {"-t bcube:3", "bcube:3"},
       {"-t bcube:3,1 --algorithm nonsense", "no algorithm is called \"nonsense\""},
       {"-t bcube:3,1 --pattern nonsense", "nonsense"},

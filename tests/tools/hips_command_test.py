@@ -84,9 +84,38 @@ class Settings(unittest.TestCase):
             file.write(text)
         return folder.name
 
+    def test_every_command_takes_the_topology_from_each_of_them(self):
+        yaml = os.path.join(self.home(""), "lab.yaml")
+        with open(yaml, "w", encoding="utf-8") as file:
+            file.write(hips("topo", "-t", "bcube:3,1", "--format", "yaml").stdout)
+        for environment in ({"HIPS_TOPO": "bcube:3,1"}, {"HIPS_TOPO_FILE": yaml},
+                            {"HOME": self.home("HIPS_TOPO=bcube:3,1\n")}):
+            for args in (("topo",), ("plan",), ("check",), ("compare", "-b", "1M"), ("info", "select")):
+                with self.subTest(args=args, environment=environment):
+                    done = hips(*args, **environment)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_lab_takes_it_too(self):
+        # No lab has so many servers, so that none is booted.
+        for environment in ({"HIPS_TOPO": "switch:300"}, {"HOME": self.home("HIPS_TOPO=switch:300\n")}):
+            with self.subTest(environment=environment):
+                done = hips("lab", "run", "--", "true", **environment)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("300 servers", done.stderr)
+        self.assertIn("hips: lab run: no topology; give -t SPEC", hips("lab", "run", "--", "true").stderr)
+
+    def test_a_flag_comes_first_and_a_stored_plan_needs_no_topology(self):
+        self.assertIn("on Switch(4)", hips("check", "-t", "switch:4", HIPS_TOPO="bcube:3,1").stdout)
+        plan = os.path.join(self.home(""), "plan.json")
+        with open(plan, "w", encoding="utf-8") as file:
+            file.write(hips("plan", "-t", "switch:4", "--all", "--json").stdout)
+        done = hips("check", "--plan", plan, HIPS_TOPO="bcube:3,1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_broken_file_is_named_by_every_command_that_reads_it(self):
         home = self.home("HIPS_TOPO=bcube:2,1\ngarbage\n")
-        for args in (("topo",), ("plan",), ("compare",), ("info", "select"), ("plan", "-t", "switch:4"), ("topo", "discover"), ("run", "true")):
+        for args in (("topo",), ("plan",), ("check",), ("compare",), ("info", "select"), ("lab", "run", "--", "true"),
+                     ("plan", "-t", "switch:4"), ("topo", "discover"), ("run", "true")):
             with self.subTest(args=args):
                 done = hips(*args, HOME=home)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -24,6 +24,7 @@
 #include "lib/plan/msccl_read.hpp"
 #include "lib/plan/plan_json.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/topology_option.hpp"
 
 namespace hips::cli {
 namespace {
@@ -237,7 +238,8 @@ void add_check(CLI::App& app) {
   const CLI::Range at_least_one(1, INT32_MAX);
   auto arguments = std::make_shared<CheckArguments>();
   CLI::Option* topology =
-      check->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1");
+      check->add_option("-t,--topology", arguments->topology,
+                        "Topology, such as bcube:3,1; without --plan HIPS_TOPO is the default");
   CLI::Option* file =
       check->add_option("--plan", arguments->plan_file, "A stored plan (JSON) instead of a built one");
   CLI::Option* algorithm =
@@ -266,10 +268,12 @@ void add_check(CLI::App& app) {
   check->add_flag("--json", arguments->json, "Print the outcome for machines");
   for (CLI::Option* option : {algorithm, patterns, leaders, rings}) file->excludes(option);
   check->callback([arguments, topology, file] {
-    if (topology->count() == 0 && file->count() == 0) {
-      throw Error(Status::error(
-          Code::kInvalidArgument,
-          "check: nothing to check; name a topology (-t bcube:3,1) or a stored plan (--plan FILE)"));
+    // A stored plan need not be for the topology that calls are to take.
+    if (topology->count() == 0 && file->count() == 0) arguments->topology = topology_or_environment("");
+    if (arguments->topology.empty() && file->count() == 0) {
+      throw Error(Status::error(Code::kInvalidArgument,
+                                "check: nothing to check; name a topology (-t bcube:3,1), also in HIPS_TOPO, "
+                                "or a stored plan (--plan FILE)"));
     }
     run_check(*arguments);
   });

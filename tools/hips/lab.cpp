@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "tools/hips/command.hpp"
+#include "tools/hips/topology_option.hpp"
 #include "tools/lab/agent.hpp"
 #include "tools/lab/host_devices.hpp"
 #include "tools/lab/image.hpp"
@@ -28,10 +29,8 @@ void add_run_command(CLI::App& lab) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
       "run", "Boots one guest for each server, runs a command in each, and takes everything down");
-  command->add_option("-t,--topology", options->topology, "the wiring, such as bcube:2,1")
-      ->type_name("SPEC")
-      ->envname("HIPS_TOPO")
-      ->required();
+  command->add_option("-t,--topology", options->topology, "the wiring, such as bcube:2,1; default HIPS_TOPO")
+      ->type_name("SPEC");
   command->add_option("--ranks-per-server", options->ranks_per_server, "ranks in each guest")
       ->check(CLI::Range(1, 64));
   command->add_flag("--one-guest", options->one_guest,
@@ -79,6 +78,11 @@ void add_run_command(CLI::App& lab) {
   // subcommand.
   command->add_option("command", options->command, "the program and its arguments, after --");
   command->callback([options] {
+    options->topology = topology_or_environment(options->topology);
+    if (options->topology.empty()) {
+      throw Error(Status::error(Code::kInvalidArgument,
+                                "lab run: no topology; give -t SPEC (such as bcube:2,1) or set HIPS_TOPO"));
+    }
     const int code = value_or_throw(lab::run_lab(*options));
     if (code != 0) throw CLI::RuntimeError(code);
   });
