@@ -94,6 +94,7 @@ const Candidate& Selection::of(std::uint64_t bytes) const {
 }
 
 Result<std::vector<Candidate>> candidates(const Topology& topology) {
+  if (Status sound = plan::check_groups(topology, "hips"); !sound.ok()) return fail(std::move(sound));
   std::vector<Candidate> candidates;
   auto hips = plan::make_builder(topology, {});
   if (!hips) return fail(hips.error());

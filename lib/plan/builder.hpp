@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,12 +16,23 @@ namespace hips::plan {
 /// Bumped whenever a builder's output changes, so that ranks of different builds find out.
 inline constexpr std::int32_t kBuilderVersion = 3;
 
+/// The members of a group for each of which a rank's program has steps.
+enum class StepsFor : std::uint8_t {
+  kFew,    ///< as many as the logarithm of the ranks
+  kLevel,  ///< all of a level
+  kRanks,  ///< all ranks
+};
+
+/// The most of a group for which tools make programs; no cluster has so many on one switch.
+inline constexpr std::int64_t kMostOfAGroup = std::int64_t{1} << 20U;
+
 /// An algorithm as the registry knows it; docs/architecture.md says how to add one.
 struct Algorithm {
   std::string_view name;         ///< "flat-ring"
   std::string_view description;  ///< one line
   std::string_view cost;         ///< one line: steps and bytes per rank
   Result<std::unique_ptr<PlanBuilder>> (*make)(const Topology& topology, const PlanRequest& request);
+  StepsFor steps_for = StepsFor::kFew;
   /// Does it go around NICs whose link is down, and take parts of BCubes and Toruses? Others need all.
   bool takes_any_graph = false;
   /// Is it for rings of cables only?
@@ -38,6 +50,13 @@ std::span<const Algorithm> algorithms();
 ///          length. kUnsupported: the algorithm needs a link that the topology lacks; names the pair.
 /// Example  auto builder = plan::make_builder(parse_topology("bcube:3,1"), {.algorithm = "hips"});
 Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, const PlanRequest& request);
+
+/// Is a program of this algorithm one that a tool can make? A shape and a price by closed form are there for
+/// any size; a program of hundreds of millions of steps takes all memory first.
+///
+/// Cost     none to speak of; makes nothing.
+/// Errors   kUnsupported: a rank has steps for more than kMostOfAGroup others.
+Status check_groups(const Topology& topology, std::string_view algorithm);
 
 /// Programs of all ranks. Cost: num_ranks times one program; for tools and tests.
 Plan build_all(const PlanBuilder& builder);

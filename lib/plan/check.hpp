@@ -97,6 +97,11 @@ struct CheckReport {
   [[nodiscard]] bool ok() const;
   [[nodiscard]] bool has(FindingKind kind) const { return num_found[static_cast<std::size_t>(kind)] > 0; }
   [[nodiscard]] std::int64_t num_errors() const;
+  /// Nothing was refuted, but the plan is too large to be proved.
+  [[nodiscard]] bool only_too_large() const {
+    return has(FindingKind::kTooLarge) &&
+           num_errors() == num_found[static_cast<std::size_t>(FindingKind::kTooLarge)];
+  }
 };
 
 /// Proves that a plan reduces every input exactly once into every block of every rank's output, and that it
@@ -122,5 +127,13 @@ struct CheckReport {
 /// Errors   all are findings; nothing is thrown but std::bad_alloc.
 /// Example  CheckReport report = check(build_all(*builder), {.topology = &topology});
 CheckReport check(const Plan& plan, const CheckOptions& options = {});
+
+/// Says why check() would find a plan too large, before the programs of all ranks are made; "" where it would
+/// not, or where only the programs tell.
+///
+/// Cost     two programs.
+/// Errors   none.
+/// Example  too_large_to_build(*builder) == "20000 ranks with 40000 blocks each; the checker holds ..."
+std::string too_large_to_build(const PlanBuilder& builder, const CheckOptions& options = {});
 
 }  // namespace hips::plan

@@ -1,11 +1,13 @@
 #include "lib/plan/check_structure.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "lib/plan/check.hpp"
 #include "lib/plan/wide.hpp"
 
 namespace hips::plan {
@@ -216,14 +218,17 @@ constexpr std::int64_t kMaxSteps = std::int64_t{1} << 27;
 /// Steps may share a list of dependencies, so that the pool's size does not bound their number.
 constexpr std::int64_t kMaxDependencies = std::int64_t{1} << 28;
 
+Problem too_many_values(const PlanShape& shape, const CheckOptions& options) {
+  const std::int64_t per_rank = 2 * shape.blocks.num_blocks + shape.blocks.num_scratch_blocks;
+  if (per_rank <= options.max_values / shape.num_ranks) return {};
+  return fmt::format("{} ranks with {} blocks each; the checker holds at most {} block values",
+                     shape.num_ranks, per_rank, options.max_values);
+}
+
 bool check_size(const Plan& plan, Findings& findings) {
   const CheckOptions& options = findings.options();
-  const BlockMap& map = plan.shape.blocks;
-  const std::int64_t per_rank = 2 * map.num_blocks + map.num_scratch_blocks;
-  if (per_rank > options.max_values / plan.shape.num_ranks) {
-    findings.add(FindingKind::kTooLarge, {},
-                 fmt::format("{} ranks with {} blocks each; the checker holds at most {} block values",
-                             plan.shape.num_ranks, per_rank, options.max_values));
+  if (Problem problem = too_many_values(plan.shape, options)) {
+    findings.add(FindingKind::kTooLarge, {}, *problem);
     return false;
   }
   std::int64_t steps = 0;
@@ -248,6 +253,18 @@ bool check_size(const Plan& plan, Findings& findings) {
 }
 
 }  // namespace
+
+std::string too_large_to_build(const PlanBuilder& builder, const CheckOptions& options) {
+  const PlanShape& shape = builder.shape();
+  if (Problem problem = too_many_values(shape, options)) return *problem;
+  // A server of parameters, or a root, has more steps than all others: of two ranks the lesser tells.
+  std::size_t steps_of_one = builder.program(0).steps.size();
+  if (steps_of_one > 0)
+    steps_of_one = std::min(steps_of_one, builder.program(shape.num_ranks - 1).steps.size());
+  const std::int64_t steps = static_cast<std::int64_t>(steps_of_one) * shape.num_ranks;
+  if (steps <= kMaxSteps) return {};
+  return fmt::format("about {} steps; the checker takes at most {}", steps, kMaxSteps);
+}
 
 bool check_structure(const Plan& plan, Findings& findings) {
   const PlanShape& shape = plan.shape;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -14,14 +15,16 @@ namespace {
 constexpr std::array kAlgorithms{
     Algorithm{"hips", "hierarchical synchronization: lanes of scatter and gather through the levels",
               "2 steps a level with mesh, 2(n-1) with ring; 2(N-1)/(N*K) of the vector per NIC direction",
-              make_hips, true},
+              make_hips, StepsFor::kLevel, true},
     Algorithm{"flat-ps", "P parameter servers among the ranks fold everything and send it back",
-              "2 steps; 2(N-1)/P of the vector per direction of a leader's NIC", make_flat_ps},
+              "2 steps; 2(N-1)/P of the vector per direction of a leader's NIC", make_flat_ps,
+              StepsFor::kRanks},
     Algorithm{"flat-mesh", "every rank folds a piece from all others and sends it to all others",
-              "2 steps; 2(N-1)/N of the vector per NIC direction where all are neighbours", make_flat_mesh},
+              "2 steps; 2(N-1)/N of the vector per NIC direction where all are neighbours", make_flat_mesh,
+              StepsFor::kRanks},
     Algorithm{"flat-ring", "one ring of neighbours, or one for each NIC that the topology allows",
-              "2(N-1) steps; 2(N-1)/(N*R) of the vector per NIC direction, R rings", make_flat_ring, false,
-              false, true},
+              "2(N-1) steps; 2(N-1)/(N*R) of the vector per NIC direction, R rings", make_flat_ring,
+              StepsFor::kRanks, false, false, true},
     Algorithm{"recursive-doubling", "whole vectors exchanged at distances 1, 2, 4, ...; for tiny vectors",
               "log2 N steps, 2 more if N is no power of two; log2 N vectors per NIC direction",
               make_recursive_doubling},
@@ -34,16 +37,16 @@ constexpr std::array kAlgorithms{
     Algorithm{"bucket", "rings along each dimension of a torus, in lanes by all ports",
               "2 steps for each server of a side but one; 2(N-1)/(N*2d) of the vector per NIC direction, "
               "equal sides",
-              make_bucket, false, true},
+              make_bucket, StepsFor::kLevel, false, true},
     Algorithm{"swing", "halving and doubling on a torus, to alternating sides, in lanes by all ports",
-              "2 log2 N steps for sides that are powers of two; relays beyond a side of 4", make_swing, false,
-              true},
+              "2 log2 N steps for sides that are powers of two; relays beyond a side of 4", make_swing,
+              StepsFor::kFew, false, true},
     Algorithm{"bine", "halving and doubling to alternating sides, for ranks placed nobody knows how",
               "2 log2 N steps, 2 more if N is no power of two; 2(N-1)/N of the vector per NIC direction",
               make_bine},
     Algorithm{"trees", "spanning trees of neighbours, weighed by a linear program; for parts and slow links",
               "2 steps for each hop from a root; what the best trees leave to the busiest NIC", make_trees,
-              true},
+              StepsFor::kFew, true},
 };
 
 /// Servers of a part of a BCube or a Torus reach their neighbours only, which need not be the next by number.
@@ -124,6 +127,23 @@ Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, cons
   }
   return fail(Code::kInvalidArgument, fmt::format("plan: no algorithm is called \"{}\"; there are {}",
                                                   request.algorithm, fmt::join(names, ", ")));
+}
+
+Status check_groups(const Topology& topology, std::string_view algorithm) {
+  const auto* const known = std::ranges::find(kAlgorithms, algorithm, &Algorithm::name);
+  // make_builder() says what there is.
+  if (known == kAlgorithms.end()) return Status::success();
+  std::int64_t largest = 0;
+  if (known->steps_for == StepsFor::kRanks) largest = topology.num_ranks();
+  if (known->steps_for == StepsFor::kLevel)
+    for (const Level& level : topology.levels) largest = std::max<std::int64_t>(largest, level.radix);
+  if (largest <= kMostOfAGroup) return Status::success();
+  return Status::error(
+      Code::kUnsupported,
+      fmt::format(
+          "plan: {} on {} has groups of {} ranks, each with steps for all others, and the most is {}; "
+          "halving-doubling has few steps for any number",
+          algorithm, topology.name, largest, kMostOfAGroup));
 }
 
 Plan build_all(const PlanBuilder& builder) {

@@ -3,7 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -23,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Ran {
@@ -133,7 +136,7 @@ TEST(CheckCliTest, RefusesBadInputWithOneSentenceAndExitsWithTwo) {
       {"-t bcube:3,1 --bytes 7", "7 is no multiple of 4"},
       {"-t bcube:3,1 --bytes many", "\"many\" is no size"},
       {"-t bcube:3,1 --credits 0", "--credits"},
-      {"--plan /nowhere/plan.json", "/nowhere/plan.json: No such file"},
+      {"--plan /nowhere/plan.json", "plan file \"/nowhere/plan.json\" cannot be read: No such file"},
       {"-t bcube:2,1 --plan " + stored.path(), "is a plan for 9 ranks, but bcube:2,1 has 4"},
   }};
   for (const auto& [arguments, text] : cases) {
@@ -145,6 +148,45 @@ TEST(CheckCliTest, RefusesBadInputWithOneSentenceAndExitsWithTwo) {
   std::ofstream(broken) << "{\"format\":";
   EXPECT_EQ(hips_check("--plan " + broken).exit_code, 2);
   std::filesystem::remove(broken);
+}
+
+TEST(CheckCliTest, DoesNotCallWrongWhatIsTooLargeToCheck) {
+  const Ran ran = hips_check("-t bcube:3,1 --segments 2147483647");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(
+      ran.output,
+      AllOf(HasSubstr("not checked: HiPS, 2 lanes, mesh on both levels, on BCube(3,1): 9 ranks, 18 "
+                      "blocks, 144 messages; too large ("),
+            HasSubstr("too large to check: more than"), Not(HasSubstr("wrong")),
+            HasSubstr("hips: check: HiPS, 2 lanes, mesh on both levels, on BCube(3,1): too large\n")));
+  const nlohmann::json json =
+      nlohmann::json::parse(hips_check("-t bcube:3,1 --segments 2147483647 --json 2>/dev/null").output);
+  EXPECT_EQ(json.at("proved"), false);
+  EXPECT_EQ(json.at("refuted"), false);
+}
+
+TEST(CheckCliTest, RefusesWhatIsTooLargeBeforeItIsBuilt) {
+  for (const char* spec : {"switch:20000", "fattree:1000", "switch:100000000"}) {
+    const auto began = std::chrono::steady_clock::now();
+    const Ran ran = hips_check(std::string("-t ") + spec);
+    EXPECT_EQ(ran.exit_code, 2) << spec;
+    EXPECT_THAT(ran.output, StartsWith("hips: ")) << spec;
+    EXPECT_EQ(std::count(ran.output.begin(), ran.output.end(), '\n'), 1) << ran.output;
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10)) << spec;
+  }
+}
+
+TEST(CheckCliTest, NamesAFileThatIsNoPlan) {
+  const Ran folder = hips_check("--plan /tmp");
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_THAT(folder.output, StartsWith("hips: plan file \"/tmp\" cannot be read"));
+}
+
+TEST(CheckCliTest, DoesNotCountTheRanksOfAMalformedPlan) {
+  const StoredPlan stored([](Plan& plan) { plan.programs[0].steps[0].peer = 99; });
+  const Ran ran = hips_check("--plan " + stored.path());
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.output, AllOf(StartsWith("wrong: "), HasSubstr("1 error ("), Not(HasSubstr("0 ranks"))));
 }
 
 }  // namespace

@@ -475,6 +475,17 @@ TEST(CheckHostileTest, BoundsTheWorkOfSharedLists) {
   EXPECT_FALSE(check(plan, {.max_values = 8, .max_accesses = 14}).has(FindingKind::kTooLarge));
 }
 
+TEST(CheckTest, KnowsBeforeItIsBuiltWhatIsTooLarge) {
+  const auto why = [](const char* spec, const char* algorithm) {
+    return plan::too_large_to_build(**plan::make_builder(parse_topology(spec), {.algorithm = algorithm}));
+  };
+  EXPECT_EQ(why("bcube:32,1", "hips"), "");
+  EXPECT_THAT(why("switch:20000", "hips"), HasSubstr("20000 ranks with 40000 blocks each"));
+  EXPECT_THAT(why("switch:7000", "flat-mesh"), HasSubstr("steps; the checker takes at most"));
+  // One leader has steps for all others; these have few.
+  EXPECT_EQ(why("switch:100000", "flat-ps"), "");
+}
+
 TEST(CheckTest, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(text_of(check(pair_plan(), {.credits = 0})), HasSubstr("0 credits; a channel needs 1"));
   EXPECT_THAT(text_of(check(pair_plan(), {.segments = 0})), HasSubstr("0 segments; a message has 1"));

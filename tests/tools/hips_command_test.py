@@ -74,6 +74,18 @@ class Arguments(unittest.TestCase):
                 self.assertTrue(done.stderr.startswith("hips: lab run: " + message), done.stderr)
 
 
+class Size(unittest.TestCase):
+    def test_groups_that_no_cluster_has_are_refused_at_once(self):
+        for args in (("plan",), ("info", "select"), ("check",), ("check", "-a", "flat-mesh")):
+            with self.subTest(args=args):
+                done = hips(*args, "-t", "switch:100000000")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"\Ahips: plan: [\w-]+ on Switch\(100000000\) has groups of 100000000 [^\n]+\n\Z")
+        # Closed forms have no limit.
+        self.assertIn("100 %", hips("compare", "-t", "switch:100000000", "-b", "1M", "-a", "hips").stdout)
+        self.assertEqual(hips("plan", "-a", "halving-doubling", "-t", "switch:100000000").returncode, 0)
+
+
 class Settings(unittest.TestCase):
     """The environment, ~/.hips.conf and /etc/hips.conf, alike for all commands."""
 

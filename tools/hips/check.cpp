@@ -1,12 +1,8 @@
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,7 +18,7 @@
 #include "lib/plan/builder.hpp"
 #include "lib/plan/check.hpp"
 #include "lib/plan/msccl_read.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/plan_file.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/topology_option.hpp"
 
@@ -32,6 +28,7 @@ namespace {
 using plan::CheckOptions;
 using plan::CheckReport;
 using plan::Finding;
+using plan::FindingKind;
 using plan::Severity;
 using plan::severity_of;
 
@@ -45,6 +42,14 @@ struct CheckArguments {
   bool json = false;
 };
 
+std::string plural(std::int64_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+const std::string& name_of(const PlanShape& shape) {
+  return shape.description.empty() ? shape.algorithm : shape.description;
+}
+
 /// What was checked, and what came of it.
 struct Outcome {
   const PlanShape& shape;
@@ -55,8 +60,12 @@ struct Outcome {
 
   /// "HiPS, 2 lanes, mesh on both levels, on BCube(3,1)"
   [[nodiscard]] std::string title() const {
-    const std::string& name = shape.description.empty() ? shape.algorithm : shape.description;
-    return topology ? fmt::format("{}, on {}", name, topology->name) : name;
+    return topology ? fmt::format("{}, on {}", name_of(shape), topology->name) : name_of(shape);
+  }
+
+  /// Of a plan that is not proved.
+  [[nodiscard]] std::string verdict() const {
+    return report.only_too_large() ? "too large" : plural(report.num_errors(), "error");
   }
 };
 
@@ -86,40 +95,26 @@ Plan built_plan(const CheckArguments& arguments, const Topology& topology) {
   request.num_rings = arguments.num_rings;
   if (!arguments.patterns.empty())
     request.patterns = value_or_throw(plan::parse_patterns(arguments.patterns));
-  return plan::build_all(*value_or_throw(plan::make_builder(topology, request)));
-}
-
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    Status status = Status::error(
-        Code::kInvalidArgument, fmt::format("--plan: {}: {}", path, std::generic_category().message(errno)));
-    status.sys_errno = errno;
-    throw Error(std::move(status));
+  if (Status sound = plan::check_groups(topology, request.algorithm); !sound.ok())
+    throw Error(std::move(sound));
+  const auto builder = value_or_throw(plan::make_builder(topology, request));
+  if (const std::string why = plan::too_large_to_build(*builder); !why.empty()) {
+    throw Error(Status::error(
+        Code::kUnsupported, fmt::format("check: {}, on {}: {}: {}", name_of(builder->shape()), topology.name,
+                                        to_string(FindingKind::kTooLarge), why)));
   }
-  return text;
+  return plan::build_all(*builder);
 }
 
 Plan stored_plan(const CheckArguments& arguments, const std::optional<Topology>& topology) {
-  const std::string text = text_of_file(arguments.plan_file);
-  Result<Plan> plan = plan::is_msccl(text) ? plan::read_msccl(text) : plan::from_json(text);
-  if (!plan) {
-    // Whatever is wrong with a file that the caller named is the caller's input.
-    throw Error(Status::error(Code::kInvalidArgument,
-                              fmt::format("{}: {}", arguments.plan_file, plan.error().message)));
-  }
-  if (topology && topology->num_ranks() != plan->shape.num_ranks) {
+  Plan plan = value_or_throw(plan::read_plan_file(arguments.plan_file)).plan;
+  if (topology && topology->num_ranks() != plan.shape.num_ranks) {
     throw Error(Status::error(Code::kInvalidArgument,
                               fmt::format("{} is a plan for {} ranks, but {} has {}", arguments.plan_file,
-                                          plan->shape.num_ranks, topology->spec, topology->num_ranks())));
+                                          plan.shape.num_ranks, topology->spec, topology->num_ranks())));
   }
-  if (topology) plan::set_rails(*topology, *plan);
-  return *std::move(plan);
-}
-
-std::string plural(std::int64_t count, const char* word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+  if (topology) plan::set_rails(*topology, plan);
+  return plan;
 }
 
 void print_text(const Outcome& outcome) {
@@ -135,8 +130,9 @@ void print_text(const Outcome& outcome) {
         "access in place or out of place ({:.2f} s)\n",
         outcome.title(), size, plural(report.num_credits, "credit"), segments, outcome.seconds);
   } else {
-    fmt::print("wrong: {}: {}; {} ({:.2f} s)\n", outcome.title(), size, plural(report.num_errors(), "error"),
-               outcome.seconds);
+    // Nothing has been counted of what is malformed, or too large as it stands.
+    fmt::print("{}: {}: {}{} ({:.2f} s)\n", report.only_too_large() ? "not checked" : "wrong",
+               outcome.title(), report.num_ranks == 0 ? "" : size + "; ", outcome.verdict(), outcome.seconds);
   }
   std::vector<std::int64_t> told(plan::kNumFindingKinds);
   for (const Finding& finding : report.findings) ++told[static_cast<std::size_t>(finding.kind)];
@@ -178,6 +174,7 @@ void print_json(const Outcome& outcome) {
   const CheckReport& report = outcome.report;
   nlohmann::json json = {
       {"proved", report.ok()},
+      {"refuted", !report.ok() && !report.only_too_large()},
       {"algorithm", outcome.shape.algorithm},
       {"description", outcome.shape.description},
       {"ranks", report.num_ranks},
@@ -225,16 +222,17 @@ void run_check(const CheckArguments& arguments) {
   }
   if (!report.ok()) {
     std::fflush(stdout);
-    throw Error(Status::error(Code::kMismatch, fmt::format("check: {}: {}", outcome.title(),
-                                                           plural(report.num_errors(), "error"))));
+    throw Error(Status::error(report.only_too_large() ? Code::kUnsupported : Code::kMismatch,
+                              fmt::format("check: {}: {}", outcome.title(), outcome.verdict())));
   }
 }
 
 }  // namespace
 
 void add_check(CLI::App& app) {
-  CLI::App* check =
-      app.add_subcommand("check", "Proves a plan, or says what is wrong with it and where (then exits 1)");
+  CLI::App* check = app.add_subcommand(
+      "check",
+      "Proves a plan, or says what is wrong with it and where (then exits 1; with 2 where it cannot tell)");
   const CLI::Range at_least_one(1, INT32_MAX);
   auto arguments = std::make_shared<CheckArguments>();
   CLI::Option* topology =
