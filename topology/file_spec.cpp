@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
 
+#include "lib/base/replace_file.hpp"
 #include "topology/parse.hpp"
 #include "topology/spec.hpp"
 #include "topology/topology_file.hpp"
@@ -133,20 +133,10 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
 Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {
   const auto text = topology_file_text(file, false);
   if (!text) return fail(text.error());
-  const std::string part = path + ".part";
-  errno = 0;
-  std::ofstream out(part, std::ios::binary);
-  out << *text;
-  out.close();
-  if (!out || std::rename(part.c_str(), path.c_str()) != 0) {
-    Status status =
-        Status::error(Code::kSystem, fmt::format("topology file {} cannot be written: {}",
-                                                 topology::in_quotes(path), std::strerror(errno)));
-    status.sys_errno = errno;
-    std::remove(part.c_str());
-    return fail(std::move(status));
-  }
-  return {};
+  Status status = replace_file(path, *text);
+  if (status.ok()) return {};
+  status.message = fmt::format("topology file {} {}", topology::in_quotes(path), status.message);
+  return fail(std::move(status));
 }
 
 }  // namespace hips::topology

@@ -56,7 +56,7 @@ std::string topology_shape(const Topology& topology);
 /// Are all levels of one rate, with nothing else that a spec cannot say?
 bool has_plain_spec(const Topology& topology);
 
-/// Writes a topology to a file, whole or not at all: a reader sees the old file or the new one.
+/// Writes a topology to a file, by replace_file().
 ///
 /// Errors   kSystem: it cannot be written. Those of topology_file_text().
 Result<void> write_topology_file(const std::string& path, const TopologyFile& file);

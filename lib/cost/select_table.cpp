@@ -1,18 +1,16 @@
 #include "lib/cost/select_table.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "lib/base/replace_file.hpp"
 #include "lib/plan/algorithms.hpp"
 #include "lib/plan/builder.hpp"
 
@@ -177,25 +175,9 @@ std::string SelectTable::text() const {
 }
 
 Status SelectTable::write(const std::string& path) const {
-  // A reader meets the old table or the new one, never half of one.
-  const std::string draft = fmt::format("{}.{}", path, getpid());
-  errno = 0;
-  {
-    std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-    file << text();
-    file.flush();
-    if (!file) {
-      Status status = system_error(path, "cannot be written");
-      (void)std::remove(draft.c_str());
-      return status;
-    }
-  }
-  if (std::rename(draft.c_str(), path.c_str()) != 0) {
-    Status status = system_error(path, "cannot be replaced");
-    (void)std::remove(draft.c_str());
-    return status;
-  }
-  return Status::success();
+  Status status = replace_file(path, text());
+  if (!status.ok()) status.message = fmt::format("selection table {}: {}", path, status.message);
+  return status;
 }
 
 std::string to_string(const std::vector<ChosenPlan>& plans) {

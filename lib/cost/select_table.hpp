@@ -50,7 +50,7 @@ class SelectTable {
   void set(const std::string& spec, std::vector<ChosenPlan> plans) { plans_[spec] = std::move(plans); }
   /// What parse() reads.
   [[nodiscard]] std::string text() const;
-  /// Replaces the file as a whole. Errors   kSystem.
+  /// Errors   those of replace_file().
   Status write(const std::string& path) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -33,7 +34,12 @@ TEST(SelectTable, gives_back_what_was_written) {
   const auto again = SelectTable::read(path);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->text(), kTwo);
-  (void)std::remove(path.c_str());
+  // A link to a table stays one.
+  const std::string link = path + ".link";
+  std::filesystem::create_symlink(path, link);
+  EXPECT_TRUE(table->write(link).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  for (const std::string& file : {link, path}) (void)std::remove(file.c_str());
 }
 
 TEST(SelectTable, takes_topologies_whose_paths_have_spaces) {

@@ -1,7 +1,11 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/unique_fd.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
 #include "tests/topology/samples.hpp"
@@ -234,6 +239,25 @@ TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
   EXPECT_THAT(topology::parse(path).error().message, HasSubstr("cannot be read: No such file"));
   EXPECT_THAT(topology::parse("file:").error().message, HasSubstr("no path follows"));
   EXPECT_THAT(topology::parse("file:" + ::testing::TempDir()).error().message, HasSubstr("cannot be read"));
+}
+
+TEST(TopologyFileTest, IsWrittenThroughALinkAndIntoAPipe) {
+  namespace fs = std::filesystem;
+  const std::string path = ::testing::TempDir() + "hips_topology_file_pipe", link = path + ".link";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  fs::create_symlink(path, link);
+  const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  topology::TopologyFile file;
+  file.topology = parse_topology("switch:4");
+  for (const std::string& name : {path, link}) {
+    ASSERT_TRUE(topology::write_topology_file(name, file)) << name;
+    std::array<char, 1 << 12> text{};
+    EXPECT_GT(::read(reader.get(), text.data(), text.size() - 1), 0);
+    EXPECT_THAT(text.data(), ::testing::StartsWith("hips-topology: 1\nshape: \"switch:4\"\n"));
+  }
+  EXPECT_TRUE(fs::is_fifo(path));
+  EXPECT_TRUE(fs::is_symlink(link));
+  for (const std::string& name : {link, path}) fs::remove(name);
 }
 
 TEST(TopologyFileTest, AKeyIsKnownToTheSchemaAndToTheReaderAlike) {

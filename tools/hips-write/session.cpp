@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <sstream>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "lib/base/replace_file.hpp"
 #include "tools/hips-write/agreement.hpp"
 #include "tools/hips-write/control.hpp"
 #include "tools/hips-write/link.hpp"
@@ -284,25 +281,10 @@ class Session {
 
   Status write_json(const std::string& text) {
     if (!options_.json) return Status::success();
-    // Beside it and then renamed, but for what is no file: both ends may write the same one at the same time.
-    std::error_code none;
-    const std::string& name = options_.json_file;
-    const bool is_file = !std::filesystem::exists(name, none) || std::filesystem::is_regular_file(name, none);
-    const std::string draft = is_file ? fmt::format("{}.{}", name, getpid()) : name;
-    std::FILE* file = std::fopen(draft.c_str(), "w");
-    bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
-    int error = errno;
-    if (file != nullptr && std::fclose(file) != 0) {
-      error = errno;
-      written = false;
-    }
-    if (written && is_file && std::rename(draft.c_str(), name.c_str()) != 0) {
-      error = errno;
-      written = false;
-    }
-    if (written) return Status::success();
-    if (is_file) (void)std::remove(draft.c_str());
-    return Status::error(Code::kSystem, fmt::format("cannot write {}: {}", name, std::strerror(error)));
+    // Both ends may write the same file at the same time.
+    Status status = replace_file(options_.json_file, text);
+    if (!status.ok()) status.message = fmt::format("{} {}", options_.json_file, status.message);
+    return status;
   }
 
   Options options_;
