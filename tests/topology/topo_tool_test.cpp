@@ -256,6 +256,17 @@ TEST(TopoTool, LeavesTheServersOfAJob) {
   for (const std::string& file : {path, hosts, path + ".yaml"}) std::remove(file.c_str());
 }
 
+TEST(TopoTool, AnEmptyListOfServersIsNotAllServers) {
+  for (const char* command : {"topo", "plan", "compare"}) {
+    for (const char* list : {"--nodelist ''", "--hostfile ''"}) {
+      const Outcome outcome = run(fmt::format("{} -t bcube:3,1 {} 2>&1", command, list));
+      EXPECT_EQ(outcome.exit_code, 2) << command << " " << list;
+      EXPECT_THAT(outcome.out, HasSubstr("is empty; ")) << command << " " << list;
+      EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+    }
+  }
+}
+
 TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

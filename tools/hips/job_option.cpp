@@ -1,33 +1,50 @@
 #include "tools/hips/job_option.hpp"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "topology/restrict.hpp"
 
 namespace hips::cli {
+namespace {
+
+bool is_given(const CLI::Option* option) {
+  return option != nullptr && option->count() > 0;
+}
+
+[[noreturn]] void refuse(std::string message) {
+  throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
+}
+
+}  // namespace
 
 void add_job_options(CLI::App& command, JobArguments& arguments) {
-  CLI::Option* const hostfile =
+  arguments.hostfile_option =
       command
           .add_option("--hostfile", arguments.hostfile,
                       "only the servers of an MPI job: a host on each line, as mpirun takes it")
           ->type_name("FILE");
-  command
-      .add_option("--nodelist", arguments.nodelist,
-                  "only these servers: n[01-04,7], as SLURM_JOB_NODELIST has them")
-      ->type_name("LIST")
-      ->excludes(hostfile);
+  arguments.nodelist_option =
+      command
+          .add_option("--nodelist", arguments.nodelist,
+                      "only these servers: n[01-04,7], as SLURM_JOB_NODELIST has them")
+          ->type_name("LIST")
+          ->excludes(command.get_option("--hostfile"));
 }
 
 topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments) {
-  if (!arguments.given()) return file;
+  const bool has_hostfile = is_given(arguments.hostfile_option);
+  const bool has_nodelist = is_given(arguments.nodelist_option);
+  if (!has_hostfile && !has_nodelist) return file;
+  if (has_nodelist && arguments.nodelist.empty()) refuse("--nodelist: is empty; is SLURM_JOB_NODELIST set?");
+  if (has_hostfile && arguments.hostfile.empty())
+    refuse("--hostfile: is empty; name the file that mpirun takes");
   topology::JobHosts hosts;
-  if (arguments.hostfile.empty()) {
+  if (has_nodelist) {
     hosts = value_or_throw(topology::read_nodelist(arguments.nodelist));
   } else {
     constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
     const auto text = topology::read_text_file(arguments.hostfile, kMostBytes);
-    if (!text) throw Error(Status::error(Code::kInvalidArgument, "--hostfile: " + text.error().message));
+    if (!text) refuse("--hostfile: " + text.error().message);
     hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
   }
   return value_or_throw(topology::restrict_to(file, hosts));

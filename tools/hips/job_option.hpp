@@ -11,14 +11,16 @@ namespace hips::cli {
 /// --hostfile and --nodelist: which servers of a topology that names them a job uses.
 struct JobArguments {
   std::string hostfile, nodelist;
-  [[nodiscard]] bool given() const { return !hostfile.empty() || !nodelist.empty(); }
+  /// An empty list was given all the same, and does not mean all servers.
+  const CLI::Option *hostfile_option = nullptr, *nodelist_option = nullptr;
 };
 
 void add_job_options(CLI::App& command, JobArguments& arguments);
 
 /// The part of a topology that the job uses; all of it where nothing is given. `spec` may be a topology file.
 ///
-/// Errors   (thrown) those of topology::load_topology() and restrict_to().
+/// Errors   (thrown) kInvalidArgument: an option is given and empty. Those of topology::load_topology() and
+/// restrict_to().
 topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments);
 topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments);
 
