@@ -58,6 +58,55 @@ class PlanCommand(unittest.TestCase):
         self.assertIn("hips, rings, for 67.1 MB between hosts (hips within one)",
                       hips("plan", "-t", "bcube:3,1").stdout)
 
+    def test_shows_the_plan_that_the_table_has_for_the_size(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".table") as table:
+            table.write("# HiPS selection table 1\n"
+                        "topology=bcube:3,1 up_to=4096 algorithm=auto pattern=default\n"
+                        "topology=bcube:3,1 up_to=65536 algorithm=flat-ring pattern=default\n"
+                        "topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring\n")
+            table.flush()
+            environment = {"HIPS_SELECT_TABLE": table.name}
+            for size, selected, plan in [("4K", "hips", "HiPS, 2 lanes, mesh on both levels"),
+                                         ("64K", "flat-ring",
+                                          "flat ring of 9 ranks over 2 of 2 NICs, neighbour cycles"),
+                                         ("64M", "hips:mesh,ring", "HiPS, 2 lanes, mesh on level 0, ring on level 1")]:
+                done = hips("plan", "-t", "bcube:3,1", "--bytes", size, **environment)
+                self.assertEqual(done.stdout.splitlines()[0], plan, done.stderr)
+                self.assertIn(f"\nselected    {selected}, for ", done.stdout)
+                self.assertEqual(f" by HIPS_SELECT_TABLE={table.name}; `hips info select`" in done.stdout, size != "4K")
+                done = hips("plan", "-t", "bcube:3,1", "--bytes", size, "--json", **environment)
+                self.assertEqual(json.loads(done.stdout)["notes"]["selected"], selected)
+            # What is named comes first, and other topologies are the model's.
+            done = hips("plan", "-t", "bcube:3,1", "--bytes", "64K", "-a", "hips", **environment)
+            self.assertIn("HiPS, 2 lanes", done.stdout)
+            self.assertIn("recursive doubling", hips("plan", "-t", "switch:4", "--bytes", "1K", **environment).stdout)
+            table.write("nonsense\n")
+            table.flush()
+            done = hips("plan", "-t", "bcube:3,1", **environment)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("line 5", done.stderr)
+
+    def test_takes_the_numbers_of_an_algorithm_from_the_environment(self):
+        for environment, plan in [({"HIPS_ALGORITHM": "flat-ps", "HIPS_LEADERS": "3"}, "3 of 9 ranks lead"),
+                                  ({"HIPS_ALGORITHM": "flat-ring", "HIPS_RINGS": "1"}, "over 1 of 2 NICs")]:
+            self.assertIn(plan, hips("plan", "-t", "bcube:3,1", **environment).stdout.splitlines()[0])
+            # Not meant for what the command line names.
+            done = hips("plan", "-t", "bcube:3,1", "-a", "hips", **environment)
+            self.assertIn("HiPS, 2 lanes", done.stdout, done.stderr)
+        self.assertIn("over 2 of 2 NICs", hips("plan", "-t", "bcube:3,1", "-a", "flat-ring", "--rings", "2",
+                                               HIPS_RINGS="1").stdout)
+        # As in a job, whose plan is HiPS then.
+        done = hips("plan", "-t", "bcube:3,1", HIPS_RINGS="1")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
+    def test_messages_over_tcp_are_dearer(self):
+        for size in ("16K", "64K", "128K", "256K"):
+            row = json.loads(hips("info", "select", "-t", "switch:9", "--json", HIPS_TRANSPORT="tcp").stdout)
+            selected = next(choice["plan"] for choice in row["choices"]
+                            if choice["up_to_bytes"] is None or int(size[:-1]) << 10 <= choice["up_to_bytes"])
+            done = hips("plan", "-t", "switch:9", "--bytes", size, "--json", HIPS_TRANSPORT="tcp")
+            self.assertEqual(json.loads(done.stdout)["notes"]["selected"], selected, size)
+
     def test_shows_the_plan_that_is_named(self):
         for args, environment in [(("--algorithm", "hips"), {}), (("--pattern", "mesh"), {}),
                                   ((), {"HIPS_ALGORITHM": "hips"}), ((), {"HIPS_PATTERN": "mesh"})]:

@@ -11,7 +11,7 @@ bool is_given(const CLI::Option* option) {
   return option != nullptr && option->count() > 0;
 }
 
-[[noreturn]] void refuse(std::string message) {
+[[noreturn]] void refuse_list(std::string message) {
   throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
 }
 
@@ -35,16 +35,17 @@ topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArgume
   const bool has_hostfile = is_given(arguments.hostfile_option);
   const bool has_nodelist = is_given(arguments.nodelist_option);
   if (!has_hostfile && !has_nodelist) return file;
-  if (has_nodelist && arguments.nodelist.empty()) refuse("--nodelist: is empty; is SLURM_JOB_NODELIST set?");
+  if (has_nodelist && arguments.nodelist.empty())
+    refuse_list("--nodelist: is empty; is SLURM_JOB_NODELIST set?");
   if (has_hostfile && arguments.hostfile.empty())
-    refuse("--hostfile: is empty; name the file that mpirun takes");
+    refuse_list("--hostfile: is empty; name the file that mpirun takes");
   topology::JobHosts hosts;
   if (has_nodelist) {
     hosts = value_or_throw(topology::read_nodelist(arguments.nodelist));
   } else {
     constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
     const auto text = topology::read_text_file(arguments.hostfile, kMostBytes);
-    if (!text) refuse("--hostfile: " + text.error().message);
+    if (!text) refuse_list("--hostfile: " + text.error().message);
     hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
   }
   return value_or_throw(topology::restrict_to(file, hosts));

@@ -19,7 +19,6 @@
 #include "lib/base/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
-#include "lib/cost/select.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/plan_goal.hpp"
 #include "lib/plan/plan_json.hpp"
@@ -29,6 +28,7 @@
 #include "tools/hips/job_option.hpp"
 #include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/page.hpp"
+#include "tools/hips/plan_choice.hpp"
 #include "tools/hips/servers_memory.hpp"
 #include "tools/hips/topology_option.hpp"
 
@@ -36,10 +36,10 @@ namespace hips::cli {
 namespace {
 
 struct PlanArguments {
-  std::string topology, algorithm, patterns;
+  std::string topology;
+  NamedPlan named;
   std::string bytes = "64M", type = "f32";
   std::optional<Rank> rank;
-  std::int32_t num_leaders = 0, num_rings = 0;
   std::string format = "text";
   bool all = false, json = false, list = false;
   JobArguments job;
@@ -47,9 +47,9 @@ struct PlanArguments {
 
 constexpr const char* kPlanFooter =
     R"(--bytes takes K, M and G, powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
--t, --algorithm and --pattern may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM and HIPS_PATTERN. Where neither algorithm nor
-pattern is named, it is the plan that a call of so many bytes between hosts gets, as `hips info select` has it; its
-name is in the last line.
+-t, --algorithm, --pattern, --leaders and --rings may come from HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM, HIPS_PATTERN,
+HIPS_LEADERS and HIPS_RINGS. Where none but -t is named, it is the plan that a call of so many bytes between hosts gets,
+by HIPS_SELECT_TABLE or the model, as `hips info select` has it; its name is in the last line.
 
 --format html writes a page that needs nothing but a browser: the wiring, an animation of who holds which sums,
 and what passes each NIC when.
@@ -70,13 +70,6 @@ constexpr std::int64_t kMostPricedSteps = 4'000'000;
 
 [[noreturn]] void refuse(std::string message) {
   throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
-}
-
-/// An option's value, else the environment's, else nothing.
-std::string or_environment(const std::string& value, const char* variable) {
-  if (!value.empty()) return value;
-  const char* from_environment = std::getenv(variable);
-  return from_environment == nullptr ? "" : from_environment;
 }
 
 DataType type_of(const std::string& name) {
@@ -199,34 +192,13 @@ class StdoutBuffer final : public std::streambuf {
   }
 };
 
-/// A builder, and how it came to be this one.
-struct Chosen {
-  std::unique_ptr<PlanBuilder> builder;
-  std::string selected;          ///< name in the selection; "" where the caller named a plan
-  std::string selected_on_host;  ///< the same for ranks that share a host
-};
-
-/// The plan that the caller names, else the one that a call of this size would get.
-Chosen choose(const Topology& topology, const PlanArguments& arguments, cost::Volume volume) {
-  PlanRequest request;
-  request.algorithm = or_environment(arguments.algorithm, "HIPS_ALGORITHM");
-  bool named = !request.algorithm.empty() || arguments.num_leaders != 0 || arguments.num_rings != 0;
-  if (request.algorithm.empty()) request.algorithm = "hips";
-  std::string patterns = arguments.patterns;
-  // A pattern in the environment is meant for the plans that have levels, and no mistake beside others.
-  if (request.algorithm == "hips") patterns = or_environment(patterns, "HIPS_PATTERN");
-  if (!patterns.empty()) {
-    request.patterns = value_or_throw(plan::parse_patterns(patterns));
-    named = true;
-  }
-  request.num_leaders = arguments.num_leaders;
-  request.num_rings = arguments.num_rings;
-  if (named) return {value_or_throw(plan::make_builder(topology, request)), "", ""};
-  auto candidates = value_or_throw(cost::candidates(topology));
-  const auto bytes = static_cast<std::uint64_t>(volume.bytes());
-  const std::size_t on_host = cost::choose(topology, cost::Medium::kMemory, candidates, bytes);
-  cost::Candidate& selected = candidates[cost::choose(topology, cost::Medium::kWires, candidates, bytes)];
-  return {std::move(selected.builder), selected.name, candidates[on_host].name};
+void print_selected(const ChosenPlan& chosen, cost::Volume volume) {
+  std::string why = " between hosts";
+  if (!chosen.table.empty()) why = fmt::format(" by HIPS_SELECT_TABLE={}", chosen.table);
+  if (chosen.selected_on_host != chosen.selected)
+    why += fmt::format(" ({} within one)", chosen.selected_on_host);
+  fmt::print("selected    {}, for {}{}; `hips info select` has all sizes\n", chosen.selected,
+             plan::bytes_text(volume.bytes()), why);
 }
 
 void run_plan(PlanArguments arguments) {
@@ -243,7 +215,8 @@ void run_plan(PlanArguments arguments) {
     if (Status status = picture::drawable(topology); !status.ok()) throw Error(std::move(status));
   }
   const cost::Volume volume = volume_of(arguments);
-  const Chosen chosen = choose(topology, arguments, volume);
+  const ChosenPlan chosen =
+      choose_plan(topology, arguments.named, static_cast<std::uint64_t>(volume.bytes()));
   const PlanBuilder* const builder = chosen.builder.get();
   const PlanShape& shape = builder->shape();
   const Rank rank = arguments.rank.value_or(0);
@@ -290,11 +263,7 @@ void run_plan(PlanArguments arguments) {
   fmt::print("\n");
   print_cost(topology, shape, priced, rank);
   if (chosen.selected.empty()) return;
-  fmt::print("selected    {}, for {} between hosts{}; `hips info select` has all sizes\n", chosen.selected,
-             plan::bytes_text(volume.bytes()),
-             chosen.selected_on_host == chosen.selected
-                 ? ""
-                 : fmt::format(" ({} within one)", chosen.selected_on_host));
+  print_selected(chosen, volume);
   fmt::print("{}", servers_memory_text(topology));
 }
 
@@ -312,17 +281,19 @@ void add_plan(CLI::App& app) {
   command->add_option("--type", arguments->type, "Element type: f32, bf16, i64, u8, ..., or float32, ...")
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_option("-a,--algorithm", arguments->algorithm, "Algorithm (see --list); default by size")
+  command->add_option("-a,--algorithm", arguments->named.algorithm, "Algorithm (see --list); default by size")
       ->type_name("NAME");
   command
       ->add_option(
-          "--pattern", arguments->patterns,
+          "--pattern", arguments->named.patterns,
           "mesh, ring or ps:P, one for all levels or one per level: mesh,ring; scatter/gather: mesh/ring")
       ->type_name("PATTERN");
-  command->add_option("--leaders", arguments->num_leaders, "flat-ps: number of servers that lead; default 1")
+  command
+      ->add_option("--leaders", arguments->named.num_leaders,
+                   "flat-ps: number of servers that lead; default 1")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--rings", arguments->num_rings,
+      ->add_option("--rings", arguments->named.num_rings,
                    "flat-ring: rings over different NICs; default as many as exist")
       ->check(CLI::NonNegativeNumber);
   CLI::Option* rank =
