@@ -41,7 +41,7 @@ constexpr const char* kCompareFooter =
 --algorithms takes all, or names with commas; what an algorithm takes follows a colon: hips:ring, hips:mesh/ring,
 hips:ps:1 (for all levels), flat-ps:LEADERS, flat-ring:RINGS.
 --baseline adds flat ring, mesh and PS between servers that are all one hop apart, with one NIC each and with as
-many as the topology gives them.
+many as the topology gives them: each on the wiring beside its name, and "of bound" is of the bound of that wiring.
 
 --format json writes one object: format version topologies[]:
   topology name num_ranks num_servers nics_per_server bound{cut seconds_per_byte}
@@ -49,6 +49,7 @@ many as the topology gives them.
            scaled (bytes in proportion to those of the largest size) description relays
            num_steps num_hops num_messages fan_in busiest_link bandwidth_of_bound
            sizes[]: bytes seconds latency_seconds bandwidth_seconds busiest_bytes of_bound
+                   of_bound and bandwidth_of_bound of a baseline: of the bound of its own topology
   best[]: bytes plan           of the plans without relays that are no baselines
   default[]: plan up_to_bytes  what a call between hosts takes; empty where that is too large to say
 

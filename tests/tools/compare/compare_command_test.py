@@ -67,6 +67,15 @@ class Compare(unittest.TestCase):
             self.assertEqual(plans[row["plan"]]["sizes"][size]["seconds"], min(mine))
         self.assertIsNone(topology["default"][-1]["up_to_bytes"])
 
+    def test_says_that_baselines_have_bounds_of_their_own(self):
+        report = compare("-t", "bcube:3,1", "--bytes", "1G", "-a", "flat-ring", "--baseline").stdout
+        self.assertIn("no allreduce of 1G takes less than 76.4 ms", report)
+        self.assertRegex(report, r"flat-ring, 1 NIC \(switch:9\) .* 100 %  \[b\]\n")
+        self.assertIn("[b] on the wiring named, and of that one's bound, not of the one at the top; takes no asterisk\n",
+                      report)
+        self.assertNotIn("[b]", compare("-t", "bcube:3,1", "--bytes", "1G").stdout)
+        self.assertIn("of the bound of that wiring", compare("--help").stdout)
+
     def test_several_topologies_follow_each_other(self):
         report = self.report("-t", "bcube:3,1", "-t", "torus:3x3@25Gb", "--bytes", "1M", "-a", "hips,flat-ring")
         self.assertEqual([topology["topology"] for topology in report["topologies"]], ["bcube:3,1", "torus:3x3@25Gb"])

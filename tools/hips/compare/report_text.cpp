@@ -29,7 +29,8 @@ std::string label(const PricedPlan& plan) {
 
 /// What the numbers were made from, where it is not all programs, and what they take for granted.
 std::string mark(const PricedPlan& plan) {
-  std::string marks = plan.relays ? "  [r]" : "";
+  std::string marks = plan.entry.baseline ? "  [b]" : "";
+  if (plan.relays) marks += "  [r]";
   if (plan.basis == Basis::kSomeServers) marks += "  [1]";
   if (plan.basis == Basis::kClosedForm) marks += "  [2]";
   return marks;
@@ -155,8 +156,8 @@ std::string legend_text(std::span<const Comparison> comparisons) {
       "time in\n"
       "which any algorithm must move the bytes, over the plan's busiest link (above) or its whole time "
       "(below).\n";
-  if (any([](const PricedPlan& plan) { return plan.entry.baseline; }))
-    out += "Baselines run on wirings of their own, as named, and take no asterisk.\n";
+  if (any([](const PricedPlan& plan) { return plan.basis != Basis::kNone && plan.entry.baseline; }))
+    out += "[b] on the wiring named, and of that one's bound, not of the one at the top; takes no asterisk\n";
   if (any([](const PricedPlan& plan) { return plan.basis != Basis::kNone && plan.relays; }))
     out += "[r] servers would have to forward its messages: shown, and never taken\n";
   if (any([](const PricedPlan& plan) { return plan.basis == Basis::kSomeServers; }))
