@@ -147,6 +147,21 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertEqual(done.stdout, "")
 
+    def test_refuses_flags_that_contradict_each_other_or_say_nothing(self):
+        for args, words in [
+            (("--json", "--format", "text"), "--json excludes --format"),
+            (("--rank", "1", "--format", "msccl"), "--rank: --format msccl is of all ranks"),
+            (("--rank", "1", "--format", "goal"), "--rank: --format goal is of all ranks"),
+            (("--rank", "1", "--format", "html"), "--rank: --format html is of all ranks"),
+            (("--pattern", ""), "--pattern: is empty"),
+            (("--algorithm", ""), "--algorithm: is empty"),
+            (("--leaders", "-1"), "--leaders: Value -1 not in range 0 to 2147483647"),
+            (("--rings", "-1"), "--rings: Value -1 not in range 0 to 2147483647"),
+        ]:
+            done = hips("plan", "-t", "bcube:3,1", *args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+            self.assertIn(words, done.stderr)
+
     def test_plans_for_some_of_the_servers(self):
         for spec in ("bcube:4,1[0-9,12]", "leafspine:3,4,2[0-4,8]", "leafspine:3,4,2[0-4,8]/2", "fattree:4[0-2,9]"):
             for size in ("4", "64K", "64M"):

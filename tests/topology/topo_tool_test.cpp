@@ -267,6 +267,20 @@ TEST(TopoTool, AnEmptyListOfServersIsNotAllServers) {
   }
 }
 
+TEST(TopoTool, RefusesFlagsThatContradictEachOther) {
+  for (const auto& [flags, words] : {
+           std::pair("-t bcube:3,1 --slurm topology.conf", "excludes"),
+           std::pair("-t bcube:3,1 --slurm-topology foo", "--slurm-topology requires --slurm"),
+           std::pair("-t bcube:3,1 --spec --json", "excludes"),
+           std::pair("-t bcube:3,1 --spec --format yaml", "excludes"),
+           std::pair("-t bcube:3,1 --json --format text", "excludes"),
+       }) {
+    const Outcome outcome = run(fmt::format("topo {} 2>&1", flags));
+    EXPECT_EQ(outcome.exit_code, 2) << flags;
+    EXPECT_THAT(outcome.out, HasSubstr(words));
+  }
+}
+
 TEST(TopoTool, SaysWhenItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,8 +30,7 @@ namespace {
 struct CompareArguments {
   JobArguments job;
   std::vector<std::string> topologies;
-  std::string bytes, algorithms = "all", format = "text";
-  std::int64_t factor = 4;
+  std::string bytes, factor = "4", algorithms = "all", format = "text";
   bool baseline = false, theory = false;
   std::string rate = "100Gb";
   double latency_us = 1;
@@ -73,11 +75,35 @@ double rate_of(const std::string& text) {
       fmt::format("--rate: {} is no rate; write 25Gb, 2.5Gb or 100Mb", topology::in_quotes(text))));
 }
 
+std::int64_t factor_of(const std::string& text) {
+  std::int64_t factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (error == std::errc() && end == text.data() + text.size()) return factor;
+  throw Error(Status::error(Code::kInvalidArgument,
+                            fmt::format("--factor: {} is no whole number; give 2 to 1024, usually 2 or 4",
+                                        topology::in_quotes(text))));
+}
+
+/// A table of nothing but reasons is a mistake of the caller's.
+void check_priced(const compare::Comparison& comparison) {
+  const auto& plans = comparison.plans;
+  const auto asked = [](const compare::PricedPlan& plan) { return !plan.entry.baseline; };
+  if (std::ranges::any_of(
+          plans, [&](const auto& plan) { return asked(plan) && plan.basis != compare::Basis::kNone; }))
+    return;
+  const auto first = std::ranges::find_if(plans, asked);
+  if (first == plans.end()) return;
+  throw Error(Status::error(Code::kUnsupported,
+                            fmt::format("compare: no plan for {} can be priced; {}: {}",
+                                        comparison.topology.spec, first->entry.name, first->reason)));
+}
+
 void run_theory(const CompareArguments& arguments) {
   compare::TheoryInput input = arguments.given;
   // The whole range of the other table is no answer to "how large": VGG-19 is, as in the papers.
   if (!arguments.bytes.empty()) {
-    const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, arguments.factor));
+    const auto sizes =
+        value_or_throw(compare::parse_size_range(arguments.bytes, factor_of(arguments.factor)));
     if (sizes.size() > 1) {
       throw Error(Status::error(Code::kInvalidArgument,
                                 fmt::format("--bytes: {} are {} sizes; --theory takes one, such as 64M",
@@ -105,7 +131,7 @@ void run_compare(CompareArguments arguments) {
     throw Error(Status::error(Code::kInvalidArgument,
                               "compare: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO"));
   }
-  const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, arguments.factor));
+  const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, factor_of(arguments.factor)));
   // All that a user may have written wrongly first: a table that breaks off helps nobody.
   std::vector<Topology> topologies;
   std::vector<std::vector<compare::Entry>> entries;
@@ -125,7 +151,10 @@ void run_compare(CompareArguments arguments) {
   std::vector<compare::Comparison> comparisons;
   for (std::size_t i = 0; i < topologies.size(); ++i) {
     comparisons.push_back(compare::compare(topologies[i], entries[i], sizes));
-    if (arguments.format == "text") print(compare::report_text(comparisons.back()) + "\n");
+    check_priced(comparisons.back());
+  }
+  if (arguments.format == "text") {
+    for (const compare::Comparison& comparison : comparisons) print(compare::report_text(comparison) + "\n");
   }
   print(arguments.format == "text" ? compare::legend_text(comparisons) : compare::report_json(comparisons));
 }

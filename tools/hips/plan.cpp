@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -211,6 +212,10 @@ void run_plan(PlanArguments arguments) {
     refuse("plan: no topology; give -t SPEC (such as bcube:3,1) or set HIPS_TOPO");
   const topology::TopologyFile file = load_for_job(arguments.topology, arguments.job);
   const Topology& topology = file.topology;
+  if (arguments.rank &&
+      (arguments.format == "html" || arguments.format == "goal" || arguments.format == "msccl")) {
+    refuse(fmt::format("--rank: --format {} is of all ranks; leave one of the two out", arguments.format));
+  }
   if (arguments.format == "html") {
     if (Status status = picture::drawable(topology); !status.ok()) throw Error(std::move(status));
   }
@@ -281,33 +286,44 @@ void add_plan(CLI::App& app) {
   command->add_option("--type", arguments->type, "Element type: f32, bf16, i64, u8, ..., or float32, ...")
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_option("-a,--algorithm", arguments->named.algorithm, "Algorithm (see --list); default by size")
-      ->type_name("NAME");
-  command
-      ->add_option(
-          "--pattern", arguments->named.patterns,
-          "mesh, ring or ps:P, one for all levels or one per level: mesh,ring; scatter/gather: mesh/ring")
-      ->type_name("PATTERN");
+  CLI::Option* const algorithm = command
+                                     ->add_option("-a,--algorithm", arguments->named.algorithm,
+                                                  "Algorithm (see --list); default by size")
+                                     ->type_name("NAME");
+  CLI::Option* const pattern =
+      command
+          ->add_option(
+              "--pattern", arguments->named.patterns,
+              "mesh, ring or ps:P, one for all levels or one per level: mesh,ring; scatter/gather: mesh/ring")
+          ->type_name("PATTERN");
   command
       ->add_option("--leaders", arguments->named.num_leaders,
                    "flat-ps: number of servers that lead; default 1")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::numeric_limits<std::int32_t>::max()));
   command
       ->add_option("--rings", arguments->named.num_rings,
                    "flat-ring: rings over different NICs; default as many as exist")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::numeric_limits<std::int32_t>::max()));
   CLI::Option* rank =
       command->add_option("--rank", arguments->rank, "Show the program of this rank; default 0");
   command->add_flag("--all", arguments->all, "Show the programs of all ranks")->excludes(rank);
-  command->add_flag("--json", arguments->json, "--format json");
+  CLI::Option* const json = command->add_flag("--json", arguments->json, "--format json");
   command
       ->add_option(
           "--format", arguments->format,
           "text, json, or all ranks: html (a page for browsers), goal (LogGOPSim, ATLAHS), msccl (XML)")
       ->check(CLI::IsMember({"text", "json", "html", "goal", "msccl"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(json);
   command->add_flag("--list,--algorithms", arguments->list, "List the algorithms and what they cost");
-  command->callback([arguments] { run_plan(*arguments); });
+  command->callback([arguments, algorithm, pattern] {
+    // An empty variable of the caller's script, which would silently mean the default.
+    if (algorithm->count() > 0 && arguments->named.algorithm.empty())
+      refuse("--algorithm: is empty; give a name of hips plan --list, or leave it out");
+    if (pattern->count() > 0 && arguments->named.patterns.empty())
+      refuse("--pattern: is empty; give one such as mesh, ring or ps:1, or leave it out");
+    run_plan(*arguments);
+  });
 }
 
 }  // namespace hips::cli

@@ -400,25 +400,34 @@ void add_topo(CLI::App& app) {
   auto options = std::make_shared<TopoOptions>();
   CLI::App* command =
       app.add_subcommand("topo", "Prints a topology: servers, NICs, switches, cables and levels");
-  command->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1; default HIPS_TOPO")
-      ->type_name("SPEC");
-  command
-      ->add_option("--slurm", options->slurm, "read Slurm's topology.conf or topology.yaml instead of a SPEC")
-      ->type_name("FILE");
+  CLI::Option* const spec =
+      command
+          ->add_option("-t,--topology", options->spec, "the topology, such as bcube:3,1; default HIPS_TOPO")
+          ->type_name("SPEC");
+  CLI::Option* const slurm = command
+                                 ->add_option("--slurm", options->slurm,
+                                              "read Slurm's topology.conf or topology.yaml instead of a SPEC")
+                                 ->type_name("FILE")
+                                 ->excludes(spec);
   command
       ->add_option("--slurm-topology", options->slurm_topology,
                    "which topology of a topology.yaml; default: that of the cluster; NAME:RING one of its "
                    "rings or toruses")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->needs(slurm);
   add_job_options(*command, options->job);
-  command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
+  CLI::Option* const only_spec =
+      command->add_flag("--spec", options->only_spec, "print the spec only, for -t of other commands");
   command->add_flag("-v,--verbose", options->verbose, "also every server: address, NICs, neighbours");
   command
       ->add_option("--format", options->format,
                    "text, json, yaml (a topology file for -t), dot (for Graphviz) or svg")
       ->check(CLI::IsMember({"text", "json", "yaml", "dot", "svg"}))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "--format json");
+      ->capture_default_str()
+      ->excludes(only_spec);
+  command->add_flag("--json", options->json, "--format json")
+      ->excludes(only_spec)
+      ->excludes(command->get_option("--format"));
   command->footer(kTopoFooter);
   command->require_subcommand(0, 1);
   add_topo_discover(*command);

@@ -119,6 +119,12 @@ class Compare(unittest.TestCase):
             (("-t", "bcube:3,1", "--bytes", "64X"), '"64X" is no size'),
             (("-t", "bcube:3,1", "--bytes", "1G:1K"), '"1G:1K" goes down'),
             (("-t", "bcube:3,1", "--factor", "1"), "--factor: 1 is out of range"),
+            (("-t", "bcube:3,1", "--factor", "2.5"), '--factor: "2.5" is no whole number; give 2 to 1024'),
+            (("-t", "bcube:3,1", "--factor", "two"), '--factor: "two" is no whole number'),
+            (("-t", "bcube:4,1[0,15]"), "they fall apart into 2"),
+            (("-t", "bcube:3,1", "-t", "bcube:4,1[0,15]"), "no plan for bcube:4,1[0,15] can be priced; hips: "),
+            (("-t", "bcube:3,1", "-a", "flat-ps:99"), "no plan for bcube:3,1 can be priced; flat-ps:99: "),
+            (("-t", "bcube:3,1", "-a", "flat-ps:99", "--baseline"), "99 leaders of 9 ranks; give 1 to 9"),
             (("-t", "bcube:3,1", "-a", "nccl"), 'no algorithm is called "nccl"'),
             (("-t", "bcube:3,1", "-a", "flat-mesh:2"), "flat-mesh takes nothing"),
             (("--theory", "-N", "10"), "10 is not n^K"),
@@ -131,7 +137,7 @@ class Compare(unittest.TestCase):
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for args in (("-t", "bcube:3,1", "--format", "xml"), ("-t", "bcube:3,1", "-n", "3"),
-                     ("--theory", "-t", "bcube:3,1"), ("-t", "bcube:3,1", "--factor", "two")):
+                     ("--theory", "-t", "bcube:3,1")):
             done = compare(*args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
 
