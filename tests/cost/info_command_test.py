@@ -5,6 +5,7 @@ usage: info_command_test.py <hips>
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,22 @@ class InfoAlone(unittest.TestCase):
             self.assertIn(part, done.stdout)
         for part in ("build", "algorithms", "transports"):
             self.assertNotEqual(hips("info", part).stdout, "", part)
+
+
+    def test_names_the_library_of_each_mpi_that_was_built(self):
+        with tempfile.TemporaryDirectory() as tree:
+            for folder in ("tools/hips", "lib/mpi"):
+                os.makedirs(os.path.join(tree, folder))
+            copy = shutil.copy(HIPS, os.path.join(tree, "tools/hips"))
+            for built in ("libhips_mpich.so", "libhips_mpi.so"):
+                with open(os.path.join(tree, "lib/mpi", built), "w", encoding="utf-8"):
+                    pass
+                shown = subprocess.run([copy, "info", "build"], capture_output=True, text=True, timeout=60,
+                                       check=True).stdout
+                for mpi, library in (("Open MPI", "libhips_mpi.so"), ("MPICH", "libhips_mpich.so")):
+                    path = os.path.realpath(os.path.join(tree, "lib/mpi", library))
+                    expected = path if os.path.exists(path) else "not built"
+                    self.assertRegex(shown, rf"(?m)^  for {mpi} programs +{re.escape(expected)}$")
 
 
 class Completion(unittest.TestCase):

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include <fmt/format.h>
+
 namespace hips::cli {
 
 std::optional<std::string> find_beside(const std::filesystem::path& built,
@@ -16,6 +18,10 @@ std::optional<std::string> find_beside(const std::filesystem::path& built,
     if (!error && fs::exists(file, error)) return file.string();
   }
   return std::nullopt;
+}
+
+std::optional<std::string> find_library(const Interposer& interposer) {
+  return find_beside(fmt::format("../../lib/mpi/{}", interposer.library), std::string(interposer.library));
 }
 
 }  // namespace hips::cli

@@ -14,6 +14,7 @@
 #include "lib/plan/builder.hpp"
 #include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/interposers.hpp"
 
 namespace hips::cli {
 namespace {
@@ -55,13 +56,14 @@ void print_build() {
 #else
   const char* assertions = "on";
 #endif
-  const auto interposer = find_beside("../../lib/mpi/libhips_mpi.so", "libhips_mpi.so");
   fmt::print("  {:<22} {}\n", "version", hips_version());
   fmt::print("  {:<22} {}, C++{}\n", "compiler", __VERSION__, __cplusplus / 100 % 100);
   fmt::print("  {:<22} {}\n", "assertions", assertions);
   fmt::print("  {:<22} plans {}, wire {}\n", "what ranks must share", plan::kBuilderVersion,
              comm::kWireVersion);
-  fmt::print("  {:<22} {}\n", "for MPI programs", interposer.value_or("not built"));
+  for (const Interposer& interposer : interposers())
+    fmt::print("  {:<22} {}\n", fmt::format("for {} programs", interposer.mpi),
+               find_library(interposer).value_or("not built"));
 }
 
 }  // namespace

@@ -30,6 +30,10 @@ MpiAbi abi_of_launcher(LauncherKind kind) {
 
 }  // namespace
 
+std::span<const Interposer> interposers() {
+  return kInterposers;
+}
+
 const Interposer* interposer_of(MpiAbi abi) {
   const auto found = std::ranges::find(kInterposers, abi, &Interposer::abi);
   return found == kInterposers.end() ? nullptr : &*found;

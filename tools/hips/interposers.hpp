@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ struct Interposer {
 };
 
 /// All that there are, whether they were built or not.
+std::span<const Interposer> interposers();
+
+/// That of an MPI.
 ///
 /// Errors   null: kUnknown, which is none.
 const Interposer* interposer_of(MpiAbi abi);

@@ -82,8 +82,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   const auto launch = check_launch(request, program, launcher);
   if (!launch) refuse(launcher, Audience::kJob, launch.error());
   const Interposer& interposer = *launch->interposer;
-  const auto library =
-      find_beside(fmt::format("../../lib/mpi/{}", interposer.library), std::string(interposer.library));
+  const auto library = find_library(interposer);
   if (!library)
     refuse(
         launcher, Audience::kHost,
