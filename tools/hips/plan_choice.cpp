@@ -10,6 +10,7 @@
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
+#include "tools/hips/settings.hpp"
 
 namespace hips::cli {
 namespace {
@@ -57,9 +58,12 @@ ChosenPlan choose_by_table(const Topology& topology, const std::string& path, st
 }  // namespace
 
 ChosenPlan choose_plan(const Topology& topology, const NamedPlan& named, std::uint64_t bytes) {
-  const Config config = load_process_config().config;
-  if (const auto request = request_of(named, config))
+  const Config& config = settings();
+  if (const auto request = request_of(named, config)) {
+    if (Status sound = plan::check_groups(topology, request->algorithm); !sound.ok())
+      throw Error(std::move(sound));
     return {value_or_throw(plan::make_builder(topology, *request)), "", "", ""};
+  }
   if (config.select_table && topology.num_ranks() > 1) {
     ChosenPlan chosen = choose_by_table(topology, *config.select_table, bytes);
     if (chosen.builder) return chosen;
