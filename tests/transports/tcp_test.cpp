@@ -42,12 +42,26 @@ using transport::Event;
 using transport::Transport;
 using transport::Verb;
 
+std::unique_ptr<Transport> make(const SocketAddress& address) {
+  return tcp::create({.address = address, .device = "lo"}).value();
+}
+
 std::unique_ptr<Transport> make() {
-  return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK), .device = "lo"}).value();
+  return make(any_address(AF_INET, INADDR_LOOPBACK));
+}
+
+Backend backend_at(const SocketAddress& address) {
+  return {.name = "Tcp", .start = [address] { return [address](Rank) { return make(address); }; }};
 }
 
 Backend backend() {
-  return {.name = "Tcp", .start = [] { return [](Rank) { return make(); }; }};
+  return backend_at(any_address(AF_INET, INADDR_LOOPBACK));
+}
+
+SocketAddress loopback_of_ipv6() {
+  SocketAddress loopback = any_address(AF_INET6);
+  reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
+  return loopback;
 }
 
 WireAddress read(const transport::Address& address) {
@@ -509,18 +523,9 @@ std::vector<std::string> congestion_controls() {
 }
 
 TEST(TcpConnect, BetweenTwoEndsOnThisHostNobodyPaces) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    SocketAddress loopback = any_address(family, INADDR_LOOPBACK);
-    if (family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
+  for (const SocketAddress& loopback : {any_address(AF_INET, INADDR_LOOPBACK), loopback_of_ipv6()}) {
     if (!listen_tcp(loopback)) continue;  // a host without IPv6
-    World world({.name = "Tcp",
-                 .start =
-                     [&] {
-                       return [loopback](Rank) {
-                         return tcp::create({.address = loopback, .device = "lo"}).value();
-                       };
-                     }},
-                3);
+    World world(backend_at(loopback), 3);
     world.join_all();
     // A listener's is what a connection begins with: one that paces would go on pacing.
     EXPECT_THAT(congestion_controls(), AllOf(SizeIs(3 + 6), Each("reno"))) << to_string(loopback);
@@ -548,17 +553,8 @@ TEST(Addresses, OfThisHostAreThoseOfItsInterfacesAndAllThatLoopBack) {
 }
 
 TEST(TcpConnect, OverIpv6AsWell) {
-  SocketAddress loopback = any_address(AF_INET6);
-  reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
-  if (!listen_tcp(loopback)) GTEST_SKIP() << "this host has no IPv6";
-  World world({.name = "Tcp6",
-               .start =
-                   [&] {
-                     return [loopback](Rank) {
-                       return tcp::create({.address = loopback, .device = "lo"}).value();
-                     };
-                   }},
-              2);
+  if (!listen_tcp(loopback_of_ipv6())) GTEST_SKIP() << "this host has no IPv6";
+  World world(backend_at(loopback_of_ipv6()), 2);
   world.join_all();
   world.post(0, notification(1, 3));
   EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 3u);
