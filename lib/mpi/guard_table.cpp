@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -16,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
+#include "lib/base/replace_file.hpp"
 #include "lib/base/unique_fd.hpp"
 
 namespace hips::mpi {
@@ -98,16 +98,6 @@ Status system_error(const std::string& path, const char* what) {
 }
 
 /// All of `text`, also when interrupted.
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<GuardTable> GuardTable::parse(std::string_view text, std::string_view name) {
@@ -167,19 +157,8 @@ Result<GuardTable> GuardTable::load(const std::string& path) {
 }
 
 Status GuardTable::save(const std::string& path) const {
-  // Beside the file, because a rename does not cross file systems; its own name, because jobs may end
-  // together.
-  std::string beside = path + ".XXXXXX";
-  UniqueFd fd(::mkostemp(beside.data(), O_CLOEXEC));
-  if (!fd.valid()) return system_error(path, "cannot be written");
-  Status status;
-  // Others of the group may share the table; mkostemp() means it for nobody else.
-  if (::fchmod(fd.get(), 0644) != 0 || !write_all(fd.get(), text()) || ::fsync(fd.get()) != 0)
-    status = system_error(path, "cannot be written");
-  fd.reset();
-  if (status.ok() && ::rename(beside.c_str(), path.c_str()) != 0)
-    status = system_error(path, "cannot be replaced");
-  if (!status.ok()) ::unlink(beside.c_str());
+  Status status = replace_file(path, text());
+  if (!status.ok()) status.message = fmt::format("guard table {}: {}", path, status.message);
   return status;
 }
 

@@ -36,9 +36,7 @@ class GuardTable {
   ///
   /// Errors   those of parse(). kSystem: it cannot be read.
   static Result<GuardTable> load(const std::string& path);
-  /// Puts a new file into the place of the old one at once: whoever reads meanwhile gets one or the other.
-  ///
-  /// Errors   kSystem: the file or its folder cannot be written.
+  /// Errors   those of replace_file().
   [[nodiscard]] Status save(const std::string& path) const;
 
   [[nodiscard]] const std::map<Key, GuardVerdict>& verdicts() const { return verdicts_; }

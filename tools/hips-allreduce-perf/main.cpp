@@ -6,7 +6,9 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "lib/base/printed.hpp"
 #include "lib/base/result.hpp"
 #include "tools/hips-allreduce-perf/fit.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
@@ -115,7 +117,7 @@ int main(int argc, char** argv) {
       num_wrong = run(group, other.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }
     launch->finish();
-    expect_printed();
+    if (hips::Status status = hips::printed(); !status.ok()) throw hips::Error(std::move(status));
     return num_wrong == 0 ? 0 : 1;
   } catch (const hips::Error& error) {
     std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -32,11 +31,6 @@ void expect_writable(Group& group, const std::string& path) {
   if (error == 0) return;
   throw Error(
       Status::error(Code::kInvalidArgument, fmt::format("cannot write {}: {}", path, std::strerror(error))));
-}
-
-void expect_printed() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw Error(Status::error(Code::kSystem, fmt::format("cannot write the output: {}", std::strerror(errno))));
 }
 
 }  // namespace hips::perf

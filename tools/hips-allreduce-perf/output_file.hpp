@@ -12,9 +12,4 @@ class Group;
 /// Errors   thrown on all ranks, kInvalidArgument: names the file and the reason.
 void expect_writable(Group& group, const std::string& path);
 
-/// The last thing of a program that prints its results: have they reached whoever reads them?
-///
-/// Errors   thrown, kSystem: standard output could not be written, and why.
-void expect_printed();
-
 }  // namespace hips::perf
