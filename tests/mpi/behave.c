@@ -1,6 +1,6 @@
 /*
- * Ordinary MPI programs, each a way of using MPI_Allreduce that an interposer can break; the first argument
- * picks one. Exit status 0 and "ok" from rank 0 where all is as MPI says.
+ * Ordinary MPI programs, each of which uses MPI_Allreduce in a manner that an interposer can break; the first
+ * argument selects one. Exit status 0 and "ok" from rank 0 where everything conforms to MPI.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -30,8 +30,8 @@ static int sum_is_right(MPI_Comm comm, int count) {
   return ok;
 }
 
-/* A rank that waits in the allreduce still owes its neighbour the rest of a large message. */
-static int large_message_in_flight(void) {
+/* A rank that waits in the allreduce still has to send its neighbour the rest of a large message. */
+static int outstanding_large_message(void) {
   const int count = 4 << 20;
   char* out = malloc((size_t)count);
   char* in = calloc((size_t)count, 1);
@@ -50,7 +50,7 @@ static int large_message_in_flight(void) {
   return 0;
 }
 
-/* Memory of MPI_Alloc_mem, of any size, beside that of malloc on other ranks; freed and made anew. */
+/* Memory of MPI_Alloc_mem of several sizes, and of malloc on other ranks; freed and allocated again. */
 static int allocated_memory(void) {
   const int counts[] = {1, 1000, 20000, 300000};
   for (int round = 0; round < 12; ++round) {
@@ -109,7 +109,7 @@ static int threads(void) {
   return 0;
 }
 
-/* Children of a rank are no ranks: they do not load what was preloaded into us. */
+/* Children of a rank are not ranks: they do not load the library that was preloaded into it. */
 static int children(void) {
   if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum before fork");
   const pid_t child = fork();
@@ -133,7 +133,7 @@ static int repeat(int count, int calls) {
   return 0;
 }
 
-/* With MPI_ERRORS_RETURN a failed call gives a code, and MPI_Error_string says why. */
+/* With MPI_ERRORS_RETURN a failed call returns a code, and MPI_Error_string gives the reason. */
 static int errors_return(void) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0, values[2] = {rank, rank}, sums[2];
@@ -148,7 +148,7 @@ static int errors_return(void) {
   return 0;
 }
 
-/* The host finds the null communicator, and says so in its own words. */
+/* Native MPI reports the null communicator as its own error. */
 static int null_communicator(void) {
   int value = 1, sum = 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -156,7 +156,7 @@ static int null_communicator(void) {
   int class = MPI_SUCCESS;
   const int code = MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
   MPI_Error_class(code, &class);
-  return class == MPI_ERR_COMM ? 0 : fail("MPI_COMM_NULL is no error of class MPI_ERR_COMM");
+  return class == MPI_ERR_COMM ? 0 : fail("MPI_COMM_NULL is not an error of class MPI_ERR_COMM");
 }
 
 /* A fast rank leaves right after its last call. */
@@ -172,9 +172,9 @@ static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
 }
 
-/* Sums of floats whose last bits depend on the order; rank 0 prints what came out. All ranks have the same.
- */
-static int fold(int max_count, unsigned seed) {
+/* Sums of floats whose last bits depend on the order of reduction; rank 0 prints a hash of them. All ranks
+ * have the same bits. */
+static int reduction_order(int max_count, unsigned seed) {
   unsigned long long hash = 14695981039346656037ull, hashes[2];
   for (int count = 1; count <= max_count; count = count * 3 + 1) {
     float* values = malloc(sizeof(float) * (size_t)count);
@@ -188,28 +188,28 @@ static int fold(int max_count, unsigned seed) {
   hashes[0] = hash;
   MPI_Bcast(hashes, 1, MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("bits %llx\n", hash);
-  return hashes[0] == hash ? 0 : fail("other bits than rank 0");
+  return hashes[0] == hash ? 0 : fail("bits differ from those of rank 0");
 }
 
-/* Never returns on its own: another rank passes something else. */
+/* Does not return by itself: one rank passes something else. */
 static int mismatch(const char* what) {
   int ints[64] = {0}, sums[64];
   float floats[64] = {0}, float_sums[64];
   MPI_Op user_op;
   MPI_Op_create(add_ints, 1, &user_op);
   if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
-  const int odd = rank == size - 1;
+  const int differs = rank == size - 1;
   if (strcmp(what, "count") == 0)
-    MPI_Allreduce(ints, sums, odd ? 8 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(ints, sums, differs ? 8 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "zero") == 0)
-    MPI_Allreduce(ints, sums, odd ? 0 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(ints, sums, differs ? 0 : 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "op") == 0)
-    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(ints, sums, 16, MPI_INT, differs ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "other-op") == 0)
-    MPI_Allreduce(ints, sums, 16, MPI_INT, odd ? user_op : MPI_SUM, MPI_COMM_WORLD);
-  else if (strcmp(what, "type") == 0 && odd)
+    MPI_Allreduce(ints, sums, 16, MPI_INT, differs ? user_op : MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(what, "type") == 0 && differs)
     MPI_Allreduce(floats, float_sums, 16, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  else if (strcmp(what, "other-type") == 0 && odd)
+  else if (strcmp(what, "other-type") == 0 && differs)
     MPI_Allreduce(ints, sums, 4, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else
     MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -217,7 +217,7 @@ static int mismatch(const char* what) {
   return 0;
 }
 
-/* Many calls of one size, then the last rank makes one more and the others one of another size. */
+/* Many calls of one size; then the last rank makes one more, and the others make one of another size. */
 static int mismatch_after(int count, int calls) {
   if (repeat(count, calls) != 0) return 1;
   sum_is_right(MPI_COMM_WORLD, rank == size - 1 ? count : 16);
@@ -230,7 +230,7 @@ static void die(int number) {
   raise(SIGKILL);
 }
 
-/* One rank is killed some time after the first allreduce, wherever it is then. */
+/* One rank is killed some time after the first allreduce, at whatever point of the program. */
 static int killed_at(int victim, int microseconds) {
   if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
   if (rank == victim) {
@@ -256,8 +256,8 @@ int main(int argc, char** argv) {
                   &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (strcmp(what, "large-message-in-flight") == 0) {
-    result = large_message_in_flight();
+  if (strcmp(what, "outstanding-large-message") == 0) {
+    result = outstanding_large_message();
   } else if (strcmp(what, "allocated-memory") == 0) {
     result = allocated_memory();
   } else if (strcmp(what, "threads") == 0) {
@@ -276,8 +276,8 @@ int main(int argc, char** argv) {
     result = sum_is_right(MPI_COMM_WORLD, 100) ? 7 : 1;
   } else if (strcmp(what, "repeat") == 0 && argc > 3) {
     result = repeat(atoi(argv[2]), atoi(argv[3]));
-  } else if (strcmp(what, "fold") == 0 && argc > 3) {
-    result = fold(atoi(argv[2]), (unsigned)atoi(argv[3]));
+  } else if (strcmp(what, "reduction-order") == 0 && argc > 3) {
+    result = reduction_order(atoi(argv[2]), (unsigned)atoi(argv[3]));
   } else if (strcmp(what, "mismatch") == 0 && argc > 2) {
     result = mismatch(argv[2]);
   } else if (strcmp(what, "mismatch-after") == 0 && argc > 3) {
@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "killed-at") == 0 && argc > 3) {
     result = killed_at(atoi(argv[2]), atoi(argv[3]));
   } else {
-    fprintf(stderr, "unknown way \"%s\"\n", what);
+    fprintf(stderr, "unknown case \"%s\"\n", what);
     result = 2;
   }
   if (rank == 0 && result == 0) printf("ok\n");

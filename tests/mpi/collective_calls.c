@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of some salts are made by the functions of MPI 4 for large counts. */
+/* Calls with some salts use the functions of MPI 4 for large counts. */
 static int is_large(const struct Call* call) {
   return MPI_VERSION >= 4 && call->salt % 3 == 0;
 }
@@ -47,7 +47,7 @@ static struct Memory make_memory(enum Shape shape, int each) {
     memory.each = each;
     memory.stride = 2 * each;
   } else if (shape == kReversed) {
-    /* No gaps, but another order. */
+    /* Without gaps, but in another order. */
     int at[8], ones[8], i;
     for (i = 0; i < each; ++i) at[i] = each - 1 - i, ones[i] = 1;
     MPI_Type_indexed(each, ones, at, MPI_INT, &memory.type);
@@ -60,7 +60,7 @@ static struct Memory make_memory(enum Shape shape, int each) {
 static void free_memory(struct Memory* memory) {
   if (memory->type != MPI_INT) MPI_Type_free(&memory->type);
 }
-/* Where the i-th element lies, in ints. */
+/* The place of the i-th element, in ints. */
 static int place(const struct Memory* memory, int i) {
   const int piece = i / memory->each, within = i % memory->each;
   if (memory->shape == kPlain) return i;
@@ -73,7 +73,7 @@ static int* make_buffer(int ints) {
   return buffer;
 }
 
-static int folded(const struct Call* call, int i) {
+static int reduced(const struct Call* call, int i) {
   int r, result = call_value(0, i, call->salt);
   for (r = 1; r < call->size; ++r) {
     const int v = call_value(r, i, call->salt);
@@ -85,7 +85,7 @@ static int folded(const struct Call* call, int i) {
 }
 
 static void make_bcast(struct Call* call, MPI_Request* request) {
-  /* Types that differ from rank to rank, of one signature: pieces of 4. */
+  /* Types that differ between ranks but have the same signature: pieces of 4. */
   const unsigned own = call->types_differ ? (unsigned)call->rank : 0;
   int i, count;
   call->takes = make_memory((enum Shape)((call->shapes + own) % kNumShapes), 4);
@@ -95,7 +95,7 @@ static void make_bcast(struct Call* call, MPI_Request* request) {
   for (i = 0; i < call->count && call->rank == call->root; ++i)
     call->out[place(&call->takes, i)] = call_value(call->root, i, call->salt);
   if (call->absolute && call->count > 0) {
-    /* The same elements, from the beginning of all memory on. */
+    /* The same elements, by absolute addresses. */
     MPI_Datatype there;
     MPI_Aint at;
     int one = 1;
@@ -112,7 +112,7 @@ static void make_bcast(struct Call* call, MPI_Request* request) {
   } else {
     EITHER(call, MPI_Bcast, call->out, count, call->takes.type, call->root, call->comm);
   }
-  /* As far as MPI is concerned the type is no longer needed. */
+  /* MPI lets the program free the type now. */
   free_memory(&call->takes);
 }
 
@@ -121,12 +121,12 @@ static void make_reduction(struct Call* call, MPI_Op op, MPI_Request* request) {
   const void* from;
   int i;
 #ifdef MPICH_VERSION
-  /* MPICH 4.0 reads at the address MPI_IN_PLACE where the root is not rank 0. */
+  /* MPICH 4.0 dereferences MPI_IN_PLACE where the root is not rank 0. */
   if (call->kind == kReduce && call->root != 0 && (call->which == 3 || !call->types_differ))
     call->in_place = 0;
 #endif
   call->in = make_buffer(call->count);
-  /* Elsewhere the output means nothing, and may be null. */
+  /* On other ranks the output has no meaning and may be null. */
   call->out = gets ? make_buffer(call->count) : NULL;
   from = call->in;
   for (i = 0; i < call->count; ++i) call->in[i] = call_value(call->rank, i, call->salt);
@@ -187,12 +187,12 @@ static void make_scatter(struct Call* call, MPI_Op op, MPI_Request* request) {
 }
 
 static void make_gather(struct Call* call, MPI_Request* request) {
-  /* Both sides of a gather have types of their own; displacements leave gaps. */
-  const unsigned odd = call->types_differ ? (unsigned)call->rank : 0;
+  /* Input and output of a gather have different types; displacements leave gaps. */
+  const unsigned shift = call->types_differ ? (unsigned)call->rank : 0;
   const void* from;
   int i, r, own;
-  call->sends = make_memory((enum Shape)((call->shapes + odd) % kNumShapes), 4);
-  call->takes = make_memory((enum Shape)((call->shapes / 7 + 2 * odd) % kNumShapes), 4);
+  call->sends = make_memory((enum Shape)((call->shapes + shift) % kNumShapes), 4);
+  call->takes = make_memory((enum Shape)((call->shapes / 7 + 2 * shift) % kNumShapes), 4);
   call->count = call->count / call->size / 4 * 4;
   for (r = 0; r < call->size; ++r) {
     own = call->kind == kAllgather
@@ -289,7 +289,7 @@ void check_call(struct Call* call) {
     case kReduce:
     case kAllreduce:
       for (i = 0; i < call->count && call->out; ++i)
-        expect(call, "reduction", i, call->out[i], folded(call, i));
+        expect(call, "reduction", i, call->out[i], reduced(call, i));
       if (call->out) expect(call, "end", call->count, call->out[call->count], kGuard);
       for (i = 0; i < call->count; ++i)
         expect(call, "input", i, call->in[i], call_value(call->rank, i, call->salt));
@@ -297,7 +297,7 @@ void check_call(struct Call* call) {
     case kReduceScatterBlock:
     case kReduceScatter:
       for (i = 0; i < call->counts[call->rank]; ++i)
-        expect(call, "section", i, call->out[i], folded(call, call->places[call->rank] + i));
+        expect(call, "section", i, call->out[i], reduced(call, call->places[call->rank] + i));
       break;
     case kAllgather:
     case kAllgatherv:

@@ -1,15 +1,14 @@
 /*
- * An ordinary MPI program that knows nothing of HiPS: seeded random programs of all collectives that HiPS
- * takes, blocking ones and non-blocking ones in flight together with messages, on several communicators, with
- * types that have gaps, types that differ and match, operations of the user's and of two values, in place and
- * not, counts of zero. Types are freed as soon as a call has been made. Every element is compared with what
- * it has to be.
+ * An ordinary MPI program: seeded random programs of all collectives that HiPS supports, blocking ones and
+ * non-blocking ones that are outstanding together with messages, on several communicators, with types that
+ * have gaps, different types of one signature, predefined and user operations, in place and not, counts of
+ * zero. Types are freed as soon as a call has been made. Every element is compared with the expected value.
  *
  * collectives SEED PROGRAMS differ|alike
  *
- * "differ": the types of ranks do, and communicators are freed while calls of theirs are under way. Open
- * MPI 4.1 cuts vectors by the count that each rank passed, and hangs then; it also forgets that its calls
- * need the communicator.
+ * "differ": types differ between ranks, and communicators are freed while their calls are outstanding. Open
+ * MPI 4.1 splits vectors by the count that each rank passed, and then hangs; it also frees a communicator
+ * that its own calls still need.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,20 +26,20 @@ static unsigned draw(unsigned below) {
   state = state * 6364136223846793005ULL + 1442695040888963407ULL;
   return (unsigned)(state >> 33) % below;
 }
-/* Those of this rank alone: how it completes its requests is its own affair. */
+/* Numbers of this rank alone: ranks complete their requests in different ways. */
 static unsigned long long own_state;
 static unsigned draw_own(unsigned below) {
   own_state = own_state * 6364136223846793005ULL + 1442695040888963407ULL;
   return (unsigned)(own_state >> 33) % below;
 }
 
-/* Under way: a call, or a message from one rank to the next. */
+/* Outstanding: a call, or a message from one rank to the next. */
 struct Pending {
   int used, is_call, token, got, from;
   struct Call call;
 };
 static struct Pending pending[kMost];
-static MPI_Request requests[2 * kMost]; /* of each: the call's or the message's, and its sending */
+static MPI_Request requests[2 * kMost]; /* two for each: of the call or the receive, and of the send */
 
 static struct Call draw_call(MPI_Comm comm) {
   static const int kCounts[] = {0, 1, 3, 8, 100, 1009, 20000};
@@ -70,7 +69,7 @@ static void ended(int i) {
     expect(&one->call, "message", 0, one->got, one->token - world_size * calls_rank + world_size * one->from);
 }
 
-/* Completes some of what is under way, in one of the ways that there are. */
+/* Completes some outstanding requests by one of MPI's functions. */
 static void complete_some(void) {
   int indices[2 * kMost], num = 0, flag, i;
   switch (draw_own(5)) {
@@ -93,8 +92,8 @@ static void complete_some(void) {
   for (i = 0; i < kMost; ++i) ended(i);
 }
 
-/* Would a HiPS that has a plan for the communicator leave it to the host? Once it has been made. */
-static int is_for_host(const struct Call* call) {
+/* Whether HiPS delegates a call to native MPI on a communicator that it supports. Once it has been made. */
+static int is_delegated(const struct Call* call) {
   int r, total = 0;
   if (call->size == 1) return 1;
   if (call->kind == kBarrier) return 0;
@@ -105,12 +104,12 @@ static int is_for_host(const struct Call* call) {
   return total == 0;
 }
 
-/* Completes what is under way on a communicator, or only what HiPS leaves to the host. */
-static void complete_on(MPI_Comm comm, int hosts_only) {
+/* Completes the outstanding calls of a communicator, or only those that HiPS delegates to native MPI. */
+static void complete_on(MPI_Comm comm, int only_delegated) {
   int i;
   for (i = 0; i < kMost; ++i) {
     if (!pending[i].used || !pending[i].is_call || pending[i].call.comm != comm) continue;
-    if (hosts_only && !is_for_host(&pending[i].call)) continue;
+    if (only_delegated && !is_delegated(&pending[i].call)) continue;
     MPI_Wait(&requests[2 * i], MPI_STATUS_IGNORE);
     ended(i);
   }
@@ -157,13 +156,13 @@ static void run_program(void) {
   comms[1] = MPI_COMM_SELF;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
   MPI_Comm_split(MPI_COMM_WORLD, calls_rank % 2, -calls_rank, &comms[3]);
-  /* A first blocking call, without which the host has the non-blocking ones. */
+  /* Without a first blocking call native MPI executes the non-blocking ones. */
   for (i = 0; i < 4; ++i) {
     int one = 1;
     if (types_differ || draw(2)) MPI_Bcast(&one, 1, MPI_INT, 0, comms[i]);
   }
   for (step = 0; step < kSteps; ++step) one_step(comms[draw(4)], step);
-  /* With calls under way, where HiPS has them: Open MPI 4.1 crashes. */
+  /* While calls of HiPS are outstanding; with its own Open MPI 4.1 crashes. */
   for (i = 2; i < 4; ++i) {
     complete_on(comms[i], types_differ);
     MPI_Comm_free(&comms[i]);
@@ -189,7 +188,7 @@ int main(int argc, char** argv) {
     own_state = state + (unsigned)calls_rank * 7919;
     run_program();
   }
-  /* The profiling name means the host's function: nobody intercepts it. */
+  /* The profiling name is native MPI's function, which nothing intercepts. */
   PMPI_Allreduce(&num_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   if (calls_rank == 0) printf("programs %d calls %ld wrong %ld\n", programs, num_calls, all_wrong);
   MPI_Op_free(&calls_user_op);

@@ -1,6 +1,6 @@
 /*
- * Ordinary MPI programs that go where few do: to the end of MPI_Finalize, of memory, of descriptors. The
- * first argument picks one. Exit status 0 and "ok" from rank 0 where all is as MPI says.
+ * Ordinary MPI programs at rare limits: the end of MPI_Finalize, no memory, no descriptors. The first
+ * argument selects one. Exit status 0 and "ok" from rank 0 where everything conforms to MPI.
  */
 #include <dirent.h>
 #include <mpi.h>
@@ -34,8 +34,8 @@ static int sum_is_right(MPI_Comm comm) {
   return one == comm_size;
 }
 
-/* Of a library that ends what it has when MPI does: it was first on MPI_COMM_SELF, so it is the last to hear.
- */
+/* A library that frees its requests in MPI_Finalize. Its attribute was the first on MPI_COMM_SELF, so it is
+ * deleted last. */
 static MPI_Request persistents[2];
 static int first_key;
 
@@ -53,13 +53,13 @@ static int end_library(MPI_Comm comm, int key, void* value, void* extra) {
   if (!flag || status.MPI_SOURCE != MPI_ANY_SOURCE) exit(fail("a test does not succeed"));
   flag = 0;
   MPI_Request_get_status(*request, &flag, MPI_STATUS_IGNORE);
-  if (!flag) exit(fail("an inactive request is under way"));
+  if (!flag) exit(fail("an inactive request is outstanding"));
   MPI_Waitall(2, persistents, MPI_STATUSES_IGNORE);
   MPI_Waitany(2, persistents, &index, MPI_STATUS_IGNORE);
   MPI_Testsome(2, persistents, &num, indices, MPI_STATUSES_IGNORE);
   if (index != MPI_UNDEFINED || num != MPI_UNDEFINED) exit(fail("an inactive request has been completed"));
   for (int i = 0; i < 2; ++i) {
-    if (persistents[i] == MPI_REQUEST_NULL) exit(fail("an inactive request has gone"));
+    if (persistents[i] == MPI_REQUEST_NULL) exit(fail("an inactive request has no handle"));
     if (MPI_Request_free(&persistents[i]) != MPI_SUCCESS) exit(fail("a request is not freed"));
     if (persistents[i] != MPI_REQUEST_NULL) exit(fail("a freed request has a handle"));
   }
@@ -78,7 +78,7 @@ static int freed_in_finalize(void) {
   return 0;
 }
 
-/* A type of a library that counts who copies its attribute, and does not let it be copied twice. */
+/* A type whose attribute counts its copies, and does not let it be copied. */
 static int num_copies;
 
 static int copy_once(MPI_Datatype type, int key, void* extra, void* in, void* out, int* flag) {
@@ -109,14 +109,14 @@ static int attributes_of_types(void) {
   return num_copies == 0 ? 0 : fail("an attribute has been copied");
 }
 
-/* The first descriptor that would come. */
+/* The next descriptor that the system would give. */
 static int next_descriptor(void) {
   const int descriptor = dup(0);
   close(descriptor);
   return descriptor;
 }
 
-/* Communicators until no descriptor is left, and calls on all of them. */
+/* Makes communicators until no descriptor is left, and calls on all of them. */
 static int few_descriptors(void) {
   enum { kComms = 60 };
   MPI_Comm comms[kComms];
@@ -125,7 +125,7 @@ static int few_descriptors(void) {
   struct rlimit limit;
   if (!sum_is_right(MPI_COMM_WORLD)) return fail("wrong sum");
   getrlimit(RLIMIT_NOFILE, &limit);
-  /* The ranks need not run out of them together. */
+  /* Ranks run out of them at different times. */
   limit.rlim_cur = (rlim_t)(next_descriptor() + 16 + 5 * (rank % 2));
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return fail("no limit");
   for (int i = 0; i < kComms; ++i) {
@@ -160,7 +160,7 @@ static void* keeps_allocating(void* nothing) {
   return nothing;
 }
 
-/* A child gives memory back that it has from its parent, whatever the parent's threads were at. */
+/* A child frees memory of its parent, whatever the parent's threads were doing at the fork. */
 static int child_frees(void) {
   pthread_t thread;
   void* memory = NULL;
@@ -185,7 +185,7 @@ static int child_frees(void) {
   return wrong ? fail("a child does not come back from MPI_Free_mem") : 0;
 }
 
-/* The last rank alone has no memory to pack what it receives: all hear of it. */
+/* Only the last rank has no memory to unpack what it receives: all ranks get an error. */
 static int short_of_memory(int is_nonblocking) {
   enum { kInts = 16 << 20 };
   const int is_short = rank == size - 1;
@@ -207,7 +207,7 @@ static int short_of_memory(int is_nonblocking) {
                         : MPI_Bcast(values, kInts, is_short ? type : MPI_INT, 0, MPI_COMM_WORLD);
   if (is_short) setrlimit(RLIMIT_AS, &before);
   if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  /* Nobody leaves before the others know. */
+  /* No rank leaves before the others have their error. */
   PMPI_Barrier(MPI_COMM_WORLD);
   MPI_Type_free(&type);
   free(values);
@@ -217,11 +217,11 @@ static int short_of_memory(int is_nonblocking) {
   return 0;
 }
 
-/* Of Fortran, where this MPI has it at all. */
+/* Functions of Fortran, where this MPI has them. */
 extern void mpi_waitsome_(const int*, int*, int*, int*, int*, int*) __attribute__((weak));
 extern void mpi_testsome_(const int*, int*, int*, int*, int*, int*) __attribute__((weak));
 
-/* A handle whose request has gone is an error, and the number of completed ones need not be set before. */
+/* A handle without a request is an error, and the output for the number of completed ones may be unset. */
 static int stale_in_fortran(void) {
   int values[2] = {1, 1}, code = MPI_SUCCESS, num = 1 << 30, indices[1] = {-5}, statuses[64];
   const int one = 1;
@@ -243,7 +243,7 @@ static int stale_in_fortran(void) {
   return 0;
 }
 
-/* A sender of a large message that does nothing but what HiPS does while it waits. */
+/* A sender of a large message that does only what HiPS does while it waits. */
 static int progress(void) {
   enum { kBytes = 16 << 20 };
   char* buffer = calloc(kBytes, 1);
@@ -264,7 +264,7 @@ static int progress(void) {
   return 0;
 }
 
-/* More bytes in one element than an int counts, of which only the root knows. */
+/* More bytes in one element than an int can count; only the root passes such a type. */
 static int huge_types(void) {
   const size_t part = (size_t)512 << 20, whole = 4 * part;
   MPI_Datatype part_type, whole_type;
@@ -293,13 +293,13 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"freed-in-finalize", freed_in_finalize},
-               {"attributes-of-types", attributes_of_types},
-               {"few-descriptors", few_descriptors},
-               {"child-frees", child_frees},
-               {"stale-in-fortran", stale_in_fortran},
-               {"progress", progress},
-               {"huge-types", huge_types}};
+  } kCases[] = {{"freed-in-finalize", freed_in_finalize},
+                {"attributes-of-types", attributes_of_types},
+                {"few-descriptors", few_descriptors},
+                {"child-frees", child_frees},
+                {"stale-in-fortran", stale_in_fortran},
+                {"progress", progress},
+                {"huge-types", huge_types}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
   const int multiple = strcmp(what, "child-frees") == 0;
@@ -310,8 +310,8 @@ int main(int argc, char** argv) {
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_library, &first_key, NULL);
     MPI_Comm_set_attr(MPI_COMM_SELF, first_key, NULL);
   }
-  for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
-    if (strcmp(what, kWays[i].name) == 0) result = kWays[i].run();
+  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; ++i)
+    if (strcmp(what, kCases[i].name) == 0) result = kCases[i].run();
   if (strcmp(what, "short-of-memory") == 0 && argc > 2)
     result = short_of_memory(strcmp(argv[2], "ibcast") == 0);
   if (rank == 0 && result == 0) printf("ok\n");

@@ -1,11 +1,10 @@
 /*
- * An ordinary MPI program that knows nothing of HiPS: allreduces over types, ops, counts and communicators,
- * and compares every element. Floating point values are small integers, so that every order of summing is
- * exact.
+ * An ordinary MPI program: calls MPI_Allreduce with many types, ops, counts and communicators, and compares
+ * every element. Floating point values are small integers, so that every order of summing is exact.
  *
- * Rank 0 prints what a library that takes the predefined ops of integers of 8 to 64 bits, of float and
- * double, of bytes and of C's bool should have taken ("expect taken CALLS BYTES") and left ("expect left
- * CALLS REASON"); the driver compares that with the interposer's report.
+ * Rank 0 prints which calls a library should have taken that has the predefined ops of integers of 8 to 64
+ * bits, of float and double, of bytes and of C's bool ("expect taken CALLS BYTES"), and which it should have
+ * delegated ("expect delegated CALLS REASON"); the driver compares that with the interposer's report.
  */
 #include <math.h>
 #include <mpi.h>
@@ -23,7 +22,7 @@ static const char* reasons[MAX_REASONS];
 static long reason_calls[MAX_REASONS];
 static int num_reasons;
 
-static void expect_left(const char* reason) {
+static void expect_delegated(const char* reason) {
   int i;
   for (i = 0; i < num_reasons; ++i)
     if (strcmp(reasons[i], reason) == 0) break;
@@ -35,8 +34,9 @@ static void wrong(const char* what, int i) {
   if (++num_wrong <= 5) fprintf(stderr, "rank %d: %s: element %d is wrong\n", world_rank, what, i);
 }
 
-/* The first seven meet every op and count, the others each op that is allowed for them. */
-enum Group { kCInteger, kFloating, kMultiLanguage, kCBool, kByte, kNotTaken };
+/* The first seven types are tested with every op and count, the others with each op that is allowed for them.
+ */
+enum Group { kCInteger, kFloating, kMultiLanguage, kCBool, kByte, kUnsupported };
 #define TYPES(X)                                                              \
   X(kInt, MPI_INT, int, kCInteger)                                            \
   X(kLong, MPI_LONG, long, kCInteger)                                         \
@@ -63,7 +63,7 @@ enum Group { kCInteger, kFloating, kMultiLanguage, kCBool, kByte, kNotTaken };
   X(kCount, MPI_COUNT, MPI_Count, kMultiLanguage)                             \
   X(kBool, MPI_C_BOOL, _Bool, kCBool)                                         \
   X(kBytes, MPI_BYTE, unsigned char, kByte)                                   \
-  X(kLongDouble, MPI_LONG_DOUBLE, long double, kNotTaken)
+  X(kLongDouble, MPI_LONG_DOUBLE, long double, kUnsupported)
 
 #define ENUMERATOR(NAME, TYPE, T, GROUP) NAME,
 enum { TYPES(ENUMERATOR) kNumTypes };
@@ -132,9 +132,9 @@ static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
 }
 
-/* What rank r of a communicator puts in, small enough that 27 of them multiply exactly in 24 bits, and
- * neither add nor multiply beyond 127 in a byte: what happens there is the host's affair, and Open MPI 4.1
- * saturates unsigned bytes. Logical ones: true and false on each rank, and the same on all for some elements.
+/* The input of rank r of a communicator: small enough that 27 of them multiply exactly in 24 bits, and
+ * neither add nor multiply beyond 127 in a byte: native MPIs differ there, and Open MPI 4.1 saturates
+ * unsigned bytes. Logical inputs: true and false on each rank, and equal on all ranks for some elements.
  */
 static long value_of(int rank, int i, int type, int op) {
   if (op >= kLand && op <= kLxor) return i % 3 == 0 ? i % 2 : (rank + i) % 4 == 0;
@@ -142,7 +142,7 @@ static long value_of(int rank, int i, int type, int op) {
   return (rank * 7 + i * 3) % 101 % (op == kSum && sizes[type] == 1 ? 5 : 101);
 }
 
-static long fold(int size, int i, int type, int op) {
+static long reduced(int size, int i, int type, int op) {
   long result = value_of(0, i, type, op);
   for (int r = 1; r < size; ++r) {
     const long value = value_of(r, i, type, op);
@@ -195,24 +195,24 @@ static void check(MPI_Comm comm, const char* comm_name, int type, int op, int co
   memset(out, guard, bytes + 16);
   for (int i = 0; i < count; ++i) put(in_place ? out : in, type, i, value_of(rank, i, type, op));
   MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, mpi_type(type), mpi_op(op), comm);
-  memset(in, 0xFF, bytes); /* allowed at once */
+  memset(in, 0xFF, bytes); /* allowed after the call */
   snprintf(what, sizeof what, "%s on %s of %d ranks, %s, %d elements%s", op_names[op], comm_name, size,
            type_names[type], count, in_place ? ", in place" : "");
   for (int i = 0; i < count; ++i)
-    if (!equals(out, type, i, fold(size, i, type, op))) wrong(what, i);
+    if (!equals(out, type, i, reduced(size, i, type, op))) wrong(what, i);
   for (size_t i = 0; i < 16; ++i)
     if (out[bytes + i] != guard) wrong(what, count);
   free(in);
   free(out);
 
   if (size == 1) {
-    expect_left("communicator of 1 rank");
-  } else if (groups[type] == kNotTaken) {
-    expect_left("type MPI_LONG_DOUBLE");
+    expect_delegated("communicator of 1 rank");
+  } else if (groups[type] == kUnsupported) {
+    expect_delegated("MPI_Allreduce: type MPI_LONG_DOUBLE");
   } else if (op == kUser) {
-    expect_left("op a user's op");
+    expect_delegated("MPI_Allreduce: op a user's op");
   } else if (count == 0) {
-    expect_left("count 0");
+    expect_delegated("MPI_Allreduce: no data");
   } else {
     ++taken_calls;
     taken_bytes += (long long)bytes;
@@ -221,7 +221,7 @@ static void check(MPI_Comm comm, const char* comm_name, int type, int op, int co
 
 static void check_all(MPI_Comm comm, const char* name) {
   static const int counts[] = {1, 2, 7, 8, 9, 64, 1009, 40000};
-  int turn = 0;
+  int next = 0;
   for (int type = 0; type <= kDouble; ++type)
     for (int op = 0; op < kBand; ++op)
       for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i)
@@ -229,13 +229,13 @@ static void check_all(MPI_Comm comm, const char* name) {
   for (int type = 0; type < kLongDouble; ++type)
     for (int op = type <= kDouble ? kBand : 0; op < kUser; ++op)
       if (is_allowed(type, op)) {
-        check(comm, name, type, op, counts[turn % 7], turn % 2);
-        ++turn;
+        check(comm, name, type, op, counts[next % 7], next % 2);
+        ++next;
       }
 }
 
-/* Every rank ends with the same bits, also where no order of summing is right: NaN with signs and payloads,
- * both zeros, infinities, and numbers that lose digits. MPI only advises it, so it is asked of HiPS alone. */
+/* Every rank gets the same bits, even where every order of summing rounds: NaN with signs and payloads,
+ * both zeros, infinities, and numbers that lose digits. MPI only recommends it, so only HiPS is tested. */
 static void check_bits(MPI_Comm comm, int type, int op, int count) {
   const size_t bytes = (size_t)count * (type == kFloat ? sizeof(float) : sizeof(double));
   unsigned char* in = malloc(bytes);
@@ -246,7 +246,7 @@ static void check_bits(MPI_Comm comm, int type, int op, int count) {
     double value = (world_rank * 31 + i % 97) / 7.0 * (mix == 6 ? 1e30 : 1);
     if (mix == 0) value = -0.0;
     if (mix == 1) value = 0.0;
-    /* Some elements are NaN on no rank, or every sum would be. */
+    /* Some elements are NaN on no rank, or every sum would be NaN. */
     if (i % 3 != 0) {
       if (mix == 2) value = nan("1");
       if (mix == 3) value = -nan("2");
@@ -279,8 +279,8 @@ static void check_all_bits(MPI_Comm comm) {
     }
 }
 
-/* Calls that no rule of HiPS covers: the host's result has to come through. */
-static void check_left(MPI_Comm comm, const char* name) {
+/* Calls that HiPS does not support: the result of native MPI is returned. */
+static void check_delegated(MPI_Comm comm, const char* name) {
   check(comm, name, kInt, kUser, 33, 0);
   check(comm, name, kInt, kUser, 33, 1);
   check(comm, name, kLongDouble, kSum, 33, 0);
@@ -295,10 +295,10 @@ static void check_left(MPI_Comm comm, const char* name) {
   MPI_Op pair_op;
   MPI_Op_create(add_ints, 1, &pair_op);
   int in[2] = {rank, 1}, out[2] = {0, 0};
-  /* add_ints sees one element of the derived type and adds its first int only. */
+  /* add_ints gets a count of one element of the derived type, and adds its first int only. */
   MPI_Allreduce(in, out, 1, pair, pair_op, comm);
   if (out[0] != size * (size - 1) / 2) wrong("derived type", 0);
-  expect_left(size == 1 ? "communicator of 1 rank" : "type a derived type");
+  expect_delegated(size == 1 ? "communicator of 1 rank" : "MPI_Allreduce: type a derived type");
   MPI_Op_free(&pair_op);
   MPI_Type_free(&pair);
 
@@ -308,18 +308,18 @@ static void check_left(MPI_Comm comm, const char* name) {
   } mine = {(double)((rank + 1) % size), rank}, best = {0, 0};
   MPI_Allreduce(&mine, &best, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   if (best.index != (size == 1 ? 0 : size - 2)) wrong("maxloc", 0);
-  expect_left(size == 1 ? "communicator of 1 rank" : "type MPI_DOUBLE_INT");
+  expect_delegated(size == 1 ? "communicator of 1 rank" : "MPI_Allreduce: type MPI_DOUBLE_INT");
 }
 
-/* What the standard's table lacks goes to the host, whatever that makes of it: an error, or a result. */
+/* Pairs that the standard does not allow are delegated; native MPI gives an error or a result. */
 static void check_not_allowed(void) {
   float floats[3] = {1, 2, 3}, float_results[3];
   unsigned char bytes[3] = {1, 2, 3}, byte_results[3];
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Allreduce(floats, float_results, 3, MPI_FLOAT, MPI_BAND, MPI_COMM_WORLD);
-  expect_left("MPI_BAND of MPI_FLOAT");
+  expect_delegated("MPI_Allreduce: MPI_BAND of MPI_FLOAT");
   MPI_Allreduce(bytes, byte_results, 3, MPI_BYTE, MPI_SUM, MPI_COMM_WORLD);
-  expect_left("MPI_SUM of MPI_BYTE");
+  expect_delegated("MPI_Allreduce: MPI_SUM of MPI_BYTE");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
@@ -332,7 +332,7 @@ static void check_intercommunicator(void) {
   MPI_Comm_remote_size(inter, &remote_size);
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
   if (sum != remote_size * (2 - color)) wrong("inter-communicator", 0);
-  expect_left("inter-communicator");
+  expect_delegated("inter-communicator");
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
 }
@@ -345,16 +345,16 @@ int main(int argc, char** argv) {
 
   check_all(MPI_COMM_WORLD, "world");
   if (argc > 1 && strcmp(argv[1], "bits") == 0) check_all_bits(MPI_COMM_WORLD);
-  check_left(MPI_COMM_WORLD, "world");
+  check_delegated(MPI_COMM_WORLD, "world");
   check_not_allowed();
-  check_left(MPI_COMM_SELF, "self");
+  check_delegated(MPI_COMM_SELF, "self");
   check(MPI_COMM_SELF, "self", kDouble, kSum, 10, 0);
 
   MPI_Comm duplicate;
   MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
   MPI_Comm_set_name(duplicate, "duplicate");
-  /* The first call on it is one that goes to the host. */
-  check_left(duplicate, "duplicate");
+  /* The first call on it is delegated. */
+  check_delegated(duplicate, "duplicate");
   check(duplicate, "duplicate", kDouble, kSum, 1000, 0);
   check(MPI_COMM_WORLD, "world", kDouble, kSum, 1000, 0);
 
@@ -366,7 +366,7 @@ int main(int argc, char** argv) {
   check(duplicate, "duplicate", kInt, kMin, 5, 1);
   MPI_Comm_free(&half);
 
-  /* One rank stays outside. */
+  /* One rank is not in it. */
   MPI_Comm others;
   MPI_Comm_split(MPI_COMM_WORLD, world_rank == 0 ? MPI_UNDEFINED : 1, 0, &others);
   if (others != MPI_COMM_NULL) {
@@ -374,7 +374,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&others);
   }
 
-  /* Handles are reused: each new communicator is another one, of another size in turn. */
+  /* Handles are reused: each new communicator is another one, of alternating size. */
   for (int round = 0; round < 12; ++round) {
     MPI_Comm passing;
     MPI_Comm_split(MPI_COMM_WORLD, round % 2 ? 0 : world_rank % 2, world_rank, &passing);
@@ -390,7 +390,7 @@ int main(int argc, char** argv) {
   PMPI_Reduce(&num_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (world_rank == 0) {
     printf("expect taken %ld %lld\n", taken_calls, taken_bytes);
-    for (int i = 0; i < num_reasons; ++i) printf("expect left %ld %s\n", reason_calls[i], reasons[i]);
+    for (int i = 0; i < num_reasons; ++i) printf("expect delegated %ld %s\n", reason_calls[i], reasons[i]);
     printf("wrong %ld\n", all_wrong);
   }
   MPI_Finalize();

@@ -1,4 +1,4 @@
-! An ordinary Fortran program of all collectives, blocking and not, by the module mpi.
+! An ordinary Fortran program of all collectives, blocking and non-blocking, with the module mpi.
 program fortran_collectives
   use mpi
   implicit none

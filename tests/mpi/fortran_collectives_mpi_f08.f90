@@ -1,4 +1,4 @@
-! An ordinary Fortran program of all collectives, blocking and not, by the module mpi_f08.
+! An ordinary Fortran program of all collectives, blocking and non-blocking, with the module mpi_f08.
 program fortran_collectives
   use mpi_f08
   implicit none

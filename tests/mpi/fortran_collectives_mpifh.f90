@@ -1,4 +1,4 @@
-! An ordinary Fortran program of all collectives, blocking and not, by mpif.h.
+! An ordinary Fortran program of all collectives, blocking and non-blocking, with mpif.h.
 program fortran_collectives
   implicit none
   include 'mpif.h'

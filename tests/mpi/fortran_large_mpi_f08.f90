@@ -1,4 +1,4 @@
-! A Fortran program whose counts are of kind MPI_COUNT_KIND, which the module mpi_f08 of MPI 4 gives other functions.
+! A Fortran program with counts of kind MPI_COUNT_KIND, for which the module mpi_f08 of MPI 4 has other functions.
 program fortran_large_mpi_f08
   use mpi_f08
   implicit none
@@ -33,7 +33,7 @@ program fortran_large_mpi_f08
   end do
   call mpi_request_free(request)
 
-  ! Rank r gives r + 1 elements.
+  ! Rank r contributes r + 1 elements.
   allocate (counts(nranks), displs(nranks), parts(nranks * (nranks + 1) / 2))
   counts = [(int(i, MPI_COUNT_KIND), i = 1, nranks)]
   displs = [(int(i * (i - 1) / 2, MPI_ADDRESS_KIND), i = 1, nranks)]
@@ -50,7 +50,7 @@ program fortran_large_mpi_f08
 
   if (rank == 0) then
     print '(a,i0,a,i0)', 'expect taken ', 3 + starts, ' ', 4 * ((2 + starts) * int(many) + size(parts))
-    print '(a)', 'expect left 1 MPI_Bcast: nothing to move'
+    print '(a)', 'expect delegated 1 MPI_Bcast: no data'
     print '(a,i0)', 'wrong ', wrong
   end if
   call mpi_finalize()

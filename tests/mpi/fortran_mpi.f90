@@ -15,7 +15,7 @@ program fortran_mpi
   call mpi_comm_size(MPI_COMM_WORLD, nranks, ierr)
   call mpi_comm_dup(MPI_COMM_WORLD, dup, ierr)
   wrong = 0
-  ! The host's memory and ours.
+  ! Memory of native MPI and of HiPS.
   do i = 1, 2
     call mpi_alloc_mem(int(8 * 100 ** i * i * i, MPI_ADDRESS_KIND), MPI_INFO_NULL, memory, ierr)
     call c_f_pointer(memory, pieces, [100 ** i * i * i])
@@ -39,7 +39,7 @@ program fortran_mpi
     if (reals4(i) /= real(i + nranks - 1)) wrong = wrong + 1
     if (ints(i) /= i - (nranks - 1)) wrong = wrong + 1
   end do
-  ! The profiling name means the host's function: nobody intercepts it. MPICH's of Fortran calls MPI_Allreduce of C.
+  ! The profiling name is native MPI's function, which nothing intercepts. MPICH's of Fortran calls MPI_Allreduce of C.
   call pmpi_allreduce(MPI_IN_PLACE, ints, 50, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, ierr)
   call mpi_allreduce(MPI_IN_PLACE, longs, 1, MPI_INTEGER8, MPI_SUM, MPI_COMM_SELF, ierr)
   call mpi_comm_free(dup, ierr)
@@ -49,7 +49,7 @@ program fortran_mpi
 #else
     print '(a)', 'expect taken 4 1200'
 #endif
-    print '(a)', 'expect left 1 communicator of 1 rank'
+    print '(a)', 'expect delegated 1 communicator of 1 rank'
     print '(a,i0)', 'wrong ', wrong
   end if
   call mpi_finalize(ierr)

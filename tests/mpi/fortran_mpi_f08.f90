@@ -13,7 +13,7 @@ program fortran_mpi_f08
   call mpi_comm_rank(MPI_COMM_WORLD, rank)
   call mpi_comm_size(MPI_COMM_WORLD, nranks)
   wrong = 0
-  ! The host's memory and ours.
+  ! Memory of native MPI and of HiPS.
   do i = 1, 2
     call mpi_alloc_mem(int(8 * 100 ** i * i * i, MPI_ADDRESS_KIND), MPI_INFO_NULL, memory, ierr)
     call c_f_pointer(memory, pieces, [100 ** i * i * i])
@@ -25,7 +25,7 @@ program fortran_mpi_f08
     doubles(i) = i + rank
     ints(i) = i * (rank + 1)
   end do
-  ! Every other element: the compiler packs it; ierror is left out. MPICH 4.0 itself does not.
+  ! Every other element, which the compiler packs; ierror is absent. The module of MPICH 4.0 has it packed wrongly.
 #ifdef MPICH
   doubles(1:30) = doubles(1:60:2)
   call mpi_allreduce(doubles(1:30), sums, 30, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
@@ -44,7 +44,7 @@ program fortran_mpi_f08
   call mpi_allreduce(MPI_IN_PLACE, pairs, 60, MPI_COMPLEX, MPI_SUM, MPI_COMM_WORLD)
   if (rank == 0) then
     print '(a)', 'expect taken 3 720'
-    print '(a)', 'expect left 1 type MPI_COMPLEX'
+    print '(a)', 'expect delegated 1 MPI_Allreduce: type MPI_COMPLEX'
     print '(a,i0)', 'wrong ', wrong
   end if
   call mpi_finalize()

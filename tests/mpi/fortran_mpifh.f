@@ -45,13 +45,14 @@
         if (ints(i) .ne. bits) wrong = wrong + 1
         if (short_sums(i) .ne. size * i) wrong = wrong + 1
       end do
-!     Goes to the host: what is true is the compiler's affair.
+!     Delegated: compilers represent .true. differently.
       call mpi_allreduce(rank .ge. 0, truth, 1, MPI_LOGICAL,
      &                   MPI_LAND, MPI_COMM_WORLD, ierr)
       if (.not. truth) wrong = wrong + 1
       if (rank .eq. 0) then
         print '(a)', 'expect taken 5 2200'
-        print '(a)', 'expect left 1 type MPI_LOGICAL'
+        print '(a)', 'expect delegated 1 MPI_Allreduce: ' //
+     &               'type MPI_LOGICAL'
         print '(a,i0)', 'wrong ', wrong
       end if
       call mpi_finalize(ierr)

@@ -11,7 +11,7 @@
   integer status(MPI_STATUS_SIZE), places(4), one(1), total(1)
   integer sums(50), maxima(50), message, got, right, before
   logical flag
-! The compiler does not see who else writes there.
+! MPI writes there while the compiler does not expect it.
   volatile total, sums, maxima, got
   call mpi_init(ierr)
   call mpi_comm_rank(MPI_COMM_WORLD, rank, ierr)
@@ -52,7 +52,7 @@
       end do
       call mpi_waitany(4, requests, place, status, ierr)
 #ifndef MPICH
-! MPICH 4.0 adds 1 to that.
+! MPICH 4.0 adds 1 to MPI_UNDEFINED.
       if (place /= MPI_UNDEFINED) wrong = wrong + 1
 #endif
     else if (i == 4) then

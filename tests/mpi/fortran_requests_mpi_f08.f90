@@ -12,7 +12,7 @@
   integer places(4), one(1), total(1)
   integer sums(50), maxima(50), message, got, right, before
   logical flag
-! The compiler does not see who else writes there.
+! MPI writes there while the compiler does not expect it.
   volatile total, sums, maxima, got
   call mpi_init()
   call mpi_comm_rank(MPI_COMM_WORLD, rank)

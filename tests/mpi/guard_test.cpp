@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
-#include "lib/mpi/guard.hpp"
-#include "lib/mpi/guard_mode.hpp"
-#include "lib/mpi/guard_table.hpp"
-#include "lib/mpi/report.hpp"
+#include "lib/mpi/process/call_report.hpp"
+#include "lib/mpi/tuning/guard.hpp"
+#include "lib/mpi/tuning/guard_mode.hpp"
+#include "lib/mpi/tuning/guard_table.hpp"
+#include "lib/mpi/tuning/guard_table_file.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -28,8 +29,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr GuardClass kSmall{ReduceOp::kSum, 10};
-constexpr GuardClass kLarge{ReduceOp::kSum, 24};
+constexpr CallClass kSmall{ReduceOp::kSum, 10};
+constexpr CallClass kLarge{ReduceOp::kSum, 24};
 
 std::mt19937_64 seeded() {
   const char* given = std::getenv("HIPS_SEED");
@@ -38,22 +39,23 @@ std::mt19937_64 seeded() {
   return std::mt19937_64(seed);
 }
 
-// ---- Trials and verdicts -------------------------------------------------------------------------------
+// ---- Trials and decisions ------------------------------------------------------------------------------
 
-/// What one rank's clock says of a trial.
-using Measured = std::function<std::int64_t(int rank, Way way, int trial)>;
+/// The time of a trial on one rank.
+using Measured = std::function<std::int64_t(int rank, TuningChoice choice, int trial)>;
 
-/// All ranks go through the trials of a class together, and exchange what they measured.
-std::vector<Guard> run_trials(int num_ranks, GuardClass of, const Measured& measured) {
+/// All ranks make the trials of a class together and exchange their times.
+std::vector<Guard> run_trials(int num_ranks, CallClass of, const Measured& measured) {
   std::vector<Guard> ranks(static_cast<std::size_t>(num_ranks), Guard(true));
-  for (int trial = 0; ranks[0].way(of) == Way::kTrial; ++trial) {
+  for (int trial = 0; ranks[0].choice(of) == TuningChoice::kTrial; ++trial) {
     for (int r = 0; r < num_ranks; ++r) {
       Guard& guard = ranks[static_cast<std::size_t>(r)];
-      EXPECT_EQ(guard.way(of), Way::kTrial);
+      EXPECT_EQ(guard.choice(of), TuningChoice::kTrial);
       EXPECT_EQ(guard.next(of), ranks[0].next(of)) << "rank " << r << ", trial " << trial;
     }
-    const Way way = ranks[0].next(of);
-    for (int r = 0; r < num_ranks; ++r) ranks[static_cast<std::size_t>(r)].took(of, measured(r, way, trial));
+    const TuningChoice choice = ranks[0].next(of);
+    for (int r = 0; r < num_ranks; ++r)
+      ranks[static_cast<std::size_t>(r)].add_sample(of, measured(r, choice, trial));
     if (!ranks[0].complete(of)) continue;
     std::vector<std::int64_t> slowest(ranks[0].samples(of).size());
     for (Guard& guard : ranks)
@@ -61,181 +63,190 @@ std::vector<Guard> run_trials(int num_ranks, GuardClass of, const Measured& meas
         slowest[i] = std::max(slowest[i], guard.samples(of)[i]);
     for (Guard& guard : ranks) {
       std::ranges::copy(slowest, guard.samples(of).begin());
-      guard.settle(of);
+      guard.decide(of);
     }
   }
   return ranks;
 }
 
-Way winner(std::int64_t hips_ns, std::int64_t host_ns) {
-  return run_trials(1, kSmall, [&](int, Way way, int) { return way == Way::kHost ? host_ns : hips_ns; })[0]
-      .way(kSmall);
+TuningChoice winner(std::int64_t hips_ns, std::int64_t native_ns) {
+  return run_trials(1, kSmall,
+                    [&](int, TuningChoice choice, int) {
+                      return choice == TuningChoice::kNative ? native_ns : hips_ns;
+                    })[0]
+      .choice(kSmall);
 }
 
-TEST(Guard, ClassesCoverAllSizesAndMeetWithoutGap) {
-  EXPECT_EQ(GuardClass::of(1, ReduceOp::kSum).size_class, 1);
+TEST(Guard, ClassesCoverAllSizesWithoutGap) {
+  EXPECT_EQ(CallClass::of(1, ReduceOp::kSum).size_class, 1);
   std::uint64_t next = 1;
-  for (int size = 1; size < GuardClass::kNumSizes; ++size) {
-    const GuardClass of{ReduceOp::kMax, size};
+  for (int size = 1; size < CallClass::kNumSizes; ++size) {
+    const CallClass of{ReduceOp::kMax, size};
     EXPECT_EQ(of.least_bytes(), next);
-    EXPECT_EQ(GuardClass::of(of.least_bytes(), ReduceOp::kMax), of);
-    EXPECT_EQ(GuardClass::of(of.most_bytes(), ReduceOp::kMax), of);
+    EXPECT_EQ(CallClass::of(of.least_bytes(), ReduceOp::kMax), of);
+    EXPECT_EQ(CallClass::of(of.most_bytes(), ReduceOp::kMax), of);
     next = of.most_bytes() + 1;
   }
   EXPECT_EQ(next, 0u) << "the last class ends with the largest number";
 }
 
-TEST(Guard, HostAndHipsTakeTurnsAndTheFirstCallOfEachIsNotTimed) {
-  for (const GuardClass of : {kSmall, kLarge}) {
+TEST(Guard, TrialsAlternateAndDoNotTimeTheFirstCallOfEachSide) {
+  for (const CallClass of : {kSmall, kLarge}) {
     Guard guard(true);
-    std::vector<Way> ways;
-    for (; !guard.complete(of); guard.took(of, static_cast<std::int64_t>(ways.size())))
-      ways.push_back(guard.next(of));
-    ASSERT_EQ(ways.size(), 2u * (1 + static_cast<unsigned>(Guard::num_trials(of))));
-    for (std::size_t i = 0; i < ways.size(); ++i) EXPECT_EQ(ways[i], i % 2 == 0 ? Way::kHost : Way::kHips);
-    EXPECT_EQ(guard.samples(of).size(), ways.size() - 2);
+    std::vector<TuningChoice> choices;
+    for (; !guard.complete(of); guard.add_sample(of, static_cast<std::int64_t>(choices.size())))
+      choices.push_back(guard.next(of));
+    ASSERT_EQ(choices.size(), 2u * (1 + static_cast<unsigned>(Guard::num_trials(of))));
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      EXPECT_EQ(choices[i], i % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips);
+    EXPECT_EQ(guard.samples(of).size(), choices.size() - 2);
     EXPECT_EQ(guard.samples(of)[0], 3);
   }
-  EXPECT_LT(Guard::num_trials(kLarge), Guard::num_trials(kSmall)) << "large calls cost more";
+  EXPECT_LT(Guard::num_trials(kLarge), Guard::num_trials(kSmall)) << "large calls take longer";
 }
 
-TEST(Guard, TheFasterOneWinsAndATieIsOurs) {
-  EXPECT_EQ(winner(1000, 2000), Way::kHips);
-  EXPECT_EQ(winner(2000, 1000), Way::kHost);
-  EXPECT_EQ(winner(1000, 1000), Way::kHips);
-  EXPECT_EQ(winner(1000, 960), Way::kHips) << "4 % is a tie";
-  EXPECT_EQ(winner(1000, 900), Way::kHost);
+TEST(Guard, TheFasterSideWinsAndHipsWinsTies) {
+  EXPECT_EQ(winner(1000, 2000), TuningChoice::kHips);
+  EXPECT_EQ(winner(2000, 1000), TuningChoice::kNative);
+  EXPECT_EQ(winner(1000, 1000), TuningChoice::kHips);
+  EXPECT_EQ(winner(1000, 960), TuningChoice::kHips) << "4 % is a tie";
+  EXPECT_EQ(winner(1000, 900), TuningChoice::kNative);
 }
 
-TEST(Guard, WithinTheScatterOfTheSamplesItIsATie) {
-  // The host's median is 10 % lower, but both scatter by 20 %.
+TEST(Guard, ADifferenceWithinTheScatterOfTheSamplesIsATie) {
+  // Native MPI's median is 10 % lower, but both scatter by 20 %.
   const auto of = [](std::int64_t centre, int trial) { return centre + (trial / 2 % 3 - 1) * centre / 5; };
-  const auto measured = [&](int, Way way, int trial) { return of(way == Way::kHost ? 900 : 1000, trial); };
-  EXPECT_EQ(run_trials(1, kSmall, measured)[0].way(kSmall), Way::kHips);
-  const auto steady = [&](int, Way way, int) { return way == Way::kHost ? 900 : 1000; };
-  EXPECT_EQ(run_trials(1, kSmall, steady)[0].way(kSmall), Way::kHost);
-}
-
-TEST(Guard, OneDisturbedTrialDoesNotDecide) {
-  const auto measured = [](int, Way way, int trial) {
-    return trial == 5 ? 1'000'000 : way == Way::kHost ? 2000 : 1000;
+  const auto measured = [&](int, TuningChoice choice, int trial) {
+    return of(choice == TuningChoice::kNative ? 900 : 1000, trial);
   };
-  EXPECT_EQ(run_trials(1, kSmall, measured)[0].way(kSmall), Way::kHips);
+  EXPECT_EQ(run_trials(1, kSmall, measured)[0].choice(kSmall), TuningChoice::kHips);
+  const auto steady = [&](int, TuningChoice choice, int) {
+    return choice == TuningChoice::kNative ? 900 : 1000;
+  };
+  EXPECT_EQ(run_trials(1, kSmall, steady)[0].choice(kSmall), TuningChoice::kNative);
 }
 
-TEST(Guard, TheHostHasToWinTwice) {
-  // HiPS touches its memory for the first time in its first calls; or a neighbour has the machine for a
+TEST(Guard, OneDisturbedTrialDoesNotChangeTheDecision) {
+  const auto measured = [](int, TuningChoice choice, int trial) {
+    return trial == 5 ? 1'000'000 : choice == TuningChoice::kNative ? 2000 : 1000;
+  };
+  EXPECT_EQ(run_trials(1, kSmall, measured)[0].choice(kSmall), TuningChoice::kHips);
+}
+
+TEST(Guard, NativeMpiHasToWinTwice) {
+  // HiPS touches its memory for the first time in its first calls, or another job uses the machine for a
   // while.
-  const auto slow_at_first = [](int, Way way, int trial) {
-    return way == Way::kHost ? 2000 : trial < 8 ? 9000 : 1000;
+  const auto slow_at_first = [](int, TuningChoice choice, int trial) {
+    return choice == TuningChoice::kNative ? 2000 : trial < 8 ? 9000 : 1000;
   };
   const Guard warmed_up = run_trials(1, kLarge, slow_at_first)[0];
-  EXPECT_EQ(warmed_up.verdicts().at(kLarge), (GuardVerdict{Way::kHips, 1000, 2000}));
+  EXPECT_EQ(warmed_up.decisions().at(kLarge), (TuningDecision{TuningChoice::kHips, 1000, 2000}));
   int num_calls = 0;
-  const auto host_is_faster = [&](int, Way way, int) {
+  const auto native_is_faster = [&](int, TuningChoice choice, int) {
     ++num_calls;
-    return way == Way::kHost ? 1000 : 2000;
+    return choice == TuningChoice::kNative ? 1000 : 2000;
   };
-  const Guard slower = run_trials(1, kLarge, host_is_faster)[0];
-  EXPECT_EQ(slower.verdicts().at(kLarge), (GuardVerdict{Way::kHost, 2000, 1000}));
+  const Guard slower = run_trials(1, kLarge, native_is_faster)[0];
+  EXPECT_EQ(slower.decisions().at(kLarge), (TuningDecision{TuningChoice::kNative, 2000, 1000}));
   EXPECT_EQ(num_calls, Guard::most_calls(kLarge));
 }
 
-TEST(Guard, AllRanksAgreeWhenTheClockOfOneSaysOtherwise) {
-  // Ranks 0 and 1 leave the host's call early; rank 2 is held up in it. The slowest rank counts.
-  const auto slow_in_host = [](int rank, Way way, int) {
-    return way == Way::kHips ? 2000 : rank == 2 ? 9000 : 1000;
+TEST(Guard, AllRanksDecideAlikeWhereOneRankMeasuresOtherwise) {
+  // Ranks 0 and 1 leave native MPI's call early; rank 2 is delayed in it. The slowest rank counts.
+  const auto slow_in_native = [](int rank, TuningChoice choice, int) {
+    return choice == TuningChoice::kHips ? 2000 : rank == 2 ? 9000 : 1000;
   };
-  for (const Guard& guard : run_trials(3, kSmall, slow_in_host)) {
-    EXPECT_EQ(guard.way(kSmall), Way::kHips);
-    EXPECT_EQ(guard.verdicts().at(kSmall), (GuardVerdict{Way::kHips, 2000, 9000}));
+  for (const Guard& guard : run_trials(3, kSmall, slow_in_native)) {
+    EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
+    EXPECT_EQ(guard.decisions().at(kSmall), (TuningDecision{TuningChoice::kHips, 2000, 9000}));
   }
-  const auto slow_in_hips = [](int rank, Way way, int) {
-    return way == Way::kHost ? 2000 : rank == 1 ? 9000 : 1000;
+  const auto slow_in_hips = [](int rank, TuningChoice choice, int) {
+    return choice == TuningChoice::kNative ? 2000 : rank == 1 ? 9000 : 1000;
   };
-  for (const Guard& guard : run_trials(3, kSmall, slow_in_hips)) EXPECT_EQ(guard.way(kSmall), Way::kHost);
+  for (const Guard& guard : run_trials(3, kSmall, slow_in_hips))
+    EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
 }
 
-TEST(Guard, RanksWithRandomClocksAgree) {
+TEST(Guard, RanksWithRandomTimesDecideAlike) {
   std::mt19937_64 random = seeded();
   for (int round = 0; round < 500; ++round) {
     const int num_ranks = 1 + static_cast<int>(random() % 9);
-    const GuardClass of{GuardKind::of_index(static_cast<int>(random() % GuardKind::kNum)),
-                        1 + static_cast<int>(random() % 40)};
-    const auto measured = [&](int, Way, int) { return static_cast<std::int64_t>(random() % 1000); };
+    const CallClass of{CallKind::of_index(static_cast<int>(random() % CallKind::kNum)),
+                       1 + static_cast<int>(random() % 40)};
+    const auto measured = [&](int, TuningChoice, int) { return static_cast<std::int64_t>(random() % 1000); };
     const std::vector<Guard> ranks = run_trials(num_ranks, of, measured);
     for (const Guard& guard : ranks) {
-      EXPECT_NE(guard.way(of), Way::kTrial);
-      EXPECT_EQ(guard.verdicts(), ranks[0].verdicts());
+      EXPECT_NE(guard.choice(of), TuningChoice::kTrial);
+      EXPECT_EQ(guard.decisions(), ranks[0].decisions());
     }
   }
 }
 
-TEST(Guard, ClassesAreDecidedApart) {
+TEST(Guard, EachClassIsDecidedSeparately) {
   Guard guard(true);
-  guard.set(kSmall, {Way::kHost, 2, 1});
-  EXPECT_EQ(guard.way(kSmall), Way::kHost);
-  EXPECT_EQ(guard.way({ReduceOp::kMax, kSmall.size_class}), Way::kTrial);
-  EXPECT_EQ(guard.way(kLarge), Way::kTrial);
-  guard.took(kLarge, 1);
-  EXPECT_EQ(guard.unfinished(), (std::map<GuardClass, int>{{kLarge, 1}}));
+  guard.set(kSmall, {TuningChoice::kNative, 2, 1});
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
+  EXPECT_EQ(guard.choice({ReduceOp::kMax, kSmall.size_class}), TuningChoice::kTrial);
+  EXPECT_EQ(guard.choice(kLarge), TuningChoice::kTrial);
+  guard.add_sample(kLarge, 1);
+  EXPECT_EQ(guard.undecided(), (std::map<CallClass, int>{{kLarge, 1}}));
 }
 
-TEST(Guard, WithoutTrialsHipsCarriesWhatNoVerdictSaysOtherwiseAbout) {
+TEST(Guard, HipsExecutesUndecidedClassesWithoutTrials) {
   Guard guard(false);
-  EXPECT_EQ(guard.way(kSmall), Way::kHips);
-  guard.set(kSmall, {Way::kHost, 2, 1});
-  EXPECT_EQ(guard.way(kSmall), Way::kHost);
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
+  guard.set(kSmall, {TuningChoice::kNative, 2, 1});
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
 }
 
-// ---- Whether ------------------------------------------------------------------------------------------
+// ---- The mode ------------------------------------------------------------------------------------------
 
-TEST(GuardMode, FollowsTheVariables) {
+TEST(GuardMode, VariablesChooseTheMode) {
   const auto mode = [](const Environment& environment) {
     const LoadedConfig loaded = load_config(environment);
     EXPECT_TRUE(loaded.status.ok()) << loaded.status.message;
-    return guard_mode(loaded.config);
+    return guard_mode_of(loaded.config);
   };
-  EXPECT_TRUE(mode({}).tries);
+  EXPECT_TRUE(mode({}).has_trials);
   EXPECT_EQ(mode({}).text, "on");
-  EXPECT_FALSE(mode({}).uses_table) << "there is none";
+  EXPECT_FALSE(mode({}).uses_table) << "there is no table";
   EXPECT_TRUE(mode({{"HIPS_GUARD_TABLE", "f"}}).uses_table);
   for (const char* name : {"HIPS_TOPO", "HIPS_ALGORITHM", "HIPS_PATTERN"}) {
-    EXPECT_FALSE(mode({{name, "ring"}}).tries) << name;
+    EXPECT_FALSE(mode({{name, "ring"}}).has_trials) << name;
     EXPECT_THAT(mode({{name, "ring"}}).text, HasSubstr("off: a topology or a plan is named"));
-    EXPECT_TRUE(mode({{name, "ring"}, {"HIPS_GUARD", "on"}}).tries) << name;
+    EXPECT_TRUE(mode({{name, "ring"}, {"HIPS_GUARD", "on"}}).has_trials) << name;
   }
-  EXPECT_FALSE(mode({{"HIPS_RINGS", "2"}}).tries);
+  EXPECT_FALSE(mode({{"HIPS_RINGS", "2"}}).has_trials);
   EXPECT_THAT(mode({{"HIPS_GUARD", "off"}}).text, HasSubstr("off: HIPS_GUARD"));
   EXPECT_FALSE(mode({{"HIPS_GUARD", "off"}, {"HIPS_GUARD_TABLE", "f"}}).uses_table);
 }
 
-TEST(GuardMode, WhatTimingDecidesIsNotReproducible) {
+TEST(GuardMode, ReproducibleRunsHaveNoTrials) {
   const auto mode = [](const Environment& environment) {
-    return guard_mode(load_config(environment).config);
+    return guard_mode_of(load_config(environment).config);
   };
   const GuardMode run = mode({{"HIPS_REPRODUCIBLE", "run"}, {"HIPS_GUARD", "on"}});
-  EXPECT_FALSE(run.tries);
+  EXPECT_FALSE(run.has_trials);
   EXPECT_FALSE(run.uses_table);
   const GuardMode with_table = mode({{"HIPS_REPRODUCIBLE", "run"}, {"HIPS_GUARD_TABLE", "f"}});
-  EXPECT_FALSE(with_table.tries);
+  EXPECT_FALSE(with_table.has_trials);
   EXPECT_TRUE(with_table.uses_table);
-  // The host folds in an order of its own.
+  // Native MPI reduces in an order of its own.
   const GuardMode any = mode({{"HIPS_REPRODUCIBLE", "any"}, {"HIPS_GUARD", "on"}, {"HIPS_GUARD_TABLE", "f"}});
-  EXPECT_FALSE(any.tries);
+  EXPECT_FALSE(any.has_trials);
   EXPECT_FALSE(any.uses_table);
   EXPECT_THAT(any.text, HasSubstr("HIPS_REPRODUCIBLE=any"));
 }
 
 // ---- The table -----------------------------------------------------------------------------------------
 
-const GuardPlace kPlace{"2x4,1x2", "shm,verbs", "Open_MPI_v4.1.4"};
+const TuningScope kScope{"2x4,1x2", "shm,verbs", "Open_MPI_v4.1.4"};
 
 GuardTable some_table() {
   GuardTable table;
-  table.add({kPlace, kSmall}, {Way::kHost, 3000, 2000});
-  table.add({kPlace, kLarge}, {Way::kHips, 1000, 2000});
-  table.add({{"1x4", "memory", "Open_MPI_v4.1.4"}, {ReduceOp::kMax, 64}}, {Way::kHips, 0, 1});
+  table.add({kScope, kSmall}, {TuningChoice::kNative, 3000, 2000});
+  table.add({kScope, kLarge}, {TuningChoice::kHips, 1000, 2000});
+  table.add({{"1x4", "memory", "Open_MPI_v4.1.4"}, {ReduceOp::kMax, 64}}, {TuningChoice::kHips, 0, 1});
   return table;
 }
 
@@ -267,84 +278,84 @@ class TableFile : public testing::Test {
   std::string folder_, log_;
 };
 
-TEST_F(TableFile, ComesBackAsItWas) {
-  ASSERT_TRUE(some_table().save(path()).ok());
-  const auto loaded = GuardTable::load(path());
+TEST_F(TableFile, AFileReadsBackAsItWasWritten) {
+  ASSERT_TRUE(save_guard_table(some_table(), path()).ok());
+  const auto loaded = load_guard_table(path());
   ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_EQ(loaded->verdicts(), some_table().verdicts());
-  EXPECT_THAT(files(), ElementsAre("table")) << "nothing is left beside it";
+  EXPECT_EQ(loaded->decisions(), some_table().decisions());
+  EXPECT_THAT(files(), ElementsAre("table")) << "no temporary file is left";
 }
 
-TEST_F(TableFile, ThatIsNotThereIsEmpty) {
-  const auto loaded = GuardTable::load(path());
+TEST_F(TableFile, AMissingFileIsAnEmptyTable) {
+  const auto loaded = load_guard_table(path());
   ASSERT_TRUE(loaded);
-  EXPECT_THAT(loaded->verdicts(), IsEmpty());
+  EXPECT_THAT(loaded->decisions(), IsEmpty());
 }
 
-TEST_F(TableFile, KeepsWhatOtherPlacesFoundOut) {
-  ASSERT_TRUE(some_table().save(path()).ok());
+TEST_F(TableFile, SavingKeepsDecisionsOfOtherScopes) {
+  ASSERT_TRUE(save_guard_table(some_table(), path()).ok());
   GuardTableFile file(path(), true);
-  file.add({kPlace, {ReduceOp::kMin, 5}}, {Way::kHips, 1, 2});
+  file.add({kScope, {ReduceOp::kMin, 5}}, {TuningChoice::kHips, 1, 2});
   file.save();
-  const auto loaded = GuardTable::load(path());
+  const auto loaded = load_guard_table(path());
   ASSERT_TRUE(loaded);
-  EXPECT_EQ(loaded->verdicts().size(), some_table().verdicts().size() + 1);
+  EXPECT_EQ(loaded->decisions().size(), some_table().decisions().size() + 1);
 }
 
-TEST_F(TableFile, IsNotWrittenWithoutNews) {
-  ASSERT_TRUE(some_table().save(path()).ok());
+TEST_F(TableFile, AnUnchangedTableIsNotWritten) {
+  ASSERT_TRUE(save_guard_table(some_table(), path()).ok());
   GuardTableFile file(path(), true);
-  file.add({kPlace, kSmall}, {Way::kHost, 3000, 2000});
+  file.add({kScope, kSmall}, {TuningChoice::kNative, 3000, 2000});
   std::filesystem::remove(path());
   file.save();
   EXPECT_THAT(files(), IsEmpty());
 }
 
-TEST_F(TableFile, ThatIsDamagedIsToldOfOnceAndLeftAsItIs) {
+TEST_F(TableFile, ADamagedFileGivesOneWarningAndStaysUnchanged) {
   const std::string damaged = some_table().text() + "hosts=1x4 transport=memory speed=9\n";
   write(damaged);
   GuardTableFile file(path(), true);
-  EXPECT_THAT(file.table().verdicts(), IsEmpty());
-  EXPECT_THAT(file.table().verdicts(), IsEmpty());
-  file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+  EXPECT_THAT(file.table().decisions(), IsEmpty());
+  EXPECT_THAT(file.table().decisions(), IsEmpty());
+  file.add({kScope, kSmall}, {TuningChoice::kHips, 1, 2});
   file.save();
   EXPECT_EQ(read(), damaged);
-  EXPECT_THAT(log_, AllOf(HasSubstr(path() + ": line 6: \"speed=9\" stands where mpi=... should"),
+  EXPECT_THAT(log_, AllOf(HasSubstr(path() + ": line 6: expected mpi=..., found \"speed=9\""),
                           HasSubstr("correct it, delete it, or name another file in HIPS_GUARD_TABLE")));
   EXPECT_EQ(std::ranges::count(log_, '\n'), 1) << log_;
-  // Another process of the job says nothing.
+  // The other processes of the job do not warn.
   log_.clear();
   GuardTableFile other(path(), false);
-  EXPECT_THAT(other.table().verdicts(), IsEmpty());
+  EXPECT_THAT(other.table().decisions(), IsEmpty());
   EXPECT_EQ(log_, "");
 }
 
-TEST_F(TableFile, OfAnotherKindIsLeftAsItIs) {
+TEST_F(TableFile, AFileOfAnotherKindStaysUnchanged) {
   for (const std::string& foreign : {std::string("#!/bin/sh\nexit 0\n"), std::string(), std::string(5, '\0'),
                                      std::string("# HiPS guard table 2\n")}) {
     write(foreign);
     log_.clear();
     GuardTableFile file(path(), true);
-    file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+    file.add({kScope, kSmall}, {TuningChoice::kHips, 1, 2});
     file.save();
     EXPECT_EQ(read(), foreign);
-    EXPECT_THAT(log_, HasSubstr("line 1: this is no guard table"));
+    EXPECT_THAT(log_, HasSubstr("line 1: not a guard table"));
   }
-  // A folder cannot be read as a file.
+  // A directory is not a table.
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
-  EXPECT_FALSE(GuardTable::load(path()));
+  EXPECT_FALSE(load_guard_table(path()));
 }
 
-TEST_F(TableFile, ThatCannotBeWrittenIsAWarningThatNamesIt) {
+TEST_F(TableFile, AWarningNamesAFileThatCannotBeWritten) {
   const std::string nowhere = folder_ + "/no/such/table";
   GuardTableFile file(nowhere, true);
-  file.add({kPlace, kSmall}, {Way::kHips, 1, 2});
+  file.add({kScope, kSmall}, {TuningChoice::kHips, 1, 2});
   file.save();
   EXPECT_THAT(log_, AllOf(HasSubstr(nowhere), HasSubstr("No such file or directory")));
 }
 
-TEST(GuardTable, EveryDamageIsRefusedWithItsLine) {
+TEST(GuardTable, ParsingNamesTheLineOfEveryDamage) {
   const std::string good = some_table().text();
   const auto error = [](const std::string& text) {
     const auto table = GuardTable::parse(text, "T");
@@ -360,17 +371,17 @@ TEST(GuardTable, EveryDamageIsRefusedWithItsLine) {
   };
   EXPECT_EQ(with("winner=hips", "winner=hips"), "none");
   EXPECT_THAT(with("op=sum", "op=add"),
-              HasSubstr("guard table T: line 2: op=add is none; a line reads: hosts="));
-  EXPECT_THAT(with("512-1023", "512-1024"), HasSubstr("line 2: bytes=512-1024"));
-  EXPECT_THAT(with("512-1023", "0-0"), HasSubstr("bytes=0-0"));
-  EXPECT_THAT(with("winner=hips", "winner=me"), HasSubstr("winner=me is neither"));
-  EXPECT_THAT(with("=900", "=-900"), HasSubstr("\"-900\" is no time"));
-  EXPECT_THAT(with("=900", "=1e3"), HasSubstr("\"1e3\" is no time"));
-  EXPECT_THAT(with("=1500", "=1500 x"), HasSubstr("\"x\" stands behind"));
-  EXPECT_THAT(with("hosts=2x4 ", ""), HasSubstr("\"transport=memory\" stands where hosts=... should"));
-  EXPECT_THAT(with("1500\n", "15"), HasSubstr("the line is cut off"));
+              HasSubstr("guard table T: line 2: unknown op=add; example of a line: hosts="));
+  EXPECT_THAT(with("512-1023", "512-1024"), HasSubstr("line 2: invalid bytes=512-1024"));
+  EXPECT_THAT(with("512-1023", "0-0"), HasSubstr("invalid bytes=0-0"));
+  EXPECT_THAT(with("winner=hips", "winner=me"), HasSubstr("invalid winner=me (valid: hips, host)"));
+  EXPECT_THAT(with("=900", "=-900"), HasSubstr("invalid hips_ns=-900"));
+  EXPECT_THAT(with("=900", "=1e3"), HasSubstr("invalid hips_ns=1e3"));
+  EXPECT_THAT(with("=1500", "=1500 x"), HasSubstr("unexpected \"x\" after host_ns"));
+  EXPECT_THAT(with("hosts=2x4 ", ""), HasSubstr("expected hosts=..., found \"transport=memory\""));
+  EXPECT_THAT(with("1500\n", "15"), HasSubstr("the line is truncated"));
   EXPECT_THAT(error("# HiPS guard table 1\n" + line + line),
-              HasSubstr("line 3: a line before says the same"));
+              HasSubstr("line 3: an earlier line has the same key"));
 }
 
 TEST(GuardTable, NoInputCrashesTheReader) {
@@ -398,35 +409,37 @@ TEST(GuardTable, NoInputCrashesTheReader) {
   }
 }
 
-TEST(GuardTable, HostsAreCountedInTheOrderOfTheirFirstRanks) {
-  EXPECT_EQ(hosts_text({"a", "a", "a"}), "1x3");
-  EXPECT_EQ(hosts_text({"a", "b", "a", "b", "c"}), "2x2,1x1");
-  EXPECT_EQ(hosts_text({"c", "a", "a", "b", "b"}), "1x1,2x2");
+TEST(GuardTable, NodesAreCountedInTheOrderOfTheirFirstRanks) {
+  EXPECT_EQ(nodes_text({"a", "a", "a"}), "1x3");
+  EXPECT_EQ(nodes_text({"a", "b", "a", "b", "c"}), "2x2,1x1");
+  EXPECT_EQ(nodes_text({"c", "a", "a", "b", "b"}), "1x1,2x2");
 }
 
 // ---- The report ----------------------------------------------------------------------------------------
 
-TEST(GuardReport, ShowsEachVerdictWithBothTimes) {
+TEST(GuardReport, EachDecisionIsShownWithBothTimes) {
   Guard guard(true);
-  guard.set(kSmall, {Way::kHost, 3000, 2000});
-  guard.set(kLarge, {Way::kHips, 1000, 2500});
-  guard.took({ReduceOp::kMax, 4}, 7);
-  Report report;
+  guard.set(kSmall, {TuningChoice::kNative, 3000, 2000});
+  guard.set(kLarge, {TuningChoice::kHips, 1000, 2500});
+  guard.add_sample({ReduceOp::kMax, 4}, 7);
+  CallReport report;
   report.set_guard("on");
   report.add_guard("MPI_COMM_WORLD", 4, guard);
   const std::string text = report.text("Open MPI v4.1.4", 0, 4);
   EXPECT_THAT(text, HasSubstr("hips report: guard on\n"));
   EXPECT_THAT(
-      text, HasSubstr("MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, host 2.0 us: the host"));
-  EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, host 2.5 us: HiPS"));
-  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: no verdict after 1 of at most 30 trials"));
+      text,
+      HasSubstr(
+          "MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, native MPI 2.0 us: native MPI"));
+  EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, native MPI 2.5 us: HiPS"));
+  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: undecided after 1 of at most 30 trials"));
 }
 
-TEST(GuardReport, ThousandsOfCommunicatorsMakeAShortReport) {
-  Report report;
+TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {
+  CallReport report;
   for (int i = 0; i < 5000; ++i) {
     Guard guard(true);
-    guard.set(kSmall, {Way::kHost, 3000 + i, 2000});
+    guard.set(kSmall, {TuningChoice::kNative, 3000 + i, 2000});
     report.add_guard("unnamed communicator", 4, guard);
     if (i < 100) report.add_guard("comm " + std::to_string(i), 4, guard);
   }

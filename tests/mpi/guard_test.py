@@ -1,126 +1,126 @@
-"""The guard and HIPS_REPRODUCIBLE, as programs meet them: the host MPI, slow or fast, beside HiPS."""
+"""The guard and HIPS_REPRODUCIBLE in MPI programs: a slow or fast native MPI beside HiPS."""
 
 import os
 import re
 import tempfile
 import unittest
 
-from harness import HOST, MPICH, PROGRAMS, Case, args, mpirun, possible, rest, seeded
+from harness import MPICH, NATIVE, PROGRAMS, Case, args, mpirun, possible, rest, seeded
 
 
 class Guard(Case):
-    """Without a topology the host is timed beside HiPS, and the faster one carries the calls."""
+    """Without a topology native MPI and HiPS are timed, and the faster one executes the calls."""
 
-    def unnamed(self, ranks, program, *arguments, **more):
+    def without_topology(self, ranks, program, *arguments, **more):
         return mpirun(ranks, args.hips, "run", "--report", PROGRAMS[program], *arguments, **more)
 
-    def verdicts(self, outcome):
-        """{(op, least bytes): (HiPS' us, the host's us, winner)}"""
+    def decisions(self, outcome):
+        """{(op, least bytes): (HiPS' us, native MPI's us, winner)}"""
         found = re.findall(r"^hips report:   MPI_COMM_WORLD, \d+ ranks, (\w+), (\d+) to \d+ bytes: "
-                           r"HiPS ([\d.]+) us, host ([\d.]+) us: (.*)$", outcome.err, re.MULTILINE)
-        return {(op, int(least)): (float(hips), float(host), winner) for op, least, hips, host, winner in found}
+                           r"HiPS ([\d.]+) us, native MPI ([\d.]+) us: (.*)$", outcome.err, re.MULTILINE)
+        return {(op, int(least)): (float(hips), float(native), winner) for op, least, hips, native, winner in found}
 
-    def slow_host(self, us, rank=None):
-        more = {"LD_PRELOAD": PROGRAMS["slow_host.so"], "SLOW_HOST_US": str(us)}
-        return more if rank is None else {**more, "SLOW_HOST_RANK": str(rank)}
+    def slow_native(self, us, rank=None):
+        more = {"LD_PRELOAD": PROGRAMS["slow_native.so"], "SLOW_NATIVE_US": str(us)}
+        return more if rank is None else {**more, "SLOW_NATIVE_RANK": str(rank)}
 
-    # HiPS by a plan in pieces of a cache line, one at a time: several times slower than any host.
+    # HiPS with a plan in segments of a cache line, one at a time: several times slower than any native MPI.
     SLOW_HIPS = {"HIPS_TRANSPORT": "shm", "HIPS_SEGMENT_BYTES": "64", "HIPS_CREDITS": "1", "HIPS_STAGING_BYTES": "4K"}
 
-    def test_every_result_is_exact_during_trials_and_no_call_is_lost(self):
+    def test_every_result_is_exact_during_trials_and_every_call_is_counted(self):
         for ranks in (2, 3, 4):
             with self.subTest(ranks=ranks):
-                outcome = self.unnamed(ranks, "exact", "bits")
+                outcome = self.without_topology(ranks, "exact", "bits")
                 self.assert_exact(outcome)
                 (calls, _), reasons = outcome.report()
                 (all_calls, _), all_reasons = outcome.expected()
-                ours = {reason for reason in reasons if "guard" in reason}
+                ours = {reason for reason in reasons if "trial" in reason}
                 self.assertEqual(ours & set(all_reasons), set())
                 self.assertEqual(calls + sum(reasons[reason] for reason in ours), all_calls, outcome.text())
                 self.assertEqual({r: n for r, n in reasons.items() if r not in ours}, all_reasons)
                 self.assertIn("hips report: guard on\n", outcome.err)
-                self.assertIn("no verdict after", outcome.err)
+                self.assertIn("undecided after", outcome.err)
 
-    def test_a_slow_host_loses_and_is_not_used_again(self):
-        outcome = self.unnamed(3, "behave", "repeat", "1000", "60", **self.slow_host(3000))
+    def test_a_slow_native_mpi_loses_and_is_not_used_again(self):
+        outcome = self.without_topology(3, "behave", "repeat", "1000", "60", **self.slow_native(3000))
         self.assert_ok(outcome)
-        hips_us, host_us, winner = self.verdicts(outcome)["sum", 4096]
+        hips_us, native_us, winner = self.decisions(outcome)["sum", 4096]
         self.assertEqual(winner, "HiPS", outcome.text())
-        self.assertGreater(host_us, 3000)
-        self.assertLess(hips_us, host_us)
+        self.assertGreater(native_us, 3000)
+        self.assertLess(hips_us, native_us)
         (calls, _), reasons = outcome.report()
-        self.assertEqual(reasons, {"trial of the host by the guard": 8})
+        self.assertEqual(reasons, {"trial of native MPI by the guard": 8})
         self.assertEqual(calls, 52)
 
-    def test_a_faster_host_carries_all_calls_after_the_trials(self):
-        outcome = self.unnamed(3, "behave", "repeat", "1100000", "20", **self.SLOW_HIPS)
+    def test_a_faster_native_mpi_executes_all_calls_after_the_trials(self):
+        outcome = self.without_topology(3, "behave", "repeat", "1100000", "20", **self.SLOW_HIPS)
         self.assert_ok(outcome)
-        hips_us, host_us, winner = self.verdicts(outcome)["sum", 8 << 20]
-        self.assertEqual(winner, "the host", outcome.text())
-        self.assertGreater(hips_us, host_us)
+        hips_us, native_us, winner = self.decisions(outcome)["sum", 8 << 20]
+        self.assertEqual(winner, "native MPI", outcome.text())
+        self.assertGreater(hips_us, native_us)
         (calls, _), reasons = outcome.report()
         self.assertEqual(calls, 7, outcome.text())
-        self.assertEqual(reasons["trial of the host by the guard"], 7)
-        self.assertEqual(reasons["the host is faster, says the guard"], 6)
+        self.assertEqual(reasons["trial of native MPI by the guard"], 7)
+        self.assertEqual(reasons["faster in the trials"], 6)
 
-    def test_ranks_agree_where_the_host_is_slow_on_one_of_them_alone(self):
-        # The other clocks say that the host is faster: by those the ranks would go apart, and never meet again.
-        ranks = 2 if MPICH else 3  # no more than cores: what ranks of hydra take that share one varies by tens
-        for odd in (0, ranks - 1):
-            with self.subTest(odd=odd):
-                outcome = self.unnamed(ranks, "behave", "repeat", "200000", "20", **self.slow_host(400000, odd),
+    def test_ranks_decide_alike_where_native_mpi_is_slow_on_one_of_them(self):
+        # By the times of the other ranks native MPI is faster: deciding by those would make the ranks hang.
+        ranks = 2 if MPICH else 3  # No more than cores: times of ranks of hydra that share one vary tenfold.
+        for slow in (0, ranks - 1):
+            with self.subTest(slow=slow):
+                outcome = self.without_topology(ranks, "behave", "repeat", "200000", "20", **self.slow_native(400000, slow),
                                        **self.SLOW_HIPS)
                 self.assert_ok(outcome)
-                hips_us, host_us, winner = self.verdicts(outcome)["sum", 1 << 20]
+                hips_us, native_us, winner = self.decisions(outcome)["sum", 1 << 20]
                 self.assertEqual(winner, "HiPS", outcome.text())
-                self.assertGreater(host_us, 400000)
-                self.assertEqual(outcome.report()[1], {"trial of the host by the guard": 6})
+                self.assertGreater(native_us, 400000)
+                self.assertEqual(outcome.report()[1], {"trial of native MPI by the guard": 6})
 
-    def test_a_named_topology_or_algorithm_turns_it_off_and_the_report_says_so(self):
+    def test_a_named_topology_or_algorithm_turns_the_guard_off(self):
         for options in (["-t", "bcube:2,1"], ["--algorithm", "flat-ring"], ["--pattern", "ring"]):
             with self.subTest(options=options):
                 outcome = mpirun(4, args.hips, "run", *options, "--report", PROGRAMS["behave"], "repeat", "10", "40",
-                                 **self.slow_host(3000))
+                                 **self.slow_native(3000))
                 self.assert_ok(outcome)
                 self.assertEqual(outcome.report(), ((40, 3200), {}))
                 self.assertIn("hips report: guard off: a topology or a plan is named\n", outcome.err)
         outcome = mpirun(4, args.hips, "run", "-t", "bcube:2,1", "--report", PROGRAMS["behave"], "repeat", "10", "40",
                          HIPS_GUARD="on")
         self.assert_ok(outcome)
-        # Whoever is faster here: 7 more where the host is.
-        self.assertIn(outcome.report()[1]["trial of the host by the guard"], (8, 15))
+        # Either may be faster here: 7 more trials where native MPI is.
+        self.assertIn(outcome.report()[1]["trial of native MPI by the guard"], (8, 15))
 
-    def test_off_is_off(self):
-        outcome = self.unnamed(2, "behave", "repeat", "10", "40", HIPS_GUARD="off")
+    def test_hips_guard_off_means_no_trials(self):
+        outcome = self.without_topology(2, "behave", "repeat", "10", "40", HIPS_GUARD="off")
         self.assert_ok(outcome)
         self.assertEqual(outcome.report(), ((40, 3200), {}))
         self.assertIn("hips report: guard off: HIPS_GUARD=off\n", outcome.err)
 
-    def test_a_table_spares_the_next_run_its_trials(self):
+    def test_a_table_replaces_the_trials_of_the_next_run(self):
         with tempfile.TemporaryDirectory() as folder:
             table = os.path.join(folder, "table")
-            first = self.unnamed(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+            first = self.without_topology(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
             self.assert_ok(first)
             self.assertEqual(os.listdir(folder), ["table"])
             with open(table) as file:
                 lines = [line for line in file if not line.startswith("#")]
             self.assertEqual(len(lines), 1, lines)
-            self.assertRegex(lines[0], rf"hosts=1x3 transport=shm mpi={HOST.replace(' ', '_')}_\S+ op=sum bytes=8388608-16777215 "
+            self.assertRegex(lines[0], rf"hosts=1x3 transport=shm mpi={NATIVE.replace(' ', '_')}_\S+ op=sum bytes=8388608-16777215 "
                                        r"winner=host hips_ns=\d+ host_ns=\d+")
             for level in ("off", "run"):
-                second = self.unnamed(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table,
+                second = self.without_topology(3, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table,
                                       HIPS_REPRODUCIBLE=level, **self.SLOW_HIPS)
                 self.assert_ok(second)
-                self.assertEqual(second.report(), ((0, 0), {"the host is faster, says the guard": 16}), second.text())
-                self.assertEqual(self.verdicts(second), self.verdicts(first))
-            # Another number of ranks is another place.
-            third = self.unnamed(2, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
+                self.assertEqual(second.report(), ((0, 0), {"faster in the trials": 16}), second.text())
+                self.assertEqual(self.decisions(second), self.decisions(first))
+            # Another number of ranks is another scope.
+            third = self.without_topology(2, "behave", "repeat", "1100000", "16", HIPS_GUARD_TABLE=table, **self.SLOW_HIPS)
             self.assert_ok(third)
-            self.assertEqual(third.report()[1]["trial of the host by the guard"], 7)
+            self.assertEqual(third.report()[1]["trial of native MPI by the guard"], 7)
             with open(table) as file:
                 self.assertEqual(sum(not line.startswith("#") for line in file), 2)
 
-    def test_a_damaged_table_is_one_warning_and_stays_as_it_is(self):
+    def test_a_damaged_table_gives_one_warning_and_stays_unchanged(self):
         with tempfile.TemporaryDirectory() as folder:
             table = os.path.join(folder, "table")
             with open(table, "w") as file:
@@ -134,7 +134,7 @@ class Guard(Case):
             with open(table) as file:
                 self.assertEqual(file.read(), "# HiPS guard table 1\nhosts=1x2 transport=memory\n")
 
-    def test_ranks_with_other_settings_are_refused(self):
+    def test_ranks_with_different_settings_are_refused(self):
         outcome = mpirun(3, "sh", "-c", f"test ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = 1 && export HIPS_GUARD=off; "
                          f"exec {args.hips} run {PROGRAMS['behave']} repeat 10 1", limit_s=20)
         self.assertNotEqual(outcome.code, 0)
@@ -143,32 +143,32 @@ class Guard(Case):
             self.assertIn("disagree on the guard", line)
             self.assertIn("rank 1 has \"off: HIPS_GUARD=off\"", line)
 
-    def check_mismatch(self, what, speakers, *words):
+    def check_mismatch(self, what, num_errors, *words):
         outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch", what, limit_s=20)
         self.assertNotEqual(outcome.code, 0, outcome.text())
         self.assertLess(outcome.seconds, 5, outcome.text())
         errors = outcome.lines_of_hips()
-        self.assertEqual(len(errors), speakers, outcome.text())
+        self.assertEqual(len(errors), num_errors, outcome.text())
         for line in errors:
             for word in words:
                 self.assertIn(word, line)
 
-    def test_other_arguments_are_found_in_a_trial_before_the_host_waits_for_ever(self):
+    def test_a_trial_finds_different_arguments_before_native_mpi_hangs(self):
         self.check_mismatch("count", 3, "rank 2 has \"count 8 of int32, sum\"", "count 16 of int32, sum")
         self.check_mismatch("op", 3, "rank 2 has \"count 16 of int32, max\"", "count 16 of int32, sum")
         self.check_mismatch("type", 3, "rank 2 has \"count 16 of float32, sum\"", "count 16 of int32, sum")
 
-    def test_with_errors_return_a_mismatch_in_a_trial_gives_a_code_with_a_text(self):
+    def test_a_mismatch_in_a_trial_gives_an_error_code_with_a_text(self):
         outcome = mpirun(2, args.hips, "run", PROGRAMS["behave"], "errors-return", limit_s=20)
         self.assertEqual(outcome.code, 0, outcome.text())
 
-    def test_a_call_that_hips_does_not_know_is_found_in_a_trial_too(self):
-        self.check_mismatch("zero", 2, "rank 2", "count 0")
-        self.check_mismatch("other-op", 2, "rank 2", "another op")
-        self.check_mismatch("other-type", 2, "rank 2", "another type")
+    def test_a_trial_finds_calls_that_hips_does_not_support(self):
+        self.check_mismatch("zero", 2, "rank 2", "MPI_Allreduce without data")
+        self.check_mismatch("other-op", 2, "rank 2", "MPI_Allreduce by an op that HiPS does not have")
+        self.check_mismatch("other-type", 2, "rank 2", "MPI_Allreduce of a type that HiPS does not have")
 
-    def test_a_rank_that_knows_the_host_to_be_faster_is_found_by_one_in_a_trial(self):
-        # The first calls end with the host's victory; then rank 2 goes on with their size, the others do not.
+    def test_a_trial_finds_a_rank_that_has_delegated_its_call(self):
+        # Native MPI wins the class of the first calls; then rank 2 alone makes one more of them.
         outcome = mpirun(3, args.hips, "run", PROGRAMS["behave"], "mismatch-after", "1100000", "16", limit_s=40,
                          **self.SLOW_HIPS)
         self.assertNotEqual(outcome.code, 0, outcome.text())
@@ -176,18 +176,18 @@ class Guard(Case):
         self.assertEqual(len(errors), 2, outcome.text())
         for line in errors:
             self.assertIn("rank 2", line)
-            self.assertIn("left to the host MPI", line)
+            self.assertIn("a collective of a kind and size that native MPI executes", line)
 
 
 class Reproducible(Case):
-    """HIPS_REPRODUCIBLE: which runs have the same bits."""
+    """HIPS_REPRODUCIBLE: which runs give the same bits."""
 
     def bits(self, ranks, seed, options=(), **more):
-        outcome = mpirun(ranks, args.hips, "run", *options, PROGRAMS["behave"], "fold", "50000", str(seed), **more)
+        outcome = mpirun(ranks, args.hips, "run", *options, PROGRAMS["behave"], "reduction-order", "50000", str(seed), **more)
         self.assert_ok(outcome)
         return re.search(r"^bits (\w+)$", outcome.out, re.MULTILINE).group(1)
 
-    def test_any_gives_the_same_bits_whatever_carries_the_data(self):
+    def test_any_gives_the_same_bits_on_every_topology_and_backend(self):
         choose = seeded()
         for ranks, topologies in ((4, ["bcube:2,1", "torus:2x2", "switch:2/2"]), (9, ["bcube:3,1", "rail:9,2"])):
             if ranks not in possible(ranks):
@@ -206,7 +206,7 @@ class Reproducible(Case):
             runs = {self.bits(3, seed, HIPS_REPRODUCIBLE="run", **more) for _ in range(4)}
             self.assertEqual(len(runs), 1)
 
-    def test_the_host_carries_nothing_that_hips_can(self):
+    def test_reproducible_runs_delegate_no_call_that_hips_supports(self):
         for level in ("run", "any"):
             outcome = mpirun(2, args.hips, "run", "--report", PROGRAMS["behave"], "repeat", "10", "40",
                              HIPS_REPRODUCIBLE=level)

@@ -1,4 +1,4 @@
-"""What the tests under mpirun share: starting programs with and without `hips run`, and reading what they print."""
+"""Shared by the tests under mpirun: starts programs with and without `hips run`, and reads what they print."""
 
 import argparse
 import os
@@ -12,16 +12,16 @@ import unittest
 parser = argparse.ArgumentParser()
 parser.add_argument("--hips", required=True)
 parser.add_argument("--mpi", choices=("openmpi", "mpich"), default="openmpi")
-parser.add_argument("--mpirun", required=True, help="what starts programs of that MPI")
+parser.add_argument("--mpirun", required=True, help="the launcher of that MPI")
 parser.add_argument("--programs", nargs="+", default=[])
 args, rest = parser.parse_known_args()
 PROGRAMS = {os.path.basename(path).replace(".mpich", ""): path for path in args.programs}
 MPICH = args.mpi == "mpich"
-HOST = "MPICH" if MPICH else "Open MPI"
+NATIVE = "MPICH" if MPICH else "Open MPI"
 LIBRARY_NAME = "libhips_mpich.so" if MPICH else "libhips_mpi.so"
 LIBRARY = os.path.join(os.path.dirname(args.hips), "../../lib/mpi", LIBRARY_NAME)
-LAUNCHER = "mpiexec.hydra" if MPICH else "mpirun"  # what messages tell to type
-# MPICH spins where it waits: with more ranks than cores a call takes tens of milliseconds, and there may be two.
+LAUNCHER = "mpiexec.hydra" if MPICH else "mpirun"  # the launcher that messages name
+# MPICH spins while it waits: with more ranks than cores, of which there may be two, a call takes tens of milliseconds.
 MOST_RANKS = 4 if MPICH else 27
 
 TOPOLOGIES = {2: "switch:2", 3: "bcube:3,0", 4: "bcube:2,1", 8: "torus:2x2x2", 9: "bcube:3,1", 16: "torus:4x4",
@@ -39,8 +39,8 @@ def seeded():
 
 def environment(**more):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HIPS_", "OMPI_", "PMIX_", "PMI_", "HYDI_"))}
-    # mpirun 4.1 reads a wrong length now and then while it prints the text of an abort and allocates gigabytes,
-    # which only hurts where malloc fills them.
+    # mpirun 4.1 sometimes reads a wrong length while it prints the text of an abort and allocates gigabytes, which
+    # is slow only where malloc fills them.
     env.pop("MALLOC_PERTURB_", None)
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     env.update(more)
@@ -58,22 +58,22 @@ class Outcome:
         return [line for line in self.err.splitlines() if line.startswith("hips")]
 
     def report(self):
-        """(calls, bytes) that were taken, and calls that were left, by reason."""
+        """(calls, bytes) that HiPS took, and calls that it delegated to native MPI, by reason."""
         taken = re.search(r"^hips report: taken (\d+) calls?, (\d+) bytes", self.err, re.MULTILINE)
-        left = re.search(r"^hips report: left to the host.*\n((?:hips report:   .*\n)*)", self.err, re.MULTILINE)
-        if not taken or not left:
+        delegated = re.search(r"^hips report: delegated to native MPI.*\n((?:hips report:   .*\n)*)", self.err, re.MULTILINE)
+        if not taken or not delegated:
             raise AssertionError("no report\n" + self.text())
         reasons = {}
-        for line in left.group(1).splitlines():
+        for line in delegated.group(1).splitlines():
             calls, reason = re.match(r"hips report:   (\d+) calls?: (.*)", line).groups()
             reasons[reason] = int(calls)
         return tuple(map(int, taken.groups())), reasons
 
     def expected(self):
-        """The same, as the program itself counted."""
+        """The same, as counted by the program itself."""
         taken = re.search(r"^expect taken (\d+) (\d+)", self.out, re.MULTILINE)
-        left = re.findall(r"^expect left (\d+) (.*)", self.out, re.MULTILINE)
-        return tuple(map(int, taken.groups())), {reason: int(calls) for calls, reason in left}
+        delegated = re.findall(r"^expect delegated (\d+) (.*)", self.out, re.MULTILINE)
+        return tuple(map(int, taken.groups())), {reason: int(calls) for calls, reason in delegated}
 
 
 def run(command, limit_s=LIMIT_S, **more):
@@ -85,7 +85,7 @@ def run(command, limit_s=LIMIT_S, **more):
         try:
             out, err = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            # mpirun ends its ranks on SIGTERM; only if it does not, its session goes as a whole.
+            # mpirun ends its ranks on SIGTERM; if it does not, its whole session is killed.
             process.terminate()
             try:
                 out, err = process.communicate(timeout=10)
@@ -97,8 +97,8 @@ def run(command, limit_s=LIMIT_S, **more):
 
 
 def mpirun(ranks, *command, **more):
-    crowded = [] if MPICH else ["--oversubscribe"]
-    return run([args.mpirun, *crowded, "-n", str(ranks), *command], **more)
+    options = [] if MPICH else ["--oversubscribe"]
+    return run([args.mpirun, *options, "-n", str(ranks), *command], **more)
 
 
 def under_hips(ranks, program, *arguments, options=(), topology=None, **more):
@@ -108,7 +108,7 @@ def under_hips(ranks, program, *arguments, options=(), topology=None, **more):
 
 
 def possible(*ranks):
-    """Those numbers of ranks that this MPI is fit for."""
+    """The numbers of ranks among these that this MPI can run."""
     return [num for num in ranks if num <= MOST_RANKS]
 
 

@@ -7,14 +7,15 @@
 #include <numeric>
 #include <string>
 
-#include "lib/mpi/abi.hpp"
-#include "lib/mpi/count.hpp"
-#include "lib/mpi/host.hpp"
-#include "lib/mpi/host_version.hpp"
-#include "lib/mpi/preload.hpp"
-#include "lib/mpi/report.hpp"
-#include "lib/mpi/request_handle.hpp"
-#include "lib/mpi/topology_choice.hpp"
+#include "lib/mpi/calls/collective_arguments.hpp"
+#include "lib/mpi/calls/reduction_calls.hpp"
+#include "lib/mpi/communicators/topology_choice.hpp"
+#include "lib/mpi/native/abi.hpp"
+#include "lib/mpi/native/native_mpi.hpp"
+#include "lib/mpi/native/predefined.hpp"
+#include "lib/mpi/process/call_report.hpp"
+#include "lib/mpi/process/preload.hpp"
+#include "lib/mpi/requests/request_handle.hpp"
 
 namespace hips::mpi {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Preload, OnlyTheInterposerLeavesThePreload) {
+TEST(Preload, OnlyTheInterposerIsRemovedFromLdPreload) {
   const std::string name(kInterposerName);
   EXPECT_EQ(without_interposer("/l/" + name), "");
   EXPECT_EQ(without_interposer("a.so:/l/" + name + ":b.so"), "a.so:b.so");
@@ -31,23 +32,23 @@ TEST(Preload, OnlyTheInterposerLeavesThePreload) {
   EXPECT_EQ(without_interposer(""), "");
 }
 
-TEST(HostVersion, IsAFewWordsOfWhatTheHostSays) {
-  EXPECT_EQ(host_version_of("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"), "Open MPI v4.1.4");
-  EXPECT_EQ(host_version_of("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"), "MPICH 4.0.2");
-  EXPECT_EQ(host_version_of("MPICH Version:      4.0.2\n"), "MPICH 4.0.2");
-  EXPECT_EQ(host_version_of(""), "");
+TEST(NativeVersion, NameAndVersionAreTakenFromTheLibrarysText) {
+  EXPECT_EQ(native_version_of("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"), "Open MPI v4.1.4");
+  EXPECT_EQ(native_version_of("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"), "MPICH 4.0.2");
+  EXPECT_EQ(native_version_of("MPICH Version:      4.0.2\n"), "MPICH 4.0.2");
+  EXPECT_EQ(native_version_of(""), "");
 }
 
-TEST(Predefined, TypesAndOpsOfTheHostAreThoseOfItsAbi) {
-  // No MPI is loaded here: what has to be looked up is not there, and a number of mpi.h is.
+TEST(Predefined, HandlesAreThoseOfTheAbi) {
+  // No MPI is loaded here: objects that have to be looked up are missing, and numbers of mpi.h are not.
   const Predefined<MPI_Datatype> type HIPS_MPI_PREDEFINED(MPI_INT, "ompi_mpi_int");
 #ifdef HIPS_MPI_ABI_OPENMPI
   EXPECT_EQ(type.handle(), MPI_Datatype{});
 #else
   EXPECT_EQ(type.handle(), MPI_INT);
 #endif
-  EXPECT_FALSE(host_is_of_abi());
-  EXPECT_EQ(host(), nullptr);
+  EXPECT_FALSE(native_has_our_abi());
+  EXPECT_EQ(native_mpi(), nullptr);
 }
 
 TEST(Context, AHandlePassesThroughAPointer) {
@@ -57,41 +58,45 @@ TEST(Context, AHandlePassesThroughAPointer) {
   EXPECT_EQ(from_context<int*>(to_context(&object)), &object);
 }
 
-TEST(Count, IsAnIntOrALargeOne) {
-  const Count small = 7;
-  EXPECT_FALSE(small.is_large());
-  EXPECT_EQ(small.value(), 7);
-  EXPECT_EQ(small.small(), 7);
-  const Count large = Count::large(3'000'000'000);
-  EXPECT_TRUE(large.is_large());
-  EXPECT_EQ(large.value(), 3'000'000'000);
+TEST(CollectiveArguments, ArraysOfIntsAndOfLargeCountsGiveTheSameNumbers) {
+  const int counts[] = {1, -2, 3}, displs[] = {7, -8, 9};
+  const MPI_Count large_counts[] = {1, -2, 3'000'000'000};
+  const MPI_Aint large_displs[] = {7, -8, 9'000'000'000};
+  const CollectiveArguments small{.counts = counts, .displs = displs};
+  const CollectiveArguments large{.counts = large_counts, .displs = large_displs, .is_large = true};
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(small.count_of(rank), counts[rank]);
+    EXPECT_EQ(large.count_of(rank), counts[rank]);
+    EXPECT_EQ(small.displacement_of(rank), displs[rank]);
+    EXPECT_EQ(large.displacement_of(rank), displs[rank]);
+  }
+  EXPECT_EQ(large.count_of(2), 3'000'000'000);
+  EXPECT_EQ(large.displacement_of(2), 9'000'000'000);
 }
 
-TEST(Count, ArraysOfEitherFormGiveTheSameNumbers) {
-  const int small[] = {1, -2, 3};
-  const MPI_Count large[] = {1, -2, 3'000'000'000};
-  const Counts a = small, b = Counts::large(large);
-  EXPECT_EQ(a[0], b[0]);
-  EXPECT_EQ(a[1], b[1]);
-  EXPECT_EQ(b[2], 3'000'000'000);
-  EXPECT_FALSE(a.is_large());
-  EXPECT_TRUE(b.is_large());
-  EXPECT_TRUE(a.exist() && b.exist());
-  EXPECT_FALSE(Counts(nullptr).exist());
-  EXPECT_FALSE(Counts::large(nullptr).exist());
+TEST(Count, ACountBeyondAnyMemoryIsInvalid) {
+  EXPECT_TRUE(is_valid_count(0, 0));
+  EXPECT_TRUE(is_valid_count(3'000'000'000, 8));
+  EXPECT_TRUE(is_valid_count(std::int64_t{1} << 44, 8));
+  EXPECT_FALSE(is_valid_count((std::int64_t{1} << 44) + 1, 8));
+  EXPECT_FALSE(is_valid_count(-1, 1));
+  EXPECT_FALSE(is_valid_count(INT64_MAX, 1));
+  EXPECT_FALSE(is_valid_count(INT64_MAX, INT_MAX));
 }
 
-TEST(Count, WhatNoMemoryHasIsImpossible) {
-  EXPECT_TRUE(may_be(0, 0));
-  EXPECT_TRUE(may_be(3'000'000'000, 8));
-  EXPECT_TRUE(may_be(std::int64_t{1} << 44, 8));
-  EXPECT_FALSE(may_be((std::int64_t{1} << 44) + 1, 8));
-  EXPECT_FALSE(may_be(-1, 1));
-  EXPECT_FALSE(may_be(INT64_MAX, 1));
-  EXPECT_FALSE(may_be(INT64_MAX, INT_MAX));
+TEST(Count, AReductionAcceptsTheSameCounts) {
+  // As find_reduction() sets it for a type of 8 bytes.
+  const Reduction reduction{.size = 8, .most_counts = static_cast<std::uint64_t>(kMostBytes) / 8};
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3'000'000'000}, std::int64_t{1} << 44,
+                                   (std::int64_t{1} << 44) + 1, std::int64_t{-1}, INT64_MAX, INT64_MIN})
+    EXPECT_EQ(eligibility_of(reduction, count) == Eligibility::kEligible, is_valid_count(count, 8)) << count;
+  EXPECT_EQ(eligibility_of(reduction, 0), Eligibility::kNothingToMove);
+  EXPECT_EQ(eligibility_of(reduction, -1), Eligibility::kInvalidArgument);
+  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherOp}, 1), Eligibility::kOtherOp);
+  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherType}, 0), Eligibility::kOtherType);
 }
 
-TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {
+TEST(RequestHandles, PointersAreInARangeOfTheirOwn) {
   long entries[8] = {};
   const RequestHandles<long*> handles(reinterpret_cast<std::uintptr_t>(entries), sizeof(long), 8);
   for (int i = 0; i < 8; ++i) {
@@ -103,23 +108,23 @@ TEST(RequestHandles, PointersLieInARangeOfTheirOwn) {
   EXPECT_FALSE(handles.contains(entries - 1));
 }
 
-TEST(RequestHandles, IntsAreNoneOfMpich) {
+TEST(RequestHandles, IntsDifferFromAllHandlesOfMpich) {
   constexpr int kMost = 1 << 18;
   const RequestHandles<int> handles(RequestHandles<int>::kFirstInt, 1, kMost);
   for (const int i : {0, 1, 4711, kMost - 1}) {
     EXPECT_TRUE(handles.contains(handles.at(i)));
     EXPECT_EQ(handles.index_of(handles.at(i)), i);
-    // The two highest bits of all that exists are not 0.
+    // The two highest bits of handles of objects are not 0.
     EXPECT_EQ(static_cast<unsigned>(handles.at(i)) >> 30U, 0U);
   }
-  for (const unsigned host :
+  for (const unsigned native :
        {0x2c000000U, 0x6c000000U, 0x6c000001U, 0x98000000U, 0xac000000U, 0xac080003U, 0U})
-    EXPECT_FALSE(handles.contains(static_cast<int>(host))) << host;
+    EXPECT_FALSE(handles.contains(static_cast<int>(native))) << native;
   EXPECT_FALSE(handles.contains(handles.at(0) - 1));
   EXPECT_FALSE(handles.contains(handles.at(kMost)));
 }
 
-TEST(RequestHandles, FortranSeesNegativeNumbers) {
+TEST(RequestHandles, FortranGetsNegativeNumbers) {
   for (const int i : {0, 1, 4711, (1 << 18) - 1}) {
     EXPECT_TRUE(FortranHandles::contains(FortranHandles::at(i)));
     EXPECT_EQ(FortranHandles::index_of(FortranHandles::at(i)), i);
@@ -128,14 +133,14 @@ TEST(RequestHandles, FortranSeesNegativeNumbers) {
   EXPECT_FALSE(FortranHandles::contains(1 << 30));
 }
 
-TEST(Report, TellsNonBlockingCallsAndStarts) {
-  Report report;
+TEST(CallReport, NonBlockingCallsAndStartsAreCountedSeparately) {
+  CallReport report;
   report.add_taken("A", 4, "plan", {.calls = 3, .bytes = 24, .time_ns = 1000});
-  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4), Not(HasSubstr("of them")));
+  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4), Not(HasSubstr("of these")));
   report.add_taken("A", 4, "plan", {.calls = 3, .bytes = 24, .time_ns = 1000, .nonblocking = 2, .starts = 1});
   EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4),
               HasSubstr("taken 6 calls, 48 bytes, 0.000002 s\n"
-                        "hips report:   of them 2 non-blocking, 1 of persistent requests\n"));
+                        "hips report:   of these 2 non-blocking, 1 of persistent requests\n"));
 }
 
 std::vector<Rank> first_ranks(int num) {
@@ -144,7 +149,7 @@ std::vector<Rank> first_ranks(int num) {
   return ranks;
 }
 
-TEST(TopologyChoice, ACommunicatorThatMatchesGetsTheUsersTopology) {
+TEST(TopologyChoice, ACommunicatorOfTheSameSizeGetsTheUsersTopology) {
   const auto world = choose_topology("bcube:3,1", first_ranks(9), 9);
   ASSERT_TRUE(world);
   EXPECT_EQ(world->spec, "bcube:3,1");
@@ -162,7 +167,7 @@ TEST(TopologyChoice, ASubCommunicatorGetsThePartThatItsRanksOccupy) {
   EXPECT_EQ(choose_topology("bcube:3,1", first_ranks(4), 9)->spec, "bcube:3,1[0-3]");
 }
 
-TEST(TopologyChoice, ASubCommunicatorThatIsNoTopologyIsLeftToHiPS) {
+TEST(TopologyChoice, HipsChoosesWhereTheOccupiedPartIsNotATopology) {
   const auto apart = choose_topology("bcube:3,1", std::vector<Rank>{0, 4}, 9);
   ASSERT_TRUE(apart);
   EXPECT_EQ(apart->spec, std::nullopt);
@@ -170,22 +175,22 @@ TEST(TopologyChoice, ASubCommunicatorThatIsNoTopologyIsLeftToHiPS) {
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{7, 4, 1}, 9)->spec, std::nullopt);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{1, 4, -1}, 9)->spec, std::nullopt);
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 1, 3, 4, 5, 6, 7, 8}, 9)->spec, std::nullopt)
-      << "servers are where their ranks are";
+      << "servers are in the order of their ranks";
 }
 
-TEST(TopologyChoice, ACommunicatorOfAsManyRanksAsServersIsNotThoseServers) {
-  // The ranks of the first four and a half servers of nine.
+TEST(TopologyChoice, ACommunicatorMayHaveAsManyRanksAsServersOnOtherServers) {
+  // The ranks of the first four and a half of nine servers.
   EXPECT_NE(choose_topology("bcube:3,1", first_ranks(9), 18)->spec, "bcube:3,1");
-  // One of each server.
+  // One rank of each server.
   EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 4, 6, 8, 10, 12, 14, 16}, 18)->spec,
             "bcube:3,1");
-  // A world with one rank more than there are servers, which is not for the network.
+  // A world with one rank more than there are servers, which takes no part in the network.
   const auto workers = choose_topology("bcube:3,1", first_ranks(9), 10);
   EXPECT_EQ(workers->spec, "bcube:3,1");
   EXPECT_TRUE(workers->is_users);
 }
 
-TEST(TopologyChoice, AWorldThatDoesNotMatchIsAnErrorThatNamesBothSizes) {
+TEST(TopologyChoice, AnErrorNamesBothSizesWhereTheWorldHasAnother) {
   const auto world = choose_topology("bcube:3,1", first_ranks(8), 8);
   ASSERT_FALSE(world);
   EXPECT_EQ(world.error().code, Code::kInvalidArgument);
@@ -195,29 +200,29 @@ TEST(TopologyChoice, AWorldThatDoesNotMatchIsAnErrorThatNamesBothSizes) {
   EXPECT_FALSE(choose_topology("bcube:3", first_ranks(4), 9));
 }
 
-TEST(Report, CallsOfCommunicatorsThatLookAlikeAreSummed) {
-  Report report;
+TEST(CallReport, CallsOfCommunicatorsThatLookAlikeAreSummed) {
+  CallReport report;
   for (int i = 0; i < 1000; ++i)
     report.add_taken("unnamed communicator", 4, "HiPS on a switch", {2, 80, 1000});
   report.add_taken("MPI_COMM_WORLD", 8, "HiPS on BCube(2,2)", {1, 4, 500});
   report.add_taken("never used", 8, "HiPS on BCube(2,2)", {});
-  report.add_declined("type MPI_CHAR");
-  report.add_declined("type MPI_CHAR");
-  report.add_declined("count 0");
+  report.add_delegated("type MPI_CHAR");
+  report.add_delegated("type MPI_CHAR");
+  report.add_delegated("count 0");
   const std::string text = report.text("Open MPI v4.1.4", 0, 8);
   EXPECT_THAT(text, HasSubstr("taken 2001 calls, 80004 bytes"));
   EXPECT_THAT(text, HasSubstr("unnamed communicator, 4 ranks: 2000 calls, 80000 bytes"));
   EXPECT_THAT(text, HasSubstr("MPI_COMM_WORLD, 8 ranks: 1 call, 4 bytes"));
   EXPECT_THAT(text, Not(HasSubstr("never used")));
-  EXPECT_THAT(text, HasSubstr("left to the host 3 calls"));
+  EXPECT_THAT(text, HasSubstr("delegated to native MPI 3 calls"));
   EXPECT_THAT(text, HasSubstr("2 calls: type MPI_CHAR"));
   EXPECT_THAT(text, HasSubstr("1 call: count 0"));
 }
 
-TEST(Report, AThousandReasonsMakeAShortReport) {
-  Report report;
+TEST(CallReport, AReportOfAThousandReasonsIsShort) {
+  CallReport report;
   for (int i = 0; i < 1000; ++i) {
-    report.add_declined("reason " + std::to_string(i));
+    report.add_delegated("reason " + std::to_string(i));
     report.add_taken("comm " + std::to_string(i), 2, "plan", {1, 4, 1});
   }
   const std::string text = report.text("Open MPI", 0, 2);

@@ -1,7 +1,7 @@
 /*
- * The functions of MPI 4 for large counts beside those that collective_calls.c makes: an allreduce in all
- * three forms, and a count that no int holds, of elements without a byte. Exit status 0, and what a report
- * should say from rank 0.
+ * The functions of MPI 4 for large counts that collective_calls.c does not call: an allreduce in all three
+ * forms, and a count beyond any int, of elements without data. Exits with status 0; rank 0 prints what a
+ * report should contain.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
 
   if (rank == 0) {
     printf("expect taken %d %d\n", 2 + kStarts, (2 + kStarts) * kCount * (int)sizeof(int));
-    printf("expect left 1 MPI_Bcast: nothing to move\n");
+    printf("expect delegated 1 MPI_Bcast: no data\n");
     printf("wrong %d\n", wrong);
   }
   MPI_Finalize();

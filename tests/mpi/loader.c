@@ -1,5 +1,5 @@
 /*
- * Knows no MPI itself: loads a program of MPI with local scope, as Python loads its modules, and runs it.
+ * Uses no MPI itself: loads an MPI program with local scope, as Python loads its modules, and runs it.
  */
 #include <dlfcn.h>
 #include <stdio.h>

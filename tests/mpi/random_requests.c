@@ -1,8 +1,7 @@
 /*
- * Ordinary MPI programs, made by chance: non-blocking collectives and persistent allreduces on three
- * communicators and messages between ranks in flight together, completed by whichever function chance says.
- * Every result and status is checked; rank 0 prints a hash of all results of allreduces, which is the same
- * under any MPI.
+ * Random MPI programs: non-blocking collectives and persistent allreduces on three communicators and messages
+ * between ranks are outstanding together, and are completed by random functions. Every result and status is
+ * checked; rank 0 prints a hash of all results of allreduces, which is the same under any MPI.
  *
  * random_requests SEED PROGRAMS [MOST_PERSISTENT]
  */
@@ -120,7 +119,7 @@ static void start_op(struct op* op, MPI_Request* request, int step, int slot, ui
       MPI_Iallreduce(in, op->out, op->count / 2, pair_type, user_sum, op->comm, request);
       break;
     default:
-      /* Each sends to one and receives from another; the receive takes a slot of its own. */
+      /* Each rank sends to one and receives from another; the receive has a slot of its own. */
       op->source = (rank + size - shift) % size;
       MPI_Irecv(op->out, op->count, MPI_LONG, op->source, op->tag, MPI_COMM_WORLD, request);
       MPI_Isend(op->in, op->count, MPI_LONG, (rank + shift) % size, op->tag, MPI_COMM_WORLD, request + 1);
@@ -159,18 +158,18 @@ static void check_op(struct op* op, int step, int slot) {
     }
     hash = (hash ^ (uint64_t)op->out[i]) * 1099511628211ull;
   }
-  if (op->out[op->count] != 0) complain("written behind the end", step);
+  if (op->out[op->count] != 0) complain("written beyond the end", step);
 }
 
 static struct op ops[kMost];
 static MPI_Request requests[kMost], before[kMost];
 
-/* A request is complete; `status` is not looked at where it is null. */
+/* Checks a completed request; `status` may be null. */
 static void completed(int i, const MPI_Status* status, int step) {
   struct op* const op = &ops[i];
-  if (op->done++ || before[i] == MPI_REQUEST_NULL) complain("completed twice, or was none", step);
+  if (op->done++ || before[i] == MPI_REQUEST_NULL) complain("completed twice, or was null", step);
   if (op->kind == kPersistent ? requests[i] != before[i] : requests[i] != MPI_REQUEST_NULL)
-    complain("its handle is not what it should be", step);
+    complain("wrong handle after completion", step);
   if (op->kind == kReceive && status) {
     int count = -1;
     MPI_Get_count(status, MPI_LONG, &count);
@@ -179,14 +178,14 @@ static void completed(int i, const MPI_Status* status, int step) {
   }
 }
 
-/* Is anything to be completed in requests [first, end)? */
+/* The number of requests in [first, end) that can be completed. */
 static int num_open(int first, int end) {
   int open = 0;
   for (int i = first; i < end; ++i) open += before[i] != MPI_REQUEST_NULL && !ops[i].done;
   return open;
 }
 
-/* Completes some of requests [0, num) in one of all ways that there are. */
+/* Completes some of requests [0, num) by a random function of MPI's. */
 static void complete_some(int num, uint64_t* own, int step) {
   MPI_Status statuses[kMost];
   int indices[kMost], index = -7, flag = -7, outcount = -7;
@@ -195,12 +194,12 @@ static void complete_some(int num, uint64_t* own, int step) {
   MPI_Status* const all = ignore ? MPI_STATUSES_IGNORE : statuses;
   MPI_Status* const one = ignore ? MPI_STATUS_IGNORE : statuses;
   MPI_Request* const some = requests + first;
-  const int way = below(own, 10);
+  const int function = below(own, 10);
   if (below(own, 8) == 0) requests[first] = MPI_Request_f2c(MPI_Request_c2f(requests[first]));
-  switch (way) {
+  switch (function) {
     case 0:
     case 1:
-      if (way == 0) {
+      if (function == 0) {
         MPI_Wait(some, one);
         flag = 1;
       } else {
@@ -211,7 +210,7 @@ static void complete_some(int num, uint64_t* own, int step) {
       break;
     case 2:
     case 3:
-      if (way == 2) {
+      if (function == 2) {
         MPI_Waitall(n, some, all);
         flag = 1;
       } else {
@@ -225,7 +224,7 @@ static void complete_some(int num, uint64_t* own, int step) {
       break;
     case 4:
     case 5:
-      if (way == 4) {
+      if (function == 4) {
         MPI_Waitany(n, some, &index, one);
         flag = 1;
       } else {
@@ -236,11 +235,11 @@ static void complete_some(int num, uint64_t* own, int step) {
       break;
     case 6:
     case 7:
-      if (way == 6)
+      if (function == 6)
         MPI_Waitsome(n, some, &outcount, indices, all);
       else
         MPI_Testsome(n, some, &outcount, indices, all);
-      if ((outcount == MPI_UNDEFINED) != (open == 0) || outcount > open || (way == 6 && outcount == 0))
+      if ((outcount == MPI_UNDEFINED) != (open == 0) || outcount > open || (function == 6 && outcount == 0))
         complain("wrong outcount", step);
       for (int i = 0; outcount != MPI_UNDEFINED && i < outcount; ++i)
         completed(first + indices[i], ignore ? NULL : &statuses[i], step);
@@ -250,7 +249,7 @@ static void complete_some(int num, uint64_t* own, int step) {
       if (flag == 0 && open == 0) complain("a null request is not complete", step);
       break;
     default:
-      /* Something else meanwhile. */
+      /* Another call of MPI in between. */
       MPI_Iprobe(MPI_ANY_SOURCE, kMost + 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
       break;
   }
@@ -278,7 +277,7 @@ static void run_program(int program, uint64_t* shared, uint64_t* own, MPI_Comm* 
   }
   for (int step = program; step < program + num_steps; ++step) {
     int num = num_persistent;
-    /* Persistent ones start in any order. */
+    /* Persistent requests may start in any order. */
     if (num_persistent == 2 && below(own, 2)) {
       const int other = slots[0];
       slots[0] = slots[1];
@@ -301,7 +300,7 @@ static void run_program(int program, uint64_t* shared, uint64_t* own, MPI_Comm* 
         ++num;
       }
       ++num;
-      /* A null request in between. */
+      /* Leaves a null request in between. */
       if (num + 2 < kMost && below(shared, 4) == 0) ++num;
     }
     if (below(shared, 4) == 0) MPI_Barrier(comms[1]);
@@ -312,10 +311,10 @@ static void run_program(int program, uint64_t* shared, uint64_t* own, MPI_Comm* 
     }
     if (num > 0) {
       while (num_open(0, num) > 0) complete_some(num, own, step);
-      /* Nothing is left, whoever asks. */
+      /* No request is left. */
       int index = 0;
       MPI_Waitany(num, requests, &index, MPI_STATUS_IGNORE);
-      if (index != MPI_UNDEFINED) complain("something is left", step);
+      if (index != MPI_UNDEFINED) complain("a request is left", step);
     }
     for (int i = 0; i < num; ++i) {
       if (ops[i].kind != kNone && ops[i].kind != kSend) check_op(&ops[i], step, i);
@@ -346,7 +345,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  /* The ranks in another order: the ring of one is not that of the other. */
+  /* The ranks in reverse order, so that rings of the two communicators differ. */
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comms[1]);
   comms[0] = MPI_COMM_WORLD;
   comms[2] = MPI_COMM_SELF;

@@ -1,7 +1,7 @@
 /*
- * Ordinary MPI programs, each a way of using non-blocking collectives and persistent allreduces that an
- * interposer can break; the arguments pick some, which run in turn. Exit status 0 and "ok" from rank 0 where
- * all is as MPI says.
+ * Ordinary MPI programs, each of which uses non-blocking collectives and persistent allreduces in a manner
+ * that an interposer can break; the arguments select some, which run one after the other. Exit status 0 and
+ * "ok" from rank 0 where everything conforms to MPI.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -29,13 +29,13 @@ static int class_of(int code) {
   return class;
 }
 
-/* A blocking call, after which non-blocking ones of the communicator are HiPS' affair. */
+/* A blocking call, after which HiPS executes non-blocking ones of the communicator. */
 static void set_up(MPI_Comm comm) {
   int one = 1;
   MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, comm);
 }
 
-/* Rank 1 sends only after its allreduce, which needs rank 0, which waits in a receive. */
+/* Rank 1 sends only after its allreduce, which needs rank 0 while rank 0 waits in a receive. */
 static int receive_meanwhile(void) {
   enum { kCount = 300000 };
   double* values = malloc(kCount * sizeof *values);
@@ -56,7 +56,7 @@ static int receive_meanwhile(void) {
   return 0;
 }
 
-/* A large message whose receiver tests an allreduce in turn with it. */
+/* A large message whose receiver waits for it and an allreduce together. */
 static int large_message(void) {
   enum { kBytes = 8 << 20 };
   char *out = malloc(kBytes), *in = calloc(kBytes, 1);
@@ -99,7 +99,7 @@ static int first_calls(void) {
   return 0;
 }
 
-/* A communicator may be freed while its calls are under way, and before its persistent requests start. */
+/* A communicator may be freed while its calls are outstanding, and before its persistent requests start. */
 static int communicator_freed(void) {
   MPI_Comm comm;
   MPI_Request requests[2];
@@ -125,8 +125,8 @@ static int communicator_freed(void) {
 
 enum { kCount = 3000 };
 
-/* One of each other collective in flight together with a message. Where `frees`, the communicator and the
- * types go meanwhile. */
+/* One of each other collective, outstanding together with a message. With `frees` the communicator and the
+ * types are freed meanwhile. */
 static int one_of_each(MPI_Comm comm, int frees) {
   static int cast[2 * kCount], reduced[kCount], block[kCount], gathered[64 * 2 * kCount], in[64 * kCount];
   int counts[64], places[64], got = -1;
@@ -188,11 +188,11 @@ static int all_freed(void) {
 }
 
 static void last_of(void* in, void* inout, int* count, MPI_Datatype* type) {
-  /* Not commutative: the operand of the higher rank stays. */
+  /* Not commutative: keeps the operand of the higher rank. */
   (void)in, (void)inout, (void)count, (void)type;
 }
 
-/* What HiPS leaves to the host, in between. */
+/* Calls that HiPS delegates to native MPI, between others. */
 static int special_calls(void) {
   MPI_Request requests[6];
   MPI_Op last;
@@ -208,14 +208,15 @@ static int special_calls(void) {
   for (int left = 6, indices[6], num; left > 0; left -= num)
     MPI_Waitsome(6, requests, &num, indices, MPI_STATUSES_IGNORE);
   MPI_Op_free(&last);
-  if (self != 5 || nothing != 7) return fail("a call without an effect has one");
+  if (self != 5 || nothing != 7) return fail("a call without data changed its output");
   if (value != size - 1 || minimum != 101 - size || place[0] != 11 - size || place[1] != size - 1 ||
       in_place != size)
     return fail("wrong result");
   return 0;
 }
 
-/* What MPI forbids for requests of collectives is an error of its own class, and nothing is lost. */
+/* What MPI forbids for requests of collectives gives an error of the right class, and the request stays
+ * valid. */
 static int misuse(void) {
   MPI_Request request, persistent;
   int value = 1, in = 1, out = 0;
@@ -226,9 +227,9 @@ static int misuse(void) {
     MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
     if (class_of(MPI_Start(&request)) != MPI_ERR_REQUEST) return fail("a non-blocking call was started");
     if (class_of(MPI_Cancel(&request)) != MPI_ERR_REQUEST) return fail("a collective was cancelled");
-    if (class_of(MPI_Request_free(&request)) != MPI_ERR_REQUEST) return fail("a call under way was freed");
+    if (class_of(MPI_Request_free(&request)) != MPI_ERR_REQUEST) return fail("an outstanding call was freed");
   }
-  /* The host's: a barrier of the program would have to come in the same order on all ranks. */
+  /* Native MPI's: HiPS would need barriers in the same order on all ranks. */
   PMPI_Barrier(MPI_COMM_WORLD);
   if (rank != 0) MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -244,7 +245,7 @@ static int misuse(void) {
   return persistent == MPI_REQUEST_NULL ? 0 : fail("a freed request has a handle");
 }
 
-/* Requests that are never freed are no reason not to end. */
+/* A program may end without freeing its requests. */
 static int never_freed(void) {
   static int in = 1, out;
   MPI_Request requests[2];
@@ -255,7 +256,7 @@ static int never_freed(void) {
   return out == size ? 0 : fail("wrong sum");
 }
 
-/* More calls under way than any table has at the start. */
+/* More outstanding calls than any table has at first. */
 static int many(void) {
   enum { kMany = 500 };
   static MPI_Request requests[kMany];
@@ -273,7 +274,7 @@ static int many(void) {
   return 0;
 }
 
-/* The best of some times that each of so many calls in flight together takes to be completed. */
+/* The best time per call of `num` outstanding calls, over several rounds. */
 static double time_of_each(int num) {
   static MPI_Request requests[1000];
   static int values[1000], indices[1000];
@@ -295,12 +296,12 @@ static double time_of_each(int num) {
   return best;
 }
 
-/* Ten times as many calls in flight: whoever moves all of them for each of them takes fifty times as long. */
-static int in_flight(void) {
+/* Ten times as many outstanding calls: progressing all of them for each of them takes fifty times as long. */
+static int thousand_outstanding(void) {
   set_up(MPI_COMM_WORLD);
   const double few = time_of_each(100), many_more = time_of_each(1000);
   if (rank == 0) fprintf(stderr, "%.1f us each of 100, %.1f us of 1000\n", few * 1e6, many_more * 1e6);
-  return many_more < 25 * few ? 0 : fail("calls in flight hold each other up");
+  return many_more < 25 * few ? 0 : fail("outstanding calls slow each other down");
 }
 
 struct thread_args {
@@ -351,16 +352,16 @@ static int threads(void) {
   return 0;
 }
 
-/* Ranks that disagree: each completion function gives the error where MPI wants it. `way` completes;
- * "gather-" before it: a gather instead of a sum. */
-static int mismatch(const char* way) {
-  const int gathers = strncmp(way, "gather-", 7) == 0, count = rank == size - 1 ? 3 : 2;
+/* Ranks that disagree: each completion function returns the error where MPI requires it. `completion` is the
+ * function; with "gather-" before it the call is a gather instead of a sum. */
+static int mismatch(const char* completion) {
+  const int gathers = strncmp(completion, "gather-", 7) == 0, count = rank == size - 1 ? 3 : 2;
   const char* const function = gathers ? "hips: MPI_Iallgather" : "hips: MPI_Iallreduce";
   char text[MPI_MAX_ERROR_STRING] = "";
   int values[3 * 64], others[3] = {1, 1, 1}, message = rank, got = -1, length = 0, index, code, class;
   MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Status statuses[3];
-  if (gathers) way += 7;
+  if (gathers) completion += 7;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   set_up(MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -368,21 +369,21 @@ static int mismatch(const char* way) {
   memset(statuses, 0x77, sizeof statuses);
   MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(&message, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &requests[2]);
-  /* A late rank gets the error right here. */
+  /* A late rank gets the error from the call itself. */
   code = gathers
              ? MPI_Iallgather(others, count, MPI_INT, values, count, MPI_INT, MPI_COMM_WORLD, &requests[1])
              : MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
   if (code != MPI_SUCCESS) {
     if (requests[1] != MPI_REQUEST_NULL) return fail("a call that was not started has a handle");
-    way = "at once";
+    completion = "at once";
   }
-  if (strcmp(way, "wait") == 0) {
+  if (strcmp(completion, "wait") == 0) {
     code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-  } else if (strcmp(way, "waitany") == 0) {
+  } else if (strcmp(completion, "waitany") == 0) {
     do code = MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
     while (code == MPI_SUCCESS && index != MPI_UNDEFINED);
     if (index != 1) return fail("wrong index");
-  } else if (strcmp(way, "waitall") == 0) {
+  } else if (strcmp(completion, "waitall") == 0) {
     code = MPI_Waitall(3, requests, statuses);
     MPI_Error_class(code, &class);
     if (class != MPI_ERR_IN_STATUS) return fail("not MPI_ERR_IN_STATUS");
@@ -395,10 +396,10 @@ static int mismatch(const char* way) {
   MPI_Error_string(code, text, &length);
   if (!strstr(text, function) || !strstr(text, "all ranks must pass the same")) return fail(text);
   MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
-  return requests[1] == MPI_REQUEST_NULL ? 0 : fail("a failed call is still there");
+  return requests[1] == MPI_REQUEST_NULL ? 0 : fail("a failed call still has a handle");
 }
 
-/* A rank dies while the others wait for its share. */
+/* A rank dies while the others wait for its contribution. */
 static int killed(void) {
   int value = 1;
   MPI_Request request;
@@ -413,19 +414,19 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(void);
-  } kWays[] = {{"receive-meanwhile", receive_meanwhile},
-               {"large-message", large_message},
-               {"first-calls", first_calls},
-               {"communicator-freed", communicator_freed},
-               {"all-forms", all_forms},
-               {"all-freed", all_freed},
-               {"special-calls", special_calls},
-               {"misuse", misuse},
-               {"never-freed", never_freed},
-               {"many", many},
-               {"in-flight", in_flight},
-               {"threads", threads},
-               {"killed", killed}};
+  } kCases[] = {{"receive-meanwhile", receive_meanwhile},
+                {"large-message", large_message},
+                {"first-calls", first_calls},
+                {"communicator-freed", communicator_freed},
+                {"all-forms", all_forms},
+                {"all-freed", all_freed},
+                {"special-calls", special_calls},
+                {"misuse", misuse},
+                {"never-freed", never_freed},
+                {"many", many},
+                {"thousand-outstanding", thousand_outstanding},
+                {"threads", threads},
+                {"killed", killed}};
   int provided, result = 0;
   const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
@@ -433,8 +434,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int arg = 1; arg < argc && result == 0; ++arg) {
     result = 2;
-    for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
-      if (strcmp(argv[arg], kWays[i].name) == 0) result = kWays[i].run();
+    for (size_t i = 0; i < sizeof kCases / sizeof *kCases; ++i)
+      if (strcmp(argv[arg], kCases[i].name) == 0) result = kCases[i].run();
     if (strcmp(argv[arg], "mismatch") == 0 && arg + 1 < argc) result = mismatch(argv[++arg]);
     if (result != 0) fprintf(stderr, "rank %d: failed in \"%s\"\n", rank, argv[arg]);
   }

@@ -1,60 +1,60 @@
-"""Non-blocking and persistent calls of ordinary MPI programs, with and without the interposer, which must agree."""
+"""Non-blocking and persistent calls of ordinary MPI programs give the same results with and without the interposer."""
 
 import os
 import re
 import unittest
 
-from harness import (FULL, HOST, LIBRARY, LIBRARY_NAME, MPICH, PROGRAMS, TOPOLOGIES, Case, args, mpirun, rest, run,
+from harness import (FULL, LIBRARY, LIBRARY_NAME, MPICH, NATIVE, PROGRAMS, TOPOLOGIES, Case, args, mpirun, rest, run,
                      seeded, under_hips)
 
 
 def in_memory(ranks, program, *arguments, **more):
-    """Without a plan: ranks of one host reduce in shared memory, and no trial decides otherwise."""
+    """Without a plan: ranks of one node reduce in shared memory, without trials."""
     return mpirun(ranks, args.hips, "run", "--report", PROGRAMS[program], *arguments, HIPS_GUARD="off", **more)
 
 
 def kinds(outcome):
     """Non-blocking calls and starts that HiPS took."""
-    found = re.search(r"of them (\d+) non-blocking, (\d+) of persistent requests", outcome.err)
+    found = re.search(r"of these (\d+) non-blocking, (\d+) of persistent requests", outcome.err)
     return tuple(map(int, found.groups())) if found else (0, 0)
 
 
 class Requests(Case):
-    # Each with the non-blocking calls and the starts of a rank that HiPS takes. Together in one launch, since
-    # most of the time goes there; the last one changes the error handler.
-    WAYS = {"first-calls": (0, 0), "receive-meanwhile": (20, 0), "large-message": (1, 0), "communicator-freed": (5, 5),
+    # Each case with the non-blocking calls and the starts of a rank that HiPS takes. They share one launch, since
+    # launching takes most of the time; the last one changes the error handler.
+    CASES = {"first-calls": (0, 0), "receive-meanwhile": (20, 0), "large-message": (1, 0), "communicator-freed": (5, 5),
             "special-calls": (2, 0), "all-forms": (25, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
 
-    def check(self, *ways, taken, on_host=True):
-        if on_host:
-            self.assert_ok(mpirun(3, PROGRAMS["requests"], *ways))
-        for outcome in (under_hips(3, "requests", *ways, options=["--report"]), in_memory(3, "requests", *ways)):
+    def check(self, *cases, taken, on_native=True):
+        if on_native:
+            self.assert_ok(mpirun(3, PROGRAMS["requests"], *cases))
+        for outcome in (under_hips(3, "requests", *cases, options=["--report"]), in_memory(3, "requests", *cases)):
             self.assert_ok(outcome)
             self.assertEqual(kinds(outcome), taken, outcome.text())
 
-    def test_what_mpi_allows(self):
-        self.check(*self.WAYS, taken=tuple(map(sum, zip(*self.WAYS.values()))), on_host=not MPICH)
+    def test_whatever_mpi_allows_works(self):
+        self.check(*self.CASES, taken=tuple(map(sum, zip(*self.CASES.values()))), on_native=not MPICH)
         if MPICH:
             # MPICH 4.0 cancels collectives.
-            self.assert_ok(mpirun(3, PROGRAMS["requests"], *(way for way in self.WAYS if way != "misuse")))
+            self.assert_ok(mpirun(3, PROGRAMS["requests"], *(case for case in self.CASES if case != "misuse")))
 
-    def test_types_and_communicators_are_freed_meanwhile(self):
-        # Open MPI 4.1 forgets that its calls need the communicator.
-        self.check("all-freed", taken=(25, 0), on_host=False)
+    def test_types_and_communicators_may_be_freed_while_calls_are_outstanding(self):
+        # Open MPI 4.1 frees a communicator that its own calls still need.
+        self.check("all-freed", taken=(25, 0), on_native=False)
 
-    def test_a_thousand_calls_in_flight(self):
-        outcome = under_hips(4, "requests", "in-flight")
+    def test_a_thousand_outstanding_calls_do_not_slow_each_other_down(self):
+        outcome = under_hips(4, "requests", "thousand-outstanding")
         self.assert_ok(outcome)
 
-    def test_threads(self):
+    def test_threads_may_wait_for_calls_and_messages(self):
         self.check("threads", taken=(1200, 0))
 
-    # Of one_of_each() on two ranks: kinds and sizes.
+    # Kinds and sizes of the calls of one_of_each() on two ranks.
     OTHERS = {"bcast": "8192-16383", "reduce": "8192-16383", "allgather": "8192-16383",
               "reduce_scatter": "16384-32767", "barrier": "1-1"}
 
-    def test_the_guards_verdict_holds_for_them_too(self):
-        # What the host has won in earlier runs is the host's, and of what nobody has tried HiPS takes all.
+    def test_tuning_decisions_hold_for_requests_too(self):
+        # Native MPI executes the classes that it has won in earlier runs, HiPS the undecided ones.
         table = os.path.join(os.environ.get("MESON_BUILD_ROOT", "/tmp"), f"requests-guard-{os.getpid()}.table")
         self.addCleanup(lambda: os.path.exists(table) and os.remove(table))
         for table_exists in (False, True):
@@ -63,53 +63,53 @@ class Requests(Case):
             self.assert_ok(outcome)
             if table_exists:
                 self.assertEqual(kinds(outcome), (0, 0), outcome.text())
-                self.assertEqual(outcome.report()[1]["the host is faster, says the guard"], 45)
+                self.assertEqual(outcome.report()[1]["faster in the trials"], 45)
             else:
                 self.assertEqual(kinds(outcome), (45, 0), outcome.text())
-                host = re.search(rf"host ({HOST} \S+)", outcome.err).group(1).rstrip("\n").replace(" ", "_")
+                native = re.search(rf"native MPI ({NATIVE} \S+)", outcome.err).group(1).rstrip("\n").replace(" ", "_")
                 with open(table, "w", encoding="utf-8") as file:
                     file.write("# HiPS guard table 1\n")
                     for kind, sizes in {"sum": "2097152-4194303", **self.OTHERS}.items():
-                        file.write(f"hosts=1x2 transport=memory mpi={host} op={kind} bytes={sizes} winner=host "
+                        file.write(f"hosts=1x2 transport=memory mpi={native} op={kind} bytes={sizes} winner=host "
                                    "hips_ns=2000000 host_ns=1000000\n")
 
 
 class RandomRequests(Case):
-    """Programs made by chance, many in one launch: the same results whoever carries the calls."""
+    """Random programs, many in one launch: native MPI and HiPS give the same results."""
 
-    def test_every_way_to_complete_them(self):
+    def test_every_completion_function_gives_the_same_results(self):
         choose = seeded()
         programs = 700 if FULL else 40
-        # MPICH 4.0 takes a persistent collective that was not started for one that is under way.
+        # MPICH 4.0 takes an inactive persistent collective for an outstanding one.
         persistent = ["0"] if MPICH else []
         for ranks in (2, 3, 4):
             seed = str(choose.randrange(1 << 40))
             with self.subTest(ranks=ranks, seed=seed):
-                host = mpirun(ranks, PROGRAMS["random_requests"], seed, str(programs), *persistent)
-                self.assert_exact(host)
+                native = mpirun(ranks, PROGRAMS["random_requests"], seed, str(programs), *persistent)
+                self.assert_exact(native)
                 plan = under_hips(ranks, "random_requests", seed, str(programs), *persistent, options=["--report"])
                 memory = in_memory(ranks, "random_requests", seed, str(programs), *persistent)
                 for outcome in (plan, memory):
                     self.assert_exact(outcome)
-                    self.assertEqual(outcome.out, host.out, outcome.text())
+                    self.assertEqual(outcome.out, native.out, outcome.text())
                     nonblocking, starts = kinds(outcome)
                     self.assertGreater(nonblocking, programs, outcome.text())
                     self.assertGreaterEqual(starts, 0 if persistent else programs // 2, outcome.text())
 
 
 class RequestErrors(Case):
-    def test_ranks_that_disagree_hear_of_it_where_they_complete_the_call(self):
-        for way in ("wait", "waitany", "waitall", "gather-wait", "gather-waitall"):
-            for outcome in (under_hips(3, "requests", "mismatch", way, limit_s=20),
-                            in_memory(3, "requests", "mismatch", way, limit_s=20)):
-                with self.subTest(way=way):
+    def test_ranks_that_disagree_get_an_error_from_the_completion_function(self):
+        for completion in ("wait", "waitany", "waitall", "gather-wait", "gather-waitall"):
+            for outcome in (under_hips(3, "requests", "mismatch", completion, limit_s=20),
+                            in_memory(3, "requests", "mismatch", completion, limit_s=20)):
+                with self.subTest(completion=completion):
                     self.assert_ok(outcome)
                     self.assertLess(outcome.seconds, 5, outcome.text())
                     errors = [line for line in outcome.lines_of_hips() if " error " in line]
                     self.assertEqual(len(errors), 3, outcome.text())
 
     @unittest.skipIf(MPICH, "mpiexec.hydra ends the others, with -disable-auto-cleanup too")
-    def test_a_rank_dies_and_those_that_wait_say_which(self):
+    def test_ranks_that_wait_name_a_rank_that_dies(self):
         outcome = mpirun(3, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[3], PROGRAMS["requests"], "killed",
                          limit_s=20)
         self.assertLess(outcome.seconds, 5, outcome.text())
@@ -121,7 +121,7 @@ class RequestErrors(Case):
 
 
 class RequestsOfFortran(Case):
-    def test_the_three_bindings(self):
+    def test_the_three_bindings_of_fortran_are_exact(self):
         for program in ("fortran_requests_mpifh", "fortran_requests_mpi", "fortran_requests_mpi_f08"):
             with self.subTest(program=program):
                 if program not in PROGRAMS:
@@ -134,9 +134,9 @@ class RequestsOfFortran(Case):
 
 
 class RequestsOfOtherMpi(Case):
-    """Preloaded by hand into a program of the other MPI, whose handles have another size."""
+    """The interposer preloaded by hand into a program of the other MPI, whose handles have another size."""
 
-    def test_nothing_is_touched_or_the_program_is_refused(self):
+    def test_the_program_is_unaffected_or_refused(self):
         launcher = os.environ.get("HIPS_TEST_OTHER_LAUNCHER")
         program = os.environ.get("HIPS_TEST_OTHER_REQUESTS")
         if not launcher or not program:
@@ -149,7 +149,7 @@ class RequestsOfOtherMpi(Case):
         for preload in ([], ["env", f"LD_PRELOAD={LIBRARY}"]):
             outcome = run([launcher, "-n", "2", *preload, program, *arguments], HIPS_MPI_REPORT="1")
             if preload and MPICH:
-                # Its handles of 32 bits do not hold those of Open MPI: rather nothing than half of them.
+                # Handles of Open MPI do not fit into MPICH's 32 bits, so the program ends.
                 self.assertNotEqual(outcome.code, 0, outcome.text())
                 self.assertRegex(outcome.err, f"(?m)^hips: {LIBRARY_NAME} is for programs of MPICH.*--mpi openmpi")
                 continue

@@ -1,6 +1,6 @@
 /*
- * Starts as many processes as it is itself, which `hips run` does not know of, and reduces with them. Exit
- * status 0, and what a report should say from rank 0.
+ * Starts as many processes as it has ranks, which `hips run` does not know of, and reduces with them. Exits
+ * with status 0; rank 0 prints what a report should contain.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   wrong += sum != size * (size - 1) / 2;
   if (rank == 0 && !is_child) {
     printf("expect taken 1 4\n");
-    printf("expect left 1 communicator with processes of another MPI_COMM_WORLD\n");
+    printf("expect delegated 1 communicator with processes of another MPI_COMM_WORLD\n");
     printf("wrong %d\n", wrong);
   }
   MPI_Comm_free(&all);

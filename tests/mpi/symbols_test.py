@@ -1,4 +1,4 @@
-"""The interposer exports the MPI symbols that the host has and that it takes, and nothing else but hips_*."""
+"""The interposer exports the MPI symbols of signatures.def that native MPI has, and nothing else but hips_*."""
 
 import argparse
 import pathlib
@@ -9,27 +9,39 @@ import unittest
 parser = argparse.ArgumentParser()
 parser.add_argument("--mpi", choices=("openmpi", "mpich"), required=True)
 parser.add_argument("--interposer", required=True)
-parser.add_argument("--host-libdir", required=True)
+parser.add_argument("--native-libdir", required=True)
+parser.add_argument("--signatures", required=True, help="signatures.def")
 args, rest = parser.parse_known_args()
 MPICH = args.mpi == "mpich"
 
-COLLECTIVES = ("allreduce|barrier|bcast|reduce|reduce_scatter|reduce_scatter_block|allgather|allgatherv|"
-               "iallreduce|ibarrier|ibcast|ireduce|ireduce_scatter|ireduce_scatter_block|iallgather|iallgatherv|"
-               "allreduce_init")
-REQUESTS = ("start|startall|wait|waitall|waitany|waitsome|test|testall|testany|testsome|request_free|"
-            "request_get_status|cancel")
-MEMORY = "alloc_mem|free_mem"
-# PMPI_ names are the host's own, whoever calls them.
+
+def lines_of(kind):
+    """The lines of one kind in signatures.def, as lists of their words."""
+    with open(args.signatures, encoding="utf-8") as file:
+        found = re.findall(rf"^{kind}\((.+)\)$", file.read(), re.MULTILINE)
+    return [[word.strip() for word in line.split(",")] for line in found]
+
+
+# Names after "MPI_", in lower case. PMPI_ names are native MPI's own, whoever calls them.
+COUNTED, UNCOUNTED, PERSISTENT = [], [], []
+for _, _, name, _, counts, persistence, *_ in lines_of("HIPS_COLLECTIVE"):
+    (COUNTED if counts == "COUNTED" else UNCOUNTED).extend([name, f"i{name}"])
+    if persistence == "PERSISTENT":
+        PERSISTENT.append(f"{name}_init")
+REQUESTS = [words[1] for words in lines_of("HIPS_REQUEST_FUNCTION")]
+MEMORY = [words[1] for words in lines_of("HIPS_MEMORY_FUNCTION")]
+CONVERSIONS = [words[0].lower() for words in lines_of("HIPS_REQUEST_CONVERSION")]
+
 if MPICH:
-    # Its bindings of Fortran call the functions of C, but for mpi_f08 where no buffer is passed.
-    LARGE = (f"{name}_c" for name in COLLECTIVES.split("|") if "barrier" not in name)
-    C = "|".join(name.capitalize() for name in (*COLLECTIVES.split("|"), *REQUESTS.split("|"),
-                                              *MEMORY.split("|"), *LARGE))
-    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({REQUESTS}|barrier|ibarrier)_f08_)$")
+    # Its bindings of Fortran call the functions of C, except for mpi_f08 where no buffer is passed.
+    LARGE = [f"{name}_c" for name in COUNTED + PERSISTENT]
+    C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY)
+    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + UNCOUNTED)})_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
-    # All bindings of what is taken.
-    TAKEN = re.compile(rf"^mpix?_({COLLECTIVES}|{REQUESTS}|{MEMORY}|request_c2f|request_f2c)(_cptr)?(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
+    # Every binding needs a wrapper of its own.
+    ALL = "|".join(COUNTED + UNCOUNTED + PERSISTENT + REQUESTS + MEMORY + CONVERSIONS)
+    TAKEN = re.compile(rf"^mpix?_({ALL})(_cptr)?(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
     LIBRARIES = "libmpi*.so"
 
 
@@ -41,29 +53,29 @@ def symbols(library, which="--defined-only"):
 
 
 class Symbols(unittest.TestCase):
-    def test_mpi_symbols_are_those_of_the_host(self):
-        host = set()
-        # Both may be in one folder.
-        libraries = [path for path in sorted(pathlib.Path(args.host_libdir).glob(LIBRARIES))
-                     if path.name.startswith("libmpich") == MPICH]
-        self.assertTrue(libraries, f"no MPI libraries in {args.host_libdir}")
-        for library in libraries:
-            host |= {name for name in symbols(library) if TAKEN.match(name)}
-        self.assertIn("MPI_Allreduce", host)
-        if MPICH:
-            self.assertIn("MPI_Allreduce_init", host)
-            self.assertIn("MPI_Iallgatherv_c", host)
-            self.assertIn("mpi_waitsome_f08_", host)
-        else:
-            self.assertIn("mpi_allreduce_", host)
-            self.assertIn("mpi_waitsome_f08_", host)
-        ours = {name for name in symbols(args.interposer) if not name.startswith("hips_")}
-        self.assertEqual(ours, host)
+    def test_the_table_lists_every_kind_of_function(self):
+        for names, known in ((COUNTED, "iallgatherv"), (UNCOUNTED, "ibarrier"), (PERSISTENT, "allreduce_init"),
+                             (REQUESTS, "waitsome"), (MEMORY, "free_mem"), (CONVERSIONS, "request_f2c")):
+            self.assertIn(known, names)
 
-    def test_fortran_of_mpich_calls_what_is_taken(self):
+    def test_mpi_symbols_are_those_of_native_mpi(self):
+        native = set()
+        # Both MPIs may be in one folder.
+        libraries = [path for path in sorted(pathlib.Path(args.native_libdir).glob(LIBRARIES))
+                     if path.name.startswith("libmpich") == MPICH]
+        self.assertTrue(libraries, f"no MPI libraries in {args.native_libdir}")
+        for library in libraries:
+            native |= {name for name in symbols(library) if TAKEN.match(name)}
+        known = ("MPI_Allreduce_init", "MPI_Iallgatherv_c") if MPICH else ("mpi_allreduce_", "MPI_ALLOC_MEM_CPTR")
+        for name in ("MPI_Allreduce", "mpi_waitsome_f08_", *known):
+            self.assertIn(name, native)
+        ours = {name for name in symbols(args.interposer) if not name.startswith("hips_")}
+        self.assertEqual(ours, native)
+
+    def test_fortran_of_mpich_calls_the_exported_functions_of_c(self):
         if not MPICH:
-            self.skipTest("Open MPI's calls PMPI_ names, and has wrappers of its own")
-        fortran = pathlib.Path(args.host_libdir) / "libmpichfort.so"
+            self.skipTest("Open MPI's calls PMPI_ names, and the interposer has wrappers for it")
+        fortran = pathlib.Path(args.native_libdir) / "libmpichfort.so"
         if not fortran.exists():
             self.skipTest("no libmpichfort.so")
         called = symbols(fortran, "--undefined-only")
@@ -74,7 +86,7 @@ class Symbols(unittest.TestCase):
     def test_the_c_api_is_visible(self):
         self.assertIn("hips_allreduce", symbols(args.interposer))
 
-    def test_cxx_runtime_comes_along_and_the_host_does_not(self):
+    def test_the_cxx_runtime_is_linked_statically_and_mpi_is_not_linked(self):
         lines = subprocess.run(
             ["readelf", "-d", args.interposer], check=True, capture_output=True, text=True
         ).stdout.splitlines()

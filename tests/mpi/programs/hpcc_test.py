@@ -1,4 +1,4 @@
-"""HPC Challenge: Linpack, PTRANS, random access, FFT and the others, by their own residuals and counts of errors."""
+"""HPC Challenge: residuals and error counts of Linpack, PTRANS, random access, FFT and the others."""
 
 import os
 import re
@@ -53,7 +53,7 @@ HPL.out
 
 class Hpcc(Case):
     def run_in_folder(self, *command, **more):
-        """What it has written; it knows no other place than its folder."""
+        """Runs it and returns its output file, which it writes to its working directory."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "hpccinf.txt"), "w", encoding="utf-8") as file:
                 file.write(INPUT)
@@ -74,20 +74,20 @@ class Hpcc(Case):
 
     def check(self, *options, taken, **more):
         _, text = self.run_in_folder()
-        host = self.residuals(text)
-        self.assertEqual(len(host), 1, text)
+        native = self.residuals(text)
+        self.assertEqual(len(native), 1, text)
         outcome, text = self.run_in_folder(os.path.abspath(args.hips), "run", "--report", *options, **more)
-        self.assertEqual(self.residuals(text), host)
+        self.assertEqual(self.residuals(text), native)
         (calls, _), _ = outcome.report()
         self.assertGreaterEqual(calls, taken, outcome.text())
 
-    def test_by_a_plan(self):
+    def test_residuals_with_a_plan_are_those_of_native_mpi(self):
         self.check("-t", TOPOLOGIES[RANKS], taken=1000)
 
-    def test_in_memory(self):
+    def test_residuals_in_shared_memory_are_those_of_native_mpi(self):
         self.check(taken=1000, HIPS_GUARD="off")
 
-    def test_with_the_guard(self):
+    def test_residuals_with_the_guard_are_those_of_native_mpi(self):
         self.check(taken=100)
 
 

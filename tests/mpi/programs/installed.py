@@ -1,4 +1,4 @@
-"""Programs of Debian packages that know nothing of HiPS: found, or the test is skipped and says what is missing."""
+"""Programs of Debian packages, unchanged. A test is skipped where one is missing, and names the package."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 HERE = os.path.dirname(os.path.abspath(__file__))
-SKIP = 77  # what Meson takes for a skipped test
+SKIP = 77  # exit status of a skipped test for Meson
 
 
 def skip(package):
@@ -21,7 +21,7 @@ def program(name, package):
 
 
 def python_with(module, package):
-    """The first python3 of PATH that has the module: another one may stand before the system's."""
+    """The first python3 in PATH that has the module: another one may precede that of the system."""
     for folder in os.get_exec_path():
         python = shutil.which("python3", path=folder)
         if python and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0:

@@ -1,7 +1,7 @@
-"""Every collective of mpi4py, by its upper and its lower case names, blocking and not, on three communicators.
+"""Every collective of mpi4py with upper and lower case names, blocking and non-blocking, on three communicators.
 
-Prints a digest of all results, which is the same under any MPI, and "ok". The argument "single" has MPI without
-threads.
+Prints a digest of all results, which is the same under any MPI, and "ok". With the argument "single" MPI is
+initialised without threads.
 """
 
 import array
@@ -12,7 +12,7 @@ import mpi4py
 
 if "single" in sys.argv:
     mpi4py.rc.threads = False
-from mpi4py import MPI  # noqa: E402  MPI_Init is in here
+from mpi4py import MPI  # noqa: E402  calls MPI_Init
 
 COUNTS = (0, 1, 5, 1000, 30000)
 digest = hashlib.sha256()
@@ -32,7 +32,7 @@ def note(*results):
 
 
 class Calls:
-    """Those of one communicator, each in both forms: `finish` waits for all that are under way."""
+    """Calls of one communicator, each in both forms; `finish` waits for all that are outstanding."""
 
     def __init__(self, comm, blocking):
         self.comm, self.blocking = comm, blocking
@@ -40,11 +40,11 @@ class Calls:
         self.requests, self.outputs, self.arguments = [], [], []
 
     def call(self, name, *arguments, output=(), **more):
-        """`Bcast` as Bcast or Ibcast; `output` is what to look at afterwards."""
+        """Calls `Bcast` as Bcast or Ibcast; `output` is what to compare afterwards."""
         if self.blocking:
             getattr(self.comm, name)(*arguments, **more)
         else:
-            # mpi4py 3.1 itself forgets what it passed to MPI_Ireduce_scatter.
+            # mpi4py 3.1 does not keep what it passed to MPI_Ireduce_scatter.
             self.arguments.append(arguments)
             self.requests.append(getattr(self.comm, "I" + name.lower())(*arguments, **more))
         self.outputs += [output] if isinstance(output, array.array) else list(output)
@@ -103,7 +103,7 @@ def upper_case(comm, blocking):
         section = ints([0] * counts[rank])
         calls.call("Reduce_scatter", ints(everything[:sum(counts)]), section, counts, MPI.MIN, output=section)
 
-        # What HiPS leaves to the host, in between.
+        # Calls that HiPS delegates to native MPI, between the others.
         at_root = ints([0] * (count * size)) if rank == root else None
         calls.call("Gather", mine, at_root, root, output=at_root if rank == root else ())
         scattered = ints([0] * count)
@@ -123,13 +123,13 @@ def upper_case(comm, blocking):
                    output=exchanged)
         for name in ("Scan", "Exscan"):
             prefix = ints([0] * count)
-            # What rank 0 gets of an exclusive scan means nothing.
+            # The result of an exclusive scan on rank 0 has no meaning.
             calls.call(name, mine, prefix, MPI.SUM, output=prefix if name == "Scan" or rank > 0 else ())
         calls.finish()
 
 
 def derived_types(comm, blocking):
-    """Every other of these ints, whose type goes while the calls are under way."""
+    """Every other of these ints; their type is freed while the calls are outstanding."""
     calls = Calls(comm, blocking)
     rank, size = calls.rank, calls.size
     gappy = MPI.INT.Create_vector(50, 1, 2).Create_resized(0, 100 * MPI.INT.Get_size()).Commit()
@@ -146,7 +146,7 @@ def derived_types(comm, blocking):
 
 
 def lower_case(comm):
-    """Python's objects, of other sizes on each rank."""
+    """Python objects, of different sizes on each rank."""
     rank, size = comm.Get_rank(), comm.Get_size()
     for length in (0, 3, 2000):
         thing = {"rank": rank, "text": "x" * (length + rank), "list": list(range(length))}
@@ -162,14 +162,14 @@ def lower_case(comm):
         note(comm.reduce(rank + 1, op=MPI.PROD, root=0))
         note(comm.scan(rank), comm.exscan(rank))
         note(comm.allreduce((rank, "of a pair"), op=MPI.MINLOC))
-    # Messages meanwhile.
+    # Messages in between.
     request = comm.isend(rank, dest=(rank + 1) % size, tag=5)
     note(comm.recv(source=(rank + size - 1) % size, tag=5))
     request.wait()
 
 
 def mixed_requests(comm):
-    """Calls of HiPS, of the host's and messages, completed in whatever order."""
+    """Calls of HiPS and of native MPI, and messages, completed in any order."""
     rank, size = comm.Get_rank(), comm.Get_size()
     total, ones, got = ints([0] * 10000), ints([1] * 10000), ints([-1])
     prefix = ints([0])

@@ -1,4 +1,4 @@
-"""mpi4py: all of its collectives, with and without the interposer, which must agree."""
+"""mpi4py: all of its collectives give the same results with and without the interposer."""
 
 import os
 import unittest
@@ -14,27 +14,27 @@ PROGRAM = [PYTHON, os.path.join(HERE, "mpi4py_collectives.py")]
 class Mpi4py(Case):
     @classmethod
     def setUpClass(cls):
-        cls.host = mpirun(RANKS, *PROGRAM)
+        cls.native = mpirun(RANKS, *PROGRAM)
 
     def check(self, *options, threads="multiple", taken, **more):
-        self.assert_ok(self.host)
+        self.assert_ok(self.native)
         outcome = mpirun(RANKS, args.hips, "run", "--report", *options, *PROGRAM, threads, **more)
         self.assert_ok(outcome)
-        self.assertEqual(outcome.out, self.host.out, outcome.text())
+        self.assertEqual(outcome.out, self.native.out, outcome.text())
         (calls, _), _ = outcome.report()
         self.assertGreaterEqual(calls, taken, outcome.text())
-        self.assertRegex(outcome.err, r"of them 135 non-blocking, 0 of persistent")
+        self.assertRegex(outcome.err, r"of these 135 non-blocking, 0 of persistent")
 
-    def test_by_a_plan(self):
+    def test_results_with_a_plan_are_those_of_native_mpi(self):
         self.check("-t", TOPOLOGIES[RANKS], taken=342)
 
-    def test_without_threads(self):
+    def test_results_without_threads_are_those_of_native_mpi(self):
         self.check("-t", TOPOLOGIES[RANKS], threads="single", taken=342)
 
-    def test_in_memory(self):
+    def test_results_in_shared_memory_are_those_of_native_mpi(self):
         self.check(taken=342, HIPS_GUARD="off")
 
-    def test_with_the_guard(self):
+    def test_results_with_the_guard_are_those_of_native_mpi(self):
         self.check(taken=135)
 
 

@@ -1,0 +1,90 @@
+#include <string>
+#include <utility>
+
+#include "lib/mpi/calls/admission.hpp"
+#include "lib/mpi/calls/dispatch.hpp"
+#include "lib/mpi/requests/mpi_request.hpp"
+
+namespace hips::mpi::detail {
+namespace {
+
+/// Whether HiPS executes a call that becomes a request, now that its communicator can: by its arguments and
+/// by the guard's decision. An undecided class is HiPS'.
+bool admit_call(CommRecord& record, const NativeCollective& native, CallForm form, const ProgramCall& call) {
+  if (call.eligibility() != Eligibility::kEligible) {
+    delegate_as(call.eligibility(), record, native, form, call.passed);
+    return false;
+  }
+  if (record.guard().choice(call.call_class()) != TuningChoice::kNative) return true;
+  delegate_by_guard("faster in the trials", record);
+  return false;
+}
+
+}  // namespace
+
+CommRecord* record_for_request(const NativeCollective& native, const CollectiveArguments& passed,
+                               MPI_Request* request, int& code) {
+  // Null handles and addresses are errors, which native MPI reports.
+  CommRecord* const record = request != nullptr ? record_of(passed.comm) : nullptr;
+  const char* const function = native.name(CallForm::kNonblocking);
+  if (request != nullptr && record == nullptr && !is_null(passed.comm) && MpiProcess::instance().reports())
+    report_delegated(std::string(function) + " before the first blocking collective of its communicator");
+  const Admission admission = admit_record(record, function, code);
+  if (admission == Admission::kNative) code = native.start(passed, request);
+  return admission == Admission::kHips ? record : nullptr;
+}
+
+CommRecord* record_for_init(const NativeCollective& native, const CollectiveArguments& passed, MPI_Info info,
+                            MPI_Request* request, int& code) {
+  CommRecord* record = nullptr;
+  if (request != nullptr && !is_null(passed.comm)) {
+    record = record_of(passed.comm);
+    if (record == nullptr) record = CommRecord::make(MpiProcess::instance(), passed.comm);
+  }
+  const Admission admission = admit_record(record, native.name(CallForm::kPersistent), code);
+  if (admission == Admission::kNative) code = native.init(passed, info, request);
+  return admission == Admission::kHips ? record : nullptr;
+}
+
+int start_nonblocking(CommRecord& record, const NativeCollective& native, ProgramCall& passed_call,
+                      MakeCall make, MPI_Request* request) {
+  const MPI_Comm comm = passed_call.passed.comm;
+  const char* const function = native.name(CallForm::kNonblocking);
+  if (!admit_call(record, native, CallForm::kNonblocking, passed_call))
+    return native.start(passed_call.passed, request);
+  std::unique_ptr<KeptCall> kept;
+  if (passed_call.packs()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
+  ProgramCall& call = kept ? *kept->call : passed_call;
+  prepare(record, native, call, CallForm::kNonblocking);
+  int code = call.pack();
+  if (code == MPI_SUCCESS && kept) code = call.keep();
+  if (code != MPI_SUCCESS) {
+    // The others wait for this rank in HiPS.
+    record.note_delegated(function);
+    return raise_code(comm, code);
+  }
+  auto made = MpiRequest::make_nonblocking(record, function, call, std::move(kept));
+  if (!made) return raise_error(comm, record, made.error(), function);
+  return give_handle(comm, std::move(*made), true, request);
+}
+
+int init_persistent(CommRecord& record, const NativeCollective& native, ProgramCall& call, MPI_Info info,
+                    MPI_Request* request) {
+  const MPI_Comm comm = call.passed.comm;
+  const char* const function = native.name(CallForm::kPersistent);
+  if (!admit_call(record, native, CallForm::kPersistent, call))
+    return native.init(call.passed, info, request);
+  prepare(record, native, call, CallForm::kPersistent);
+  auto own = record.make_another(MpiProcess::instance());
+  if (!own) {
+    const std::string shortage = record.shortage(own.error());
+    if (shortage.empty()) return raise_error(comm, record, own.error(), function);
+    report_delegated(shortage);
+    return native.init(call.passed, info, request);
+  }
+  auto made = MpiRequest::make_persistent(record, std::move(*own), function, call);
+  if (!made) return raise_error(comm, record, made.error(), function);
+  return give_handle(comm, std::move(*made), false, request);
+}
+
+}  // namespace hips::mpi::detail

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "lib/comm/call_args.hpp"
+#include "lib/mpi/calls/collective_arguments.hpp"
+#include "lib/mpi/process/thread_state.hpp"
+#include "lib/mpi/tuning/guard.hpp"
+
+namespace hips::mpi {
+
+class CommRecord;
+
+/// A collective as the program called it, whether it waits or gets a request. A class for each collective
+/// says how HiPS executes it; names and arguments of the function come from signatures.def.
+///
+/// Order    the constructor decides whether HiPS can execute the call, and fills in `args`; then prepare(),
+///          pack(), the call of HiPS, unpack().
+/// Owns     memory for packed data. Arguments and buffers are the program's; the buffers are read and written
+///          from pack() to unpack().
+/// Threads  one.
+class ProgramCall {
+ public:
+  /// Whether the blocking call sets up a communicator that has no record yet.
+  static constexpr bool kSetsUp = true;
+
+  virtual ~ProgramCall() = default;
+  ProgramCall(const ProgramCall&) = delete;
+  ProgramCall& operator=(const ProgramCall&) = delete;
+
+  /// Anything but kEligible: native MPI executes the call, and nothing else here is valid.
+  [[nodiscard]] Eligibility eligibility() const { return eligibility_; }
+  /// Adds to `args` what needs memory: sections, and buffers for packed data. May throw std::bad_alloc.
+  virtual void prepare(CommRecord& /*record*/) {}
+  /// Pack before and unpack after the call of HiPS, where HiPS cannot use the program's buffers as they are.
+  /// Native MPI's error code.
+  virtual int pack() { return MPI_SUCCESS; }
+  virtual int unpack() { return MPI_SUCCESS; }
+  /// Whether pack() or unpack() has anything to do.
+  [[nodiscard]] virtual bool packs() const { return false; }
+  /// For a request, after pack(): keeps what the program may free before unpack(). Native MPI's error code.
+  virtual int keep() { return MPI_SUCCESS; }
+
+  /// Calls with the same class share a tuning decision.
+  [[nodiscard]] CallClass call_class() const {
+    const CallKind kind =
+        args.collective == Collective::kAllreduce ? CallKind(args.op) : CallKind(args.collective);
+    return CallClass::of(bytes_ | 1, kind);  // a barrier has no bytes
+  }
+  /// Size of the vector that the call reduces or moves.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  const CollectiveArguments& passed;  ///< by the program
+  comm::CallArgs args;                ///< of the call of HiPS
+
+ protected:
+  /// For a call whose arguments the constructor of the class still has to fill in.
+  explicit ProgramCall(const CollectiveArguments& arguments) : passed(arguments) {}
+  /// For a call that is complete.
+  ProgramCall(const CollectiveArguments& arguments, comm::CallArgs of_hips, std::uint64_t bytes,
+              Eligibility eligibility)
+      : passed(arguments), args(std::move(of_hips)), bytes_(bytes), eligibility_(eligibility) {}
+
+  /// Elements of `size` bytes.
+  void set_count(std::uint64_t count, std::uint64_t size) {
+    args.count = count;
+    bytes_ = count * size;
+  }
+  void set_in(const void* in) { args.in = static_cast<const std::byte*>(in); }
+  void set_out(void* out) { args.out = static_cast<std::byte*>(out); }
+  void set_eligibility(Eligibility eligibility) { eligibility_ = eligibility; }
+  [[nodiscard]] bool in_place() const { return passed.in == MPI_IN_PLACE; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+  Eligibility eligibility_ = Eligibility::kEligible;
+};
+
+/// Makes the ProgramCall of one collective.
+using MakeCall = std::unique_ptr<ProgramCall> (*)(const CollectiveArguments& passed,
+                                                  const CommRecord& record);
+
+/// A call that outlives the function which the program called, with its arguments.
+struct KeptCall {
+  KeptCall(const CollectiveArguments& arguments, const CommRecord& record, MakeCall make)
+      : passed(arguments), call(make(passed, record)) {}
+
+  CollectiveArguments passed;
+  std::unique_ptr<ProgramCall> call;
+};
+
+}  // namespace hips::mpi

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "lib/mpi/calls/program_call.hpp"
+
+namespace hips::mpi {
+
+/// Whether HiPS can reduce `count` elements so. One comparison finds types and operations that are not
+/// eligible, and counts that are 0, negative or too large.
+inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count) {
+  if (static_cast<std::uint64_t>(count) - 1 < reduction.most_counts) return Eligibility::kEligible;
+  if (reduction.eligibility != Eligibility::kEligible) return reduction.eligibility;
+  return count == 0 ? Eligibility::kNothingToMove : Eligibility::kInvalidArgument;
+}
+
+/// MPI_Allreduce of predefined types and operations that HiPS has. Count, type and operation are equal on all
+/// ranks by MPI's rules, and decide whether HiPS executes the call.
+class AllreduceCall final : public ProgramCall {
+ public:
+  static const NativeCollective kNative;
+  AllreduceCall(const CollectiveArguments& arguments, const CommRecord& /*record*/)
+      : AllreduceCall(arguments, reduction_of(arguments.type, arguments.op)) {}
+
+ private:
+  AllreduceCall(const CollectiveArguments& a, const Reduction& reduction)
+      : ProgramCall(a,
+                    {.collective = Collective::kAllreduce,
+                     .in = static_cast<const std::byte*>(a.in == MPI_IN_PLACE ? a.out : a.in),
+                     .out = static_cast<std::byte*>(a.out),
+                     .count = static_cast<std::uint64_t>(a.count),
+                     .type = reduction.type,
+                     .op = reduction.op},
+                    static_cast<std::uint64_t>(a.count) * reduction.size,
+                    eligibility_of(reduction, a.count)) {}
+};
+
+/// MPI_Reduce.
+class ReduceCall final : public ProgramCall {
+ public:
+  static const NativeCollective kNative;
+  ReduceCall(const CollectiveArguments& arguments, const CommRecord& record);
+};
+
+/// What the two reduce-scatters share.
+class AnyReduceScatterCall : public ProgramCall {
+ public:
+  void prepare(CommRecord& record) override;
+
+ protected:
+  using ProgramCall::ProgramCall;
+  /// For the constructor of the class.
+  void accept(const CommRecord& record) { set_eligibility(eligibility_on(record)); }
+  /// Elements of that rank's section, as the program passed them.
+  [[nodiscard]] virtual std::int64_t section_of(int rank) const = 0;
+
+ private:
+  Eligibility eligibility_on(const CommRecord& record);
+};
+
+/// MPI_Reduce_scatter.
+class ReduceScatterCall final : public AnyReduceScatterCall {
+ public:
+  static const NativeCollective kNative;
+  ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record);
+
+ private:
+  [[nodiscard]] std::int64_t section_of(int rank) const override { return passed.count_of(rank); }
+};
+
+/// MPI_Reduce_scatter_block.
+class ReduceScatterBlockCall final : public AnyReduceScatterCall {
+ public:
+  static const NativeCollective kNative;
+  ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record);
+
+ private:
+  [[nodiscard]] std::int64_t section_of(int /*rank*/) const override { return passed.count; }
+};
+
+}  // namespace hips::mpi

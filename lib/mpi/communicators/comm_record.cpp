@@ -1,0 +1,239 @@
+#include "lib/mpi/communicators/comm_record.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/agreement.hpp"
+#include "lib/comm/process.hpp"
+#include "lib/comm/wire.hpp"
+#include "lib/mpi/communicators/topology_choice.hpp"
+#include "lib/mpi/native/native_mpi.hpp"
+#include "lib/mpi/native/progress_hook.hpp"
+#include "lib/mpi/process/mpi_process.hpp"
+#include "lib/mpi/tuning/trial.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// The bootstrap's one collective, over native MPI; `context` is the communicator.
+int native_allgather(void* context, const void* send, void* recv, std::size_t bytes) {
+  if (bytes > INT_MAX) return MPI_ERR_COUNT;
+  const NativeMpi& mpi = *native_mpi();
+  const int count = static_cast<int>(bytes);
+  return mpi.Allgather(send, count, mpi.byte_type, recv, count, mpi.byte_type,
+                       from_context<MPI_Comm>(context));
+}
+
+Result<std::unique_ptr<comm::Bootstrap>> bootstrap_over(MPI_Comm comm, int rank, int size) {
+  hips_bootstrap_t callbacks{};
+  callbacks.struct_size = sizeof callbacks;
+  callbacks.rank = rank;
+  callbacks.size = size;
+  callbacks.allgather = native_allgather;
+  callbacks.context = to_context(comm);
+  return comm::make_callback_bootstrap(callbacks);
+}
+
+/// The members' ranks in MPI_COMM_WORLD, in order; -1 for a member that is not in it (MPI_Comm_spawn).
+std::vector<Rank> world_ranks_of(MPI_Comm comm, int size) {
+  const NativeMpi& mpi = *native_mpi();
+  std::vector<int> own(static_cast<std::size_t>(size)), in_world(own.size(), -1);
+  std::iota(own.begin(), own.end(), 0);
+  MPI_Group members{}, world{};
+  mpi.Comm_group(comm, &members);
+  mpi.Comm_group(mpi.world, &world);
+  mpi.Group_translate_ranks(members, size, own.data(), world, in_world.data());
+  mpi.Group_free(&members);
+  mpi.Group_free(&world);
+  std::vector<Rank> ranks;
+  for (const int rank : in_world) ranks.push_back(rank == MPI_UNDEFINED ? -1 : rank);
+  return ranks;
+}
+
+/// The name that the program gave. Open MPI's own names hold a number, which would make every duplicate look
+/// different in the report.
+std::string name_of(MPI_Comm comm) {
+  char text[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  native_mpi()->Comm_get_name(comm, text, &length);
+  const std::string_view name(text, static_cast<std::size_t>(length));
+  if (name.empty() || name.starts_with("MPI COMMUNICATOR ")) return "unnamed communicator";
+  return std::string(name);
+}
+
+/// One warning for each process: a program that lacks a resource usually makes several communicators.
+void warn_of_native(const std::string& text) {
+  static std::atomic<bool> has_warned{false};
+  if (!has_warned.exchange(true)) log::warn(log::Subsystem::kMpi, "native MPI executes calls of {}", text);
+}
+
+}  // namespace
+
+CommRecord* CommRecord::make(MpiProcess& process, MPI_Comm comm) {
+  const NativeMpi& mpi = *native_mpi();
+  int is_inter = 0;
+  if (mpi.Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return nullptr;
+  auto record = std::make_shared<CommRecord>();
+  record->comm_ = comm;
+  record->counts_ = process.reports();
+  record->name_ = name_of(comm);
+  if (is_inter)
+    record->unsupported_ = "inter-communicator";
+  else
+    record->set_up(process);
+  if (mpi.Comm_set_attr(comm, process.comm_keyval(), record.get()) != MPI_SUCCESS) return nullptr;
+  process.add(record);
+  return record.get();
+}
+
+void CommRecord::set_up(MpiProcess& process) {
+  const NativeMpi& mpi = *native_mpi();
+  mpi.Comm_rank(comm_, &rank_);
+  mpi.Comm_size(comm_, &size_);
+  if (size_ == 1) {
+    unsupported_ = "communicator of 1 rank";
+    return;
+  }
+  // Processes that MPI_Comm_spawn starts are not under `hips run`, and would not take part in the exchanges
+  // that follow.
+  const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
+  if (std::ranges::find(world_ranks, -1) != world_ranks.end()) {
+    unsupported_ = "communicator with processes of another MPI_COMM_WORLD";
+    return;
+  }
+
+  auto bootstrap = bootstrap_over(comm_, rank_, size_);
+  if (!bootstrap) {
+    failure_ = bootstrap.error();
+    return;
+  }
+
+  // All ranks agree before any continues: a variable may be set on some nodes only.
+  const LoadedConfig& loaded = process.config();
+  auto choice = choose_topology(loaded.config.topology, world_ranks, process.world_size());
+  const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
+  failure_ = comm::agree(**bootstrap, mine);
+  if (!failure_.ok()) return;
+
+  options_.topology = choice->spec;
+  options_.is_part = !choice->is_users;
+  options_.name = name_;
+  options_.thread_mode = process.thread_mode();
+  options_.progress_thread = !native_has_progress_hook();
+  options_.progress = [&process] { process.progress_native(); };
+  auto created = comm::Communicator::create(**bootstrap, options_);
+  // create() names this rank by its place in the new communicator; messages of a job are sorted by the
+  // world's.
+  log::configure(loaded.config.log, process.world_rank());
+  if (created) {
+    communicator_ = std::move(*created);
+    failure_ = set_up_guard(process, **bootstrap);
+    if (failure_.ok()) usable_ = communicator_.get();
+    return;
+  }
+  // create() gives every rank the same error, so all of them decide alike.
+  const Status& error = created.error();
+  if (error.code == Code::kUnsupported || (!choice->is_users && error.code == Code::kInvalidArgument)) {
+    unsupported_ = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
+    // A part of the job may be delegated by design. Where the whole job is, the user expected something else:
+    // one rank warns, since all know.
+    if (size_ == process.world_size() && rank_ == 0) warn_of_native(unsupported_);
+    return;
+  }
+  unsupported_ = shortage(error);
+  if (unsupported_.empty()) failure_ = error;
+}
+
+Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
+  const GuardMode& mode = process.guard_mode();
+  comm::ByteWriter writer;
+  writer.put_text(comm::this_process().host_key);
+  comm::put_terms(writer,
+                  {{"guard (HIPS_GUARD)", mode.text}, {"guard's table", mode.uses_table ? "one" : "none"}});
+  auto all = bootstrap.allgather(writer.blob());
+  if (!all) return all.error();
+  std::vector<std::string> nodes;
+  std::vector<comm::Terms> terms;
+  for (const comm::Blob& blob : *all) {
+    comm::ByteReader reader(blob);
+    nodes.push_back(reader.get_text());
+    terms.push_back(comm::get_terms(reader));
+  }
+  if (Status status = comm::compare_terms(terms); !status.ok()) return status;
+  guard_ = Guard(mode.has_trials);
+  scope_ = {nodes_text(nodes), communicator_->carrier(), process.native_version()};
+  std::ranges::replace(scope_.native, ' ', '_');
+  if (!mode.uses_table) return Status::success();
+
+  // Rank 0's table counts: the other ranks may have another file, or none.
+  const std::map<CallClass, TuningDecision> known =
+      rank_ == 0 ? process.known_decisions(scope_) : std::map<CallClass, TuningDecision>();
+  return share_decisions(*communicator_, known, guard_);
+}
+
+Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(MpiProcess& process) const {
+  auto bootstrap = bootstrap_over(comm_, rank_, size_);
+  if (!bootstrap) return hips::fail(bootstrap.error());
+  auto created = comm::Communicator::create(**bootstrap, options_);
+  log::configure(process.config().config.log, process.world_rank());
+  return created;
+}
+
+std::string CommRecord::shortage(const Status& error) const {
+  if (error.code != Code::kOutOfMemory && error.code != Code::kSystem) return {};
+  std::string text = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
+  warn_of_native(text);
+  return text;
+}
+
+std::unique_ptr<comm::Request> CommRecord::take_spare() {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return nullptr;
+  auto call = std::move(spare_.back());
+  spare_.pop_back();
+  return call;
+}
+
+void CommRecord::keep_spare(std::unique_ptr<comm::Request> call) {
+  // A program that had a thousand calls outstanding once may never have so many again.
+  constexpr std::size_t kMostSpare = 64;
+  const std::lock_guard lock(mutex_);
+  if (!has_ended_ && spare_.size() < kMostSpare) spare_.push_back(std::move(call));
+}
+
+void CommRecord::count(const CallTally& tally) {
+  const std::lock_guard lock(mutex_);
+  if (reports_to_ != nullptr)
+    reports_to_->report().add_taken(name_, size_, communicator_->describe(), tally);
+  else
+    tally_ += tally;
+}
+
+void CommRecord::end(MpiProcess& process) {
+  comm_ = native_mpi()->world;
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  spare_.clear();
+  if (!communicator_) return;
+  if (process.reports()) {
+    reports_to_ = &process;
+    process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
+    process.report().add_guard(name_, size_, guard_);
+  }
+  if (process.guard_mode().uses_table) process.keep_decisions(scope_, guard_.decisions());
+  // An outstanding request holds the record, and with it the communicator, until it has ended.
+  if (weak_from_this().use_count() > 1) return;
+  usable_ = nullptr;
+  communicator_.reset();
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,195 @@
+#include "lib/mpi/native/predefined.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/mpi/native/abi.hpp"
+#include "lib/mpi/native/native_mpi.hpp"
+
+namespace hips::mpi {
+namespace {
+
+/// The groups of the standard's table "Predefined Reduction Operations" whose types HiPS has.
+enum class TypeGroup : std::uint8_t { kCInteger, kFortranInteger, kMultiLanguage, kFloating, kCBool, kByte };
+
+enum class Sign : std::uint8_t { kSigned, kUnsigned };
+
+struct NamedType {
+  Predefined<MPI_Datatype> native;
+  TypeGroup group;
+  Sign sign = Sign::kSigned;
+};
+
+// Fortran's types have handles of their own, even where they equal a type of C. The types that programs
+// reduce most come first, since the search is linear.
+constexpr std::array kNamedTypes = {
+    NamedType{HIPS_MPI_PREDEFINED(MPI_FLOAT, "ompi_mpi_float"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_DOUBLE, "ompi_mpi_double"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT, "ompi_mpi_int"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_DOUBLE_PRECISION, "ompi_mpi_dblprec"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER, "ompi_mpi_integer"), TypeGroup::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_LONG, "ompi_mpi_long"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_LONG, "ompi_mpi_unsigned_long"), TypeGroup::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT64_T, "ompi_mpi_int64_t"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT64_T, "ompi_mpi_uint64_t"), TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED, "ompi_mpi_unsigned"), TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT32_T, "ompi_mpi_int32_t"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT32_T, "ompi_mpi_uint32_t"), TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL, "ompi_mpi_real"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL4, "ompi_mpi_real4"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_REAL8, "ompi_mpi_real8"), TypeGroup::kFloating},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_LONG_LONG_INT, "ompi_mpi_long_long_int"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_LONG_LONG, "ompi_mpi_unsigned_long_long"),
+              TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER8, "ompi_mpi_integer8"), TypeGroup::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER4, "ompi_mpi_integer4"), TypeGroup::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER2, "ompi_mpi_integer2"), TypeGroup::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INTEGER1, "ompi_mpi_integer1"), TypeGroup::kFortranInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT16_T, "ompi_mpi_int16_t"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT16_T, "ompi_mpi_uint16_t"), TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_SHORT, "ompi_mpi_short"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_SHORT, "ompi_mpi_unsigned_short"), TypeGroup::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_INT8_T, "ompi_mpi_int8_t"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UINT8_T, "ompi_mpi_uint8_t"), TypeGroup::kCInteger, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_SIGNED_CHAR, "ompi_mpi_signed_char"), TypeGroup::kCInteger},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_UNSIGNED_CHAR, "ompi_mpi_unsigned_char"), TypeGroup::kCInteger,
+              Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_BYTE, "ompi_mpi_byte"), TypeGroup::kByte, Sign::kUnsigned},
+    // 0 or 1 in a byte; logical operations give nothing else.
+    NamedType{HIPS_MPI_PREDEFINED(MPI_C_BOOL, "ompi_mpi_c_bool"), TypeGroup::kCBool, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_CXX_BOOL, "ompi_mpi_cxx_bool"), TypeGroup::kCBool, Sign::kUnsigned},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_AINT, "ompi_mpi_aint"), TypeGroup::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_OFFSET, "ompi_mpi_offset"), TypeGroup::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_COUNT, "ompi_mpi_count"), TypeGroup::kMultiLanguage},
+};
+
+struct NamedOp {
+  Predefined<MPI_Op> native;
+  const char* name;
+  std::optional<ReduceOp> op;
+};
+
+constexpr std::array kNamedOps = {
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_SUM, "ompi_mpi_op_sum"), "MPI_SUM", ReduceOp::kSum},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MAX, "ompi_mpi_op_max"), "MPI_MAX", ReduceOp::kMax},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MIN, "ompi_mpi_op_min"), "MPI_MIN", ReduceOp::kMin},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_PROD, "ompi_mpi_op_prod"), "MPI_PROD", ReduceOp::kProd},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LAND, "ompi_mpi_op_land"), "MPI_LAND", ReduceOp::kLand},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LOR, "ompi_mpi_op_lor"), "MPI_LOR", ReduceOp::kLor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_LXOR, "ompi_mpi_op_lxor"), "MPI_LXOR", ReduceOp::kLxor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BAND, "ompi_mpi_op_band"), "MPI_BAND", ReduceOp::kBand},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BOR, "ompi_mpi_op_bor"), "MPI_BOR", ReduceOp::kBor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_BXOR, "ompi_mpi_op_bxor"), "MPI_BXOR", ReduceOp::kBxor},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MAXLOC, "ompi_mpi_op_maxloc"), "MPI_MAXLOC", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_MINLOC, "ompi_mpi_op_minloc"), "MPI_MINLOC", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_REPLACE, "ompi_mpi_op_replace"), "MPI_REPLACE", {}},
+    NamedOp{HIPS_MPI_PREDEFINED(MPI_NO_OP, "ompi_mpi_op_no_op"), "MPI_NO_OP", {}},
+};
+
+/// The standard's table of predefined reductions.
+bool allows(TypeGroup group, ReduceOp op) {
+  const bool is_logical = op >= ReduceOp::kLand, is_bitwise = op >= ReduceOp::kBand && !is_logical;
+  switch (group) {
+    case TypeGroup::kCInteger:
+      return true;
+    case TypeGroup::kFortranInteger:
+    case TypeGroup::kMultiLanguage:
+      return !is_logical;
+    case TypeGroup::kFloating:
+      return !is_logical && !is_bitwise;
+    case TypeGroup::kCBool:
+      return is_logical;
+    case TypeGroup::kByte:
+      return is_bitwise;
+  }
+  return false;
+}
+
+std::optional<DataType> type_of_size(const NamedType& named, int bytes) {
+  constexpr std::array kSigned = {DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64};
+  constexpr std::array kUnsigned = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                    DataType::kUint64};
+  if (named.group == TypeGroup::kFloating) {
+    if (bytes == 4) return DataType::kFloat32;
+    if (bytes == 8) return DataType::kFloat64;
+    return std::nullopt;
+  }
+  for (const DataType type : named.sign == Sign::kSigned ? kSigned : kUnsigned) {
+    if (static_cast<int>(size_of(type)) == bytes) return type;
+  }
+  return std::nullopt;
+}
+
+struct TypeEntry {
+  MPI_Datatype handle;
+  DataType type;
+  TypeGroup group;
+};
+struct OpEntry {
+  MPI_Op handle;
+  const NamedOp* named;
+};
+
+std::vector<TypeEntry> make_types() {
+  std::vector<TypeEntry> types;
+  for (const NamedType& named : kNamedTypes) {
+    const MPI_Datatype handle = named.native.handle();
+    int size = 0;
+    // A type that native MPI's Fortran compiler does not have is a null handle, or has no size.
+    if (handle == MPI_Datatype{} || handle == native_mpi()->no_type ||
+        native_mpi()->Type_size(handle, &size) != MPI_SUCCESS)
+      continue;
+    if (const auto type = type_of_size(named, size)) types.push_back({handle, *type, named.group});
+  }
+  return types;
+}
+
+const OpEntry* find_op(MPI_Op op) {
+  static const std::vector<OpEntry> ops = [] {
+    std::vector<OpEntry> entries;
+    for (const NamedOp& named : kNamedOps) {
+      if (const MPI_Op handle = named.native.handle(); handle != MPI_Op{})
+        entries.push_back({handle, &named});
+    }
+    return entries;
+  }();
+  const auto found =
+      std::find_if(ops.begin(), ops.end(), [op](const OpEntry& entry) { return entry.handle == op; });
+  return found == ops.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Reduction find_reduction(MPI_Datatype type, MPI_Op op) {
+  static const std::vector<TypeEntry> types = make_types();
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [type](const TypeEntry& entry) { return entry.handle == type; });
+  if (found == types.end()) return {.eligibility = Eligibility::kOtherType};
+  const OpEntry* entry = find_op(op);
+  if (entry == nullptr || !entry->named->op) return {.eligibility = Eligibility::kOtherOp};
+  if (!allows(found->group, *entry->named->op)) return {.eligibility = Eligibility::kOpNotForType};
+  const auto size = static_cast<std::uint32_t>(size_of(found->type));
+  return {Eligibility::kEligible, found->type, *entry->named->op, size,
+          static_cast<std::uint64_t>(kMostBytes) / size};
+}
+
+std::string name_of_type(MPI_Datatype type) {
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  if (type == MPI_Datatype{} || type == native_mpi()->no_type) return "MPI_DATATYPE_NULL";
+  // Only predefined types have a name from the start; a user may name a derived type.
+  if (native_mpi()->Type_get_name(type, name, &length) != MPI_SUCCESS || length == 0) return "a derived type";
+  return {name, static_cast<std::size_t>(length)};
+}
+
+std::string name_of_op(MPI_Op op) {
+  const OpEntry* entry = find_op(op);
+  return entry ? entry->named->name : "a user's op";
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,170 @@
+#include "lib/mpi/process/mpi_process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/mpi/communicators/comm_record.hpp"
+#include "lib/mpi/native/native_mpi.hpp"
+#include "lib/mpi/native/progress_hook.hpp"
+#include "lib/mpi/process/preload.hpp"
+#include "lib/mpi/requests/request_table.hpp"
+
+namespace hips::mpi {
+namespace {
+
+std::mutex g_making;
+/// The one object; also once it is inactive.
+std::atomic<MpiProcess*> g_process{nullptr};
+std::atomic<bool> g_inactive{false};
+
+/// A duplicate starts without a record and gets its own at its first collective.
+int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+std::string version_of_native() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  native_mpi()->Get_library_version(text, &length);
+  return native_version_of({text, static_cast<std::size_t>(length)});
+}
+
+}  // namespace
+
+MpiProcess* MpiProcess::make_first() {
+  if (g_inactive.load(std::memory_order_acquire) || !native_mpi()) return nullptr;
+  int initialised = 0, finalised = 0;
+  native_mpi()->Initialized(&initialised);
+  native_mpi()->Finalized(&finalised);
+  if (!initialised || finalised) return nullptr;
+  const std::lock_guard lock(g_making);
+  if (g_process.load() == nullptr) {
+    g_process.store(new MpiProcess, std::memory_order_release);
+    s_active.store(g_process.load(), std::memory_order_release);
+  }
+  return s_active.load();
+}
+
+MpiProcess& MpiProcess::instance() {
+  return *g_process.load(std::memory_order_acquire);
+}
+
+void MpiProcess::deactivate() {
+  g_inactive.store(true, std::memory_order_release);
+  s_active.store(nullptr, std::memory_order_release);
+}
+
+MpiProcess::MpiProcess() : config_(load_process_config()), guard_mode_(guard_mode_of(config_.config)) {
+  // A child that starts an MPI program of its own must not inherit the interposer.
+  leave_preload();
+  pthread_atfork(nullptr, nullptr, [] { deactivate(); });
+  // Memory is given out before there is a communicator.
+  comm::guard_against_fork();
+
+  const NativeMpi& mpi = *native_mpi();
+  mpi.Comm_rank(mpi.world, &world_rank_);
+  mpi.Comm_size(mpi.world, &world_size_);
+  log::configure(config_.config.log, world_rank_);
+  native_version_ = version_of_native();
+  // Absolute, because the program may change its working directory before the end.
+  std::error_code no_folder;
+  table_.emplace(guard_mode_.uses_table
+                     ? std::filesystem::absolute(config_.config.guard_table, no_folder).string()
+                     : std::string(),
+                 world_rank_ == 0);
+  int level = MPI_THREAD_SINGLE;
+  mpi.Query_thread(&level);
+  thread_mode_ = level == MPI_THREAD_MULTIPLE ? ThreadMode::kMultiple : ThreadMode::kSingle;
+  // The highest tag: a program is unlikely to use it for messages to itself, which the probe would find.
+  int* tag_ub = nullptr;
+  int flag = 0;
+  mpi.Comm_get_attr(mpi.world, MPI_TAG_UB, static_cast<void*>(&tag_ub), &flag);
+  probe_tag_ = flag && tag_ub ? *tag_ub : 32767;
+
+  mpi.Comm_create_keyval(do_not_copy, on_comm_free, &comm_keyval_, nullptr);
+  // MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while everything still works.
+  mpi.Comm_create_keyval(do_not_copy, on_finalize, &self_keyval_, nullptr);
+  mpi.Comm_set_attr(mpi.self, self_keyval_, this);
+}
+
+int MpiProcess::on_comm_free(MPI_Comm, int, void* value, void*) {
+  if (MpiProcess* process = g_process.load()) process->remove(static_cast<CommRecord*>(value));
+  return MPI_SUCCESS;
+}
+
+int MpiProcess::on_finalize(MPI_Comm, int, void* value, void*) {
+  static_cast<MpiProcess*>(value)->shut_down();
+  return MPI_SUCCESS;
+}
+
+void MpiProcess::shut_down() {
+  deactivate();
+  remove_progress_hook();
+  // Usually these are persistent requests that were never freed. A program that ends while calls are
+  // outstanding is wrong, but its peers may still need them: they are completed.
+  RequestTable::process().remove_all([](MpiRequest& request) { request.wait(); });
+  const std::lock_guard lock(mutex_);
+  // The records themselves are destroyed when native MPI frees their communicators, or never.
+  for (const auto& [address, record] : records_) record->end(*this);
+  if (world_rank_ == 0) {
+    const std::lock_guard table_lock(table_mutex_);
+    table_->save();
+  }
+  if (!reports() || world_rank_ != 0) return;
+  report_.set_guard(guard_mode_.text);
+  const std::string text = report_.text(native_version_, world_rank_, world_size_);
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+std::map<CallClass, TuningDecision> MpiProcess::known_decisions(const TuningScope& scope) {
+  const std::lock_guard lock(table_mutex_);
+  std::map<CallClass, TuningDecision> known;
+  for (const auto& [key, decision] : table_->table().decisions())
+    if (key.first == scope) known.emplace(key.second, decision);
+  return known;
+}
+
+void MpiProcess::keep_decisions(const TuningScope& scope,
+                                const std::map<CallClass, TuningDecision>& decisions) {
+  // Rank 0 alone writes the file.
+  if (world_rank_ != 0) return;
+  const std::lock_guard lock(table_mutex_);
+  for (const auto& [call_class, decision] : decisions) table_->add({scope, call_class}, decision);
+}
+
+void MpiProcess::progress_native() const {
+  const NativeMpi& mpi = *native_mpi();
+  int flag = 0;
+  mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.probed, &flag, MPI_STATUS_IGNORE);
+}
+
+void MpiProcess::add(std::shared_ptr<CommRecord> record) {
+  const std::lock_guard lock(mutex_);
+  CommRecord* const address = record.get();
+  records_.emplace(address, std::move(record));
+}
+
+void MpiProcess::remove(CommRecord* record) {
+  std::shared_ptr<CommRecord> last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(record);
+    if (found == records_.end()) return;
+    last = std::move(found->second);
+    records_.erase(found);
+  }
+  s_num_removed.fetch_add(1, std::memory_order_acq_rel);
+  last->end(*this);
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "lib/mpi/native/buffer_type.hpp"
+#include "lib/mpi/native/predefined.hpp"
+#include "lib/mpi/process/mpi_process.hpp"
+
+/// For thread_local variables on the hot path: the interposer is loaded with the program, so their offsets
+/// are constants, and no call has to compute an address. A library that is loaded later has room for a few.
+#define HIPS_PRELOADED_TLS __attribute__((tls_model("initial-exec")))
+
+namespace hips::mpi {
+
+class CommRecord;
+
+/// What this thread keeps between calls.
+///
+/// The handles that it resolved last: most calls of a program pass the same ones as the call before, and
+/// asking native MPI or searching a table takes longer than a small call. Nothing is remembered of handles
+/// that MPI may use again for another object, but for communicators, whose records change num_removed() when
+/// they end.
+struct ThreadState {
+  /// Inside a call. What native MPI or a tool calls in turn belongs to that call and is neither executed by
+  /// HiPS nor counted.
+  bool is_inside = false;
+
+  MPI_Comm comm{};
+  CommRecord* record = nullptr;
+  std::uint64_t num_removed = 0;  ///< when `record` was found; 0: there is none
+
+  MPI_Datatype reduced_type{};
+  MPI_Op op{};
+  Reduction reduction{.eligibility = Eligibility::kOtherType};  ///< right for null handles
+
+  BufferType buffer_type;  ///< of a predefined type; a null handle: none
+};
+inline constinit thread_local ThreadState t_state HIPS_PRELOADED_TLS;
+
+class Inside {
+ public:
+  Inside() { t_state.is_inside = true; }
+  ~Inside() { t_state.is_inside = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+namespace detail {
+CommRecord* resolve_record(MPI_Comm comm);
+const Reduction& resolve_reduction(MPI_Datatype type, MPI_Op op);
+std::optional<BufferType> resolve_buffer_type(MPI_Datatype type);
+}  // namespace detail
+
+/// The record of a communicator; null where it has none yet, and for MPI_COMM_NULL.
+inline CommRecord* record_of(MPI_Comm comm) {
+  const ThreadState& last = t_state;
+  if (last.comm != comm || last.num_removed != MpiProcess::num_removed()) return detail::resolve_record(comm);
+  if (last.record == nullptr) __builtin_unreachable();  // num_removed() is never 0
+  return last.record;
+}
+
+/// As find_reduction().
+inline const Reduction& reduction_of(MPI_Datatype type, MPI_Op op) {
+  const ThreadState& last = t_state;
+  if (last.reduced_type == type && last.op == op) return last.reduction;
+  return detail::resolve_reduction(type, op);
+}
+
+/// As find_buffer_type().
+inline std::optional<BufferType> buffer_type_of(MPI_Datatype type) {
+  const ThreadState& last = t_state;
+  if (last.buffer_type.type == type && type != MPI_Datatype{}) return last.buffer_type;
+  return detail::resolve_buffer_type(type);
+}
+
+}  // namespace hips::mpi

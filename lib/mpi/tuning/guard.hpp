@@ -1,0 +1,128 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <hips/types.hpp>
+
+#include "lib/base/collective.hpp"
+
+namespace hips::mpi {
+
+/// Which library executes a call.
+enum class TuningChoice : std::uint8_t {
+  kTrial,  ///< undecided: native MPI and HiPS alternate, and both are timed
+  kHips,
+  kNative,
+};
+
+/// What calls of one class do: an allreduce by one operation, or another collective.
+class CallKind {
+ public:
+  static constexpr int kNum = kNumReduceOps + kNumCollectives;
+
+  constexpr CallKind(ReduceOp op) : value_(static_cast<std::uint8_t>(op)) {}  // NOLINT: is one
+  constexpr CallKind(Collective collective)                                   // NOLINT: is one
+      : value_(static_cast<std::uint8_t>(kNumReduceOps + static_cast<int>(collective))) {}
+  /// 0 to kNum - 1.
+  static constexpr CallKind of_index(int index) {
+    return index < kNumReduceOps ? CallKind(static_cast<ReduceOp>(index))
+                                 : CallKind(static_cast<Collective>(index - kNumReduceOps));
+  }
+  [[nodiscard]] constexpr int index() const { return value_; }
+  friend auto operator<=>(const CallKind&, const CallKind&) = default;
+
+ private:
+  std::uint8_t value_;
+};
+
+/// "sum" of an allreduce, "bcast"
+const char* to_string(CallKind kind);
+
+/// Calls that share a tuning decision: one kind, and vectors of [2^(size_class-1), 2^size_class) bytes.
+struct CallClass {
+  static constexpr int kNumSizes = 65;
+
+  CallKind kind = ReduceOp::kSum;
+  int size_class = 0;
+
+  static CallClass of(std::uint64_t bytes, CallKind kind) {
+    return {kind, static_cast<int>(std::bit_width(bytes))};
+  }
+  [[nodiscard]] std::uint64_t least_bytes() const;
+  [[nodiscard]] std::uint64_t most_bytes() const;
+  friend auto operator<=>(const CallClass&, const CallClass&) = default;
+};
+
+/// The outcome of the trials of one class.
+struct TuningDecision {
+  TuningChoice winner = TuningChoice::kHips;
+  std::int64_t hips_ns = 0, native_ns = 0;  ///< medians over trials of the slowest rank's time
+  friend bool operator==(const TuningDecision&, const TuningDecision&) = default;
+};
+
+/// Decides for each class of calls of one communicator whether HiPS or native MPI executes them.
+///
+/// Everything here depends on the calls so far and on times that all ranks have exchanged, so that all ranks
+/// decide alike without further messages: a trial is the n-th call of its class, native MPI and HiPS
+/// alternate, and the decision comes from samples() after they were replaced by the slowest rank's.
+///
+/// Cost     choice() reads one byte. A class takes kWarmUps + num_trials() calls of each side, and
+///          num_trials() more where native MPI seems faster; most_calls() in all.
+/// Threads  one at a time, as the communicator.
+class Guard {
+ public:
+  /// The first call of each side also opens connections and touches pages and caches.
+  static constexpr int kWarmUps = 1;
+  /// A decision for native MPI holds for the rest of the run, and HiPS reaches its full speed only after
+  /// several calls, so that native MPI has to win this often, each time by new samples.
+  static constexpr int kNativeWins = 2;
+  /// Timed calls of each side: more for short calls, whose times scatter more.
+  static int num_trials(CallClass of);
+  /// Calls of both sides that a class needs at most before it is decided.
+  static int most_calls(CallClass of) { return 2 * (kWarmUps + kNativeWins * num_trials(of)); }
+
+  /// Without trials HiPS executes every class that no decision gives to native MPI.
+  explicit Guard(bool has_trials);
+
+  [[nodiscard]] TuningChoice choice(CallClass of) const {
+    return choices_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+  }
+
+  /// Which side executes the next trial.
+  [[nodiscard]] TuningChoice next(CallClass of) const;
+  /// Notes that a trial has ended, and its time on this rank.
+  void add_sample(CallClass of, std::int64_t ns);
+  /// Whether the class has as many samples as decide() needs.
+  [[nodiscard]] bool complete(CallClass of) const;
+  /// Times of the timed trials since the last decide(), native MPI and HiPS alternating; as many on all
+  /// ranks.
+  std::span<std::int64_t> samples(CallClass of);
+  /// Decides from samples() of the slowest rank in each trial. Native MPI wins only by more than 5 % and by
+  /// more than the samples scatter, kNativeWins times in a row; HiPS wins ties. Null: native MPI has not won
+  /// often enough yet, and trials continue.
+  const TuningDecision* decide(CallClass of);
+
+  /// Takes over a decision of another run.
+  void set(CallClass of, const TuningDecision& decision);
+  [[nodiscard]] const std::map<CallClass, TuningDecision>& decisions() const { return decisions_; }
+  /// Trials that have ended, by undecided class.
+  [[nodiscard]] std::map<CallClass, int> undecided() const;
+
+ private:
+  struct Trials {
+    int calls = 0, native_wins = 0;
+    std::vector<std::int64_t> samples;
+  };
+
+  std::array<std::array<TuningChoice, CallClass::kNumSizes>, CallKind::kNum> choices_;
+  std::map<CallClass, Trials> trials_;
+  std::map<CallClass, TuningDecision> decisions_;
+};
+
+}  // namespace hips::mpi

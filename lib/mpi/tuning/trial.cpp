@@ -1,0 +1,97 @@
+#include "lib/mpi/tuning/trial.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/comm/agreement.hpp"
+
+namespace hips::mpi {
+namespace {
+
+// Arguments packed into two positive numbers: is_valid_count() limits counts to 48 bits.
+constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShift = 60;
+
+/// The arguments of one rank.
+struct PassedArguments {
+  std::int64_t shape = 0, detail = 0;
+  friend bool operator==(const PassedArguments&, const PassedArguments&) = default;
+};
+static_assert(sizeof(PassedArguments) == 2 * sizeof(std::int64_t), "compared as an array of numbers");
+
+PassedArguments pack(const comm::CallArgs& args) {
+  return {static_cast<std::int64_t>(args.count | static_cast<std::uint64_t>(args.type) << kTypeShift |
+                                    static_cast<std::uint64_t>(args.op) << kOpShift |
+                                    static_cast<std::uint64_t>(args.collective) << kCollectiveShift |
+                                    std::uint64_t{1} << kPresentShift),
+          args.detail()};
+}
+
+std::string text_of(const PassedArguments& passed) {
+  const auto bits = static_cast<std::uint64_t>(passed.shape);
+  const auto type = static_cast<std::int32_t>(bits >> kTypeShift & 0xf);
+  const auto op = static_cast<std::int32_t>(bits >> kOpShift & 0xf);
+  const auto which = static_cast<std::int32_t>(bits >> kCollectiveShift & 0xf);
+  // That rank is in another call, whose data matched the comparison by chance.
+  if (bits >> kPresentShift != 1 || type >= kNumDataTypes || op >= kNumReduceOps || which >= kNumCollectives)
+    return "another call";
+  const auto collective = static_cast<Collective>(which);
+  std::string text = fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1),
+                                 to_string(static_cast<DataType>(type)));
+  if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
+  if (has_root(collective)) text += fmt::format(", root {}", passed.detail);
+  if (has_sections(collective)) text += fmt::format(", sections {:08x}", passed.detail);
+  return collective == Collective::kAllreduce ? text : fmt::format("{} of {}", to_string(collective), text);
+}
+
+}  // namespace
+
+Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs& args) {
+  std::vector<PassedArguments> passed(static_cast<std::size_t>(communicator.size()));
+  const PassedArguments mine = pack(args);
+  passed[static_cast<std::size_t>(communicator.rank())] = mine;
+  Status status = max_over_ranks(communicator, {&passed.front().shape, 2 * passed.size()});
+  if (!status.ok()) {
+    if (status.code == Code::kMismatch)
+      status.message += fmt::format("; the call of {} x int64, max compares the arguments of {}",
+                                    2 * passed.size(), text_of(mine));
+    return status;
+  }
+  if (std::ranges::all_of(passed, [&](const PassedArguments& one) { return one == passed.front(); }))
+    return Status::success();
+  std::vector<comm::Terms> terms;
+  for (const PassedArguments& one : passed) terms.push_back({{"arguments", text_of(one)}});
+  return comm::compare_terms(terms);
+}
+
+Status share_decisions(comm::Communicator& communicator, const std::map<CallClass, TuningDecision>& of_rank_0,
+                       Guard& guard) {
+  // Winner, HiPS' time and native MPI's for each possible class; zeros where nothing is known.
+  std::vector<std::int64_t> values(std::size_t{3} * CallKind::kNum * CallClass::kNumSizes);
+  const auto at = [&](CallClass of) {
+    return values.begin() + 3 * (of.kind.index() * CallClass::kNumSizes + of.size_class);
+  };
+  for (const auto& [of, decision] : of_rank_0) {
+    const auto place = at(of);
+    place[0] = static_cast<std::int64_t>(decision.winner);
+    place[1] = decision.hips_ns;
+    place[2] = decision.native_ns;
+  }
+  if (Status status = max_over_ranks(communicator, values); !status.ok()) return status;
+  for (int kind = 0; kind < CallKind::kNum; ++kind)
+    for (int size = 0; size < CallClass::kNumSizes; ++size) {
+      const CallClass of{CallKind::of_index(kind), size};
+      const auto place = at(of);
+      if (place[0] != 0) guard.set(of, {static_cast<TuningChoice>(place[0]), place[1], place[2]});
+    }
+  return Status::success();
+}
+
+Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values) {
+  return communicator.allreduce(values.data(), values.data(), values.size(), DataType::kInt64,
+                                ReduceOp::kMax);
+}
+
+}  // namespace hips::mpi

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include <hips/status.hpp>
+#include <hips/types.hpp>
+
+#include "lib/comm/communicator.hpp"
+#include "lib/mpi/tuning/guard.hpp"
+
+namespace hips::mpi {
+
+/// Compares the arguments of all ranks before a trial of native MPI or of HiPS. Collective.
+///
+/// Native MPI does not detect that ranks passed different arguments: it hangs or gives garbage. The
+/// comparison is a call of HiPS, which also makes all ranks start the trial at about the same time. HiPS
+/// detects a rank that is in no trial as in any other call.
+///
+/// Errors   kMismatch: on all ranks; names the mismatching ranks and what each passed. Those of the call.
+Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs& args);
+
+/// Gives the decisions that rank 0 knows to the guards of all ranks. Collective.
+Status share_decisions(comm::Communicator& communicator, const std::map<CallClass, TuningDecision>& of_rank_0,
+                       Guard& guard);
+
+/// Replaces each value by the largest of all ranks. Collective.
+Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values);
+
+}  // namespace hips::mpi
