@@ -60,7 +60,7 @@ def command_for(path, found):
     which this build compiles nothing (an optional part that is off) has none."""
     folder = os.path.dirname(path)
     if path in ("include/hips/mpi.h", "tests/mpi/collective_calls.h"):  # need the user's MPI
-        return found.get("lib/mpi")
+        return found.get("lib/mpi/c")
     return found.get("lib/base" if folder.startswith("include") else folder) or found.get(fallback(folder, found))
 
 

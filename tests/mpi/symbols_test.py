@@ -22,7 +22,7 @@ def lines_of(kind):
     return [[word.strip() for word in line.split(",")] for line in found]
 
 
-# Names after "MPI_", in lower case. PMPI_ names are native MPI's own, whoever calls them.
+# Names after "MPI_", in lower case. PMPI_ names are native MPI's own.
 COUNTED, UNCOUNTED, PERSISTENT = [], [], []
 for _, _, name, _, counts, persistence, *_ in lines_of("HIPS_COLLECTIVE"):
     (COUNTED if counts == "COUNTED" else UNCOUNTED).extend([name, f"i{name}"])

@@ -14,30 +14,18 @@ namespace mpi = hips::mpi;
 using hips::mpi::native_requests;
 using hips::mpi::RequestTable;
 
-namespace {
-
-// Whether any of the requests among a function's arguments is ours.
-template <typename... Others>
-bool has_ours(MPI_Request* request, const Others&...) {
-  return RequestTable::any_of(1, request);
-}
-template <typename... Others>
-bool has_ours(int length, MPI_Request* requests, const Others&...) {
-  return RequestTable::any_of(length, requests);
-}
-[[maybe_unused]] bool has_ours(MPI_Request handle, int* /*flag*/, MPI_Status* /*status*/) {
-  return RequestTable::any_of(1, &handle);
-}
-
-}  // namespace
-
 extern "C" {
 
-#define HIPS_REQUEST_FUNCTION(Name, name, NAME, ...)                           \
-  HIPS_API int MPI_##Name(HIPS_MAP(HIPS_PARAMETER_OF_C, __VA_ARGS__)) {        \
-    return has_ours(HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__))                      \
-               ? mpi::name(HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__))               \
-               : native_requests().Name(HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__)); \
+// The requests of a function, by its first argument.
+#define HIPS_REQUESTS_OF_request 1, request
+#define HIPS_REQUESTS_OF_handle 1, &handle
+#define HIPS_REQUESTS_OF_length length, requests
+
+#define HIPS_REQUEST_FUNCTION(Name, name, NAME, first, ...)                                         \
+  HIPS_API int MPI_##Name(HIPS_MAP(HIPS_PARAMETER_OF_C, first __VA_OPT__(, ) __VA_ARGS__)) {        \
+    return RequestTable::any_of(HIPS_REQUESTS_OF_##first)                                           \
+               ? mpi::name(HIPS_MAP(HIPS_ARGUMENT, first __VA_OPT__(, ) __VA_ARGS__))               \
+               : native_requests().Name(HIPS_MAP(HIPS_ARGUMENT, first __VA_OPT__(, ) __VA_ARGS__)); \
   }
 #include "lib/mpi/signatures.def"
 

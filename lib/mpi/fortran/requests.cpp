@@ -21,30 +21,11 @@ namespace {
 
 constexpr int kStatusSize = sizeof(MPI_Status) / sizeof(MPI_Fint);
 
-// Whether any of the requests among a function's arguments is ours.
 bool any_of(int length, const MPI_Fint* requests) {
   if (!mpi::RequestTable::any()) return false;
   for (int i = 0; i < length; ++i)
     if (mpi::RequestTable::is_ours_in_fortran(requests[i])) return true;
   return false;
-}
-template <typename... Others>
-bool has_ours(MPI_Fint* request, const Others&...) {
-  return any_of(1, request);
-}
-template <typename... Others>
-bool has_ours(const MPI_Fint* length, MPI_Fint* requests, const Others&...) {
-  return any_of(*length, requests);
-}
-
-/// The number of requests among a function's arguments.
-template <typename... Others>
-int length_of(MPI_Fint* /*request*/, const Others&...) {
-  return 1;
-}
-template <typename... Others>
-int length_of(const MPI_Fint* length, const Others&...) {
-  return *length;
 }
 
 /// What the arguments of one call need to know of each other.
@@ -200,11 +181,11 @@ struct ArgumentOfFortran {
   };
 };
 
-/// Calls `function` of C with arguments of Fortran.
+/// Calls `function` of C with arguments of Fortran, among them `length` requests.
 template <typename... Arguments, typename Function, typename... Values>
-void call_with(const Function& function, MPI_Fint* ierror, Values*... values) {
+void call_with(const Function& function, int length, MPI_Fint* ierror, Values*... values) {
   const int code = mpi::catching([&] {
-    CallState state{.length = length_of(values...)};
+    CallState state{.length = length};
     std::tuple<Arguments...> arguments(Passed<Values>{values, state}...);
     return std::apply(
         [&](Arguments&... of_fortran) {
@@ -221,15 +202,27 @@ void call_with(const Function& function, MPI_Fint* ierror, Values*... values) {
 
 extern "C" {
 
+// The requests of a function, by its first argument.
+#define HIPS_LENGTH_OF_request 1
+#define HIPS_LENGTH_OF_handle 1
+#define HIPS_LENGTH_OF_length *length
+#define HIPS_REQUESTS_OF_request request
+#define HIPS_REQUESTS_OF_handle handle
+#define HIPS_REQUESTS_OF_length requests
+
 #define HIPS_CLASS(name) ArgumentOfFortran::name
-#define HIPS_REQUEST_FUNCTION(Name, name, NAME, ...)                                                       \
-  HIPS_API void HIPS_FORTRAN(name)(HIPS_MAP(HIPS_PARAMETER_OF_FORTRAN, __VA_ARGS__), MPI_Fint * ierror) {  \
-    if (!has_ours(HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__))) {                                                 \
-      static constinit mpi::NativeFortran<decltype(HIPS_FORTRAN(name))> next;                              \
-      return next.get(HIPS_NATIVE_FORTRAN(name))(HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__), ierror);            \
-    }                                                                                                      \
-    call_with<HIPS_MAP(HIPS_CLASS, __VA_ARGS__)>(mpi::name, ierror, HIPS_MAP(HIPS_ARGUMENT, __VA_ARGS__)); \
-  }                                                                                                        \
+#define HIPS_REQUEST_FUNCTION(Name, name, NAME, first, ...)                                                 \
+  HIPS_API void HIPS_FORTRAN(name)(HIPS_MAP(HIPS_PARAMETER_OF_FORTRAN, first __VA_OPT__(, ) __VA_ARGS__),   \
+                                   MPI_Fint * ierror) {                                                     \
+    if (!any_of(HIPS_LENGTH_OF_##first, HIPS_REQUESTS_OF_##first)) {                                        \
+      static constinit mpi::NativeFortran<decltype(HIPS_FORTRAN(name))> next;                               \
+      return next.get(HIPS_NATIVE_FORTRAN(name))(HIPS_MAP(HIPS_ARGUMENT, first __VA_OPT__(, ) __VA_ARGS__), \
+                                                 ierror);                                                   \
+    }                                                                                                       \
+    call_with<HIPS_MAP(HIPS_CLASS, first __VA_OPT__(, ) __VA_ARGS__)>(                                      \
+        mpi::name, HIPS_LENGTH_OF_##first, ierror,                                                          \
+        HIPS_MAP(HIPS_ARGUMENT, first __VA_OPT__(, ) __VA_ARGS__));                                         \
+  }                                                                                                         \
   HIPS_FORTRAN_NAMES(mpi_##name, MPI_##NAME, MPI_##Name)
 #include "lib/mpi/signatures.def"
 }
