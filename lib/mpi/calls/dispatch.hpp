@@ -26,8 +26,8 @@ namespace hips::mpi {
 // Where the guard is on (guard_mode.hpp), the first calls of each class are trials of native MPI and of HiPS
 // in alternation, and the slower one executes none of that class again. HiPS compares the ranks' arguments in
 // each of its calls and before each trial; a rank that waits in HiPS finds peers that went to native MPI.
-// Beyond HiPS are only calls that all ranks delegate after native MPI has won: different arguments, a dead
-// rank and HIPS_TIMEOUT mean there what they mean without HiPS.
+// HiPS does not see calls that all ranks delegate after native MPI has won: different arguments, a dead rank
+// and HIPS_TIMEOUT have the same effect there as without HiPS.
 //
 // All return the program's error code, passed through the error handler of the communicator. Nothing is
 // thrown.
@@ -36,7 +36,9 @@ namespace hips::mpi {
 
 /// A blocking call. Sets its communicator up if that has no record yet, unless it is a barrier.
 ///
-/// Cost     for a call with the handles of this thread's last one: about 100 instructions besides HiPS' own.
+/// Cost     for a call with the handles of this thread's last one: about 120 instructions besides those of
+/// the
+///          communicator.
 template <typename Call>
 int call_blocking(const CollectiveArguments& passed);
 
@@ -77,7 +79,8 @@ int raise_exception(MPI_Comm comm);
 /// Tells the peers, which wait for this rank in HiPS, that it has no memory for `function`.
 void note_shortage(CommRecord& record, const char* function);
 
-/// The record that a request is made on, or null, and the program's error code.
+/// The record whose communicator executes a call that becomes a request, else null, and the program's error
+/// code.
 CommRecord* record_for_request(const NativeCollective& native, const CollectiveArguments& passed,
                                MPI_Request* request, int& code);
 CommRecord* record_for_init(const NativeCollective& native, const CollectiveArguments& passed, MPI_Info info,
