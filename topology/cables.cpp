@@ -1,6 +1,6 @@
 #include "topology/cables.hpp"
 
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 
 namespace hips::topology {
 

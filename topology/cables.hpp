@@ -8,11 +8,11 @@
 
 namespace hips::topology {
 
-/// A server, -1 where it is not in use, and its NIC.
+/// A server (-1 if it is not in use) and its NIC.
 using CableEnd = std::pair<std::int64_t, Rail>;
 
-/// The other end of the cable that joins a server's NIC to another server. Nothing where the NIC leads to a
-/// switch, or nowhere: at the rim of a mesh.
+/// The other end of the cable from a server's NIC to another server. None if the NIC leads to a switch, or
+/// nowhere, at the edge of a mesh.
 std::optional<CableEnd> other_end(const Topology& topology, std::int64_t server, Rail rail);
 
 }  // namespace hips::topology

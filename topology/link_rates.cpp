@@ -9,15 +9,15 @@
 namespace hips::topology {
 namespace {
 
-/// The tier and the place in it that a cable between two switches belongs to.
+/// The tier of a cable between two switches, and the switch or pod below it.
 std::pair<std::size_t, std::size_t> place_of(const Topology& topology, const LinkOverride& link) {
   unsigned long a = 0, b = 0;
   if (std::sscanf(link.lower.c_str(), "leaf %lu", &a) == 1) return {0, a};
   const auto half = static_cast<unsigned long>(topology.levels.back().radix / 2);
   if (std::sscanf(link.lower.c_str(), "pod %lu edge %lu", &a, &b) == 2) return {0, a * half + b};
   if (std::sscanf(link.lower.c_str(), "pod %lu aggregation", &a) == 1) return {1, a};
-  throw Error(
-      Status::error(Code::kInternal, "topology: a link between switches that no tier has: " + link.lower));
+  throw Error(Status::error(Code::kInternal,
+                            "topology: a link between switches that belongs to no tier: " + link.lower));
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ LinkRates::LinkRates(const Topology& topology, std::span<const Tier> tiers)
 void LinkRates::add(const Topology& topology, const LinkOverride& link) {
   const double rate = link.up ? link.bandwidth_bytes_per_s : 0;
   if (link.server >= 0) {
-    // Where both ends of a cable are said to be slow, it is as the slower says.
+    // If both ends of a cable have overrides, the slower rate holds.
     const CableEnd named{link.server, link.rail};
     for (const CableEnd& end : {named, other_end(topology, link.server, link.rail).value_or(named)}) {
-      double& known = odd_nics_.try_emplace(end, rate).first->second;
+      double& known = overridden_nics_.try_emplace(end, rate).first->second;
       known = std::min(known, rate);
     }
     return;
@@ -49,8 +49,9 @@ void LinkRates::add(const Topology& topology, const LinkOverride& link) {
 }
 
 double LinkRates::nic(std::int64_t server, Rail rail) const {
-  if (!odd_nics_.empty()) {
-    if (const auto odd = odd_nics_.find({server, rail}); odd != odd_nics_.end()) return odd->second;
+  if (!overridden_nics_.empty()) {
+    if (const auto found = overridden_nics_.find({server, rail}); found != overridden_nics_.end())
+      return found->second;
   }
   return rails_[static_cast<std::size_t>(rail)];
 }

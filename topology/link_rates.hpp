@@ -13,8 +13,8 @@
 
 namespace hips::topology {
 
-/// The rate of every NIC and of the cables above every edge switch and pod, overrides included, in bytes/s in
-/// one direction. What is down has no rate, and what is sent over it takes for ever.
+/// The rate of every NIC and of the cables above every edge switch and pod, including overrides, in bytes/s
+/// in one direction. A link that is down has rate 0.
 ///
 /// Cost     memory: the rails, and the overrides.
 class LinkRates {
@@ -22,7 +22,7 @@ class LinkRates {
   LinkRates(const Topology& topology, std::span<const Tier> tiers);
 
   [[nodiscard]] double nic(std::int64_t server, Rail rail) const;
-  /// Of the cables above switch or pod `index` of a tier, together: traffic spreads over them.
+  /// The rate of all cables above switch or pod `index` of a tier together: traffic spreads over them.
   [[nodiscard]] double tier(std::size_t tier, std::size_t index) const;
 
  private:
@@ -30,8 +30,8 @@ class LinkRates {
 
   std::vector<double> rails_;
   std::vector<double> tiers_;
-  std::map<std::pair<std::int64_t, Rail>, double> odd_nics_;
-  std::map<std::pair<std::size_t, std::size_t>, double> lost_;  ///< of a tier's switch or pod
+  std::map<std::pair<std::int64_t, Rail>, double> overridden_nics_;
+  std::map<std::pair<std::size_t, std::size_t>, double> lost_;  ///< by tier, and switch or pod
 };
 
 }  // namespace hips::topology

@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kBytesPerGb = 1e9 / 8;
 
-/// The number at the beginning of `text`, which is left with the unit. from_chars alone would also take "-1",
-/// "inf" and "nan".
+/// Removes the number at the beginning of `text`, which keeps the unit. from_chars alone would also accept
+/// "-1", "inf" and "nan".
 std::optional<double> take_number(std::string_view& text) {
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   double value = 0;
@@ -21,7 +21,7 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
-/// With as few digits as read back the same: a division need not give the decimal that was multiplied.
+/// The value with the fewest digits that are read as `exact`: division need not restore the decimal digits.
 template <typename Read>
 std::string shortest(double value, const char* unit, double exact, Read read) {
   for (int digits = 1; digits < 17; ++digits) {

@@ -6,17 +6,17 @@
 
 namespace hips::topology {
 
-/// What an error says of a rate or a time that cannot be read: "it must be ...".
+/// The valid values for errors about rates and times: "it must be ...".
 inline constexpr std::string_view kRightRate =
     "from 1Mb to 100000Gb, written such as 25Gb or 2.5Gb (10^9 bits per second)";
 inline constexpr std::string_view kRightLatency = "from 0 to 10 s, written such as 500ns, 1.5us or 2ms";
 
-/// "25Gb", "2.5Gb", "100Mb": bits per second, as NICs are sold. In bytes/s; nothing where it is no such rate.
+/// Reads "25Gb", "2.5Gb", "100Mb" (bits per second) as bytes/s. None if it is not a rate.
 std::optional<double> read_rate(std::string_view text);
-/// "500ns", "1.5us", "2ms". In ns.
+/// Reads "500ns", "1.5us", "2ms" as ns.
 std::optional<double> read_latency_ns(std::string_view text);
 
-/// The shortest text that reads back as exactly this value.
+/// The shortest text that is read as exactly this value.
 std::string rate_text(double bytes_per_s);
 std::string latency_text(double ns);
 

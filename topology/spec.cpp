@@ -9,7 +9,7 @@ namespace hips::topology {
 
 namespace {
 
-/// Longer specs than this are cut in messages; the longest sensible one has about 60 characters.
+/// Longer texts are cut in messages; the longest usual spec has about 60 characters.
 constexpr std::size_t kMaxQuoted = 80;
 
 /// "1st", "2nd", "3rd", "4th", ..., "11th", ..., "21st"
@@ -60,7 +60,7 @@ Result<std::int64_t> read_number(std::string_view spec, std::string_view what, s
                                  std::int64_t min, std::int64_t max) {
   const std::string range = fmt::format("it must be a whole number from {} to {}", min, max);
   if (text.empty()) return bad_spec(spec, fmt::format("{} is missing; {}", what, range));
-  // from_chars takes a minus sign; nothing but digits is meant here.
+  // from_chars would accept a minus sign; only digits are valid here.
   const bool digits_only = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!digits_only) return bad_spec(spec, fmt::format("{} is {}; {}", what, in_quotes(text), range));
   std::int64_t value = 0;
@@ -75,8 +75,7 @@ Result<std::int64_t> count_servers(std::string_view spec, const std::vector<std:
   std::int64_t servers = 1;
   for (const std::int64_t radix : radices) {
     if (servers > kMaxRanks / radix) {
-      return bad_spec(spec,
-                      fmt::format("that is more than {} servers, the most that can be numbered", kMaxRanks));
+      return bad_spec(spec, fmt::format("too many servers (valid: up to {})", kMaxRanks));
     }
     servers *= radix;
   }
@@ -93,8 +92,9 @@ Result<std::vector<std::int64_t>> read_radices(const Spec& spec, std::string_vie
     if (*radix > 1) radices.push_back(*radix);
   }
   if (radices.empty()) {
-    return bad_spec(spec.text,
-                    fmt::format("no {} is above 1, so there is one server; write switch:1 for that", what));
+    return bad_spec(
+        spec.text,
+        fmt::format("no {} is above 1, so there is only one server; write switch:1 for one server", what));
   }
   if (auto servers = count_servers(spec.text, radices); !servers) return fail(servers.error());
   return radices;

@@ -7,7 +7,7 @@
 
 namespace hips::topology {
 
-/// The switches of one tier of a tree: their cables upwards are shared by the servers below.
+/// The switches of one tier of a tree. The servers below share their cables upwards.
 struct Tier {
   const char* name = "";           ///< "edge switches"
   const char* one = "";            ///< "edge switch"
@@ -16,10 +16,11 @@ struct Tier {
   double bandwidth_bytes_per_s = 0;  ///< of all cables upwards together, one direction
 };
 
-/// Edge switches and pods of a Fat-Tree, leaf switches of a leaf-spine; none elsewhere.
+/// The tiers of a topology: edge switches and pods of a Fat-Tree, leaf switches of a leaf-spine, none of
+/// others.
 std::vector<Tier> tiers(const Topology& topology);
 
-/// Bandwidth of one rail, one direction; by rail.
+/// The bandwidth of each rail in one direction.
 std::vector<double> rail_bandwidths(const Topology& topology);
 
 }  // namespace hips::topology

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "topology/family.hpp"
 #include "topology/walk.hpp"
 
 namespace hips {
@@ -63,12 +60,6 @@ Rank Topology::with_digit(Rank rank, std::int32_t level, std::int64_t digit) con
   return topology::rank_in_use(*this, whole + (digit - old) * stride);
 }
 
-std::string Topology::address(Rank rank) const {
-  std::string text = topology::server_address(*this, rank / ranks_per_server);
-  if (ranks_per_server > 1) text += fmt::format(":{}", rank % ranks_per_server);
-  return text;
-}
-
 std::vector<Hop> Topology::neighbours(Rank rank) const {
   std::vector<Hop> hops;
   topology::visit_neighbours(*this, rank, [&](const Hop& hop) { hops.push_back(hop); });
@@ -80,29 +71,5 @@ std::vector<Hop> Topology::route(Rank a, Rank b) const {
   topology::walk(*this, a, b, kNoRail, [&](const Hop& hop) { hops.push_back(hop); });
   return hops;
 }
-
-namespace topology {
-
-std::string server_address(const Topology& topology, std::int64_t server) {
-  const auto all = topology.digits(static_cast<Rank>(server * topology.ranks_per_server));
-  const auto of_server = std::span(all).subspan(static_cast<std::size_t>(first_network_level(topology)));
-  return entry_of(topology.family).address(topology, of_server);
-}
-
-std::string digit_address(const Topology& topology, std::span<const std::int64_t> digits) {
-  const auto levels = network_levels(topology);
-  // One digit alone needs no dots, and a server alone has no digit.
-  if (digits.empty()) return "<0>";
-  const bool dots =
-      std::any_of(levels.begin(), levels.end(), [](const Level& level) { return level.radix > 10; });
-  std::string text = "<";
-  for (std::size_t l = digits.size(); l-- > 0;) {
-    text += std::to_string(digits[l]);
-    if (dots && l > 0) text += '.';
-  }
-  return text + ">";
-}
-
-}  // namespace topology
 
 }  // namespace hips

@@ -8,7 +8,7 @@
 
 namespace hips::topology {
 
-/// Number of a rank among those of the whole, and back; -1 where its server is not in use.
+/// Converts a rank to its number in the whole topology, and back; -1 if its server is not in use.
 inline std::int64_t whole_rank(const Topology& topology, Rank rank) {
   if (topology.part.empty()) return rank;
   const std::int64_t local = topology.ranks_per_server;
@@ -21,14 +21,14 @@ inline Rank rank_in_use(const Topology& topology, std::int64_t whole) {
   return server < 0 ? -1 : static_cast<Rank>(server * local + whole % local);
 }
 
-/// Calls visit(Hop) for every hop of the way from a to b, in order and without allocating.
+/// Calls visit(Hop) for every hop of the route from a to b, in order and without allocating.
 ///
-/// `out` names the NIC by which the data leaves a, where more than one leads the right way: another rail of a
-/// rack, the other way round a ring, or another level first where servers relay. kNoRail, or a NIC that does
-/// not lead to b, takes the way of Topology::route.
+/// `out` is the NIC by which the data leaves a, if several lead to b: another rail of a rack, the other
+/// direction of a ring, or another level first if servers relay. kNoRail, or a NIC that does not lead to b,
+/// selects the route of Topology::route().
 ///
-/// Local ranks need no hop of their own: the first hop out of a server ends at the right one. In a part, hops
-/// that begin or end at a server that is not in use have -1 there.
+/// No hop changes only the local rank: the first hop out of a server ends at b's local rank. In a part, the
+/// ends of hops at servers that are not in use are -1.
 ///
 /// Cost     one step for each level and each hop.
 template <typename Visit>
@@ -56,7 +56,7 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
   };
 
   if (!topology.servers_relay) {
-    // One hop, through as many tiers as it takes to the highest level at which the servers differ.
+    // One hop, through all tiers up to the highest level at which the servers differ.
     std::int32_t highest = first;
     std::int64_t stride = local;
     for (std::int32_t l = first; l < num_levels; ++l) {
@@ -70,7 +70,7 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
     return;
   }
 
-  // `here` moves towards b a digit at a time. From the first hop on its local rank is b's.
+  // `here` approaches b one digit at a time. After the first hop its local rank is b's.
   std::int64_t from = a;
   std::int64_t here = a / local * local + b % local;
   Rail wanted = out;
@@ -92,7 +92,7 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
       bool plus = 2 * up <= level.radix;
       if (wanted == level.rails[0]) plus = true;
       if (wanted == level.rails[1]) plus = false;
-      if (level.kind == LevelKind::kLine) plus = goal > at;  // there is one way only
+      if (level.kind == LevelKind::kLine) plus = goal > at;  // a line has one direction only
       while (at != goal) {
         if (plus) {
           hop_to((at + 1) % level.radix, level.rails[0], level.rails[1]);
@@ -119,7 +119,7 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
   }
 }
 
-/// Calls visit(Hop) for every way to a neighbour, as Topology::neighbours lists them, without the list.
+/// Calls visit(Hop) for every hop of Topology::neighbours(), without making the list.
 template <typename Visit>
 void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
   const std::int64_t whole = whole_rank(topology, rank);
@@ -153,7 +153,7 @@ void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
   }
 }
 
-/// Hops between the servers that are farthest apart.
+/// The number of hops between the servers that are farthest apart.
 inline std::int64_t diameter_hops(const Topology& topology) {
   std::int64_t hops = 0;
   for (const Level& level : topology.levels) {

@@ -14,8 +14,8 @@ namespace hips {
 using BlockIdx = std::int64_t;
 using StepId = std::int32_t;
 
-/// Where the elements of a step live. Input and output share one index space (block b of the input and block
-/// b of the output are the same elements, and the same memory in an in-place call); scratch has its own.
+/// Where the elements of a step are. Input and output share one index space: block b of both means the same
+/// elements, and the same memory in an in-place call. Scratch has an index space of its own.
 enum class Buffer : std::uint8_t { kInput, kOutput, kScratch };
 
 /// Consecutive blocks [first, first + count).
@@ -39,11 +39,11 @@ struct Fraction {
   friend bool operator==(const Fraction&, const Fraction&) = default;
 };
 
-/// How a vector of any number of elements is cut into the plan's blocks.
+/// How a vector of any number of elements is divided into the plan's blocks.
 ///
-/// A part holds consecutive blocks and the share [begin, end) of the vector. Lanes of equal shares make one
-/// part together, so that a block's boundary is floor(block * count / num_blocks); lanes of unequal shares
-/// are a part each: the lane's start is floored, then the blocks inside it.
+/// A part holds consecutive blocks and the share [begin, end) of the vector. Lanes of equal shares form one
+/// part, so that the boundary of a block is floor(block * count / num_blocks). Lanes of unequal shares are
+/// one part each: first the lane's start is rounded down, then the boundaries of the blocks inside it.
 struct HIPS_EXPORT BlockMap {
   struct Part {
     BlockRange blocks;
@@ -68,35 +68,35 @@ enum class Phase : std::uint8_t { kScatter, kGather };
 
 enum class StepOp : std::uint8_t {
   kSend,    ///< sends srcs[0], a local range, to `peer` over `rail`
-  kReduce,  ///< dst = fold of srcs in the order given, left to right, element by element
+  kReduce,  ///< dst = reduction of srcs in the order given, left to right, element by element
   kCopy,    ///< dst = srcs[0]
 };
 
-/// An operand of a step: a local range, or the message of a peer.
+/// An operand of a step: a local range, or a message from a peer.
 struct Source {
   enum class Kind : std::uint8_t { kLocal, kMessage };
   Kind kind = Kind::kLocal;
   BufferRange local;  ///< kLocal: same number of elements as the step's dst
-  Rank peer = -1;     ///< kMessage: who sends it; it has the lane, stage and round of the step that takes it
-  Rail rail = kNoRail;  ///< kMessage: the NIC it arrives by
+  Rank peer = -1;  ///< kMessage: the sender; the message has the lane, stage and round of the receiving step
+  Rail rail = kNoRail;  ///< kMessage: the NIC by which it arrives
   friend bool operator==(const Source&, const Source&) = default;
 };
 
 /// One transfer or reduction of one rank.
 ///
-/// A message is named by (sender, receiver, lane, stage, round); a step with that name sends it, and one
-/// source of one kReduce or kCopy step takes it. Both ends name the same range of blocks.
+/// A message is named by (sender, receiver, lane, stage, round). One step with that name sends it, and one
+/// source of one kReduce or kCopy step receives it. Both ends name the same range of blocks.
 ///
-/// **Order.** A step works through its range in ascending order, segment by segment; a segment is a fixed
-/// number of elements counted from the start of the step's range, the same on all ranks. `after` lists
-/// earlier steps of the same rank. Where B comes after A and their ranges (dst of kReduce and kCopy, source
-/// of kSend) overlap in one index space, B's segment over elements X waits until A has finished A's part of
-/// X; where they do not overlap, or either is in scratch, B waits for all of A. A send has finished a
-/// segment when the source may be overwritten (local completion), the others when dst is written.
+/// **Order.** A step processes its range in ascending order, segment by segment. A segment is a fixed number
+/// of elements, counted from the start of the step's range, the same on all ranks. `after` lists earlier
+/// steps of the same rank. If B comes after A and their ranges (dst of kReduce and kCopy, source of kSend)
+/// overlap in one index space, B's segment over elements X waits until A has finished A's part of X. If they
+/// do not overlap, or one of them is in scratch, B waits for all of A. A send has finished a segment when the
+/// source may be overwritten (local completion), the other operations when dst is written.
 ///
-/// **Channels.** All messages of a rank to one peer in one lane form a channel. They are sent in the order in
-/// which their steps stand in the program, segments ascending, empty messages left out. The receiver has
-/// `credits` slots per channel, gives them back in the same order, and a sender with no credit waits.
+/// **Channels.** All messages of a rank to one peer in one lane form a channel. They are sent in the order of
+/// their steps in the program, segments ascending; empty messages are not sent. The receiver has `credits`
+/// slots per channel and returns them in the same order. A sender without a credit waits.
 struct Step {
   StepOp op = StepOp::kSend;
   Phase phase = Phase::kScatter;
@@ -112,7 +112,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// What one rank does. Steps stand in an order in which they could run one after the other.
+/// What one rank does. The steps are in an order in which they could run one after the other.
 struct Program {
   Rank rank = -1;
   std::vector<Step> steps;
@@ -140,7 +140,7 @@ struct StageInfo {
   friend bool operator==(const StageInfo&, const StageInfo&) = default;
 };
 
-/// A share of the vector with its own order of levels and its own rail in each.
+/// A share of the vector with its own order of levels and its own rail in each level.
 struct LaneInfo {
   BlockRange blocks;
   std::int32_t direction = +1;  ///< of rings: +1 or -1
@@ -148,7 +148,7 @@ struct LaneInfo {
   friend bool operator==(const LaneInfo&, const LaneInfo&) = default;
 };
 
-/// What all ranks have in common; with `Program` of each rank it is the plan.
+/// What all ranks have in common. Together with the `Program` of each rank it is the plan.
 struct PlanShape {
   std::string algorithm;    ///< "hips", "flat-ring", ...
   std::string description;  ///< one line: "HiPS, 2 lanes, mesh on both levels"
@@ -167,7 +167,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Patterns of one level: of its scatter and of its gather.
+/// The patterns of one level, for its scatter and its gather.
 struct LevelPattern {
   Pattern scatter = Pattern::kMesh;
   Pattern gather = Pattern::kMesh;
@@ -178,19 +178,19 @@ struct LevelPattern {
 /// What to build.
 struct PlanRequest {
   std::string algorithm = "hips";
-  /// Empty: mesh on switches, ring on cables. One entry: for every level. Else one entry per level, the node
-  /// level left out.
+  /// Empty: mesh on switches, ring on cables. One entry: for every level. Otherwise one entry per level
+  /// except the node level.
   std::vector<LevelPattern> patterns{};
-  /// flat-ps: number of servers that lead. 0: one.
+  /// flat-ps: number of ranks that lead. 0: one.
   std::int32_t num_leaders = 0;
-  /// flat-ring: over how many NICs of each server. 0: all that the topology allows.
+  /// flat-ring: number of NICs of each server to use. 0: all that the topology allows.
   std::int32_t num_rings = 0;
 };
 
-/// A builder: makes the common shape once and the program of any one rank from arithmetic alone.
+/// Makes the shape of a plan once, and the program of any single rank from arithmetic alone.
 ///
-/// Cost     shape: K * levels. program: K * sum of radices for HiPS, the number of its messages for flat
-///          algorithms; never the number of ranks of the whole plan.
+/// Cost     shape: K * levels. program: K * sum of radices for HiPS, the number of the rank's messages for
+///          flat algorithms; never the steps of the whole plan.
 /// Threads  const calls from any thread.
 class PlanBuilder {
  public:

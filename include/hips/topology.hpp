@@ -13,31 +13,32 @@ namespace hips {
 
 enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch, kMesh };
 
-/// How the servers of one group (they differ in one digit only) reach one another.
+/// How the servers of one group, which differ in one digit only, reach one another.
 enum class LevelKind : std::uint8_t {
   kSwitch,  ///< through a switch of their own: any two in one hop
   kRing,    ///< by cables to the digits +1 and -1, with wrap; rails[0] is "+", rails[1] is "-"
-  kLine,    ///< the same without wrap: the first has no "-" neighbour and the last no "+" neighbour
-  kTree,    ///< through a tier of a switch tree whose single NIC serves all levels
+  kLine,    ///< the same without wrap: the first server has no "-" neighbour and the last no "+" neighbour
+  kTree,    ///< through a tier of a switch tree; a single NIC serves all levels
   kNode,    ///< ranks of one server: shared memory, no NIC
 };
 
-/// One digit of a server's address: a radix and the rails that serve it.
+/// One digit of a server's address: its radix and the rails that serve it.
 struct Level {
   std::string name;  ///< "level 0", "x", "edge"
   std::int64_t radix = 0;
   LevelKind kind = LevelKind::kSwitch;
-  std::vector<Rail> rails;  ///< of every server; BCube one, a Torus dimension two, a rail rack K, a node none
+  /// Of every server: one in BCube, two in a Torus dimension, K in a rail rack, none in a node.
+  std::vector<Rail> rails;
   double bandwidth_bytes_per_s = 0;  ///< of one rail, one direction
   double latency_ns = 0;             ///< of one hop
   friend bool operator==(const Level&, const Level&) = default;
 };
 
-/// 100 Gbit/s and 1 us: what a spec means when it names no rates.
+/// 100 Gbit/s and 1 us: the rates of a spec that names none.
 inline constexpr double kDefaultBandwidthBytesPerS = 12.5e9;
 inline constexpr double kDefaultLatencyNs = 1000;
 
-/// One way between two neighbouring servers: out by a rail of one, in by a rail of the other.
+/// One hop between two neighbouring servers: out by a rail of one, in by a rail of the other.
 struct Hop {
   Rank from = -1;
   Rank to = -1;
@@ -50,72 +51,72 @@ struct Hop {
 /// A node of the wiring: a server or a switch.
 struct GraphNode {
   bool is_switch = false;
-  std::int64_t id = 0;  ///< server: its number; switch: its number among the switches
+  std::int64_t id = 0;  ///< the number of a server, or of a switch among the switches
   std::string name;     ///< "<01>", "level 0 switch 2", "pod 1 edge 0"
 };
 
 /// A cable, full duplex; the same bandwidth in both directions.
 struct GraphLink {
   std::int64_t a = 0, b = 0;                ///< indices of nodes
-  Rail a_port = kNoRail, b_port = kNoRail;  ///< the NIC, where the end is a server
+  Rail a_port = kNoRail, b_port = kNoRail;  ///< the NIC, if that end is a server
   double bandwidth_bytes_per_s = 0;
   double latency_ns = 0;
   bool up = true;
 };
 
-/// The whole wiring, one entry for each cable. Made only when a tool asks: its size grows with the servers.
+/// The whole wiring, one entry for each cable. Only tools make it: its size grows with the number of servers.
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<GraphLink> links;
 };
 
-/// A cable that is not as its level says: slower, or down. Only files have such (docs/topologies.md).
+/// A cable that differs from its level: slower, or down. Only topology files have them (docs/topologies.md).
 struct LinkOverride {
-  std::int64_t server = -1;  ///< at one end of it; -1: a cable between two switches
+  std::int64_t server = -1;  ///< at one end; -1: a cable between two switches
   Rail rail = kNoRail;       ///< the server's NIC
-  std::string lower, upper;  ///< the switches, as Graph names them, the one nearer to the servers first
+  std::string lower, upper;  ///< the switches as Graph names them, the one closer to the servers first
   double bandwidth_bytes_per_s = 0;
   bool up = true;
   friend bool operator==(const LinkOverride&, const LinkOverride&) = default;
 };
 
-/// Servers, NICs and levels of a fabric; small whatever its size (a million servers take a few hundred
-/// bytes).
+/// Servers, NICs and levels of a fabric. Small whatever the fabric's size: a million servers take a few
+/// hundred bytes.
 ///
 /// Shapes   rank r = a_0 + n_0*(a_1 + n_1*(a_2 + ...)), a_l the digit and n_l the radix of level l.
-///          Levels of radix 1 are left out.
+///          There are no levels of radix 1.
 /// Units    bandwidth in bytes/s per rail and direction, latency in ns per hop.
 /// Threads  a value; any thread.
 /// Source   BCube: Guo et al., SIGCOMM 2009 (BCube(n,k) has levels 0..k); Fat-Tree: Al-Fares et al. 2008.
 struct HIPS_EXPORT Topology {
   Family family = Family::kSwitch;
-  /// Canonical: what parse_topology gives back for it is this topology. One that no family's spec describes
-  /// is "file:PATH#DIGEST", which is refused once the file has changed.
+  /// Canonical: parse_topology(spec) is this topology. If no family's spec describes it, "file:PATH#DIGEST",
+  /// which is rejected once the file has changed.
   std::string spec;
-  std::string name;  ///< for people: "BCube(3,1)"
+  std::string name;  ///< for messages: "BCube(3,1)"
   std::vector<Level> levels;
   Rail num_rails = 0;
-  bool servers_relay = false;  ///< do servers forward for others (BCube, Torus, mesh)
-  bool relay_off = false;      ///< they would have to, and the site does not let them: neighbours only
+  bool servers_relay = false;  ///< servers must forward for others (BCube, Torus, mesh)
+  bool relay_off = false;      ///< the site does not let them forward: plans may use neighbours only
   std::int64_t num_switches = 0;
   std::int64_t num_links = 0;
-  std::int32_t ranks_per_server = 1;  ///< where > 1, levels[0] is the kNode level
-  /// By server and NIC, those between switches last, by name; none twice.
+  std::int32_t ranks_per_server = 1;  ///< if > 1, levels[0] is the kNode level
+  /// Ordered by server and NIC, then those between switches by name; none occurs twice.
   std::vector<LinkOverride> overrides;
-  /// Which servers of the whole are in use, ascending; empty: all. Ranks number those in use, one after the
-  /// other, and servers of a part relay for nobody: those between them may be others'.
+  /// The servers of the whole that are in use, ascending; empty: all. Ranks number only these. Servers of a
+  /// part do not relay, because those between them may belong to others.
   std::vector<std::int64_t> part;
 
-  /// Ranks in all: the product of all radices, the node level included; of a part those in use.
+  /// All ranks: the product of all radices, including the node level; of a part only those in use.
   [[nodiscard]] Rank num_ranks() const;
   [[nodiscard]] Rank num_servers() const { return num_ranks() / ranks_per_server; }
-  /// The servers that the levels describe, whether they are in use or not.
+  /// All servers that the levels describe, in use or not.
   [[nodiscard]] std::int64_t num_whole_servers() const;
-  /// Number of a server in the whole; itself, where all are in use.
+  /// Number of a server in the whole; the same number if all are in use.
   [[nodiscard]] std::int64_t whole_server(std::int64_t server) const {
     return part.empty() ? server : part[static_cast<std::size_t>(server)];
   }
-  /// The server with that number in the whole; -1 where it is not in use.
+  /// The server with that number in the whole; -1: not in use.
   [[nodiscard]] std::int64_t server_in_use(std::int64_t whole_server) const;
 
   /// The digits a_0, a_1, ... of a rank, one for each level.
@@ -126,18 +127,17 @@ struct HIPS_EXPORT Topology {
   [[nodiscard]] Rank with_digit(Rank rank, std::int32_t level, std::int64_t digit) const;
   [[nodiscard]] std::int64_t digit(Rank rank, std::int32_t level) const;
 
-  /// "<01>" as the papers write it: highest level first, dots where a radix is above 10; "(x,y)" in a Torus
-  /// or mesh;
-  /// "<01>:2" for rank 2 of a server with several.
+  /// "<01>" as in the papers: highest level first, with dots if a radix is above 10; "(x,y)" in a Torus or
+  /// mesh; "<01>:2" for rank 2 of a server with several ranks.
   [[nodiscard]] std::string address(Rank rank) const;
 
-  /// All ways to a rank one hop away that differs from `rank` in one digit, by level, digit and rail. For
-  /// tools: one entry for each rail to each rank of each group.
+  /// All hops from `rank` to ranks that differ in one digit, ordered by level, digit and rail. For tools: one
+  /// entry for each rail to each rank of each group.
   [[nodiscard]] std::vector<Hop> neighbours(Rank rank) const;
 
-  /// The way data takes from a to b: one hop where they share a switch or a cable, more where servers relay
-  /// (digits corrected from level 0 upwards, the shorter way round a ring, "+" on a tie), empty for a == b.
-  /// The first hop out of a server ends at the right local rank. By the first of a rack's rails.
+  /// The route of data from a to b: one hop if they share a switch or a cable; more if servers relay, which
+  /// corrects the digits from level 0 upwards and takes the shorter way round a ring, "+" on a tie; empty for
+  /// a == b. The first hop out of a server ends at the right local rank. On a rack it uses the first rail.
   [[nodiscard]] std::vector<Hop> route(Rank a, Rank b) const;
 
   /// All servers, switches and cables. Errors (thrown) kUnsupported above 2^22 cables.
@@ -148,14 +148,14 @@ struct HIPS_EXPORT Topology {
 /// Reads a topology spec.
 ///
 /// Shapes   bcube:n,k | bcube:AxBx... (level 0 first) | torus:AxBx... | mesh:AxBx... | fattree:k |
-///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n;
-///          any of them may go on with "[0-3,7]", the servers that are in use, then with "@rate", the rate of
-///          every NIC (25Gb, 2.5Gb or 100Mb; bits per second), and then with "/m": m ranks on each server.
-///          bcube:3,1@25Gb/2 has both. PATH.yaml, PATH.yml, or file:PATH: a topology file
-///          (docs/topologies.md); the first two and file:PATH.yaml may go on with "/m", too.
-/// Threads  any thread; reads the file where one is named, else pure.
-/// Errors   throws Error: kInvalidArgument names the spec or file and line, the part, the value seen and what
-///          would be right.
+///          leafspine:leaves,servers of each[,spines] | rail:servers,K | switch:n. Each may be followed by
+///          "[0-3,7]", the servers in use; then by "@rate", the rate of every NIC (25Gb, 2.5Gb or 100Mb; bits
+///          per second); then by "/m", m ranks on each server: bcube:3,1@25Gb/2. PATH.yaml, PATH.yml or
+///          file:PATH name a topology file (docs/topologies.md); "/m" may follow the first two and
+///          file:PATH.yaml.
+/// Threads  any thread; pure, unless the spec names a file.
+/// Errors   throws Error: kInvalidArgument names the spec, or file and line, the part, the value seen and
+///          what would be right.
 /// Example  Topology topology = parse_topology("bcube:3,1");
 HIPS_EXPORT Topology parse_topology(std::string_view spec);
 

@@ -16,7 +16,7 @@
 #include "lib/comm/transport_registry.hpp"
 #include "lib/reduce/reduce.hpp"
 #include "lib/reduce/user_op.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::comm {
 namespace {

@@ -9,8 +9,7 @@
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/finished_builder.hpp"
-#include "lib/plan/msccl_read.hpp"
-#include "lib/plan/plan_file.hpp"
+#include "lib/plan/formats/plan_file.hpp"
 
 namespace hips::comm {
 namespace {
@@ -77,7 +76,7 @@ Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank s
   if (stored->plan.shape.num_ranks != size) {
     // A program's other communicators have other sizes: those are for somebody else to carry.
     return fail(Code::kUnsupported, fmt::format("{} is a plan for {} ranks, and the communicator has {}",
-                                                *config.plan_file, stored->plan.shape.num_ranks, size));
+                                                stored->name, stored->plan.shape.num_ranks, size));
   }
   return std::optional(std::move(*stored));
 }
@@ -132,7 +131,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   if (*stored) {
     Plan& plan = (*stored)->plan;
     plan::set_rails(design.topology, plan);
-    if (Status status = plan::prove_stored(*config.plan_file, plan, design.topology); !status.ok())
+    if (Status status = plan::prove_stored((*stored)->name, plan, design.topology); !status.ok())
       return fail(std::move(status));
     design.choices.push_back(
         choice_of(std::make_shared<plan::FinishedBuilder>(std::move(plan)), rank, UINT64_MAX));

@@ -10,7 +10,7 @@
 
 #include "lib/comm/node_communicator.hpp"
 #include "lib/cost/select.hpp"
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
 namespace hips::comm {
 namespace {

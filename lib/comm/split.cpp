@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/bootstrap.hpp"
-#include "topology/occupied.hpp"
+#include "topology/parts/occupied.hpp"
 
 namespace hips::comm {
 namespace {

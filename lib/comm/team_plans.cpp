@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "lib/plan/builder.hpp"
-#include "lib/plan/check.hpp"
-#include "lib/plan/excerpt.hpp"
+#include "lib/plan/check/check.hpp"
+#include "lib/plan/prune/owners.hpp"
+#include "lib/plan/prune/prune.hpp"
+#include "lib/plan/prune/pruned_program.hpp"
 
 namespace hips::comm {
 namespace {
@@ -45,20 +47,27 @@ Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
   if (const auto known = programs_.find(key); known != programs_.end()) return known->second;
   if (unsupported_.contains(key)) return fail(Code::kUnsupported, "tried before");
   const Design::Choice& choice = choices_[key.choice];
-  auto made = plan::excerpt(*whole(key.choice), key.collective, key.root);
-  // The tests prove what is cut out of our own builders' plans. Others may rely on an order that messages
-  // gave which are no longer sent.
-  if (made && choice.stored && !plan::check(*made, {.collective = key.collective, .root = key.root}).ok())
-    made = fail(Code::kUnsupported, "without the rest of the plan it is not certain to be right");
+  auto made = choice.stored ? pruned_stored(key)
+                            : plan::pruned_program(*choice.builder, key.collective, key.root, rank_);
   if (!made) {
     if (made.error().code == Code::kUnsupported) unsupported_.insert(key);
     return fail(made.error());
   }
-  auto shape = std::make_shared<const PlanShape>(std::move(made->shape));
-  auto program = std::make_shared<const Program>(std::move(made->programs[static_cast<std::size_t>(rank_)]));
+  auto shape = std::make_shared<const PlanShape>(plan::pruned_shape(*choice.shape, key.collective, key.root));
+  auto program = std::make_shared<const Program>(*std::move(made));
   const std::int32_t index = team.add_program(std::move(shape), std::move(program));
   programs_.emplace(key, index);
   return index;
+}
+
+Result<Program> TeamPlans::pruned_stored(const Key& key) {
+  auto made = plan::prune(*whole(key.choice), key.collective, key.root);
+  if (!made) return fail(made.error());
+  // The tests prove what is left of our own builders' plans. Other plans may rely on an order that came from
+  // messages which are no longer sent.
+  if (!plan::check(*made, {.collective = key.collective, .root = key.root}).ok())
+    return fail(Code::kUnsupported, "without the rest of the plan it is not certain to be right");
+  return std::move(made->programs[static_cast<std::size_t>(rank_)]);
 }
 
 std::shared_ptr<const Plan> TeamPlans::whole(std::size_t choice) {
@@ -72,7 +81,7 @@ std::shared_ptr<const Plan> TeamPlans::whole(std::size_t choice) {
 
 const std::vector<Rank>& TeamPlans::owners_of(std::size_t choice) {
   if (const auto known = owners_.find(choice); known != owners_.end()) return known->second;
-  auto owners = plan::owners(*whole(choice));
+  auto owners = plan::owners(*choices_[choice].builder);
   return owners_.emplace(choice, owners ? *std::move(owners) : std::vector<Rank>()).first->second;
 }
 

@@ -17,13 +17,13 @@
 
 namespace hips::comm {
 
-/// Which program of a team carries which call. Programs of other collectives than allreduce are cut out of
-/// the plans of allreduce when they are first asked for (lib/plan/excerpt.hpp): local, and the same on all
-/// ranks.
+/// Which program of a team carries which call. Programs of other collectives than allreduce are pruned from
+/// the plans of allreduce when they are first asked for (lib/plan/prune): local, and the same on all ranks.
 ///
-/// Cost     the first call of a collective, of a root: a few passes over the steps of all ranks, which are
-///          built for it unless they are few and at hand. Later ones: a look into a table. A program for each
-///          root that was used stays.
+/// Cost     the first call of a collective, of a root: the rank's own program; of a stored plan a few passes
+/// over
+///          the steps of all ranks. Later ones: a look into a table. A program for each root that was used
+///          stays.
 /// Threads  one at a time.
 class TeamPlans {
  public:
@@ -38,7 +38,7 @@ class TeamPlans {
     /// would hold parts of what it passes on: the program is one of allreduce.
     bool by_allreduce = false;
   };
-  /// Errors: those of plan::excerpt() but kUnsupported.
+  /// Errors: those of plan::pruned_program() but kUnsupported.
   Result<Use> of(const CallArgs& args, exec::Team& team);
   /// Did nobody choose the plan for vectors of this size?
   [[nodiscard]] bool is_automatic(std::uint64_t bytes) const { return choices_[choice_for(bytes)].automatic; }
@@ -58,6 +58,8 @@ class TeamPlans {
 
   [[nodiscard]] std::size_t choice_for(std::uint64_t bytes) const;
   Result<std::int32_t> program_of(const Key& key, exec::Team& team);
+  /// What is left of a stored plan, proved.
+  Result<Program> pruned_stored(const Key& key);
   /// The programs of all ranks. Few of them stay for the next call: a program may go through all roots.
   std::shared_ptr<const Plan> whole(std::size_t choice);
   /// The owner of each block of a choice's plan; empty where there is none.

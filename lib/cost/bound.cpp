@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 #include "topology/tiers.hpp"
 
 namespace hips::cost {
@@ -24,14 +24,14 @@ Cut make_cut(std::string name, std::int64_t num_parts, double part_bandwidth) {
   return cut;
 }
 
-/// Levels of the same radix and bandwidth: which of them are in a set S does not matter, only how many.
+/// Levels of the same radix and bandwidth. Only how many of them are in a set S matters, not which.
 struct LevelKindCount {
   std::int64_t radix = 0;
   double bandwidth = 0;  ///< of all rails of the level together
   std::vector<std::string> names;
 };
 
-/// The largest cut by levels: over all sets S, the servers equal in the digits of S are a part.
+/// The largest cut by levels. For each set S of levels, servers with equal digits in S are a part.
 Cut largest_level_cut(const Topology& topology) {
   std::vector<LevelKindCount> kinds;
   for (const Level& level : topology.levels) {
@@ -99,7 +99,7 @@ Bound bound(const Topology& topology) {
   result.cuts.push_back(make_cut("single servers", topology.num_servers(), nics));
   const auto all_tiers = topology::tiers(topology);
   if (topology.num_servers() > 1 && all_tiers.empty()) {
-    // Where it is the set of all levels, it is the single servers again.
+    // The set of all levels is the partition into single servers again.
     if (Cut cut = largest_level_cut(topology); cut.num_parts != topology.num_servers()) {
       result.cuts.push_back(std::move(cut));
     }

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "topology/family.hpp"
+#include "topology/families/family.hpp"
 #include "topology/link_rates.hpp"
 
 namespace hips::cost {
 
 namespace {
 
-/// Time of the busiest link of one stage, or of all together, and which it is.
+/// Finds the busiest link of one stage or of the whole operation, and its time.
 class Busiest {
  public:
   Busiest(const Topology& topology, const Loads& loads)
@@ -87,7 +87,7 @@ double latency_seconds_per_step(const Topology& topology) {
 
 }  // namespace
 
-Cost price(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume) {
+Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume) {
   Cost cost;
   cost.volume = volume;
   cost.num_steps = shape.num_steps;
@@ -110,21 +110,22 @@ Cost estimate(const Topology& topology, const PlanShape& shape, std::span<const 
               Volume volume) {
   const auto given = static_cast<std::int64_t>(programs.size());
   if (given != shape.num_ranks && given != topology.ranks_per_server) {
-    throw Error(Status::error(Code::kInvalidArgument,
-                              fmt::format("cost: {} programs were given; give all {} or the {} of one server",
-                                          given, shape.num_ranks, topology.ranks_per_server)));
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        fmt::format("cost: invalid number of programs {} (valid: all {}, or the {} of one server)", given,
+                    shape.num_ranks, topology.ranks_per_server)));
   }
   LoadCounter counter = given == shape.num_ranks ? LoadCounter(topology, shape, volume)
                                                  : LoadCounter(topology, shape, volume,
                                                                programs[0].rank / topology.ranks_per_server);
   for (const Program& program : programs) counter.add(program);
-  return price(topology, shape, counter.take(), volume);
+  return estimate_loads(topology, shape, counter.take(), volume);
 }
 
 Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume) {
   LoadCounter counter(topology, builder.shape(), volume);
   for (Rank rank = 0; rank < builder.shape().num_ranks; ++rank) counter.add(builder.program(rank));
-  return price(topology, builder.shape(), counter.take(), volume);
+  return estimate_loads(topology, builder.shape(), counter.take(), volume);
 }
 
 Cost estimate_server_of(const Topology& topology, const PlanBuilder& builder, Rank rank, Volume volume) {
@@ -133,7 +134,7 @@ Cost estimate_server_of(const Topology& topology, const PlanBuilder& builder, Ra
   for (std::int32_t i = 0; i < topology.ranks_per_server; ++i) {
     counter.add(builder.program(server * topology.ranks_per_server + i));
   }
-  return price(topology, builder.shape(), counter.take(), volume);
+  return estimate_loads(topology, builder.shape(), counter.take(), volume);
 }
 
 }  // namespace hips::cost

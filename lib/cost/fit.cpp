@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kUnknowns = 3;
 using Row = std::array<double, kUnknowns>;
 
-/// Columns that differ by less than this share of their length are one.
-constexpr double kAlike = 1e-6;
-/// What one more unknown has to explain of the squares that are left.
+/// Columns that differ by less than this share of their length are linearly dependent.
+constexpr double kDependent = 1e-6;
+/// The share of the remaining squares that one more unknown must explain.
 constexpr double kWorthAnUnknown = 1e-3;
 
 double fastest_nic(const Topology& topology) {
@@ -35,13 +35,13 @@ double three_digits(double value) {
   return std::round(value / unit) * unit;
 }
 
-/// Least squares over the unknowns of a set, by the normal equations; none where columns are alike.
+/// Least squares over a set of unknowns, by the normal equations. None if columns are linearly dependent.
 std::optional<Row> solve(const std::array<Row, kUnknowns>& gram, const Row& right, unsigned set) {
   std::array<Row, kUnknowns> a = gram;
   Row b = right, x{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
     if ((set >> i & 1U) == 0) continue;
-    if (!(gram[i][i] > 0) || a[i][i] < kAlike * gram[i][i]) return std::nullopt;
+    if (!(gram[i][i] > 0) || a[i][i] < kDependent * gram[i][i]) return std::nullopt;
     for (std::size_t j = i + 1; j < kUnknowns; ++j) {
       if ((set >> j & 1U) == 0) continue;
       const double share = a[j][i] / a[i][i];
@@ -63,17 +63,17 @@ std::optional<Row> solve(const std::array<Row, kUnknowns>& gram, const Row& righ
 FitSample fit_sample(const Topology& topology, Medium medium, const PlanBuilder& builder, Volume volume,
                      double seconds) {
   const Cost cost = estimate_all(topology, builder, volume);
-  // Messages of the busiest rank, and whether senders meet, as the selection counts them.
-  Work work{.num_messages = 0, .senders_meet = false};
+  // Messages of the busiest rank, and whether there is incast, as select() counts them.
+  Work work{.num_messages = 0, .has_incast = false};
   for (Rank rank = 0; rank < builder.shape().num_ranks; ++rank) {
     const Program program = builder.program(rank);
     work.num_messages = std::max<std::int64_t>(
         work.num_messages,
         std::ranges::count_if(program.steps, [](const Step& step) { return step.op == StepOp::kSend; }));
-    work.senders_meet = work.senders_meet || fan_in(program) > 1;
+    work.has_incast = work.has_incast || fan_in(program) > 1;
   }
   const Work wire{.bandwidth_seconds = cost.bandwidth_seconds * fastest_nic(topology),
-                  .senders_meet = work.senders_meet};
+                  .has_incast = work.has_incast};
   return {.seconds = seconds,
           .fixed_seconds = expected_seconds(medium, work),
           .num_hops = static_cast<double>(cost.num_steps),
@@ -84,11 +84,11 @@ FitSample fit_sample(const Topology& topology, Medium medium, const PlanBuilder&
 Result<Fit> fit(std::span<const FitSample> samples, bool with_gamma) {
   if (samples.size() < 2)
     return fail(Code::kInvalidArgument,
-                "fit: one time alone says nothing of latency and rate; measure two sizes");
+                fmt::format("fit: {} measured times (valid: 2 or more); measure two sizes", samples.size()));
   std::vector<Row> rows;
   std::vector<double> wanted;
   for (const FitSample& sample : samples) {
-    const double weight = 1 / sample.seconds;  // relative errors: else the largest size alone would count
+    const double weight = 1 / sample.seconds;  // absolute errors would let the largest size decide alone
     rows.push_back({sample.num_hops * weight, sample.link_bytes * weight, sample.reduced_bytes * weight});
     wanted.push_back(std::max(sample.seconds - sample.fixed_seconds, 0.0) * weight);
   }
@@ -105,8 +105,8 @@ Result<Fit> fit(std::span<const FitSample> samples, bool with_gamma) {
     for (std::size_t i = 0; i < kUnknowns; ++i) error += rows[s][i] * x[i];
     return error;
   };
-  // Few unknowns: of all sets of them the one whose solution has none below zero and the least squares, gamma
-  // only beside beta, which it may be a part of. A set with one more has to be worth it.
+  // There are few unknowns, so all sets of them are tried: the least squares without a negative value win.
+  // Gamma is tried only with beta, of which it may be a part. A set with one more unknown must be worth it.
   Row best{};
   double least = 0;
   for (const double each : wanted) least += each * each;
@@ -121,13 +121,12 @@ Result<Fit> fit(std::span<const FitSample> samples, bool with_gamma) {
     best = *x;
   }
   if (!(best[1] > 0)) {
-    return fail(
-        Code::kInvalidArgument,
-        "fit: the times do not grow with the bytes on the wire, so that they say nothing of the rate; "
-        "measure larger sizes, such as -e 64M");
+    return fail(Code::kInvalidArgument,
+                "fit: the times do not grow with the bytes on the wire, so they do not determine the rate; "
+                "measure larger sizes, such as -e 64M");
   }
   Fit made{.hop_seconds = best[0], .seconds_per_byte = best[1], .reduce_seconds_per_byte = best[2]};
-  made.gamma_told = with_gamma && solve(gram, right, 6U).has_value();
+  made.has_gamma = with_gamma && solve(gram, right, 6U).has_value();
   std::vector<double> errors;
   for (std::size_t s = 0; s < rows.size(); ++s) errors.push_back(std::abs(error_of(best, s)));
   std::ranges::sort(errors);
@@ -138,7 +137,7 @@ Result<Fit> fit(std::span<const FitSample> samples, bool with_gamma) {
 Topology fitted(Topology topology, const Fit& fit) {
   const double scale = 1 / fit.seconds_per_byte / fastest_nic(topology);
   const auto rate = [&](double before) {
-    // As rates are written: bits per second.
+    // Rates are rounded in bits per second, the unit in which they are written.
     return std::clamp(three_digits(before * scale * 8), 1e6, 1e14) / 8;
   };
   for (Level& level : topology.levels) {

@@ -11,44 +11,44 @@
 
 namespace hips::cost {
 
-/// What a call took, and what the model counts in it.
+/// The measured time of a call, and what the cost model counts in it.
 struct FitSample {
   double seconds = 0;
-  double fixed_seconds = 0;  ///< of the model's terms that are not fitted: handling of messages
-  double num_hops = 0;       ///< one after the other
-  double link_bytes = 0;     ///< of the busiest link, as if all had the rate of the fastest NIC
-  double reduced_bytes = 0;  ///< by the rank that folds most
+  double fixed_seconds = 0;  ///< of the model's terms that are not fitted: overhead per message
+  double num_hops = 0;       ///< of the longest chain
+  double link_bytes = 0;     ///< of the busiest link, scaled to the rate of the fastest NIC
+  double reduced_bytes = 0;  ///< by the rank that reduces most
 };
 
-/// The model's three constants, as times say they are.
+/// The three constants of the cost model, fitted to measured times.
 struct Fit {
   double hop_seconds = 0;              ///< alpha
   double seconds_per_byte = 0;         ///< beta, of the fastest NIC in one direction
   double reduce_seconds_per_byte = 0;  ///< gamma
-  bool gamma_told = false;  ///< are plans among the samples that fold more, or less, for each byte sent?
-  double median_error = 0;  ///< of half of the samples the model is at most so far off, relatively
+  bool has_gamma = false;              ///< the samples have plans that reduce different amounts per byte sent
+  double median_error = 0;             ///< relative; half of the samples have at most this error
 };
 
-/// What the model counts in a call of `volume` by a plan that took `seconds`.
+/// Counts what the model knows about a call of `volume` by a plan that took `seconds`.
 FitSample fit_sample(const Topology& topology, Medium medium, const PlanBuilder& builder, Volume volume,
                      double seconds);
 
-/// Alpha, beta and gamma by least squares of relative errors, none below zero.
+/// Fits alpha, beta and gamma by least squares of relative errors; none is below zero.
 ///
-/// One plan folds as many bytes for each that it sends whatever the size, so that gamma is part of beta then;
-/// with plans of several kinds it is told apart. The model of plans has no term for folding: for that, fit
-/// without gamma, and the rate is what is left of it while ranks fold.
+/// One plan reduces the same number of bytes per byte sent at any size, so gamma is then part of beta. Plans
+/// of several kinds separate the two. The cost model of plans has no term for reductions: to fit its
+/// constants, fit without gamma; beta then includes the time of reductions.
 ///
 /// Shapes   samples of at least two sizes.
 /// Units    seconds, bytes.
 /// Cost     five small systems of equations.
-/// Errors   kInvalidArgument: fewer than two samples, or times that do not grow with the size, so that they
-///          say nothing of the rate; says what to measure instead.
+/// Errors   kInvalidArgument: fewer than two samples, or times that do not grow with the size and so do not
+///          determine the rate; says what to measure instead.
 /// Source   Hockney 1994 for alpha and beta; Thakur, Rabenseifner and Gropp 2005 for gamma.
 Result<Fit> fit(std::span<const FitSample> samples, bool with_gamma = true);
 
-/// The topology with the fitted rate for its fastest NICs and the fitted latency for each hop; other levels
-/// and links keep their share of it. Rates and latencies have three digits.
+/// Sets the fitted rate for the topology's fastest NICs and the fitted latency for each hop. Other levels and
+/// links keep their rate relative to the fastest. Rates and latencies are rounded to three digits.
 Topology fitted(Topology topology, const Fit& fit);
 
 }  // namespace hips::cost

@@ -9,8 +9,8 @@
 
 #include "lib/cost/bound.hpp"
 #include "lib/cost/max_flow.hpp"
-#include "lib/plan/tree_packing.hpp"
-#include "topology/family.hpp"
+#include "lib/plan/fabric/tree_packing.hpp"
+#include "topology/families/family.hpp"
 #include "topology/link_rates.hpp"
 #include "topology/rates.hpp"
 #include "topology/tiers.hpp"
@@ -18,14 +18,14 @@
 namespace hips::cost {
 namespace {
 
-/// More levels than a fabric has; every set of them is tried.
+/// Every set of up to this many levels is tried; fabrics have fewer.
 constexpr std::size_t kMostLevels = 6;
 
-/// Widths by which servers are told apart; fabrics with a few odd links have fewer.
+/// The number of widths that are tried; fabrics with a few slow links have fewer.
 constexpr std::ptrdiff_t kMostWidths = 16;
 
-/// To price links is to pack trees, which takes longer than all flows of a large fabric.
-constexpr std::int64_t kMostPricedNics = 128;
+/// Costs of links come from packing trees, which takes longer than all flows of a large fabric.
+constexpr std::int64_t kMostCostedNics = 128;
 
 class GraphBound {
  public:
@@ -39,7 +39,7 @@ class GraphBound {
     add("single servers", alone);
     if (servers_ > 1) {
       add_joined();
-      add_priced();
+      add_partitions_by_cost();
       add_levels();
       for (const topology::Tier& tier : topology::tiers(topology_)) {
         std::vector<std::int64_t> parts;
@@ -55,14 +55,14 @@ class GraphBound {
   }
 
  private:
-  /// A cut into the servers of equal numbers in `parts`.
+  /// Adds the cut whose parts are the servers with equal numbers in `parts`.
   void add(std::string name, const std::vector<std::int64_t>& parts) {
     std::map<std::int64_t, std::vector<bool>> inside;
     for (std::size_t server = 0; server < parts.size(); ++server) {
       auto& mark = inside.try_emplace(parts[server], parts.size(), false).first->second;
       mark[server] = true;
     }
-    // Several names for one cut say nothing more than one.
+    // A cut that is known under another name is not added again.
     std::vector<std::int64_t> canonical;
     std::map<std::int64_t, std::int64_t> first;
     for (const std::int64_t part : parts)
@@ -74,7 +74,7 @@ class GraphBound {
     add_cut(std::move(name), static_cast<std::int64_t>(inside.size()), sum);
   }
 
-  /// Partitions that are finer and finer share most of their parts.
+  /// Cached, because successively finer partitions share most of their parts.
   double leaving(const std::vector<bool>& mark) {
     const auto [known, is_new] = leaving_.try_emplace(mark, 0.0);
     if (is_new) known->second = flow_.leaving(mark);
@@ -93,15 +93,15 @@ class GraphBound {
     bound_.cuts.push_back(std::move(cut));
   }
 
-  /// Of all cuts in two the narrowest, and the parts inside which every two servers are joined by more than
-  /// some width, for each width that occurs: where NICs are missing, the servers that are badly joined stand
-  /// alone beside the rest, and the three of them say more than any cut in two.
+  /// Adds the narrowest of all cuts in two and, for each width that occurs, the parts inside which any two
+  /// servers are joined by more than this width. If NICs are missing, badly joined servers become parts of
+  /// their own, which gives a better bound than any cut in two.
   ///
   ///   <00>-+              BCube(3,1), the level 1 links of <00> and <02> down: both have one NIC left, and
   ///   <01>-+- level 0     all their data goes by NIC 0 of <01>: 2 * 2 / (1 + 1 + 1) instead of
   ///   <02>-+              2 * 8 / (7 * 2 + 1 + 1)
   void add_joined() {
-    // Gusfield's tree: the least weight on the way between two servers is the flow between them.
+    // Gusfield's tree: the least weight on the path between two servers is the flow between them.
     std::vector<std::int64_t> above(static_cast<std::size_t>(servers_), 0);
     std::vector<double> width(above.size(), 0.0);
     std::vector<bool> side, narrowest;
@@ -117,11 +117,11 @@ class GraphBound {
     }
     add_narrowest(least, narrowest);
     std::set<double> widths(width.begin() + 1, width.end());
-    // Narrow ones first: it is there that few servers are apart from the rest.
+    // Narrow ones first: they separate few servers from the rest.
     if (std::ssize(widths) > kMostWidths) widths.erase(std::next(widths.begin(), kMostWidths), widths.end());
     for (const double joined : widths) {
-      // A server belongs to the one above it where more than `joined` joins them; numbers above are smaller
-      // or known to be by then, so that following them ends.
+      // A server is in the part of the one above it if more than `joined` joins them. The server above has a
+      // smaller number, so following them ends at server 0 or earlier.
       std::vector<std::int64_t> parts(above.size());
       for (std::size_t i = 0; i < above.size(); ++i) {
         std::size_t at = i;
@@ -137,19 +137,19 @@ class GraphBound {
     }
   }
 
-  /// What limits packed trees. Cuts in two miss groups that only a few links lead to, each wide enough for
-  /// itself: here, in BCube(3,1), <01> is behind <02> and <22> has one link left, so that {<01>, <02>},
-  /// {<22>} and the rest share three NICs: 2 * 2 / (1 + 1 + 1).
+  /// Adds the partitions that limit packed trees. Cuts in two miss groups that share a few links, each of
+  /// which is wide enough alone. In this BCube(3,1), <01> is behind <02>, and <22> has one link left, so
+  /// {<01>, <02>}, {<22>} and the rest share three NICs: 2 * 2 / (1 + 1 + 1).
   ///
   ///   <02>-+
   ///   <12>-+- level 1
   ///   <22>-+
-  void add_priced() {
-    if (servers_ * topology_.num_rails > kMostPricedNics) return;
-    for (const std::vector<std::int64_t>& parts : plan::partitions_by_price(topology_)) {
+  void add_partitions_by_cost() {
+    if (servers_ * topology_.num_rails > kMostCostedNics) return;
+    for (const std::vector<std::int64_t>& parts : plan::partitions_by_cost(topology_)) {
       const std::set<std::int64_t> distinct(parts.begin(), parts.end());
       if (distinct.size() > 2)
-        add(fmt::format("{} parts, joined inside by links with room left", distinct.size()), parts);
+        add(fmt::format("{} parts, joined inside by links with spare capacity", distinct.size()), parts);
     }
   }
 
@@ -199,7 +199,7 @@ class GraphBound {
   std::map<std::vector<bool>, double> leaving_;
 };
 
-/// What the NICs of all servers carry together, whatever lies between them.
+/// The bound by the NICs of all servers together, whatever is between them.
 Bound bound_of_nics(const Topology& topology) {
   const auto tiers = topology::tiers(topology);
   const topology::LinkRates rates(topology, tiers);

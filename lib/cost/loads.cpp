@@ -10,19 +10,18 @@ namespace hips::cost {
 
 namespace {
 
-/// Loads are kept by stage, so a stored plan's wild number must not ask for all the memory there is.
+/// Loads are stored by stage, so an invalid stage of a stored plan must not exhaust the memory.
 constexpr std::int32_t kMaxStages = 1 << 16;
 
 void check_shape(const Topology& topology, const PlanShape& shape) {
   if (shape.num_ranks == topology.num_ranks()) return;
-  throw Error(Status::error(
-      Code::kInvalidArgument,
-      fmt::format("cost: the plan \"{}\" is for {} ranks and the topology {} has {}; price it on "
-                  "a topology of {} ranks",
-                  shape.algorithm, shape.num_ranks, topology.spec, topology.num_ranks(), shape.num_ranks)));
+  throw Error(
+      Status::error(Code::kInvalidArgument,
+                    fmt::format("cost: the plan \"{}\" is for {} ranks, but the topology {} has {}",
+                                shape.algorithm, shape.num_ranks, topology.spec, topology.num_ranks())));
 }
 
-/// Traffic of stages is summed, not kept twice while counting.
+/// Adds the traffic of a stage to the total.
 void add_to(Traffic& sum, const Traffic& part) {
   sum.out_bytes += part.out_bytes;
   sum.in_bytes += part.in_bytes;
@@ -74,8 +73,8 @@ std::int64_t LoadCounter::elements(BlockRange range) const {
 std::int64_t LoadCounter::bytes(const BufferRange& range) const {
   if (range.buffer != Buffer::kScratch) return elements(range.blocks) * volume_.element_bytes;
   const BlockIdx num_blocks = shape_.blocks.num_blocks;
-  // Scratch repeats the sizes of the vector's blocks, so a range of it is whole vectors and a rest that may
-  // wrap.
+  // Scratch repeats the sizes of the vector's blocks. A range of it is a number of whole vectors and a rest,
+  // which may wrap.
   if (range.blocks.count == 0 || num_blocks == 0) return 0;
   std::int64_t total = range.blocks.count / num_blocks * volume_.count;
   const BlockIdx first = range.blocks.first % num_blocks;
@@ -90,20 +89,20 @@ void LoadCounter::check_rank(Rank rank, const char* what) const {
   if (rank >= 0 && rank < shape_.num_ranks) return;
   throw Error(Status::error(
       Code::kInvalidArgument,
-      fmt::format("cost: {} is rank {}; the plan has ranks 0 to {}", what, rank, shape_.num_ranks - 1)));
+      fmt::format("cost: {} is rank {}, which is out of range [0, {}]", what, rank, shape_.num_ranks - 1)));
 }
 
 void LoadCounter::check_step(const Program& program, const Step& step) const {
-  const auto refuse = [&](const char* what, std::int64_t value, std::int64_t end) {
+  const auto reject = [&](const char* what, std::int64_t value, std::int64_t end) {
     throw Error(Status::error(Code::kInvalidArgument,
-                              fmt::format("cost: rank {} names {} {}; the plan on {} has 0 to {}",
+                              fmt::format("cost: rank {} has invalid {} {} on {} (valid: 0 to {})",
                                           program.rank, what, value, topology_.spec, end - 1)));
   };
   const auto check_rail = [&](Rail rail) {
     if (rail != kNoRail && (rail < 0 || rail >= topology_.num_rails))
-      refuse("NIC", rail, topology_.num_rails);
+      reject("NIC", rail, topology_.num_rails);
   };
-  if (step.stage < 0 || step.stage >= kMaxStages) refuse("stage", step.stage, kMaxStages);
+  if (step.stage < 0 || step.stage >= kMaxStages) reject("stage", step.stage, kMaxStages);
   if (step.op == StepOp::kSend) check_rail(step.rail);
   for (const Source& source : program.sources_of(step)) {
     if (source.kind == Source::Kind::kMessage) check_rail(source.rail);
@@ -126,7 +125,7 @@ void LoadCounter::add_send(Rank from, const Step& step) {
     const std::int64_t in_server = hop.to / local;
     Loads::Stage& here = stage(step.stage);
     if (!all_servers_) {
-      // Arrivals are counted where they are taken, so here only what leaves.
+      // add_arrivals() counts the receiving side.
       if (out_server == loads_.first_server) here.nics[loads_.index(out_server, hop.out)].out_bytes += size;
       return;
     }
@@ -163,7 +162,7 @@ void LoadCounter::add(const Program& program) {
   check_rank(program.rank, "a program");
   if (!all_servers_ && program.rank / topology_.ranks_per_server != loads_.first_server) {
     throw Error(Status::error(Code::kInvalidArgument,
-                              fmt::format("cost: rank {} is not of server {}, whose NICs are counted",
+                              fmt::format("cost: rank {} is not on server {}, whose NICs are counted",
                                           program.rank, loads_.first_server)));
   }
   std::int64_t reduced = 0;

@@ -11,31 +11,31 @@
 
 namespace hips::cost {
 
-/// The largest vector that is priced: 1 TiB, so that a million vectors are still counted in 64 bits.
-inline constexpr std::uint64_t kMostPricedBytes = std::uint64_t{1} << 40U;
+/// The largest vector whose cost is estimated: 1 TiB, so that 64 bits count a million vectors.
+inline constexpr std::uint64_t kMostVectorBytes = std::uint64_t{1} << 40U;
 
-/// The vector that a plan is priced for.
+/// The size of the vector for which the cost of a plan is estimated.
 struct Volume {
   std::int64_t count = 0;  ///< elements
   std::int64_t element_bytes = 4;
   [[nodiscard]] std::int64_t bytes() const { return count * element_bytes; }
 };
 
-/// What passes a port, or the cables of a tier, in each direction.
+/// Bytes through a NIC, or through the cables of a tier, in each direction.
 struct Traffic {
   std::int64_t out_bytes = 0;
   std::int64_t in_bytes = 0;
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 
-/// Bytes on every NIC of some servers and, for all servers of a tree, on the cables above every edge switch
-/// and pod; by stage.
+/// Bytes by stage on every NIC of the covered servers and, if all servers of a tree are covered, on the
+/// cables above every edge switch and pod.
 struct Loads {
   std::int64_t first_server = 0;
   std::int64_t num_servers = 0;  ///< covered: all of the topology's, or one
   Rail num_rails = 0;
-  std::vector<topology::Tier> tiers;  ///< counted beside the NICs; empty where one server is covered
-  /// False where servers relay for others and only one server's programs were seen: its NICs then carry more.
+  std::vector<topology::Tier> tiers;  ///< counted besides the NICs; empty if one server is covered
+  /// False if servers relay for others and only the programs of one server were counted: its NICs carry more.
   bool complete = true;
 
   struct Stage {
@@ -44,7 +44,7 @@ struct Loads {
   };
   std::vector<Stage> stages;
   Stage total;
-  std::int64_t reduced_bytes = 0;  ///< folded by the rank that folds most: (operands - 1) * bytes, summed
+  std::int64_t reduced_bytes = 0;  ///< of the rank that reduces most: the sum of (operands - 1) * bytes
 
   [[nodiscard]] std::int32_t num_stages() const { return static_cast<std::int32_t>(stages.size()); }
   [[nodiscard]] const Traffic& at(std::int32_t stage, std::int64_t server, Rail rail) const {
@@ -58,24 +58,24 @@ struct Loads {
   }
 };
 
-/// Adds up the bytes of programs, one after the other, so that no two need to be in memory.
+/// Adds up the bytes of programs, one at a time, so that only one needs to be in memory.
 ///
-/// A message counts on every NIC of the way that topology::walk() takes from the rail that it names; relayed
-/// bytes count at each relaying server, in and out. Messages between ranks of one server cost no NIC, and
-/// empty messages nothing.
+/// A message counts on every NIC of the route that topology::walk() takes from its rail; relayed bytes count
+/// at each relaying server, in and out. Messages between ranks of one server use no NIC. Empty messages do
+/// not count.
 ///
 /// Cost     all servers: memory servers * rails * stages. One server: the program, whatever the size of the
 ///          topology.
 /// Threads  none: one object, one thread.
 class LoadCounter {
  public:
-  /// Of all servers: add() takes the program of every rank once.
+  /// Covers all servers. Call add() once with the program of every rank.
   LoadCounter(const Topology& topology, const PlanShape& shape, Volume volume);
-  /// Of one server: add() takes the program of every rank of it once.
+  /// Covers one server. Call add() once with the program of each of its ranks.
   LoadCounter(const Topology& topology, const PlanShape& shape, Volume volume, std::int64_t server);
 
   /// Errors (thrown) kInvalidArgument: the program is not of a covered server, or names ranks or NICs that
-  /// the topology lacks.
+  /// the topology does not have.
   void add(const Program& program);
 
   [[nodiscard]] Loads take();
@@ -94,7 +94,7 @@ class LoadCounter {
   const PlanShape& shape_;
   Volume volume_;
   bool all_servers_;
-  /// First element of every block, where all servers are counted: every block then occurs many times.
+  /// First element of every block, if all servers are covered: every block then occurs many times.
   std::vector<std::int64_t> boundaries_;
   Loads loads_;
 };

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-// Boost's headers do not keep to our warnings.
+// Boost's headers cause these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -23,10 +23,10 @@ using Arcs = boost::adjacency_list<
 
 }  // namespace
 
-/// The wiring between a source and a sink; an arc leads from the source to each server and from each server
-/// to the sink, wide where a query wants it.
+/// The wiring with a source and a sink. An arc leads from the source to each server, and from each server to
+/// the sink; each query sets which of them have capacity.
 struct MaxFlow::Network {
-  /// Of a wiring with that many servers and switches.
+  /// `nodes` is the number of servers and switches.
   explicit Network(std::size_t nodes) : arcs(nodes + 2), source(nodes), sink(nodes + 1) {}
 
   Arcs arcs;
@@ -83,7 +83,7 @@ double MaxFlow::between(std::int64_t from, std::int64_t to, std::vector<bool>& s
     network.widen(network.to_sink[static_cast<std::size_t>(server)], server == to);
   }
   const auto flow = static_cast<double>(network.flow());
-  // What the source still reaches over arcs that are not full.
+  // The nodes that the source still reaches over arcs with residual capacity.
   std::vector<bool> reached(boost::num_vertices(network.arcs), false);
   std::vector<Traits::vertex_descriptor> order{network.source};
   reached[network.source] = true;

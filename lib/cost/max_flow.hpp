@@ -8,17 +8,16 @@
 
 namespace hips::cost {
 
-/// How much can leave some servers for the others: minimum cuts of a wiring, by maximum flows.
+/// Minimum cuts of a wiring, by maximum flows: the bandwidth from some servers to the others.
 ///
-/// Switches forward, and so do servers: what a cut lets through is then no more than in truth, never less.
-/// Cables that are down let nothing through.
+/// Switches and servers forward, so a cut is never narrower than for real traffic. Cables that are down have
+/// no capacity.
 ///
 /// Units    bytes/s, one direction; cables are full duplex.
-/// Cost     a flow each: the cables, times those that the cut has, which is narrow around few servers.
-/// Threads  none: one object, one thread.
-/// Source   Edmonds and Karp 1972, as Boost.Graph has it: capacities are alike, so that each shortest way
-/// fills
-///          a cable of the cut.
+/// Cost     a flow for each call: the number of cables times those in the cut, which is small for few
+/// servers. Threads  none: one object, one thread. Source   Edmonds and Karp 1972, from Boost.Graph.
+/// Capacities are similar, so each shortest path fills a
+///          cable of the cut.
 class MaxFlow {
  public:
   MaxFlow(const Graph& graph, std::int64_t num_servers);
@@ -26,9 +25,9 @@ class MaxFlow {
   MaxFlow(const MaxFlow&) = delete;
   MaxFlow& operator=(const MaxFlow&) = delete;
 
-  /// From the servers that `inside` marks to all others; both kinds exist.
+  /// The flow from the servers that `inside` marks to all others. Requires servers of both kinds.
   double leaving(const std::vector<bool>& inside);
-  /// From one server to another. `side` becomes the servers on the first one's side of the cut.
+  /// The flow from one server to another. Sets `side` to the servers on the first one's side of the cut.
   double between(std::int64_t from, std::int64_t to, std::vector<bool>& side);
 
  private:

@@ -10,14 +10,14 @@
 namespace hips::cost {
 namespace {
 
-/// How much longer a link takes whose senders meet: half of what docs/roce.md shows on shaped links, where it
-/// is a fifth, with two senders as with eight. Fabrics that pause or mark lie between that and nothing.
-constexpr double kMeetingShare = 0.1;
+/// How much longer a link takes with incast: half of what docs/roce.md shows on shaped links, where it is a
+/// fifth, with two senders as with eight. Fabrics that pause or mark are between that and 0.
+constexpr double kIncastShare = 0.1;
 constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
-/// Recursive doubling sends more bytes than a plan has to, so it is for vectors that are all latency.
+/// Recursive doubling sends more bytes than necessary, so it is for vectors whose time is mostly latency.
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
-/// A plan that is better by less than the model is worth stays where it is: large vectors on their rings,
-/// whose messages never go farther than to a neighbour.
+/// A plan must be better by more than the error of the model to replace an earlier one. Large vectors thus
+/// keep their rings, whose messages only go to neighbours.
 constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
 
@@ -33,13 +33,13 @@ std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& bu
   return programs;
 }
 
-/// Of the servers that may be the busiest: where ranks are folded out the first has some of those, the second
-/// may have those that work for them, and the last has none.
-std::vector<std::int32_t> servers_to_price(const Topology& topology, const PlanBuilder& builder) {
+/// Servers of which one is the busiest. If ranks outside a power of two are reduced into others first, the
+/// first server has some of the former, the second may have some of the latter, and the last has none.
+std::vector<std::int32_t> busiest_servers(const Topology& topology, const PlanBuilder& builder) {
   const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
   if (builder.shape().algorithm == "hips" || last == 0) return {0};
   if (builder.shape().algorithm == "trees") {
-    // No two servers have the same place in all trees.
+    // No two servers have the same position in all trees.
     std::vector<std::int32_t> all;
     for (std::int32_t server = 0; server <= last; ++server) all.push_back(server);
     return all;
@@ -51,7 +51,7 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
   Candidate candidate;
   candidate.name = std::move(name);
   double most_seconds = -1;
-  for (const std::int32_t server : servers_to_price(topology, *builder)) {
+  for (const std::int32_t server : busiest_servers(topology, *builder)) {
     auto programs = programs_of(topology, *builder, server);
     for (const Program& program : programs)
       candidate.num_messages = std::max(candidate.num_messages, num_sends(program));
@@ -62,7 +62,7 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
     most_seconds = seconds;
     candidate.programs = std::move(programs);
   }
-  candidate.senders_meet =
+  candidate.has_incast =
       std::ranges::any_of(candidate.programs, [](const Program& program) { return fan_in(program) > 1; });
   candidate.builder = std::move(builder);
   return candidate;
@@ -71,8 +71,8 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
 }  // namespace
 
 double expected_seconds(Medium medium, const Work& work) {
-  const double meeting = medium.has_links && work.senders_meet ? kMeetingShare : 0;
-  return work.latency_seconds + (1 + meeting) * work.bandwidth_seconds +
+  const double incast = medium.has_links && work.has_incast ? kIncastShare : 0;
+  return work.latency_seconds + (1 + incast) * work.bandwidth_seconds +
          static_cast<double>(work.num_messages) * medium.message_seconds;
 }
 
@@ -84,7 +84,7 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
   return expected_seconds(medium, {.latency_seconds = cost.latency_seconds,
                                    .bandwidth_seconds = cost.bandwidth_seconds,
                                    .num_messages = candidate.num_messages,
-                                   .senders_meet = candidate.senders_meet});
+                                   .has_incast = candidate.has_incast});
 }
 
 const Candidate& Selection::of(std::uint64_t bytes) const {
@@ -100,10 +100,10 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
   if (!hips) return fail(hips.error());
   candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
   if (candidates[0].builder->shape().algorithm == "trees") {
-    // No levels, so no rings on them; one ring over all of a tree of switches there may be.
+    // There are no levels, so no rings on levels. Trees of switches have one ring over all servers.
     if (auto ring = plan::make_builder(topology, {.algorithm = "flat-ring"}))
       candidates.push_back(candidate_of("flat-ring", topology, std::move(*ring)));
-  } else if (candidates[0].senders_meet) {
+  } else if (candidates[0].has_incast) {
     auto rings =
         plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});
     if (!rings) return fail(rings.error());
@@ -121,9 +121,9 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
 
 std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
                    std::uint64_t bytes) {
-  // A choice holds from one power of two to the next: decided at the larger one.
+  // A choice is for all sizes from one power of two to the next, and is decided at the larger one.
   bytes = std::bit_ceil(std::clamp(bytes, kLeastBytes, kMostBytes));
-  // The earlier one where two cost about the same.
+  // Of two with about the same cost the earlier one.
   std::size_t best = 0;
   double least = expected_seconds(topology, medium, candidates[0], bytes);
   for (std::size_t i = 1; i < candidates.size(); ++i) {

@@ -13,41 +13,41 @@
 
 namespace hips::cost {
 
-/// What a rank spends on a message beside the wire where a NIC or memory carries it: posting it, its
-/// completion, its arrival and the credit for it. Of the order of a microsecond on every NIC; where
-/// crossovers lie depends on it only linearly.
+/// Overhead of a rank per message through a NIC or memory: posting it, its completion, its arrival and the
+/// credit for it. About a microsecond on every NIC. Crossovers between plans depend on it only linearly.
 inline constexpr double kMessageSeconds = 0.5e-6;
-/// The same through the kernel's sockets: system calls at both ends and a reader to wake. Where plans of few
-/// messages and of few bytes cross at 2 to 9 ranks says 1.3 to 2.6 us beside the default rate of 100 Gbit/s.
+/// The same through the kernel's sockets: system calls at both ends, and a reader to wake. The crossovers
+/// between plans of few messages and plans of few bytes, at 2 to 9 ranks, give 1.3 to 2.6 us at the default
+/// rate of 100 Gbit/s.
 inline constexpr double kSocketMessageSeconds = 2e-6;
 
-/// What lies between the ranks of a plan, as far as it decides between plans.
+/// What connects the ranks of a plan, as far as it matters for the choice of plans.
 struct Medium {
-  bool has_links = true;  ///< NICs: a link into which several peers send at once loses time
+  bool has_links = true;  ///< NICs, where incast costs time
   double message_seconds = kMessageSeconds;
 
-  static const Medium kWires;          ///< NICs that ranks drive themselves
-  static const Medium kMemory;         ///< of one host, which has no links
-  static const Medium kSockets;        ///< NICs that the kernel drives
-  static const Medium kSocketsOnHost;  ///< the kernel, between ranks of one host
+  static const Medium kWires;          ///< NICs, driven by the ranks
+  static const Medium kMemory;         ///< memory of one node, which has no links
+  static const Medium kSockets;        ///< NICs, driven by the kernel
+  static const Medium kSocketsOnNode;  ///< the kernel, between ranks of one node
 };
 inline constexpr Medium Medium::kWires{};
 inline constexpr Medium Medium::kMemory{.has_links = false};
 inline constexpr Medium Medium::kSockets{.message_seconds = kSocketMessageSeconds};
-inline constexpr Medium Medium::kSocketsOnHost{.has_links = false, .message_seconds = kSocketMessageSeconds};
+inline constexpr Medium Medium::kSocketsOnNode{.has_links = false, .message_seconds = kSocketMessageSeconds};
 
-/// A plan that could carry a call.
+/// A plan that could execute a call.
 struct Candidate {
   std::string name;  ///< "hips", "hips, rings", "recursive-doubling", "halving-doubling"
   std::unique_ptr<PlanBuilder> builder;
   std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
   std::int64_t num_messages = 0;  ///< that the busiest rank sends
-  bool senders_meet = false;      ///< several peers send to one NIC at the same time
-  std::string excluded;           ///< why it is not taken whatever it costs; empty: it may be
+  bool has_incast = false;        ///< several peers send to one NIC at the same time
+  std::string excluded;           ///< why it is never chosen; empty if it may be
 };
 
-/// Plans that share the sizes among them: small vectors want few messages, large ones few bytes, and
-/// on wires no two senders at one NIC.
+/// The plan for each size of vector: few messages for small vectors, few bytes for large ones, and on wires
+/// no incast.
 struct Selection {
   struct Choice {
     std::size_t candidate = 0;
@@ -61,20 +61,20 @@ struct Selection {
   [[nodiscard]] const PlanBuilder& builder(const Choice& choice) const {
     return *candidates[choice.candidate].builder;
   }
-  /// The candidate that carries a call of `bytes`.
+  /// The candidate that executes a call of `bytes`.
   [[nodiscard]] const Candidate& of(std::uint64_t bytes) const;
 };
 
-/// What a call costs a plan, apart from the medium.
+/// The cost of a call by a plan, apart from the medium.
 struct Work {
   double latency_seconds = 0;     ///< of the chain of hops
   double bandwidth_seconds = 0;   ///< of the busiest link
   std::int64_t num_messages = 0;  ///< that a rank sends
-  bool senders_meet = false;      ///< several peers send to one NIC at the same time
+  bool has_incast = false;        ///< several peers send to one NIC at the same time
 };
 
-/// What a call is expected to take: the chain of hops, the messages that a rank has to handle, and the
-/// busiest link, which takes longer where senders meet on wires.
+/// The expected time of a call: the chain of hops, the messages that a rank handles, and the busiest link,
+/// which takes longer with incast on wires.
 double expected_seconds(Medium medium, const Work& work);
 
 /// expected_seconds() of a call of `bytes` by a candidate.
@@ -83,26 +83,26 @@ double expected_seconds(Medium medium, const Work& work);
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
                         std::uint64_t bytes);
 
-/// The plans among which select() chooses, HiPS first: HiPS; HiPS with rings where its meshes let senders
-/// meet; recursive doubling, and recursive halving and doubling, which are excluded where not every pair of
-/// ranks is one hop apart.
+/// The plans among which select() chooses: HiPS; HiPS with rings if its meshes have incast; recursive
+/// doubling, and recursive halving and doubling, which are excluded unless every pair of ranks is one hop
+/// apart.
 ///
 /// Cost     the programs of one server for each.
 /// Errors   those of plan::make_builder().
 Result<std::vector<Candidate>> candidates(const Topology& topology);
 
-/// The candidate that select() has for a call of `bytes`, priced for that size alone.
+/// The candidate that select() chooses for a call of `bytes`, by the cost at that size alone.
 ///
 /// Cost     once the programs of the candidates.
 std::size_t choose(const Topology& topology, Medium medium, std::span<const Candidate> candidates,
                    std::uint64_t bytes);
 
-/// The cheapest plans where nobody named one, by expected_seconds(). A function of topology and medium alone,
-/// so that all ranks choose alike, and every run as the last.
+/// Chooses the cheapest plans by expected_seconds(), for users who name none. Depends on topology and medium
+/// only, so all ranks and all runs choose the same plans.
 ///
-/// Of candidates(), recursive doubling for up to 256 KiB.
+/// Recursive doubling is chosen for up to 256 KiB only.
 ///
-/// Cost     prices some thirty sizes by the programs of one server.
+/// Cost     the costs of some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().
 Result<Selection> select(const Topology& topology, Medium medium);
 

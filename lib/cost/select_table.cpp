@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/replace_file.hpp"
-#include "lib/plan/algorithms.hpp"
+#include "lib/plan/algorithms/algorithms.hpp"
 #include "lib/plan/builder.hpp"
 
 namespace hips::cost {
@@ -19,10 +19,11 @@ namespace {
 
 constexpr std::string_view kRight =
     "topology=bcube:3,1 up_to=65536 algorithm=recursive-doubling pattern=default";
-/// No table of ours comes near; a file of another kind might.
+/// Larger than any table; limits what is read of other files.
 constexpr std::size_t kMostFileBytes = 1U << 20U;
 
-/// A path in a spec may have what parts words and lines here: it stands as in a URL, "my%20net.yaml".
+/// A path in a spec may contain characters that separate words and lines. They are escaped as in a URL,
+/// "my%20net.yaml".
 bool needs_escape(char letter) {
   const auto byte = static_cast<unsigned char>(letter);
   return byte <= ' ' || byte == 0x7f || letter == '%';
@@ -39,7 +40,7 @@ std::string escaped(std::string_view spec) {
   return text;
 }
 
-/// Nothing where a % has no two hexadecimal digits.
+/// None if two hexadecimal digits do not follow a %.
 std::optional<std::string> unescaped(std::string_view text) {
   std::string spec;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -57,7 +58,7 @@ std::optional<std::string> unescaped(std::string_view text) {
   return spec;
 }
 
-/// Reads one line; gives "" or what is wrong with it.
+/// Reads one line. Returns "" or what is wrong with it.
 std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan) {
   constexpr std::array<std::string_view, 4> kNames = {"topology", "up_to", "algorithm", "pattern"};
   std::array<std::string_view, 4> values;
@@ -66,13 +67,13 @@ std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan
     const std::string_view word = line.substr(0, end);
     line.remove_prefix(std::min(end + 1, line.size()));
     if (!word.starts_with(kNames[i]) || word.size() <= kNames[i].size() + 1 || word[kNames[i].size()] != '=')
-      return fmt::format("\"{}\" stands where {}=... should", word.substr(0, 80), kNames[i]);
+      return fmt::format("found \"{}\"; expected {}=...", word.substr(0, 80), kNames[i]);
     values[i] = word.substr(kNames[i].size() + 1);
   }
-  if (!line.empty()) return fmt::format("\"{}\" stands behind pattern", line.substr(0, 80));
+  if (!line.empty()) return fmt::format("unexpected \"{}\" after pattern", line.substr(0, 80));
   auto named = unescaped(values[0]);
   if (!named)
-    return fmt::format("topology={}: % stands before two hexadecimal digits", values[0].substr(0, 80));
+    return fmt::format("topology={}: two hexadecimal digits must follow %", values[0].substr(0, 80));
   spec = *std::move(named);
   if (values[1] != "any") {
     const auto [end, error] =
@@ -84,11 +85,11 @@ std::string read_line(std::string_view line, std::string& spec, ChosenPlan& plan
   const bool is_auto = values[2] == ChosenPlan::kAuto;
   if (!is_auto &&
       std::ranges::none_of(algorithms, [&](const auto& known) { return known.name == values[2]; }))
-    return fmt::format("algorithm={} is neither auto nor one of those that `hips plan --list` has",
+    return fmt::format("unknown algorithm={}; expected auto or an algorithm of `hips plan --list`",
                        values[2]);
   plan.algorithm = values[2];
   if (is_auto && values[3] != "default")
-    return fmt::format("algorithm=auto has no pattern={}, only default", values[3].substr(0, 80));
+    return fmt::format("invalid pattern={} for algorithm=auto (valid: default)", values[3].substr(0, 80));
   if (values[3] != "default") {
     plan.pattern = values[3];
     if (const auto patterns = plan::parse_patterns(plan.pattern); !patterns)
@@ -118,8 +119,7 @@ Result<SelectTable> SelectTable::parse(std::string_view text, std::string_view n
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (number == 1 && line != kTitle)
-      return wrong(
-          1, fmt::format("\"{}\" is not how a table begins, which is \"{}\"", line.substr(0, 80), kTitle));
+      return wrong(1, fmt::format("found \"{}\"; the first line must be \"{}\"", line.substr(0, 80), kTitle));
     if (line.empty() || line.starts_with('#')) continue;
     std::string spec;
     ChosenPlan plan;
@@ -127,11 +127,11 @@ Result<SelectTable> SelectTable::parse(std::string_view text, std::string_view n
       return wrong(number, fmt::format("{}; a line looks like \"{}\"", what, kRight));
     std::vector<ChosenPlan>& plans = table.plans_[spec];
     if (!plans.empty() && plans.back().up_to_bytes >= plan.up_to_bytes)
-      return wrong(number, fmt::format("the lines of {} have to ascend: what is up to {} after a line for {}",
-                                       spec, plan.up_to_bytes,
-                                       plans.back().up_to_bytes == UINT64_MAX
-                                           ? "any size"
-                                           : fmt::format("up to {}", plans.back().up_to_bytes)));
+      return wrong(number,
+                   fmt::format("the lines of {} must ascend, but up to {} follows {}", spec, plan.up_to_bytes,
+                               plans.back().up_to_bytes == UINT64_MAX
+                                   ? "any size"
+                                   : fmt::format("up to {}", plans.back().up_to_bytes)));
     plans.push_back(std::move(plan));
     last_lines[spec] = number;
   }
@@ -154,7 +154,8 @@ Result<SelectTable> SelectTable::read(const std::string& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMostFileBytes)
     return fail(Code::kInvalidArgument,
-                fmt::format("selection table {}: above {} bytes; that is no table", path, kMostFileBytes));
+                fmt::format("selection table {}: the file is larger than {} bytes, the limit of a table",
+                            path, kMostFileBytes));
   return parse(text, path);
 }
 

@@ -16,15 +16,15 @@
 namespace hips::cost {
 namespace {
 
-/// What carries one message at a time: a NIC, or the cables above a switch, in one direction.
+/// A resource that one message uses at a time: a NIC, or the cables above a switch, in one direction.
 using Port = std::size_t;
 
-/// A part of a message's way.
+/// A part of the route of a message.
 struct Leg {
   Port port = 0;
   double bytes_per_s = 0;
-  std::int64_t delay_ns = 0;  ///< after its beginning on the leg before
-  std::int64_t server = -1;   ///< -1: above a switch
+  std::int64_t delay_ns = 0;  ///< after its start on the leg before
+  std::int64_t server = -1;   ///< -1: the cables above a switch
   Rail rail = kNoRail;
   bool out = true;
 };
@@ -38,9 +38,9 @@ struct StepOf {
 /// Sender, receiver, lane, stage, round.
 using Name = std::tuple<Rank, Rank, std::int32_t, std::int32_t, std::int32_t>;
 
-class Clockwork {
+class Simulation {
  public:
-  Clockwork(const Topology& topology, const Plan& plan, Volume volume)
+  Simulation(const Topology& topology, const Plan& plan, Volume volume)
       : topology_(topology),
         plan_(plan),
         volume_(volume),
@@ -81,7 +81,7 @@ class Clockwork {
   }
 
  private:
-  /// A step that can begin at that time; ties by rank and place, so that every run is the same.
+  /// A step that can begin at a time. Ties are ordered by rank and step, so that every run is the same.
   struct Event {
     std::int64_t at_ns = 0;
     StepOf what;
@@ -95,7 +95,8 @@ class Clockwork {
     return open_[static_cast<std::size_t>(what.rank)][static_cast<std::size_t>(what.step)];
   }
 
-  /// Who waits for whom: steps for earlier ones and for messages, messages of a channel for those before.
+  /// Finds which steps wait for which: for earlier steps, for messages, and sends for earlier ones of a
+  /// channel.
   void link_steps() {
     open_.resize(plan_.programs.size());
     next_.resize(plan_.programs.size());
@@ -119,14 +120,14 @@ class Clockwork {
         }
         for (const Source& source : program.sources_of(step)) {
           if (source.kind != Source::Kind::kMessage) continue;
-          takers_[{source.peer, program.rank, step.lane, step.stage, step.round}] = {program.rank, id};
+          receivers_[{source.peer, program.rank, step.lane, step.stage, step.round}] = {program.rank, id};
           ++open[static_cast<std::size_t>(id)];
         }
       }
     }
   }
 
-  void settle(StepOf what, std::int64_t now) {
+  void resolve(StepOf what, std::int64_t now) {
     if (--open_of(what) == 0) events_.push({now, what});
   }
 
@@ -134,7 +135,7 @@ class Clockwork {
     timeline_.end_ns = std::max(timeline_.end_ns, now);
     for (const StepId next :
          next_[static_cast<std::size_t>(what.rank)][static_cast<std::size_t>(what.step)]) {
-      settle({what.rank, next}, now);
+      resolve({what.rank, next}, now);
     }
   }
 
@@ -153,7 +154,7 @@ class Clockwork {
   }
 
   /// The NICs and shared cables that a message passes.
-  [[nodiscard]] std::vector<Leg> way(Rank from, const Step& step) const {
+  [[nodiscard]] std::vector<Leg> route(Rank from, const Step& step) const {
     std::vector<Leg> legs;
     const std::int64_t local = topology_.ranks_per_server;
     topology::walk(topology_, from, step.peer, step.rail, [&](const Hop& hop) {
@@ -180,11 +181,11 @@ class Clockwork {
     return legs;
   }
 
-  /// Sends, or waits until the NIC is free. Those that wait go in the order in which they became ready.
+  /// Sends, or waits until the NIC is free. Waiting sends go in the order in which they became ready.
   Status send(StepOf what, std::int64_t now) {
     const Step& step = step_of(what);
     const std::int64_t bytes = bytes_of(step.dst);
-    const std::vector<Leg> legs = bytes == 0 ? std::vector<Leg>{} : way(what.rank, step);
+    const std::vector<Leg> legs = bytes == 0 ? std::vector<Leg>{} : route(what.rank, step);
     if (!legs.empty()) {
       auto& queue = waiting_[legs.front().port];
       const bool waited = !queue.empty() && queue.front() == what;
@@ -193,7 +194,7 @@ class Clockwork {
         if (queue.size() == 1) events_.push({free_ns_[legs.front().port], what});
         return {};
       }
-      if (waited && free_ns_[legs.front().port] > now) {  // something relayed came between
+      if (waited && free_ns_[legs.front().port] > now) {  // a relayed message was first
         events_.push({free_ns_[legs.front().port], what});
         return {};
       }
@@ -216,9 +217,9 @@ class Clockwork {
     }
     timed.end_ns = end;
     timeline_.steps.push_back(std::move(timed));
-    if (const auto taker = takers_.find({what.rank, step.peer, step.lane, step.stage, step.round});
-        taker != takers_.end()) {
-      settle(taker->second, end);
+    if (const auto receiver = receivers_.find({what.rank, step.peer, step.lane, step.stage, step.round});
+        receiver != receivers_.end()) {
+      resolve(receiver->second, end);
     }
     done(what, out_end);
     if (!legs.empty() && !waiting_[legs.front().port].empty())
@@ -234,9 +235,9 @@ class Clockwork {
   Port num_nic_ports_ = 0;
   std::vector<std::int64_t> free_ns_;                   ///< by port
   std::vector<std::vector<StepOf>> waiting_;            ///< by the port of a NIC: sends that are ready
-  std::vector<std::vector<std::int32_t>> open_;         ///< [rank][step]: what it still waits for
-  std::vector<std::vector<std::vector<StepId>>> next_;  ///< [rank][step]: who waits for it
-  std::map<Name, StepOf> takers_;
+  std::vector<std::vector<std::int32_t>> open_;         ///< [rank][step]: number of things it still waits for
+  std::vector<std::vector<std::vector<StepId>>> next_;  ///< [rank][step]: the steps that wait for it
+  std::map<Name, StepOf> receivers_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Timeline timeline_;
 };
@@ -244,7 +245,7 @@ class Clockwork {
 }  // namespace
 
 Result<Timeline> timeline(const Topology& topology, const Plan& plan, Volume volume) {
-  return Clockwork(topology, plan, volume).run();
+  return Simulation(topology, plan, volume).run();
 }
 
 }  // namespace hips::cost

@@ -11,7 +11,7 @@
 
 namespace hips::cost {
 
-/// When a message passes a NIC in one direction.
+/// The time in which a message passes a NIC in one direction.
 struct Passage {
   std::int64_t server = 0;
   Rail rail = 0;
@@ -20,8 +20,8 @@ struct Passage {
   friend bool operator==(const Passage&, const Passage&) = default;
 };
 
-/// A step of a rank, and when it takes place. A send begins with its first byte and ends when the last one is
-/// at its receiver; a reduction or copy takes no time once all that it needs is there.
+/// A step of a rank and its time. A send begins with its first byte and ends when its last byte is at the
+/// receiver. A reduction or copy takes no time once its operands are there.
 struct TimedStep {
   Rank rank = 0;
   StepId step = 0;
@@ -31,26 +31,27 @@ struct TimedStep {
   friend bool operator==(const TimedStep&, const TimedStep&) = default;
 };
 
-/// A whole operation; what takes place first stands first.
+/// A whole operation; steps in the order of their times.
 struct Timeline {
   std::vector<TimedStep> steps;
   std::int64_t end_ns = 0;
 };
 
-/// Lets a plan take place by the rates and latencies of the topology.
+/// Computes when each step of a plan runs, from the rates and latencies of the topology.
 ///
-///   rank 0 NIC 0 out  [ to 1 ][ to 2 ]            a NIC carries one message at a time in each direction,
-///   rank 1 NIC 0 in    [ of 0 ]                   the receiver's a hop's latency later;
-///   rank 2 NIC 0 in            [ of 0 ]           then the step that waits for it runs
+///   rank 0 NIC 0 out  [ to 1 ][ to 2 ]            a NIC sends and receives one message at a time; a
+///   rank 1 NIC 0 in    [from 0]                   message reaches the receiver's NIC a hop's latency later;
+///   rank 2 NIC 0 in            [from 0]           then the step that waits for it runs
 ///
-/// Messages are whole: where segments of one stage overlap the next, a run is faster, and between
-/// `bandwidth_seconds` and `barrier_seconds` of Cost. Folds, credits and the host's work cost nothing. What
-/// leaves a switch of a tree upwards shares its cables' rate.
+/// Messages are not divided. A real run, in which segments of one stage overlap the next, is faster, between
+/// `bandwidth_seconds` and `barrier_seconds` of Cost. Reductions, credits and the CPU's work cost nothing.
+/// Messages that leave a switch of a tree upwards share the rate of its cables.
 ///
 /// Units    ns.
-/// Cost     the messages of all ranks, times the logarithm of those that wait.
-/// Errors   kUnsupported: a message over a NIC that is down, which would take for ever. kInternal: steps that
-///          wait for one another; the checker finds such plans first.
+/// Cost     the number of messages of all ranks, times the logarithm of those that wait.
+/// Errors   kUnsupported: a message over a NIC that is down, which would never end. kInternal: steps that
+/// wait
+///          for one another; check() finds such plans first.
 Result<Timeline> timeline(const Topology& topology, const Plan& plan, Volume volume);
 
 }  // namespace hips::cost

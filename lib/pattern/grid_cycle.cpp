@@ -25,46 +25,48 @@ std::int64_t inverse(std::int64_t a, std::int64_t m) {
 GridCycle::GridCycle(std::span<const std::int64_t> radices) {
   for (const std::int64_t radix : radices) {
     if (size_ > 1) {
-      Fold fold{.below = size_, .radix = radix};
-      // Columns of an even number balance; else both are odd and the longer side gives the columns.
-      fold.columns_are_digit = radix % 2 == 0 || (size_ % 2 == 1 && size_ <= radix);
-      const std::int64_t excess = fold.columns() % 2 == 0 ? 0 : fold.length();
-      fold.ups = (fold.columns() + excess) / 2;
-      folds_.push_back(fold);
+      Dimension dimension{.below = size_, .radix = radix};
+      // An even number of columns balances. Otherwise both are odd, and the longer side gives the columns.
+      dimension.columns_are_digit = radix % 2 == 0 || (size_ % 2 == 1 && size_ <= radix);
+      const std::int64_t excess = dimension.columns() % 2 == 0 ? 0 : dimension.length();
+      dimension.ups = (dimension.columns() + excess) / 2;
+      dimensions_.push_back(dimension);
     }
     size_ *= radix;
   }
 }
 
-std::int64_t GridCycle::Fold::start(std::int64_t column) const {
+std::int64_t GridCycle::Dimension::start(std::int64_t column) const {
   const std::int64_t ups_before = std::min(column, ups);
   const std::int64_t downs_before = column - ups_before;
   return modulo(downs_before - ups_before, length());
 }
 
 std::int64_t GridCycle::index_of(std::int64_t server) const {
-  if (folds_.empty()) return server;
-  std::int64_t index = server % folds_.front().below;
-  for (const Fold& fold : folds_) {
-    const std::int64_t digit = server / fold.below % fold.radix;
-    const std::int64_t column = fold.columns_are_digit ? digit : index;
-    const std::int64_t row = fold.columns_are_digit ? index : digit;
-    const std::int64_t way = column < fold.ups ? row - fold.start(column) : fold.start(column) - row;
-    index = column * fold.length() + modulo(way, fold.length());
+  if (dimensions_.empty()) return server;
+  std::int64_t index = server % dimensions_.front().below;
+  for (const Dimension& dimension : dimensions_) {
+    const std::int64_t digit = server / dimension.below % dimension.radix;
+    const std::int64_t column = dimension.columns_are_digit ? digit : index;
+    const std::int64_t row = dimension.columns_are_digit ? index : digit;
+    const std::int64_t way =
+        column < dimension.ups ? row - dimension.start(column) : dimension.start(column) - row;
+    index = column * dimension.length() + modulo(way, dimension.length());
   }
   return index;
 }
 
 std::int64_t GridCycle::server_at(std::int64_t index) const {
   std::int64_t server = 0;
-  for (std::size_t i = folds_.size(); i-- > 0;) {
-    const Fold& fold = folds_[i];
-    const std::int64_t column = index / fold.length();
-    const std::int64_t way = index % fold.length();
+  for (std::size_t i = dimensions_.size(); i-- > 0;) {
+    const Dimension& dimension = dimensions_[i];
+    const std::int64_t column = index / dimension.length();
+    const std::int64_t way = index % dimension.length();
     const std::int64_t row =
-        modulo(column < fold.ups ? fold.start(column) + way : fold.start(column) - way, fold.length());
-    server += (fold.columns_are_digit ? column : row) * fold.below;
-    index = fold.columns_are_digit ? row : column;
+        modulo(column < dimension.ups ? dimension.start(column) + way : dimension.start(column) - way,
+               dimension.length());
+    server += (dimension.columns_are_digit ? column : row) * dimension.below;
+    index = dimension.columns_are_digit ? row : column;
   }
   return server + index;
 }
@@ -91,9 +93,9 @@ std::int32_t DiagonalCycle::leaves_on(std::int64_t server) const {
 
 std::int64_t DiagonalCycle::index_of(std::int64_t server) const {
   const std::int64_t digit[2] = {server % radix_[0], server / radix_[0]};
-  const std::int64_t step = (digit[0] + digit[1]) % group_;  // since the round of g steps began
+  const std::int64_t step = (digit[0] + digit[1]) % group_;  // of its round of g steps
   const std::int64_t moved_first = std::min(step, first_);
-  // Which round is it? It began at (round * d_0, round * d_1), d the moves of one round.
+  // The round began at (round * d_0, round * d_1), where d are the moves of one round.
   std::int64_t round[2];
   for (std::int32_t level = 0; level < 2; ++level) {
     const bool is_first = level == first_level_;

@@ -6,7 +6,8 @@
 
 namespace hips::pattern {
 
-/// Mesh (diffuse + collect): every member sends its piece to, or for, every other one, in one step.
+/// Mesh (diffuse + collect): in one step every member sends a piece to every other one. In the scatter that
+/// is the receiver's piece, in the gather the sender's own.
 struct Mesh {
   std::int64_t size = 0;
 };
@@ -15,15 +16,15 @@ constexpr std::int64_t num_rounds(const Mesh& mesh) {
   return mesh.size > 1 ? 1 : 0;
 }
 
-/// Whom member `index` serves as its `turn`-th, turn in 1..size-1: index+1, index+2, ... Rotated, so that at
-/// any turn every member is served by one other and no receiver sees all senders at once.
-constexpr std::int64_t peer(const Mesh& mesh, std::int64_t index, std::int64_t turn) {
-  return modulo(index + turn, mesh.size);
+/// The n-th member that `index` sends to, n in 1..size-1: index+1, index+2, ... The order is rotated, so that
+/// the n-th message of all members goes to different receivers and no receiver gets all messages at once.
+constexpr std::int64_t peer(const Mesh& mesh, std::int64_t index, std::int64_t n) {
+  return modulo(index + n, mesh.size);
 }
 
-/// From whom member `index` hears as its `turn`-th, if all go at one pace: index-1, index-2, ...
-constexpr std::int64_t source(const Mesh& mesh, std::int64_t index, std::int64_t turn) {
-  return modulo(index - turn, mesh.size);
+/// The n-th member that `index` receives from, if all send at the same pace: index-1, index-2, ...
+constexpr std::int64_t source(const Mesh& mesh, std::int64_t index, std::int64_t n) {
+  return modulo(index - n, mesh.size);
 }
 
 }  // namespace hips::pattern

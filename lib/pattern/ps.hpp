@@ -6,10 +6,10 @@
 
 namespace hips::pattern {
 
-/// Parameter server (push + pull): `num_leaders` of `size` members lead, leader u owns piece u.
+/// Parameter server (push + pull): `num_leaders` of `size` members lead; leader u owns piece u.
 ///
-/// The leaders are first, first+1, ... (mod size): lanes with different `first` put their load on different
-/// members. With every member leading and first == 0 it is the mesh.
+/// The leaders are first, first+1, ... (mod size), so that lanes with different `first` load different
+/// members. With all members leading and first == 0 it is the mesh.
 struct Ps {
   std::int64_t size = 0;
   std::int64_t num_leaders = 0;
@@ -24,7 +24,7 @@ constexpr bool leads(const Ps& ps, std::int64_t index) {
   return modulo(index - ps.first, ps.size) < ps.num_leaders;
 }
 
-/// Which of the leaders `index` is, 0..num_leaders-1. Requires leads(ps, index).
+/// The number of `index` among the leaders, 0..num_leaders-1. Requires leads(ps, index).
 constexpr std::int64_t leader_index(const Ps& ps, std::int64_t index) {
   return modulo(index - ps.first, ps.size);
 }

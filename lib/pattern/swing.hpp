@@ -7,16 +7,17 @@
 
 namespace hips::pattern {
 
-/// Recursive halving on a ring of 2^k members whose partners stand at distances 1, 1, 3, 5, 11, ... to
-/// alternating sides, a third of what halving by bits takes.
+/// Recursive halving on a ring of 2^k members with partners at distances 1, 1, 3, 5, 11, ... on alternating
+/// sides: a third of the distances of halving by bits.
 ///
 ///   rho(s) = 1 - 2 + 4 - ... = (1 - (-2)^(s+1)) / 3
 ///   step s: an even member exchanges with member + rho(s), an odd one with member - rho(s)
 ///
-/// `direction` -1 mirrors all of it, so that both ways round are used alike.
+/// `direction` -1 mirrors it, so that two lanes load both directions of the ring alike.
 ///
-/// The members that share what a member holds before step s are its even one modulo 2^(s+1) and their
-/// partners: so halves can be numbered by the bits of an even number, and the last step parts even from odd.
+/// The members that hold the same pieces before step s are the even ones that are equal modulo 2^(s+1), and
+/// their partners. Therefore the bits of an even number say which halves a member keeps, and the last step
+/// separates even and odd members.
 ///
 /// Source   De Sensi, Bonato, Saam, Hoefler: Swing, NSDI 2024.
 struct Swing {
@@ -44,7 +45,8 @@ constexpr std::int64_t swing_peer(const Swing& swing, std::int64_t member, std::
   return modulo(member + swing_offset(swing, member, round), swing.size);
 }
 
-/// Which half of what the two hold a member keeps in a round: 0 or 1, and its partner the other one.
+/// The half that a member keeps in a round, 0 or 1, of what it and its partner hold; the partner keeps the
+/// other one.
 constexpr std::int64_t swing_half(const Swing& swing, std::int64_t member, std::int32_t round) {
   const std::int32_t last = swing.num_rounds() - 1;
   if (round == last) return member & 1;

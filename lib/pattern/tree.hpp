@@ -5,8 +5,8 @@
 
 namespace hips::pattern {
 
-/// A binary tree whose nodes in order are 0, 1, 2, ...: children are near their parents, and every odd number
-/// is a leaf. Node 0 stands above the root of the others.
+/// A binary tree whose nodes in order are 0, 1, 2, ...: children are close to their parents, and every odd
+/// number is a leaf. Node 0 is the parent of the root of all others.
 ///
 ///   size 8         0
 ///                  +-----4
@@ -21,11 +21,11 @@ constexpr std::int64_t parent_of(const BinaryTree& tree, std::int64_t node) {
   if (node == 0) return -1;
   const std::int64_t bit = node & -node;
   const std::int64_t up = (node ^ bit) | (bit << 1);
-  // Beyond the end there is nobody: the next ancestor to the left takes the node.
+  // Numbers beyond the end do not exist: the parent is then the next ancestor to the left.
   return up < tree.size ? up : node ^ bit;
 }
 
-/// The two nodes below, -1 for none: `second` false is the nearer to 0.
+/// A child of a node, -1 for none; the first child is the one with the smaller number.
 constexpr std::int64_t child_of(const BinaryTree& tree, std::int64_t node, bool second) {
   if (node == 0) {
     if (second || tree.size < 2) return -1;
@@ -38,12 +38,12 @@ constexpr std::int64_t child_of(const BinaryTree& tree, std::int64_t node, bool 
   return half == 0 ? -1 : node + half;
 }
 
-/// The place of a rank in the second of two trees in which no rank is inner in both: an odd number of ranks
-/// is shifted by one, an even one mirrored, so that even numbers and odd ones change places.
+/// The node of a rank in the second of two trees, of which no rank is an inner node of both. An odd number of
+/// ranks is shifted by one, an even number mirrored, which exchanges even and odd numbers.
 constexpr std::int64_t place_in_second(const BinaryTree& tree, std::int64_t rank) {
   return tree.size % 2 == 1 ? (rank + tree.size - 1) % tree.size : tree.size - 1 - rank;
 }
-/// The rank that has a place there.
+/// The rank of a node of the second tree.
 constexpr std::int64_t rank_in_second(const BinaryTree& tree, std::int64_t place) {
   return tree.size % 2 == 1 ? (place + 1) % tree.size : tree.size - 1 - place;
 }

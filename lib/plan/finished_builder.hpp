@@ -7,7 +7,7 @@
 
 namespace hips::plan {
 
-/// A plan that is there already, read from a file, as a builder gives it. Keeps the programs of all ranks.
+/// The builder of a plan that was read from a file. Keeps the programs of all ranks.
 class FinishedBuilder final : public PlanBuilder {
  public:
   explicit FinishedBuilder(Plan plan) : plan_(std::move(plan)) {}

@@ -5,8 +5,13 @@ docs/architecture.md tells why; this table is what counts.
 import os
 import re
 
-BELOW_PLAN = {"include", "lib/base", "topology", "lib/pattern"}
-BELOW_EXEC = BELOW_PLAN | {"lib/plan", "lib/cost", "lib/reduce", "transports"}
+TOPOLOGY = {"topology", "topology/families", "topology/formats", "topology/parts"}
+BELOW_PLAN = {"include", "lib/base", "lib/pattern"} | TOPOLOGY
+PLAN = {"lib/plan", "lib/plan/steps", "lib/plan/fabric", "lib/plan/algorithms", "lib/plan/check", "lib/plan/prune",
+        "lib/plan/formats"}
+# What the library preloaded into MPI programs does not hold.
+READERS = {"topology/clusters", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
+BELOW_EXEC = BELOW_PLAN | PLAN | {"lib/cost", "lib/reduce", "transports"}
 BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/tcp", "transports/verbs"}
 ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
 
@@ -15,7 +20,11 @@ LAYERS = {
     "include": set(),
     "lib/base": {"include"},
     "topology": {"include", "lib/base"},
-    "topology/discover": {"include", "lib/base", "topology"},
+    "topology/families": {"include", "lib/base", "topology"},
+    "topology/formats": {"include", "lib/base", "topology", "topology/families"},
+    "topology/parts": {"include", "lib/base", "topology", "topology/families", "topology/formats"},
+    "topology/clusters": {"include", "lib/base"} | TOPOLOGY,
+    "topology/discover": {"include", "lib/base"} | TOPOLOGY,
     "transports": {"include", "lib/base"},
     "transports/inproc": {"include", "lib/base", "transports"},
     "transports/shm": {"include", "lib/base", "transports"},
@@ -25,14 +34,23 @@ LAYERS = {
     "lib/reduce": {"include", "lib/base"},
     "lib/node": {"include", "lib/base", "lib/reduce"},
     "lib/plan": BELOW_PLAN,
-    "lib/cost": BELOW_PLAN | {"lib/plan"},
+    "lib/plan/steps": BELOW_PLAN | {"lib/plan"},
+    "lib/plan/fabric": BELOW_PLAN | {"lib/plan"},
+    "lib/plan/algorithms": BELOW_PLAN | {"lib/plan", "lib/plan/steps", "lib/plan/fabric"},
+    "lib/plan/check": BELOW_PLAN | {"lib/plan"},
+    "lib/plan/prune": BELOW_PLAN | {"lib/plan", "lib/plan/steps"},
+    "lib/plan/formats": BELOW_PLAN | {"lib/plan", "lib/plan/steps", "lib/plan/check"},
+    "lib/plan/formats/msccl": BELOW_PLAN | {"lib/plan", "lib/plan/steps", "lib/plan/formats"},
+    "lib/plan/formats/goal": BELOW_PLAN | {"lib/plan", "lib/plan/formats"},
+    "lib/readers": BELOW_PLAN | {"topology/clusters", "lib/plan", "lib/plan/formats", "lib/plan/formats/msccl"},
+    "lib/cost": BELOW_PLAN | PLAN,
     # The executor sees a transport only through transport.hpp, which lies in the folder above them all.
     "lib/exec": BELOW_EXEC - {"lib/cost"},
     "lib/comm": BELOW_COMM,
-    "lib/mpi": {"include", "lib/base", "topology", "lib/plan", "lib/comm"},
-    "tools": ALL_OF_LIB | {"topology/discover"},
+    "lib/mpi": {"include", "lib/base", "lib/comm"} | TOPOLOGY | PLAN,
+    "tools": ALL_OF_LIB | READERS | {"topology/discover"},
     "examples": {"include"},
-    "tests": ALL_OF_LIB | {"topology/discover", "lib/mpi", "tools", "examples"},
+    "tests": ALL_OF_LIB | READERS | {"topology/discover", "lib/mpi", "tools", "examples"},
 }
 
 SOURCE = re.compile(r"\.(hpp|cpp|h|c)$")

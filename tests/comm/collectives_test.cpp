@@ -19,8 +19,8 @@
 #include <hips/hips.hpp>
 
 #include "lib/plan/builder.hpp"
-#include "lib/plan/excerpt.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/plan_json.hpp"
+#include "lib/plan/prune/prune.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/collective_task.hpp"
 #include "tests/comm/rank_processes.hpp"
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::ValuesIn(ways()),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(TangledPlan, HasNoExcerptForABroadcast) {
-  const auto made = hips::plan::excerpt(tangled_plan(), hips::Collective::kBcast, 0);
+  const auto made = hips::plan::prune(tangled_plan(), hips::Collective::kBcast, 0);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, hips::Code::kUnsupported);
 }

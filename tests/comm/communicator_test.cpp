@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "lib/plan/builder.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
 

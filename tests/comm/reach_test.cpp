@@ -36,7 +36,7 @@ TEST(Reach, a_medium_is_what_carries_most_messages_dearest) {
   const auto one_host = processes_on({"a", "a", "a"}, 0);
   expect_medium(one_host, "auto", cost::Medium::kMemory);
   expect_medium(one_host, "shm", cost::Medium::kMemory);
-  expect_medium(one_host, "tcp", cost::Medium::kSocketsOnHost);
+  expect_medium(one_host, "tcp", cost::Medium::kSocketsOnNode);
   const auto with_rdma = processes_on({"a", "b", "a", "c"}, 2);
   expect_medium(with_rdma, "auto", cost::Medium::kWires);
   expect_medium(with_rdma, "verbs", cost::Medium::kWires);

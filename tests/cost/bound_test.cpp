@@ -24,7 +24,7 @@ Topology with_rates(const std::string& spec, const std::vector<double>& rates) {
   return topology;
 }
 
-TEST(Bound, OfEqualServersIsWhatASingleServerMustSendAndReceive) {
+TEST(Bound, OfEqualServersIsThatOfASingleServer) {
   EXPECT_DOUBLE_EQ(relative(parse_topology("bcube:3,1")), 2.0 * 8 / (9 * 2));
   EXPECT_DOUBLE_EQ(relative(parse_topology("bcube:2x4x3")), 2.0 * 23 / (24 * 3));
   EXPECT_DOUBLE_EQ(relative(parse_topology("torus:4x4x4")), 2.0 * 63 / (64 * 6));
@@ -33,7 +33,7 @@ TEST(Bound, OfEqualServersIsWhatASingleServerMustSendAndReceive) {
   EXPECT_EQ(bound(parse_topology("bcube:3,1")).cut().name, "single servers");
 }
 
-TEST(Bound, OfAFatTreeKnowsEdgeSwitchesAndPods) {
+TEST(Bound, OfAFatTreeIncludesEdgeSwitchesAndPods) {
   const Bound result = bound(parse_topology("fattree:4"));
   ASSERT_EQ(result.cuts.size(), 3u);
   EXPECT_EQ(result.cuts[1].name, "edge switches");
@@ -45,7 +45,7 @@ TEST(Bound, OfAFatTreeKnowsEdgeSwitchesAndPods) {
   EXPECT_EQ(result.largest, 0u);
 }
 
-TEST(Bound, OfALeafSpineKnowsItsCablesUpwards) {
+TEST(Bound, OfALeafSpineIncludesItsCablesUpwards) {
   // What 4 servers send leaves by one cable; reduced below the leaf first, it is less than each of them
   // sends.
   const Bound result = bound(parse_topology("leafspine:12,4,1"));
@@ -64,7 +64,7 @@ TEST(Bound, OfUnequalLevelsIsTheLargestCutOverAllSetsOfLevels) {
   EXPECT_NEAR(bound(with_rates("bcube:4,2", {10, 5, 1})).cut().seconds_per_byte, 63.0 / 512, 1e-15);
 }
 
-TEST(Bound, NamesTheCutThatIsTheLargest) {
+TEST(Bound, NamesTheLargestCut) {
   const Bound result = bound(with_rates("bcube:3,1", {10, 1}));
   ASSERT_EQ(result.cuts.size(), 2u);
   EXPECT_EQ(result.largest, 1u);
@@ -75,12 +75,12 @@ TEST(Bound, NamesTheCutThatIsTheLargest) {
   EXPECT_NEAR(result.cuts[0].seconds_per_byte, 16.0 / 99, 1e-15);
 }
 
-TEST(Bound, CountsServersAndNotTheirRanks) {
+TEST(Bound, CountsServersRatherThanRanks) {
   EXPECT_DOUBLE_EQ(relative(parse_topology("bcube:3,1/4")), relative(parse_topology("bcube:3,1")));
   EXPECT_DOUBLE_EQ(relative(parse_topology("fattree:4/2")), relative(parse_topology("fattree:4")));
 }
 
-TEST(Bound, NamesServersAndNotTheirRanks) {
+TEST(Bound, NamesServersRatherThanRanks) {
   for (const std::string spec : {"bcube:3,1", "bcube:3,1/2"}) {
     Topology topology = parse_topology(spec);
     topology.overrides = {{4, 0, "", "", kRate / 100, true}, {4, 1, "", "", kRate / 100, true}};
@@ -93,7 +93,7 @@ TEST(Bound, OfOneServerIsZero) {
   EXPECT_EQ(bound(parse_topology("rail:1,4/8")).seconds(1e9), 0);
 }
 
-TEST(Bound, AgreesWithAllSubsetsOneByOne) {
+TEST(Bound, IsTheLargestOverAllSubsetsOfLevels) {
   const char* given = std::getenv("HIPS_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::cout << "HIPS_SEED=" << seed << "\n";

@@ -110,7 +110,7 @@ bool ascending(const Topology& topology) {
          topology.levels[0].kind == LevelKind::kNode;
 }
 
-TEST(Estimate, LetsNoPlanBeatItsBound) {
+TEST(Estimate, IsNeverBelowTheBound) {
   std::vector<std::string> specs;
   for (const auto& radices : tests::radix_mixes(64)) {
     // The order of the levels changes the plan, not the bound: sorted mixes and their reverses will do.
@@ -200,7 +200,7 @@ TEST(Estimate, GivesFlatPsTheTermsOfTheTable) {
   EXPECT_NEAR(ps.barrier, 2.0 * 8 / 9, 1e-12);
 }
 
-TEST(Estimate, GivesFlatMeshTheTermsOfTheTableAndItsRelayedBytes) {
+TEST(Estimate, GivesFlatMeshTheTermsOfTheTableAndRelayedBytes) {
   const Relative mesh = relative("switch:9", {.algorithm = "flat-mesh"}, 900);
   EXPECT_EQ(mesh.steps, 2);
   EXPECT_NEAR(mesh.barrier, 2.0 * 8 / 9, 1e-12);
@@ -289,7 +289,7 @@ TEST(Estimate, LeavesEdgeSwitchesAndPodsOfAFatTreeAtTheirBounds) {
   }
 }
 
-TEST(Estimate, CountsEachServerOnceHoweverManyRanksItHas) {
+TEST(Estimate, CountsEachServerOnceForAnyNumberOfRanks) {
   for (const std::string spec : {"bcube:3,1", "torus:3x3", "switch:6", "fattree:4", "leafspine:3,4"}) {
     const std::int64_t count = 5760;
     const Relative one = relative(spec, {}, count);
@@ -299,7 +299,7 @@ TEST(Estimate, CountsEachServerOnceHoweverManyRanksItHas) {
   }
 }
 
-TEST(Estimate, OfOneServerIsThatOfAllWhereServersAreAlike) {
+TEST(Estimate, OfOneServerEqualsThatOfAllOnSymmetricPlans) {
   for (const char* spec : {"bcube:4,1", "torus:4x4", "rail:8,2", "bcube:3,1/2"}) {
     const Topology topology = parse_topology(spec);
     const auto builder = build(topology, {});
@@ -315,7 +315,7 @@ TEST(Estimate, OfOneServerIsThatOfAllWhereServersAreAlike) {
   }
 }
 
-TEST(Estimate, PricesAMillionServersByOneOfThem) {
+TEST(Estimate, CoversAMillionServersByOneOfThem) {
   const Topology topology = parse_topology("bcube:10,5");
   const auto builder = build(topology, {});
   const Cost cost =
@@ -336,7 +336,7 @@ TEST(Estimate, NamesTheBusiestLink) {
   EXPECT_DOUBLE_EQ(cost.busiest.seconds, cost.bandwidth_seconds);
 }
 
-TEST(Estimate, OfNothingIsAtTheBound) {
+TEST(Estimate, OfAnEmptyVectorIsAtTheBound) {
   const Topology topology = parse_topology("bcube:3,1");
   const Cost cost = estimate_all(topology, *build(topology, {}), {.count = 0});
   EXPECT_EQ(cost.bandwidth_seconds, 0);
@@ -346,14 +346,14 @@ TEST(Estimate, OfNothingIsAtTheBound) {
   EXPECT_EQ(estimate_all(alone, *build(alone, {}), {.count = 100}).ratio, 1);
 }
 
-TEST(Estimate, RefusesProgramsThatAreNeitherAllNorOneServers) {
+TEST(Estimate, RejectsProgramsOfNeitherAllRanksNorOneServer) {
   const Topology topology = parse_topology("bcube:3,1");
   const Plan plan = plan::build_all(*build(topology, {}));
   EXPECT_THROW((void)estimate(topology, plan.shape, std::span(plan.programs).first(2), {.count = 9}), Error);
   EXPECT_NO_THROW((void)estimate(topology, plan.shape, std::span(plan.programs).subspan(4, 1), {.count = 9}));
 }
 
-TEST(Estimate, TreesBucketSwingAndBineCostWhatTheirLinesSay) {
+TEST(Estimate, GivesTreesBucketSwingAndBineTheirClosedForms) {
   const auto of = [](const std::string& spec, const std::string& algorithm) {
     const Topology topology = parse_topology(spec);
     const auto builder = value_or_throw(plan::make_builder(topology, {.algorithm = algorithm}));

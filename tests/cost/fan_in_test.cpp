@@ -11,14 +11,14 @@ std::int64_t fan_in_of(const char* spec, PlanRequest request, Rank rank = 0) {
   return fan_in(value_or_throw(plan::make_builder(parse_topology(spec), request))->program(rank));
 }
 
-TEST(FanIn, is_one_in_a_ring_and_all_others_in_a_mesh) {
+TEST(FanIn, IsOneInARingAndAllOthersInAMesh) {
   EXPECT_EQ(fan_in_of("switch:7", {.algorithm = "flat-ring"}), 1);
   EXPECT_EQ(fan_in_of("switch:7", {.algorithm = "flat-mesh"}), 6);
   EXPECT_EQ(fan_in_of("bcube:4x5", {}), 4);
   EXPECT_EQ(fan_in_of("torus:4x5", {}), 1);
 }
 
-TEST(FanIn, counts_what_one_nic_gets_in_one_round) {
+TEST(FanIn, CountsTheSendersToOneNicInOneRound) {
   // Six of the eight others reach a server of BCube(3,1) by the NIC of the higher level.
   EXPECT_EQ(fan_in_of("bcube:3,1", {.algorithm = "flat-mesh"}), 6);
   // A leader hears all; who is none hears the leader.
@@ -26,7 +26,7 @@ TEST(FanIn, counts_what_one_nic_gets_in_one_round) {
   EXPECT_EQ(fan_in_of("switch:7", {.algorithm = "flat-ps"}, 3), 1);
 }
 
-TEST(FanIn, is_nothing_where_nothing_arrives_by_a_nic) {
+TEST(FanIn, IsZeroWithoutMessagesThroughNics) {
   EXPECT_EQ(fan_in_of("switch:1", {}), 0);
   EXPECT_EQ(fan_in_of("switch:1/4", {}), 0);
 }

@@ -46,12 +46,12 @@ TEST(Fit, FindsTheConstantsThatMadeTheTimes) {
     EXPECT_NEAR(made.reduce_seconds_per_byte, truth.reduce_seconds_per_byte,
                 1e-3 * truth.reduce_seconds_per_byte)
         << spec;
-    EXPECT_TRUE(made.gamma_told);
+    EXPECT_TRUE(made.has_gamma);
     EXPECT_LT(made.median_error, 1e-6);
   }
 }
 
-TEST(Fit, NoiseMovesThemLittle) {
+TEST(Fit, NoiseChangesTheConstantsLittle) {
   const Truth truth{2e-6, 1 / 12.5e9, 1 / 10e9};
   const auto made = value_or_throw(fit(times(parse_topology("switch:8"), kSeveral, truth, 0.05)));
   EXPECT_NEAR(made.hop_seconds, truth.hop_seconds, 0.15 * truth.hop_seconds);
@@ -59,21 +59,21 @@ TEST(Fit, NoiseMovesThemLittle) {
   EXPECT_LT(made.median_error, 0.06);
 }
 
-TEST(Fit, OnePlanAloneCannotTellFoldingFromSending) {
+TEST(Fit, OnePlanDoesNotSeparateReducingFromSending) {
   // A ring folds half of what it sends, whatever the size: gamma becomes a part of beta.
   const Truth truth{2e-6, 1 / 12.5e9, 1 / 10e9};
   const auto made = value_or_throw(fit(times(parse_topology("torus:6"), {{}}, truth)));
-  EXPECT_FALSE(made.gamma_told);
+  EXPECT_FALSE(made.has_gamma);
   EXPECT_GT(made.seconds_per_byte, truth.seconds_per_byte);
   EXPECT_LT(made.median_error, 1e-3);
   // So it does where nobody asks for gamma.
   const auto two = value_or_throw(fit(times(parse_topology("switch:8"), kSeveral, truth), false));
-  EXPECT_FALSE(two.gamma_told);
+  EXPECT_FALSE(two.has_gamma);
   EXPECT_EQ(two.reduce_seconds_per_byte, 0);
   EXPECT_GT(two.seconds_per_byte, truth.seconds_per_byte);
 }
 
-TEST(Fit, LevelsAndOddLinksKeepTheirShare) {
+TEST(Fit, LevelsAndOverriddenLinksKeepTheirRelativeRates) {
   Topology topology = parse_topology("bcube:2,1");
   topology.levels[1].bandwidth_bytes_per_s /= 4;
   topology.overrides = {{0, 0, "", "", topology.levels[0].bandwidth_bytes_per_s / 10, true}};
@@ -84,7 +84,7 @@ TEST(Fit, LevelsAndOddLinksKeepTheirShare) {
   EXPECT_DOUBLE_EQ(made.levels[1].latency_ns, 1230);
 }
 
-TEST(Fit, WhatSaysNothingIsOneError) {
+TEST(Fit, TimesThatDoNotDetermineTheRateAreAnError) {
   EXPECT_FALSE(fit({}));
   // Times that do not grow.
   std::vector<FitSample> flat = times(parse_topology("switch:4"), {{}}, {1e-6, 1e-9, 0});

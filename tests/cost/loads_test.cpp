@@ -84,7 +84,7 @@ TEST(Loads, CountRelayedBytesAtEveryHop) {
   EXPECT_EQ(sum_of_all(loads), 4);
 }
 
-TEST(Loads, KnowThatOneServersProgramsDoNotShowWhatItRelays) {
+TEST(Loads, AreIncompleteForOneServerThatRelays) {
   HandMade plan("bcube:3,1");
   plan.message(0, 8, blocks(0, 1));
   const Loads relay = plan.of_server(2, {.count = 4, .element_bytes = 1});
@@ -107,7 +107,7 @@ TEST(Loads, KeepStagesApart) {
   EXPECT_EQ(loads.total_at(1, 0).in_bytes, 3);
 }
 
-TEST(Loads, LeaveOutWhatStaysInsideAServer) {
+TEST(Loads, OmitMessagesInsideAServer) {
   HandMade plan("switch:2/2");
   plan.message(0, 1, blocks(0, 4));
   EXPECT_EQ(sum_of_all(plan.all({.count = 4})), 0);
@@ -126,7 +126,7 @@ TEST(Loads, OfAVectorWithFewerElementsThanBlocksHoldNoEmptyMessages) {
   EXPECT_EQ(plan.all({.count = 0}).num_stages(), 0);
 }
 
-TEST(Loads, GiveScratchTheSizesOfTheVectorsBlocksOverAndOver) {
+TEST(Loads, GiveScratchTheSizesOfTheVectorsBlocksRepeatedly) {
   // 10 elements in 4 blocks: sizes 2 3 2 3.
   HandMade plan("switch:2");
   plan.message(0, 1, blocks(5, 1, Buffer::kScratch), 0, 0);
@@ -153,7 +153,7 @@ TEST(Loads, CountTheCablesAboveEdgeSwitchesAndPods) {
   EXPECT_EQ(loads.total.tiers[1][3], (Traffic{0, 1}));
 }
 
-TEST(Loads, RefuseAPlanOfAnotherSizeAndRanksThatAreNotThere) {
+TEST(Loads, RejectAPlanOfAnotherSizeAndInvalidRanks) {
   HandMade plan("switch:3");
   plan.message(0, 1, blocks(0, 1));
   const Topology other = parse_topology("switch:4");

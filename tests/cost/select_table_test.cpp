@@ -20,7 +20,7 @@ constexpr const char* kTwo =
     "topology=bcube:3,1 up_to=any algorithm=hips pattern=mesh,ring\n"
     "topology=switch:2/2 up_to=any algorithm=auto pattern=default\n";
 
-TEST(SelectTable, gives_back_what_was_written) {
+TEST(SelectTable, ReadsTheTextThatItWrites) {
   const auto table = SelectTable::parse(kTwo, "two");
   ASSERT_TRUE(table) << table.error().message;
   EXPECT_EQ(table->text(), kTwo);
@@ -34,7 +34,7 @@ TEST(SelectTable, gives_back_what_was_written) {
   const auto again = SelectTable::read(path);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->text(), kTwo);
-  // A link to a table stays one.
+  // A symbolic link to a table stays a link.
   const std::string link = path + ".link";
   std::filesystem::create_symlink(path, link);
   EXPECT_TRUE(table->write(link).ok());
@@ -42,7 +42,7 @@ TEST(SelectTable, gives_back_what_was_written) {
   for (const std::string& file : {link, path}) (void)std::remove(file.c_str());
 }
 
-TEST(SelectTable, takes_topologies_whose_paths_have_spaces) {
+TEST(SelectTable, AcceptsPathsWithSpaces) {
   for (const std::string spec :
        {"file:my net.yaml#0123456789abcdef", "file:50% \n\tdone.yaml#1", "file:\xc3\xa4 b"}) {
     SelectTable table;
@@ -55,7 +55,7 @@ TEST(SelectTable, takes_topologies_whose_paths_have_spaces) {
   }
 }
 
-TEST(SelectTable, names_the_line_that_is_wrong) {
+TEST(SelectTable, AnErrorNamesTheWrongLine) {
   const std::string title = "# HiPS selection table 1\n";
   const auto error_of = [](const std::string& text) {
     const auto table = SelectTable::parse(text, "t");
@@ -64,28 +64,30 @@ TEST(SelectTable, names_the_line_that_is_wrong) {
   const auto expect = [&](const std::string& text, const std::string& part) {
     EXPECT_NE(error_of(text).find(part), std::string::npos) << text << "gives " << error_of(text);
   };
-  expect("", "line 1: \"\" is not how a table begins");
+  expect("", "line 1: found \"\"; the first line must be");
   expect("{}", "line 1");
-  expect(title + "\n# a word\ntopo=switch:4", "line 4: \"topo=switch:4\" stands where topology=... should");
+  expect(title + "\n# a word\ntopo=switch:4", "line 4: found \"topo=switch:4\"; expected topology=...");
   expect(title + "topology=switch:4 up_to=1K algorithm=hips pattern=default", "up_to=1K is neither");
   expect(title + "topology=switch:4 up_to=-1 algorithm=hips pattern=default", "up_to=-1 is neither");
   expect(title + "topology=switch:4 up_to=18446744073709551615 algorithm=hips pattern=default", "is neither");
-  expect(title + "topology=file:a%2 up_to=any algorithm=hips pattern=default", "topology=file:a%2: % stands");
+  expect(title + "topology=file:a%2 up_to=any algorithm=hips pattern=default",
+         "topology=file:a%2: two hexadecimal digits");
   expect(title + "topology=file:a%zz up_to=any algorithm=hips pattern=default",
-         "topology=file:a%zz: % stands");
+         "topology=file:a%zz: two hexadecimal digits");
   expect(title + "topology=switch:4 up_to=any algorithm=best pattern=default",
-         "algorithm=best is neither auto nor");
+         "unknown algorithm=best; expected auto or");
   expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=star", "pattern=star");
   expect(title + "topology=switch:4 up_to=any algorithm=auto pattern=ring",
-         "algorithm=auto has no pattern=ring");
-  expect(title + "topology=switch:4 up_to=any algorithm=hips", "\"\" stands where pattern=... should");
-  expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=mesh more", "\"more\" stands behind");
+         "invalid pattern=ring for algorithm=auto");
+  expect(title + "topology=switch:4 up_to=any algorithm=hips", "found \"\"; expected pattern=...");
+  expect(title + "topology=switch:4 up_to=any algorithm=hips pattern=mesh more",
+         "unexpected \"more\" after pattern");
   expect(title + "topology=switch:4 up_to=8 algorithm=hips pattern=mesh", "needs up_to=any");
   const std::string any = "topology=switch:4 up_to=any algorithm=hips pattern=mesh\n";
-  expect(title + any + any, "line 3: the lines of switch:4 have to ascend");
+  expect(title + any + any, "line 3: the lines of switch:4 must ascend");
 }
 
-TEST(SelectTable, survives_files_that_were_damaged_at_random) {
+TEST(SelectTable, SurvivesRandomDamageToAFile) {
   std::mt19937_64 random(test::seed());
   for (int trial = 0; trial < 2000; ++trial) {
     std::string text = kTwo;
@@ -99,7 +101,7 @@ TEST(SelectTable, survives_files_that_were_damaged_at_random) {
   }
 }
 
-TEST(SelectTable, says_which_file_is_missing) {
+TEST(SelectTable, AnErrorNamesTheMissingFile) {
   const auto table = SelectTable::read("/nowhere/table");
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().message,

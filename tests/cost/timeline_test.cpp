@@ -15,7 +15,7 @@ Plan plan_of(const Topology& topology, const std::string& algorithm) {
   return plan::build_all(*value_or_throw(plan::make_builder(topology, {.algorithm = algorithm})));
 }
 
-TEST(Timeline, OneMessageTakesALatencyAndItsBytes) {
+TEST(Timeline, OneMessageTakesItsLatencyAndTheTimeOfItsBytes) {
   // Two servers exchange halves of 2 MB at 1 GB/s: 1 ms and a latency of 1 us for each of two messages in a
   // row.
   const Topology topology = parse_topology("switch:2@8Gb");
@@ -24,7 +24,7 @@ TEST(Timeline, OneMessageTakesALatencyAndItsBytes) {
   EXPECT_EQ(timeline.end_ns, 2 * (1'000'000 + 1000));
 }
 
-TEST(Timeline, EveryNicCarriesWhatTheCostModelCountsAndOneMessageAtATime) {
+TEST(Timeline, EveryNicSendsTheCostedBytesOneMessageAtATime) {
   struct Case {
     const char* spec;
     const char* algorithm;
@@ -62,7 +62,7 @@ TEST(Timeline, EveryNicCarriesWhatTheCostModelCountsAndOneMessageAtATime) {
   }
 }
 
-TEST(Timeline, RingsOnEqualLinksTakeWhatTheCostModelSays) {
+TEST(Timeline, RingsOnEqualLinksTakeTheTimeOfTheCostModel) {
   // Neither waiting nor idle NICs: the busiest link, and a latency for each step.
   for (const char* spec : {"torus:4x4", "torus:5"}) {
     const Topology topology = parse_topology(spec);
@@ -74,7 +74,7 @@ TEST(Timeline, RingsOnEqualLinksTakeWhatTheCostModelSays) {
   }
 }
 
-TEST(Timeline, ADeadLinkAndACircleAreErrors) {
+TEST(Timeline, RejectsADeadLinkAndACycle) {
   Topology topology = parse_topology("switch:2");
   Plan plan = plan_of(topology, "flat-ring");
   topology.overrides = {{1, 0, "", "", 0, false}};

@@ -208,7 +208,7 @@ class Namespaces(unittest.TestCase):
     def test_a_pulled_cable_is_down_in_the_draft(self):
         text = self.run_fabric("rack")
         self.assertRegex(text, r'shape: "rail:3,2"  # seen: 4 pairs of NICs reach each other\n')
-        self.assertRegex(text, r"server: node1, nic: 0, rate: 10Gb, state: down}  # seen: it reaches nobody")
+        self.assertRegex(text, r"server: node1, nic: 0, rate: 10Gb, state: down}  # seen: it reaches no NIC")
         self.assertEqual(read(text)["servers"], 3)
 
 

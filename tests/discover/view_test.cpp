@@ -63,7 +63,7 @@ TEST(DiscoveryView, TriesNicsOfOneSubnetAndOfOneNumber) {
 TEST(DiscoveryView, WhatRdmaSaysStandsAboveWhatPacketsSay) {
   const std::vector<RankView> views{rank_on(0, "a", {"s"}), rank_on(1, "b", {"s"}), rank_on(2, "c", {"s"})};
   const auto servers = servers_of(views);
-  std::vector<topology::SeenWay> ways{{0, 0, 1, 0, true, 1, 0}};
+  std::vector<topology::SeenPath> ways{{0, 0, 1, 0, true, 1, 0}};
   const auto trial = [](Rank a, Rank b, Rank from, bool ok) {
     doctor::Trial one;
     one.way = {a, b, 0, 0};

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lib/plan/check.hpp"
-#include "lib/plan/msccl_read.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/check/check.hpp"
+#include "lib/plan/formats/msccl/read_msccl.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "topology/restrict.hpp"
-#include "topology/slurm.hpp"
+#include "topology/clusters/job_hosts.hpp"
+#include "topology/clusters/slurm.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

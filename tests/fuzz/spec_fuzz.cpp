@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "topology/hostlist.hpp"
-#include "topology/parse.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/clusters/hostlist.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/formats/topology_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

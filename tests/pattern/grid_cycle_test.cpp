@@ -1,3 +1,4 @@
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,11 +60,34 @@ TEST(GridCycle, VisitsEveryServerOnceByNeighbours) {
   }
 }
 
-TEST(GridCycle, CostsDigitsNotServers) {
-  // Ten to the sixth servers; a table of them would be seen at once in this test's time.
-  const GridCycle cycle(Radices(6, 10));
-  for (std::int64_t index = 0; index < cycle.size(); index += 9973) {
-    EXPECT_EQ(cycle.index_of(cycle.server_at(index)), index);
+TEST(GridCycle, CostsTheNumberOfDigits) {
+  // 10^18 servers: neither a table of them nor a walk along the cycle would end.
+  const Radices radices(18, 10);
+  const GridCycle cycle(radices);
+  EXPECT_EQ(cycle.size(), 1'000'000'000'000'000'000);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(cycle.size()));
+    const std::int64_t server = cycle.server_at(index);
+    ASSERT_EQ(cycle.index_of(server), index);
+    ASSERT_TRUE(are_neighbours(radices, server, cycle.server_at((index + 1) % cycle.size()))) << index;
+  }
+}
+
+TEST(DiagonalCycle, CostsTheNumberOfDigits) {
+  constexpr std::int64_t kSide = 1'000'000'000;
+  const std::int64_t turn = DiagonalCycle::find_turn(kSide, kSide);
+  ASSERT_EQ(turn, 1);
+  std::mt19937_64 random(1);
+  for (const std::int32_t which : {0, 1}) {
+    const DiagonalCycle cycle(kSide, kSide, turn, which);
+    for (int i = 0; i < 1000; ++i) {
+      const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kSide * kSide));
+      const std::int64_t server = cycle.server_at(index);
+      ASSERT_EQ(cycle.index_of(server), index);
+      ASSERT_TRUE(are_neighbours({kSide, kSide}, server, cycle.server_at((index + 1) % (kSide * kSide))))
+          << index;
+    }
   }
 }
 

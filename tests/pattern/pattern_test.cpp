@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxSize = 64;
 
-TEST(Ring, FoldsEveryPieceOverAllMembersAndEndsAtItsOwner) {
+TEST(Ring, ReducesEveryPieceOverAllMembersToItsOwner) {
   for (std::int64_t n = 1; n <= kMaxSize; ++n) {
     for (const std::int32_t direction : {+1, -1}) {
       const Ring ring{n, direction};
@@ -23,7 +23,7 @@ TEST(Ring, FoldsEveryPieceOverAllMembersAndEndsAtItsOwner) {
       for (std::int64_t round = 0; round < num_rounds(ring); ++round) {
         auto before = operands;
         for (std::int64_t j = 0; j < n; ++j) {
-          const std::int64_t piece = scatter_folds(ring, j, round);
+          const std::int64_t piece = scatter_takes(ring, j, round);
           ASSERT_EQ(scatter_sends(ring, prev(ring, j), round), piece);
           ASSERT_EQ(scatter_round_of(ring, prev(ring, j), piece), round);
           operands[j][piece] = before[prev(ring, j)][piece];
@@ -39,7 +39,7 @@ TEST(Ring, FoldsEveryPieceOverAllMembersAndEndsAtItsOwner) {
   }
 }
 
-TEST(Ring, GatherBringsEveryPieceToEveryMember) {
+TEST(Ring, GathersEveryPieceAtEveryMember) {
   for (std::int64_t n = 1; n <= kMaxSize; ++n) {
     for (const std::int32_t direction : {+1, -1}) {
       const Ring ring{n, direction};
@@ -72,7 +72,7 @@ TEST(Ring, DirectionsMirrorEachOther) {
   }
 }
 
-TEST(Mesh, EveryTurnIsAPermutationAndAllTurnsMeetAllOthers) {
+TEST(Mesh, EveryRoundIsAPermutationAndAllRoundsReachAllOthers) {
   for (std::int64_t n = 1; n <= kMaxSize; ++n) {
     const Mesh mesh{n};
     EXPECT_EQ(num_rounds(mesh), n > 1 ? 1 : 0);
@@ -88,7 +88,7 @@ TEST(Mesh, EveryTurnIsAPermutationAndAllTurnsMeetAllOthers) {
   }
 }
 
-TEST(Ps, NumbersItsLeadersAndNobodyElse) {
+TEST(Ps, NumbersItsLeaders) {
   for (std::int64_t n = 1; n <= kMaxSize; ++n) {
     for (std::int64_t leaders = 1; leaders <= n; ++leaders) {
       for (std::int64_t first = 0; first < n; ++first) {
@@ -115,8 +115,8 @@ TEST(Halving, SpreadsEveryInputToAllCoreMembersInRankOrder) {
     std::vector<std::vector<std::int64_t>> holds(halving.core());
     std::set<std::int64_t> outside;
     for (std::int64_t r = 0; r < n; ++r) {
-      if (is_folded_out(halving, r)) {
-        ASSERT_FALSE(is_folded_out(halving, pair_of(halving, r)));
+      if (is_outside_core(halving, r)) {
+        ASSERT_FALSE(is_outside_core(halving, pair_of(halving, r)));
         ASSERT_LT(pair_of(halving, r), n);
         holds[core_index(halving, pair_of(halving, r))].insert(
             holds[core_index(halving, pair_of(halving, r))].begin(), r);

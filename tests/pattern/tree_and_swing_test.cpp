@@ -10,7 +10,7 @@
 namespace hips::pattern {
 namespace {
 
-TEST(BinaryTree, ParentsAndChildrenAgreeAndAllNodesHangBelowNodeZero) {
+TEST(BinaryTree, ParentsAndChildrenAgreeAndNodeZeroIsAboveAll) {
   for (std::int64_t size = 1; size <= 300; ++size) {
     const BinaryTree tree{size};
     std::int64_t deepest = 0;
@@ -35,7 +35,7 @@ TEST(BinaryTree, ParentsAndChildrenAgreeAndAllNodesHangBelowNodeZero) {
   }
 }
 
-TEST(BinaryTree, WhoIsInnerInOneOfTwoIsALeafOfTheOther) {
+TEST(BinaryTree, AnInnerRankOfOneTreeIsALeafOfTheOther) {
   for (std::int64_t size = 2; size <= 200; ++size) {
     const BinaryTree tree{size};
     for (std::int64_t rank = 0; rank < size; ++rank) {
@@ -50,7 +50,7 @@ TEST(BinaryTree, WhoIsInnerInOneOfTwoIsALeafOfTheOther) {
   }
 }
 
-TEST(Swing, PartnersAreMutualAndAThirdOfTheWayAtMost) {
+TEST(Swing, PartnersAreMutualAndAtMostAThirdOfTheRingApart) {
   for (std::int64_t size = 2; size <= 1024; size *= 2) {
     for (const std::int32_t direction : {+1, -1}) {
       const Swing swing{size, direction};

@@ -153,7 +153,7 @@ TEST(BlockMap, CutsAnyNumberOfElementsWithoutOverflow) {
   EXPECT_EQ(even.elements({9, 9}, 19), 10);
 }
 
-TEST(Scale, OneRankOfAMillionServersCostsItsOwnMessagesOnly) {
+TEST(Scale, TheProgramOfOneRankOfAMillionHasItsOwnMessagesOnly) {
   const Topology topology = parse_topology("bcube:10,5");
   const auto builder = value_or_throw(plan::make_builder(topology, {.algorithm = "hips"}));
   const Program program = builder->program(123456);
@@ -167,7 +167,7 @@ TEST(Scale, OneRankOfAMillionServersCostsItsOwnMessagesOnly) {
   EXPECT_LT(row.deps.size(), 3 * row.steps.size());
 }
 
-TEST(Patterns, AreParsedOrRefusedByName) {
+TEST(Patterns, AreParsedOrRejectedByName) {
   EXPECT_EQ(patterns("mesh"), (std::vector<LevelPattern>{{Pattern::kMesh, Pattern::kMesh, 0}}));
   EXPECT_EQ(patterns("ring,ps:2"), (std::vector<LevelPattern>{{Pattern::kRing, Pattern::kRing, 0},
                                                               {Pattern::kPs, Pattern::kPs, 2}}));
@@ -188,7 +188,7 @@ TEST(Patterns, AreParsedOrRefusedByName) {
   const auto too_many = plan::make_builder(parse_topology("bcube:3,1"), {.patterns = patterns("ps:4")});
   ASSERT_FALSE(too_many);
   EXPECT_EQ(too_many.error().message,
-            "pattern: ps:4 for level 0, which has groups of 3; give 1 to 3 leaders");
+            "pattern: invalid ps:4 for level 0 (valid: ps:1 to ps:3, the size of its groups)");
 }
 
 }  // namespace

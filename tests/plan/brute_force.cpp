@@ -81,7 +81,7 @@ class Machine {
       actions.pop_back();
       perform(action);
     }
-    return problem_.empty() ? verdict() : problem_;
+    return problem_.empty() ? outcome() : problem_;
   }
 
  private:
@@ -408,7 +408,7 @@ class Machine {
   // --- verdict
   // ------------------------------------------------------------------------------------------------
 
-  std::string verdict() {
+  std::string outcome() {
     for (const std::vector<StepState>& steps : steps_) {
       for (const StepState& state : steps) {
         if (state.num_finished < state.num_segments) return "deadlock";

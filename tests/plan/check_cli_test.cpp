@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/plan/builder.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 
 namespace hips::tests {
 namespace {
@@ -84,7 +84,7 @@ TEST(CheckCliTest, PrintsOneLineOfProof) {
             HasSubstr("ratio to bound: the busiest link carries 1.000 times")));
 }
 
-TEST(CheckCliTest, TakesAlgorithmPatternSizeCreditsAndSegments) {
+TEST(CheckCliTest, AcceptsAlgorithmPatternSizeCreditsAndSegments) {
   const Ran ran = hips_check("-t torus:2x3 --pattern mesh,ring --bytes 4K --credits 2 --segments 3");
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("no deadlock with 2 credits or more and 3 segments"));
@@ -97,7 +97,7 @@ TEST(CheckCliTest, ProvesAStoredPlan) {
   EXPECT_THAT(hips_check("-t bcube:3,1 --plan " + stored.path()).output, HasSubstr("on BCube(3,1): 9 ranks"));
 }
 
-TEST(CheckCliTest, SaysWhatIsWrongWithAStoredPlanAndExitsWithOne) {
+TEST(CheckCliTest, ReportsTheErrorsOfAStoredPlanAndExitsWithOne) {
   const StoredPlan stored([](Plan& plan) {
     for (Step& step : plan.programs[4].steps) {
       if (step.op == StepOp::kSend && step.phase == Phase::kGather) {
@@ -114,7 +114,7 @@ TEST(CheckCliTest, SaysWhatIsWrongWithAStoredPlanAndExitsWithOne) {
                     HasSubstr("hips: check: HiPS, 2 lanes, mesh on both levels, on BCube(3,1): 2 errors")));
 }
 
-TEST(CheckCliTest, SpeaksJson) {
+TEST(CheckCliTest, PrintsJson) {
   const StoredPlan stored([](Plan& plan) { plan.programs[0].owned.clear(); });
   const Ran ran = hips_check("--json --plan " + stored.path() + " 2>/dev/null");
   EXPECT_EQ(ran.exit_code, 1);
@@ -126,12 +126,12 @@ TEST(CheckCliTest, SpeaksJson) {
   EXPECT_EQ(json.at("findings").at(0).at("rank"), 0);
 }
 
-TEST(CheckCliTest, RefusesBadInputWithOneSentenceAndExitsWithTwo) {
+TEST(CheckCliTest, RejectsBadInputWithOneSentenceAndExitsWithTwo) {
   const StoredPlan stored([](Plan&) {});
   const std::array<std::pair<std::string, const char*>, 9> cases = {{
       {"", "name a topology (-t bcube:3,1), also in HIPS_TOPO, or a stored plan"},
       {"-t bcube:3", "bcube:3"},
-      {"-t bcube:3,1 --algorithm nonsense", "no algorithm is called \"nonsense\""},
+      {"-t bcube:3,1 --algorithm nonsense", "unknown algorithm \"nonsense\""},
       {"-t bcube:3,1 --pattern nonsense", "nonsense"},
       {"-t bcube:3,1 --bytes 7", "7 is no multiple of 4"},
       {"-t bcube:3,1 --bytes many", "\"many\" is no size"},
@@ -150,7 +150,7 @@ TEST(CheckCliTest, RefusesBadInputWithOneSentenceAndExitsWithTwo) {
   std::filesystem::remove(broken);
 }
 
-TEST(CheckCliTest, DoesNotCallWrongWhatIsTooLargeToCheck) {
+TEST(CheckCliTest, DoesNotReportATooLargePlanAsWrong) {
   const Ran ran = hips_check("-t bcube:3,1 --segments 2147483647");
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(
@@ -165,7 +165,7 @@ TEST(CheckCliTest, DoesNotCallWrongWhatIsTooLargeToCheck) {
   EXPECT_EQ(json.at("refuted"), false);
 }
 
-TEST(CheckCliTest, RefusesWhatIsTooLargeBeforeItIsBuilt) {
+TEST(CheckCliTest, RejectsATooLargePlanBeforeItIsBuilt) {
   for (const char* spec : {"switch:20000", "fattree:1000", "switch:100000000"}) {
     const auto began = std::chrono::steady_clock::now();
     const Ran ran = hips_check(std::string("-t ") + spec);
@@ -176,13 +176,13 @@ TEST(CheckCliTest, RefusesWhatIsTooLargeBeforeItIsBuilt) {
   }
 }
 
-TEST(CheckCliTest, NamesAFileThatIsNoPlan) {
+TEST(CheckCliTest, NamesAFileThatCannotBeRead) {
   const Ran folder = hips_check("--plan /tmp");
   EXPECT_EQ(folder.exit_code, 2);
   EXPECT_THAT(folder.output, StartsWith("hips: plan file \"/tmp\" cannot be read"));
 }
 
-TEST(CheckCliTest, DoesNotCountTheRanksOfAMalformedPlan) {
+TEST(CheckCliTest, OmitsTheNumberOfRanksOfAMalformedPlan) {
   const StoredPlan stored([](Plan& plan) { plan.programs[0].steps[0].peer = 99; });
   const Ran ran = hips_check("--plan " + stored.path());
   EXPECT_EQ(ran.exit_code, 1);

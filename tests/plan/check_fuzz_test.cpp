@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/plan/check.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/check/check.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 #include "tests/plan/check_cover.hpp"
 #include "tests/plan/check_tiny_plan.hpp"
 #include "tests/plan/mutation_operators.hpp"
@@ -16,9 +16,9 @@
 namespace hips::tests {
 namespace {
 
-/// Numbers that files are wrong by: near a plan's own, and at the ends of the types.
+/// Numbers that a broken file may hold: near those of a plan, and at the ends of the types.
 template <typename Int>
-Int odd_number(std::mt19937_64& random) {
+Int hostile_number(std::mt19937_64& random) {
   const std::array<Int, 9> numbers = {
       -1, 0, 1, 2, 3, 7, 1000, std::numeric_limits<Int>::max(), std::numeric_limits<Int>::min()};
   return numbers[random() % numbers.size()];
@@ -26,8 +26,8 @@ Int odd_number(std::mt19937_64& random) {
 
 void spoil_field(Plan& plan, std::mt19937_64& random) {
   Program& program = plan.programs[random() % plan.programs.size()];
-  const auto int32 = [&] { return odd_number<std::int32_t>(random); };
-  const auto int64 = [&] { return odd_number<std::int64_t>(random); };
+  const auto int32 = [&] { return hostile_number<std::int32_t>(random); };
+  const auto int64 = [&] { return hostile_number<std::int64_t>(random); };
   if (program.steps.empty() || program.sources.empty()) return;
   Step& step = program.steps[random() % program.steps.size()];
   Source& source = program.sources[random() % program.sources.size()];
@@ -108,7 +108,7 @@ void spoil_field(Plan& plan, std::mt19937_64& random) {
   }
 }
 
-TEST(CheckFuzzTest, WhateverAPlanHoldsTheCheckerEndsWithAReport) {
+TEST(CheckFuzzTest, TheCheckerReportsOnAnyBrokenPlan) {
   std::mt19937_64 random(seed_from_environment());
   std::vector<Plan> plans = {pair_plan()};
   for (const char* spec : {"bcube:2x3", "torus:3", "switch:5"}) {
@@ -122,7 +122,8 @@ TEST(CheckFuzzTest, WhateverAPlanHoldsTheCheckerEndsWithAReport) {
   constexpr int kPlans = 2000;
   for (int i = 0; i < kPlans; ++i) {
     Plan plan = plans[random() % plans.size()];
-    // Many changes that keep the numbers sound get past the first checks; a field with an odd number may not.
+    // Many changes that keep the numbers sound get past the first checks; a field with a hostile number may
+    // not.
     for (std::uint64_t changes = random() % 12; changes > 0; --changes) {
       Plan changed = plan;
       if (Mutator(random()).mutate(changed, random() % Mutator::kinds().size())) plan = std::move(changed);

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/plan/plan_file.hpp"
-#include "lib/plan/plan_goal.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/goal/write_goal.hpp"
+#include "lib/plan/formats/plan_file.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 #include "tests/plan/support.hpp"
 
 namespace hips {
@@ -40,7 +40,7 @@ class PlanFile {
   std::string path_ = ::testing::TempDir() + "hips_exchange_test.json";
 };
 
-TEST(PlanFileTest, AStoredPlanComesBackIsProvedAndKnowsItsTopology) {
+TEST(PlanFileTest, AStoredPlanIsReadAndProvedWithItsTopology) {
   for (const std::string& spec : wirings()) {
     const Plan plan = tests::plan_of(spec);
     std::ostringstream out;
@@ -57,7 +57,7 @@ TEST(PlanFileTest, AStoredPlanComesBackIsProvedAndKnowsItsTopology) {
   }
 }
 
-TEST(PlanFileTest, AWrongEditIsRefusedWithTheCounterExample) {
+TEST(PlanFileTest, AWrongEditIsRejectedWithTheCounterExample) {
   const Topology topology = parse_topology("bcube:3,1");
   const Json good = Json::parse(plan::to_json(tests::plan_of("bcube:3,1")));
   const auto error_of = [&](const Json& json) {
@@ -98,13 +98,13 @@ TEST(PlanFileTest, AWrongEditIsRefusedWithTheCounterExample) {
   // Wrong places: the file itself is at fault.
   EXPECT_THAT(plan::read_plan_file("/no/such/plan").error().message, HasSubstr("cannot be read"));
   const PlanFile garbage("{\"format\": \"hips-plan\", \"version\": 1, \"num_ranks\": ");
-  EXPECT_THAT(plan::read_plan_file(garbage.path()).error().message, HasSubstr("no JSON near byte"));
+  EXPECT_THAT(plan::read_plan_file(garbage.path()).error().message, HasSubstr("invalid JSON near byte"));
   const Status other = plan::prove_stored("f", tests::plan_of("switch:4"), topology);
   EXPECT_EQ(other.code, Code::kUnsupported);
   EXPECT_THAT(other.message, HasSubstr("f is a plan for 4 ranks, but bcube:3,1 has 9"));
 }
 
-TEST(PlanFileTest, TheSchemaHasTheKeysThatAreWritten) {
+TEST(PlanFileTest, TheSchemaHasAllKeysOfAWrittenPlan) {
   std::ifstream in(std::string(HIPS_SOURCE_ROOT) + "/docs/plan.schema.json");
   const Json schema = Json::parse(in);
   const Json plan = Json::parse(plan::to_json(tests::plan_of("bcube:2,1")));

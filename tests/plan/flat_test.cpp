@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lib/plan/server_rings.hpp"
+#include "lib/plan/fabric/server_rings.hpp"
 #include "tests/plan/radix_mixes.hpp"
 #include "tests/plan/support.hpp"
 
@@ -21,7 +21,7 @@ TEST(FlatAlgorithms, SumEveryContributionOnceForAnyNumberOfRanks) {
   }
 }
 
-TEST(FlatAlgorithms, RunOnEveryFamily) {
+TEST(FlatAlgorithms, AreCorrectOnEveryFamily) {
   for (const char* algorithm : kFlat) {
     for (const char* spec :
          {"bcube:3,1", "bcube:2,2", "bcube:2x4x3", "bcube:3x2/2", "torus:4x4", "torus:3x2", "torus:2x2",
@@ -31,7 +31,7 @@ TEST(FlatAlgorithms, RunOnEveryFamily) {
   }
 }
 
-TEST(FlatPs, TakesAnyNumberOfLeaders) {
+TEST(FlatPs, AcceptsAnyNumberOfLeaders) {
   for (std::int32_t leaders = 1; leaders <= 9; ++leaders) {
     expect_correct("rail:9,2", {.algorithm = "flat-ps", .num_leaders = leaders});
   }
@@ -39,7 +39,8 @@ TEST(FlatPs, TakesAnyNumberOfLeaders) {
       plan::make_builder(parse_topology("switch:4"), {.algorithm = "flat-ps", .num_leaders = 5});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-  EXPECT_EQ(refused.error().message, "flat-ps: 5 leaders of 4 ranks; give 1 to 4");
+  EXPECT_EQ(refused.error().message,
+            "flat-ps: invalid number of leaders 5 (valid: 1 to 4, the number of ranks)");
 }
 
 /// Every NIC direction of every server serves at most one lane, and all lanes send.
@@ -87,7 +88,7 @@ TEST(FlatRing, UsesAllNicsByDisjointRingsOfNeighbours) {
   }
 }
 
-TEST(FlatRing, TakesAsManyNicsAsThereAreDisjointRings) {
+TEST(FlatRing, UsesAsManyNicsAsThereAreDisjointRings) {
   // In a cube of side 2 every link is forced, and three cycles of 8 have another sign than its three links.
   const Plan cube = plan_of("bcube:2,2", {.algorithm = "flat-ring"});
   EXPECT_EQ(cube.shape.lanes.size(), 2u);
@@ -116,7 +117,7 @@ TEST(FlatRing, GivesTheSameRingsEveryTime) {
             plan_of("bcube:4,2", {.algorithm = "flat-ring"}));
 }
 
-TEST(RecursiveDoubling, FoldsByRankSoThatAllRanksComputeTheSameBits) {
+TEST(RecursiveDoubling, ReducesInRankOrderSoThatAllRanksComputeTheSameBits) {
   // Fold operands as brackets of rank numbers; equal texts are equal bits.
   for (int n = 2; n <= 33; ++n) {
     const Plan plan = plan_of(fmt::format("switch:{}", n), {.algorithm = "recursive-doubling"});
@@ -152,15 +153,15 @@ TEST(RecursiveDoubling, FoldsByRankSoThatAllRanksComputeTheSameBits) {
   }
 }
 
-TEST(Registry, NamesWhatItDoesNotKnowAndWhatItKnows) {
+TEST(Registry, NamesAnUnknownAlgorithmAndTheKnownOnes) {
   const auto unknown = plan::make_builder(parse_topology("switch:4"), {.algorithm = "flat-rnig"});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
-            "plan: no algorithm is called \"flat-rnig\"; there are hips, flat-ps, flat-mesh, flat-ring, "
+            "plan: unknown algorithm \"flat-rnig\"; expected one of hips, flat-ps, flat-mesh, flat-ring, "
             "recursive-doubling, halving-doubling, double-tree, bucket, swing, bine, trees");
 }
 
-TEST(Registry, RefusesOptionsThatMeanNothingToAnAlgorithm) {
+TEST(Registry, RejectsOptionsThatAnAlgorithmDoesNotTake) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     const auto make = [&](PlanRequest request) {
       request.algorithm = algorithm.name;

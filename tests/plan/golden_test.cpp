@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/plan/plan_text.hpp"
+#include "lib/plan/formats/plan_text.hpp"
 #include "tests/plan/support.hpp"
 
 namespace hips::tests {
@@ -28,7 +28,7 @@ std::string text_of(const Golden& golden) {
   return text;
 }
 
-TEST(GoldenPlans, AreAsReviewed) {
+TEST(GoldenPlans, EqualTheReviewedText) {
   const std::vector<Golden> all = {
       {"bcube_3_1", "bcube:3,1", {}, {0, 5}},
       {"bcube_2x4", "bcube:2x4", {}, {3}},
@@ -67,7 +67,7 @@ TEST(GoldenPlans, AreAsReviewed) {
   }
 }
 
-TEST(PlanText, SaysBytesShortly) {
+TEST(PlanText, PrintsBytesInShortForm) {
   EXPECT_EQ(plan::bytes_text(0), "0 B");
   EXPECT_EQ(plan::bytes_text(999), "999 B");
   EXPECT_EQ(plan::bytes_text(1000), "1.0 kB");

@@ -21,7 +21,7 @@ TEST(Hips, IsCorrectOnEveryOtherFamily) {
   }
 }
 
-TEST(Hips, MixesPatternsFreely) {
+TEST(Hips, SupportsAnyMixOfPatterns) {
   for (const char* spec : {"bcube:3,1", "bcube:2x4", "bcube:4x3x2", "torus:4x3", "torus:5x2", "fattree:4",
                            "rail:6,3", "bcube:3x2/2"}) {
     for (const char* pattern : {"mesh", "ring", "mesh/ring", "ring/mesh", "ps:1", "ps:2"}) {

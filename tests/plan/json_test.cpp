@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 #include "tests/plan/support.hpp"
 
 namespace hips::tests {
@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using testing::HasSubstr;
 
-TEST(PlanJson, GivesEveryBuildersPlanBackExactly) {
+TEST(PlanJson, RestoresThePlanOfEveryBuilderExactly) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     for (const char* spec : {"bcube:3,1", "bcube:2x4", "torus:4x3", "torus:4x2", "fattree:4", "rail:6,2/2",
                              "switch:1", "switch:7"}) {
@@ -29,7 +29,7 @@ TEST(PlanJson, GivesEveryBuildersPlanBackExactly) {
   }
 }
 
-/// The error of a plan of BCube(2,1) whose JSON `change` has changed.
+/// The error for a plan of BCube(2,1) whose JSON `change` has modified.
 template <typename Change>
 std::string error_after(Change&& change) {
   Json json = Json::parse(plan::to_json(plan_of("bcube:2,1")));
@@ -38,7 +38,7 @@ std::string error_after(Change&& change) {
   return plan ? "" : plan.error().message;
 }
 
-TEST(PlanJson, NamesThePlaceTheValueAndWhatWouldBeRight) {
+TEST(PlanJson, AnErrorNamesThePlaceTheValueAndTheValidValues) {
   EXPECT_EQ(error_after([](Json&) {}), "");
   EXPECT_EQ(error_after([](Json& json) { json["programs"][3]["steps"][0]["peer"] = -7; }),
             "plan file: programs[3].steps[0].peer is -7; it must be a whole number from 0 to 2147483647");
@@ -49,14 +49,13 @@ TEST(PlanJson, NamesThePlaceTheValueAndWhatWouldBeRight) {
             }),
             "plan file: lanes[1].blocks is an array of 3 values; it must be [first block, number of blocks]");
   EXPECT_EQ(error_after([](Json& json) { json["programs"][0]["steps"][0].erase("after"); }),
-            "plan file: programs[0].steps[0] lacks the key \"after\"");
-  EXPECT_EQ(
-      error_after([](Json& json) { json["blocks"]["size"] = 1; }),
-      "plan file: blocks has the unknown key \"size\"; there are num_blocks, num_scratch_blocks, parts");
+            "plan file: programs[0].steps[0] misses the key \"after\"");
+  EXPECT_EQ(error_after([](Json& json) { json["blocks"]["size"] = 1; }),
+            "plan file: blocks has the unknown key \"size\"; expected num_blocks, num_scratch_blocks, parts");
   EXPECT_EQ(error_after([](Json& json) { json["programs"].erase(1); }),
-            "plan file: it has the programs of 3 of 4 ranks; a whole plan is written with --all");
+            "plan file: it has the programs of 3 of 4 ranks; hips plan --all writes all of them");
   EXPECT_EQ(error_after([](Json& json) { std::swap(json["programs"][0], json["programs"][1]); }),
-            "plan file: programs[0].rank is 1; it must be 0: programs stand in rank order");
+            "plan file: programs[0].rank is 1; it must be 0: programs must be in rank order");
   EXPECT_EQ(error_after([](Json& json) { json["version"] = 2; }),
             "plan file: version 2; this build reads version 1");
   EXPECT_EQ(error_after([](Json& json) {
@@ -68,7 +67,7 @@ TEST(PlanJson, NamesThePlaceTheValueAndWhatWouldBeRight) {
             "1099511627776");
 }
 
-TEST(PlanJson, RefusesWhatIsNoPlanWithOneSentence) {
+TEST(PlanJson, RejectsATextThatIsNotAPlanWithOneSentence) {
   for (const char* text : {"", "{", "[]", "null", "\"hips-plan\"", "{\"format\": 7}", "\xff\xfe",
                            "{\"format\": \"hips-plan\"}"}) {
     const Result<Plan> plan = plan::from_json(text);
@@ -80,10 +79,10 @@ TEST(PlanJson, RefusesWhatIsNoPlanWithOneSentence) {
   EXPECT_FALSE(plan::from_json(std::string(100'000, '[') + std::string(100'000, ']')));
 }
 
-TEST(PlanJson, SurvivesFilesThatWereDamagedAtRandom) {
+TEST(PlanJson, SurvivesRandomDamageToAFile) {
   std::mt19937_64 random(seed_of_run());
   const std::string good = plan::to_json(plan_of("bcube:2,1"));
-  int refused = 0;
+  int rejected = 0;
   for (int trial = 0; trial < 2000; ++trial) {
     std::string text = good;
     for (std::uint64_t hits = 1 + random() % 3; hits > 0; --hits) {
@@ -103,16 +102,16 @@ TEST(PlanJson, SurvivesFilesThatWereDamagedAtRandom) {
           break;
       }
     }
-    // Either it is refused with a sentence, or it can be written and read again.
+    // Either it is rejected with one sentence, or it can be written and read again.
     const Result<Plan> plan = plan::from_json(text);
     if (plan) {
       EXPECT_EQ(plan::to_json(value_or_throw(plan::from_json(plan::to_json(*plan)))), plan::to_json(*plan));
     } else {
       EXPECT_THAT(plan.error().message, HasSubstr("plan file: "));
-      ++refused;
+      ++rejected;
     }
   }
-  EXPECT_GT(refused, 500);
+  EXPECT_GT(rejected, 500);
 }
 
 }  // namespace

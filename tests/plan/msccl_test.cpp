@@ -9,10 +9,10 @@
 
 #include <fstream>
 
-#include "lib/plan/check.hpp"
-#include "lib/plan/msccl_read.hpp"
-#include "lib/plan/plan_file.hpp"
-#include "lib/plan/plan_msccl.hpp"
+#include "lib/plan/check/check.hpp"
+#include "lib/plan/formats/msccl/read_msccl.hpp"
+#include "lib/plan/formats/msccl/write_msccl.hpp"
+#include "lib/plan/formats/plan_file.hpp"
 #include "tests/plan/support.hpp"
 
 namespace hips {
@@ -21,8 +21,8 @@ namespace {
 using tests::run_plan;
 using tests::seed_of_run;
 
-// An algorithm as MSCCL's interpreter runs it: thread blocks at once, the steps of each one after the other,
-// a queue for each (sender, receiver, channel).
+// An algorithm as MSCCL's interpreter runs it: thread blocks in parallel, the steps of each one after the
+// other, a queue for each (sender, receiver, channel).
 struct Machine {
   struct Step {
     std::string type;
@@ -36,7 +36,7 @@ struct Machine {
   };
   struct Gpu {
     std::vector<Block> blocks;
-    std::vector<std::multiset<std::size_t>> chunks;  ///< whose inputs each holds
+    std::vector<std::multiset<std::size_t>> chunks;  ///< the ranks whose inputs each holds
   };
   std::vector<Gpu> gpus;
 };
@@ -68,7 +68,7 @@ Machine read_algorithm(const std::string& text) {
   return run;
 }
 
-/// False where it hangs.
+/// False if it hangs.
 bool execute(Machine& run) {
   std::map<std::tuple<std::size_t, long, long>, std::deque<std::vector<std::multiset<std::size_t>>>> queues;
   for (bool moved = true; moved;) {
@@ -93,8 +93,8 @@ bool execute(Machine& run) {
           for (long i = 0; i < step.count; ++i) {
             auto& chunk = gpu.chunks[static_cast<std::size_t>(step.src + i)];
             if (step.type == "r") chunk.clear();
-            const auto& come = queue.front()[static_cast<std::size_t>(i)];
-            chunk.insert(come.begin(), come.end());
+            const auto& arrived = queue.front()[static_cast<std::size_t>(i)];
+            chunk.insert(arrived.begin(), arrived.end());
           }
           queue.pop_front();
         }
@@ -128,17 +128,17 @@ TEST(Msccl, EveryExportedPlanReducesEveryInputOnceEverywhere) {
       Machine run = read_algorithm(out.str());
       ASSERT_EQ(run.gpus.size(), static_cast<std::size_t>((*builder)->shape().num_ranks));
       EXPECT_TRUE(execute(run)) << spec << " " << algorithm.name << " hangs";
-      std::multiset<std::size_t> everybody;
-      for (std::size_t g = 0; g < run.gpus.size(); ++g) everybody.insert(g);
+      std::multiset<std::size_t> all_ranks;
+      for (std::size_t g = 0; g < run.gpus.size(); ++g) all_ranks.insert(g);
       for (const Machine::Gpu& gpu : run.gpus) {
-        for (const auto& chunk : gpu.chunks) ASSERT_EQ(chunk, everybody) << spec << " " << algorithm.name;
+        for (const auto& chunk : gpu.chunks) ASSERT_EQ(chunk, all_ranks) << spec << " " << algorithm.name;
       }
     }
   }
   EXPECT_GE(exported, 30);
 }
 
-TEST(Msccl, UnequalSharesAreRefused) {
+TEST(Msccl, LanesOfUnequalSharesAreNotExported) {
   std::ostringstream out;
   const auto builder = value_or_throw(plan::make_builder(parse_topology("bcube:2x4x3"), {}));
   const Status status = plan::write_msccl(out, *builder);
@@ -146,8 +146,8 @@ TEST(Msccl, UnequalSharesAreRefused) {
   EXPECT_THAT(status.message, ::testing::HasSubstr("unequal shares"));
 }
 
-TEST(MscclRead, EveryExportedPlanComesBackProven) {
-  int back = 0;
+TEST(MscclRead, EveryExportedPlanIsReadAndProved) {
+  int num_read = 0;
   for (const std::string spec : {"bcube:3,1", "bcube:2,2", "torus:4x4", "torus:5", "rail:4,2", "rail:3,2/2",
                                  "switch:5", "leafspine:2,3", "fattree:4", "switch:1"}) {
     const Topology topology = parse_topology(spec);
@@ -165,16 +165,15 @@ TEST(MscclRead, EveryExportedPlanComesBackProven) {
       }
       EXPECT_EQ(run_plan(*plan, 7, false), "") << spec << " " << algorithm.name;
       EXPECT_EQ(run_plan(*plan, 7, true), "") << spec << " " << algorithm.name;
-      // Of ranks that are folded into others the builder counts one message more than any way has.
+      // Where ranks are reduced into others first, the builder counts one message more than any chain has.
       EXPECT_GE(plan->shape.num_steps + 1, (*builder)->shape().num_steps) << spec << " " << algorithm.name;
-      ++back;
+      ++num_read;
     }
   }
-  EXPECT_GE(back, 30);
+  EXPECT_GE(num_read, 30);
 }
 
-/// A ring of three GPUs as msccl-tools write it: one thread block of each, whose steps receive and send at
-/// once.
+/// A ring of three GPUs as msccl-tools write it: one thread block each, with steps that receive and send.
 std::string ring_of_three(const std::string& last = "r") {
   std::string text =
       "<?xml version='1.0'?>\n<!-- a ring -->\n<algo name='ring' proto='LL' nchannels='1' "
@@ -199,7 +198,7 @@ std::string ring_of_three(const std::string& last = "r") {
   return text + "</algo>\n";
 }
 
-TEST(MscclRead, StepsThatReceiveAndSendAreTwoAndSumsThatArePassedOnStandInScratch) {
+TEST(MscclRead, AStepThatReceivesAndSendsBecomesTwoSteps) {
   const auto plan = plan::read_msccl(ring_of_three());
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->shape.num_ranks, 3);
@@ -211,8 +210,8 @@ TEST(MscclRead, StepsThatReceiveAndSendAreTwoAndSumsThatArePassedOnStandInScratc
   EXPECT_EQ(run_plan(*plan, 7, true), "");
 }
 
-TEST(MscclRead, AWrongEditIsRefusedWithTheCounterExample) {
-  // The last step adds where it should copy: contributions are counted twice.
+TEST(MscclRead, AWrongEditIsRejectedWithACounterExample) {
+  // The last step adds instead of copying: contributions are counted twice.
   const std::string path = ::testing::TempDir() + "/hips_msccl_" + std::to_string(seed_of_run()) + ".xml";
   std::ofstream(path) << ring_of_three("rrc");
   const auto stored = plan::read_plan_file(path);
@@ -226,7 +225,7 @@ TEST(MscclRead, AWrongEditIsRefusedWithTheCounterExample) {
   (void)std::remove(path.c_str());
 }
 
-TEST(MscclRead, NamesTheLineAndWhatWouldBeRight) {
+TEST(MscclRead, AnErrorNamesTheLineAndTheValidValues) {
   const auto with = [](const std::string& from, const std::string& to) {
     std::string text = ring_of_three();
     const std::size_t at = text.find(from);
@@ -237,20 +236,23 @@ TEST(MscclRead, NamesTheLineAndWhatWouldBeRight) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(with("allreduce", "alltoall"),
-              HasSubstr("line 3: coll is \"alltoall\"; plans are read of allreduce"));
-  EXPECT_THAT(with("type='rrs'", "type='rsr'"), HasSubstr("line 7: step has type=\"rsr\"; it must be s, r,"));
+              HasSubstr("line 3: unsupported coll \"alltoall\"; expected allreduce"));
+  EXPECT_THAT(with("type='rrs'", "type='rsr'"),
+              HasSubstr("line 7: step has invalid type=\"rsr\"; expected s, r,"));
   EXPECT_THAT(with("srcoff='0'", "srcoff='3'"),
-              HasSubstr("line 6: step has srcoff=\"3\"; it must be 0 to 2"));
+              HasSubstr("line 6: step has invalid srcoff=\"3\" (valid: 0 to 2)"));
   EXPECT_THAT(with("dstoff='0'", "dstoff='1'"),
-              HasSubstr("chunk 0 goes to chunk 1; they stay in place here"));
-  EXPECT_THAT(with("srcbuf='i'", "srcbuf='s'"), HasSubstr("srcbuf is s; chunks stay in place"));
-  EXPECT_THAT(with("depid='-1' deps='-1'", "depid='4' deps='0'"), HasSubstr("waits for step 0 of tb 4"));
+              HasSubstr("chunk 0 moves to chunk 1; chunks must stay at their place"));
+  EXPECT_THAT(with("srcbuf='i'", "srcbuf='s'"),
+              HasSubstr("unsupported srcbuf=\"s\": chunks must stay at their place"));
+  EXPECT_THAT(with("depid='-1' deps='-1'", "depid='4' deps='0'"),
+              HasSubstr("waits for step 0 of tb 4, which does not exist"));
   EXPECT_THAT(with("type='s'", "type='nop'"), HasSubstr("from gpu 0 to gpu 1 on channel 0 are sent"));
-  EXPECT_THAT(with("ngpus='3'", "ngpus='4'"), HasSubstr("has 3 gpu elements; ngpus is 4"));
-  EXPECT_THAT(with("ngpus='3'", "ngpus='99999999999999999999'"), HasSubstr("it must be 1 to 65536"));
-  EXPECT_THAT(with("</gpu>", "</tb>"), HasSubstr("where </gpu> of line 4 should end"));
+  EXPECT_THAT(with("ngpus='3'", "ngpus='4'"), HasSubstr("has 3 gpu elements, but ngpus is 4"));
+  EXPECT_THAT(with("ngpus='3'", "ngpus='99999999999999999999'"), HasSubstr("(valid: 1 to 65536)"));
+  EXPECT_THAT(with("</gpu>", "</tb>"), HasSubstr("expected </gpu> for line 4"));
   EXPECT_THAT(with("name='ring'", "name='&lol;'"), HasSubstr("with an entity"));
-  EXPECT_THAT(with("<!-- a ring -->", "<!-- a ring"), HasSubstr("does not end in -->"));
+  EXPECT_THAT(with("<!-- a ring -->", "<!-- a ring"), HasSubstr("has no end -->"));
   EXPECT_FALSE(plan::read_msccl(""));
   EXPECT_FALSE(plan::read_msccl(std::string(100'000, '<')));
   std::string deep;

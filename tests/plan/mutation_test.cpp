@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lib/plan/check.hpp"
+#include "lib/plan/check/check.hpp"
 #include "tests/plan/brute_force.hpp"
 #include "tests/plan/check_cover.hpp"
 #include "tests/plan/mutation_operators.hpp"
@@ -84,7 +84,7 @@ constexpr int kNumMutants = 1000;
 #endif
 constexpr int kSchedules = 20;
 
-TEST(MutationTest, EveryMutantThatRunsWrongIsCaught) {
+TEST(MutationTest, TheCheckerFindsEveryMutantThatRunsWrong) {
   const std::uint64_t seed = seed_from_environment();
   const std::vector<Proven> proven = proven_plans();
   ASSERT_GT(proven.size(), 50U);
@@ -134,7 +134,7 @@ TEST(MutationTest, EveryMutantThatRunsWrongIsCaught) {
   EXPECT_GT(all.wrong, all.mutants / 2) << "changes that harm nothing test nothing";
 }
 
-TEST(MutationTest, BruteForceFindsNothingInProvenPlans) {
+TEST(MutationTest, BruteForceFindsNoErrorInProvedPlans) {
   std::mt19937_64 random(seed_from_environment());
   for (const Proven& base : proven_plans()) {
     for (int i = 0; i < 4; ++i) {

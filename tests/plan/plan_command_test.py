@@ -95,11 +95,11 @@ class PlanCommand(unittest.TestCase):
             self.assertIn("HiPS, 2 lanes", done.stdout, done.stderr)
         self.assertIn("over 2 of 2 NICs", hips("plan", "-t", "bcube:3,1", "-a", "flat-ring", "--rings", "2",
                                                HIPS_RINGS="1").stdout)
-        # As in a job, whose plan is HiPS then.
+        # As in a job, the plan is HiPS, which takes no rings.
         done = hips("plan", "-t", "bcube:3,1", HIPS_RINGS="1")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
 
-    def test_messages_over_tcp_are_dearer(self):
+    def test_messages_over_tcp_cost_more(self):
         for size in ("16K", "64K", "128K", "256K"):
             row = json.loads(hips("info", "select", "-t", "switch:9", "--json", HIPS_TRANSPORT="tcp").stdout)
             selected = next(choice["plan"] for choice in row["choices"]
@@ -127,7 +127,7 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(proof.returncode, 0, proof.stderr)
             self.assertIn("proved", proof.stdout)
 
-    def test_refuses_bad_input_with_one_sentence(self):
+    def test_rejects_bad_input_with_one_sentence(self):
         for args, words in [
             ((), "no topology; give -t SPEC"),
             (("-t", "bcube:3"), 'topology "bcube:3"'),
@@ -136,10 +136,10 @@ class PlanCommand(unittest.TestCase):
             (("-t", "bcube:3,1", "--bytes", "64X"), '"64X" is no size'),
             (("-t", "bcube:3,1", "--bytes", "6"), "6 is no multiple of 4"),
             (("-t", "bcube:3,1", "--type", "f8"), '"f8" is no type'),
-            (("-t", "bcube:3,1", "--algorithm", "x"), 'no algorithm is called "x"'),
+            (("-t", "bcube:3,1", "--algorithm", "x"), 'unknown algorithm "x"'),
             (("-t", "bcube:3,1", "--pattern", "mesh,ring,mesh"), "3 patterns for 2 levels"),
-            (("-t", "bcube:3,1", "--leaders", "2"), "a number of leaders means nothing to hips"),
-            (("-t", "bcube:2,2", "--algorithm", "flat-ring", "--rings", "3"), "none exist"),
+            (("-t", "bcube:3,1", "--leaders", "2"), "hips takes no number of leaders; leave it out or choose flat-ps"),
+            (("-t", "bcube:2,2", "--algorithm", "flat-ring", "--rings", "3"), "the signs of the permutations"),
         ]:
             done = hips("plan", *args)
             self.assertEqual(done.returncode, 2, args)
@@ -147,7 +147,7 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertEqual(done.stdout, "")
 
-    def test_refuses_flags_that_contradict_each_other_or_say_nothing(self):
+    def test_rejects_flags_that_contradict_each_other_or_are_empty(self):
         for args, words in [
             (("--json", "--format", "text"), "--json excludes --format"),
             (("--rank", "1", "--format", "msccl"), "--rank: --format msccl is of all ranks"),
@@ -170,9 +170,9 @@ class PlanCommand(unittest.TestCase):
             self.assertRegex(done.stdout, r"ratio       1\.0\d\d times the bound")
         done = hips("plan", "-t", "bcube:3,1[0,1,5,8]")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("fall apart into 2: {<00>, <01>}, {<12>, <22>}", done.stderr)
+        self.assertIn("2 components, {<00>, <01>}, {<12>, <22>}", done.stderr)
 
-    def test_a_plan_exported_as_msccl_comes_back_and_a_wrong_edit_is_refused(self):
+    def test_check_reads_an_exported_msccl_plan_and_finds_a_wrong_edit(self):
         exported = hips("plan", "-t", "bcube:3,1", "--format", "msccl").stdout
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
             file.write(exported)
@@ -188,7 +188,7 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("error: lost contribution", done.stdout)
 
-    def test_draws_a_plan_as_a_page_and_refuses_what_nobody_could_read(self):
+    def test_draws_a_plan_as_a_page_and_rejects_one_that_is_too_large(self):
         page = hips("plan", "-t", "bcube:3,1", "--format", "html").stdout
         self.assertTrue(page.startswith("<!DOCTYPE html>"))
         self.assertTrue(page.endswith("</html>\n"))
@@ -220,7 +220,7 @@ class PlanCommand(unittest.TestCase):
             self.assertLess(peak_kib, 64 * 1024)
 
 
-# By a process of its own: the peak of a child's memory counts that of the parent it was forked from.
+# In a process of its own: the peak memory of a child includes that of the parent it was forked from.
 HIPS_IS_SANITIZED = subprocess.run(["grep", "-qE", "__(asan|tsan)_init", HIPS]).returncode == 0
 
 if __name__ == "__main__":

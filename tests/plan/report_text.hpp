@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lib/plan/check.hpp"
+#include "lib/plan/check/check.hpp"
 
 namespace hips::tests {
 

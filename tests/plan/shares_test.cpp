@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "lib/plan/lane_shares.hpp"
+#include "lib/plan/fabric/lane_shares.hpp"
 #include "tests/choices.hpp"
 
 namespace hips::plan {

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/plan/builder.hpp"
-#include "lib/plan/plan_json.hpp"
+#include "lib/plan/formats/plan_json.hpp"
 #include "tests/topology/samples.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/holdings.hpp"

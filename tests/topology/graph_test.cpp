@@ -6,7 +6,7 @@
 #include <hips/topology.hpp>
 
 #include "tests/topology/samples.hpp"
-#include "topology/family.hpp"
+#include "topology/families/family.hpp"
 
 namespace hips {
 namespace {
@@ -91,7 +91,7 @@ TEST(Graph, PlugsNicsIntoTheSwitchesThatTheirFamilyNames) {
   }
 }
 
-TEST(Graph, NamesEveryNodeDifferently) {
+TEST(Graph, GivesEveryNodeAUniqueName) {
   for (const std::string& spec : tests::sample_specs()) {
     const Graph graph = parse_topology(spec).graph();
     EXPECT_EQ(by_name(graph).size(), graph.nodes.size()) << spec;
@@ -193,7 +193,7 @@ TEST(Graph, NamesServersByTheirAddress) {
   EXPECT_EQ(graph.nodes[9].id, 0);
 }
 
-TEST(Graph, IsRefusedWhereItWouldFillTheMemory) {
+TEST(Graph, IsRejectedIfItWouldExhaustTheMemory) {
   try {
     (void)parse_topology("bcube:10,6").graph();
     FAIL() << "no exception";

@@ -1,4 +1,4 @@
-#include "topology/occupied.hpp"
+#include "topology/parts/occupied.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "tests/choices.hpp"
 #include "tests/topology/samples.hpp"
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
 namespace hips::topology {
 namespace {
@@ -20,7 +20,7 @@ std::string part(const std::string& spec, const std::vector<Rank>& ranks) {
   return occupied_part(value_or_throw(parse(spec)), ranks).value_or("none");
 }
 
-TEST(Occupied, IsWhatTheRanksOccupy) {
+TEST(Occupied, IsThePartThatTheRanksOccupy) {
   EXPECT_EQ(part("bcube:3,1", {0, 1, 2}), "bcube:3,0");
   EXPECT_EQ(part("bcube:3,1", {1, 4, 7}), "bcube:3,0");
   EXPECT_EQ(part("bcube:3,1", {0, 1, 3, 4}), "bcube:2,1");
@@ -30,7 +30,7 @@ TEST(Occupied, IsWhatTheRanksOccupy) {
   EXPECT_EQ(part("rail:4,2@25Gb", {1, 3}), "rail:2,2@25Gb");
 }
 
-TEST(Occupied, MayBeAnyServersThatReachEachOther) {
+TEST(Occupied, CanBeAnyServersThatReachEachOther) {
   EXPECT_EQ(part("torus:4x3", {0, 1, 2}), "torus:4x3[0-2]");
   EXPECT_EQ(part("bcube:3,1", {0, 1, 3}), "bcube:3,1[0-1,3]");
   EXPECT_EQ(part("bcube:3,1/2", {0, 1, 2, 3, 6, 7}), "bcube:3,1[0-1,3]/2");
@@ -44,7 +44,7 @@ TEST(Occupied, CountsRanksOfServers) {
   EXPECT_EQ(part("switch:4/3", {0, 2, 3}), "none") << "two on one server, one on the other";
 }
 
-TEST(Occupied, IsNoneWhereRanksAreNoTopology) {
+TEST(Occupied, IsNoneIfTheRanksFormNoTopology) {
   EXPECT_EQ(part("bcube:3,1", {1, 2, 3}), "none") << "servers that reach each other only through others";
   EXPECT_EQ(part("bcube:3,1", {2, 1, 0}), "none") << "not in the topology's order";
   EXPECT_EQ(part("bcube:3,1", {1, 1}), "none");
@@ -52,7 +52,7 @@ TEST(Occupied, IsNoneWhereRanksAreNoTopology) {
   EXPECT_EQ(part("switch:4", {}), "none");
 }
 
-TEST(Occupied, HasAPlaceForEachOfSomeRanksOfAnyTopology) {
+TEST(Occupied, HasEachRankOfAnyTopologyAtItsPlace) {
   std::mt19937_64 random(test::seed());
   int found = 0;
   for (int i = 0; i < 400; ++i) {

@@ -7,15 +7,15 @@
 #include <random>
 
 #include "tests/topology/samples.hpp"
+#include "topology/formats/parse.hpp"
 #include "topology/names.hpp"
-#include "topology/parse.hpp"
 
 namespace hips {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ParseTopology, ReadsBCubeAsThePapersWriteIt) {
+TEST(ParseTopology, ReadsBCubeInTheNotationOfThePapers) {
   const Topology topology = parse_topology("bcube:3,1");
   EXPECT_EQ(topology.family, Family::kBCube);
   EXPECT_EQ(topology.name, "BCube(3,1)");
@@ -48,7 +48,7 @@ TEST(ParseTopology, GivesATorusTwoNicsForEachDimension) {
   EXPECT_EQ(topology.levels[1].rails, (std::vector<Rail>{2, 3}));
 }
 
-TEST(ParseTopology, GivesAMeshLinesWithoutTheCablesThatCloseThem) {
+TEST(ParseTopology, GivesAMeshLinesInsteadOfRings) {
   const Topology topology = parse_topology("mesh:4x2x3");
   ASSERT_EQ(topology.levels.size(), 3u);
   EXPECT_EQ(topology.num_rails, 6);
@@ -71,7 +71,7 @@ TEST(ParseTopology, GivesAFatTreeThreeTiersOverOneNic) {
   for (const Level& level : topology.levels) EXPECT_EQ(level.kind, LevelKind::kTree);
 }
 
-TEST(ParseTopology, GivesALeafSpineTwoTiersAndAsManySpinesAsServersOfALeafUnlessTold) {
+TEST(ParseTopology, GivesALeafSpineTwoTiersAndByDefaultASpineForEachServerOfALeaf) {
   const Topology topology = parse_topology("leafspine:4,8");
   EXPECT_EQ(topology.num_ranks(), 32);
   ASSERT_EQ(topology.levels.size(), 2u);
@@ -132,7 +132,7 @@ TEST(ParseTopology, WritesOneCanonicalSpecForOneTopology) {
   EXPECT_EQ(parse_topology("bcube:3,1@2500Mb").spec, "bcube:3,1@2.5Gb");
 }
 
-TEST(ParseTopology, ReadsItsOwnCanonicalSpecBack) {
+TEST(ParseTopology, ReadsItsOwnCanonicalSpec) {
   for (const std::string& spec : tests::sample_specs()) {
     const Topology a = parse_topology(spec);
     const Topology b = parse_topology(a.spec);
@@ -164,20 +164,20 @@ struct Malformed {
 };
 
 // One sentence that names the spec, the part, the value seen and what would be right.
-TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
+TEST(ParseTopology, RejectsEveryMalformedSpecInOneSentence) {
   const std::vector<Malformed> cases = {
       {"", "spec is empty"},
-      {" ", "family \" \" is unknown"},
-      {":", "family \"\" is unknown"},
-      {"/", "family \"\" is unknown"},
-      {"3,1", "family \"3,1\" is unknown"},
+      {" ", "unknown family \" \""},
+      {":", "unknown family \"\""},
+      {"/", "unknown family \"\""},
+      {"3,1", "unknown family \"3,1\""},
       {"bcube", "a \":\" and numbers must follow bcube"},
       {"bcube:", "nothing follows \"bcube:\""},
       {"bcube:/2", "nothing follows \"bcube:\""},
-      {"bcub:3,1", "family \"bcub\" is unknown"},
-      {"BCube:3,1", "family \"BCube\" is unknown"},
-      {" bcube:3,1", "family \" bcube\" is unknown"},
-      {"bcube :3,1", "family \"bcube \" is unknown"},
+      {"bcub:3,1", "unknown family \"bcub\""},
+      {"BCube:3,1", "unknown family \"BCube\""},
+      {" bcube:3,1", "unknown family \" bcube\""},
+      {"bcube :3,1", "unknown family \"bcube \""},
       {"bcube:3", "k is missing after \"3\""},
       {"bcube:3,", "k is missing"},
       {"bcube:,1", "n is missing"},
@@ -197,7 +197,7 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
       {"bcube:0x3,1", "mixes"},
       {"bcube:2,30", "k is \"30\""},
       {"bcube:2,29x", "mixes"},
-      {"bcube:10,9", "more than 2147483647 servers"},
+      {"bcube:10,9", "too many servers (valid: up to 2147483647)"},
       {"bcube:99999999999999999999,1", "n is \"99999999999999999999\""},
       {"bcube:3,99999999999999999999", "k is \"99999999999999999999\""},
       {"bcube:2x", "the 2nd radix is missing"},
@@ -206,7 +206,7 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
       {"bcube:2x0x3", "the 2nd radix is \"0\""},
       {"bcube:2X3", "k is missing after \"2X3\""},
       {"bcube:1x1", "no radix is above 1"},
-      {"bcube:65536x65536", "more than 2147483647 servers"},
+      {"bcube:65536x65536", "too many servers (valid: up to 2147483647)"},
       {"torus:", "nothing follows"},
       {"torus:4,4", "the 1st side is \"4,4\""},
       {"torus:4x", "the 2nd side is missing"},
@@ -214,14 +214,14 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
       {"torus:4x4x0", "the 3rd side is \"0\""},
       {"torus:1x1x1", "no side is above 1"},
       {"torus:4*4", "the 1st side is \"4*4\""},
-      {"torus:50000x50000", "more than 2147483647 servers"},
+      {"torus:50000x50000", "too many servers (valid: up to 2147483647)"},
       {"fattree:5", "k is 5, which is odd"},
       {"fattree:0", "k is \"0\""},
       {"fattree:1", "k is \"1\""},
       {"fattree:4,2", "k is \"4,2\""},
       {"fattree:four", "k is \"four\""},
-      {"fattree:2048", "more than 2147483647 servers"},
-      {"fat-tree:4", "family \"fat-tree\" is unknown"},
+      {"fattree:2048", "too many servers (valid: up to 2147483647)"},
+      {"fat-tree:4", "unknown family \"fat-tree\""},
       {"rail:9", "1 number follows"},
       {"rail:9,2,1", "3 numbers follow"},
       {"rail:9,0", "the number of rails is \"0\""},
@@ -248,7 +248,7 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
       {"switch:3@0Gb", "the rate is \"0Gb\"; it must be from 1Mb"},
       {"switch:3@100001Gb", "the rate is \"100001Gb\"; it must be from 1Mb"},
       {"switch:3@25Gb@25Gb", "the rate is \"25Gb@25Gb\""},
-      {"switch:3/2@25Gb", "the rate stands after the ranks"},
+      {"switch:3/2@25Gb", "the rate is after the ranks"},
       {"switch:3\n", "the number of servers is \"3\\x0a\""},
       {"bcube:3,1\"", "k is \"1\\\"\""},
   };
@@ -267,7 +267,7 @@ TEST(ParseTopology, RefusesEveryMalformedSpecInOneSentenceThatNamesTheFault) {
   }
 }
 
-TEST(ParseTopology, ThrowsWhatParseReturns) {
+TEST(ParseTopology, ThrowsTheErrorThatParseReturns) {
   try {
     (void)parse_topology("bcube:3");
     FAIL() << "no exception";
@@ -277,7 +277,7 @@ TEST(ParseTopology, ThrowsWhatParseReturns) {
   }
 }
 
-TEST(ParseTopology, CutsSpecsOfAnyLengthInItsMessages) {
+TEST(ParseTopology, ShortensLongSpecsInMessages) {
   const auto parsed = topology::parse("bcube:" + std::string(1 << 20, '9') + ",1");
   ASSERT_FALSE(parsed);
   EXPECT_LT(parsed.error().message.size(), 500u);

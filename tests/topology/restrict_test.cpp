@@ -1,4 +1,5 @@
-#include "topology/restrict.hpp"
+#include "topology/parts/restrict.hpp"
+#include "topology/clusters/job_hosts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 
 #include "tests/choices.hpp"
 #include "tests/topology/samples.hpp"
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
 namespace hips::topology {
 namespace {
@@ -38,7 +39,7 @@ std::string spec_of(const std::string& spec, const std::set<std::int64_t>& serve
   return part ? part->topology.spec : part.error().message;
 }
 
-TEST(Restrict, KeepsWhatSwitchesAndTreesStillAre) {
+TEST(Restrict, PartsOfSwitchesAndTreesStayTheirFamilyIfPossible) {
   EXPECT_EQ(spec_of("switch:12", {1, 5, 7}), "switch:3");
   EXPECT_EQ(spec_of("rail:9,2@25Gb/2", {0, 8}), "rail:2,2@25Gb/2");
   EXPECT_EQ(spec_of("leafspine:6,8,1", {0, 3, 8, 11, 40, 41}), "leafspine:3,2,1");
@@ -52,7 +53,7 @@ TEST(Restrict, KeepsWhatSwitchesAndTreesStillAre) {
   EXPECT_EQ(spec_of("fattree:4", {0, 1, 2, 3, 4, 5, 6, 7}), "fattree:4[0-7]");
 }
 
-TEST(Restrict, KeepsPartsOfGridsThatAreGrids) {
+TEST(Restrict, PartsOfGridsThatAreGridsStayGrids) {
   EXPECT_EQ(spec_of("bcube:3,1", {0, 1, 3, 4}), "bcube:2,1");
   EXPECT_EQ(spec_of("bcube:3,1", {3, 4, 5}), "bcube:3,0");
   // Two of four in the middle digit, all of the first, two of three in the last.
@@ -68,7 +69,7 @@ TEST(Restrict, KeepsPartsOfGridsThatAreGrids) {
   EXPECT_EQ(spec_of("bcube:3,1[0,1,3,8]", {1, 2}), "bcube:3,1[1,3]");
 }
 
-TEST(Restrict, APartHasTheWiringOfItsServersAndNothingElse) {
+TEST(Restrict, APartHasExactlyTheWiringOfItsServers) {
   for (const std::string spec : {"bcube:4,1[0,3,5,9-11]", "torus:4x4[0,1,3,4,12,15]", "fattree:4[0-2,9]/2",
                                  "leafspine:3,4,2[0,1,2,4,11]"}) {
     const Topology part = value_or_throw(parse(spec));
@@ -97,14 +98,14 @@ TEST(Restrict, APartHasTheWiringOfItsServersAndNothingElse) {
   }
 }
 
-TEST(Restrict, WrongPartsAreRefusedWithWhatWouldBeRight) {
+TEST(Restrict, RejectsInvalidPartsWithARemedy) {
   EXPECT_EQ(value_or_throw(parse("bcube:3,1[7,0-3,5]")).spec, "bcube:3,1[0-3,5,7]");
   EXPECT_EQ(value_or_throw(parse("bcube:3,1[0-8]")).spec, "bcube:3,1");
   for (const auto& [spec, what] :
-       {std::pair("bcube:3,1[0-3", "end in no"), std::pair("bcube:3,1[0,9]", "a server in use"),
-        std::pair("bcube:3,1[]", "a server in use"), std::pair("bcube:3,1[1,1]", "in use twice"),
+       {std::pair("bcube:3,1[0-3", "has no closing"), std::pair("bcube:3,1[0,9]", "a server in use"),
+        std::pair("bcube:3,1[]", "a server in use"), std::pair("bcube:3,1[1,1]", "listed twice"),
         std::pair("bcube:3,1[3-1]", "the last of a range"),
-        std::pair("bcube:3,1[0-8,0-8,0-8]", "name each once"),
+        std::pair("bcube:3,1[0-8,0-8,0-8]", "list each once"),
         std::pair("bcube:1024,2[0-99999999999]", "the last of a range")}) {
     const auto made = parse(spec);
     ASSERT_FALSE(made) << spec;
@@ -112,7 +113,7 @@ TEST(Restrict, WrongPartsAreRefusedWithWhatWouldBeRight) {
   }
 }
 
-TEST(Restrict, AllServersOfAnyTopologyAreThatTopology) {
+TEST(Restrict, AllServersOfATopologyAreThatTopology) {
   for (const std::string& spec : tests::sample_specs()) {
     TopologyFile file = named(spec);
     JobHosts hosts;
@@ -127,7 +128,7 @@ TEST(Restrict, AllServersOfAnyTopologyAreThatTopology) {
 
 // Whoever reaches whom directly in the part does so in the whole, by the NICs that are left; and the names
 // are those of the servers.
-TEST(Restrict, ARandomPartIsWiredAsTheWhole) {
+TEST(Restrict, ARandomPartHasTheWiringOfTheWhole) {
   std::mt19937_64 random(test::seed());
   int parts = 0;
   for (int trial = 0; trial < 3000; ++trial) {
@@ -175,7 +176,7 @@ TEST(Restrict, ARandomPartIsWiredAsTheWhole) {
   EXPECT_GT(parts, 100);
 }
 
-TEST(Restrict, BringsRatesAndOddLinksAlong) {
+TEST(Restrict, KeepsRatesAndOverrides) {
   const auto file =
       parse_topology_file("t.yaml",
                           "hips-topology: 1\nshape: bcube:3,1\nrelay: false\n"
@@ -201,7 +202,7 @@ TEST(Restrict, BringsRatesAndOddLinksAlong) {
 }
 
 // NIC 0 of s1 leads to s2: without s2 it leads nowhere, and its rate is no part of what is left.
-TEST(Restrict, LeavesOutCablesToServersThatAreNot) {
+TEST(Restrict, OmitsCablesToServersThatAreNotInUse) {
   const auto restricted = [](const std::string& shape, const std::string& links,
                              const std::set<std::int64_t>& servers) {
     const std::string names = fmt::format("s[0-{}]", value_or_throw(parse(shape)).num_servers() - 1);
@@ -245,37 +246,36 @@ TEST(Restrict, ReadsHostfilesAndNodelists) {
   EXPECT_THAT(part->server_names, ElementsAre("s1", "s3"));
 }
 
-TEST(Restrict, EveryWrongHostIsOneLineThatSaysWhatIsRight) {
+TEST(Restrict, RejectsInvalidHostsWithARemedy) {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
-           {"", "h: line 1: no host is in the file"},
-           {"# none\n\n", "no host is in the file"},
-           {"n0 slots=0\n", "h: line 1: the slots are \"0\""},
-           {"n0 slots=x\n", "the slots are \"x\""},
-           {"n0:\n", "the slots are \"\""},
-           {"n0:-1\n", "the slots are \"-1\""},
-           {"n0 slots=99999999999999999999\n", "they must be from 1 to 65536"},
-           {"\nn0 slots\n", "h: line 2: \"slots\" is no KEY=VALUE"},
-           {"n[0-1]\n", "\"n[0-1]\" is no name of a host"},
-           {"slots=2\n", "\"slots=2\" is no name of a host"},
-           {":2\n", "\"\" is no name of a host"},
-           {"n0:2\nn1:1\n", "\"n0\" has 2 slots and \"n1\" has 1"},
+           {"", "h: line 1: the file has no host"},
+           {"# none\n\n", "the file has no host"},
+           {"n0 slots=0\n", "h: line 1: invalid slots \"0\""},
+           {"n0 slots=x\n", "invalid slots \"x\""},
+           {"n0:\n", "invalid slots \"\""},
+           {"n0:-1\n", "invalid slots \"-1\""},
+           {"n0 slots=99999999999999999999\n", "(valid: 1 to 65536)"},
+           {"\nn0 slots\n", "h: line 2: \"slots\" is not KEY=VALUE"},
+           {"n[0-1]\n", "\"n[0-1]\" is not a host name"},
+           {"slots=2\n", "\"slots=2\" is not a host name"},
+           {":2\n", "\"\" is not a host name"},
+           {"n0:2\nn1:1\n", "\"n0\" has 2 slots, but \"n1\" has 1"},
        }) {
     const auto hosts = read_hostfile("h", text);
     ASSERT_FALSE(hosts) << text;
     EXPECT_THAT(hosts.error().message, HasSubstr(words)) << text;
     EXPECT_EQ(hosts.error().message.find('\n'), std::string::npos);
   }
-  EXPECT_THAT(read_nodelist("n[0-999999]m[0-999999]").error().message,
-              HasSubstr("stands for 1000000000000 names"));
+  EXPECT_THAT(read_nodelist("n[0-999999]m[0-999999]").error().message, HasSubstr("has 1000000000000 names"));
   EXPECT_THAT(read_nodelist("a,a").error().message, HasSubstr("\"a\" occurs twice"));
   EXPECT_THAT(read_nodelist("").error().message, HasSubstr("is empty"));
-  JobHosts stranger;
-  stranger.names = {"x1"};
-  EXPECT_THAT(restrict_to(named("switch:4"), stranger).error().message,
-              HasSubstr("host \"x1\" is no server of Switch(4); its servers are \"s0\" to \"s3\""));
+  JobHosts unknown;
+  unknown.names = {"x1"};
+  EXPECT_THAT(restrict_to(named("switch:4"), unknown).error().message,
+              HasSubstr("host \"x1\": the servers of Switch(4) are \"s0\" to \"s3\""));
   TopologyFile nameless;
   nameless.topology = value_or_throw(parse("switch:4"));
-  EXPECT_THAT(restrict_to(nameless, stranger).error().message, HasSubstr("names no servers"));
+  EXPECT_THAT(restrict_to(nameless, unknown).error().message, HasSubstr("has no server names"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::vector<std::string> addresses(const Topology& topology, const std::vector<H
   return out;
 }
 
-TEST(Digits, OfARankGoFromTheInnermostLevelOutwards) {
+TEST(Digits, OfARankStartAtTheInnermostLevel) {
   const Topology topology = parse_topology("bcube:2x4x3");
   EXPECT_EQ(topology.digits(1 + 2 * (3 + 4 * 2)), (std::vector<std::int64_t>{1, 3, 2}));
   for (const std::string& spec : tests::sample_specs()) {
@@ -35,7 +35,7 @@ TEST(Digits, OfARankGoFromTheInnermostLevelOutwards) {
   }
 }
 
-TEST(Address, IsWhatThePapersWrite) {
+TEST(Address, IsWrittenAsInThePapers) {
   const Topology bcube = parse_topology("bcube:3,1");
   EXPECT_EQ(bcube.address(0), "<00>");
   EXPECT_EQ(bcube.address(1), "<01>");
@@ -72,7 +72,7 @@ TEST(Neighbours, OfABCubeServerShareASwitchWithIt) {
   EXPECT_EQ(hops[3], (Hop{.from = 1, .to = 7, .out = 1, .in = 1, .level = 1}));
 }
 
-TEST(Neighbours, OfATorusServerStandAtTheOtherEndOfItsCables) {
+TEST(Neighbours, OfATorusServerAreAtTheOtherEndsOfItsCables) {
   const Topology topology = parse_topology("torus:4x2");
   const auto hops = topology.neighbours(0);
   ASSERT_EQ(hops.size(), 4u);
@@ -119,7 +119,7 @@ TEST(Route, RelaysInABCubeFromLevelZeroUpwards) {
   EXPECT_TRUE(topology.route(4, 4).empty());
 }
 
-TEST(Route, TakesTheShorterWayRoundATorus) {
+TEST(Route, TakesTheShorterDirectionOfARing) {
   const Topology topology = parse_topology("torus:5x4");
   EXPECT_EQ(addresses(topology, topology.route(0, 4)), (std::vector<std::string>{"(4,0)"}));
   EXPECT_EQ(addresses(topology, topology.route(0, 3)), (std::vector<std::string>{"(4,0)", "(3,0)"}));
@@ -127,7 +127,7 @@ TEST(Route, TakesTheShorterWayRoundATorus) {
   EXPECT_EQ(addresses(topology, topology.route(0, 10)), (std::vector<std::string>{"(0,1)", "(0,2)"}));
 }
 
-TEST(Route, IsOneHopWhereSwitchesForward) {
+TEST(Route, IsOneHopThroughSwitches) {
   for (const char* spec : {"fattree:6", "rail:9,2", "switch:12", "fattree:4/2"}) {
     const Topology topology = parse_topology(spec);
     for (Rank a = 0; a < topology.num_ranks(); ++a) {
@@ -163,7 +163,7 @@ TEST(Route, IsMadeOfHopsBetweenNeighbours) {
   }
 }
 
-TEST(Route, OfLocalRanksIsTheServersRouteAndCostsNoHopInside) {
+TEST(Route, OfLocalRanksIsThatOfTheirServers) {
   const Topology topology = parse_topology("bcube:3,1/2");
   const Topology servers = parse_topology("bcube:3,1");
   for (Rank a = 0; a < topology.num_ranks(); ++a) {
@@ -218,7 +218,7 @@ std::vector<Hop> walked(const Topology& topology, Rank a, Rank b, Rail out) {
   return hops;
 }
 
-TEST(Neighbours, AtTheRimOfAMeshHaveOneCableLess) {
+TEST(Neighbours, AtTheEdgeOfAMeshHaveOneCableLess) {
   const Topology topology = parse_topology("mesh:3x2");
   EXPECT_EQ(addresses(topology, topology.neighbours(0)), (std::vector<std::string>{"(1,0)", "(0,1)"}));
   EXPECT_EQ(addresses(topology, topology.neighbours(4)),
@@ -228,7 +228,7 @@ TEST(Neighbours, AtTheRimOfAMeshHaveOneCableLess) {
   EXPECT_EQ(addresses(topology, walked(topology, 0, 2, 1)), (std::vector<std::string>{"(1,0)", "(2,0)"}));
 }
 
-TEST(Walk, LeavesByTheNicThatTheMessageNames) {
+TEST(Walk, LeavesByTheNamedNic) {
   // The other rail of a rack, the longer way round a ring, the higher level of a BCube first.
   EXPECT_EQ(walked(parse_topology("rail:4,3"), 0, 2, 2).front().in, 2);
   const Topology torus = parse_topology("torus:5");
@@ -239,7 +239,7 @@ TEST(Walk, LeavesByTheNicThatTheMessageNames) {
   EXPECT_EQ(addresses(bcube, walked(bcube, 0, 8, 1)), (std::vector<std::string>{"<20>", "<22>"}));
 }
 
-TEST(Walk, TakesTheUsualRouteWhereTheNamedNicDoesNotLeadThere) {
+TEST(Walk, TakesTheDefaultRouteIfTheNamedNicDoesNotLeadThere) {
   const Topology bcube = parse_topology("bcube:3,1");
   EXPECT_EQ(walked(bcube, 0, 2, 1), bcube.route(0, 2));
   const Topology torus = parse_topology("torus:4x4");

@@ -1,4 +1,4 @@
-#include "topology/slurm.hpp"
+#include "topology/clusters/slurm.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,20 +16,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-SlurmTopology read(std::string_view text) {
+ClusterTopology read(std::string_view text) {
   return value_or_throw(read_slurm_topology("topology.conf", text));
 }
 
-TEST(Slurm, one_switch_is_a_switch) {
-  const SlurmTopology slurm = read("SwitchName=s0 Nodes=n[2-4],login\n");
+TEST(Slurm, ReadsOneSwitchAsASwitch) {
+  const ClusterTopology slurm = read("SwitchName=s0 Nodes=n[2-4],login\n");
   EXPECT_EQ(slurm.topology.spec, "switch:4");
   EXPECT_THAT(slurm.nodes, ElementsAre("n2", "n3", "n4", "login"));
   EXPECT_TRUE(slurm.notes.empty());
 }
 
-TEST(Slurm, two_tiers_are_leaves_and_spines_with_servers_of_a_leaf_side_by_side) {
+TEST(Slurm, ReadsTwoTiersAsALeafSpineInTheOrderOfLeaves) {
   // The top's order of leaves counts, not that of the lines.
-  const SlurmTopology slurm = read(
+  const ClusterTopology slurm = read(
       "# fabric\n"
       "SwitchName=s1 Nodes=b[08-10]\n"
       "SwitchName=s0 Nodes=a[0-2]\n"
@@ -38,7 +38,7 @@ TEST(Slurm, two_tiers_are_leaves_and_spines_with_servers_of_a_leaf_side_by_side)
   EXPECT_THAT(slurm.nodes, ElementsAre("a0", "a1", "a2", "b08", "b09", "b10"));
 }
 
-TEST(Slurm, three_tiers_of_a_fat_tree_are_one) {
+TEST(Slurm, ReadsThreeTiersAsAFatTree) {
   std::string text = "SwitchName=core Switches=p[0-3]\n";
   for (int pod = 0; pod < 4; ++pod) {
     text += "SwitchName=p" + std::to_string(pod) + " Switches=e" + std::to_string(pod) + "[0-1]\n";
@@ -47,28 +47,29 @@ TEST(Slurm, three_tiers_of_a_fat_tree_are_one) {
       text += "SwitchName=e" + id + " Nodes=n" + id + "[0-1]\n";
     }
   }
-  const SlurmTopology slurm = read(text);
+  const ClusterTopology slurm = read(text);
   EXPECT_EQ(slurm.topology.spec, "fattree:4");
   EXPECT_EQ(slurm.nodes.size(), 16U);
   EXPECT_EQ(slurm.nodes[5], "n101");
 }
 
-TEST(Slurm, tiers_of_one_child_are_left_out) {
+TEST(Slurm, OmitsTiersOfOneChild) {
   EXPECT_EQ(
       read("SwitchName=a Switches=b\nSwitchName=b Switches=c\nSwitchName=c Nodes=n[1-5]\n").topology.spec,
       "switch:5");
   EXPECT_EQ(read("SwitchName=a Nodes=n\n").topology.spec, "switch:1");
 }
 
-TEST(Slurm, blocks_are_leaves) {
-  const SlurmTopology slurm = read("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n");
+TEST(Slurm, ReadsBlocksAsLeaves) {
+  const ClusterTopology slurm =
+      read("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n");
   EXPECT_EQ(slurm.topology.spec, "leafspine:2,4");
   EXPECT_THAT(slurm.notes,
-              ElementsAre("topology.conf: line 3: blocksizes=\"4,8\" says nothing of the wiring"));
+              ElementsAre("topology.conf: line 3: blocksizes=\"4,8\" does not describe the wiring; ignored"));
 }
 
-TEST(Slurm, keys_are_of_any_case_lines_go_on_and_comments_end_them) {
-  const SlurmTopology slurm = read(
+TEST(Slurm, AcceptsKeysOfAnyCaseContinuedLinesAndComments) {
+  const ClusterTopology slurm = read(
       "switchname=s0 NODES=n0,n1 # two\r\n"
       "\n"
       "   SWITCHNAME=s1 \\\n"
@@ -79,22 +80,22 @@ TEST(Slurm, keys_are_of_any_case_lines_go_on_and_comments_end_them) {
   EXPECT_THAT(slurm.nodes, ElementsAre("n0", "n1", "n2", "n3"));
 }
 
-TEST(Slurm, what_is_not_known_is_noted) {
-  const SlurmTopology slurm =
+TEST(Slurm, NotesUnknownKeys) {
+  const ClusterTopology slurm =
       read("SwitchName=s0 Nodes=n[0-1] LinkSpeed=100 Colour=red\nTopologyParam=RouteTree\n");
   EXPECT_EQ(slurm.topology.spec, "switch:2");
   EXPECT_THAT(slurm.notes,
-              ElementsAre("topology.conf: line 1: colour=\"red\" is not known; ignored",
-                          "topology.conf: line 1: linkspeed=\"100\" says nothing of the wiring",
-                          "topology.conf: line 2: topologyparam=\"RouteTree\" is not known; ignored"));
+              ElementsAre("topology.conf: line 1: colour=\"red\" is unknown; ignored",
+                          "topology.conf: line 1: linkspeed=\"100\" does not describe the wiring; ignored",
+                          "topology.conf: line 2: topologyparam=\"RouteTree\" is unknown; ignored"));
 }
 
-TEST(Slurm, errors_name_file_line_key_value_and_remedy) {
+TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
-           {"", "line 1: no switch, block or ring is in the file; write lines such as SwitchName="},
+           {"", "line 1: the file has no switch, block or ring; write lines such as SwitchName="},
            {"# nothing\n", "no switch, block or ring"},
-           {"SwitchName\n", "line 1: \"SwitchName\" is no KEY=VALUE"},
-           {"=s0\n", "\"=s0\" is no KEY=VALUE"},
+           {"SwitchName\n", "line 1: \"SwitchName\" is not KEY=VALUE"},
+           {"=s0\n", "\"=s0\" is not KEY=VALUE"},
            {"\nSwitchName= Nodes=a\n", "line 2: nothing follows SwitchName="},
            {"SwitchName=s0 Nodes=\n", "nothing follows Nodes="},
            {"SwitchName=s0 nodes=a Nodes=b\n", "\"Nodes\" occurs twice"},
@@ -104,26 +105,25 @@ TEST(Slurm, errors_name_file_line_key_value_and_remedy) {
            {"SwitchName=s[0-1] Nodes=a\n", "SwitchName=\"s[0-1]\" is 2 names"},
            {"SwitchName=s! Nodes=a\n", "SwitchName: hostlist \"s!\": character 2 is \"!\""},
            {"SwitchName=s0 Nodes=a[3-1]\n",
-            "line 1: Nodes: hostlist \"a[3-1]\": the range 3-1 goes down; write 1-3"},
+            "line 1: Nodes: hostlist \"a[3-1]\": the range 3-1 descends; write 1-3"},
            {"SwitchName=s0 Nodes=a\nSwitchName=s0 Nodes=b\n", "line 2: SwitchName=\"s0\" occurs twice"},
            {"SwitchName=s0 Nodes=a,a\n", "Nodes: \"a\" occurs twice in the file"},
            {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\nSwitchName=t Switches=s[0-1]\n",
             "line 2: Nodes: \"a\" occurs twice"},
-           {"SwitchName=t Switches=s0\n",
-            "line 1: Switches: \"s0\" has no line of its own; add SwitchName=s0"},
+           {"SwitchName=t Switches=s0\n", "line 1: Switches: \"s0\" has no line; add SwitchName=s0"},
            {"SwitchName=s0 Nodes=a\nSwitchName=t Switches=s0,s0\n",
-            "line 2: Switches: \"s0\" is below another switch"},
+            "line 2: Switches: \"s0\" is also below another switch"},
            {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b\n",
             "line 2: SwitchName=\"s1\" and \"s0\" are both on top; add a switch with Switches=s0,s1"},
-           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "in a circle"},
-           {"SwitchName=a Switches=a\n", "in a circle"},
-           {"SwitchName=s Nodes=n\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n", "in a circle"},
-           {"SwitchName=s0 Nodes=a BlockName=b0\n", "SwitchName and BlockName stand on one line"},
-           {"SwitchName=s0 Nodes=a\nBlockName=b0 Nodes=b\n", "line 2: switches and blocks stand in one file"},
+           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
+           {"SwitchName=a Switches=a\n", "form a cycle"},
+           {"SwitchName=s Nodes=n\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
+           {"SwitchName=s0 Nodes=a BlockName=b0\n", "SwitchName and BlockName are on one line"},
+           {"SwitchName=s0 Nodes=a\nBlockName=b0 Nodes=b\n", "line 2: the file has switches and blocks"},
            {"BlockName=b0 Switches=a\n", "Switches of a block"},
-           {"SwitchName=s0 Nodes=a \\", "line 1: \"\\\" continues a line, and none follows"},
+           {"SwitchName=s0 Nodes=a \\", "line 1: \"\\\" continues the last line"},
            {"SwitchName=s0 Nodes=r[0-999999]n[0-999999]\n",
-            "stands for 1000000000000 names; a file may have 1048576 in all"},
+            "has 1000000000000 names (valid: up to 1048576 in the file)"},
        }) {
     const auto read = read_slurm_topology("topology.conf", text);
     ASSERT_FALSE(read) << text;
@@ -134,22 +134,21 @@ TEST(Slurm, errors_name_file_line_key_value_and_remedy) {
   }
 }
 
-TEST(Slurm, a_tree_that_is_no_topology_here_says_what_differs) {
+TEST(Slurm, RejectsATreeOfNoFamilyAndNamesTheDifference) {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=b[0-2]\nSwitchName=t Switches=s[0-1]\n",
-            "line 2: \"s1\" has 3 nodes, and \"s0\" has 4 nodes (line 1)"},
+            "line 2: \"s1\" has 3 nodes, but \"s0\" has 4 nodes (line 1)"},
            {"SwitchName=s0 Nodes=a\nSwitchName=s1 Switches=s2\nSwitchName=s2 Nodes=b\nSwitchName=t "
             "Switches=s[0-1]\n",
-            "\"s1\" has 1 switches, and \"s0\" has 1 nodes"},
+            "\"s1\" has 1 switches, but \"s0\" has 1 nodes"},
            {"BlockName=b0 Nodes=a\nBlockName=b1 Nodes=b,c\n",
-            "line 2: \"b1\" has 2 nodes, and \"b0\" has 1 nodes"},
+            "line 2: \"b1\" has 2 nodes, but \"b0\" has 1 nodes"},
            {"SwitchName=c Switches=p[0-1]\nSwitchName=p0 Switches=e[0-1]\nSwitchName=p1 Switches=e[2-3]\n"
             "SwitchName=e0 Nodes=a[0-2]\nSwitchName=e1 Nodes=b[0-2]\nSwitchName=e2 "
             "Nodes=c[0-2]\nSwitchName=e3 "
             "Nodes=d[0-2]\n",
-            "tiers of 3, 2, 2 from below upwards are no topology here; three tiers are fattree:k, of k/2, "
-            "k/2 and k; -t "
-            "leafspine:4,3"},
+            "unsupported tiers of 3, 2, 2, from the lowest upwards; three tiers must be k/2, k/2 and k "
+            "(fattree:k); with -t leafspine:4,3"},
        }) {
     const auto read = read_slurm_topology("topology.conf", text);
     ASSERT_FALSE(read) << text;
@@ -158,7 +157,7 @@ TEST(Slurm, a_tree_that_is_no_topology_here_says_what_differs) {
   }
 }
 
-TEST(Slurm, no_text_crashes_the_reader) {
+TEST(Slurm, SurvivesAnyText) {
   std::mt19937_64 random(test::seed());
   const std::vector<std::string> words = {"SwitchName=", "Switches=", "Nodes=", "BlockName=", "s0",   "s1",
                                           "n[0-1]",      ",",         " ",      "\n",         "\\\n", "#",

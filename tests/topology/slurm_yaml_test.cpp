@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/choices.hpp"
-#include "topology/slurm.hpp"
+#include "topology/clusters/slurm.hpp"
 
 namespace hips::topology {
 namespace {
@@ -42,27 +42,27 @@ constexpr const char* kThree = R"(---
   flat: true
 )";
 
-SlurmTopology read_one(std::string_view text, std::string_view which = "") {
+ClusterTopology read_one(std::string_view text, std::string_view which = "") {
   return value_or_throw(read_slurm_yaml("topology.yaml", text, which));
 }
 
-TEST(SlurmYaml, TheClustersTopologyIsTakenUnlessAnotherIsNamed) {
-  const SlurmTopology tree = read_one(kThree);
+TEST(SlurmYaml, TheDefaultTopologyIsChosenUnlessAnotherIsNamed) {
+  const ClusterTopology tree = read_one(kThree);
   EXPECT_EQ(tree.topology.spec, "leafspine:2,2");
   EXPECT_THAT(tree.nodes, ElementsAre("node01", "node02", "node03", "node04"));
   EXPECT_TRUE(tree.notes.empty());
-  const SlurmTopology blocks = read_one(kThree, "gpu");
+  const ClusterTopology blocks = read_one(kThree, "gpu");
   EXPECT_EQ(blocks.topology.spec, "leafspine:2,3");
   EXPECT_THAT(blocks.nodes, ElementsAre("g1", "g2", "g7", "g3", "g4", "g5"));
   EXPECT_THAT(blocks.notes,
-              ElementsAre("topology.yaml: line 16: \"block_sizes\" says nothing of the wiring"));
+              ElementsAre("topology.yaml: line 16: \"block_sizes\" does not describe the wiring; ignored"));
   // One alone needs neither.
   EXPECT_EQ(
       read_one("- topology: a\n  tree: {switches: [{switch: s, nodes: 'n[1-5]', rack: 7}]}\n").topology.spec,
       "switch:5");
 }
 
-TEST(SlurmYaml, ATreeIsWhatItIsInATopologyConf) {
+TEST(SlurmYaml, ReadsATreeLikeATopologyConf) {
   std::mt19937_64 random(test::seed());
   for (int trial = 0; trial < 200; ++trial) {
     const std::size_t leaves = 1 + random() % 5, below = 1 + random() % 5;
@@ -76,7 +76,7 @@ TEST(SlurmYaml, ATreeIsWhatItIsInATopologyConf) {
     const std::string children = "s[0-" + std::to_string(leaves - 1) + "]";
     conf += "SwitchName=top Switches=" + children + "\n";
     yaml += "      - {switch: top, children: '" + children + "'}\n";
-    const SlurmTopology a = value_or_throw(read_slurm_topology("f", conf)), b = read_one(yaml);
+    const ClusterTopology a = value_or_throw(read_slurm_topology("f", conf)), b = read_one(yaml);
     EXPECT_EQ(a.topology, b.topology);
     EXPECT_EQ(a.nodes, b.nodes);
   }
@@ -86,14 +86,14 @@ TEST(SlurmYaml, ErrorsNameFileLineKeyValueAndRemedy) {
   const std::string tree = "- topology: t\n  tree:\n    switches:\n";
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"", "line 1: the file is empty"},
-           {"a: b\n", "line 1: the file is no list of topologies"},
-           {"[]\n", "no list of topologies"},
+           {"a: b\n", "line 1: the file must be a list of topologies"},
+           {"[]\n", "must be a list of topologies"},
            {"- a\n", "line 1: the topology has no name"},
            {"- tree: {}\n", "the topology has no name"},
            {"- topology: [a]\n", "topology is a list"},
-           {"- topology: t\n", "none of tree, block, flat, ring, torus3d"},
-           {"- topology: t\n  mesh: 1\n", "none of tree, block"},
-           {"- topology: t\n  flat: true\n  tree: {}\n", "line 3: flat and tree stand in one topology"},
+           {"- topology: t\n", "expected one of tree, block, flat, ring, torus3d"},
+           {"- topology: t\n  mesh: 1\n", "expected one of tree, block"},
+           {"- topology: t\n  flat: true\n  tree: {}\n", "line 3: the topology has flat and tree"},
            {"- topology: a\n- topology: b\n", "choose one of \"a\", \"b\""},
            {"- topology: t\n  tree:\n", "line 2: tree has no list of switches"},
            {"- topology: t\n  tree: {switches: []}\n", "tree has no list of switches"},
@@ -104,21 +104,20 @@ TEST(SlurmYaml, ErrorsNameFileLineKeyValueAndRemedy) {
             "line 4: switch: \"s\" has neither children nor nodes; write children:"},
            {tree + "      - {switch: s, nodes: a, children: b}\n", "has both children and nodes"},
            {tree + "      - {switch: s, nodes: 'a[2-1]'}\n",
-            "nodes: hostlist \"a[2-1]\": the range 2-1 goes down"},
+            "nodes: hostlist \"a[2-1]\": the range 2-1 descends"},
            {tree + "      - {switch: s, nodes: {a: b}}\n", "nodes is a mapping"},
            {tree + "      - {switch: s, nodes: ''}\n", "hostlist \"\": is empty"},
-           {tree + "      - {switch: 's[0-1]', nodes: a}\n", "is 2 names; give each an entry of its own"},
+           {tree + "      - {switch: 's[0-1]', nodes: a}\n", "is 2 names; give each its own entry"},
            {tree + "      - {switch: s, nodes: 'a,a'}\n", "nodes: \"a\" occurs twice"},
            {tree + "      - {switch: s, nodes: a}\n      - {switch: s, nodes: b}\n",
-            "line 5: switch: \"s\" occurs twice; write all of it in one entry"},
-           {tree + "      - {switch: t, children: s}\n", "\"s\" has no entry of its own; add switch: s"},
+            "line 5: switch: \"s\" occurs twice; write it once, in one entry"},
+           {tree + "      - {switch: t, children: s}\n", "\"s\" has no entry; add switch: s"},
            {tree + "      - {switch: a, nodes: x}\n      - {switch: b, nodes: y}\n",
             "line 5: switch: \"b\" and \"a\" are both on top; add a switch with children: a,b"},
-           {tree + "      - {switch: a, children: a}\n", "in a circle"},
+           {tree + "      - {switch: a, children: a}\n", "form a cycle"},
            {tree + "      - {switch: a, nodes: x, nodes: y}\n", "\"nodes\" occurs twice"},
            {tree + "      - {switch: a, nodes: &n x}\n", "anchors"},
-           {tree + "      - {switch: s, nodes: 'a[0-999999]b[0-999999]'}\n",
-            "stands for 1000000000000 names"},
+           {tree + "      - {switch: s, nodes: 'a[0-999999]b[0-999999]'}\n", "has 1000000000000 names"},
            {"- topology: t\n  block:\n    blocks:\n      - {block: b, children: a}\n", "children of a block"},
        }) {
     const auto read = read_slurm_yaml("topology.yaml", text, "");
@@ -129,16 +128,16 @@ TEST(SlurmYaml, ErrorsNameFileLineKeyValueAndRemedy) {
     EXPECT_EQ(read.error().message.find('\n'), std::string::npos);
   }
   EXPECT_THAT(read_slurm_yaml("f", kThree, "x").error().message,
-              HasSubstr("no topology is called \"x\"; there are \"main\", \"gpu\", \"rest\""));
+              HasSubstr("unknown topology \"x\"; expected one of \"main\", \"gpu\", \"rest\""));
   const auto flat = read_slurm_yaml("f", "- topology: t\n  flat: true\n", "");
   ASSERT_FALSE(flat);
   EXPECT_EQ(flat.error().code, Code::kUnsupported);
-  EXPECT_THAT(flat.error().message, HasSubstr("says nothing of the wiring; name one with -t"));
+  EXPECT_THAT(flat.error().message, HasSubstr("does not describe the wiring; name one with -t"));
   EXPECT_THAT(read_slurm_yaml("f", kThree, "main:r").error().message,
-              HasSubstr("taken whole; leave \":r\" out"));
+              HasSubstr("which has no units; leave \":r\" out"));
 }
 
-TEST(SlurmYaml, NoTextCrashesTheReader) {
+TEST(SlurmYaml, SurvivesAnyText) {
   std::mt19937_64 random(test::seed());
   const std::string good = kThree;
   for (int trial = 0; trial < 5000; ++trial) {

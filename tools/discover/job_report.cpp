@@ -13,7 +13,7 @@ namespace {
 
 using topology::Observation;
 using topology::SeenNic;
-using topology::SeenWay;
+using topology::SeenPath;
 
 constexpr std::size_t kMostListed = 16;
 
@@ -49,7 +49,7 @@ std::string tally_text(const Tally& tally) {
   return fmt::format("{} of {} pairs reach each other{}", tally.reached, tally.tried, hops_text(tally.hops));
 }
 
-void count(Tally& tally, const SeenWay& way) {
+void count(Tally& tally, const SeenPath& way) {
   ++tally.tried;
   tally.reached += way.reached ? 1 : 0;
   if (way.reached) tally.hops.insert(way.hops);
@@ -74,7 +74,7 @@ std::string job_text(const Observation& seen, const topology::Draft& draft) {
                         server.ranks == 1 ? " " : "s", nics.empty() ? "no NIC" : listed(nics));
   }
   Tally between;
-  for (const SeenWay& way : seen.ways) {
+  for (const SeenPath& way : seen.paths) {
     const SeenNic &a = seen.servers[way.a].nics[way.a_nic], &b = seen.servers[way.b].nics[way.b_nic];
     count(a.subnet == b.subnet ? subnets[a.subnet] : between, way);
   }
@@ -103,7 +103,7 @@ std::string job_json(const Observation& seen, const topology::Draft& draft) {
            {"bandwidth_bytes_per_s", or_null(nic.bandwidth_bytes_per_s, nic.bandwidth_bytes_per_s > 0)}});
     json["servers"].push_back(std::move(one));
   }
-  for (const SeenWay& way : seen.ways)
+  for (const SeenPath& way : seen.paths)
     json["ways"].push_back({{"a", way.a},
                             {"a_nic", way.a_nic},
                             {"b", way.b},

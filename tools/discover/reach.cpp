@@ -16,15 +16,15 @@
 namespace hips::discover {
 namespace {
 
-using topology::SeenWay;
+using topology::SeenPath;
 
 /// From a NIC to a NIC, by servers.
 using Direction = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
 
-Direction forth(const SeenWay& way) {
+Direction forth(const SeenPath& way) {
   return {way.a, way.a_nic, way.b, way.b_nic};
 }
-Direction back(const SeenWay& way) {
+Direction back(const SeenPath& way) {
   return {way.b, way.b_nic, way.a, way.a_nic};
 }
 
@@ -32,13 +32,13 @@ Direction back(const SeenWay& way) {
 class PacketRounds {
  public:
   PacketRounds(comm::Bootstrap& bootstrap, std::span<const RankView> views,
-               std::span<const JobServer> servers, std::span<const SeenWay> ways)
+               std::span<const JobServer> servers, std::span<const SeenPath> ways)
       : bootstrap_(bootstrap), views_(views), servers_(servers), ways_(ways) {
     for (std::size_t server = 0; server < servers.size(); ++server)
       if (servers[server].speaker() == bootstrap.rank()) self_ = server;
   }
 
-  Result<std::vector<SeenWay>> run() {
+  Result<std::vector<SeenPath>> run() {
     if (auto opened = open(); !opened) return fail(opened.error());
     constexpr std::array<int, 4> kWaitsMs{30, 100, 250, 500};
     for (std::size_t round = 0; round < kWaitsMs.size(); ++round) {
@@ -60,7 +60,7 @@ class PacketRounds {
     const auto& ports = ports_[static_cast<std::size_t>(servers_[server].speaker())];
     return number < ports.size() ? ports[number] : std::uint16_t{0};
   }
-  [[nodiscard]] bool is_tried(const SeenWay& way) const {
+  [[nodiscard]] bool is_tried(const SeenPath& way) const {
     return port_of(way.a, way.a_nic) != 0 && port_of(way.b, way.b_nic) != 0;
   }
 
@@ -96,7 +96,7 @@ class PacketRounds {
   }
   void send() const {
     if (!self_) return;
-    for (const SeenWay& way : ways_) {
+    for (const SeenPath& way : ways_) {
       if (!is_tried(way)) continue;
       send_one(forth(way));
       send_one(back(way));
@@ -131,7 +131,7 @@ class PacketRounds {
   /// Has every server heard all NICs in the subnets of its own?
   Result<bool> everybody_heard_all() {
     bool mine = true;
-    for (const SeenWay& way : ways_) {
+    for (const SeenPath& way : ways_) {
       if (!self_ || !is_tried(way)) continue;
       if (nic(way.a, way.a_nic).seen.subnet != nic(way.b, way.b_nic).seen.subnet) continue;
       if (way.a == *self_) mine = mine && heard_.contains(back(way));
@@ -144,7 +144,7 @@ class PacketRounds {
         *all, [](const comm::Blob& blob) { return !blob.empty() && blob.front() != std::byte{0}; });
   }
 
-  Result<std::vector<SeenWay>> gather() {
+  Result<std::vector<SeenPath>> gather() {
     comm::ByteWriter writer;
     for (const auto& [direction, hops] : heard_) {
       const auto& [from, from_nic, to, to_nic] = direction;
@@ -163,12 +163,12 @@ class PacketRounds {
         heard[{numbers[0], numbers[1], numbers[2], numbers[3]}] = reader.get<std::int32_t>();
       }
     }
-    std::vector<SeenWay> tried;
+    std::vector<SeenPath> tried;
     if (heard.empty()) return tried;
-    for (const SeenWay& way : ways_) {
+    for (const SeenPath& way : ways_) {
       if (!is_tried(way)) continue;
       const auto there = heard.find(forth(way)), here = heard.find(back(way));
-      SeenWay seen = way;
+      SeenPath seen = way;
       // What arrives in one direction only carries no data.
       seen.reached = there != heard.end() && here != heard.end();
       if (seen.reached) seen.hops = std::max(there->second, here->second);
@@ -180,7 +180,7 @@ class PacketRounds {
   comm::Bootstrap& bootstrap_;
   std::span<const RankView> views_;
   std::span<const JobServer> servers_;
-  std::span<const SeenWay> ways_;
+  std::span<const SeenPath> ways_;
   std::optional<std::size_t> self_;  ///< the server that this rank speaks for
   std::uint64_t job_ = 0;
   std::vector<std::optional<PacketSocket>> sockets_;
@@ -190,16 +190,16 @@ class PacketRounds {
 
 }  // namespace
 
-Result<std::vector<SeenWay>> try_by_packets(comm::Bootstrap& bootstrap, std::span<const RankView> views,
-                                            std::span<const JobServer> servers,
-                                            std::span<const SeenWay> ways) {
+Result<std::vector<SeenPath>> try_by_packets(comm::Bootstrap& bootstrap, std::span<const RankView> views,
+                                             std::span<const JobServer> servers,
+                                             std::span<const SeenPath> ways) {
   return PacketRounds(bootstrap, views, servers, ways).run();
 }
 
 std::vector<doctor::Way> rdma_ways(std::span<const RankView> views, std::span<const JobServer> servers,
-                                   std::span<const SeenWay> ways) {
+                                   std::span<const SeenPath> ways) {
   std::vector<doctor::Way> chosen;
-  for (const SeenWay& way : ways) {
+  for (const SeenPath& way : ways) {
     const Rank a = servers[way.a].speaker(), b = servers[way.b].speaker();
     const JobNic& one = views[static_cast<std::size_t>(a)].nics[way.a_nic];
     const JobNic& other = views[static_cast<std::size_t>(b)].nics[way.b_nic];
@@ -210,7 +210,7 @@ std::vector<doctor::Way> rdma_ways(std::span<const RankView> views, std::span<co
 }
 
 void add_trials(std::span<const JobServer> servers, std::span<const doctor::Trial> trials,
-                std::vector<SeenWay>& ways) {
+                std::vector<SeenPath>& ways) {
   std::map<Rank, std::size_t> server_of;
   for (std::size_t server = 0; server < servers.size(); ++server)
     server_of[servers[server].speaker()] = server;
@@ -232,7 +232,7 @@ void add_trials(std::span<const JobServer> servers, std::span<const doctor::Tria
     if (latency_ns > 0 && (verdict.latency_ns == 0 || latency_ns < verdict.latency_ns))
       verdict.latency_ns = latency_ns;
   }
-  for (SeenWay& way : ways) {
+  for (SeenPath& way : ways) {
     const auto found = passes.find(forth(way));
     if (found == passes.end()) continue;
     way.reached = found->second.ok;

@@ -17,17 +17,17 @@ namespace hips::discover {
 /// Cost     up to four rounds, a second in all; two where every NIC of a subnet is heard at once.
 /// Threads  collective: all ranks of the bootstrap call it with the same arguments.
 /// Errors   those of the bootstrap.
-Result<std::vector<topology::SeenWay>> try_by_packets(comm::Bootstrap& bootstrap,
-                                                      std::span<const RankView> views,
-                                                      std::span<const JobServer> servers,
-                                                      std::span<const topology::SeenWay> ways);
+Result<std::vector<topology::SeenPath>> try_by_packets(comm::Bootstrap& bootstrap,
+                                                       std::span<const RankView> views,
+                                                       std::span<const JobServer> servers,
+                                                       std::span<const topology::SeenPath> ways);
 
 /// Ways between RDMA ports of one subnet, as the doctor tries them.
 std::vector<doctor::Way> rdma_ways(std::span<const RankView> views, std::span<const JobServer> servers,
-                                   std::span<const topology::SeenWay> ways);
+                                   std::span<const topology::SeenPath> ways);
 
 /// What the doctor's trials say of ways stands above what packets say: it is RDMA that has to pass.
 void add_trials(std::span<const JobServer> servers, std::span<const doctor::Trial> trials,
-                std::vector<topology::SeenWay>& ways);
+                std::vector<topology::SeenPath>& ways);
 
 }  // namespace hips::discover

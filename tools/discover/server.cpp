@@ -11,7 +11,7 @@
 #include "lib/comm/interfaces.hpp"
 #include "tools/discover/hwloc_tree.hpp"
 #include "tools/doctor/file_tree.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::discover {
 namespace {

@@ -165,7 +165,7 @@ topology::Observation observation_of(std::span<const RankView> views, std::span<
   return seen;
 }
 
-std::vector<topology::SeenWay> ways_to_try(const topology::Observation& seen) {
+std::vector<topology::SeenPath> ways_to_try(const topology::Observation& seen) {
   using End = std::pair<std::size_t, std::size_t>;
   std::map<std::string, std::vector<End>> by_subnet;
   std::map<std::size_t, std::vector<End>> by_number;
@@ -185,7 +185,7 @@ std::vector<topology::SeenWay> ways_to_try(const topology::Observation& seen) {
   };
   for (const auto& [subnet, ends] : by_subnet) add(ends);
   for (const auto& [number, ends] : by_number) add(ends);
-  std::vector<topology::SeenWay> ways;
+  std::vector<topology::SeenPath> ways;
   for (const auto& [a, b] : pairs) ways.push_back({a.first, a.second, b.first, b.second, false, 0, 0});
   return ways;
 }

@@ -67,7 +67,7 @@ topology::Observation observation_of(std::span<const RankView> views, std::span<
 /// grows with N log N above kMostForAllPairs.
 ///
 /// Threads  pure; the same on all ranks. `reached` and `hops` are not set.
-std::vector<topology::SeenWay> ways_to_try(const topology::Observation& seen);
+std::vector<topology::SeenPath> ways_to_try(const topology::Observation& seen);
 inline constexpr std::size_t kMostForAllPairs = 64;
 
 }  // namespace hips::discover

@@ -11,7 +11,7 @@
 #include "lib/plan/builder.hpp"
 #include "tools/hips-allreduce-perf/entrants.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::perf {
 namespace {
@@ -29,7 +29,7 @@ std::unique_ptr<PlanBuilder> counted(const Topology& topology, const Entrant& en
 std::string text_of(const topology::TopologyFile& measured, const cost::Fit& model, const cost::Fit& three) {
   topology::TopologyFile file = measured;
   file.topology = cost::fitted(file.topology, model);
-  const std::string gamma = !three.gamma_told ? "not told apart: one kind of plan ran"
+  const std::string gamma = !three.has_gamma ? "not told apart: one kind of plan ran"
                             : !(three.reduce_seconds_per_byte > 0)
                                 ? "hidden behind the wires"
                                 : fmt::format("{:.3g} GB/s", 1e-9 / three.reduce_seconds_per_byte);

@@ -16,9 +16,8 @@
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
-#include "lib/plan/check.hpp"
-#include "lib/plan/msccl_read.hpp"
-#include "lib/plan/plan_file.hpp"
+#include "lib/plan/check/check.hpp"
+#include "lib/plan/formats/plan_file.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/topology_option.hpp"
 
@@ -75,7 +74,7 @@ std::int64_t count_of(const std::string& bytes) {
     throw Error(Status::error(Code::kInvalidArgument,
                               fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", bytes)));
   }
-  if (*value > cost::kMostPricedBytes) {
+  if (*value > cost::kMostVectorBytes) {
     throw Error(
         Status::error(Code::kInvalidArgument,
                       fmt::format("--bytes: {} is above 1024G, the largest vector that is priced", bytes)));

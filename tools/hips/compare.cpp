@@ -20,8 +20,8 @@
 #include "tools/hips/compare/theory.hpp"
 #include "tools/hips/job_option.hpp"
 #include "tools/hips/topology_option.hpp"
-#include "topology/parse.hpp"
-#include "topology/restrict.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/parts/restrict.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::cli {

@@ -175,7 +175,7 @@ Result<topology::Observation> look_together(comm::Bootstrap& bootstrap, const Ow
   const auto trials = try_rdma(bootstrap, own, discover::rdma_ways(*views, servers, ways), timeout_s);
   if (!trials) return fail(trials.error());
   discover::add_trials(servers, *trials, *tried);
-  seen.ways = *std::move(tried);
+  seen.paths = *std::move(tried);
   return seen;
 }
 

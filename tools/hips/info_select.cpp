@@ -17,7 +17,7 @@
 #include "tools/hips/servers_memory.hpp"
 #include "tools/hips/settings.hpp"
 #include "tools/hips/topology_option.hpp"
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
 namespace hips::cli {
 namespace {

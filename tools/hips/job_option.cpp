@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "topology/restrict.hpp"
+#include "topology/clusters/job_hosts.hpp"
+#include "topology/parts/restrict.hpp"
 
 namespace hips::cli {
 namespace {

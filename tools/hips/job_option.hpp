@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::cli {
 

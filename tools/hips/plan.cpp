@@ -21,10 +21,10 @@
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
-#include "lib/plan/plan_goal.hpp"
-#include "lib/plan/plan_json.hpp"
-#include "lib/plan/plan_msccl.hpp"
-#include "lib/plan/plan_text.hpp"
+#include "lib/plan/formats/goal/write_goal.hpp"
+#include "lib/plan/formats/msccl/write_msccl.hpp"
+#include "lib/plan/formats/plan_json.hpp"
+#include "lib/plan/formats/plan_text.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/job_option.hpp"
 #include "tools/hips/picture/drawable.hpp"
@@ -88,7 +88,7 @@ cost::Volume volume_of(const PlanArguments& arguments) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(type_of(arguments.type)));
   const std::optional<std::uint64_t> bytes = parse_bytes(arguments.bytes);
   if (!bytes) refuse(fmt::format("--bytes: \"{}\" is no size; write 4096, 64K, 4M or 1G", arguments.bytes));
-  if (*bytes > cost::kMostPricedBytes)
+  if (*bytes > cost::kMostVectorBytes)
     refuse(fmt::format("--bytes: {} is above 1024G, the largest vector that is priced", arguments.bytes));
   const auto size = static_cast<std::int64_t>(*bytes);
   if (size % element_bytes != 0) {

@@ -70,7 +70,7 @@ ChosenPlan choose_plan(const Topology& topology, const NamedPlan& named, std::ui
   }
   const bool sockets = config.transport == "tcp";
   const cost::Medium& wires = sockets ? cost::Medium::kSockets : cost::Medium::kWires;
-  const cost::Medium& memory = sockets ? cost::Medium::kSocketsOnHost : cost::Medium::kMemory;
+  const cost::Medium& memory = sockets ? cost::Medium::kSocketsOnNode : cost::Medium::kMemory;
   auto candidates = value_or_throw(cost::candidates(topology));
   const std::size_t on_host = cost::choose(topology, memory, candidates, bytes);
   cost::Candidate& selected = candidates[cost::choose(topology, wires, candidates, bytes)];

@@ -13,6 +13,7 @@
 #include "lib/base/config.hpp"
 #include "tools/hips/beside.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/converted_inputs.hpp"
 #include "tools/hips/launch.hpp"
 #include "tools/hips/launcher.hpp"
 #include "tools/hips/program.hpp"
@@ -50,13 +51,28 @@ void set(const char* name, const std::optional<std::string>& value) {
   if (value) setenv(name, value->c_str(), 1);
 }
 
+/// Names converted inputs to the program, where the preloaded library does not read those that were given.
+void convert_inputs(const Launcher& launcher, const std::optional<std::string>& topology,
+                    const std::optional<std::string>& plan_file) {
+  if (topology) {
+    const auto converted = converted_topology(*topology);
+    if (!converted) refuse(launcher, Audience::kHost, converted.error());
+    set("HIPS_TOPO", *converted);
+  }
+  if (plan_file) {
+    const auto converted = converted_plan_file(*plan_file, topology);
+    if (!converted) refuse(launcher, Audience::kHost, converted.error());
+    set("HIPS_PLAN_FILE", *converted);
+  }
+}
+
 void run(const RunOptions& options, const std::vector<std::string>& command) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   LaunchRequest request;
+  const LoadedConfig loaded = load_process_config();
   if (!options.topology.empty()) {
     request.topology = options.topology;
   } else {
-    const LoadedConfig loaded = load_process_config();
     if (!loaded.status.ok()) refuse(launcher, Audience::kHost, loaded.status);
     request.topology = loaded.config.topology;
   }
@@ -92,6 +108,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
                                   interposer.library, interposer.mpi, interposer.feature)));
 
   set("HIPS_TOPO", launch->topology);
+  convert_inputs(launcher, launch->topology, loaded.config.plan_file);
   set("HIPS_ALGORITHM", request.algorithm);
   set("HIPS_PATTERN", request.pattern);
   if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);

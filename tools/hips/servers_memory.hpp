@@ -6,7 +6,7 @@
 
 #include <hips/topology.hpp>
 
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
 namespace hips::cli {
 

@@ -17,11 +17,11 @@
 #include "tools/hips/picture/svg.hpp"
 #include "tools/hips/topology_option.hpp"
 #include "topology/cables.hpp"
-#include "topology/family.hpp"
+#include "topology/clusters/slurm.hpp"
+#include "topology/families/family.hpp"
+#include "topology/formats/topology_file.hpp"
 #include "topology/names.hpp"
-#include "topology/slurm.hpp"
 #include "topology/spec.hpp"
-#include "topology/topology_file.hpp"
 #include "topology/walk.hpp"
 
 // Both forms are written as they are made, so that a million servers take no memory; what grows with them is

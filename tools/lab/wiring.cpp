@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 
 namespace hips::lab {
 namespace {

@@ -9,15 +9,15 @@
 #include <fmt/ranges.h>
 
 #include "topology/discover/recognise.hpp"
-#include "topology/family.hpp"
-#include "topology/hostlist.hpp"
-#include "topology/parse.hpp"
+#include "topology/families/family.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/formats/server_names.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::topology {
 namespace {
 
-/// More names than this in one sentence help nobody.
+/// The most names in one sentence.
 constexpr std::size_t kMostNamed = 8;
 
 std::string some_of(std::vector<std::string> names) {
@@ -58,13 +58,13 @@ class Drafter {
   }
 
   [[nodiscard]] Result<void> check() const {
-    if (seen_.servers.empty()) return fail(Code::kInvalidArgument, "discover: no server was looked at");
+    if (seen_.servers.empty()) return fail(Code::kInvalidArgument, "discover: no server was observed");
     const bool has_nics =
         std::ranges::any_of(seen_.servers, [](const SeenServer& one) { return !one.nics.empty(); });
     if (!has_nics) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("discover: {} has no NIC with an address; give one to an interface (ip address "
-                              "add), or name the interfaces in HIPS_SOCKET_IFNAME",
+                  fmt::format("discover: {} has no NIC with an address; add an address to an interface (ip "
+                              "address add), or name the interfaces in HIPS_SOCKET_IFNAME",
                               seen_.servers.front().host));
     }
     return {};
@@ -77,7 +77,7 @@ class Drafter {
       return alone();
     }
     std::optional<Match> match = match_rack(segments);
-    // Two servers whose cables are crossed are a ring rather than a rack with its NICs in another order.
+    // Two servers with crossed cables are a ring rather than a rack with NICs in another order.
     const auto& nic_of = match ? match->placement.nic_of : draft_.placement.nic_of;
     const bool crossed =
         std::ranges::any_of(nic_of, [&](const auto& nics) { return nics != nic_of.front(); });
@@ -94,34 +94,34 @@ class Drafter {
     if (match) {
       know_shape(*match);
       const bool cables = is_of_cables(match->topology.levels.front());
-      guess(DraftLine::kSwitches, cables ? "subnets of two NICs are taken for cables"
+      guess(DraftLine::kSwitches, cables ? "assuming that subnets of two NICs are cables"
                                          : "one for each subnet; several switches of a subnet look like one");
-      guess(DraftLine::kRelay, "nobody has tried whether servers may forward for others");
+      guess(DraftLine::kRelay, "not observed whether servers forward for others");
       return *std::move(match);
     }
     match = match_bcube_part(segments);
     if (!match) match = match_bcube_part(without_spanning(segments));
     if (match) {
       guess(DraftLine::kShape,
-            "the smallest that has these servers; those that are not in the job do not show");
+            "the smallest that has these servers; servers outside the job are not visible");
       guess(DraftLine::kSwitches, "one for each subnet; several switches of a subnet look like one");
       return *std::move(match);
     }
     match = match_tree(seen_);
     if (match) {
       know(DraftLine::kShape, "seen: by the hops between subnets of equal size");
-      guess(DraftLine::kSwitches, "tiers above the subnets' own switches do not show");
+      guess(DraftLine::kSwitches, "tiers above the switches of the subnets are not visible");
       return *std::move(match);
     }
     match = match_routed_rack(seen_);
     if (match) {
       guess(DraftLine::kShape,
-            "NICs of one number reach each other through routers, of whatever wiring; drawn as one switch");
+            "NICs of one number reach each other through routers of unknown wiring; drawn as one switch");
       guess(DraftLine::kSwitches, "one for all NICs of one number");
       return *std::move(match);
     }
     draft_.fits = false;
-    guess(DraftLine::kShape, fmt::format("no family is wired like these {} subnets; this is the nearest rack",
+    guess(DraftLine::kShape, fmt::format("no family matches these {} subnets; this is the nearest rack",
                                          segments.members.size()));
     guess(DraftLine::kSwitches, "as the shape needs");
     return nearest_rack(segments);
@@ -129,9 +129,9 @@ class Drafter {
 
   void know_shape(const Match& match) {
     std::string text;
-    if (!match.equals.empty()) text = fmt::format("; {} is wired alike", fmt::join(match.equals, ", "));
+    if (!match.equals.empty()) text = fmt::format("; {} has the same wiring", fmt::join(match.equals, ", "));
     if (segments_.num_reached == 0) {
-      guess(DraftLine::kShape, "by the subnets alone; nobody has tried who reaches whom" + text);
+      guess(DraftLine::kShape, "by the subnets alone; connectivity was not observed" + text);
     } else {
       know(DraftLine::kShape,
            fmt::format(
@@ -141,7 +141,7 @@ class Drafter {
     }
   }
 
-  /// A server by itself: every NIC is a rail.
+  /// A single server: every NIC is a rail.
   Match alone() {
     Match match;
     const auto rails = std::min<std::size_t>(seen_.servers[0].nics.size(), kMaxRails);
@@ -160,18 +160,19 @@ class Drafter {
       most = std::max(most, server.ranks);
     }
     if (least != most)
-      guess(DraftLine::kRanks, fmt::format("servers had {} to {} ranks; a file has one number", least, most));
+      guess(DraftLine::kRanks,
+            fmt::format("servers had {} to {} ranks; a file has one number for all", least, most));
     return parse(least > 1 ? fmt::format("{}/{}", spec, least) : spec);
   }
 
-  /// What is plugged into a rail; null where nothing is.
+  /// The NIC of a rail; null if there is none.
   [[nodiscard]] const SeenNic* nic(std::size_t server, std::size_t rail) const {
     const std::int32_t number = draft_.placement.nic_of[server][rail];
     if (number < 0) return nullptr;
     const auto& nics = seen_.servers[draft_.placement.server_of[server]].nics;
     return static_cast<std::size_t>(number) < nics.size() ? &nics[static_cast<std::size_t>(number)] : nullptr;
   }
-  /// 0: not known, or none that a file can say.
+  /// 0: not known, or outside the range of a file.
   [[nodiscard]] double rate_of(std::size_t server, std::size_t rail) const {
     const SeenNic* const one = nic(server, rail);
     if (one == nullptr || one->bandwidth_bytes_per_s <= 0) return 0;
@@ -192,25 +193,25 @@ class Drafter {
       }
       const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
       if (most == counts.end()) {
-        guess(DraftLine::kLevel, "rate, the system names none", i - first);
+        guess(DraftLine::kLevel, "rate, unknown to the system", i - first);
       } else {
         level.bandwidth_bytes_per_s = most->first;
         if (level.kind == LevelKind::kTree && i > first)
-          guess(DraftLine::kLevel, "rate, as that of the NICs", i - first);
+          guess(DraftLine::kLevel, "rate, assumed to be that of the NICs", i - first);
         if (unknown > 0)
-          guess(DraftLine::kLevel, fmt::format("rate of {} NICs, as that of the others", unknown), i - first);
+          guess(DraftLine::kLevel, fmt::format("rate of {} NICs, assumed to be that of the others", unknown),
+                i - first);
       }
       if (const double latency_ns = latency_of(level); latency_ns > 0) {
         level.latency_ns = latency_ns;
         know(DraftLine::kLevel, "seen: latency, half a round trip", i - first);
       } else {
-        guess(DraftLine::kLevel, "latency, nobody has measured it (hips-allreduce-perf --fit does)",
-              i - first);
+        guess(DraftLine::kLevel, "latency, not measured (hips-allreduce-perf --fit measures it)", i - first);
       }
     }
   }
 
-  /// The median over the ways of a level's NICs; 0 where none was measured.
+  /// The median over the paths of a level's NICs; 0 if none was measured.
   [[nodiscard]] double latency_of(const Level& level) const {
     std::set<NicId> nics;
     for (std::size_t server = 0; server < num_servers(); ++server) {
@@ -220,43 +221,43 @@ class Drafter {
       }
     }
     std::vector<double> measured;
-    for (const SeenWay& way : seen_.ways)
-      if (way.reached && way.latency_ns > 0 && nics.contains({way.a, way.a_nic}) &&
-          nics.contains({way.b, way.b_nic}))
-        measured.push_back(way.latency_ns);
+    for (const SeenPath& path : seen_.paths)
+      if (path.reached && path.latency_ns > 0 && nics.contains({path.a, path.a_nic}) &&
+          nics.contains({path.b, path.b_nic}))
+        measured.push_back(path.latency_ns);
     if (measured.empty()) return 0;
     const auto middle = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
     std::ranges::nth_element(measured, middle);
-    // No clock tells more, and nobody wants to read it.
+    // More digits would be noise.
     constexpr double kStepNs = 10, kMostNs = 1e10;
     const double rounded = std::max(kStepNs, std::round(*middle / kStepNs) * kStepNs);
     return rounded < kMostNs ? rounded : 0;
   }
 
-  /// NICs whose rate is another one, that reach nobody, or that are missing.
+  /// Adds NICs that have another rate, reach no other NIC, or are missing.
   void add_links() {
     const Segments family = segments_of(topology());
     for (std::size_t server = 0; server < num_servers(); ++server) {
-      const bool has_other_way = std::ranges::any_of(
+      const bool has_other_path = std::ranges::any_of(
           rails_of(server), [&](std::size_t rail) { return !is_down(server, rail).has_value(); });
       for (const std::size_t rail : rails_of(server)) {
         const Level& level = level_of(rail);
-        // A cable is listed once, at its "+" end, with what is worse of both.
+        // A cable is listed once, at its "+" end, with the worse rate and state of both ends.
         if (is_of_cables(level) && static_cast<std::size_t>(level.rails.front()) != rail) continue;
         if (num_servers() > 1 && family.of[server][rail] == Segments::kNone) continue;
         std::vector<NicId> ends{{server, rail}};
         if (is_of_cables(level)) ends = family.members[static_cast<std::size_t>(family.of[server][rail])];
-        add_link(server, rail, level, ends, has_other_way);
+        add_link(server, rail, level, ends, has_other_path);
       }
-      if (!has_other_way && num_servers() > 1) {
-        draft_.notes.push_back(fmt::format("{} was reached by none of its NICs; it is drawn as if it were",
+      if (!has_other_path && num_servers() > 1) {
+        draft_.notes.push_back(fmt::format("{} was reached by none of its NICs; it is drawn as if all worked",
                                            seen_.servers[draft_.placement.server_of[server]].host));
       }
     }
   }
 
   void add_link(std::size_t server, std::size_t rail, const Level& level, const std::vector<NicId>& ends,
-                bool has_other_way) {
+                bool has_other_path) {
     double rate = level.bandwidth_bytes_per_s;
     std::optional<std::string> down;
     for (const auto& [end, end_rail] : ends) {
@@ -264,7 +265,7 @@ class Drafter {
         rate = ends.size() > 1 ? std::min(rate, own) : own;
       if (const auto why = is_down(end, end_rail)) down = why;
     }
-    if (!has_other_way) down.reset();
+    if (!has_other_path) down.reset();
     if (!down && rate == level.bandwidth_bytes_per_s) return;
     const std::size_t index = topology().overrides.size();
     topology().overrides.push_back({.server = static_cast<std::int64_t>(server),
@@ -273,7 +274,7 @@ class Drafter {
                                     .upper = {},
                                     .bandwidth_bytes_per_s = rate,
                                     .up = !down});
-    know(DraftLine::kLink, "seen: " + down.value_or("the system names this rate"), index);
+    know(DraftLine::kLink, "seen: " + down.value_or("rate reported by the system"), index);
   }
 
   [[nodiscard]] std::vector<std::size_t> rails_of(std::size_t server) const {
@@ -286,12 +287,12 @@ class Drafter {
       if (std::ranges::find(level.rails, static_cast<Rail>(rail)) != level.rails.end()) return level;
     return alone_;
   }
-  /// Why a rail carries nothing, where it does not.
+  /// Why a rail does not work; none if it works.
   [[nodiscard]] std::optional<std::string> is_down(std::size_t server, std::size_t rail) const {
     const std::int32_t number = draft_.placement.nic_of[server][rail];
-    if (number < 0) return "there is no such NIC, or it is in another subnet";
+    if (number < 0) return "this NIC is missing, or is in another subnet";
     if (segments_.down.contains({draft_.placement.server_of[server], static_cast<std::size_t>(number)}))
-      return "it reaches nobody in its subnet";
+      return "it reaches no NIC of its subnet";
     return std::nullopt;
   }
 
@@ -300,18 +301,17 @@ class Drafter {
     std::set<std::string> known;
     for (const std::size_t server : draft_.placement.server_of) {
       const std::string& host = seen_.servers[server].host;
-      // A file takes a hostlist for several names.
-      const auto list = Hostlist::parse(host);
-      if (!list || list->size() != 1 || !known.insert(host).second) {
+      // A topology file would read a hostlist as several names.
+      if (!is_plain_name(host) || !known.insert(host).second) {
         draft_.notes.push_back(
-            fmt::format("servers have no names here, because {} is not the name of one only", host));
+            fmt::format("servers have no names, because {} is not the name of one server only", host));
         return;
       }
       names.push_back(host);
     }
     if (!std::ranges::is_sorted(draft_.placement.server_of))
       draft_.notes.push_back(
-          "servers are not in the order of the ranks that looked: start ranks in the order of names");
+          "servers are not in the order of the observing ranks: start ranks in the order of names");
     draft_.file.server_names = std::move(names);
   }
 
@@ -324,7 +324,7 @@ class Drafter {
       std::int32_t last = -1;
       for (const std::size_t rail : rails_of(server)) {
         const SeenNic* const one = nic(server, rail);
-        // A device that serves several rails has its name once.
+        // The name of a device that serves several rails occurs once.
         const bool named = one != nullptr && std::ranges::find(names, one->name) == names.end();
         names.push_back(named ? one->name : "");
         if (one == nullptr) continue;
@@ -340,13 +340,13 @@ class Drafter {
         draft_.file.other_devices[static_cast<std::int64_t>(server)] = devices[server];
     if (!in_order) {
       draft_.notes.push_back(
-          "NICs are not in the order that HiPS gives them by itself: name each server's devices in the order "
-          "of "
-          "this file in HIPS_IB_HCA (HIPS_SOCKET_IFNAME for interfaces)");
+          "NICs are not in the default order of HiPS: list each server's devices in the order of this file "
+          "in "
+          "HIPS_IB_HCA (HIPS_SOCKET_IFNAME for interfaces)");
     }
   }
 
-  /// Networks of which no NIC is in the draft.
+  /// Notes the networks without a NIC in the draft.
   void add_left_out() {
     std::set<NicId> used;
     for (std::size_t server = 0; server < num_servers(); ++server)
@@ -367,7 +367,7 @@ class Drafter {
       }
       const bool all = nics.size() >= num_servers() && num_servers() > 1;
       draft_.notes.push_back(fmt::format("left out: {}{}: {}", subnet,
-                                         all ? ", which joins all servers, as management networks do" : "",
+                                         all ? ", which joins all servers like a management network" : "",
                                          some_of(nics)));
     }
     if (segments_.num_routed > 0)
@@ -378,7 +378,7 @@ class Drafter {
   const Observation& seen_;
   SeenSegments segments_;
   Draft draft_;
-  /// Of a server by itself, whose shape has none.
+  /// The level of a single server, whose shape has none.
   Level alone_{.name = {},
                .radix = 1,
                .kind = LevelKind::kSwitch,

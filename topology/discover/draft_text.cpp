@@ -9,7 +9,7 @@
 namespace hips::topology {
 namespace {
 
-/// Names come from other hosts: nothing of them ends a comment.
+/// Removes line ends, as names come from other hosts and must not end a comment.
 std::string on_one_line(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~'; },
@@ -17,10 +17,10 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-/// Tells the lines apart that topology_file_text() writes.
+/// Identifies the lines that topology_file_text() writes.
 class Lines {
  public:
-  /// Which one the next line is; nothing where no remark can be about it.
+  /// Identifies the next line; none if no remark can refer to it.
   std::optional<std::pair<DraftLine, std::size_t>> next(const std::string& line) {
     if (!line.starts_with(' ')) {
       section_ = line.substr(0, line.find(':'));
@@ -50,11 +50,11 @@ class Lines {
 
 std::string draft_text(const Draft& draft) {
   std::string text =
-      "# A draft of hips topo discover. What nobody has measured is marked \"guessed\"; correct it, and name "
-      "the\n"
-      "# file with -t or in HIPS_TOPO.\n";
+      "# A draft by hips topo discover. Values that were not observed are marked \"guessed\"; correct them, "
+      "and\n"
+      "# name the file with -t or in HIPS_TOPO.\n";
   for (const std::string& note : draft.notes) text += fmt::format("# Note: {}.\n", on_one_line(note));
-  // A draft lists no cables but odd ones, so that there is nothing to refuse.
+  // A draft only lists cables that differ from their level, so this cannot fail.
   std::istringstream file(value_or_throw(topology_file_text(draft.file, false)));
   Lines lines;
   for (std::string line; std::getline(file, line);) {

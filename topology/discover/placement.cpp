@@ -10,20 +10,20 @@ namespace {
 
 constexpr std::size_t kUnplaced = SIZE_MAX;
 
-/// A server that shares segments with another one, and what these have in common with none else.
+/// A server that shares segments with another one.
 struct Neighbour {
   std::size_t server = 0;
-  std::uint64_t kind = 0;  ///< of all segments that the two share
+  std::uint64_t kind = 0;  ///< a hash of all segments that the two share
 };
 
 using Adjacency = std::vector<std::vector<Neighbour>>;
 
-/// Sizes of the shared segments, and with NicOrder::kAsNumbered the NICs at both ends. A sum, since two
-/// servers may share several.
+/// A hash of the size of a shared segment and, with NicOrder::kAsNumbered, of the NICs at both ends. Hashes
+/// are added, since two servers may share several segments.
 std::uint64_t kind_of(std::size_t size, std::size_t own_nic, std::size_t other_nic, NicOrder order) {
   std::uint64_t word = size;
   if (order == NicOrder::kAsNumbered) word = word << 16U | own_nic << 8U | other_nic;
-  // Spread, so that sums of different kinds are different.
+  // Mix the bits, so that sums of different kinds differ.
   word = (word + 1) * 0x9e3779b97f4a7c15U;
   return (word ^ word >> 29U) * 0xbf58476d1ce4e5b9U;
 }
@@ -47,7 +47,7 @@ std::optional<Adjacency> adjacency_of(const Segments& segments, NicOrder order) 
   return adjacency;
 }
 
-/// Hops from the first server of a server's component.
+/// The distance of each server from the first server of its component.
 std::vector<std::size_t> distances_in(const Adjacency& family) {
   std::vector<std::size_t> distances(family.size(), kUnplaced), front;
   for (std::size_t start = 0; start < family.size(); ++start) {
@@ -65,12 +65,12 @@ std::vector<std::size_t> distances_in(const Adjacency& family) {
   return distances;
 }
 
-/// The family's servers, each with as many neighbours before it as possible, and one of these. Of equal ones
-/// the nearest to the first goes first: a ball's squares close at once and tell directions apart, while a
-/// long ring would fit along many crooked ways.
+/// The order in which the family's servers are placed: each with as many neighbours before it as possible, of
+/// which one is its anchor. Of equal ones, the nearest to the first server is first: the squares around it
+/// close at once and fix the directions, while a long ring would fit along many wrong paths.
 struct Order {
   std::vector<std::size_t> servers;
-  std::vector<std::size_t> anchors;  ///< by place in `servers`; kUnplaced: none
+  std::vector<std::size_t> anchors;  ///< by position in `servers`; kUnplaced: none
 };
 
 Order order_of(const Adjacency& family) {
@@ -113,9 +113,9 @@ class Search {
         origin_(seen.size(), kUnplaced) {}
 
   std::optional<std::vector<std::size_t>> run() {
-    // Enough for every regular graph that families make; what needs more has no answer in time.
-    constexpr std::size_t kPatience = 200'000;
-    const std::size_t most = kPatience + 64 * family_.size();
+    // Enough for every graph of a family; others would take too long.
+    constexpr std::size_t kBaseSteps = 200'000;
+    const std::size_t most = kBaseSteps + 64 * family_.size();
     std::vector<std::size_t> tried(family_.size());
     std::size_t at = 0, steps = 0;
     while (at < order_.servers.size()) {
@@ -144,7 +144,7 @@ class Search {
   }
 
  private:
-  /// The n-th place to try: that of the same number first, then the neighbours of the anchor's.
+  /// The n-th server to try: the one with the same number, then the neighbours of the anchor's server.
   [[nodiscard]] std::optional<std::size_t> candidate_of(std::size_t at, std::size_t n) const {
     if (n == 0) return order_.servers[at];
     const std::size_t anchor = order_.anchors[at];
@@ -153,7 +153,7 @@ class Search {
     return n - 1 < near.size() ? std::optional(near[n - 1].server) : std::nullopt;
   }
 
-  /// Both have the same placed neighbours, by segments of the same kind.
+  /// Do both have the same placed neighbours, through segments of the same kind?
   [[nodiscard]] bool fits(std::size_t server, std::size_t candidate) const {
     if (origin_[candidate] != kUnplaced || family_[server].size() != seen_[candidate].size()) return false;
     std::size_t num_placed = 0;
@@ -177,14 +177,14 @@ class Search {
   std::vector<std::size_t> origin_;  ///< by the seen server
 };
 
-/// The NICs of servers that have their places; nothing where a segment of the family is not one here.
+/// Places the NICs of placed servers. None if a segment of the family is not an observed segment.
 std::optional<Placement> place_nics(const Segments& family, const Segments& seen,
                                     std::vector<std::size_t> server_of, NicOrder order) {
   Placement placement{std::move(server_of), {}};
   for (const auto& rails : family.of) placement.nic_of.emplace_back(rails.size(), -1);
   std::set<std::int32_t> taken;
   for (const auto& members : family.members) {
-    // Every segment of the first member may be this one; that of the rail's own number is tried first.
+    // Any segment of the first member may match; the one at the NIC with the rail's number is tried first.
     const auto [first, first_rail] = members.front();
     const auto& segments = seen.of[placement.server_of[first]];
     std::vector<std::size_t> nics;

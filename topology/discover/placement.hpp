@@ -9,29 +9,29 @@
 
 namespace hips::topology {
 
-/// Which seen server and NIC each one of a family is.
+/// The observed server and NIC for each server and rail of a family.
 struct Placement {
   std::vector<std::size_t> server_of;             ///< by the family's server
-  std::vector<std::vector<std::int32_t>> nic_of;  ///< by the family's server and rail; -1: it leads nowhere
+  std::vector<std::vector<std::int32_t>> nic_of;  ///< by the family's server and rail; -1: not connected
 };
 
 enum class NicOrder {
   kAsNumbered,  ///< NIC k of every server is rail k
-  kAny,         ///< cables may be in other NICs at every server
+  kAny,         ///< cables may be in different NICs at every server
 };
 
-/// Finds out whether two graphs of segments are one but for the names of servers, segments and, with
-/// NicOrder::kAny, NICs. Where both have the same order of servers already, that is the answer.
+/// Finds out whether two graphs of segments are isomorphic: equal except for the numbers of servers, segments
+/// and, with NicOrder::kAny, NICs. If both already have the same order of servers, this order is returned.
 ///
-/// Cost     servers are placed one after the other, each beside as many placed neighbours as there are, and
-///          undone where the next one fits nowhere. Regular families hardly ever have to be; gives up (no
-///          answer) after a fixed number of steps, or with more than kMostAdjacent pairs of neighbours.
+/// Cost     servers are placed one after the other, those with most placed neighbours first, with
+///          backtracking, which regular families hardly need. Gives up (no result) after a fixed number of
+///          steps, or with more than kMostAdjacent pairs of neighbours.
 /// Threads  pure; any thread.
 /// Source   the backtracking of Ullmann 1976, doi:10.1145/321921.321925, in the order of VF2++ (Juettner and
 ///          Madarasi 2018): most placed neighbours first.
 std::optional<Placement> place(const Segments& family, const Segments& seen, NicOrder order);
 
-/// Pairs of neighbours that place() looks at.
+/// The most pairs of neighbours that place() considers.
 inline constexpr std::size_t kMostAdjacent = 8'000'000;
 
 }  // namespace hips::topology

@@ -7,13 +7,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
 namespace {
 
-/// The server that a cable from a NIC leads to; nothing where there is no cable, or it ends in another NIC.
+/// The server that a cable from a NIC leads to; none if there is no cable, or it ends at a NIC other than
+/// `end`.
 std::optional<std::size_t> along(const Segments& seen, std::size_t server, std::size_t nic, std::size_t end) {
   if (nic >= seen.of[server].size() || seen.of[server][nic] == Segments::kNone) return std::nullopt;
   const auto& members = seen.members[static_cast<std::size_t>(seen.of[server][nic])];
@@ -22,7 +23,7 @@ std::optional<std::size_t> along(const Segments& seen, std::size_t server, std::
   return far.second == end ? std::optional(far.first) : std::nullopt;
 }
 
-/// How long the ring or line is on which server 0 is, if NIC `plus` leads forward and `plus` + 1 back.
+/// The length of the ring or line of server 0, if NIC `plus` leads forward and `plus` + 1 back.
 std::size_t side_along(const Segments& seen, std::size_t plus) {
   std::size_t side = 1;
   auto at = along(seen, 0, plus, plus + 1);
@@ -33,7 +34,7 @@ std::size_t side_along(const Segments& seen, std::size_t plus) {
   return side;
 }
 
-/// `number` as products of `count` factors from `most` downwards, none above the one before it.
+/// Lists `number` as products of `count` descending factors of at most `most`.
 void factor(std::size_t number, std::size_t count, std::size_t most, std::vector<std::size_t>& factors,
             std::vector<std::string>& out) {
   if (count == 0) {
@@ -61,7 +62,7 @@ Degrees degrees_of(const Segments& seen) {
   return degrees;
 }
 
-/// Specs that these numbers of servers, NICs and segments allow; those by the order of NICs first.
+/// The specs that the numbers of servers, NICs and segments allow.
 std::vector<std::string> candidates(const Segments& seen, NicOrder order) {
   std::vector<std::string> specs;
   const std::size_t servers = seen.num_servers();
@@ -102,7 +103,7 @@ std::vector<std::string> candidates(const Segments& seen, NicOrder order) {
   return specs;
 }
 
-/// A rack in which NIC `rails[j]` of every server is rail j; as many rails as a server may have.
+/// A rack in which NIC `rails[j]` of every server is rail j; cut to the most NICs of a server.
 Match rack_of(std::size_t servers, std::vector<std::size_t> rails) {
   Match match;
   rails.resize(std::min(rails.size(), static_cast<std::size_t>(kMaxRails)));
@@ -152,7 +153,7 @@ Segments without_spanning(const Segments& seen) {
 
 std::optional<Match> match_rack(const Segments& seen) {
   const std::size_t servers = seen.num_servers();
-  // The NICs of one server may lead to one switch all: rails are told apart by the number of the NIC there.
+  // Several NICs of a server may lead to one switch: the number of the NIC then distinguishes rails.
   std::map<std::size_t, std::vector<std::set<std::size_t>>> rails_of;  // by segment: NICs of each server
   for (std::size_t i = 0; i < seen.members.size(); ++i) {
     auto& by_server = rails_of[i];
@@ -173,7 +174,7 @@ std::optional<Match> match_rack(const Segments& seen) {
     auto left = rails_of;
     for (std::size_t rail = 0; rail < rails.size(); ++rail) {
       auto& nics = left[rails[rail].second][server];
-      // The same number as at server 0, where it is one of these.
+      // The number as at server 0, if this NIC is in the segment.
       auto at = nics.find(rails[rail].first);
       if (at == nics.end()) at = nics.begin();
       match.placement.nic_of[server][rail] = static_cast<std::int32_t>(*at);
@@ -223,7 +224,7 @@ Match nearest_rack(const Segments& seen) {
     for (std::size_t server = 0; server < servers; ++server)
       if (nic < seen.of[server].size() && seen.of[server][nic] == largest->first) covered.insert(server);
   }
-  // A server that no rail has would have no way to others at all: then all is guessed.
+  // A server on no rail could not reach the others: then everything is guessed.
   if (covered.size() < servers) return rack_of(servers, {0});
   Match match = rack_of(servers, rails);
   for (std::size_t server = 0; server < servers; ++server) {

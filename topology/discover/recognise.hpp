@@ -12,7 +12,7 @@
 
 namespace hips::topology {
 
-/// A family whose graph is the seen one, and where in it every server and NIC is.
+/// A family whose graph is the observed one, with the placement of every server and NIC.
 struct Match {
   Topology topology;
   Placement placement;
@@ -25,30 +25,31 @@ std::optional<Match> match_rack(const Segments& seen);
 /// BCube, Torus or mesh.
 std::optional<Match> match_server_centric(const Segments& seen);
 
-/// Servers of a BCube of which others are missing, NIC l of each being that of level l. The BCube is the
-/// smallest that has these.
+/// Some servers of a BCube; NIC l of each belongs to level l. The BCube is the smallest that has these
+/// servers.
 std::optional<Match> match_bcube_part(const Segments& seen);
 
-/// Leaf-spine or Fat-Tree: one NIC for each server, subnets of equal size that reach each other, by hops.
+/// Leaf-spine or Fat-Tree: one NIC per server, and subnets of equal size that reach each other; found by
+/// hops.
 std::optional<Match> match_tree(const Observation& seen);
 
 /// A rack whose rails are several subnets each, which reach each other through routers.
 std::optional<Match> match_routed_rack(const Observation& seen);
 
-/// What comes nearest to something that is none: a rack of the NICs whose segments have most servers.
-/// Missing NICs have -1 in the placement.
+/// The fallback for wirings of no family: a rack of the NICs whose segments have most servers. Missing NICs
+/// have -1 in the placement.
 Match nearest_rack(const Segments& seen);
 
-/// Segments without the numbers of NICs that lead nowhere at every server; families know no such.
+/// Segments without the NIC numbers that are unconnected at every server; families have none.
 struct Compressed {
   Segments segments;
-  std::vector<std::size_t> nics;  ///< by NIC, the number that it had
+  std::vector<std::size_t> nics;  ///< by new number of a NIC, the old one
 };
 Compressed compress(const Segments& seen);
-/// Numbers of NICs as they were before.
+/// Restores the old numbers of NICs.
 void restore(Placement& placement, const std::vector<std::size_t>& nics);
 
-/// Without the NICs of segments that have all servers.
+/// Removes the segments that have all servers.
 Segments without_spanning(const Segments& seen);
 
 }  // namespace hips::topology

@@ -8,11 +8,11 @@
 
 #include "topology/discover/recognise.hpp"
 #include "topology/discover/union_find.hpp"
-#include "topology/parse.hpp"
-#include "topology/part.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/formats/part.hpp"
 #include "topology/spec.hpp"
 
-// A part of a BCube: servers that a job was given, whatever others there are.
+// A part of a BCube: the servers of a job, which may be any of the whole.
 
 namespace hips::topology {
 namespace {
@@ -20,8 +20,8 @@ namespace {
 /// By server, one digit for each NIC number.
 using Digits = std::vector<std::vector<std::int64_t>>;
 
-/// Digit l of two servers is the same where they are joined without NICs l, each of which changes digit l.
-/// Numbered as they come.
+/// Computes digits from connectivity: two servers have the same digit l if they are joined without NICs l, as
+/// only these change digit l. Values are numbered in the order of servers.
 Digits digits_of(const Segments& seen, std::size_t levels) {
   Digits digits(seen.num_servers(), std::vector<std::int64_t>(levels));
   for (std::size_t level = 0; level < levels; ++level) {
@@ -37,7 +37,7 @@ Digits digits_of(const Segments& seen, std::size_t levels) {
   return digits;
 }
 
-/// Servers that differ in digit l only, and they alone, share a segment of NICs l.
+/// Checks that exactly the servers that differ only in digit l share a segment of NICs l.
 bool is_part(const Segments& seen, const Digits& digits, std::size_t levels) {
   if (std::set(digits.begin(), digits.end()).size() < digits.size()) return false;
   for (std::size_t level = 0; level < levels; ++level) {

@@ -5,26 +5,26 @@
 #include <fmt/format.h>
 
 #include "topology/discover/recognise.hpp"
-#include "topology/parse.hpp"
+#include "topology/formats/parse.hpp"
 
-// Wirings in which routers stand between subnets: what is seen of them are hops.
+// Wirings with routers between subnets, of which only the hops are visible.
 
 namespace hips::topology {
 namespace {
 
-/// The hops between two subnets; 0 where some pair of them does not reach each other or none was tried.
+/// The hops between two subnets; 0 if some pair of NICs does not reach each other, or none was tried.
 class SubnetHops {
  public:
   explicit SubnetHops(const Observation& seen) {
     const auto subnet = [&](std::size_t server, std::size_t nic) -> const std::string& {
       return seen.servers[server].nics[nic].subnet;
     };
-    for (const SeenWay& way : seen.ways) {
-      const std::string &a = subnet(way.a, way.a_nic), &b = subnet(way.b, way.b_nic);
+    for (const SeenPath& path : seen.paths) {
+      const std::string &a = subnet(path.a, path.a_nic), &b = subnet(path.b, path.b_nic);
       if (a == b || a.empty() || b.empty()) continue;
-      auto [at, is_new] = hops_.try_emplace(std::minmax(a, b), way.reached ? std::max(way.hops, 1) : 0);
+      auto [at, is_new] = hops_.try_emplace(std::minmax(a, b), path.reached ? std::max(path.hops, 1) : 0);
       if (is_new || at->second == 0) continue;
-      at->second = way.reached ? std::max(at->second, way.hops) : 0;
+      at->second = path.reached ? std::max(at->second, path.hops) : 0;
     }
   }
   [[nodiscard]] std::int32_t between(const std::string& a, const std::string& b) const {
@@ -36,7 +36,7 @@ class SubnetHops {
   std::map<std::pair<std::string, std::string>, std::int32_t> hops_;
 };
 
-/// Do all reach each other, directly or through others?
+/// Do all subnets reach each other, directly or through others?
 bool all_joined(const std::vector<std::string>& subnets, const SubnetHops& hops) {
   std::set<std::string> seen{subnets.front()};
   std::vector<std::string> front{subnets.front()};
@@ -49,7 +49,7 @@ bool all_joined(const std::vector<std::string>& subnets, const SubnetHops& hops)
   return std::ranges::all_of(subnets, [&](const std::string& one) { return seen.contains(one); });
 }
 
-/// Leaves in pods: those fewer hops apart than others. Nothing where these are no classes of equal size.
+/// Groups leaves in pods: leaves in a pod are fewer hops apart. None if these are not groups of equal size.
 std::optional<std::vector<std::vector<std::size_t>>> pods_of(const std::vector<std::string>& leaves,
                                                              const SubnetHops& hops) {
   std::set<std::int32_t> distances;

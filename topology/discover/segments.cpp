@@ -9,26 +9,26 @@
 namespace hips::topology {
 namespace {
 
-/// What was tried between two NICs, in either direction.
-struct PairVerdict {
+/// The observed paths between two NICs, in both directions.
+struct PairPath {
   bool reached = false;
   std::int32_t hops = 0;
 };
 
-std::map<std::pair<NicId, NicId>, PairVerdict> verdicts_of(const Observation& seen) {
-  std::map<std::pair<NicId, NicId>, PairVerdict> verdicts;
-  for (const SeenWay& way : seen.ways) {
-    const NicId a{way.a, way.a_nic}, b{way.b, way.b_nic};
-    auto [at, is_new] = verdicts.try_emplace(std::minmax(a, b), PairVerdict{way.reached, way.hops});
+std::map<std::pair<NicId, NicId>, PairPath> paths_of(const Observation& seen) {
+  std::map<std::pair<NicId, NicId>, PairPath> paths;
+  for (const SeenPath& path : seen.paths) {
+    const NicId a{path.a, path.a_nic}, b{path.b, path.b_nic};
+    auto [at, is_new] = paths.try_emplace(std::minmax(a, b), PairPath{path.reached, path.hops});
     if (is_new) continue;
-    // One direction alone carries no data.
-    at->second.reached = at->second.reached && way.reached;
-    at->second.hops = std::max(at->second.hops, way.hops);
+    // Data needs both directions.
+    at->second.reached = at->second.reached && path.reached;
+    at->second.hops = std::max(at->second.hops, path.hops);
   }
-  return verdicts;
+  return paths;
 }
 
-/// Pairs of NICs of different servers.
+/// The number of pairs of NICs of different servers.
 std::size_t pairs_in(const std::vector<NicId>& nics) {
   std::map<std::size_t, std::size_t> by_server;
   for (const NicId& nic : nics) ++by_server[nic.first];
@@ -76,15 +76,15 @@ SeenSegments segments_of(const Observation& seen) {
     for (std::size_t nic = 0; nic < nics.size(); ++nic)
       if (!nics[nic].subnet.empty()) subnets[nics[nic].subnet].emplace_back(server, nic);
   }
-  // What was tried inside each subnet.
-  std::map<std::string, std::vector<std::pair<std::pair<NicId, NicId>, PairVerdict>>> tried_in;
-  for (const auto& [pair, verdict] : verdicts_of(seen)) {
+  // The observed paths inside each subnet.
+  std::map<std::string, std::vector<std::pair<std::pair<NicId, NicId>, PairPath>>> tried_in;
+  for (const auto& [pair, path] : paths_of(seen)) {
     const auto subnet_of = [&](const NicId& nic) -> const std::string& {
       return seen.servers[nic.first].nics[nic.second].subnet;
     };
     const std::string& subnet = subnet_of(pair.first);
     if (!subnet.empty() && subnet == subnet_of(pair.second) && pair.first.first != pair.second.first)
-      tried_in[subnet].emplace_back(pair, verdict);
+      tried_in[subnet].emplace_back(pair, path);
   }
   std::int32_t next = 0;
   for (const auto& [subnet, nics] : subnets) {
@@ -93,23 +93,23 @@ SeenSegments segments_of(const Observation& seen) {
     };
     UnionFind groups(nics.size());
     std::vector<std::size_t> tried(nics.size()), reached(nics.size());
-    for (const auto& [pair, verdict] : tried_in[subnet]) {
+    for (const auto& [pair, path] : tried_in[subnet]) {
       const std::size_t i = place(pair.first), j = place(pair.second);
       ++tried[i], ++tried[j];
-      if (!verdict.reached) continue;
+      if (!path.reached) continue;
       ++reached[i], ++reached[j], ++result.num_reached;
-      if (verdict.hops > 1) ++result.num_routed;
+      if (path.hops > 1) ++result.num_routed;
       groups.join(i, j);
     }
     result.num_untried += pairs_in(nics) - tried_in[subnet].size();
-    // NICs that reach nobody that they have tried, and groups of those that do.
+    // Groups of NICs that reach each other. NICs that reach none of those tried are down.
     std::map<std::size_t, std::size_t> sizes;
     for (std::size_t i = 0; i < nics.size(); ++i) ++sizes[groups.find(i)];
     const auto num_groups = std::ranges::count_if(sizes, [](const auto& one) { return one.second > 1; });
     std::map<std::size_t, std::int32_t> number;
     for (std::size_t i = 0; i < nics.size(); ++i) {
       if (tried[i] > 0 && reached[i] == 0) result.down.insert(nics[i]);
-      // Pairs that nobody tried are judged by the subnet, so that with one group, or none, all are in it.
+      // Untried pairs are judged by the subnet: with one group, or none, all NICs are in one segment.
       const std::size_t group = num_groups > 1 ? groups.find(i) : 0;
       const auto [at, is_new] = number.try_emplace(group, next);
       if (is_new) ++next;
@@ -131,7 +131,7 @@ Segments segments_of(const Topology& topology) {
   Segments segments;
   segments.of.assign(
       num_servers, std::vector<std::int32_t>(static_cast<std::size_t>(topology.num_rails), Segments::kNone));
-  // Cables between servers get numbers behind those of the switches.
+  // Cables between servers get numbers after those of the switches.
   auto next = static_cast<std::int32_t>(graph.nodes.size());
   for (const GraphLink& link : graph.links) {
     const auto a = static_cast<std::size_t>(link.a), b = static_cast<std::size_t>(link.b);

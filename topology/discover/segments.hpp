@@ -15,37 +15,37 @@ namespace hips::topology {
 /// A NIC: its server and its number there.
 using NicId = std::pair<std::size_t, std::size_t>;
 
-/// Which NICs are joined by a switch, or a cable, and nothing else: a graph of servers and segments.
+/// A graph of servers and segments. A segment is a set of NICs that one switch or cable joins.
 struct Segments {
   static constexpr std::int32_t kNone = -1;
 
-  /// By server and NIC, kNone where a NIC leads to no other server.
+  /// By server and NIC; kNone if a NIC leads to no other server.
   std::vector<std::vector<std::int32_t>> of;
   /// By segment, ascending; at least two servers each.
   std::vector<std::vector<NicId>> members;
 
   [[nodiscard]] std::size_t num_servers() const { return of.size(); }
-  /// NICs of a server that lead to others.
+  /// The number of NICs of a server that lead to others.
   [[nodiscard]] std::size_t degree(std::size_t server) const;
-  /// Numbers the segments anew, by their first members, and leaves out those of one server.
+  /// Renumbers the segments by their first members, and drops those of one server.
   void compact();
 };
 
-/// The segments of what ranks see, and what does not work there.
+/// The observed segments, and the NICs that do not work.
 struct SeenSegments {
   Segments segments;
-  /// NICs that share a subnet with others, of which they were seen to reach none.
+  /// NICs that share a subnet with others, but were observed to reach none of them.
   std::set<NicId> down;
-  /// Pairs of one segment that were tried and passed a router: their subnet is no switch's.
+  /// Pairs of one segment with a router on their path: their subnet is not one switch.
   std::size_t num_routed = 0;
   std::size_t num_reached = 0, num_untried = 0;  ///< pairs of one segment
 };
 
-/// NICs of one subnet are a segment. Where some of them reach each other and others do not, in groups of two
-/// or more, each group is one: the same private subnet in several places. A single NIC that reaches nobody
-/// stays in its subnet's, and is down.
+/// The NICs of a subnet are a segment. If they reach each other in separate groups of two or more, each group
+/// is a segment: the same private subnet is used in several places. A single NIC that reaches no other stays
+/// in the segment of its subnet, and is down.
 ///
-/// Cost     linear in NICs and ways.
+/// Cost     linear in NICs and paths.
 /// Threads  pure; any thread.
 SeenSegments segments_of(const Observation& seen);
 

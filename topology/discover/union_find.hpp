@@ -6,7 +6,7 @@
 
 namespace hips::topology {
 
-/// Sets of numbers that are merged.
+/// Disjoint sets of numbers that can be merged.
 ///
 /// Cost     nearly constant for each call.
 class UnionFind {
@@ -14,7 +14,7 @@ class UnionFind {
   explicit UnionFind(std::size_t size) : parent_(size) {
     std::iota(parent_.begin(), parent_.end(), std::size_t{0});
   }
-  /// The number that stands for the set of x.
+  /// The representative of the set of x.
   std::size_t find(std::size_t x) {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;

@@ -6,7 +6,7 @@
 
 #include <hips/topology.hpp>
 
-#include "topology/occupied.hpp"
+#include "topology/parts/occupied.hpp"
 
 namespace hips::mpi {
 namespace {

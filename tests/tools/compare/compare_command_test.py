@@ -121,7 +121,7 @@ class Compare(unittest.TestCase):
             (("-t", "bcube:3,1", "--factor", "1"), "--factor: 1 is out of range"),
             (("-t", "bcube:3,1", "--factor", "2.5"), '--factor: "2.5" is no whole number; give 2 to 1024'),
             (("-t", "bcube:3,1", "--factor", "two"), '--factor: "two" is no whole number'),
-            (("-t", "bcube:4,1[0,15]"), "they fall apart into 2"),
+            (("-t", "bcube:4,1[0,15]"), "2 components"),
             (("-t", "bcube:3,1", "-t", "bcube:4,1[0,15]"), "no plan for bcube:4,1[0,15] can be priced; hips: "),
             (("-t", "bcube:3,1", "-a", "flat-ps:99"), "no plan for bcube:3,1 can be priced; flat-ps:99: "),
             (("-t", "bcube:3,1", "-a", "flat-ps:99", "--baseline"), "99 leaders of 9 ranks; give 1 to 9"),

@@ -178,7 +178,7 @@ TEST(Compare, prices_a_million_servers_and_says_what_it_cannot_price) {
     for (const PricedPlan& plan : comparison.plans) {
       if (plan.basis == Basis::kNone) {
         EXPECT_THAT(plan.reason, ::testing::AnyOf(::testing::HasSubstr("needs the programs of all"),
-                                                  ::testing::HasSubstr("trees are packed for up to"),
+                                                  ::testing::HasSubstr("is too many for trees (valid: up to"),
                                                   ::testing::HasSubstr("powers of two")))
             << spec << " " << plan.entry.name;
       } else {

@@ -87,7 +87,7 @@ std::vector<std::string> names(std::string_view text, const char* spec) {
   return names;
 }
 
-TEST(Entries, all_is_every_algorithm_and_rings_where_meshes_let_senders_meet) {
+TEST(Entries, all_is_every_algorithm_and_rings_where_meshes_let_has_incast) {
   EXPECT_EQ(names("all", "bcube:2,3").size(),
             plan::algorithms().size() - 2);  // bucket and swing are for a torus
   EXPECT_EQ(names("all", "torus:3x3").size(), plan::algorithms().size());

@@ -11,8 +11,8 @@
 
 #include "tests/choices.hpp"
 #include "topology/discover/draft.hpp"
-#include "topology/family.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/families/family.hpp"
+#include "topology/formats/topology_file.hpp"
 #include "topology/walk.hpp"
 
 namespace hips::topology {
@@ -72,7 +72,7 @@ MadeUp made_up(const Topology& topology, std::mt19937_64& random, bool shuffle_s
         for (std::size_t j = 0; j < rails; ++j) {
           const SeenNic &one = made.seen.servers[a].nics[i], &other = made.seen.servers[b].nics[j];
           if (one.subnet.empty() || one.subnet != other.subnet) continue;
-          made.seen.ways.push_back({a, i, b, j, true, 1, 0});
+          made.seen.paths.push_back({a, i, b, j, true, 1, 0});
           made.joined.insert(
               {made.seen.servers[a].host + " " + one.name, made.seen.servers[b].host + " " + other.name});
         }
@@ -121,7 +121,7 @@ std::string random_spec(std::mt19937_64& random) {
   }
 }
 
-TEST(Draft, OfWhatRanksSeeOfAFamilyIsThatFamilyUpToNames) {
+TEST(Draft, OfAnObservedFamilyIsThatFamilyExceptForNames) {
   std::mt19937_64 random(test::seed());
   for (int i = 0; i < 150; ++i) {
     const std::string spec = random_spec(random);
@@ -143,7 +143,7 @@ TEST(Draft, OfWhatRanksSeeOfAFamilyIsThatFamilyUpToNames) {
   }
 }
 
-TEST(Draft, OfAThousandServersTakesNoTime) {
+TEST(Draft, OfAThousandServersIsFast) {
   std::mt19937_64 random(test::seed());
   for (const char* spec : {"bcube:16,1", "torus:10x10x10"}) {
     SCOPED_TRACE(spec);
@@ -164,14 +164,15 @@ Observation routed(std::size_t servers, std::size_t size, Hops hops) {
   for (std::size_t a = 0; a < servers; ++a)
     for (std::size_t b = 0; b < servers; ++b)
       if (a != b)
-        seen.ways.push_back({a, 0, b, 0, true, a / size == b / size ? 1 : hops(a / size, b / size), 0});
+        seen.paths.push_back({a, 0, b, 0, true, a / size == b / size ? 1 : hops(a / size, b / size), 0});
   return seen;
 }
 
-TEST(Draft, TellsLeafSpineAndFatTreeByHops) {
+TEST(Draft, DistinguishesLeafSpineAndFatTreeByHops) {
   std::string text;
   EXPECT_EQ(read_back(routed(12, 3, [](auto, auto) { return 3; }), text).topology.spec, "leafspine:4,3");
-  EXPECT_THAT(text, HasSubstr("  count: 7  # guessed: tiers above the subnets' own switches do not show\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  count: 7  # guessed: tiers above the switches of the subnets are not visible\n"));
   const auto by_pod = [](std::size_t a, std::size_t b) { return a / 2 == b / 2 ? 3 : 5; };
   EXPECT_EQ(read_back(routed(16, 2, by_pod), text).topology.spec, "fattree:4");
   // Pods of another size are no Fat-Tree, and leaves of unequal size no leaf-spine.
@@ -193,24 +194,25 @@ Observation rack(std::size_t servers, std::size_t rails) {
   return seen;
 }
 
-TEST(Draft, MarksWhatNobodyHasMeasured) {
+TEST(Draft, MarksGuessedValues) {
   std::string text;
   Observation seen = rack(3, 2);
   EXPECT_EQ(read_back(seen, text).topology.spec, "rail:3,2");
-  EXPECT_THAT(text, HasSubstr("shape: \"rail:3,2\"  # guessed: by the subnets alone; nobody has tried"));
-  EXPECT_THAT(text, HasSubstr("rate: 100Gb, latency: 1us}  # guessed: latency, nobody has measured it"));
+  EXPECT_THAT(
+      text, HasSubstr("shape: \"rail:3,2\"  # guessed: by the subnets alone; connectivity was not observed"));
+  EXPECT_THAT(text, HasSubstr("rate: 100Gb, latency: 1us}  # guessed: latency, not measured"));
   for (SeenServer& server : seen.servers)
     for (SeenNic& nic : server.nics) nic.bandwidth_bytes_per_s = 0;
   seen.servers[1].ranks = 2;
   (void)read_back(seen, text);
-  EXPECT_THAT(text, HasSubstr("# guessed: rate, the system names none; latency"));
+  EXPECT_THAT(text, HasSubstr("# guessed: rate, unknown to the system; latency"));
   EXPECT_THAT(text, HasSubstr("ranks-per-server: 1  # guessed: servers had 1 to 2 ranks"));
 }
 
-TEST(Draft, HasTheLatencyThatWasMeasuredOnEachLevel) {
+TEST(Draft, HasTheMeasuredLatencyOfEachLevel) {
   std::mt19937_64 random(test::seed());
   MadeUp made = made_up(parse_topology("bcube:3,1"), random, false, false);
-  for (SeenWay& way : made.seen.ways) way.latency_ns = way.a_nic == 0 ? 1503 : 2400;
+  for (SeenPath& way : made.seen.paths) way.latency_ns = way.a_nic == 0 ? 1503 : 2400;
   std::string text;
   const TopologyFile file = read_back(made.seen, text);
   EXPECT_EQ(file.topology.levels[0].latency_ns, 1500);
@@ -224,13 +226,13 @@ TEST(Draft, ListsSlowDeadAndMissingNics) {
   seen.servers[2].nics.pop_back();
   for (std::size_t a = 0; a < 4; ++a)
     for (std::size_t b = 0; b < 4; ++b)
-      if (a != b) seen.ways.push_back({a, 0, b, 0, a != 3 && b != 3, 1, 0});
+      if (a != b) seen.paths.push_back({a, 0, b, 0, a != 3 && b != 3, 1, 0});
   std::string text;
   const TopologyFile file = read_back(seen, text);
   EXPECT_EQ(topology_shape(file.topology), "rail:4,2");
-  EXPECT_THAT(text, HasSubstr("  - {server: n1, nic: 0, rate: 10Gb}  # seen: the system names this rate\n"));
-  EXPECT_THAT(text, HasSubstr("server: n2, nic: 1, rate: 100Gb, state: down}  # seen: there is no such NIC"));
-  EXPECT_THAT(text, HasSubstr("server: n3, nic: 0, rate: 100Gb, state: down}  # seen: it reaches nobody"));
+  EXPECT_THAT(text, HasSubstr("  - {server: n1, nic: 0, rate: 10Gb}  # seen: rate reported by the system\n"));
+  EXPECT_THAT(text, HasSubstr("server: n2, nic: 1, rate: 100Gb, state: down}  # seen: this NIC is missing"));
+  EXPECT_THAT(text, HasSubstr("server: n3, nic: 0, rate: 100Gb, state: down}  # seen: it reaches no NIC"));
   EXPECT_EQ(file.topology.overrides.size(), 3U);
 }
 
@@ -244,11 +246,11 @@ MadeUp some_of(const MadeUp& whole, const std::vector<std::size_t>& servers) {
     part.seen.servers.push_back(whole.seen.servers[server]);
     hosts.insert(whole.seen.servers[server].host);
   }
-  for (SeenWay way : whole.seen.ways) {
+  for (SeenPath way : whole.seen.paths) {
     if (!number.contains(way.a) || !number.contains(way.b)) continue;
     way.a = number[way.a];
     way.b = number[way.b];
-    part.seen.ways.push_back(way);
+    part.seen.paths.push_back(way);
   }
   const auto host = [](const std::string& end) { return end.substr(0, end.find(' ')); };
   for (const auto& [a, b] : whole.joined)
@@ -260,13 +262,13 @@ bool fall_apart(const MadeUp& made) {
   std::set<std::size_t> reached{0};
   for (std::size_t before = 0; before < reached.size();) {
     before = reached.size();
-    for (const SeenWay& way : made.seen.ways)
+    for (const SeenPath& way : made.seen.paths)
       if (reached.contains(way.a)) reached.insert(way.b);
   }
   return reached.size() < made.seen.servers.size();
 }
 
-TEST(Draft, OfAPartOfABCubeIsAPart) {
+TEST(Draft, OfAPartOfABCubeIsThatPart) {
   std::mt19937_64 random(test::seed());
   std::string text;
   const MadeUp nine = made_up(parse_topology("bcube:3,1"), random, false, false);
@@ -295,7 +297,7 @@ TEST(Draft, LeavesOutAManagementNetwork) {
   MadeUp made = made_up(parse_topology("bcube:3,1"), random, false, false);
   for (SeenServer& server : made.seen.servers)
     server.nics.insert(server.nics.begin(), {"eth0", "a", "192.168.0.0/16", 0.125e9});
-  for (SeenWay& way : made.seen.ways) ++way.a_nic, ++way.b_nic;
+  for (SeenPath& way : made.seen.paths) ++way.a_nic, ++way.b_nic;
   std::string text;
   const TopologyFile file = read_back(made.seen, text);
   EXPECT_EQ(file.topology.spec, "bcube:3,1@25Gb");
@@ -303,7 +305,7 @@ TEST(Draft, LeavesOutAManagementNetwork) {
   EXPECT_THAT(text, HasSubstr("# Note: left out: 192.168.0.0/16, which joins all servers"));
 }
 
-TEST(Draft, TellsPlacesWithOneSubnetApartByWhoReachesWhom) {
+TEST(Draft, SeparatesPlacesThatUseTheSameSubnetByConnectivity) {
   // A ring of four, all of whose cables have the same private subnet.
   Observation seen;
   for (int i = 0; i < 4; ++i)
@@ -314,32 +316,32 @@ TEST(Draft, TellsPlacesWithOneSubnetApartByWhoReachesWhom) {
       for (std::size_t i = 0; i < 2 && a != b; ++i)
         for (std::size_t j = 0; j < 2; ++j) {
           const bool cable = (i == 0 && j == 1 && b == (a + 1) % 4) || (i == 1 && j == 0 && a == (b + 1) % 4);
-          seen.ways.push_back({a, i, b, j, cable, 1, 0});
+          seen.paths.push_back({a, i, b, j, cable, 1, 0});
         }
   std::string text;
   EXPECT_EQ(read_back(seen, text).topology.spec, "torus:4");
-  EXPECT_THAT(text, HasSubstr("count: 0  # guessed: subnets of two NICs are taken for cables\n"));
+  EXPECT_THAT(text, HasSubstr("count: 0  # guessed: assuming that subnets of two NICs are cables\n"));
   // With NICs in any order it could be two more.
   std::swap(seen.servers[2].nics[0], seen.servers[2].nics[1]);
-  for (SeenWay& way : seen.ways) {
+  for (SeenPath& way : seen.paths) {
     if (way.a == 2) way.a_nic = 1 - way.a_nic;
     if (way.b == 2) way.b_nic = 1 - way.b_nic;
   }
   EXPECT_EQ(read_back(seen, text).topology.spec, "torus:4");
-  EXPECT_THAT(text, HasSubstr("; mesh:2x2, bcube:2,1 is wired alike\n"));
+  EXPECT_THAT(text, HasSubstr("; mesh:2x2, bcube:2,1 has the same wiring\n"));
 }
 
-TEST(Draft, OfWhatIsNoFamilySaysSoAndIsReadAllTheSame) {
+TEST(Draft, OfAnUnknownWiringSaysSoAndIsAReadableFile) {
   // Two islands.
   Observation seen = rack(6, 1);
   for (std::size_t i = 3; i < 6; ++i) seen.servers[i].nics[0].subnet = "10.9.9.0/24";
   std::string text;
   EXPECT_EQ(read_back(seen, text).topology.spec, "switch:6");
-  EXPECT_THAT(text, HasSubstr("shape: \"switch:6\"  # guessed: no family is wired like these 2 subnets"));
+  EXPECT_THAT(text, HasSubstr("shape: \"switch:6\"  # guessed: no family matches these 2 subnets"));
   EXPECT_FALSE(value_or_throw(draft_topology(seen)).fits);
 }
 
-TEST(Draft, OfAnyObservationIsReadAgain) {
+TEST(Draft, OfAnyObservationIsAReadableFile) {
   std::mt19937_64 random(test::seed());
   for (int i = 0; i < 300; ++i) {
     Observation seen;
@@ -355,9 +357,9 @@ TEST(Draft, OfAnyObservationIsReadAgain) {
     for (std::size_t w = random() % 40; w > 0; --w) {
       const std::size_t a = random() % servers, b = random() % servers;
       if (a == b || seen.servers[a].nics.empty() || seen.servers[b].nics.empty()) continue;
-      seen.ways.push_back({a, random() % seen.servers[a].nics.size(), b,
-                           random() % seen.servers[b].nics.size(), random() % 2 == 0,
-                           std::int32_t(random() % 4), double(random() % 3) * 2e9});
+      seen.paths.push_back({a, random() % seen.servers[a].nics.size(), b,
+                            random() % seen.servers[b].nics.size(), random() % 2 == 0,
+                            std::int32_t(random() % 4), double(random() % 3) * 2e9});
     }
     std::string text;
     const TopologyFile file = read_back(seen, text);
@@ -365,8 +367,8 @@ TEST(Draft, OfAnyObservationIsReadAgain) {
   }
 }
 
-TEST(Draft, WithoutServersOrNicsIsRefused) {
-  EXPECT_THAT(draft_topology({}).error().message, HasSubstr("no server was looked at"));
+TEST(Draft, WithoutServersOrNicsIsRejected) {
+  EXPECT_THAT(draft_topology({}).error().message, HasSubstr("no server was observed"));
   EXPECT_THAT(draft_topology({{{"node7", 1, {}}}, {}}).error().message,
               MatchesRegex("discover: node7 has no NIC with an address; .*HIPS_SOCKET_IFNAME"));
 }

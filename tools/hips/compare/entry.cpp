@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/plan/builder.hpp"
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::compare {

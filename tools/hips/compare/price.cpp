@@ -18,7 +18,7 @@
 #include "lib/plan/builder.hpp"
 #include "tools/hips/compare/closed_form.hpp"
 #include "tools/hips/compare/size_range.hpp"
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 #include "topology/tiers.hpp"
 #include "topology/walk.hpp"
 
@@ -124,7 +124,7 @@ class Pricer {
         cost::expected_seconds(cost::Medium::kWires, {.latency_seconds = price.latency_seconds,
                                                       .bandwidth_seconds = price.bandwidth_seconds,
                                                       .num_messages = plan_.num_messages,
-                                                      .senders_meet = plan_.fan_in > 1});
+                                                      .has_incast = plan_.fan_in > 1});
     const double least = bound_.seconds(static_cast<double>(bytes));
     price.of_bound = price.seconds > 0 ? least / price.seconds : 1;
     plan_.bandwidth_of_bound = busiest_seconds > 0 ? least / busiest_seconds : 1;
@@ -174,7 +174,8 @@ void count_programs(const Topology& topology, const PlanBuilder& builder, std::i
   };
   const auto finish = [&] {
     for (std::size_t i = 0; i < counted.size(); ++i) {
-      const auto link = cost::price(topology, shape, counters[i].take(), volume_of(counted[i])).busiest;
+      const auto link =
+          cost::estimate_loads(topology, shape, counters[i].take(), volume_of(counted[i])).busiest;
       if (busiest[i].name.empty() || link.seconds > busiest[i].seconds) busiest[i] = link;
     }
   };

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/plan/plan_text.hpp"
+#include "lib/plan/formats/plan_text.hpp"
 #include "tools/hips/compare/report.hpp"
 #include "tools/hips/compare/size_range.hpp"
 #include "tools/hips/servers_memory.hpp"

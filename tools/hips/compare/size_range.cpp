@@ -21,7 +21,7 @@ Result<std::uint64_t> read_size(std::string_view text) {
   if (*bytes == 0) return refuse("is a vector of nothing; write 4 or more");
   if (*bytes % static_cast<std::uint64_t>(kElementBytes) != 0)
     return refuse("is no multiple of 4; vectors are priced as float32");
-  if (*bytes > cost::kMostPricedBytes) return refuse("is above 1024G, the largest vector that is priced");
+  if (*bytes > cost::kMostVectorBytes) return refuse("is above 1024G, the largest vector that is priced");
   return *bytes;
 }
 

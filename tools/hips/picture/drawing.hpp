@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::picture {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lib/plan/contribution_set.hpp"
+#include "lib/plan/check/contribution_set.hpp"
 
 namespace hips::picture {
 namespace {

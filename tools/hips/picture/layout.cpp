@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "tools/hips/picture/tiers.hpp"
-#include "topology/family.hpp"
+#include "topology/levels.hpp"
 
 namespace hips::picture {
 namespace {

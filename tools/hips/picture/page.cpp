@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/plan/plan_json.hpp"
-#include "lib/plan/plan_text.hpp"
+#include "lib/plan/formats/plan_json.hpp"
+#include "lib/plan/formats/plan_text.hpp"
 #include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/drawing.hpp"
 #include "tools/hips/picture/layout.hpp"
 #include "tools/hips/picture/page_data.hpp"
 #include "tools/hips/picture/page_parts.hpp"
-#include "topology/family.hpp"
+#include "topology/families/family.hpp"
 #include "topology/names.hpp"
 #include "topology/rates.hpp"
 

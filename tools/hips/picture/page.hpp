@@ -7,7 +7,7 @@
 #include <hips/plan.hpp>
 
 #include "lib/cost/estimate.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::picture {
 

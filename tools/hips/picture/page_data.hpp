@@ -6,7 +6,7 @@
 
 #include "lib/cost/timeline.hpp"
 #include "tools/hips/picture/holdings.hpp"
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::picture {
 

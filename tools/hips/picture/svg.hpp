@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "topology/topology_file.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::picture {
 

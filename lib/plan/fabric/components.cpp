@@ -1,0 +1,49 @@
+#include "lib/plan/fabric/components.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "topology/families/family.hpp"
+
+namespace hips::plan {
+
+Status check_joined(const Topology& topology, Forest& forest, std::string_view why, std::string_view remedy) {
+  std::map<std::int64_t, std::vector<std::string>> components;
+  for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
+    components[forest.find(server)].push_back(topology::server_address(topology, server));
+  }
+  if (components.size() == 1) return Status::success();
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> texts;
+  for (auto& [first, members] : components) {
+    if (texts.size() == kShown) {
+      texts.push_back(fmt::format("and {} more", components.size() - kShown));
+      break;
+    }
+    const std::size_t more = members.size() > kShown ? members.size() - kShown : 0;
+    if (more > 0) members.resize(kShown);
+    texts.push_back(
+        fmt::format("{{{}{}}}", fmt::join(members, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  return Status::error(Code::kUnsupported,
+                       fmt::format("plan: the servers of {} are not connected{}: {} components, {}. {}",
+                                   topology.spec, why, components.size(), fmt::join(texts, ", "), remedy));
+}
+
+Status check_switches_joined(const Topology& topology) {
+  if (std::ranges::none_of(topology.overrides,
+                           [](const LinkOverride& link) { return link.server < 0 && !link.up; }))
+    return Status::success();
+  const Graph graph = topology.graph();
+  Forest forest(static_cast<std::int64_t>(graph.nodes.size()));
+  for (const GraphLink& link : graph.links)
+    if (link.up) forest.join(link.a, link.b);
+  return check_joined(topology, forest, ", as cables between switches are down",
+                      "Use only those of one component, or write state: up");
+}
+
+}  // namespace hips::plan

@@ -1,0 +1,34 @@
+#include "lib/plan/steps/peer_link.hpp"
+
+#include <cstdint>
+
+#include "topology/walk.hpp"
+
+namespace hips::plan {
+
+PeerLink routed_link(const Topology& topology, Rank rank, Rank peer) {
+  PeerLink link;
+  link.peer = peer;
+  bool first = true;
+  topology::walk(topology, rank, peer, kNoRail, [&](const Hop& hop) {
+    if (first) link.out = hop.out;
+    first = false;
+  });
+  topology::walk(topology, peer, rank, kNoRail, [&](const Hop& hop) { link.in = hop.in; });
+  return link;
+}
+
+bool all_are_neighbours(const Topology& topology) {
+  if (!topology.servers_relay) return true;
+  std::int32_t levels_between_servers = 0;
+  bool one_hop = true;
+  for (const Level& level : topology.levels) {
+    if (level.kind == LevelKind::kNode || level.radix == 1) continue;
+    ++levels_between_servers;
+    one_hop = one_hop && (level.kind != LevelKind::kRing || level.radix <= 3) &&
+              (level.kind != LevelKind::kLine || level.radix <= 2);
+  }
+  return levels_between_servers <= 1 && one_hop;
+}
+
+}  // namespace hips::plan

@@ -1,0 +1,31 @@
+// Registers the readers of inputs that the library preloaded into MPI programs does not have: hostlists in
+// topology files, and plans in MSCCL's XML. Programs and libraries that link readers_dep read them directly.
+
+#include "lib/plan/formats/msccl/read_msccl.hpp"
+#include "lib/plan/formats/plan_file.hpp"
+#include "topology/clusters/hostlist.hpp"
+#include "topology/formats/server_names.hpp"
+
+namespace hips {
+namespace {
+
+Result<std::uint64_t> count_hostlist(std::string_view text) {
+  const auto list = topology::Hostlist::parse(text);
+  if (!list) return fail(list.error());
+  return list->size();
+}
+
+Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::uint64_t most) {
+  const auto list = topology::Hostlist::parse(text);
+  if (!list) return fail(list.error());
+  return list->expand(most);
+}
+
+[[maybe_unused]] const bool kRegistered = [] {
+  topology::set_name_list_reader({.count = count_hostlist, .expand = expand_hostlist});
+  plan::add_plan_format({.name = "MSCCL XML", .recognises = plan::is_msccl, .read = plan::read_msccl});
+  return true;
+}();
+
+}  // namespace
+}  // namespace hips

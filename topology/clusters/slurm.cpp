@@ -1,0 +1,169 @@
+#include "topology/clusters/slurm.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "topology/clusters/slurm_torus.hpp"
+#include "topology/clusters/slurm_tree.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::topology {
+namespace {
+
+constexpr SlurmWords kConfWords{.switch_name = "SwitchName",
+                                .block_name = "BlockName",
+                                .switches = "Switches",
+                                .nodes = "Nodes",
+                                .assign = "=",
+                                .entry = "line"};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+class SlurmReader {
+ public:
+  SlurmReader(std::string_view name, std::string_view text, std::string_view which)
+      : name_(name), text_(text), which_(which), tree_(name, kConfWords), rings_(name, "ring") {}
+
+  Result<ClusterTopology> read() {
+    if (auto read = read_lines(); !read) return fail(read.error());
+    std::string_view ring = which_;
+    if (ring.starts_with("default:")) ring.remove_prefix(8);
+    if (!rings_.empty()) return rings_.finish(ring == "default" ? "" : ring, std::move(notes_));
+    if (!which_.empty() && which_ != "default") {
+      return bad(1, fmt::format("unknown topology {}; the file has one topology, \"default\", and no rings",
+                                in_quotes(which_)));
+    }
+    if (tree_.empty()) {
+      return bad(1,
+                 "the file has no switch, block or ring; write lines such as SwitchName=leaf0 Nodes=n[0-3]");
+    }
+    return tree_.finish(std::move(notes_));
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Status> bad(std::size_t line, std::string_view problem) const {
+    return tree_.bad(line, problem);
+  }
+
+  Result<void> read_lines() {
+    std::size_t number = 0;
+    std::string joined;
+    std::size_t first = 0;
+    for (std::string_view rest = text_; !rest.empty();) {
+      const std::size_t end = rest.find('\n');
+      std::string_view line = rest.substr(0, end);
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      ++number;
+      if (joined.empty()) first = number;
+      line = line.substr(0, line.find('#'));
+      while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
+      const bool is_continued = !line.empty() && line.back() == '\\';
+      if (is_continued) line.remove_suffix(1);
+      // As in Slurm: a space at the beginning of the next line separates words.
+      joined += line;
+      if (is_continued && rest.empty()) return bad(number, "\"\\\" continues the last line; remove it");
+      if (is_continued) continue;
+      if (auto read = read_line(first, joined); !read) return read;
+      joined.clear();
+    }
+    return {};
+  }
+
+  Result<void> read_line(std::size_t line, std::string_view text) {
+    constexpr std::string_view kSpace = " \t\r\v\f";
+    std::map<std::string, std::string_view> values;  // by key, in lower case
+    for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;
+         at = text.find_first_not_of(kSpace, at)) {
+      const std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+      const std::string_view word = text.substr(at, end - at);
+      at = end;
+      const std::size_t equals = word.find('=');
+      if (equals == std::string_view::npos || equals == 0)
+        return bad(line, fmt::format("{} is not KEY=VALUE; write such as SwitchName=leaf0", in_quotes(word)));
+      const std::string key = lower(word.substr(0, equals));
+      if (equals + 1 == word.size())
+        return bad(line, fmt::format("nothing follows {}=; write a value or leave the key out",
+                                     word.substr(0, equals)));
+      if (!values.emplace(key, word.substr(equals + 1)).second)
+        return bad(line, fmt::format("{} occurs twice; write it once", in_quotes(word.substr(0, equals))));
+      if (at == text.size()) break;
+    }
+    if (values.empty()) return {};
+    return add(line, values);
+  }
+
+  Result<void> add(std::size_t line, std::map<std::string, std::string_view>& values) {
+    const auto take = [&](const char* key) -> std::optional<std::string_view> {
+      const auto found = values.find(key);
+      if (found == values.end()) return std::nullopt;
+      const std::string_view value = found->second;
+      values.erase(found);
+      return value;
+    };
+    const auto switch_name = take("switchname"), block_name = take("blockname"), ring_name = take("ringname");
+    const auto switches = take("switches"), nodes = take("nodes");
+    for (const auto& [key, value] : values) {
+      const bool known = key == "linkspeed" || key == "blocksizes";
+      notes_.push_back(fmt::format("{}: line {}: {}={} {}", name_, line, key, in_quotes(value),
+                                   known ? "does not describe the wiring; ignored" : "is unknown; ignored"));
+    }
+    if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
+    if (!switch_name && !block_name) {
+      if (switches || nodes)
+        return bad(line, "Switches and Nodes belong to a switch or a block; begin the line with SwitchName=");
+      return {};
+    }
+    if (switch_name && block_name)
+      return bad(line, "SwitchName and BlockName are on one line; write two lines");
+    if (!rings_.empty()) return bad(line, "the file has rings and switches; keep one of them");
+    const bool is_block = block_name.has_value();
+    if (blocks_.value_or(is_block) != is_block) {
+      return bad(line, "the file has switches and blocks; keep either SwitchName or BlockName lines");
+    }
+    blocks_ = is_block;
+    const auto text_of = [](std::optional<std::string_view> value) {
+      return value ? std::optional<std::string>(*value) : std::nullopt;
+    };
+    return tree_.add({.line = line,
+                      .is_block = is_block,
+                      .name = std::string(is_block ? *block_name : *switch_name),
+                      .switches = text_of(switches),
+                      .nodes = text_of(nodes)});
+  }
+
+  Result<void> add_ring(std::size_t line, std::string_view ring, bool with_others,
+                        std::optional<std::string_view> nodes) {
+    if (with_others || !tree_.empty())
+      return bad(line, "the file has rings and switches; keep one of them, RingName= with Nodes=");
+    if (!nodes)
+      return bad(line, fmt::format("RingName={} has no Nodes; write them in the order of the ring",
+                                   in_quotes(ring)));
+    return rings_.add(
+        {.line = line, .name = std::string(ring), .regions = {{.line = line, .nodes = std::string(*nodes)}}});
+  }
+
+  std::string_view name_, text_, which_;
+  SlurmTree tree_;
+  SlurmToruses rings_;
+  std::vector<std::string> notes_;
+  std::optional<bool> blocks_;  ///< blocks or switches; none before the first
+};
+
+}  // namespace
+
+Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_view text,
+                                            std::string_view which) {
+  return SlurmReader(name, text, which).read();
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "topology/clusters/slurm.hpp"
+
+namespace hips::topology {
+
+/// The names of the parts of Slurm's two topology formats, for errors.
+struct SlurmWords {
+  std::string_view switch_name, block_name, switches, nodes;  ///< keys
+  std::string_view assign;                                    ///< between a key and its value
+  std::string_view entry;                                     ///< the text that describes a switch: "line"
+};
+
+/// A switch or a block in its file; its children are hostlists.
+struct SlurmEntry {
+  std::size_t line = 0;
+  bool is_block = false;
+  std::string name;
+  std::optional<std::string> switches, nodes;
+};
+
+/// The switches and blocks of one topology, and their conversion to a family.
+class SlurmTree {
+ public:
+  SlurmTree(std::string_view file, const SlurmWords& words) : file_(file), words_(words) {}
+
+  /// Errors   kInvalidArgument: an invalid entry, or a node or a name that occurs twice.
+  Result<void> add(const SlurmEntry& entry);
+
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+
+  /// Returns the family and its servers in order. Requires !empty(). Errors those of read_slurm_topology()
+  /// about the whole tree.
+  Result<ClusterTopology> finish(std::vector<std::string> notes);
+
+  [[nodiscard]] tl::unexpected<Status> bad(std::size_t line, std::string_view problem,
+                                           Code code = Code::kInvalidArgument) const;
+
+ private:
+  struct Node {
+    std::string name;
+    std::size_t line = 0;
+    bool is_block = false;
+    std::vector<std::string> switches, nodes;
+    bool has_parent = false;
+  };
+  /// The number of children on each tier from the lowest upwards: nodes of a leaf, leaves, ...
+  using Tiers = std::vector<std::size_t>;
+
+  Result<std::vector<std::string>> names(std::size_t line, std::string_view key, std::string_view value);
+  Result<Tiers> block_tiers();
+  Result<Tiers> tree_tiers();
+  Result<std::size_t> children_of(const std::vector<std::size_t>& tier);
+  Result<std::string> spec_of(Tiers tiers);
+
+  std::string file_;
+  SlurmWords words_;
+  ClusterTopology result_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::unordered_set<std::string> hosts_;
+  std::uint64_t num_names_ = 0;
+};
+
+}  // namespace hips::topology

@@ -1,0 +1,231 @@
+#include "topology/formats/file_links.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "topology/cables.hpp"
+#include "topology/families/family.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::topology {
+namespace {
+
+/// The largest graph that is made to find the names of switches.
+constexpr std::int64_t kMostGraphLinks = 200'000;
+
+constexpr auto kLinkKeys =
+    std::to_array<std::string_view>({"server", "nic", "switch", "to", "to-nic", "switches", "rate", "state"});
+
+using SwitchPair = std::pair<std::string, std::string>;
+
+class LinkReader {
+ public:
+  LinkReader(const FileValues& values, const std::unordered_map<std::string, std::int64_t>& by_name,
+             TopologyFile& file)
+      : values_(values), by_name_(by_name), file_(file), topology_(file.topology) {}
+
+  Result<void> read(const YamlNode& links) {
+    if (auto list = values_.sequence(links); !list) return list;
+    for (const YamlNode& node : links.items) {
+      if (auto done = read_link(node); !done) return done;
+    }
+    const auto order = [](const LinkOverride& link) {
+      return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
+    };
+    std::ranges::sort(topology_.overrides, {}, order);
+    return {};
+  }
+
+ private:
+  Result<void> read_link(const YamlNode& node) {
+    if (auto known = values_.keys(node, "a link", kLinkKeys); !known) return known;
+    const YamlNode* server = FileValues::find(node, "server");
+    const YamlNode* switches = FileValues::find(node, "switches");
+    if ((server != nullptr) == (switches != nullptr)) {
+      return values_.bad(node,
+                         "a link needs one of server and switches; write {server: 3, nic: 1, rate: 10Gb} or "
+                         "{switches: [leaf 0, spine 1], state: down}");
+    }
+    LinkOverride link;
+    double nominal = 0;
+    auto found = server != nullptr ? read_server_link(node, *server, link, nominal)
+                                   : read_switch_link(node, *switches, link, nominal);
+    if (!found) return found;
+    const auto key = std::tuple(link.server, link.rail, link.lower, link.upper);
+    if (!seen_.insert(key).second) return values_.bad(node, "the link is listed twice; list it once");
+    link.bandwidth_bytes_per_s = nominal;
+    if (const YamlNode* rate = FileValues::find(node, "rate")) {
+      const auto value = values_.rate(*rate);
+      if (!value) return fail(value.error());
+      link.bandwidth_bytes_per_s = *value;
+    }
+    if (const YamlNode* state = FileValues::find(node, "state")) {
+      const auto text = values_.text(*state);
+      if (!text) return fail(text.error());
+      if (*text != "up" && *text != "down")
+        return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
+      link.up = *text == "up";
+    }
+    const bool differs = !link.up || link.bandwidth_bytes_per_s != nominal;
+    if (differs && !leaves_the_part(link)) topology_.overrides.push_back(std::move(link));
+    return {};
+  }
+
+  /// Does the cable lead to a server that is not in use? Then it is not a cable of the part.
+  [[nodiscard]] bool leaves_the_part(const LinkOverride& link) const {
+    if (link.server < 0) return false;
+    const auto far = other_end(topology_, link.server, link.rail);
+    return far && far->first < 0;
+  }
+
+  /// The level that determines the rate of a NIC; null for the server of a topology without levels.
+  [[nodiscard]] const Level* level_of(Rail rail) const {
+    for (const Level& level : topology_.levels) {
+      if (std::ranges::find(level.rails, rail) != level.rails.end()) return &level;
+    }
+    return nullptr;
+  }
+
+  Result<Rail> read_nic(const YamlNode& node, std::int64_t server) {
+    const auto text = values_.text(node);
+    if (!text) return fail(text.error());
+    for (Rail rail = 0; rail < topology_.num_rails; ++rail) {
+      if (!text->empty() && file_.device(server, rail) == *text) return rail;
+    }
+    const auto number = values_.number(node, 0, topology_.num_rails - 1);
+    if (!number) return fail(number.error());
+    return static_cast<Rail>(*number);
+  }
+
+  Result<void> read_server_link(const YamlNode& node, const YamlNode& server_node, LinkOverride& link,
+                                double& nominal) {
+    const auto server = values_.server(server_node, file_, by_name_);
+    if (!server) return fail(server.error());
+    const YamlNode* nic = FileValues::find(node, "nic");
+    if (nic == nullptr)
+      return values_.bad(node, "the link's nic is missing; write {server: 3, nic: 1, rate: 10Gb}");
+    const auto rail = read_nic(*nic, *server);
+    if (!rail) return fail(rail.error());
+    const Level* level = level_of(*rail);
+    nominal = level == nullptr ? kDefaultBandwidthBytesPerS : level->bandwidth_bytes_per_s;
+    link.server = *server;
+    link.rail = *rail;
+    const bool cable = level != nullptr && is_of_cables(*level);
+    const auto far = other_end(topology_, *server, *rail);
+    if (cable && !far) {
+      return values_.bad(
+          *nic, fmt::format("NIC {} of server {} is not connected in {}: the server is at the edge", *rail,
+                            in_quotes(server_node.scalar), topology_.spec));
+    }
+    if (const YamlNode* name = FileValues::find(node, "switch")) {
+      const std::string right =
+          entry_of(topology_.family).switch_name(topology_, topology_.whole_server(*server), *rail);
+      const auto text = values_.text(*name);
+      if (!text) return fail(text.error());
+      if (*text != right || cable) {
+        return values_.bad(*name,
+                           fmt::format("NIC {} of server {} leads to {}, but in {} it leads to {}", *rail,
+                                       in_quotes(server_node.scalar), in_quotes(*text), topology_.spec,
+                                       cable ? "a server; write to and to-nic" : in_quotes(right)));
+      }
+    }
+    if (auto right = check_other_end(node, server_node, far, link); !right) return right;
+    // A cable of a ring is identified by its "+" end, if the server there is in use.
+    if (cable && *rail == level->rails[1] && far->first >= 0) std::tie(link.server, link.rail) = *far;
+    return {};
+  }
+
+  Result<void> check_other_end(const YamlNode& node, const YamlNode& server_node,
+                               const std::optional<CableEnd>& far, const LinkOverride& link) {
+    const YamlNode* to = FileValues::find(node, "to");
+    const YamlNode* to_nic = FileValues::find(node, "to-nic");
+    if (to == nullptr && to_nic == nullptr) return {};
+    if (to == nullptr || to_nic == nullptr || !far) {
+      return values_.bad(node,
+                         !far ? fmt::format("to and to-nic are for cables between servers, but in {} NIC {} "
+                                            "leads to a switch; write switch",
+                                            topology_.spec, link.rail)
+                              : "to and to-nic belong together; write both");
+    }
+    const auto server = values_.server(*to, file_, by_name_);
+    if (!server) return fail(server.error());
+    const auto rail = read_nic(*to_nic, *server);
+    if (!rail) return fail(rail.error());
+    if (*far == CableEnd(*server, *rail)) return {};
+    const std::string right =
+        far->first < 0 ? "a server that is not in use"
+                       : fmt::format("NIC {} of server {}", far->second, file_.server_name(far->first));
+    return values_.bad(
+        *to,
+        fmt::format("NIC {} of server {} leads to NIC {} of server {}, but in {} it leads to {}", link.rail,
+                    in_quotes(server_node.scalar), *rail, in_quotes(to->scalar), topology_.spec, right));
+  }
+
+  Result<void> read_switch_link(const YamlNode& node, const YamlNode& ends, LinkOverride& link,
+                                double& nominal) {
+    for (const char* key : {"nic", "switch", "to", "to-nic"}) {
+      if (const YamlNode* extra = FileValues::find(node, key))
+        return values_.bad(*extra, fmt::format("{} is for cables of servers; leave it out", key));
+    }
+    if (auto list = values_.sequence(ends); !list) return list;
+    if (ends.items.size() != 2)
+      return values_.bad(ends, fmt::format("switches has {} names; a cable joins two", ends.items.size()));
+    const auto a = values_.text(ends.items[0]), b = values_.text(ends.items[1]);
+    if (!a) return fail(a.error());
+    if (!b) return fail(b.error());
+    if (topology_.num_links > kMostGraphLinks) {
+      return values_.bad(node, fmt::format("{} has {} cables; links between switches can be listed if there "
+                                           "are at most {}",
+                                           topology_.spec, topology_.num_links, kMostGraphLinks));
+    }
+    list_switch_links();
+    for (const SwitchPair& pair : {SwitchPair(*a, *b), SwitchPair(*b, *a)}) {
+      const auto found = switch_links_.find(pair);
+      if (found == switch_links_.end()) continue;
+      std::tie(link.lower, link.upper) = pair;
+      nominal = found->second;
+      return {};
+    }
+    return values_.bad(
+        node,
+        fmt::format("{} has no cable between the switches {} and {}; `hips topo -v --format yaml` lists "
+                    "all",
+                    topology_.spec, in_quotes(*a), in_quotes(*b)));
+  }
+
+  void list_switch_links() {
+    if (!switch_links_.empty()) return;
+    Topology plain = topology_;
+    plain.overrides.clear();
+    const Graph graph = plain.graph();
+    const auto name = [&](std::int64_t node) { return graph.nodes[static_cast<std::size_t>(node)].name; };
+    for (const GraphLink& link : graph.links) {
+      if (link.a < topology_.num_servers()) continue;
+      switch_links_.emplace(SwitchPair(name(link.a), name(link.b)), link.bandwidth_bytes_per_s);
+    }
+  }
+
+  const FileValues& values_;
+  const std::unordered_map<std::string, std::int64_t>& by_name_;
+  TopologyFile& file_;
+  Topology& topology_;
+  std::set<std::tuple<std::int64_t, Rail, std::string, std::string>> seen_;
+  std::map<SwitchPair, double> switch_links_;  ///< lower and upper switch, and the level's rate
+};
+
+}  // namespace
+
+Result<void> read_file_links(const FileValues& values, const YamlNode& links,
+                             const std::unordered_map<std::string, std::int64_t>& by_name,
+                             TopologyFile& file) {
+  return LinkReader(values, by_name, file).read(links);
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "lib/base/replace_file.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/formats/topology_file.hpp"
+#include "topology/formats/yaml_tree.hpp"
+#include "topology/spec.hpp"
+
+// Specs that name a topology file: [file:]PATH[#DIGEST][/RANKS]. A path may contain slashes, so the text
+// after the last one is the number of ranks only if a file name ends before it.
+
+namespace hips::topology {
+namespace {
+
+constexpr std::size_t kDigestDigits = 16;
+
+bool ends_in_yaml(std::string_view text) {
+  return text.ends_with(".yaml") || text.ends_with(".yml");
+}
+
+bool all_digits(std::string_view text, std::string_view digits) {
+  return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+}
+
+/// Removes "#0123456789abcdef" from the end.
+std::optional<std::string> cut_digest(std::string_view& text) {
+  if (text.size() <= kDigestDigits || text[text.size() - kDigestDigits - 1] != '#') return std::nullopt;
+  const std::string_view digits = text.substr(text.size() - kDigestDigits);
+  if (!all_digits(digits, "0123456789abcdef")) return std::nullopt;
+  text.remove_suffix(kDigestDigits + 1);
+  return std::string(digits);
+}
+
+/// Splits "file:wiring/2" if the file system has a file "wiring", whose name does not show where it ends.
+FileSpec without_ranks(const FileSpec& spec) {
+  const std::size_t slash = spec.path.rfind('/');
+  std::error_code error;
+  if (spec.ranks_per_server || spec.digest || slash == std::string::npos ||
+      !all_digits(std::string_view(spec.path).substr(slash + 1), "0123456789") ||
+      !std::filesystem::is_regular_file(spec.path.substr(0, slash), error)) {
+    return spec;
+  }
+  FileSpec cut = spec;
+  cut.ranks_per_server = spec.path.substr(slash + 1);
+  cut.path.resize(slash);
+  return cut;
+}
+
+}  // namespace
+
+std::optional<FileSpec> file_spec(std::string_view spec) {
+  constexpr std::string_view kPrefix = "file:";
+  FileSpec file;
+  file.text = std::string(spec);
+  const bool prefixed = spec.starts_with(kPrefix);
+  if (prefixed) spec.remove_prefix(kPrefix.size());
+  if (const std::size_t slash = spec.rfind('/'); slash != std::string_view::npos) {
+    std::string_view before = spec.substr(0, slash);
+    auto digest = cut_digest(before);
+    if (digest || ends_in_yaml(before)) {
+      file.ranks_per_server = std::string(spec.substr(slash + 1));
+      file.digest = std::move(digest);
+      file.path = std::string(before);
+      return file;
+    }
+  }
+  file.digest = cut_digest(spec);
+  if (!prefixed && !file.digest && !ends_in_yaml(spec)) return std::nullopt;
+  file.path = std::string(spec);
+  return file;
+}
+
+std::string path_of(const FileSpec& spec) {
+  return without_ranks(spec).path;
+}
+
+Result<TopologyFile> read_file_spec(const FileSpec& given) {
+  const FileSpec spec = without_ranks(given);
+  if (spec.path.empty()) return bad_spec(spec.text, "no path follows \"file:\"; write file:PATH.yaml");
+  auto file = read_topology_file(spec.path);
+  if (!file) return fail(file.error());
+  Topology& topology = file->topology;
+  if (spec.digest && !topology.spec.ends_with("#" + *spec.digest)) {
+    return bad_spec(spec.text,
+                    fmt::format("the file has changed since this spec was made; write file:{}", spec.path));
+  }
+  if (!spec.ranks_per_server) return file;
+  if (topology.ranks_per_server != 1) {
+    return bad_spec(spec.text, fmt::format("the file already has ranks-per-server: {}; leave \"/{}\" out",
+                                           topology.ranks_per_server, *spec.ranks_per_server));
+  }
+  if (auto added = add_node_level(spec.text, *spec.ranks_per_server, topology); !added)
+    return fail(added.error());
+  return file;
+}
+
+Result<TopologyFile> load_topology(std::string_view spec) {
+  if (const auto file = file_spec(spec)) return read_file_spec(*file);
+  auto topology = parse(spec);
+  if (!topology) return fail(topology.error());
+  TopologyFile file;
+  file.topology = std::move(*topology);
+  return file;
+}
+
+Result<std::string> read_text_file(const std::string& path, std::size_t most) {
+  const auto reject = [&](std::string_view why) {
+    return fail(Code::kInvalidArgument, fmt::format("{} {}", topology::in_quotes(path), why));
+  };
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return reject(fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text;
+  std::array<char, 1 << 16> buffer{};
+  while (file.read(buffer.data(), buffer.size()) || file.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most) return reject(fmt::format("is larger than {} MiB", most >> 20U));
+  }
+  if (file.bad()) return reject("cannot be read");
+  return text;
+}
+
+Result<TopologyFile> read_topology_file(const std::string& path) {
+  const auto text = read_text_file(path, kMostYamlBytes);
+  if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
+  return parse_topology_file(path, *text);
+}
+
+Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {
+  const auto text = topology_file_text(file, false);
+  if (!text) return fail(text.error());
+  Status status = replace_file(path, *text);
+  if (status.ok()) return {};
+  status.message = fmt::format("topology file {} {}", topology::in_quotes(path), status.message);
+  return fail(std::move(status));
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,60 @@
+#include "topology/formats/server_names.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "topology/spec.hpp"
+
+namespace hips::topology {
+namespace {
+
+std::optional<NameListReader>& name_list_reader() {
+  static std::optional<NameListReader> reader;
+  return reader;
+}
+
+Status no_reader(std::string_view text) {
+  if (text.find_first_of("[],") == std::string_view::npos) {
+    return Status::error(
+        Code::kInvalidArgument,
+        fmt::format("{} is not a name; names have letters, digits, \".\", \"-\" and \"_\"", in_quotes(text)));
+  }
+  return Status::error(
+      Code::kInvalidArgument,
+      fmt::format("{} is a list of names, which the preloaded library does not read; start the program with "
+                  "hips run, or write one name per entry",
+                  in_quotes(text)));
+}
+
+}  // namespace
+
+bool is_name_character(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
+         c == '_';
+}
+
+bool is_plain_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameLength && std::ranges::all_of(text, is_name_character);
+}
+
+void set_name_list_reader(const NameListReader& reader) {
+  name_list_reader() = reader;
+}
+
+Result<std::uint64_t> count_names(std::string_view text) {
+  if (is_plain_name(text)) return 1;
+  const auto& reader = name_list_reader();
+  if (!reader) return fail(no_reader(text));
+  return reader->count(text);
+}
+
+Result<std::vector<std::string>> expand_names(std::string_view text, std::uint64_t most) {
+  if (is_plain_name(text) && most >= 1) return std::vector<std::string>{std::string(text)};
+  const auto& reader = name_list_reader();
+  if (!reader) return fail(no_reader(text));
+  return reader->expand(text, most);
+}
+
+}  // namespace hips::topology

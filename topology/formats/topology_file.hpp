@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+
+namespace hips::topology {
+
+/// A topology with the names of its hosts and devices.
+struct TopologyFile {
+  Topology topology;
+  std::vector<std::string> server_names;  ///< by server; empty if the file names none
+  std::vector<std::string> devices;       ///< by rail, "mlx5_0" or ""; empty if the file names none
+  /// Devices of the servers whose NICs have other names.
+  std::map<std::int64_t, std::vector<std::string>> other_devices;
+
+  /// The name of a server for messages: its host name, otherwise its address.
+  [[nodiscard]] std::string server_name(std::int64_t server) const;
+  /// "" if it has none.
+  [[nodiscard]] std::string device(std::int64_t server, Rail rail) const;
+  friend bool operator==(const TopologyFile&, const TopologyFile&) = default;
+};
+
+/// The version of the format that is written; others are rejected.
+inline constexpr std::int64_t kTopologyFileVersion = 1;
+
+/// Reads a topology file (docs/topologies.md, docs/topology.schema.json).
+///
+/// The switches, cables, levels and relaying in the file are compared with its shape, so a cable in the wrong
+/// port is an error and not a slow run. If a spec describes the topology with its rates, the topology gets
+/// this spec, otherwise "file:`name`#DIGEST" with the digest of the text.
+///
+/// Cost     linear in the text, at most kMostYamlBytes, and in the servers that it names.
+/// Errors   kInvalidArgument: `name`, line, key, the value seen and what would be right.
+Result<TopologyFile> parse_topology_file(std::string_view name, std::string_view text);
+
+/// The same for a file. Errors kInvalidArgument, too: the file cannot be read, or is too large.
+Result<TopologyFile> read_topology_file(const std::string& path);
+
+/// Does the text of a topology file have lists of server names (server_names.hpp)?
+bool has_name_lists(std::string_view text);
+
+/// Writes the text that parse_topology_file() reads. With `all_cables` every cable has a line, not only those
+/// that differ from their level.
+///
+/// Errors   kUnsupported: more cables than a file can list.
+Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables);
+
+/// Writes a topology file without names, for programs that read no lists of names. It keeps the spec of the
+/// original, by which selection tables and other ranks identify it.
+std::string nameless_topology_text(const TopologyFile& file);
+
+/// The spec of a topology without rates and ranks: the `shape` of a file.
+std::string topology_shape(const Topology& topology);
+
+/// Can a spec describe the topology: one rate for all levels, no overrides, default latencies?
+bool has_plain_spec(const Topology& topology);
+
+/// Writes a topology to a file, by replace_file().
+///
+/// Errors   kSystem: it cannot be written. Those of topology_file_text().
+Result<void> write_topology_file(const std::string& path, const TopologyFile& file);
+
+/// A spec that names a file.
+struct FileSpec {
+  std::string path;
+  std::optional<std::string> digest;            ///< that the file must have
+  std::optional<std::string> ranks_per_server;  ///< after "/"
+  std::string text;                             ///< the whole spec
+};
+/// None if the spec names no file: it neither begins with "file:" nor has a path that ends in .yaml or .yml.
+std::optional<FileSpec> file_spec(std::string_view spec);
+
+/// The path of the file that a spec names. Asks the file system whether a "/RANKS" at the end is part of the
+/// path.
+std::string path_of(const FileSpec& spec);
+
+/// Errors   those of read_topology_file(). kInvalidArgument: the digest or the ranks per server do not match.
+Result<TopologyFile> read_file_spec(const FileSpec& spec);
+
+/// Like parse(), but with the names of a topology file.
+Result<TopologyFile> load_topology(std::string_view spec);
+
+/// Reads a file of at most `most` bytes.
+Result<std::string> read_text_file(const std::string& path, std::size_t most);
+
+}  // namespace hips::topology

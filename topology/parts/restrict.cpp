@@ -1,0 +1,289 @@
+#include "topology/parts/restrict.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "topology/cables.hpp"
+#include "topology/families/family.hpp"
+#include "topology/formats/parse.hpp"
+#include "topology/formats/part.hpp"
+#include "topology/rates.hpp"
+
+namespace hips::topology {
+namespace {
+
+/// A smaller topology: its spec without rates and ranks, and the old levels that it keeps.
+struct Remainder {
+  std::string spec;
+  std::vector<std::size_t> levels;  ///< of the old network levels, ascending
+};
+
+class Restriction {
+ public:
+  Restriction(const TopologyFile& file, const JobHosts& hosts)
+      : file_(file), hosts_(hosts), levels_(network_levels(file.topology)) {}
+
+  Result<TopologyFile> make() {
+    if (auto found = find_servers(); !found) return fail(found.error());
+    const auto left = remainder();
+    if (!left) return fail(left.error());
+    auto base = parse(left->spec);
+    if (!base) return fail(base.error());
+    made_.topology = std::move(*base);
+    if (auto copied = copy_rates(*left); !copied) return fail(copied.error());
+    for (const std::int64_t server : servers_) {
+      made_.server_names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
+    }
+    if (auto named = name_spec(); !named) return fail(named.error());
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Status> unsupported(std::string_view problem) const {
+    return fail(Code::kUnsupported,
+                fmt::format("the hosts of the job are {} of {} servers of {}: {}", servers_.size(),
+                            file_.topology.num_servers(), file_.topology.name, problem));
+  }
+
+  Result<void> find_servers() {
+    if (file_.server_names.empty()) {
+      return fail(Code::kInvalidArgument,
+                  fmt::format("{} has no server names to find hosts by; give a topology file with "
+                              "servers: names, or --slurm",
+                              file_.topology.name));
+    }
+    std::unordered_map<std::string_view, std::int64_t> by_name;
+    for (std::size_t i = 0; i < file_.server_names.size(); ++i)
+      by_name.emplace(file_.server_names[i], static_cast<std::int64_t>(i));
+    std::set<std::int64_t> found;
+    for (const std::string& host : hosts_.names) {
+      auto at = by_name.find(host);
+      // A launcher may write the full name of a host, of which the topology has the first part.
+      if (at == by_name.end()) at = by_name.find(std::string_view(host).substr(0, host.find('.')));
+      if (at == by_name.end()) {
+        return fail(Code::kInvalidArgument,
+                    fmt::format("unknown host {}: the servers of {} are {} to {}", in_quotes(host),
+                                file_.topology.name, in_quotes(file_.server_names.front()),
+                                in_quotes(file_.server_names.back())));
+      }
+      found.insert(at->second);
+    }
+    servers_.assign(found.begin(), found.end());
+    return {};
+  }
+
+  /// The servers as a part of the whole. Plans for parts are trees instead of a hierarchy.
+  [[nodiscard]] Remainder part() const {
+    std::vector<std::int64_t> whole;
+    for (const std::int64_t server : servers_) whole.push_back(file_.topology.whole_server(server));
+    Topology shape = file_.topology;
+    shape.part.clear();
+    return {fmt::format("{}[{}]", topology_shape(shape), part_text(whole)), all_levels(true)};
+  }
+
+  Result<Remainder> remainder() {
+    const std::size_t count = servers_.size();
+    if (!file_.topology.part.empty() && count < file_.topology.part.size()) return part();
+    if (count == static_cast<std::size_t>(file_.topology.num_servers()))
+      return Remainder{topology_shape(file_.topology), all_levels(true)};
+    switch (file_.topology.family) {
+      case Family::kSwitch:
+        return Remainder{fmt::format("switch:{}", count), all_levels(count > 1)};
+      case Family::kRail:
+        return Remainder{fmt::format("rail:{},{}", count, file_.topology.num_rails), all_levels(count > 1)};
+      case Family::kLeafSpine:
+      case Family::kFatTree:
+        return tree();
+      case Family::kBCube:
+      case Family::kTorus:
+      case Family::kMesh:
+        return grid();
+    }
+    return unsupported("its family has no parts");
+  }
+
+  [[nodiscard]] std::vector<std::size_t> all_levels(bool any) const {
+    std::vector<std::size_t> all;
+    for (std::size_t l = 0; any && l < levels_.size(); ++l) all.push_back(l);
+    return all;
+  }
+
+  /// BCube, Torus and mesh: the servers are all those with certain digits; otherwise a part.
+  Result<Remainder> grid() {
+    std::vector<std::set<std::int64_t>> digits(levels_.size());
+    for (const std::int64_t server : servers_) {
+      std::int64_t rest = server;
+      for (std::size_t l = 0; l < levels_.size(); ++l) {
+        digits[l].insert(rest % levels_[l].radix);
+        rest /= levels_[l].radix;
+      }
+    }
+    std::size_t product = 1;
+    Remainder left;
+    std::vector<std::size_t> radices;
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      const std::size_t size = digits[l].size();
+      product *= size;
+      if (size == 1) continue;
+      // A piece of a ring is not a ring.
+      if (levels_[l].kind == LevelKind::kRing && static_cast<std::int64_t>(size) != levels_[l].radix)
+        return part();
+      // Any piece of a line is a line.
+      if (levels_[l].kind == LevelKind::kLine &&
+          *digits[l].rbegin() - *digits[l].begin() + 1 != static_cast<std::int64_t>(size))
+        return part();
+      left.levels.push_back(l);
+      radices.push_back(size);
+    }
+    if (product != servers_.size()) return part();
+    if (radices.empty()) {
+      left.spec = "switch:1";
+    } else {
+      // A single radix would be read as n without k.
+      const bool one_level = radices.size() == 1 && file_.topology.family == Family::kBCube;
+      left.spec = fmt::format("{}:{}{}", entry_of(file_.topology.family).keyword, fmt::join(radices, "x"),
+                              one_level ? ",0" : "");
+    }
+    return left;
+  }
+
+  /// Trees: any servers below a switch, if all switches of a tier have equally many; otherwise a part.
+  Result<Remainder> tree() {
+    Remainder left;
+    std::vector<std::int64_t> radices;
+    std::vector<std::int64_t> parts = servers_;  // of this tier: servers, leaves, pods
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      std::map<std::int64_t, std::int64_t> children;  // by the switch above
+      for (const std::int64_t part : parts) ++children[part / levels_[l].radix];
+      const auto [least, most] =
+          std::ranges::minmax_element(children, {}, &std::pair<const std::int64_t, std::int64_t>::second);
+      if (least->second != most->second) return part();
+      if (most->second > 1) {
+        left.levels.push_back(l);
+        radices.push_back(most->second);
+      }
+      parts.clear();
+      for (const auto& [above, number] : children) parts.push_back(above);
+    }
+    const auto& topology = file_.topology;
+    if (radices.size() < 2) {
+      left.spec = fmt::format("switch:{}", servers_.size());
+    } else if (radices.size() == 2) {
+      // An edge switch of a Fat-Tree has as many cables upwards as servers below, in use or not.
+      std::int64_t spines = radices[0];
+      if (topology.family == Family::kLeafSpine)
+        spines = std::min(spines, topology.num_switches - levels_.back().radix);
+      left.spec = fmt::format("leafspine:{},{},{}", radices[1], radices[0], spines);
+    } else {
+      return part();
+    }
+    return left;
+  }
+
+  Result<void> copy_rates(const Remainder& left) {
+    Topology& topology = made_.topology;
+    // A single server of a switch or a rack has no level, but keeps its NICs.
+    std::map<Rail, Rail> new_rail;
+    for (std::size_t i = 0; i < left.levels.size(); ++i) {
+      const Level& old = levels_[left.levels[i]];
+      Level& level = topology.levels[i];
+      level.bandwidth_bytes_per_s = old.bandwidth_bytes_per_s;
+      level.latency_ns = old.latency_ns;
+      for (std::size_t r = 0; r < old.rails.size(); ++r) new_rail[old.rails[r]] = level.rails[r];
+    }
+    // In a tree all levels share the NIC, whose rate is that of the lowest level. If this level is dropped,
+    // the rate is kept.
+    if (!left.levels.empty() && levels_[0].kind == LevelKind::kTree)
+      topology.levels[0].bandwidth_bytes_per_s =
+          std::min(topology.levels[0].bandwidth_bytes_per_s, levels_[0].bandwidth_bytes_per_s);
+    if (left.levels.empty()) {
+      for (Rail rail = 0; rail < topology.num_rails; ++rail) new_rail[rail] = rail;
+    }
+    topology.relay_off = topology.servers_relay && file_.topology.relay_off && topology.part.empty();
+    std::unordered_map<std::int64_t, std::int64_t> new_server;
+    for (std::size_t i = 0; i < servers_.size(); ++i)
+      new_server.emplace(servers_[i], static_cast<std::int64_t>(i));
+    if (auto copied = copy_overrides(new_rail, new_server); !copied) return copied;
+    copy_devices(new_rail, new_server);
+    return {};
+  }
+
+  Result<void> copy_overrides(const std::map<Rail, Rail>& new_rail,
+                              const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+    Topology& topology = made_.topology;
+    const bool all = servers_.size() == static_cast<std::size_t>(file_.topology.num_servers());
+    for (const LinkOverride& old : file_.topology.overrides) {
+      if (old.server < 0) {
+        // A part keeps all switches and their names.
+        if (!all && topology.part.empty()) {
+          return unsupported(
+              fmt::format("the topology lists the link from {} to {}, which may be above them; remove it "
+                          "from the file",
+                          old.lower, old.upper));
+        }
+        topology.overrides.push_back(old);
+        continue;
+      }
+      const auto server = new_server.find(old.server);
+      const auto rail = new_rail.find(old.rail);
+      if (server == new_server.end() || rail == new_rail.end()) continue;
+      // A cable to a server that the job does not use is not part of the smaller topology.
+      const auto far = other_end(file_.topology, old.server, old.rail);
+      if (far && !new_server.contains(far->first)) continue;
+      LinkOverride link = old;
+      link.server = server->second;
+      link.rail = rail->second;
+      topology.overrides.push_back(std::move(link));
+    }
+    std::ranges::sort(topology.overrides, {}, [](const LinkOverride& link) {
+      return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
+    });
+    return {};
+  }
+
+  void copy_devices(const std::map<Rail, Rail>& new_rail,
+                    const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+    const auto kept = [&](const std::vector<std::string>& old) {
+      std::vector<std::string> devices(static_cast<std::size_t>(made_.topology.num_rails));
+      for (const auto& [from, to] : new_rail)
+        devices[static_cast<std::size_t>(to)] = old[static_cast<std::size_t>(from)];
+      return devices;
+    };
+    if (!file_.devices.empty()) made_.devices = kept(file_.devices);
+    for (const auto& [server, devices] : file_.other_devices) {
+      if (const auto at = new_server.find(server); at != new_server.end())
+        made_.other_devices.emplace(at->second, kept(devices));
+    }
+  }
+
+  Result<void> name_spec() {
+    Topology& topology = made_.topology;
+    if (!has_plain_spec(topology)) {
+      topology.spec = fmt::format("{}{}", kPartOf, file_.topology.spec);
+    } else if (!topology.levels.empty() &&
+               topology.levels[0].bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS) {
+      topology.spec += "@" + rate_text(topology.levels[0].bandwidth_bytes_per_s);
+    }
+    const std::int32_t ranks =
+        hosts_.ranks_per_host > 1 ? hosts_.ranks_per_host : file_.topology.ranks_per_server;
+    return add_node_level(topology.spec, std::to_string(ranks), topology);
+  }
+
+  const TopologyFile& file_;
+  const JobHosts& hosts_;
+  std::span<const Level> levels_;
+  std::vector<std::int64_t> servers_;  ///< in use, ascending
+  TopologyFile made_;
+};
+
+}  // namespace
+
+Result<TopologyFile> restrict_to(const TopologyFile& file, const JobHosts& hosts) {
+  return Restriction(file, hosts).make();
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/formats/topology_file.hpp"
+
+namespace hips::topology {
+
+/// The hosts of a job in the given order, and the number of ranks on each.
+struct JobHosts {
+  std::vector<std::string> names;   ///< unique
+  std::int32_t ranks_per_host = 1;  ///< the same on all
+};
+
+/// The prefix of the spec of a part that no spec describes. Such a spec cannot be read; only a file describes
+/// the part.
+inline constexpr std::string_view kPartOf = "part-of:";
+
+/// Makes the topology of some servers of a larger one, by their names, in the order of the larger one.
+///
+/// Servers of a switch, an equal number of servers of each switch of a tree, all servers of a BCube with
+/// certain digits, and whole rings of a Torus are a smaller topology of the same kind. Any others are a part
+/// of the whole. Rates, overrides and devices are kept; a NIC whose level has one server left is dropped.
+/// Servers of a BCube or Torus relay if they did before, those of a part never.
+///
+/// Cost     linear in the servers of the job and of the file.
+/// Errors   kInvalidArgument: the file names no servers, or not this one. kUnsupported: a link between
+///          switches has an override, and it is unknown whether the job uses this link.
+Result<TopologyFile> restrict_to(const TopologyFile& file, const JobHosts& hosts);
+
+}  // namespace hips::topology
