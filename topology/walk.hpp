@@ -21,6 +21,81 @@ inline Rank rank_in_use(const Topology& topology, std::int64_t whole) {
   return server < 0 ? -1 : static_cast<Rank>(server * local + whole % local);
 }
 
+/// Does a rail serve a level?
+inline bool serves(const Level& level, Rail rail) {
+  return std::find(level.rails.begin(), level.rails.end(), rail) != level.rails.end();
+}
+
+/// Moves from one rank to another one digit at a time, if servers relay. Ranks are those of the whole. For
+/// walk().
+template <typename Visit>
+class DigitWalk {
+ public:
+  /// `out`: see walk().
+  DigitWalk(const Topology& topology, std::int64_t a, std::int64_t b, Rail out, Visit& visit)
+      : topology_(topology),
+        b_(b),
+        from_(a),
+        // From the first hop on, the local rank is b's.
+        here_(a / topology.ranks_per_server * topology.ranks_per_server + b % topology.ranks_per_server),
+        wanted_(out),
+        visit_(visit) {}
+
+  void run() {
+    const Rail first = wanted_;
+    if (first != kNoRail) correct_levels([&](const Level& level) { return serves(level, first); });
+    wanted_ = kNoRail;
+    correct_levels([](const Level&) { return true; });
+  }
+
+ private:
+  template <typename Chosen>
+  void correct_levels(Chosen&& is_chosen) {
+    const auto num_levels = static_cast<std::int32_t>(topology_.levels.size());
+    std::int64_t stride = topology_.ranks_per_server;
+    for (std::int32_t l = stride > 1 ? 1 : 0; l < num_levels; ++l) {
+      const Level& level = topology_.levels[static_cast<std::size_t>(l)];
+      if (is_chosen(level)) correct(level, l, stride);
+      stride *= level.radix;
+    }
+  }
+
+  /// Moves until the digit of a level is b's.
+  void correct(const Level& level, std::int32_t l, std::int64_t stride) {
+    const std::int64_t goal = b_ / stride % level.radix;
+    std::int64_t at = here_ / stride % level.radix;
+    if (at == goal) return;
+    const auto hop_to = [&](std::int64_t digit, Rail out_rail, Rail in_rail) {
+      here_ += (digit - at) * stride;
+      at = digit;
+      visit_(from_, here_, out_rail, in_rail, l);
+      from_ = here_;
+    };
+    if (level.kind != LevelKind::kRing && level.kind != LevelKind::kLine) {
+      hop_to(goal, level.rails.front(), level.rails.front());
+    } else {
+      const std::int64_t up = (goal - at + level.radix) % level.radix;
+      bool plus = 2 * up <= level.radix;
+      if (wanted_ == level.rails[0]) plus = true;
+      if (wanted_ == level.rails[1]) plus = false;
+      if (level.kind == LevelKind::kLine) plus = goal > at;  // a line has one direction only
+      while (at != goal) {
+        if (plus) {
+          hop_to((at + 1) % level.radix, level.rails[0], level.rails[1]);
+        } else {
+          hop_to((at + level.radix - 1) % level.radix, level.rails[1], level.rails[0]);
+        }
+      }
+    }
+    wanted_ = kNoRail;
+  }
+
+  const Topology& topology_;
+  std::int64_t b_, from_, here_;
+  Rail wanted_;  ///< the first hop leaves by this rail
+  Visit& visit_;
+};
+
 /// Calls visit(Hop) for every hop of the route from a to b, in order and without allocating.
 ///
 /// `out` is the NIC by which the data leaves a, if several lead to b: another rail of a rack, the other
@@ -42,81 +117,28 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
             .in = in_rail,
             .level = level});
   };
-  const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
-  const std::int64_t local = topology.ranks_per_server;
-  const std::int32_t first = local > 1 ? 1 : 0;
   if (a == b) return;
+  const std::int64_t local = topology.ranks_per_server;
   if (a / local == b / local) {
     visit(a, b, kNoRail, kNoRail, 0);
     return;
   }
-  const auto serves = [&](std::int32_t level, Rail rail) {
-    const auto& rails = topology.levels[static_cast<std::size_t>(level)].rails;
-    return std::find(rails.begin(), rails.end(), rail) != rails.end();
-  };
-
-  if (!topology.servers_relay) {
-    // One hop, through all tiers up to the highest level at which the servers differ.
-    std::int32_t highest = first;
-    std::int64_t stride = local;
-    for (std::int32_t l = first; l < num_levels; ++l) {
-      const std::int64_t radix = topology.levels[static_cast<std::size_t>(l)].radix;
-      if (a / stride % radix != b / stride % radix) highest = l;
-      stride *= radix;
-    }
-    const Rail rail =
-        serves(highest, out) ? out : topology.levels[static_cast<std::size_t>(highest)].rails.front();
-    visit(a, b, rail, rail, highest);
+  if (topology.servers_relay) {
+    DigitWalk(topology, a, b, out, visit).run();
     return;
   }
-
-  // `here` approaches b one digit at a time. After the first hop its local rank is b's.
-  std::int64_t from = a;
-  std::int64_t here = a / local * local + b % local;
-  Rail wanted = out;
-  const auto correct = [&](std::int32_t l, std::int64_t stride) {
-    const Level& level = topology.levels[static_cast<std::size_t>(l)];
-    const std::int64_t goal = b / stride % level.radix;
-    std::int64_t at = here / stride % level.radix;
-    const auto hop_to = [&](std::int64_t digit, Rail out_rail, Rail in_rail) {
-      here += (digit - at) * stride;
-      at = digit;
-      visit(from, here, out_rail, in_rail, l);
-      from = here;
-    };
-    if (at == goal) return;
-    if (level.kind != LevelKind::kRing && level.kind != LevelKind::kLine) {
-      hop_to(goal, level.rails.front(), level.rails.front());
-    } else {
-      const std::int64_t up = (goal - at + level.radix) % level.radix;
-      bool plus = 2 * up <= level.radix;
-      if (wanted == level.rails[0]) plus = true;
-      if (wanted == level.rails[1]) plus = false;
-      if (level.kind == LevelKind::kLine) plus = goal > at;  // a line has one direction only
-      while (at != goal) {
-        if (plus) {
-          hop_to((at + 1) % level.radix, level.rails[0], level.rails[1]);
-        } else {
-          hop_to((at + level.radix - 1) % level.radix, level.rails[1], level.rails[0]);
-        }
-      }
-    }
-    wanted = kNoRail;
-  };
-
+  // One hop, through all tiers up to the highest level at which the servers differ.
+  const std::int32_t first = local > 1 ? 1 : 0;
+  std::int32_t highest = first;
   std::int64_t stride = local;
-  if (out != kNoRail) {
-    for (std::int32_t l = first; l < num_levels; ++l) {
-      if (serves(l, out)) correct(l, stride);
-      stride *= topology.levels[static_cast<std::size_t>(l)].radix;
-    }
-    stride = local;
-    wanted = kNoRail;
+  for (std::int32_t l = first; l < static_cast<std::int32_t>(topology.levels.size()); ++l) {
+    const std::int64_t radix = topology.levels[static_cast<std::size_t>(l)].radix;
+    if (a / stride % radix != b / stride % radix) highest = l;
+    stride *= radix;
   }
-  for (std::int32_t l = first; l < num_levels; ++l) {
-    correct(l, stride);
-    stride *= topology.levels[static_cast<std::size_t>(l)].radix;
-  }
+  const Level& level = topology.levels[static_cast<std::size_t>(highest)];
+  const Rail rail = serves(level, out) ? out : level.rails.front();
+  visit(a, b, rail, rail, highest);
 }
 
 /// Calls visit(Hop) for every hop of Topology::neighbours(), without making the list.

@@ -64,7 +64,7 @@ struct Loads {
 /// at each relaying server, in and out. Messages between ranks of one server use no NIC. Empty messages do
 /// not count.
 ///
-/// Cost     all servers: memory servers * rails * stages. One server: the program, whatever the size of the
+/// Cost     all servers: memory servers * rails * stages. One server: the program, for any size of the
 ///          topology.
 /// Threads  none: one object, one thread.
 class LoadCounter {

@@ -50,8 +50,7 @@ struct Timeline {
 /// Units    ns.
 /// Cost     the number of messages of all ranks, times the logarithm of those that wait.
 /// Errors   kUnsupported: a message over a NIC that is down, which would never end. kInternal: steps that
-/// wait
-///          for one another; check() finds such plans first.
+///          wait for one another; check() finds such plans first.
 Result<Timeline> timeline(const Topology& topology, const Plan& plan, Volume volume);
 
 }  // namespace hips::cost

@@ -71,20 +71,21 @@ std::int64_t GridCycle::server_at(std::int64_t index) const {
   return server + index;
 }
 
-std::int64_t DiagonalCycle::find_turn(std::int64_t radix0, std::int64_t radix1) {
+std::int64_t DiagonalCycle::find_num_first(std::int64_t radix0, std::int64_t radix1) {
   const std::int64_t group = std::gcd(radix0, radix1);
-  for (std::int64_t turn = 1; turn < group; ++turn) {
-    const std::int64_t other = group - turn;
-    if (std::gcd(turn, radix0) == 1 && std::gcd(turn, radix1) == 1 && std::gcd(other, radix0) == 1 &&
-        std::gcd(other, radix1) == 1) {
-      return turn;
+  for (std::int64_t num_first = 1; num_first < group; ++num_first) {
+    const std::int64_t other = group - num_first;
+    if (std::gcd(num_first, radix0) == 1 && std::gcd(num_first, radix1) == 1 &&
+        std::gcd(other, radix0) == 1 && std::gcd(other, radix1) == 1) {
+      return num_first;
     }
   }
   return 0;
 }
 
-DiagonalCycle::DiagonalCycle(std::int64_t radix0, std::int64_t radix1, std::int64_t turn, std::int32_t which)
-    : radix_{radix0, radix1}, group_(std::gcd(radix0, radix1)), first_(turn), first_level_(which) {}
+DiagonalCycle::DiagonalCycle(std::int64_t radix0, std::int64_t radix1, std::int64_t num_first,
+                             std::int32_t which)
+    : radix_{radix0, radix1}, group_(std::gcd(radix0, radix1)), first_(num_first), first_level_(which) {}
 
 std::int32_t DiagonalCycle::leaves_on(std::int64_t server) const {
   const std::int64_t sum = (server % radix_[0] + server / radix_[0]) % group_;

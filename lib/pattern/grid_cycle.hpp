@@ -47,18 +47,18 @@ class GridCycle {
 /// Two Hamiltonian cycles through an n_0 x n_1 grid. At every server they leave on different levels, and
 /// arrive on different levels. Every step adds 1 to a digit.
 ///
-/// With g = gcd(n_0, n_1), cycle 0 steps on level 0 where (a_0 + a_1) mod g < turn, otherwise on level 1;
-/// cycle 1 steps on the other level. g steps move it by (turn, g-turn). Both are a single cycle if turn and
-/// g-turn have no divisor in common with n_0 or n_1.
+/// With g = gcd(n_0, n_1), cycle 0 steps on level 0 where (a_0 + a_1) mod g < num_first, otherwise on level
+/// 1; cycle 1 steps on the other level. g steps move it by (num_first, g-num_first). Both are a single cycle
+/// if num_first and g-num_first have no divisor in common with n_0 or n_1.
 ///
 /// Source   Trotter and Erdos, "When the Cartesian product of directed cycles is Hamiltonian", 1978.
 class DiagonalCycle {
  public:
-  /// The smallest `turn` for which both are single cycles; 0: none.
-  static std::int64_t find_turn(std::int64_t radix0, std::int64_t radix1);
+  /// The smallest `num_first` for which both are single cycles; 0: none.
+  static std::int64_t find_num_first(std::int64_t radix0, std::int64_t radix1);
 
-  /// `which` is 0 or 1. Requires turn == find_turn(radix0, radix1) > 0.
-  DiagonalCycle(std::int64_t radix0, std::int64_t radix1, std::int64_t turn, std::int32_t which);
+  /// `which` is 0 or 1. Requires num_first == find_num_first(radix0, radix1) > 0.
+  DiagonalCycle(std::int64_t radix0, std::int64_t radix1, std::int64_t num_first, std::int32_t which);
 
   [[nodiscard]] std::int64_t index_of(std::int64_t server) const;
   [[nodiscard]] std::int64_t server_at(std::int64_t index) const;

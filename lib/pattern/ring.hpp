@@ -36,7 +36,7 @@ constexpr std::int64_t scatter_sends(const Ring& ring, std::int64_t index, std::
 }
 
 /// The piece that `index` receives and reduces in a round of the scatter; in the last round its own.
-constexpr std::int64_t scatter_takes(const Ring& ring, std::int64_t index, std::int64_t round) {
+constexpr std::int64_t scatter_receives(const Ring& ring, std::int64_t index, std::int64_t round) {
   return scatter_sends(ring, prev(ring, index), round);
 }
 
@@ -51,7 +51,7 @@ constexpr std::int64_t gather_sends(const Ring& ring, std::int64_t index, std::i
 }
 
 /// The piece that `index` receives in a round of the gather.
-constexpr std::int64_t gather_takes(const Ring& ring, std::int64_t index, std::int64_t round) {
+constexpr std::int64_t gather_receives(const Ring& ring, std::int64_t index, std::int64_t round) {
   return gather_sends(ring, prev(ring, index), round);
 }
 

@@ -13,7 +13,7 @@ namespace hips::pattern {
 ///   rho(s) = 1 - 2 + 4 - ... = (1 - (-2)^(s+1)) / 3
 ///   step s: an even member exchanges with member + rho(s), an odd one with member - rho(s)
 ///
-/// `direction` -1 mirrors it, so that two lanes load both directions of the ring alike.
+/// `direction` -1 mirrors it, so that two lanes load both directions of the ring equally.
 ///
 /// The members that hold the same pieces before step s are the even ones that are equal modulo 2^(s+1), and
 /// their partners. Therefore the bits of an even number say which halves a member keeps, and the last step

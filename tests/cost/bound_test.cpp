@@ -46,8 +46,7 @@ TEST(Bound, OfAFatTreeIncludesEdgeSwitchesAndPods) {
 }
 
 TEST(Bound, OfALeafSpineIncludesItsCablesUpwards) {
-  // What 4 servers send leaves by one cable; reduced below the leaf first, it is less than each of them
-  // sends.
+  // The 4 servers of a leaf share one cable; their data is reduced below the leaf first.
   const Bound result = bound(parse_topology("leafspine:12,4,1"));
   ASSERT_EQ(result.cuts.size(), 2u);
   EXPECT_EQ(result.cuts[1].name, "leaf switches");
@@ -71,7 +70,7 @@ TEST(Bound, NamesTheLargestCut) {
   EXPECT_EQ(result.cut().name, "servers equal in level 1");
   EXPECT_EQ(result.cut().num_parts, 3);
   EXPECT_DOUBLE_EQ(result.cut().part_bandwidth_bytes_per_s, 3);
-  // Single servers alone would promise 16/99, which nothing reaches.
+  // Single servers alone would give the bound 16/99, which no plan reaches.
   EXPECT_NEAR(result.cuts[0].seconds_per_byte, 16.0 / 99, 1e-15);
 }
 

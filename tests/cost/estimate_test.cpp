@@ -45,8 +45,7 @@ TEST(Estimate, PutsHipsOnEqualRadicesAtTheBoundWithEveryStageEqualOnEveryNicDire
     for (const char* family : {"bcube", "torus"}) {
       for (const Patterns& patterns : {kMesh, kRing}) {
         const bool torus = std::string(family) == "torus";
-        // A mesh reaches across servers in a ring of cables: it is not at the bound there, and not meant to
-        // be.
+        // A mesh on a ring of cables sends through servers in between, so it does not reach the bound.
         if (torus && patterns == kMesh) continue;
         const Topology topology = parse_topology(tests::spec_of(family, radices));
         const auto builder = build(topology, {.patterns = patterns});
@@ -92,7 +91,7 @@ TEST(Estimate, PutsHipsOnMixedRadicesAtTheBoundToWithinABlockPerLane) {
   }
 }
 
-/// Numbers of elements at which rounding bites; all of them where plans are small.
+/// Numbers of elements with rounding effects; all of them for small plans.
 std::vector<std::int64_t> awkward_counts(std::int64_t n) {
   if (n > 16) return {1, n + 1, 1 << 20};
   return {0, 1, n - 1, n, n + 1, 997, 1 << 20};
@@ -113,7 +112,7 @@ bool ascending(const Topology& topology) {
 TEST(Estimate, IsNeverBelowTheBound) {
   std::vector<std::string> specs;
   for (const auto& radices : tests::radix_mixes(64)) {
-    // The order of the levels changes the plan, not the bound: sorted mixes and their reverses will do.
+    // The order of the levels changes the plan, not the bound: sorted mixes and their reverses are enough.
     if (!std::is_sorted(radices.begin(), radices.end()) && !std::is_sorted(radices.rbegin(), radices.rend()))
       continue;
     specs.push_back(tests::spec_of("bcube", radices));
@@ -135,20 +134,19 @@ TEST(Estimate, IsNeverBelowTheBound) {
     std::shuffle(specs.begin(), specs.end(), random);
     specs.resize(specs.size() / 8);
   }
-  std::size_t priced = 0;
+  std::size_t costed = 0;
   for (const std::string& spec : specs) {
     const Topology topology = parse_topology(spec);
     for (const plan::Algorithm& algorithm : plan::algorithms()) {
       for (const Patterns& patterns : {kMesh, kRing, kPsOne, kHybrid}) {
-        // Patterns are of levels: the other algorithms have none, so one turn is theirs, in one order of
-        // levels.
+        // Only hips has patterns: the other algorithms run once, in one order of levels.
         const bool hips = algorithm.name == "hips";
         if (!hips && (patterns != kMesh || !ascending(topology))) continue;
-        // Trees are packed anew for every topology: a few tell as much.
+        // Packing trees takes long, so only a few topologies are tried.
         if (algorithm.name == "trees" && topology.num_ranks() > 12) continue;
         PlanRequest request{.algorithm = std::string(algorithm.name)};
         if (hips) request.patterns = patterns;
-        // Several rings over mixed radices are found by a search that takes longer than all the rest.
+        // The search for several rings over mixed radices would take longer than all other cases.
         if (algorithm.name == "flat-ring" && !has_equal_levels(topology)) request.num_rings = 1;
         const auto builder = plan::make_builder(topology, request);
         if (!builder) {
@@ -163,12 +161,12 @@ TEST(Estimate, IsNeverBelowTheBound) {
               << algorithm.name << " on " << spec << ", " << count << " elements";
           ASSERT_GE(cost.barrier_seconds, cost.bandwidth_seconds * (1 - 1e-12))
               << algorithm.name << " on " << spec;
-          ++priced;
+          ++costed;
         }
       }
     }
   }
-  EXPECT_GT(priced, test::runs_a_sample() ? 300u : 5000u);
+  EXPECT_GT(costed, test::runs_a_sample() ? 300u : 5000u);
 }
 
 // The table of `hips compare --theory` on BCube(3,1), N = 9, K = 2; terms in W/B, stages not overlapping.
@@ -193,7 +191,7 @@ TEST(Estimate, GivesFlatPsTheTermsOfTheTable) {
   Relative ps = relative("switch:9", {.algorithm = "flat-ps"}, 900);
   EXPECT_EQ(ps.steps, 2);
   EXPECT_NEAR(ps.barrier, 2.0 * 8, 1e-12);
-  // Push and pull use the leader's NIC in different directions: half of it when they overlap.
+  // Push and pull use different directions of the leader's NIC: half the time when they overlap.
   EXPECT_NEAR(ps.bandwidth, 8, 1e-12);
   // Nine leaders of nine are a mesh.
   ps = relative("switch:9", {.algorithm = "flat-ps", .num_leaders = 9}, 900);
@@ -265,7 +263,7 @@ TEST(Estimate, GivesATorusBothDirections) {
   const Relative odd_ring = relative("torus:5", {}, 1000);
   const Relative odd_mesh = relative("torus:5", {.patterns = kMesh}, 1000);
   EXPECT_NEAR(odd_mesh.bandwidth / odd_ring.bandwidth, (5 + 1) / 4.0, 1e-12);
-  // An even one: n^2/(4(n-1)) times, where half way round half the bytes take either way.
+  // An even side: n^2/(4(n-1)) times; to the opposite server half the bytes take either direction.
   for (const int n : {4, 8}) {
     const Relative mesh = relative("torus:" + std::to_string(n), {.patterns = kMesh}, n * 200);
     EXPECT_NEAR(mesh.ratio, n * n / (4.0 * (n - 1)), 1e-12);
@@ -322,7 +320,7 @@ TEST(Estimate, CoversAMillionServersByOneOfThem) {
       estimate_server_of(topology, *builder, 123456, {.count = 575'000'000 / 4, .element_bytes = 4});
   EXPECT_EQ(cost.num_steps, 12);
   EXPECT_NEAR(cost.latency_seconds, 12e-6, 1e-12);
-  // A block is about 24 elements, so rounding shows; it stays within one element of ten in a message.
+  // A block is about 24 elements, so rounding matters; it is at most one element of ten in a message.
   EXPECT_NEAR(cost.ratio, 1, 0.01);
   EXPECT_EQ(cost.busiest.name.rfind("server <123456> NIC ", 0), 0u) << cost.busiest.name;
 }
@@ -367,7 +365,7 @@ TEST(Estimate, GivesTreesBucketSwingAndBineTheirClosedForms) {
   EXPECT_NEAR(of("torus:5x5", "bucket").ratio, 1, 1e-4);
   EXPECT_EQ(of("torus:5x5", "bucket").num_steps, 2 * (4 + 4));
   EXPECT_EQ(of("torus:8x8", "swing").num_steps, 2 * 6);
-  // Equal lanes load the longer of unequal sides more: (3/4 + 3/4 * 1/3) / 2 where (1 - 1/12) / 2 would do.
+  // Equal lanes load the longer of unequal sides more: (3/4 + 3/4 * 1/3) / 2 instead of (1 - 1/12) / 2.
   EXPECT_NEAR(of("torus:4x3", "bucket").ratio, 1.091, 1e-3);
   EXPECT_NEAR(of("torus:4x3", "hips").ratio, 1, 1e-3);
   for (const std::int64_t ranks : {2, 4, 16, 64}) {
@@ -375,7 +373,7 @@ TEST(Estimate, GivesTreesBucketSwingAndBineTheirClosedForms) {
     EXPECT_NEAR(of(spec, "bine").ratio, 1, 1e-4) << spec;
     EXPECT_EQ(of(spec, "bine").num_steps, of(spec, "halving-doubling").num_steps);
   }
-  // Distances of a third: of 64 ranks below 8 leaves, fewer bytes go over the spines than with powers of two.
+  // Distances are a third: with 64 ranks below 8 leaves, fewer bytes pass the spines than with powers of two.
   const auto over_leaves = [&](const std::string& algorithm) {
     const Cost cost = of("leafspine:8,6", algorithm);
     std::int64_t sum = 0;

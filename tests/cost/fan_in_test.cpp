@@ -21,7 +21,7 @@ TEST(FanIn, IsOneInARingAndAllOthersInAMesh) {
 TEST(FanIn, CountsTheSendersToOneNicInOneRound) {
   // Six of the eight others reach a server of BCube(3,1) by the NIC of the higher level.
   EXPECT_EQ(fan_in_of("bcube:3,1", {.algorithm = "flat-mesh"}), 6);
-  // A leader hears all; who is none hears the leader.
+  // A leader receives from all others, which receive from the leader only.
   EXPECT_EQ(fan_in_of("switch:7", {.algorithm = "flat-ps"}), 6);
   EXPECT_EQ(fan_in_of("switch:7", {.algorithm = "flat-ps"}, 3), 1);
 }

@@ -14,7 +14,7 @@ struct Truth {
   double hop_seconds, seconds_per_byte, reduce_seconds_per_byte;
 };
 
-/// Times that the model itself makes, each off by up to `noise`.
+/// Times of the model itself, each with a relative error of up to `noise`.
 std::vector<FitSample> times(const Topology& topology, const std::vector<PlanRequest>& plans, Truth truth,
                              double noise = 0) {
   std::mt19937_64 random(20181122);
@@ -60,13 +60,13 @@ TEST(Fit, NoiseChangesTheConstantsLittle) {
 }
 
 TEST(Fit, OnePlanDoesNotSeparateReducingFromSending) {
-  // A ring folds half of what it sends, whatever the size: gamma becomes a part of beta.
+  // A ring reduces half of the bytes that it sends at any size: gamma becomes a part of beta.
   const Truth truth{2e-6, 1 / 12.5e9, 1 / 10e9};
   const auto made = value_or_throw(fit(times(parse_topology("torus:6"), {{}}, truth)));
   EXPECT_FALSE(made.has_gamma);
   EXPECT_GT(made.seconds_per_byte, truth.seconds_per_byte);
   EXPECT_LT(made.median_error, 1e-3);
-  // So it does where nobody asks for gamma.
+  // The same holds without gamma.
   const auto two = value_or_throw(fit(times(parse_topology("switch:8"), kSeveral, truth), false));
   EXPECT_FALSE(two.has_gamma);
   EXPECT_EQ(two.reduce_seconds_per_byte, 0);
@@ -86,7 +86,7 @@ TEST(Fit, LevelsAndOverriddenLinksKeepTheirRelativeRates) {
 
 TEST(Fit, TimesThatDoNotDetermineTheRateAreAnError) {
   EXPECT_FALSE(fit({}));
-  // Times that do not grow.
+  // The times do not grow.
   std::vector<FitSample> flat = times(parse_topology("switch:4"), {{}}, {1e-6, 1e-9, 0});
   for (FitSample& sample : flat) sample.seconds = 10e-6;
   flat.resize(2);

@@ -38,7 +38,7 @@ class InfoSelect(unittest.TestCase):
         done = hips("info", "select", HIPS_TOPO="bcube:3,1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("BCube(3,1), 9 ranks", done.stdout)
-        self.assertRegex(done.stdout, r"recursive-doubling .*; not taken: its messages would have to be relayed")
+        self.assertRegex(done.stdout, r"recursive-doubling .*; excluded: its messages would have to be relayed")
 
     def test_json_has_the_same(self):
         report = json.loads(hips("info", "select", "-t", "rail:8,2", "--json").stdout)
@@ -62,7 +62,7 @@ class InfoSelect(unittest.TestCase):
         self.assertGreater(most_of_doubling(tcp), most_of_doubling(verbs))
         self.assertEqual(report(HIPS_TRANSPORT="tcp"), tcp)
         self.assertEqual(report("--transport", "verbs", HIPS_TRANSPORT="tcp"), verbs)
-        self.assertIn("2 us for each message over TCP",
+        self.assertIn("2 us per message over TCP",
                       hips("info", "select", "-t", "switch:4", "--transport", "tcp").stdout)
         unknown = hips("info", "select", "-t", "switch:4", "--transport", "pigeon")
         self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
@@ -82,7 +82,7 @@ class InfoSelect(unittest.TestCase):
                         "topology=switch:4 up_to=any algorithm=hips pattern=ring\n")
             table.flush()
             text = hips("info", "select", "-t", "switch:4", HIPS_SELECT_TABLE=table.name).stdout
-            self.assertIn(f"HIPS_SELECT_TABLE={table.name} decides for switch:4:", text)
+            self.assertIn(f"HIPS_SELECT_TABLE={table.name} selects for switch:4:", text)
             self.assertRegex(text, r" 3000 B  flat-mesh\n +64 KiB  recursive-doubling\n +any  hips:ring\n")
             plans = json.loads(hips("info", "select", "-t", "switch:4", "--json",
                                     HIPS_SELECT_TABLE=table.name).stdout)["table"]["plans"]
@@ -116,7 +116,7 @@ class InfoEnv(unittest.TestCase):
     def test_names_what_is_wrong_and_what_is_nearest(self):
         text = hips("info", "env", HIPS_ALGORITM="x", HIPS_CREDITS="99").stdout
         self.assertIn("! HIPS_ALGORITM is not a variable of HiPS; did you mean HIPS_ALGORITHM?", text)
-        self.assertIn("wrong: give a number from 1 to 15", text)
+        self.assertIn("invalid; give a number from 1 to 15", text)
 
 
 class InfoAlone(unittest.TestCase):

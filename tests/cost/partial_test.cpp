@@ -1,5 +1,4 @@
-// Some servers of a fabric, and fabrics with slow or dead links: every plan is proven, and how near to the
-// bound it comes is told.
+// Parts of fabrics, and fabrics with slow or dead links: every plan is proved and compared with the bound.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +26,7 @@
 namespace hips::cost {
 namespace {
 
-/// `count` of the servers 0 to `all` - 1, as a spec has them.
+/// `count` of the servers 0 to `all` - 1, in the notation of specs.
 std::string some_of(std::int64_t all, std::int64_t count, std::mt19937_64& random) {
   std::vector<std::int64_t> servers(static_cast<std::size_t>(all));
   std::iota(servers.begin(), servers.end(), std::int64_t{0});
@@ -68,8 +67,7 @@ void print(const char* what, std::vector<Ratio>& ratios) {
 }
 
 TEST(Partial, RandomServersOfEveryFamilyHaveAProvedPlanNearTheBound) {
-  // Seeded, so that the figures of docs/topologies.md are those of every run; HIPS_TEST_FULL takes others,
-  // too.
+  // A fixed seed, so that every run has the figures of docs/topologies.md; HIPS_TEST_FULL adds others.
   std::mt19937_64 random(test::runs_everything() ? test::seed() : 20180812);
   const std::vector<std::string> wholes = {
       "bcube:4,1", "bcube:3,2",       "bcube:8,1",        "torus:4x4",        "torus:3x3x3", "fattree:4",
@@ -87,7 +85,7 @@ TEST(Partial, RandomServersOfEveryFamilyHaveAProvedPlanNearTheBound) {
     ASSERT_EQ(topology.spec, spec);
     const auto builder = plan::make_builder(topology, {});
     if (!builder) {
-      // Servers between which others would have to relay: the error says which.
+      // Servers that only others could join by relaying: the error names them.
       EXPECT_THAT(builder.error().message, ::testing::HasSubstr("are not connected"));
       ++apart;
       continue;
@@ -137,7 +135,7 @@ TEST(Partial, ATreeThatDeadCablesSplitHasNoPlan) {
   EXPECT_TRUE(std::isfinite(ratio_of(whole, **builder)));
 }
 
-/// A fabric with links of its own: slower ones, and dead ones.
+/// A fabric with slow and dead links.
 Topology degraded(const std::string& spec, std::mt19937_64& random, int num_slow, int num_down) {
   Topology topology = parse_topology(spec);
   const auto servers = static_cast<std::uint64_t>(topology.num_servers());
@@ -183,9 +181,9 @@ TEST(Partial, PlansForSlowAndDeadLinksReachTheBound) {
 }
 
 TEST(Partial, TheWorstKnownFabricsStayBelowTheLimit) {
-  // Found over a thousand seeds of the draws above. Those that had 1.26 and 1.52 gave up small shares at the
-  // cost of all others, or lacked a cut into more than two parts; those that had up to 1.17 lacked the parts
-  // that prices tell.
+  // Found with a thousand seeds of the draws above. Fabrics with 1.26 and 1.52 dropped small shares at the
+  // expense of all others, or needed a cut into more than two parts. Those with up to 1.17 needed the
+  // partitions by cost.
   struct Link {
     std::int64_t server;
     Rail rail;
@@ -236,8 +234,8 @@ TEST(Partial, ACableWithTwoOverridesHasTheSmallerRate) {
 }
 
 TEST(Partial, PlansOfMeshesReachTheRateOfTheirCables) {
-  // The rims have fewer cables, so that lanes by dimension would leave the middle idle. Nash-Williams: as
-  // many trees fit side by side as all cables are for one tree's.
+  // The edges have fewer cables, so lanes by dimension would not use the middle fully. Nash-Williams: the
+  // number of disjoint trees is that of all cables divided by the cables of one tree.
   std::vector<Ratio> ratios;
   for (const std::string spec : {"mesh:2", "mesh:7", "mesh:2x2", "mesh:3x3", "mesh:3x5", "mesh:4x4",
                                  "mesh:2x9", "mesh:3x3x3", "mesh:4x3x2/2", "mesh:8x8", "mesh:5x5@25Gb"}) {
@@ -247,7 +245,7 @@ TEST(Partial, PlansOfMeshesReachTheRateOfTheirCables) {
     ratios.push_back({ratio_of(topology, *builder), spec});
     EXPECT_GE(ratios.back().ratio, 1 - 1e-3) << spec << " beats its bound";
     EXPECT_LE(ratios.back().ratio, 1.06) << spec;
-    // The closed form is what the maximum flows say.
+    // The closed form equals the maximum flows.
     Topology slow = topology;
     slow.overrides = {{0, 0, "", "", topology.levels.back().bandwidth_bytes_per_s, true}};
     EXPECT_NEAR(bound(topology).seconds(1), bound(slow).seconds(1), bound(slow).seconds(1) * 1e-9) << spec;

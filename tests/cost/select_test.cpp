@@ -38,7 +38,7 @@ TEST(Select, EveryCandidateCostsWhatItsBusiestServerDoes) {
         const Volume volume{.count = 60'000, .element_bytes = 4};
         const Cost one = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
         const Cost whole = estimate_all(topology, *candidate.builder, volume);
-        // Of three ranks a server the busiest may be another one yet, by less than a fifth.
+        // With three ranks per server another server may be busier, by less than a fifth.
         EXPECT_NEAR(one.bandwidth_seconds / whole.bandwidth_seconds, 1, ranks == "/3" ? 0.2 : 0.02)
             << topology.spec << " " << candidate.name;
         EXPECT_GE(candidate.num_messages, num_sends(*candidate.builder, 0)) << topology.spec;
@@ -48,7 +48,7 @@ TEST(Select, EveryCandidateCostsWhatItsBusiestServerDoes) {
 }
 
 TEST(Select, SmallVectorsTakeFewerMessagesWhereEveryPairIsOneHopApart) {
-  // Of three ranks one is outside the core, and doubling takes a hop more than meshes do.
+  // With three ranks one is outside the core, and doubling takes one hop more than a mesh.
   for (int ranks = 4; ranks <= 64; ++ranks) {
     const Topology topology = parse_topology("switch:" + std::to_string(ranks));
     for (const Medium& medium : kMedia) {
@@ -153,7 +153,7 @@ std::string cheapest_on_switch(int ranks, const Medium& medium, std::uint64_t by
     const double incast = form.incast && medium.has_links ? 1.1 : 1;
     const double seconds = form.steps * 1e-6 + incast * form.vectors * static_cast<double>(bytes) / 12.5e9 +
                            form.messages * medium.message_seconds;
-    // A later one must be better by a hundredth.
+    // A later plan must be better by one percent.
     if (seconds >= 0.99 * least) continue;
     best = form.name;
     least = seconds;

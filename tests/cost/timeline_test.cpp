@@ -40,7 +40,7 @@ TEST(Timeline, EveryNicSendsTheCostedBytesOneMessageAtATime) {
     std::map<std::tuple<std::int64_t, Rail, bool>, std::int64_t> bytes, free_ns;
     std::int64_t last = 0;
     for (const cost::TimedStep& timed : timeline.steps) {
-      EXPECT_GE(timed.begin_ns, last) << "what takes place first stands first";
+      EXPECT_GE(timed.begin_ns, last) << "steps are in the order of their times";
       last = timed.begin_ns;
       for (const cost::Passage& passage : timed.passages) {
         const auto nic = std::tuple(passage.server, passage.rail, passage.out);
@@ -57,13 +57,13 @@ TEST(Timeline, EveryNicSendsTheCostedBytesOneMessageAtATime) {
         EXPECT_EQ((bytes[{server, rail, false}]), total.in_bytes) << each.spec << " " << each.algorithm;
       }
     }
-    // Nothing is faster than its busiest link.
+    // No run is faster than its busiest link.
     EXPECT_GE(static_cast<double>(timeline.end_ns) * 1e-9, cost.bandwidth_seconds * 0.9999) << each.spec;
   }
 }
 
 TEST(Timeline, RingsOnEqualLinksTakeTheTimeOfTheCostModel) {
-  // Neither waiting nor idle NICs: the busiest link, and a latency for each step.
+  // Without waiting: the time of the busiest link, and a latency for each step.
   for (const char* spec : {"torus:4x4", "torus:5"}) {
     const Topology topology = parse_topology(spec);
     const Plan plan = plan_of(topology, "hips");
@@ -81,7 +81,7 @@ TEST(Timeline, RejectsADeadLinkAndACycle) {
   auto timeline = cost::timeline(topology, plan, {1024, 4});
   ASSERT_FALSE(timeline);
   EXPECT_EQ(timeline.error().code, Code::kUnsupported);
-  // A message that nobody sends.
+  // A message is never sent.
   topology.overrides.clear();
   auto& steps = plan.programs[1].steps;
   steps.erase(std::ranges::find(steps, StepOp::kSend, &Step::op));

@@ -61,7 +61,7 @@ TEST(GridCycle, VisitsEveryServerOnceByNeighbours) {
 }
 
 TEST(GridCycle, CostsTheNumberOfDigits) {
-  // 10^18 servers: neither a table of them nor a walk along the cycle would end.
+  // 10^18 servers: a table of them or a walk along the cycle would never end.
   const Radices radices(18, 10);
   const GridCycle cycle(radices);
   EXPECT_EQ(cycle.size(), 1'000'000'000'000'000'000);
@@ -76,11 +76,11 @@ TEST(GridCycle, CostsTheNumberOfDigits) {
 
 TEST(DiagonalCycle, CostsTheNumberOfDigits) {
   constexpr std::int64_t kSide = 1'000'000'000;
-  const std::int64_t turn = DiagonalCycle::find_turn(kSide, kSide);
-  ASSERT_EQ(turn, 1);
+  const std::int64_t num_first = DiagonalCycle::find_num_first(kSide, kSide);
+  ASSERT_EQ(num_first, 1);
   std::mt19937_64 random(1);
   for (const std::int32_t which : {0, 1}) {
-    const DiagonalCycle cycle(kSide, kSide, turn, which);
+    const DiagonalCycle cycle(kSide, kSide, num_first, which);
     for (int i = 0; i < 1000; ++i) {
       const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kSide * kSide));
       const std::int64_t server = cycle.server_at(index);
@@ -95,16 +95,16 @@ TEST(DiagonalCycle, PairsLeaveAndReachEveryServerOnDifferentLevels) {
   int found = 0;
   for (std::int64_t n0 = 2; n0 <= 24; ++n0) {
     for (std::int64_t n1 = 2; n1 <= 24; ++n1) {
-      const std::int64_t turn = DiagonalCycle::find_turn(n0, n1);
+      const std::int64_t num_first = DiagonalCycle::find_num_first(n0, n1);
       if (n0 == n1) {
-        ASSERT_EQ(turn, 1) << "equal sides always have a pair";
+        ASSERT_EQ(num_first, 1) << "equal sides always have a pair";
       }
-      if (turn == 0) continue;
+      if (num_first == 0) continue;
       ++found;
       const Radices radices{n0, n1};
       std::vector<std::int32_t> reached_on(n0 * n1, -1);
       for (const std::int32_t which : {0, 1}) {
-        const DiagonalCycle cycle(n0, n1, turn, which);
+        const DiagonalCycle cycle(n0, n1, num_first, which);
         std::set<std::int64_t> seen;
         for (std::int64_t index = 0; index < n0 * n1; ++index) {
           const std::int64_t server = cycle.server_at(index);
@@ -113,7 +113,7 @@ TEST(DiagonalCycle, PairsLeaveAndReachEveryServerOnDifferentLevels) {
           ASSERT_TRUE(seen.insert(server).second);
           const std::int32_t level = cycle.leaves_on(server);
           ASSERT_EQ(level == 0 ? (server % n0 + 1) % n0 + server / n0 * n0 : (server + n0) % (n0 * n1), next);
-          ASSERT_EQ(level, which == 0 ? level : 1 - DiagonalCycle(n0, n1, turn, 0).leaves_on(server));
+          ASSERT_EQ(level, which == 0 ? level : 1 - DiagonalCycle(n0, n1, num_first, 0).leaves_on(server));
           ASSERT_NE(reached_on[next], level) << "both cycles reach " << next << " on level " << level;
           reached_on[next] = level;
         }

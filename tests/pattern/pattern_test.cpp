@@ -17,13 +17,14 @@ TEST(Ring, ReducesEveryPieceOverAllMembersToItsOwner) {
   for (std::int64_t n = 1; n <= kMaxSize; ++n) {
     for (const std::int32_t direction : {+1, -1}) {
       const Ring ring{n, direction};
-      // operands[j][piece]: whose input member j's partial sum of the piece holds, in fold order.
+      // operands[j][piece]: the members whose inputs are in member j's partial sum, in the order of
+      // reduction.
       std::vector<std::vector<std::vector<std::int64_t>>> operands(n);
       for (std::int64_t j = 0; j < n; ++j) operands[j].assign(n, {j});
       for (std::int64_t round = 0; round < num_rounds(ring); ++round) {
         auto before = operands;
         for (std::int64_t j = 0; j < n; ++j) {
-          const std::int64_t piece = scatter_takes(ring, j, round);
+          const std::int64_t piece = scatter_receives(ring, j, round);
           ASSERT_EQ(scatter_sends(ring, prev(ring, j), round), piece);
           ASSERT_EQ(scatter_round_of(ring, prev(ring, j), piece), round);
           operands[j][piece] = before[prev(ring, j)][piece];
@@ -47,11 +48,12 @@ TEST(Ring, GathersEveryPieceAtEveryMember) {
       for (std::int64_t j = 0; j < n; ++j) has[j] = {j};
       for (std::int64_t round = 0; round < num_rounds(ring); ++round) {
         for (std::int64_t j = 0; j < n; ++j) {
-          ASSERT_TRUE(has[j].contains(gather_sends(ring, j, round))) << "sends what it lacks";
+          ASSERT_TRUE(has[j].contains(gather_sends(ring, j, round))) << "sends a piece that it does not have";
         }
         for (std::int64_t j = 0; j < n; ++j) {
-          ASSERT_EQ(gather_takes(ring, j, round), gather_sends(ring, prev(ring, j), round));
-          ASSERT_TRUE(has[j].insert(gather_takes(ring, j, round)).second) << "takes what it has";
+          ASSERT_EQ(gather_receives(ring, j, round), gather_sends(ring, prev(ring, j), round));
+          ASSERT_TRUE(has[j].insert(gather_receives(ring, j, round)).second)
+              << "receives a piece that it has";
         }
       }
       for (std::int64_t j = 0; j < n; ++j) ASSERT_EQ(std::int64_t(has[j].size()), n);
@@ -78,9 +80,9 @@ TEST(Mesh, EveryRoundIsAPermutationAndAllRoundsReachAllOthers) {
     EXPECT_EQ(num_rounds(mesh), n > 1 ? 1 : 0);
     for (std::int64_t j = 0; j < n; ++j) {
       std::set<std::int64_t> met;
-      for (std::int64_t turn = 1; turn < n; ++turn) {
-        met.insert(peer(mesh, j, turn));
-        EXPECT_EQ(source(mesh, peer(mesh, j, turn), turn), j);
+      for (std::int64_t round = 1; round < n; ++round) {
+        met.insert(peer(mesh, j, round));
+        EXPECT_EQ(source(mesh, peer(mesh, j, round), round), j);
       }
       EXPECT_EQ(std::int64_t(met.size()), n - 1);
       EXPECT_FALSE(met.contains(j));
@@ -127,7 +129,7 @@ TEST(Halving, SpreadsEveryInputToAllCoreMembersInRankOrder) {
       }
     }
     ASSERT_EQ(std::int64_t(outside.size()), halving.rest());
-    // The lower one's operands stand first, so every member folds 0, 1, ..., n-1.
+    // The lower one's operands are first, so every member reduces 0, 1, ..., n-1.
     for (std::int32_t round = 0; round < halving.num_rounds(); ++round) {
       const auto before = holds;
       for (std::int64_t v = 0; v < halving.core(); ++v) {

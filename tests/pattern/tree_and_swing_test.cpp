@@ -60,7 +60,7 @@ TEST(Swing, PartnersAreMutualAndAtMostAThirdOfTheRingApart) {
           EXPECT_EQ(swing_peer(swing, peer, round), member);
           EXPECT_NE(swing_half(swing, peer, round), swing_half(swing, member, round));
           EXPECT_LE(3 * std::abs(swing_offset(swing, member, round)), (std::int64_t{2} << round) + 1);
-          // The two share what they hold: the halves that they took before.
+          // Both hold the same pieces: the halves that they kept before.
           for (std::int32_t before = 0; before < round; ++before)
             EXPECT_EQ(swing_half(swing, peer, before), swing_half(swing, member, before));
         }

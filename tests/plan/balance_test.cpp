@@ -1,4 +1,4 @@
-// What HiPS promises about bytes, from the programs alone.
+// HiPS loads all NICs equally: bytes counted from the programs alone.
 
 #include <cmath>
 #include <map>
@@ -147,7 +147,7 @@ TEST(BlockMap, CutsAnyNumberOfElementsWithoutOverflow) {
   EXPECT_EQ(map.boundary(9, 601), 500);  // floor(601 * 5/6)
   EXPECT_EQ(map.boundary(4, 601), 222);  // floor(4 * 500 / 9)
   EXPECT_EQ(map.elements({9, 9}, 601), 101);
-  // Not "the first R blocks get one more": 18 blocks of 19 elements differ by one, wherever one looks.
+  // The larger blocks are spread over the vector, rather than being the first ones.
   BlockMap even{.parts = {{{0, 18}, {0, 1}, {1, 1}}}, .num_blocks = 18};
   EXPECT_EQ(even.boundary(9, 19), 9);
   EXPECT_EQ(even.elements({9, 9}, 19), 10);
@@ -157,10 +157,10 @@ TEST(Scale, TheProgramOfOneRankOfAMillionHasItsOwnMessagesOnly) {
   const Topology topology = parse_topology("bcube:10,5");
   const auto builder = value_or_throw(plan::make_builder(topology, {.algorithm = "hips"}));
   const Program program = builder->program(123456);
-  // 6 lanes x 6 levels x (9 sends + 1 fold in the scatter, 9 sends + 9 copies in the gather).
+  // 6 lanes x 6 levels x (9 sends + 1 reduction in the scatter, 9 sends + 9 copies in the gather).
   EXPECT_EQ(program.steps.size(), 6u * 6u * 28u);
   EXPECT_EQ(program.owned.size(), 6u);
-  // Wide groups do not cost their square: sends of a stage share the list of what they wait for.
+  // The dependencies of wide groups are linear in their size: sends of a stage share one list.
   const auto wide = value_or_throw(plan::make_builder(parse_topology("bcube:1000,1"), {.algorithm = "hips"}));
   const Program row = wide->program(123456);
   EXPECT_EQ(row.steps.size(), 2u * 2u * (3u * 999u + 1u));

@@ -24,7 +24,7 @@ struct Elements {
 enum class Moment { kPost, kRead, kComplete, kArrive, kStart, kFinish };
 constexpr std::size_t kNumMoments = 6;
 
-/// Something that may happen now.
+/// An action that can happen next.
 struct Action {
   Moment moment;
   Rank rank;
@@ -51,7 +51,7 @@ struct StepState {
   std::vector<bool> finished;  ///< by segment
   std::int64_t num_finished = 0;
   std::int64_t first_position = 0;      ///< send: place of its segment 0 in the channel
-  std::vector<std::vector<Word>> data;  ///< by segment: read, not yet arrived; or folded, not yet written
+  std::vector<std::vector<Word>> data;  ///< by segment: read and not arrived; or reduced and not written
 };
 
 struct Arrived {
@@ -85,8 +85,7 @@ class Machine {
   }
 
  private:
-  // --- set-up
-  // -------------------------------------------------------------------------------------------------
+  // ---- Set-up ------------------------------------------------------------------------------------------
 
   [[nodiscard]] std::int64_t at(BlockIdx block) const {
     return plan_.shape.blocks.boundary(block, options_.count);
@@ -99,7 +98,7 @@ class Machine {
            range.blocks.first % map.num_blocks + range.blocks.count <= map.num_blocks;
   }
 
-  /// Elements of a range inside its buffer; scratch is copies of the vector, one behind the other.
+  /// The elements of a range inside its buffer; scratch is consecutive copies of the vector.
   [[nodiscard]] Elements elements(const BufferRange& range) const {
     const BlockIdx num_blocks = plan_.shape.blocks.num_blocks;
     const std::int64_t copy = range.blocks.first / num_blocks * options_.count;
@@ -148,7 +147,7 @@ class Machine {
     for (Rank rank = 0; rank < n; ++rank) {
       for (std::int64_t e = 0; e < options_.count; ++e) {
         input_[rank].push_back(random_());
-        output_[rank].push_back(random_());  // what nobody has written yet is noise
+        output_[rank].push_back(random_());  // unwritten memory is random
         expected_[e] += input_[rank].back();
       }
       for (std::int64_t e = 0; e < copies * options_.count; ++e) scratch_[rank].push_back(random_());
@@ -182,16 +181,15 @@ class Machine {
       if (s.op == StepOp::kSend) channels_[{rank, s.peer, s.lane}].sends.push_back(self);
       for (const Source& source : program.sources_of(s)) {
         if (source.kind != Source::Kind::kMessage) continue;
-        takers_[{source.peer, rank, s.lane, s.stage, s.round, 0}].push_back(self);
+        receivers_[{source.peer, rank, s.lane, s.stage, s.round, 0}].push_back(self);
       }
     }
   }
 
-  // --- schedule
-  // -----------------------------------------------------------------------------------------------
+  // ---- Schedule ----------------------------------------------------------------------------------------
 
-  /// Some runs are fair; in others a kind of moment comes only when nothing else can, or some ranks are slow.
-  /// It is the extreme schedules that bring hazards out.
+  /// Some runs are fair. In others a kind of moment is so rare that it comes only if no other can, as extreme
+  /// schedules show hazards.
   void draw_pace() {
     for (double& weight : weight_) {
       const std::uint64_t kind = random_() % 3;
@@ -199,7 +197,7 @@ class Machine {
     }
   }
 
-  /// A kind of moment that can happen now; kNumMoments where none can.
+  /// A kind of moment that can happen now; kNumMoments if none can.
   std::size_t draw_moment() {
     double total = 0;
     for (std::size_t m = 0; m < kNumMoments; ++m) {
@@ -221,7 +219,7 @@ class Machine {
     actions_[static_cast<std::size_t>(moment)].push_back({moment, rank, id, segment});
   }
 
-  /// Lists a step's next segment if nothing holds it back any more.
+  /// Lists the next segment of a step if it can start.
   void offer_start(Rank rank, std::int32_t id) {
     StepState& state = steps_[rank][id];
     if (state.queued || state.busy || state.next == state.num_segments) return;
@@ -243,7 +241,7 @@ class Machine {
     offer(Moment::kStart, rank, id, state.next);
   }
 
-  /// plan.hpp, "Order", word by word.
+  /// Implements plan.hpp, "Order", literally.
   bool after_satisfied(Rank rank, std::int32_t id, std::int64_t segment) {
     const Step& b = step(rank, id);
     const BufferRange& b_range = ordering_range(rank, b);
@@ -268,8 +266,7 @@ class Machine {
     return s.op == StepOp::kSend ? plan_.programs[rank].sources[s.first_source].local : s.dst;
   }
 
-  // --- moments
-  // ------------------------------------------------------------------------------------------------
+  // ---- Moments -----------------------------------------------------------------------------------------
 
   std::vector<Word>& memory(Rank rank, Buffer buffer) {
     if (buffer == Buffer::kScratch) return scratch_[rank];
@@ -331,12 +328,12 @@ class Machine {
     const MessageKey key{action.rank, s.peer, s.lane, s.stage, s.round, action.segment};
     Arrived arrived{std::move(state.data[action.segment]), state.first_position + action.segment};
     if (!mailbox_.emplace(key, std::move(arrived)).second || !names_.insert({key, true}).second) {
-      problem_ = "two messages of one name";
+      problem_ = "two messages with one name";
       return;
     }
-    const auto takers = takers_.find({action.rank, s.peer, s.lane, s.stage, s.round, 0});
-    if (takers == takers_.end()) return;
-    for (const std::int32_t id : takers->second) offer_start(s.peer, id);
+    const auto receivers = receivers_.find({action.rank, s.peer, s.lane, s.stage, s.round, 0});
+    if (receivers == receivers_.end()) return;
+    for (const std::int32_t id : receivers->second) offer_start(s.peer, id);
   }
 
   void start(const Action& action) {
@@ -353,7 +350,7 @@ class Machine {
       } else {
         const auto mail = mailbox_.find({source.peer, action.rank, s.lane, s.stage, s.round, action.segment});
         if (mail == mailbox_.end()) {
-          problem_ = "one message is taken twice";
+          problem_ = "one message is received twice";
           return;
         }
         operand = std::move(mail->second.data);
@@ -405,8 +402,7 @@ class Machine {
     for (const std::int32_t id : waiters_[action.rank][action.step]) offer_start(action.rank, id);
   }
 
-  // --- verdict
-  // ------------------------------------------------------------------------------------------------
+  // ---- Outcome -----------------------------------------------------------------------------------------
 
   std::string outcome() {
     for (const std::vector<StepState>& steps : steps_) {
@@ -429,9 +425,9 @@ class Machine {
   std::vector<std::vector<Word>> input_, output_, scratch_, given_;  ///< by rank
   std::vector<Word> expected_;
   std::vector<std::vector<StepState>> steps_;
-  std::vector<std::vector<std::vector<std::int32_t>>> waiters_;  ///< by rank and step: who comes after it
+  std::vector<std::vector<std::vector<std::int32_t>>> waiters_;  ///< by rank and step: the steps after it
   std::map<ChannelKey, Channel> channels_;
-  std::map<MessageKey, std::vector<std::int32_t>> takers_;  ///< segment 0 stands for all
+  std::map<MessageKey, std::vector<std::int32_t>> receivers_;  ///< by the name with segment 0
   std::map<MessageKey, Arrived> mailbox_;
   std::map<MessageKey, bool> names_;
   std::map<std::pair<Rank, std::int32_t>, std::vector<std::pair<ChannelKey, std::int64_t>>> taken_;

@@ -15,15 +15,15 @@ struct BruteForceOptions {
   std::uint64_t seed = 0;  ///< of the input and of the schedule
 };
 
-/// Runs a plan with numbers, all ranks in one thread, in an order drawn from the seed. It knows the plan's
-/// data structure and nothing else of the library, so that it can bear witness against the checker.
+/// Runs a plan with numbers, all ranks in one thread, in a random order. Uses only the plan's data structure
+/// and nothing else of the library, so that it is independent of the checker.
 ///
-/// Moments that a real run keeps apart are apart here, and anything may come in between:
-///   send             posted | source read | locally completed, and apart from that: arrived
-///   reduce and copy  sources read | destination written, slots given back
+/// The moments that are separate in a real run are separate here, and others may come in between:
+///   send             posted | source read | locally completed; independently of that, arrived
+///   reduce and copy  sources read | destination written, slots returned
 ///
-/// Returns "" when every rank ends with the sum of all inputs, else what went wrong: a wrong sum, a deadlock,
-/// a message that nobody took, two of one name, ends that disagree on the size, an input overwritten.
+/// Returns "" if every rank ends with the sum of all inputs, otherwise the error: a wrong sum, a deadlock, a
+/// message that was not received, two with one name, ends that disagree on the size, an overwritten input.
 std::string brute_force(const Plan& plan, const BruteForceOptions& options);
 
 }  // namespace hips::tests

@@ -1,5 +1,5 @@
 // Time to make a builder and one rank's program, from 16 to a million servers. `per_digit_ns` is the time
-// over K * sum of radices: it stays put while servers grow by five orders of magnitude.
+// over K * sum of radices: it stays constant while servers grow by five orders of magnitude.
 
 #include <numeric>
 

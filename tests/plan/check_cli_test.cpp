@@ -81,7 +81,7 @@ TEST(CheckCliTest, PrintsOneLineOfProof) {
       AllOf(StartsWith("proved: HiPS, 2 lanes, mesh on both levels, on BCube(3,1): 9 ranks, 18 blocks, "
                        "144 messages; every input reduced exactly once, no deadlock with 1 credit or "
                        "more, no overlapping access in place or out of place ("),
-            HasSubstr("ratio to bound: the busiest link carries 1.000 times")));
+            HasSubstr("ratio to bound: the busiest link transfers 1.000 times")));
 }
 
 TEST(CheckCliTest, AcceptsAlgorithmPatternSizeCreditsAndSegments) {
@@ -129,12 +129,12 @@ TEST(CheckCliTest, PrintsJson) {
 TEST(CheckCliTest, RejectsBadInputWithOneSentenceAndExitsWithTwo) {
   const StoredPlan stored([](Plan&) {});
   const std::array<std::pair<std::string, const char*>, 9> cases = {{
-      {"", "name a topology (-t bcube:3,1), also in HIPS_TOPO, or a stored plan"},
+      {"", "no topology and no plan; give -t SPEC"},
       {"-t bcube:3", "bcube:3"},
       {"-t bcube:3,1 --algorithm nonsense", "unknown algorithm \"nonsense\""},
       {"-t bcube:3,1 --pattern nonsense", "nonsense"},
-      {"-t bcube:3,1 --bytes 7", "7 is no multiple of 4"},
-      {"-t bcube:3,1 --bytes many", "\"many\" is no size"},
+      {"-t bcube:3,1 --bytes 7", "7 is not a multiple of 4"},
+      {"-t bcube:3,1 --bytes many", "invalid size \"many\""},
       {"-t bcube:3,1 --credits 0", "--credits"},
       {"--plan /nowhere/plan.json", "plan file \"/nowhere/plan.json\" cannot be read: No such file"},
       {"-t bcube:2,1 --plan " + stored.path(), "is a plan for 9 ranks, but bcube:2,1 has 4"},

@@ -14,7 +14,7 @@
 
 namespace hips::tests {
 
-/// One plan to prove: a topology, an algorithm, and patterns for `hips` ("" for its own choice).
+/// A plan to prove: a topology, an algorithm, and patterns for `hips` ("" for the default).
 struct PlanCase {
   std::string spec;
   std::string algorithm = "hips";
@@ -31,7 +31,7 @@ struct PlanCase {
   }
 };
 
-/// Builds a case's plan; none where the algorithm says that it cannot run there. Any other error throws.
+/// Builds the plan of a case; none if the algorithm does not support it. Throws any other error.
 inline std::optional<Plan> build(const PlanCase& plan_case, const Topology& topology) {
   PlanRequest request;
   request.algorithm = plan_case.algorithm;
@@ -44,7 +44,7 @@ inline std::optional<Plan> build(const PlanCase& plan_case, const Topology& topo
   return plan::build_all(*value_or_throw(std::move(builder)));
 }
 
-/// HIPS_SEED of the environment, or one of today; printed, so that a failure can be had again.
+/// HIPS_SEED of the environment, or a random seed; printed, so that a failure can be reproduced.
 inline std::uint64_t seed_from_environment() {
   const char* given = std::getenv("HIPS_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();

@@ -14,8 +14,8 @@
 
 namespace hips::tests {
 
-/// Do all messages leave and arrive by NICs that join their ranks, in one hop where the plan says so? Empty,
-/// or the first finding.
+/// Checks that all messages leave and arrive by NICs that join their ranks, in one hop if the plan claims so.
+/// Returns "" or the first error.
 inline std::string check_links(const Topology& topology, const Plan& plan) {
   using Name = std::tuple<Rank, Rank, std::int32_t, std::int32_t, std::int32_t>;
   std::map<Name, Rail> arrivals;

@@ -25,7 +25,7 @@ inline Source from(Rank peer) {
   return {Source::Kind::kMessage, {}, peer, 0};
 }
 
-/// Writes plans by hand, a line for each step.
+/// Builds plans by hand, one call per step.
 class TinyPlan {
  public:
   TinyPlan(Rank num_ranks, BlockIdx num_blocks, std::int64_t num_scratch_blocks = 0) {
@@ -84,7 +84,7 @@ class TinyPlan {
   Plan plan_;
 };
 
-/// Two ranks, two blocks; rank r sums block r and hands it back. Steps of each rank:
+/// Two ranks, two blocks; rank r sums block r and sends it back. Steps of each rank:
 ///   0 send the other's block | 1 reduce the own block | 2 send the sum, after 1 | 3 copy the other's sum,
 ///   after 0
 inline Plan pair_plan() {

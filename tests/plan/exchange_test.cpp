@@ -27,7 +27,7 @@ const std::vector<std::string>& wirings() {
   return kWirings;
 }
 
-/// A file that goes with the test.
+/// A temporary file.
 class PlanFile {
  public:
   explicit PlanFile(const std::string& text) { std::ofstream(path_) << text; }
@@ -67,7 +67,7 @@ TEST(PlanFileTest, AWrongEditIsRejectedWithTheCounterExample) {
     return plan::prove_stored(file.path(), stored->plan, topology).message;
   };
   EXPECT_EQ(error_of(good), "");
-  // Rank 4 no longer sends what rank 3 waits for.
+  // Rank 4 sends other blocks than rank 3 waits for.
   Json lost = good;
   auto& steps = lost["programs"][4]["steps"];
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -81,7 +81,7 @@ TEST(PlanFileTest, AWrongEditIsRejectedWithTheCounterExample) {
               HasSubstr("unmatched transfer: the two ends of a message name different blocks: "
                         "server <11> sends blocks 0-2 in step 0"));
   EXPECT_THAT(error_of(lost), HasSubstr("hips check --plan"));
-  // A reduction that forgets the rank's own input.
+  // A reduction omits the rank's own input.
   Json forgotten = good;
   for (auto& step : forgotten["programs"][0]["steps"]) {
     if (step["op"] == "reduce") {
@@ -95,7 +95,7 @@ TEST(PlanFileTest, AWrongEditIsRejectedWithTheCounterExample) {
   for (auto& step : nic["programs"][0]["steps"])
     if (step["op"] == "send") step["rail"] = 7;
   EXPECT_THAT(error_of(nic), HasSubstr("7"));
-  // Wrong places: the file itself is at fault.
+  // The file itself is missing or malformed.
   EXPECT_THAT(plan::read_plan_file("/no/such/plan").error().message, HasSubstr("cannot be read"));
   const PlanFile garbage("{\"format\": \"hips-plan\", \"version\": 1, \"num_ranks\": ");
   EXPECT_THAT(plan::read_plan_file(garbage.path()).error().message, HasSubstr("invalid JSON near byte"));
@@ -134,8 +134,7 @@ TEST(PlanFileTest, TheSchemaHasAllKeysOfAWrittenPlan) {
   }
 }
 
-// A GOAL schedule as a simulator reads it: what each rank sends, receives and computes, and what that
-// requires.
+// A GOAL schedule as a simulator reads it: the operations of each rank and what they require.
 struct Goal {
   struct Line {
     std::string op;
@@ -156,13 +155,13 @@ Goal read_goal(const std::string& text) {
   std::vector<Goal::Line>* rank = nullptr;
   while (std::getline(in, line)) {
     long long a = 0, b = 0, c = 0, d = 0, nic = -1;
-    char op[8] = {}, way[8] = {};
+    char op[8] = {}, direction[8] = {};
     if (std::sscanf(line.c_str(), "rank %lld {", &a) == 1) {
       rank = &goal.ranks.at(static_cast<std::size_t>(a));
     } else if (std::sscanf(line.c_str(), "l%lld requires l%lld", &a, &b) == 2) {
       rank->at(static_cast<std::size_t>(a)).requires_lines.push_back(static_cast<std::size_t>(b));
-    } else if (std::sscanf(line.c_str(), "l%lld: %4s %lldb %4s %lld tag %lld cpu 0 nic %lld", &a, op, &b, way,
-                           &c, &d, &nic) >= 6) {
+    } else if (std::sscanf(line.c_str(), "l%lld: %4s %lldb %4s %lld tag %lld cpu 0 nic %lld", &a, op, &b,
+                           direction, &c, &d, &nic) >= 6) {
       EXPECT_EQ(static_cast<std::size_t>(a), rank->size());
       rank->push_back({op, b, c, d, nic, {}});
     } else if (std::sscanf(line.c_str(), "l%lld: calc %lld", &a, &b) == 2) {
@@ -185,7 +184,7 @@ TEST(Goal, EverySendHasItsReceiveAndTheScheduleEnds) {
       for (const Program& program : plan.programs) writer.add(program);
       const Goal goal = read_goal(out.str());
       ASSERT_EQ(goal.ranks.size(), plan.programs.size());
-      // Run it: a line is done when what it requires is, a receive when its send is, too.
+      // Run it: a line is done after the lines that it requires, a receive also after its send.
       std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t> wire;
       std::vector<std::vector<char>> done;
       std::size_t left = 0;
@@ -194,8 +193,8 @@ TEST(Goal, EverySendHasItsReceiveAndTheScheduleEnds) {
         done.emplace_back(rank.size(), 0);
         left += rank.size();
       }
-      for (bool moved = true; moved && left > 0;) {
-        moved = false;
+      for (bool progress = true; progress && left > 0;) {
+        progress = false;
         for (std::size_t r = 0; r < goal.ranks.size(); ++r) {
           const auto self = static_cast<std::int64_t>(r);
           for (std::size_t i = 0; i < goal.ranks[r].size(); ++i) {
@@ -215,13 +214,13 @@ TEST(Goal, EverySendHasItsReceiveAndTheScheduleEnds) {
             }
             done[r][i] = 1;
             --left;
-            moved = true;
+            progress = true;
           }
         }
       }
       EXPECT_EQ(left, 0U) << spec;
       EXPECT_TRUE(wire.empty()) << spec;
-      // All that the plan sends.
+      // The bytes that the plan sends.
       std::int64_t planned = 0;
       for (const Program& program : plan.programs) {
         for (const Step& step : program.steps) {

@@ -89,7 +89,7 @@ TEST(FlatRing, UsesAllNicsByDisjointRingsOfNeighbours) {
 }
 
 TEST(FlatRing, UsesAsManyNicsAsThereAreDisjointRings) {
-  // In a cube of side 2 every link is forced, and three cycles of 8 have another sign than its three links.
+  // In a cube of side 2 there is no choice of links, and three cycles of 8 have another sign than its links.
   const Plan cube = plan_of("bcube:2,2", {.algorithm = "flat-ring"});
   EXPECT_EQ(cube.shape.lanes.size(), 2u);
   EXPECT_THAT(cube.shape.description, testing::HasSubstr("over 2 of 3 NICs"));
@@ -118,7 +118,7 @@ TEST(FlatRing, GivesTheSameRingsEveryTime) {
 }
 
 TEST(RecursiveDoubling, ReducesInRankOrderSoThatAllRanksComputeTheSameBits) {
-  // Fold operands as brackets of rank numbers; equal texts are equal bits.
+  // Reduce operands as texts with brackets of rank numbers; equal texts mean equal bits.
   for (int n = 2; n <= 33; ++n) {
     const Plan plan = plan_of(fmt::format("switch:{}", n), {.algorithm = "recursive-doubling"});
     std::vector<std::string> value(n);

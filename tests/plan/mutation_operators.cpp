@@ -186,7 +186,7 @@ bool Mutator::mutate(Plan& plan, std::size_t kind) {
       drop_step(program, id);
       return true;
     case kDropTransfer: {
-      // The send and the source that takes it: every other end is still matched.
+      // Remove the send and the source that receives it: all other ends still match.
       if (step.op != StepOp::kSend) return false;
       Step* taker = other_end(plan, rank, step);
       if (taker == nullptr) return false;

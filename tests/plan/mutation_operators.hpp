@@ -10,7 +10,7 @@
 
 namespace hips::tests {
 
-/// Breaks a plan in one place, as a slip in a builder or an edited file would.
+/// Breaks a plan in one place, like an error in a builder or in an edited file.
 class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
@@ -18,10 +18,10 @@ class Mutator {
   /// The kinds of change, by name.
   static const std::vector<std::string>& kinds();
 
-  /// Changes `plan` by one change of a kind; false where the step it drew has nothing of that kind to change.
+  /// Makes one change of a kind. False if this kind does not apply to the step that was drawn.
   bool mutate(Plan& plan, std::size_t kind);
 
-  /// Which step was changed: "rank 3, step 7".
+  /// The changed step: "rank 3, step 7".
   [[nodiscard]] const std::string& where() const { return where_; }
 
  private:
@@ -29,7 +29,7 @@ class Mutator {
     return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random_);
   }
   Rank other_rank(const Plan& plan, Rank rank);
-  /// The step of the peer that sends or takes a message of this step, if it has one.
+  /// The step of the peer that sends or receives a message of this step, if it has one.
   Step* other_end(Plan& plan, Rank rank, const Step& step);
   BufferRange& any_range(Program& program, Step& step);
 

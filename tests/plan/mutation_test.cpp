@@ -19,7 +19,7 @@ struct Proven {
   Plan plan;
 };
 
-/// Small plans of every algorithm and pattern. All are proven before they are broken.
+/// Small plans of every algorithm and pattern. All are proved before they are broken.
 std::vector<Proven> proven_plans() {
   std::vector<PlanCase> cases;
   for (const char* spec :
@@ -49,7 +49,7 @@ std::vector<Proven> proven_plans() {
   return proven;
 }
 
-/// How a mutant is run and checked: the same for both.
+/// The options for running and for checking a mutant.
 struct Setting {
   std::int64_t count;
   std::int32_t segments, credits;
@@ -62,7 +62,7 @@ Setting draw_setting(const Plan& plan, std::mt19937_64& random) {
           static_cast<std::int32_t>(random() % 2 + 1)};
 }
 
-/// What brute force finds in a few schedules, in and out of place.
+/// The error that brute force finds in a few schedules, in and out of place.
 std::string witness(const Plan& plan, const Setting& setting, int schedules, std::mt19937_64& random) {
   for (int i = 0; i < schedules; ++i) {
     for (const bool in_place : {true, false}) {
@@ -131,7 +131,7 @@ TEST(MutationTest, TheCheckerFindsEveryMutantThatRunsWrong) {
   add_row("all", all);
   std::printf("%s", table.c_str());
   EXPECT_EQ(all.wrong, all.caught);
-  EXPECT_GT(all.wrong, all.mutants / 2) << "changes that harm nothing test nothing";
+  EXPECT_GT(all.wrong, all.mutants / 2) << "most changes must have an effect";
 }
 
 TEST(MutationTest, BruteForceFindsNoErrorInProvedPlans) {

@@ -142,11 +142,11 @@ std::vector<std::uint64_t> bits(const std::vector<double>& values) {
   return all;
 }
 
-// Every rank must find the same corner, or ranks have different plans. So these are exact, on every CPU and
-// compiler.
+// All ranks must find the same corner, otherwise they have different plans. The results are thus exact on
+// every CPU and compiler.
 
 TEST(PackingLpBits, OfAProgramAreTheSameEverywhere) {
-  // Rates and entries that are no binary fractions.
+  // Rates and entries are not binary fractions.
   const Instance instance{{1, 0.7, 0.3, 0.9, 0.1},
                           {{2.0 / 3, 0.4, 0.1, 0.2, 0.05},
                            {0.3, 1.0 / 7, 0.7, 0.1, 0.1},

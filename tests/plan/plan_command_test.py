@@ -54,8 +54,8 @@ class PlanCommand(unittest.TestCase):
                                   if choice["up_to_bytes"] is None or bound <= choice["up_to_bytes"]), selected)
             done = hips("plan", "-t", spec, "--bytes", size, "--json")
             self.assertEqual(json.loads(done.stdout)["notes"]["selected"], selected)
-        # Within a host no senders meet.
-        self.assertIn("hips, rings, for 67.1 MB between hosts (hips within one)",
+        # Within a node there is no incast.
+        self.assertIn("hips, rings, for 67.1 MB between nodes (hips within a node)",
                       hips("plan", "-t", "bcube:3,1").stdout)
 
     def test_shows_the_plan_that_the_table_has_for_the_size(self):
@@ -131,11 +131,11 @@ class PlanCommand(unittest.TestCase):
         for args, words in [
             ((), "no topology; give -t SPEC"),
             (("-t", "bcube:3"), 'topology "bcube:3"'),
-            (("-t", "bcube:3,1", "--rank", "9"), "9 of 9 ranks; give 0 to 8"),
-            (("-t", "bcube:3,1", "--rank", "-1"), "-1 of 9 ranks"),
-            (("-t", "bcube:3,1", "--bytes", "64X"), '"64X" is no size'),
-            (("-t", "bcube:3,1", "--bytes", "6"), "6 is no multiple of 4"),
-            (("-t", "bcube:3,1", "--type", "f8"), '"f8" is no type'),
+            (("-t", "bcube:3,1", "--rank", "9"), "--rank: 9 is out of range [0, 8]"),
+            (("-t", "bcube:3,1", "--rank", "-1"), "--rank: -1 is out of range [0, 8]"),
+            (("-t", "bcube:3,1", "--bytes", "64X"), 'invalid size "64X"'),
+            (("-t", "bcube:3,1", "--bytes", "6"), "6 is not a multiple of 4"),
+            (("-t", "bcube:3,1", "--type", "f8"), 'unknown type "f8"'),
             (("-t", "bcube:3,1", "--algorithm", "x"), 'unknown algorithm "x"'),
             (("-t", "bcube:3,1", "--pattern", "mesh,ring,mesh"), "3 patterns for 2 levels"),
             (("-t", "bcube:3,1", "--leaders", "2"), "hips takes no number of leaders; leave it out or choose flat-ps"),
@@ -150,11 +150,11 @@ class PlanCommand(unittest.TestCase):
     def test_rejects_flags_that_contradict_each_other_or_are_empty(self):
         for args, words in [
             (("--json", "--format", "text"), "--json excludes --format"),
-            (("--rank", "1", "--format", "msccl"), "--rank: --format msccl is of all ranks"),
-            (("--rank", "1", "--format", "goal"), "--rank: --format goal is of all ranks"),
-            (("--rank", "1", "--format", "html"), "--rank: --format html is of all ranks"),
-            (("--pattern", ""), "--pattern: is empty"),
-            (("--algorithm", ""), "--algorithm: is empty"),
+            (("--rank", "1", "--format", "msccl"), "--rank: --format msccl writes all ranks"),
+            (("--rank", "1", "--format", "goal"), "--rank: --format goal writes all ranks"),
+            (("--rank", "1", "--format", "html"), "--rank: --format html writes all ranks"),
+            (("--pattern", ""), "--pattern: empty pattern"),
+            (("--algorithm", ""), "--algorithm: empty name"),
             (("--leaders", "-1"), "--leaders: Value -1 not in range 0 to 2147483647"),
             (("--rings", "-1"), "--rings: Value -1 not in range 0 to 2147483647"),
         ]:
@@ -195,7 +195,7 @@ class PlanCommand(unittest.TestCase):
         done = hips("plan", "-t", "switch:4000", "--format", "html")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stdout, "")
-        self.assertRegex(done.stderr, r"^hips: .*a picture has at most 2000 of them\n$")
+        self.assertRegex(done.stderr, r"^hips: .*a picture can have at most 2000 in all\n$")
 
     def test_lists_algorithms(self):
         for option in ("--list", "--algorithms"):

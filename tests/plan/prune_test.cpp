@@ -33,7 +33,7 @@ std::unique_ptr<PlanBuilder> builder_of(const Case& one) {
   return value_or_throw(plan::make_builder(parse_topology(one.spec), one.request));
 }
 
-/// Blocks that all ranks receive.
+/// The number of blocks that all ranks receive.
 std::int64_t received_blocks(const Plan& plan) {
   std::int64_t blocks = 0;
   for (const Program& program : plan.programs) {
@@ -43,7 +43,7 @@ std::int64_t received_blocks(const Plan& plan) {
   return blocks;
 }
 
-/// The plan without one message: the send goes, and the source that takes it; a copy of nothing goes, too.
+/// The plan without one message: without the send and its source at the receiver, or a copy of this source.
 Plan without_message(const Plan& plan, Rank rank, StepId id) {
   Plan left = plan;
   const Step send = plan.programs[rank].steps[id];
@@ -63,7 +63,7 @@ Plan without_message(const Plan& plan, Rank rank, StepId id) {
         of_receiver.kept[r] = false;
         break;
       }
-      // Pooled sources of a step are consecutive: the last one takes the place of the one that goes.
+      // The sources of a step are consecutive: the last one replaces the removed one.
       std::swap(receiver.sources[s], receiver.sources[step.first_source + step.num_sources - 1]);
       --step.num_sources;
       break;
@@ -86,7 +86,7 @@ class PruneTest : public ::testing::TestWithParam<Case> {
     }
   }
 
-  /// No message can be left out.
+  /// Checks that no message can be left out.
   static void expect_minimal(const Plan& made, Collective collective, Rank root) {
     constexpr std::int64_t kMostMessages = 40;
     std::int64_t messages = 0;
@@ -98,7 +98,7 @@ class PruneTest : public ::testing::TestWithParam<Case> {
         if (program.steps[id].op != StepOp::kSend) continue;
         const Plan less = without_message(made, program.rank, id);
         EXPECT_FALSE(plan::check(less, {.collective = collective, .root = root}).ok())
-            << to_string(collective) << " root " << root << ": nobody needs step " << id << " of rank "
+            << to_string(collective) << " root " << root << ": not needed: step " << id << " of rank "
             << program.rank;
       }
     }
@@ -143,7 +143,7 @@ TEST_P(PruneTest, ReduceScatterAndAllGatherAreTheTwoHalvesOfAnAllreduce) {
 INSTANTIATE_TEST_SUITE_P(Builders, PruneTest, ::testing::ValuesIn(exec::testing::cases()),
                          exec::testing::name_of);
 
-/// More shapes than PruneTest proves: here programs are only compared.
+/// More shapes than in PruneTest, as programs are only compared.
 std::vector<Case> compared_cases() {
   std::vector<Case> all = exec::testing::cases();
   for (int ranks = 1; ranks <= 17; ++ranks) {
@@ -277,7 +277,7 @@ TEST(PrunedProgram, OfOneRankOf1024IsBuiltWithoutThoseOfTheOthers) {
       if (!made && made.error().code == Code::kUnsupported) continue;
       ASSERT_TRUE(made) << made.error().message;
       EXPECT_EQ(builder.programs, 1) << spec << " " << algorithm << " " << to_string(collective);
-      // Each message is looked at twice at most.
+      // The builder is asked at most twice for each message.
       EXPECT_LE(builder.messages, 2 * (steps + sources));
       EXPECT_LE(static_cast<std::int64_t>(made->steps.size()), steps);
     }
@@ -294,7 +294,7 @@ TEST(PrunedProgram, OfOneRankOfAMillionIsSmall) {
 }
 
 TEST(PrunedProgram, OfAStoredPlanComesFromTheWholePlan) {
-  /// A builder of which nothing but the programs is known.
+  /// A builder without PrunableBuilder.
   class Opaque final : public PlanBuilder {
    public:
     explicit Opaque(Plan plan) : plan_(std::move(plan)) {}

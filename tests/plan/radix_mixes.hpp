@@ -10,8 +10,8 @@
 
 namespace hips::tests {
 
-/// All ordered mixes of radices with at most `max_servers` servers: "2", "2x2", ..., "64", as specs name
-/// them. Half as many servers where a sample will do.
+/// All ordered mixes of radices with at most `max_servers` servers, as in specs: "2", "2x2", ..., "64". Half
+/// as many servers if the tests run a sample.
 inline std::vector<std::string> radix_mixes(std::int64_t max_servers) {
   if (test::runs_a_sample()) max_servers /= 2;
   std::vector<std::string> mixes;

@@ -6,7 +6,7 @@
 
 namespace hips::tests {
 
-/// What was found, as a person reads it: a line for each finding, its example behind it.
+/// The findings as text: a line for each, followed by its example.
 inline std::string text_of(const plan::CheckReport& report) {
   std::string text;
   for (const plan::Finding& finding : report.findings) {

@@ -14,14 +14,14 @@
 
 namespace hips::tests {
 
-/// Runs a plan of at most 64 ranks in an order that `seed` picks among those that `after` allows, a whole
-/// step at a time. A value is the set of ranks whose input is in it; folding sets that overlap is an error.
+/// Runs a plan of at most 64 ranks, one whole step at a time, in a random order that `after` allows. A value
+/// is the set of ranks whose input it contains; reducing sets that overlap is an error.
 ///
-/// A send has two moments: its message leaves, and later, perhaps long after the peer took it, the send lets
-/// go of its source, which must not have changed until then: a network may send it again.
+/// A send has two moments: its message leaves, and later, perhaps long after its receipt, the send completes
+/// locally. Its source must not change until then, as a network may send it again.
 ///
-/// With `in_place`, input and output are one memory, so that a missing `after` shows as a wrong set. Empty
-/// when every rank ends with all of every block, else the first finding.
+/// With `in_place`, input and output are one buffer, so that a missing `after` shows as a wrong set. Returns
+/// "" if every rank ends with the full set in every block, otherwise the first error.
 inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place) {
   using Set = std::uint64_t;
   using Name =
@@ -34,7 +34,7 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
   struct RankState {
     std::vector<Set> input, output;
     std::vector<bool> done, started;
-    std::vector<std::vector<Set>> sent;  ///< by step: what a started send holds on to
+    std::vector<std::vector<Set>> sent;  ///< by step: the source of a started send
     std::vector<StepId> pending;
   };
   std::vector<RankState> ranks(num_ranks);
@@ -49,7 +49,7 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
   const auto memory = [&](RankState& rank, Buffer buffer) -> std::vector<Set>& {
     return buffer == Buffer::kInput && !in_place ? rank.input : rank.output;
   };
-  std::map<Name, std::vector<Set>> in_flight;
+  std::map<Name, std::vector<Set>> on_the_wire;
 
   std::mt19937_64 random(seed);
   bool started_one = false;
@@ -72,8 +72,8 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
     std::vector<std::vector<Set>> operands;
     for (const Source& source : program.sources_of(step)) {
       if (source.kind == Source::Kind::kMessage) {
-        const auto message = in_flight.find({source.peer, r, step.lane, step.stage, step.round});
-        if (message == in_flight.end()) return false;
+        const auto message = on_the_wire.find({source.peer, r, step.lane, step.stage, step.round});
+        if (message == on_the_wire.end()) return false;
         if (std::int64_t(message->second.size()) != count) error = where() + ": message of another size";
         operands.push_back(message->second);
       } else {
@@ -92,7 +92,7 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
     if (operands.empty()) error = where() + " has no source";
     for (const Source& source : program.sources_of(step)) {
       if (source.kind == Source::Kind::kMessage)
-        in_flight.erase({source.peer, r, step.lane, step.stage, step.round});
+        on_the_wire.erase({source.peer, r, step.lane, step.stage, step.round});
     }
     if (step.op != StepOp::kReduce && operands.size() != 1) error = where() + " has several sources";
     std::vector<Set> result(count, kNothing);
@@ -104,7 +104,7 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
       }
     }
     if (step.op == StepOp::kSend) {
-      if (!in_flight.emplace(Name{r, step.peer, step.lane, step.stage, step.round}, result).second) {
+      if (!on_the_wire.emplace(Name{r, step.peer, step.lane, step.stage, step.round}, result).second) {
         error = where() + " sends under a name that is in use";
       }
       rank.started[id] = true;
@@ -119,12 +119,12 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
 
   std::vector<Rank> order(num_ranks);
   for (std::size_t r = 0; r < num_ranks; ++r) order[r] = Rank(r);
-  // Now and then only some of a rank's steps get a chance, so that ranks run ahead of one another; all of
-  // them do in the pass after one in which nothing moved.
-  bool moved = true;
-  for (bool all = false; moved || !all;) {
-    all = !moved;
-    moved = started_one = false;
+  // A pass tries only some steps of each rank, so that ranks run ahead of one another. After a pass without
+  // progress all steps are tried.
+  bool progress = true;
+  for (bool all = false; progress || !all;) {
+    all = !progress;
+    progress = started_one = false;
     std::ranges::shuffle(order, random);
     for (const Rank r : order) {
       RankState& rank = ranks[r];
@@ -136,15 +136,15 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
         const bool did = i < attempts && try_step(r, rank.pending[i], error);
         if (!error.empty()) return error;
         if (!did) left.push_back(rank.pending[i]);
-        moved = moved || did;
+        progress = progress || did;
       }
       rank.pending = std::move(left);
     }
-    moved = moved || started_one;
+    progress = progress || started_one;
   }
   for (std::size_t r = 0; r < num_ranks; ++r) {
     if (!ranks[r].pending.empty()) {
-      return fmt::format("rank {} never gets to step {}", r, std::ranges::min(ranks[r].pending));
+      return fmt::format("rank {} never runs step {}", r, std::ranges::min(ranks[r].pending));
     }
     for (std::int64_t b = 0; b < num_blocks; ++b) {
       if (ranks[r].output[b] != everyone) {
@@ -153,7 +153,7 @@ inline std::string run_plan(const Plan& plan, std::uint64_t seed, bool in_place)
       }
     }
   }
-  if (!in_flight.empty()) return "a message that nobody takes";
+  if (!on_the_wire.empty()) return "a message that is not received";
   return {};
 }
 

@@ -10,7 +10,7 @@
 
 namespace hips::plan {
 
-// gtest prints these in failures; it finds them by their namespace.
+// gtest prints these in failures, and finds the operator by its namespace.
 std::ostream& operator<<(std::ostream& out, const LaneOrder& order) {
   out << order.begin.num << "/" << order.begin.den << "-" << order.end.num << "/" << order.end.den << " by";
   for (const std::int32_t level : order.levels) out << " " << level;
@@ -52,7 +52,7 @@ TEST(LaneShares, AreTheClosedFormOnEqualLinks) {
 TEST(LaneShares, FollowBandwidthsThatDiffer) {
   EXPECT_EQ(shares({{3, 10e9}, {3, 5e9}}), "5/6 1/6");
   EXPECT_EQ(shares({{3, 10e9}, {3, 5e9}, {3, 2.5e9}}), "11/14 1/7 1/14");
-  // So slow a level that the cyclic shares turn negative: all lanes visit it last.
+  // One level is so slow that cyclic shares would be negative: all lanes visit it last.
   EXPECT_EQ(shares({{3, 10e9}, {3, 1e9}}), "1/1");
   EXPECT_EQ(lane_orders(std::vector<LevelRate>{{3, 1e9}, {3, 10e9}}).front().levels,
             (std::vector<std::int32_t>{1, 0}));
@@ -117,7 +117,7 @@ TEST(LaneShares, OfUnequalLevelsMeetTheBound) {
     std::vector<plan::LevelRate> levels;
     double seconds;
   };
-  // T / W, as least_seconds() has them.
+  // T / W, as from least_seconds().
   for (const Pin& pin :
        {Pin{{{3, 10}, {3, 5}}, 16.0 / 135}, Pin{{{3, 10}, {3, 1}}, 4.0 / 9},
         Pin{{{3, 10}, {3, 5}, {3, 2.5}}, 104.0 / 945}, Pin{{{4, 10}, {4, 5}, {4, 1}}, 63.0 / 512}}) {

@@ -65,7 +65,7 @@ TEST(Graph, PlugsEveryNicIntoExactlyOneCable) {
       EXPECT_GT(link.bandwidth_bytes_per_s, 0) << spec;
       EXPECT_TRUE(link.up);
     }
-    double wired = 0;  // those at the ends of lines lead nowhere
+    double wired = 0;  // NICs at the ends of lines are not connected
     for (Rail rail = 0; rail < topology.num_rails; ++rail) {
       for (const Level& level : topology::network_levels(topology)) {
         if (std::ranges::find(level.rails, rail) == level.rails.end()) continue;
@@ -98,7 +98,7 @@ TEST(Graph, GivesEveryNodeAUniqueName) {
   }
 }
 
-/// Servers that share a switch, or a cable: what neighbours() should say, found from the wiring alone.
+/// Servers that share a switch or a cable: the expected neighbours(), from the wiring alone.
 std::set<std::tuple<std::int64_t, Rail, std::int64_t, Rail>> pairs_by_wiring(const Graph& graph) {
   std::set<std::tuple<std::int64_t, Rail, std::int64_t, Rail>> pairs;
   std::map<std::int64_t, std::vector<std::pair<std::int64_t, Rail>>> plugged;

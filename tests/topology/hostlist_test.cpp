@@ -169,7 +169,7 @@ TEST(Hostlist, LimitsTheLengthOfWholeNames) {
     for (int i = 0; i < times; ++i) text += piece;
     return text;
   };
-  // 64 KB of text would be 65536 names of 64 KB each.
+  // 64 KB of text would expand to 65536 names of 64 KB each.
   for (const auto& [text, length] : std::vector<std::pair<std::string, std::string>>{
            {repeated(std::string(255, 'a') + "[0]", 250) + "[0-65535]", "64005"},
            {repeated("[1]", 256), "256"},

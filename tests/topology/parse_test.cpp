@@ -150,7 +150,7 @@ TEST(ParseTopology, ReadsItsOwnCanonicalSpec) {
 }
 
 TEST(ParseTopology, CostsNoMoreForMillionsOfServers) {
-  // A second for a thousand million-server topologies leaves three orders of magnitude to any machine.
+  // A second for a thousand topologies of millions of servers is a thousand times what is needed.
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(parse_topology("bcube:10,5").num_ranks(), 1'000'000);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
@@ -160,7 +160,7 @@ TEST(ParseTopology, CostsNoMoreForMillionsOfServers) {
 
 struct Malformed {
   const char* spec;
-  const char* says;  ///< the value that is wrong, or what is missing
+  const char* says;  ///< the wrong value, or the missing part
 };
 
 // One sentence that names the spec, the part, the value seen and what would be right.
@@ -260,7 +260,7 @@ TEST(ParseTopology, RejectsEveryMalformedSpecInOneSentence) {
     EXPECT_EQ(status.code, Code::kInvalidArgument) << bad.spec;
     EXPECT_THAT(status.message, HasSubstr(bad.says)) << bad.spec;
     EXPECT_EQ(status.message.rfind("topology \"", 0), 0u) << status.message;
-    // One sentence: one line, and no full stop that another one follows.
+    // One sentence: one line, and no full stop before another sentence.
     EXPECT_EQ(status.message.find('\n'), std::string::npos) << status.message;
     EXPECT_EQ(status.message.find(". "), std::string::npos) << status.message;
     EXPECT_LT(status.message.size(), 500u) << status.message;
@@ -295,10 +295,10 @@ TEST(ParseTopology, NeverCrashesOnRandomBytes) {
   for (int i = 0; i < 100'000; ++i) {
     std::string spec;
     if (i % 4 == 0) {
-      // Any bytes at all.
+      // Random bytes.
       for (std::size_t n = below(24); n > 0; --n) spec += static_cast<char>(random());
     } else {
-      // Something that was right once: a sample with a few bytes changed, dropped or added.
+      // A sample with a few bytes changed, dropped or added.
       spec = tests::sample_specs()[below(tests::sample_specs().size())];
       for (std::size_t edits = below(4); edits > 0; --edits) {
         const std::size_t at = below(spec.size() + 1);

@@ -62,10 +62,10 @@ TEST(Restrict, PartsOfGridsThatAreGridsStayGrids) {
   EXPECT_EQ(spec_of("torus:4x4", {9}), "switch:1");
   EXPECT_EQ(spec_of("bcube:3,1", {0, 1, 3}), "bcube:3,1[0-1,3]");
   EXPECT_EQ(spec_of("torus:4x4", {0, 1}), "torus:4x4[0-1]");
-  // Any rectangle of a mesh is one.
+  // Any rectangle of a mesh is a mesh.
   EXPECT_EQ(spec_of("mesh:4x4", {5, 6, 9, 10, 13, 14}), "mesh:2x3");
   EXPECT_EQ(spec_of("mesh:4x4", {0, 2}), "mesh:4x4[0,2]");
-  // A part of a part is one of the whole: its server 2 is the whole's 3.
+  // A part of a part is a part of the whole: its server 2 is server 3 of the whole.
   EXPECT_EQ(spec_of("bcube:3,1[0,1,3,8]", {1, 2}), "bcube:3,1[1,3]");
 }
 
@@ -89,7 +89,7 @@ TEST(Restrict, APartHasExactlyTheWiringOfItsServers) {
         EXPECT_EQ(way.front().level, hop.level);
       }
     }
-    // And it goes through a file and back.
+    // Writing and reading a file keeps it.
     TopologyFile file;
     file.topology = part;
     const auto again = parse_topology_file("part.yaml", value_or_throw(topology_file_text(file, false)));
@@ -118,7 +118,7 @@ TEST(Restrict, AllServersOfATopologyAreThatTopology) {
     TopologyFile file = named(spec);
     JobHosts hosts;
     hosts.names = file.server_names;
-    // In whatever order the launcher has them.
+    // The order of the launcher does not matter.
     std::ranges::reverse(hosts.names);
     const auto part = restrict_to(file, hosts);
     ASSERT_TRUE(part) << spec << ": " << part.error().message;
@@ -126,8 +126,8 @@ TEST(Restrict, AllServersOfATopologyAreThatTopology) {
   }
 }
 
-// Whoever reaches whom directly in the part does so in the whole, by the NICs that are left; and the names
-// are those of the servers.
+// Servers of the part are neighbours if and only if they are neighbours in the whole, by the remaining NICs.
+// Servers keep their names.
 TEST(Restrict, ARandomPartHasTheWiringOfTheWhole) {
   std::mt19937_64 random(test::seed());
   int parts = 0;
@@ -139,7 +139,7 @@ TEST(Restrict, ARandomPartHasTheWiringOfTheWhole) {
     for (Rail rail = 0; rail < whole.topology.num_rails; ++rail)
       whole.devices.push_back(fmt::format("d{}", rail));
     std::set<std::int64_t> chosen;
-    // Few at random, or all with certain digits: both happen to users.
+    // Draw a few servers, or all with certain digits, as both occur in practice.
     const std::int64_t step = 1 + static_cast<std::int64_t>(random() % 4);
     for (std::int64_t s = static_cast<std::int64_t>(random() % 2); s < servers; s += step) chosen.insert(s);
     if (random() % 3 == 0)
@@ -164,7 +164,7 @@ TEST(Restrict, ARandomPartHasTheWiringOfTheWhole) {
       }
       for (const Hop& hop : topology.neighbours(static_cast<Rank>(s * local))) {
         if (hop.out == kNoRail) continue;
-        // Below a tree of switches all are one hop apart, whatever their digits.
+        // In a tree of switches all servers are one hop apart.
         const auto peer = static_cast<Rank>(old[static_cast<std::size_t>(hop.to / local)] * old_local);
         const auto self = static_cast<Rank>(old[static_cast<std::size_t>(s)] * old_local);
         if (!whole.topology.servers_relay && whole.topology.route(self, peer).size() == 1) continue;
@@ -194,14 +194,14 @@ TEST(Restrict, KeepsRatesAndOverrides) {
   EXPECT_EQ(part->topology.overrides[0].rail, 0);
   EXPECT_TRUE(part->topology.relay_off);
   EXPECT_THAT(part->topology.spec, ::testing::StartsWith(kPartOf));
-  // What no spec describes, a file does.
+  // A file describes what no spec describes.
   const auto back = parse_topology_file("p.yaml", value_or_throw(topology_file_text(*part, false)));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->topology.levels, part->topology.levels);
   EXPECT_EQ(back->topology.overrides, part->topology.overrides);
 }
 
-// NIC 0 of s1 leads to s2: without s2 it leads nowhere, and its rate is no part of what is left.
+// NIC 0 of s1 leads to s2: without s2 it is not connected, and its rate is dropped.
 TEST(Restrict, OmitsCablesToServersThatAreNotInUse) {
   const auto restricted = [](const std::string& shape, const std::string& links,
                              const std::set<std::int64_t>& servers) {
@@ -222,7 +222,7 @@ TEST(Restrict, OmitsCablesToServersThatAreNotInUse) {
             value_or_throw(parse("torus:4[0-1]")));
   EXPECT_EQ(restricted("torus:4", "{server: s1, nic: 0, state: down}", {0, 1}),
             value_or_throw(parse("torus:4[0-1]")));
-  // A cable between two of the job's servers stays, by whichever end it is named.
+  // A cable between two servers of the job is kept; the file may name either end.
   for (const char* link : {"{server: s1, nic: 0, rate: 1Gb}", "{server: s2, nic: 1, rate: 1Gb}"}) {
     const Topology left = restricted("mesh:4", link, {1, 2});
     ASSERT_EQ(left.overrides.size(), 1U);

@@ -123,7 +123,7 @@ TEST(Route, TakesTheShorterDirectionOfARing) {
   const Topology topology = parse_topology("torus:5x4");
   EXPECT_EQ(addresses(topology, topology.route(0, 4)), (std::vector<std::string>{"(4,0)"}));
   EXPECT_EQ(addresses(topology, topology.route(0, 3)), (std::vector<std::string>{"(4,0)", "(3,0)"}));
-  // Half way round a side of 4 is a tie, which "+" wins.
+  // The opposite server of a side of 4 is equally far in both directions; "+" is taken.
   EXPECT_EQ(addresses(topology, topology.route(0, 10)), (std::vector<std::string>{"(0,1)", "(0,2)"}));
 }
 
@@ -136,7 +136,7 @@ TEST(Route, IsOneHopThroughSwitches) {
       }
     }
   }
-  // The level of a tree's hop is the highest tier that it climbs to.
+  // The level of a hop in a tree is the highest tier that it reaches.
   EXPECT_EQ(parse_topology("fattree:4").route(0, 1).front().level, 0);
   EXPECT_EQ(parse_topology("fattree:4").route(0, 3).front().level, 1);
   EXPECT_EQ(parse_topology("fattree:4").route(3, 5).front().level, 2);
@@ -186,9 +186,9 @@ TEST(Route, OfLocalRanksIsThatOfTheirServers) {
   }
 }
 
-/// Of all ordered pairs of different servers, the share that no switch joins.
+/// The share of ordered pairs of different servers that no switch joins.
 double share_without_common_switch(const Topology& topology) {
-  // All servers see the same fabric, so the first one's pairs speak for all.
+  // The fabric is symmetric, so the pairs of the first server represent all.
   std::int64_t apart = 0;
   for (Rank b = 1; b < topology.num_ranks(); ++b) apart += topology.route(0, b).size() > 1;
   return static_cast<double>(apart) / (topology.num_ranks() - 1);
@@ -224,12 +224,12 @@ TEST(Neighbours, AtTheEdgeOfAMeshHaveOneCableLess) {
   EXPECT_EQ(addresses(topology, topology.neighbours(4)),
             (std::vector<std::string>{"(0,1)", "(2,1)", "(1,0)"}));
   EXPECT_EQ(addresses(topology, topology.route(2, 3)), (std::vector<std::string>{"(1,0)", "(0,0)", "(0,1)"}));
-  // There is no longer way round: "-" at the left rim leads nowhere.
+  // A line has no other direction: "-" at the left edge is not connected.
   EXPECT_EQ(addresses(topology, walked(topology, 0, 2, 1)), (std::vector<std::string>{"(1,0)", "(2,0)"}));
 }
 
 TEST(Walk, LeavesByTheNamedNic) {
-  // The other rail of a rack, the longer way round a ring, the higher level of a BCube first.
+  // The other rail of a rack, the longer direction of a ring, the higher level of a BCube first.
   EXPECT_EQ(walked(parse_topology("rail:4,3"), 0, 2, 2).front().in, 2);
   const Topology torus = parse_topology("torus:5");
   EXPECT_EQ(addresses(torus, walked(torus, 0, 2, 1)), (std::vector<std::string>{"(4)", "(3)", "(2)"}));

@@ -28,7 +28,7 @@ TEST(Slurm, ReadsOneSwitchAsASwitch) {
 }
 
 TEST(Slurm, ReadsTwoTiersAsALeafSpineInTheOrderOfLeaves) {
-  // The top's order of leaves counts, not that of the lines.
+  // The order of leaves is that of the top switch, not that of the lines.
   const ClusterTopology slurm = read(
       "# fabric\n"
       "SwitchName=s1 Nodes=b[08-10]\n"

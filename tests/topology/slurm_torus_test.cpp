@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// As the topology guide of Slurm 26.05 has them.
+// From the topology guide of Slurm 26.05.
 constexpr const char* kRingsAndToruses = R"(- topology: rings
   ring:
     rings:
@@ -56,7 +56,7 @@ TEST(SlurmTorus, NodesAreInTheOrderOfTheirPlaces) {
   const ClusterTopology torus = read_unit("");
   EXPECT_EQ(torus.topology.spec, "torus:4x3x2");
   ASSERT_EQ(torus.nodes.size(), 24U);
-  // x runs fastest: node06 is at (1,1,0).
+  // x varies fastest: node06 is at (1,1,0).
   EXPECT_EQ(torus.nodes[5], "node06");
   EXPECT_EQ(torus.topology.address(5), "(1,1,0)");
   EXPECT_THAT(torus.notes, Contains(HasSubstr("\"placements\" does not describe the wiring; ignored")));

@@ -56,7 +56,7 @@ TEST(SlurmYaml, TheDefaultTopologyIsChosenUnlessAnotherIsNamed) {
   EXPECT_THAT(blocks.nodes, ElementsAre("g1", "g2", "g7", "g3", "g4", "g5"));
   EXPECT_THAT(blocks.notes,
               ElementsAre("topology.yaml: line 16: \"block_sizes\" does not describe the wiring; ignored"));
-  // One alone needs neither.
+  // A single topology needs neither.
   EXPECT_EQ(
       read_one("- topology: a\n  tree: {switches: [{switch: s, nodes: 'n[1-5]', rack: 7}]}\n").topology.spec,
       "switch:5");

@@ -57,7 +57,7 @@ Topology read_or_fail(const std::string& text) {
   return file ? file->topology : Topology{};
 }
 
-/// All but the spec: one from a file names that file.
+/// The topology without its spec, which names the file if it is from a file.
 void expect_equal(TopologyFile a, TopologyFile b, const std::string& text) {
   a.topology.spec = b.topology.spec = "";
   EXPECT_EQ(a, b) << text;
@@ -76,7 +76,7 @@ TEST(TopologyFileTest, AFileKeepsTheTopologyOfAnySpec) {
   }
 }
 
-/// A topology as no spec describes it: rates by level, slow and dead cables, names, devices.
+/// A topology that no spec describes: rates by level, slow and dead cables, names, devices.
 TopologyFile random_file(std::mt19937_64& random) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   const auto& specs = tests::sample_specs();
@@ -102,8 +102,8 @@ TopologyFile random_file(std::mt19937_64& random) {
   };
   if (below(2) == 0) file.devices = devices("mlx5_");
   if (below(2) == 0) file.other_devices[0] = devices("rxe \"#");
-  // Cables by their graph, so that every family's kinds occur, and only those that are not as their level
-  // says.
+  // Draw cables of the graph, so that all kinds of every family occur, and keep those that differ from their
+  // level.
   const Graph graph = topology.graph();
   std::set<std::size_t> chosen;
   for (std::size_t i = below(5); i > 0; --i) chosen.insert(below(graph.links.size()));
@@ -137,7 +137,7 @@ TEST(TopologyFileTest, AFileKeepsATopologyThatNoSpecDescribes) {
       const auto back = parse_topology_file("t.yaml", written);
       ASSERT_TRUE(back) << back.error().message << "\n" << written;
       expect_equal(*back, file, written);
-      // What has been read is written as it was, also from a topology whose spec names the file.
+      // Writing what was read gives the same text, also for a topology whose spec names the file.
       EXPECT_EQ(value_or_throw(topology_file_text(*back, all_cables)), written);
       // The graph has the overrides, and no other cable changes.
       const Graph graph = back->topology.graph();
@@ -147,7 +147,7 @@ TEST(TopologyFileTest, AFileKeepsATopologyThatNoSpecDescribes) {
   }
 }
 
-// A cable to a server that is not in use carries nothing, whatever its rate.
+// A cable to a server that is not in use is ignored at any rate.
 TEST(TopologyFileTest, CablesThatLeaveAPartAreIgnored) {
   for (const auto& [shape, links] : std::vector<std::pair<std::string, std::string>>{
            {"torus:4[0-1]", "{server: 0, nic: 1, rate: 1Gb}"},
@@ -167,7 +167,7 @@ TEST(TopologyFileTest, CablesThatLeaveAPartAreIgnored) {
       EXPECT_EQ(*back, *file) << written;
     }
   }
-  // What is said of such a cable must still be right, and is said once.
+  // The entry for such a cable must still be correct and unique.
   const std::string head = "hips-topology: 1\nshape: torus:4[0-1]\nlinks: [{server: 0, nic: 1, ";
   EXPECT_THAT(parse_topology_file("t.yaml", head + "rate: fast}]").error().message,
               HasSubstr("rate is \"fast\""));
@@ -214,21 +214,21 @@ TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
   EXPECT_EQ(two.num_ranks(), 18);
   EXPECT_EQ(parse_topology(two.spec), two);
   EXPECT_EQ(parse_topology(topology.spec + "/2"), two);
-  // Another file of the same name.
+  // The file changes.
   write(slow + "# changed\n");
   const auto changed = topology::parse(two.spec);
   ASSERT_FALSE(changed);
   EXPECT_THAT(changed.error().message, HasSubstr("the file has changed since this spec was made"));
-  // A file that a spec can describe is that spec.
+  // A topology that a spec can describe gets this spec.
   write("hips-topology: 1\nshape: bcube:3,1\nrate: 25Gb\nranks-per-server: 2\n");
   EXPECT_EQ(parse_topology(path), parse_topology("bcube:3,1@25Gb/2"));
   EXPECT_THAT(topology::parse(path + "/2").error().message, HasSubstr("already has ranks-per-server: 2"));
-  // Ranks in a file that no spec can describe are its own: nothing is counted twice.
+  // The ranks in a file that no spec can describe are counted once.
   write(slow + "ranks-per-server: 2\n");
   const Topology own = parse_topology(path);
   EXPECT_EQ(own.num_ranks(), 18);
   EXPECT_EQ(parse_topology(own.spec), own);
-  // A file whose name does not tell where it ends.
+  // The name of the file does not show where it ends.
   const std::string bare = path.substr(0, path.size() - 5);
   std::filesystem::rename(path, bare);
   EXPECT_EQ(parse_topology("file:" + bare).num_ranks(), 18);
@@ -352,11 +352,11 @@ TEST(TopologyFileTest, SlowLinksCostMoreAndPlansAvoidDeadOnes) {
     return cost::estimate_all(topology, *builder, {.count = 1 << 20}).bandwidth_seconds;
   };
   const double healthy = seconds(read_or_fail(head));
-  // A hierarchy's lanes would take four times as long; trees that spare the slow NIC do not.
+  // The lanes of a hierarchy would take four times as long as trees that avoid the slow NIC.
   const double slowed = seconds(read_or_fail(head + "links: [{server: 4, nic: 1, rate: 25Gb}]"));
   EXPECT_GT(slowed, healthy);
   EXPECT_LT(slowed, 1.1 * healthy);
-  // A cable of a torus is slow at both of its ends, whichever the file names.
+  // A cable of a torus is slow at both ends; the file may name either.
   const std::string torus = "hips-topology: 1\nshape: torus:4x4\n";
   EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, rate: 25Gb}]").overrides,
             read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 25Gb, to: 1, to-nic: 1}]").overrides);
@@ -366,7 +366,7 @@ TEST(TopologyFileTest, SlowLinksCostMoreAndPlansAvoidDeadOnes) {
   ASSERT_FALSE(dead);
   EXPECT_EQ(dead.error().code, Code::kUnsupported);
   EXPECT_THAT(dead.error().message, HasSubstr("NIC 1 of server 4 (<11>) is down"));
-  // Above a leaf with four spines the others carry on.
+  // A leaf with four spines still has the other cables.
   const std::string leaves = "hips-topology: 1\nshape: leafspine:4,4\n";
   const Topology three = read_or_fail(leaves + "links: [{switches: [leaf 1, spine 2], state: down}]");
   const auto flat = [](const Topology& topology) {
@@ -428,14 +428,14 @@ TEST(TopologyFileTest, ACableOfAPartMustLeadToAServerInUse) {
     EXPECT_EQ(status.code, Code::kInvalidArgument) << rest;
     EXPECT_EQ(status.message, says);
   }
-  // The cable that both of its servers use is known by either end.
+  // A cable between two servers in use can be listed by either end.
   const std::string torus = "hips-topology: 1\nshape: torus:4[0-1]\n";
   EXPECT_EQ(read_or_fail(torus + "links: [{server: 1, nic: 1, to: 0, to-nic: 0, rate: 1Gb}]").overrides,
             read_or_fail(torus + "links: [{server: 0, nic: 0, rate: 1Gb}]").overrides);
 }
 
 struct BadFile {
-  const char* text;  ///< behind the first two lines, unless it begins with "!"
+  const char* text;  ///< after the first two lines, unless it begins with "!"
   int line;
   const char* says;
 };

@@ -28,32 +28,32 @@ std::string pci_name(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
-/// Where an object of the I/O tree hangs.
-Place place_of(hwloc_topology_t topology, hwloc_obj_t device) {
-  Place place;
+/// The location of an object of the I/O tree.
+DeviceLocation location_of(hwloc_topology_t topology, hwloc_obj_t device) {
+  DeviceLocation location;
   hwloc_obj_t at = device;
   for (; at != nullptr && hwloc_obj_type_is_io(at->type); at = at->parent) {
-    if (at->type == HWLOC_OBJ_PCI_DEVICE && place.pci.empty()) {
-      place.pci = pci_name(at->attr->pcidev);
-      // In GB/s, which hwloc counts by thousands.
-      place.pcie_bytes_per_s = static_cast<double>(at->attr->pcidev.linkspeed) * 1e9;
+    if (at->type == HWLOC_OBJ_PCI_DEVICE && location.pci.empty()) {
+      location.pci = pci_name(at->attr->pcidev);
+      // hwloc's unit is 1e9 bytes/s.
+      location.pcie_bytes_per_s = static_cast<double>(at->attr->pcidev.linkspeed) * 1e9;
     }
     if (at->type != HWLOC_OBJ_BRIDGE) continue;
     if (at->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST) {
-      place.host_bridge = at->gp_index;
+      location.host_bridge = at->gp_index;
     } else {
-      place.bridges.insert(place.bridges.begin(), at->gp_index);
+      location.bridges.insert(location.bridges.begin(), at->gp_index);
     }
   }
-  if (at == nullptr || at->nodeset == nullptr) return place;
+  if (at == nullptr || at->nodeset == nullptr) return location;
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
     if (hwloc_bitmap_isset(at->nodeset, node->os_index) != 0)
-      place.numa.push_back(static_cast<std::int32_t>(node->os_index));
-  return place;
+      location.numa.push_back(static_cast<std::int32_t>(node->os_index));
+  return location;
 }
 
-/// hwloc and its XML libraries read nested objects by recursion; no server nests more than a few dozen.
+/// hwloc and its XML libraries read nested objects recursively; real servers nest at most a few dozen levels.
 bool is_nested_too_deeply(const std::string& text) {
   constexpr int kMostDepth = 200;
   int depth = 0;
@@ -80,16 +80,17 @@ void HwlocTree::Destroy::operator()(hwloc_topology* topology) const {
 Result<HwlocTree> HwlocTree::of_machine() {
   HwlocTree tree;
   hwloc_topology_t topology = nullptr;
-  if (hwloc_topology_init(&topology) != 0) return fail(Code::kOutOfMemory, "discover: hwloc cannot start");
+  if (hwloc_topology_init(&topology) != 0)
+    return fail(Code::kOutOfMemory, "discover: cannot initialise hwloc: out of memory");
   tree.topology_.reset(topology);
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  // Plugins that look for GPUs and displays, which takes seconds on some hosts, and one that reads the names
-  // of all vendors, never to free them. Where PCI functions are hwloc knows from the kernel's files.
+  // These plugins look for GPUs and displays, which takes seconds on some nodes; "pci" reads the names of all
+  // vendors and never frees them. The locations of PCI functions come from the kernel's files.
   for (const char* plugin : {"pci", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"})
     (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugin);
   if (hwloc_topology_load(topology) != 0)
     return fail(Code::kSystem,
-                fmt::format("discover: hwloc cannot look at this machine: {}", std::strerror(errno)));
+                fmt::format("discover: hwloc cannot describe this machine: {}", std::strerror(errno)));
   return tree;
 }
 
@@ -98,19 +99,20 @@ Result<HwlocTree> HwlocTree::of_xml(const std::string& name, const std::string& 
     return fail(Code::kInvalidArgument,
                 fmt::format("--hwloc: {} {}; write it on the server with lstopo FILE.xml", name, why));
   };
-  if (text.find("<topology") == std::string::npos) return refused("is no XML of hwloc: it has no <topology>");
-  if (is_nested_too_deeply(text)) return refused("is nested more than 200 deep");
+  if (text.find("<topology") == std::string::npos)
+    return refused("is not an XML file of hwloc: it has no <topology>");
+  if (is_nested_too_deeply(text)) return refused("is nested more than 200 levels deep");
   HwlocTree tree;
   hwloc_topology_t topology = nullptr;
-  if (hwloc_topology_init(&topology) != 0) return fail(Code::kOutOfMemory, "discover: hwloc cannot start");
+  if (hwloc_topology_init(&topology) != 0)
+    return fail(Code::kOutOfMemory, "discover: cannot initialise hwloc: out of memory");
   tree.topology_.reset(topology);
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  // The size counts the byte behind the text.
+  // The size includes the NUL after the text.
   if (text.size() > INT32_MAX - 1 ||
       hwloc_topology_set_xmlbuffer(topology, text.c_str(), static_cast<int>(text.size() + 1)) != 0)
-    return refused("is broken XML, or not all of it");
-  if (hwloc_topology_load(topology) != 0)
-    return refused("is XML, but describes no machine that hwloc understands");
+    return refused("is malformed or truncated XML");
+  if (hwloc_topology_load(topology) != 0) return refused("is XML, but not a description that hwloc can read");
   return tree;
 }
 
@@ -137,7 +139,8 @@ std::vector<NamedDevice> HwlocTree::devices() const {
     const hwloc_obj_osdev_type_t type = device->attr->osdev.type;
     if (type != HWLOC_OBJ_OSDEV_NETWORK && type != HWLOC_OBJ_OSDEV_OPENFABRICS) continue;
     if (device->name == nullptr) continue;
-    devices.push_back({device->name, type == HWLOC_OBJ_OSDEV_OPENFABRICS, place_of(topology_.get(), device)});
+    devices.push_back(
+        {device->name, type == HWLOC_OBJ_OSDEV_OPENFABRICS, location_of(topology_.get(), device)});
   }
   return devices;
 }

@@ -13,19 +13,21 @@ struct hwloc_topology;
 
 namespace hips::discover {
 
-/// A device that a driver has a name for.
+/// An RDMA device or a network interface.
 struct NamedDevice {
   std::string name;  ///< "mlx5_0", "eth2"
   bool rdma = false;
-  Place place;
+  DeviceLocation location;
 };
 
-/// What hwloc knows of a server.
+/// hwloc's description of a server.
 class HwlocTree {
  public:
-  /// Errors   kSystem: hwloc cannot look at this machine.
+  /// Describes this machine.
+  ///
+  /// Errors   kSystem: hwloc fails.
   static Result<HwlocTree> of_machine();
-  /// `name` is the text's, for errors.
+  /// Reads hwloc's XML; `name` is the name of the file for messages.
   ///
   /// Errors   kInvalidArgument: the text is no XML of hwloc, or is nested too deeply.
   static Result<HwlocTree> of_xml(const std::string& name, const std::string& text);
@@ -34,7 +36,7 @@ class HwlocTree {
   void describe(Server& server) const;
   /// RDMA devices and network interfaces, in the order of the tree.
   [[nodiscard]] std::vector<NamedDevice> devices() const;
-  /// The host's name, where hwloc has noted it.
+  /// The host name, if hwloc has recorded it.
   [[nodiscard]] std::optional<std::string> host() const;
 
  private:

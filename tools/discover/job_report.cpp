@@ -17,15 +17,15 @@ using topology::SeenPath;
 
 constexpr std::size_t kMostListed = 16;
 
-/// What was tried inside a subnet.
-struct Tally {
+/// The paths that were tried inside a subnet.
+struct SubnetReach {
   std::vector<std::string> nics;
   std::size_t tried = 0, reached = 0;
   std::set<std::int32_t> hops;
 };
 
 std::string seen_rate_text(double bytes_per_s) {
-  return bytes_per_s > 0 ? fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9) : "rate not known";
+  return bytes_per_s > 0 ? fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9) : "rate unknown";
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -44,15 +44,15 @@ std::string hops_text(const std::set<std::int32_t>& hops) {
                      known == std::vector<std::string>{"1"} ? "" : "s");
 }
 
-std::string tally_text(const Tally& tally) {
-  if (tally.tried == 0) return "not tried";
-  return fmt::format("{} of {} pairs reach each other{}", tally.reached, tally.tried, hops_text(tally.hops));
+std::string reach_text(const SubnetReach& reach) {
+  if (reach.tried == 0) return "not tried";
+  return fmt::format("{} of {} pairs reach each other{}", reach.reached, reach.tried, hops_text(reach.hops));
 }
 
-void count(Tally& tally, const SeenPath& way) {
-  ++tally.tried;
-  tally.reached += way.reached ? 1 : 0;
-  if (way.reached) tally.hops.insert(way.hops);
+void count(SubnetReach& reach, const SeenPath& path) {
+  ++reach.tried;
+  reach.reached += path.reached ? 1 : 0;
+  if (path.reached) reach.hops.insert(path.hops);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string job_text(const Observation& seen, const topology::Draft& draft) {
   std::string text = "Servers\n";
   std::size_t width = 0;
   for (const topology::SeenServer& server : seen.servers) width = std::max(width, server.host.size());
-  std::map<std::string, Tally> subnets;
+  std::map<std::string, SubnetReach> subnets;
   for (const topology::SeenServer& server : seen.servers) {
     std::vector<std::string> nics;
     for (const SeenNic& nic : server.nics) {
@@ -73,18 +73,18 @@ std::string job_text(const Observation& seen, const topology::Draft& draft) {
     text += fmt::format("  {:<{}}  {} rank{}  {}\n", server.host, width, server.ranks,
                         server.ranks == 1 ? " " : "s", nics.empty() ? "no NIC" : listed(nics));
   }
-  Tally between;
-  for (const SeenPath& way : seen.paths) {
-    const SeenNic &a = seen.servers[way.a].nics[way.a_nic], &b = seen.servers[way.b].nics[way.b_nic];
-    count(a.subnet == b.subnet ? subnets[a.subnet] : between, way);
+  SubnetReach between;
+  for (const SeenPath& path : seen.paths) {
+    const SeenNic &a = seen.servers[path.a].nics[path.a_nic], &b = seen.servers[path.b].nics[path.b_nic];
+    count(a.subnet == b.subnet ? subnets[a.subnet] : between, path);
   }
   text += "\nSubnets\n";
-  for (const auto& [subnet, tally] : subnets)
-    text += fmt::format("  {}: {}; {}\n", subnet, listed(tally.nics), tally_text(tally));
+  for (const auto& [subnet, reach] : subnets)
+    text += fmt::format("  {}: {}; {}\n", subnet, listed(reach.nics), reach_text(reach));
   if (between.tried > 0)
-    text += fmt::format("  between subnets, NICs of one number: {}\n", tally_text(between));
+    text += fmt::format("  between subnets, NICs of equal number: {}\n", reach_text(between));
   text += fmt::format("\nTopology\n  {}{}\n", topology::topology_shape(draft.file.topology),
-                      draft.fits ? "" : ", the nearest rack: no family is wired like these subnets");
+                      draft.fits ? "" : ", the most similar rack: no family matches these subnets");
   for (const std::string& note : draft.notes) text += fmt::format("  note: {}\n", note);
   return text;
 }
@@ -103,14 +103,14 @@ std::string job_json(const Observation& seen, const topology::Draft& draft) {
            {"bandwidth_bytes_per_s", or_null(nic.bandwidth_bytes_per_s, nic.bandwidth_bytes_per_s > 0)}});
     json["servers"].push_back(std::move(one));
   }
-  for (const SeenPath& way : seen.paths)
-    json["ways"].push_back({{"a", way.a},
-                            {"a_nic", way.a_nic},
-                            {"b", way.b},
-                            {"b_nic", way.b_nic},
-                            {"reached", way.reached},
-                            {"hops", or_null(way.hops, way.hops > 0)},
-                            {"latency_ns", or_null(way.latency_ns, way.latency_ns > 0)}});
+  for (const SeenPath& path : seen.paths)
+    json["ways"].push_back({{"a", path.a},
+                            {"a_nic", path.a_nic},
+                            {"b", path.b},
+                            {"b_nic", path.b_nic},
+                            {"reached", path.reached},
+                            {"hops", or_null(path.hops, path.hops > 0)},
+                            {"latency_ns", or_null(path.latency_ns, path.latency_ns > 0)}});
   json["shape"] = topology::topology_shape(draft.file.topology);
   json["fits"] = draft.fits;
   json["notes"] = draft.notes;

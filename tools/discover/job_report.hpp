@@ -7,9 +7,9 @@
 
 namespace hips::discover {
 
-/// Servers, their NICs, and who of each subnet reaches whom, for people.
+/// Text for people: servers, their NICs, and which NICs of each subnet reach each other.
 std::string job_text(const topology::Observation& seen, const topology::Draft& draft);
-/// The same for machines, with every way that was tried.
+/// The same as JSON, with every path that was tried.
 std::string job_json(const topology::Observation& seen, const topology::Draft& draft);
 
 }  // namespace hips::discover

@@ -13,7 +13,7 @@
 namespace hips::discover {
 namespace {
 
-/// What every packet starts with; each router takes one away.
+/// The initial TTL of every packet; each router decrements it.
 constexpr int kFirstTtl = 64;
 
 std::optional<SocketAddress> numeric(const std::string& text, std::uint16_t port) {
@@ -43,13 +43,13 @@ void set_option(int fd, int level, int name, int value) {
 
 Result<PacketSocket> PacketSocket::open(const std::string& address, const std::string& interface) {
   const auto local = numeric(address, 0);
-  if (!local) return fail(Code::kSystem, "discover: " + address + " is no address");
+  if (!local) return fail(Code::kSystem, "discover: invalid address " + address);
   PacketSocket made;
   const int family = local->storage.ss_family;
   made.fd_ = UniqueFd(socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made.fd_.valid()) return fail(socket_error(errno, "discover: cannot make a socket"));
+  if (!made.fd_.valid()) return fail(socket_error(errno, "discover: cannot create a socket"));
   const int fd = made.fd_.get();
-  // Without it packets leave by whatever the routing table says; kernels before 5.7 allow it to root only.
+  // Otherwise the routing table selects the NIC. Kernels before 5.7 allow this only to root.
   if (!interface.empty()) {
     (void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
                      static_cast<socklen_t>(interface.size() + 1));
@@ -64,7 +64,7 @@ Result<PacketSocket> PacketSocket::open(const std::string& address, const std::s
     set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
     set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
   }
-  // A burst of all servers at once.
+  // For packets of all servers at once.
   set_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
   if (bind(fd, local->get(), local->length) != 0)
     return fail(socket_error(errno, "discover: cannot send from " + address));
@@ -77,14 +77,13 @@ std::uint16_t PacketSocket::port() const {
 
 void PacketSocket::send(const std::string& address, std::uint16_t port, const PacketLabel& label) const {
   const auto to = numeric(address, port);
-  // An error is that of an earlier packet, or says that there is no way: nothing arrives, which is the
-  // answer.
+  // An error is that of an earlier packet, or means that there is no route: then nothing arrives.
   if (to) (void)sendto(fd_.get(), &label, sizeof label, MSG_DONTWAIT | MSG_NOSIGNAL, to->get(), to->length);
 }
 
 std::optional<Arrival> PacketSocket::receive() const {
-  constexpr int kMostStrange = 1024;
-  for (int i = 0; i < kMostStrange; ++i) {
+  constexpr int kMostForeign = 1024;
+  for (int i = 0; i < kMostForeign; ++i) {
     Arrival arrival;
     iovec data{&arrival.label, sizeof arrival.label};
     alignas(cmsghdr) std::array<char, 256> control{};
@@ -97,7 +96,7 @@ std::optional<Arrival> PacketSocket::receive() const {
     if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
     if (bytes != static_cast<ssize_t>(sizeof arrival.label)) continue;
     int ttl = 0;
-    unsigned came_by = 0;
+    unsigned arrived_at = 0;
     for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
       const bool v4 = one->cmsg_level == IPPROTO_IP, v6 = one->cmsg_level == IPPROTO_IPV6;
       if ((v4 && one->cmsg_type == IP_TTL) || (v6 && one->cmsg_type == IPV6_HOPLIMIT))
@@ -105,15 +104,15 @@ std::optional<Arrival> PacketSocket::receive() const {
       if (v4 && one->cmsg_type == IP_PKTINFO) {
         in_pktinfo info{};
         std::memcpy(&info, CMSG_DATA(one), sizeof info);
-        came_by = static_cast<unsigned>(info.ipi_ifindex);
+        arrived_at = static_cast<unsigned>(info.ipi_ifindex);
       }
       if (v6 && one->cmsg_type == IPV6_PKTINFO) {
         in6_pktinfo info{};
         std::memcpy(&info, CMSG_DATA(one), sizeof info);
-        came_by = info.ipi6_ifindex;
+        arrived_at = info.ipi6_ifindex;
       }
     }
-    if (interface_idx_ != 0 && came_by != 0 && came_by != interface_idx_) continue;
+    if (interface_idx_ != 0 && arrived_at != 0 && arrived_at != interface_idx_) continue;
     arrival.hops = ttl > 0 && ttl <= kFirstTtl ? kFirstTtl - ttl + 1 : 0;
     return arrival;
   }

@@ -10,9 +10,9 @@
 
 namespace hips::discover {
 
-/// Which NIC of which server a packet left, and which one it is for.
+/// The sending and the receiving NIC of a packet.
 struct PacketLabel {
-  std::uint64_t job = 0;  ///< strangers' packets have another one
+  std::uint64_t job = 0;  ///< random, to recognise packets of other programs
   std::uint32_t from_server = 0, from_nic = 0, to_server = 0, to_nic = 0;
 };
 
@@ -22,18 +22,18 @@ struct Arrival {
   std::int32_t hops = 0;  ///< links that it has passed: 1 without a router
 };
 
-/// Sends and receives datagrams by one NIC: they leave by it and count only where they came by it, so that a
-/// host that answers for all its addresses by any of its NICs deceives nobody.
+/// Sends and receives datagrams through one NIC. Packets that arrive through another NIC are ignored, because
+/// a node may answer for all its addresses on any of its NICs.
 class PacketSocket {
  public:
-  /// Errors   kSystem: there is no such address here, or no socket is left.
+  /// Errors   kSystem: this node does not have the address, or cannot create a socket.
   static Result<PacketSocket> open(const std::string& address, const std::string& interface);
 
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// May be lost, as all datagrams.
+  /// The packet may be lost, like all datagrams.
   void send(const std::string& address, std::uint16_t port, const PacketLabel& label) const;
-  /// The next one that is there.
+  /// The next received packet; nullopt if there is none.
   [[nodiscard]] std::optional<Arrival> receive() const;
 
  private:

@@ -18,24 +18,25 @@ namespace {
 
 using topology::SeenPath;
 
-/// From a NIC to a NIC, by servers.
+/// One direction of a path: server and NIC of the sender, server and NIC of the receiver.
 using Direction = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
 
-Direction forth(const SeenPath& way) {
-  return {way.a, way.a_nic, way.b, way.b_nic};
+Direction forward(const SeenPath& path) {
+  return {path.a, path.a_nic, path.b, path.b_nic};
 }
-Direction back(const SeenPath& way) {
-  return {way.b, way.b_nic, way.a, way.a_nic};
+Direction backward(const SeenPath& path) {
+  return {path.b, path.b_nic, path.a, path.a_nic};
 }
 
-/// A rank's part; one that does not speak for its server only takes part in the exchanges.
+/// Sends and receives the packets of a rank. Ranks that are not the leader of their server only take part in
+/// the exchanges.
 class PacketRounds {
  public:
   PacketRounds(comm::Bootstrap& bootstrap, std::span<const RankView> views,
-               std::span<const JobServer> servers, std::span<const SeenPath> ways)
-      : bootstrap_(bootstrap), views_(views), servers_(servers), ways_(ways) {
+               std::span<const JobServer> servers, std::span<const SeenPath> paths)
+      : bootstrap_(bootstrap), views_(views), servers_(servers), paths_(paths) {
     for (std::size_t server = 0; server < servers.size(); ++server)
-      if (servers[server].speaker() == bootstrap.rank()) self_ = server;
+      if (servers[server].leader() == bootstrap.rank()) self_ = server;
   }
 
   Result<std::vector<SeenPath>> run() {
@@ -44,9 +45,9 @@ class PacketRounds {
     for (std::size_t round = 0; round < kWaitsMs.size(); ++round) {
       send();
       receive(kWaitsMs[round]);
-      auto enough = everybody_heard_all();
+      auto enough = all_subnets_heard();
       if (!enough) return fail(std::move(enough).error());
-      // What passes routers is heard a moment later, so that one round is not enough.
+      // Packets through routers arrive later, so that one round is not enough.
       if (*enough && round > 0) break;
     }
     return gather();
@@ -54,17 +55,17 @@ class PacketRounds {
 
  private:
   [[nodiscard]] const JobNic& nic(std::size_t server, std::size_t number) const {
-    return views_[static_cast<std::size_t>(servers_[server].speaker())].nics[number];
+    return views_[static_cast<std::size_t>(servers_[server].leader())].nics[number];
   }
   [[nodiscard]] std::uint16_t port_of(std::size_t server, std::size_t number) const {
-    const auto& ports = ports_[static_cast<std::size_t>(servers_[server].speaker())];
+    const auto& ports = ports_[static_cast<std::size_t>(servers_[server].leader())];
     return number < ports.size() ? ports[number] : std::uint16_t{0};
   }
-  [[nodiscard]] bool is_tried(const SeenPath& way) const {
-    return port_of(way.a, way.a_nic) != 0 && port_of(way.b, way.b_nic) != 0;
+  [[nodiscard]] bool is_tried(const SeenPath& path) const {
+    return port_of(path.a, path.a_nic) != 0 && port_of(path.b, path.b_nic) != 0;
   }
 
-  /// Opens a socket for each NIC, and tells all ranks its port; 0 where there is none.
+  /// Opens a socket for each NIC and all-gathers the ports; 0 if a socket cannot be opened.
   Result<void> open() {
     comm::ByteWriter writer;
     writer.put(comm::ProcessUid::random().low);
@@ -80,7 +81,7 @@ class PacketRounds {
     for (const comm::Blob& blob : *all) {
       comm::ByteReader reader(blob);
       const auto number = reader.get<std::uint64_t>();
-      if (ports_.empty()) job_ = number;  // rank 0's names the job
+      if (ports_.empty()) job_ = number;  // rank 0's number identifies the job
       auto& ports = ports_.emplace_back();
       while (!reader.rest().empty() && reader.ok()) ports.push_back(reader.get<std::uint16_t>());
     }
@@ -96,10 +97,10 @@ class PacketRounds {
   }
   void send() const {
     if (!self_) return;
-    for (const SeenPath& way : ways_) {
-      if (!is_tried(way)) continue;
-      send_one(forth(way));
-      send_one(back(way));
+    for (const SeenPath& path : paths_) {
+      if (!is_tried(path)) continue;
+      send_one(forward(path));
+      send_one(backward(path));
     }
   }
 
@@ -110,7 +111,7 @@ class PacketRounds {
     for (const auto& socket : sockets_)
       if (socket) fds.push_back({socket->fd(), POLLIN, 0});
     while (true) {
-      // A stranger who floods a port does not hold up the round.
+      // The time is checked for each packet, so that a flood of foreign packets cannot delay the round.
       for (std::size_t number = 0; number < sockets_.size() && now_ns() < end_ns; ++number)
         while (const auto arrival =
                    sockets_[number] && now_ns() < end_ns ? sockets_[number]->receive() : std::nullopt)
@@ -128,14 +129,14 @@ class PacketRounds {
     hops = std::max(hops, arrival.hops);
   }
 
-  /// Has every server heard all NICs in the subnets of its own?
-  Result<bool> everybody_heard_all() {
+  /// Has every server received packets of all NICs in the subnets of its own NICs?
+  Result<bool> all_subnets_heard() {
     bool mine = true;
-    for (const SeenPath& way : ways_) {
-      if (!self_ || !is_tried(way)) continue;
-      if (nic(way.a, way.a_nic).seen.subnet != nic(way.b, way.b_nic).seen.subnet) continue;
-      if (way.a == *self_) mine = mine && heard_.contains(back(way));
-      if (way.b == *self_) mine = mine && heard_.contains(forth(way));
+    for (const SeenPath& path : paths_) {
+      if (!self_ || !is_tried(path)) continue;
+      if (nic(path.a, path.a_nic).seen.subnet != nic(path.b, path.b_nic).seen.subnet) continue;
+      if (path.a == *self_) mine = mine && heard_.contains(backward(path));
+      if (path.b == *self_) mine = mine && heard_.contains(forward(path));
     }
     const std::array<std::byte, 1> word{std::byte{mine}};
     const auto all = bootstrap_.allgather(word);
@@ -165,13 +166,13 @@ class PacketRounds {
     }
     std::vector<SeenPath> tried;
     if (heard.empty()) return tried;
-    for (const SeenPath& way : ways_) {
-      if (!is_tried(way)) continue;
-      const auto there = heard.find(forth(way)), here = heard.find(back(way));
-      SeenPath seen = way;
-      // What arrives in one direction only carries no data.
-      seen.reached = there != heard.end() && here != heard.end();
-      if (seen.reached) seen.hops = std::max(there->second, here->second);
+    for (const SeenPath& path : paths_) {
+      if (!is_tried(path)) continue;
+      const auto there = heard.find(forward(path)), back = heard.find(backward(path));
+      SeenPath seen = path;
+      // A path that works in only one direction is useless.
+      seen.reached = there != heard.end() && back != heard.end();
+      if (seen.reached) seen.hops = std::max(there->second, back->second);
       tried.push_back(seen);
     }
     return tried;
@@ -180,8 +181,8 @@ class PacketRounds {
   comm::Bootstrap& bootstrap_;
   std::span<const RankView> views_;
   std::span<const JobServer> servers_;
-  std::span<const SeenPath> ways_;
-  std::optional<std::size_t> self_;  ///< the server that this rank speaks for
+  std::span<const SeenPath> paths_;
+  std::optional<std::size_t> self_;  ///< the server of which this rank is the leader
   std::uint64_t job_ = 0;
   std::vector<std::optional<PacketSocket>> sockets_;
   std::vector<std::vector<std::uint16_t>> ports_;  ///< by rank and NIC
@@ -192,56 +193,56 @@ class PacketRounds {
 
 Result<std::vector<SeenPath>> try_by_packets(comm::Bootstrap& bootstrap, std::span<const RankView> views,
                                              std::span<const JobServer> servers,
-                                             std::span<const SeenPath> ways) {
-  return PacketRounds(bootstrap, views, servers, ways).run();
+                                             std::span<const SeenPath> paths) {
+  return PacketRounds(bootstrap, views, servers, paths).run();
 }
 
-std::vector<doctor::Way> rdma_ways(std::span<const RankView> views, std::span<const JobServer> servers,
-                                   std::span<const SeenPath> ways) {
-  std::vector<doctor::Way> chosen;
-  for (const SeenPath& way : ways) {
-    const Rank a = servers[way.a].speaker(), b = servers[way.b].speaker();
-    const JobNic& one = views[static_cast<std::size_t>(a)].nics[way.a_nic];
-    const JobNic& other = views[static_cast<std::size_t>(b)].nics[way.b_nic];
+std::vector<doctor::ProbePath> rdma_paths(std::span<const RankView> views, std::span<const JobServer> servers,
+                                          std::span<const SeenPath> paths) {
+  std::vector<doctor::ProbePath> chosen;
+  for (const SeenPath& path : paths) {
+    const Rank a = servers[path.a].leader(), b = servers[path.b].leader();
+    const JobNic& one = views[static_cast<std::size_t>(a)].nics[path.a_nic];
+    const JobNic& other = views[static_cast<std::size_t>(b)].nics[path.b_nic];
     if (!one.rdma || !other.rdma || one.seen.subnet != other.seen.subnet) continue;
-    chosen.push_back({a, b, static_cast<Rail>(way.a_nic), static_cast<Rail>(way.b_nic)});
+    chosen.push_back({a, b, static_cast<Rail>(path.a_nic), static_cast<Rail>(path.b_nic)});
   }
   return chosen;
 }
 
 void add_trials(std::span<const JobServer> servers, std::span<const doctor::Trial> trials,
-                std::vector<SeenPath>& ways) {
+                std::vector<SeenPath>& paths) {
   std::map<Rank, std::size_t> server_of;
   for (std::size_t server = 0; server < servers.size(); ++server)
-    server_of[servers[server].speaker()] = server;
-  struct Verdict {
+    server_of[servers[server].leader()] = server;
+  struct RdmaResult {
     bool ok = true;  // at both ends
     double latency_ns = 0;
   };
-  std::map<Direction, Verdict> passes;
+  std::map<Direction, RdmaResult> results;
   for (const doctor::Trial& trial : trials) {
-    const doctor::Way& way = trial.way;
-    const auto a = server_of.find(way.a), b = server_of.find(way.b);
-    if (way.shm() || a == server_of.end() || b == server_of.end()) continue;
-    const Direction key{a->second, static_cast<std::size_t>(way.a_rail), b->second,
-                        static_cast<std::size_t>(way.b_rail)};
-    Verdict& verdict = passes[key];
-    verdict.ok = verdict.ok && trial.ok();
-    // The less delayed of both ends says more about the way.
+    const doctor::ProbePath& path = trial.path;
+    const auto a = server_of.find(path.a), b = server_of.find(path.b);
+    if (path.shm() || a == server_of.end() || b == server_of.end()) continue;
+    const Direction key{a->second, static_cast<std::size_t>(path.a_rail), b->second,
+                        static_cast<std::size_t>(path.b_rail)};
+    RdmaResult& result = results[key];
+    result.ok = result.ok && trial.ok();
+    // The shorter time of both ends: the longer one includes other delays.
     const double latency_ns = trial.rtt_us * 1000 / 2;
-    if (latency_ns > 0 && (verdict.latency_ns == 0 || latency_ns < verdict.latency_ns))
-      verdict.latency_ns = latency_ns;
+    if (latency_ns > 0 && (result.latency_ns == 0 || latency_ns < result.latency_ns))
+      result.latency_ns = latency_ns;
   }
-  for (SeenPath& way : ways) {
-    const auto found = passes.find(forth(way));
-    if (found == passes.end()) continue;
-    way.reached = found->second.ok;
-    way.latency_ns = found->second.latency_ns;
-    passes.erase(found);
+  for (SeenPath& path : paths) {
+    const auto found = results.find(forward(path));
+    if (found == results.end()) continue;
+    path.reached = found->second.ok;
+    path.latency_ns = found->second.latency_ns;
+    results.erase(found);
   }
-  for (const auto& [key, verdict] : passes) {
+  for (const auto& [key, result] : results) {
     const auto& [a, a_nic, b, b_nic] = key;
-    ways.push_back({a, a_nic, b, b_nic, verdict.ok, 0, verdict.latency_ns});
+    paths.push_back({a, a_nic, b, b_nic, result.ok, 0, result.latency_ns});
   }
 }
 

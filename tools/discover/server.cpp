@@ -22,7 +22,7 @@ std::string interface_state(const std::string& name) {
   return doctor::FileTree().line(fmt::format("sys/class/net/{}/operstate", name)).value_or("");
 }
 
-/// Addresses by interface. That a host has none but loopback is a fact like others.
+/// Addresses by interface; empty if the node has only the loopback interface.
 std::map<std::string, std::vector<std::string>> addresses_by_interface() {
   std::map<std::string, std::vector<std::string>> addresses;
   if (const auto networks = comm::local_networks())
@@ -32,11 +32,11 @@ std::map<std::string, std::vector<std::string>> addresses_by_interface() {
   return addresses;
 }
 
-/// In the order of their place, as `lspci` has them; what has no place comes last.
-void sort_by_place(std::vector<ServerNic>& nics) {
+/// Sorts by PCI address, like `lspci`; NICs without one come last.
+void sort_by_location(std::vector<ServerNic>& nics) {
   std::ranges::stable_sort(nics, [](const ServerNic& a, const ServerNic& b) {
-    if (a.place.pci.empty() != b.place.pci.empty()) return b.place.pci.empty();
-    return a.place.pci < b.place.pci;
+    if (a.location.pci.empty() != b.location.pci.empty()) return b.location.pci.empty();
+    return a.location.pci < b.location.pci;
   });
 }
 
@@ -60,49 +60,50 @@ double interface_rate(const std::string& name) {
   return speed && *speed > 0 ? static_cast<double>(*speed) / 1000 * kBytesPerGigabit : 0;
 }
 
-Result<Server> look_at_server(const doctor::Host& host) {
+Result<Server> inspect_server(const doctor::NodeFacts& node) {
   const auto tree = HwlocTree::of_machine();
   if (!tree) return fail(tree.error());
   Server server;
-  server.host = host.name;
+  server.host = node.name;
   tree->describe(server);
-  std::map<std::pair<std::string, bool>, Place> places;
-  for (NamedDevice& device : tree->devices()) places[{device.name, device.rdma}] = std::move(device.place);
-  const auto place_of = [&](const std::string& rdma, const std::string& interface) {
-    // A device that is a program hangs where its interface does.
+  std::map<std::pair<std::string, bool>, DeviceLocation> locations;
+  for (NamedDevice& device : tree->devices())
+    locations[{device.name, device.rdma}] = std::move(device.location);
+  const auto location_of = [&](const std::string& rdma, const std::string& interface) {
+    // A software device has the location of its interface.
     for (const auto& key : {std::pair(rdma, true), std::pair(interface, false)})
-      if (const auto found = places.find(key); found != places.end() && !found->second.pci.empty())
+      if (const auto found = locations.find(key); found != locations.end() && !found->second.pci.empty())
         return found->second;
-    return Place{};
+    return DeviceLocation{};
   };
   const auto addresses = addresses_by_interface();
   std::set<std::string> listed;
   const auto add = [&](ServerNic nic) {
     if (const auto found = addresses.find(nic.interface); found != addresses.end())
       nic.addresses = found->second;
-    nic.place = place_of(nic.rdma, nic.interface);
+    nic.location = location_of(nic.rdma, nic.interface);
     if (!nic.interface.empty()) listed.insert(nic.interface);
     server.nics.push_back(std::move(nic));
   };
-  for (const doctor::Device& device : host.devices) {
-    for (const doctor::Port& port : device.ports) {
+  for (const doctor::Device& device : node.devices) {
+    for (const doctor::DevicePort& port : device.ports) {
       const double rate = port_rate(port.rate);
       add({.rdma = device.name,
            .interface = port.netdev.name,
            .port = port.number,
            .state = port.active() ? "up" : "down",
-           // A program has the rate of the interface under it, whatever it says.
+           // A software device has the rate of its interface, whatever it reports.
            .bandwidth_bytes_per_s = device.software ? interface_rate(port.netdev.name) : rate,
            .addresses = {},
-           .place = {}});
+           .location = {}});
     }
   }
   std::set<std::string> interfaces;
-  for (const doctor::Interface& one : host.interfaces) interfaces.insert(one.name);
+  for (const doctor::Interface& one : node.interfaces) interfaces.insert(one.name);
   for (const auto& [name, list] : addresses) interfaces.insert(name);
   for (const std::string& name : interfaces) {
-    // What is virtual and has no address carries nothing.
-    const bool is_card = places.contains({name, false}) && !places[{name, false}].pci.empty();
+    // Virtual interfaces without an address are not used.
+    const bool is_card = locations.contains({name, false}) && !locations[{name, false}].pci.empty();
     if (listed.contains(name) || (!is_card && !addresses.contains(name))) continue;
     add({.rdma = {},
          .interface = name,
@@ -110,9 +111,9 @@ Result<Server> look_at_server(const doctor::Host& host) {
          .state = interface_state(name),
          .bandwidth_bytes_per_s = interface_rate(name),
          .addresses = {},
-         .place = {}});
+         .location = {}});
   }
-  sort_by_place(server.nics);
+  sort_by_location(server.nics);
   return server;
 }
 
@@ -125,23 +126,23 @@ Result<Server> read_server(const std::string& path) {
   Server server;
   server.host = tree->host().value_or(std::filesystem::path(path).stem().string());
   tree->describe(server);
-  // An RDMA device and the interface of its PCI function are one NIC; where a function has several of one
-  // kind, as many as it has.
+  // An RDMA device and the interface of its PCI function are one NIC. If a function has several interfaces
+  // and devices, they are paired in order.
   std::map<std::string, std::vector<std::string>> rdma_at;
   std::set<std::string> taken;
   const auto devices = tree->devices();
   for (const NamedDevice& device : devices)
-    if (device.rdma && !device.place.pci.empty()) rdma_at[device.place.pci].push_back(device.name);
+    if (device.rdma && !device.location.pci.empty()) rdma_at[device.location.pci].push_back(device.name);
   for (const NamedDevice& device : devices) {
-    if (device.rdma || device.place.pci.empty()) continue;
+    if (device.rdma || device.location.pci.empty()) continue;
     ServerNic nic{.rdma = {},
                   .interface = device.name,
                   .port = 1,
                   .state = {},
                   .bandwidth_bytes_per_s = 0,
                   .addresses = {},
-                  .place = device.place};
-    auto& rdma = rdma_at[device.place.pci];
+                  .location = device.location};
+    auto& rdma = rdma_at[device.location.pci];
     if (!rdma.empty()) {
       nic.rdma = rdma.front();
       taken.insert(rdma.front());
@@ -157,14 +158,14 @@ Result<Server> read_server(const std::string& path) {
                              .state = {},
                              .bandwidth_bytes_per_s = 0,
                              .addresses = {},
-                             .place = device.place});
-  sort_by_place(server.nics);
+                             .location = device.location});
+  sort_by_location(server.nics);
   return server;
 }
 
 Distance distance(const ServerNic& a, const ServerNic& b) {
-  if (&a == &b || (a.name() == b.name() && a.place.pci == b.place.pci)) return Distance::kSelf;
-  const Place &at_a = a.place, &at_b = b.place;
+  if (&a == &b || (a.name() == b.name() && a.location.pci == b.location.pci)) return Distance::kSelf;
+  const DeviceLocation &at_a = a.location, &at_b = b.location;
   if (at_a.pci.empty() || at_b.pci.empty()) return Distance::kUnknown;
   if (at_a.pci == at_b.pci) return Distance::kPix;
   if (at_a.host_bridge == at_b.host_bridge && at_a.host_bridge != 0) {
@@ -177,8 +178,8 @@ Distance distance(const ServerNic& a, const ServerNic& b) {
 }
 
 Distance distance(const ServerNic& nic, const NumaNode& node) {
-  if (nic.place.pci.empty() || nic.place.numa.empty()) return Distance::kUnknown;
-  const bool local = std::ranges::find(nic.place.numa, node.number) != nic.place.numa.end();
+  if (nic.location.pci.empty() || nic.location.numa.empty()) return Distance::kUnknown;
+  const bool local = std::ranges::find(nic.location.numa, node.number) != nic.location.numa.end();
   return local ? Distance::kNode : Distance::kSys;
 }
 

@@ -5,42 +5,42 @@
 #include <vector>
 
 #include "lib/base/result.hpp"
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 
 namespace hips::discover {
 
-/// A part of a server's memory and the CPUs next to it.
+/// A NUMA node: a part of a server's memory and its local CPUs.
 struct NumaNode {
-  std::int32_t number = 0;  ///< as the operating system has it
+  std::int32_t number = 0;  ///< of the operating system
   std::string cpus;         ///< "0-15,32-47"
   std::int32_t num_cores = 0;
   std::uint64_t memory_bytes = 0;
 };
 
-/// Where a device hangs in a server.
-struct Place {
-  std::string pci;                     ///< "0000:3b:00.0"; empty where it is no PCI function
-  double pcie_bytes_per_s = 0;         ///< of its PCIe link; 0: not known
-  std::uint64_t host_bridge = 0;       ///< tells host bridges of one server apart; 0: not below one
+/// The location of a device in a server.
+struct DeviceLocation {
+  std::string pci;                     ///< "0000:3b:00.0"; empty if it is no PCI function
+  double pcie_bytes_per_s = 0;         ///< of its PCIe link; 0: unknown
+  std::uint64_t host_bridge = 0;       ///< identifies a host bridge of the server; 0: not below one
   std::vector<std::uint64_t> bridges;  ///< PCI bridges from the host bridge downwards
-  std::vector<std::int32_t> numa;  ///< nodes that it is local to; several, or all: the system does not say
+  std::vector<std::int32_t> numa;      ///< local NUMA nodes; several, or all, if the system does not tell
 };
 
-/// A port of an RDMA device, a network interface, or both where they are one.
+/// A port of an RDMA device, a network interface, or both if they belong together.
 struct ServerNic {
-  std::string rdma;                    ///< "mlx5_0"; empty where there is none
-  std::string interface;               ///< "eth2"; empty where there is none
+  std::string rdma;                    ///< "mlx5_0"; empty if there is none
+  std::string interface;               ///< "eth2"; empty if there is none
   std::int32_t port = 1;               ///< of the RDMA device
-  std::string state;                   ///< "up", "down"; empty: not known
-  double bandwidth_bytes_per_s = 0;    ///< of the link, one direction; 0: not known
+  std::string state;                   ///< "up", "down"; empty: unknown
+  double bandwidth_bytes_per_s = 0;    ///< of the link, one direction; 0: unknown
   std::vector<std::string> addresses;  ///< "10.0.0.1/24"
-  Place place;
+  DeviceLocation location;
 
   /// "mlx5_0", "mlx5_0:2", "eth2"
   [[nodiscard]] std::string name() const;
 };
 
-/// What is inside a server.
+/// The CPUs, memory and NICs of a server.
 struct Server {
   std::string host;
   std::int32_t num_packages = 0, num_cores = 0, num_cpus = 0;
@@ -48,9 +48,9 @@ struct Server {
   std::vector<ServerNic> nics;
 };
 
-/// How far apart two NICs are, in the words of `nvidia-smi topo -m`.
+/// The distance between two NICs, in the terms of `nvidia-smi topo -m`.
 enum class Distance : std::uint8_t {
-  kSelf,     ///< X: the same
+  kSelf,     ///< X: the same NIC
   kPix,      ///< at most one PCIe bridge between them: functions of a card, ports of a switch
   kPxb,      ///< several PCIe bridges
   kPhb,      ///< the host bridge, which is the CPU
@@ -61,32 +61,32 @@ enum class Distance : std::uint8_t {
 
 /// Threads  pure; any thread.
 Distance distance(const ServerNic& a, const ServerNic& b);
-/// kNode where the NIC is local to the node, else kSys.
+/// kNode if the NIC is local to the NUMA node, else kSys.
 Distance distance(const ServerNic& nic, const NumaNode& node);
 /// "X", "PIX", "PXB", "PHB", "NODE", "SYS", "-"
 std::string_view to_string(Distance distance);
 
-/// Looks at this server: hwloc says where devices hang, the kernel's files what they are (`host`), the
-/// interfaces what addresses they have.
+/// Describes this server: the locations of devices come from hwloc, their properties from the kernel's files
+/// (`node`), addresses from the interfaces.
 ///
 /// Cost     hwloc reads a few hundred files; tens of milliseconds.
-/// Errors   kSystem: hwloc cannot look.
-Result<Server> look_at_server(const doctor::Host& host);
+/// Errors   kSystem: hwloc fails.
+Result<Server> inspect_server(const doctor::NodeFacts& node);
 
-/// Reads what `lstopo FILE.xml` has written on another server. Addresses, states and rates are not in it.
+/// Reads a file that `lstopo FILE.xml` has written on another server. It has no addresses, states and rates.
 ///
-/// Errors   kInvalidArgument: the file cannot be read, is larger than 64 MiB, or is no such XML.
+/// Errors   kInvalidArgument: the file cannot be read, is larger than 64 MiB, or is not such an XML file.
 Result<Server> read_server(const std::string& path);
 
-/// NUMA nodes, NICs and a matrix of distances, for people.
+/// Text for people: NUMA nodes, NICs and a matrix of distances.
 std::string server_text(const Server& server);
-/// The same for machines.
+/// The same as JSON.
 std::string server_json(const Server& server);
 
-/// "100 Gb/sec (4X EDR)" as the kernel writes rates of ports, in bytes/s; 0 where it is none.
+/// Parses a port's rate as the kernel writes it, "100 Gb/sec (4X EDR)", to bytes/s; 0 if it is malformed.
 double port_rate(const std::string& text);
 
-/// What the kernel says of an interface's link, in bytes/s; 0 where it does not know.
+/// The rate of an interface's link in bytes/s; 0 if the kernel does not know it.
 double interface_rate(const std::string& name);
 
 }  // namespace hips::discover

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// Columns as wide as their widest text, two blanks apart.
+/// Text with aligned columns, two blanks apart.
 std::string table_text(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
@@ -42,7 +42,7 @@ std::string counted(std::int32_t number, std::string_view what) {
 
 constexpr const char* kLegend =
     "  X  itself          PIX  at most one PCIe bridge   PXB  several PCIe bridges\n"
-    "  PHB  the CPU       NODE  inside a NUMA node       SYS  between NUMA nodes    -  not known\n";
+    "  PHB  the CPU       NODE  inside a NUMA node       SYS  between NUMA nodes    -  unknown\n";
 
 }  // namespace
 
@@ -59,9 +59,9 @@ std::string server_text(const Server& server) {
   if (server.nics.empty()) return text + "  none\n";
   rows = {{"device", "interface", "PCI", "NUMA", "rate", "PCIe", "state", "addresses"}};
   for (const ServerNic& nic : server.nics) {
-    const double pcie = nic.place.pcie_bytes_per_s;
+    const double pcie = nic.location.pcie_bytes_per_s;
     rows.push_back({or_dash(nic.rdma.empty() ? "" : nic.name()), or_dash(nic.interface),
-                    or_dash(nic.place.pci), or_dash(fmt::format("{}", fmt::join(nic.place.numa, ","))),
+                    or_dash(nic.location.pci), or_dash(fmt::format("{}", fmt::join(nic.location.numa, ","))),
                     rate_text(nic.bandwidth_bytes_per_s),
                     pcie > 0 ? fmt::format("{:.1f} GB/s", pcie / 1e9) : "-", or_dash(nic.state),
                     or_dash(fmt::format("{}", fmt::join(nic.addresses, " ")))});
@@ -94,10 +94,10 @@ std::string server_json(const Server& server) {
              {"rdma_device", or_null(nic.rdma, !nic.rdma.empty())},
              {"port", or_null(nic.port, !nic.rdma.empty())},
              {"interface", or_null(nic.interface, !nic.interface.empty())},
-             {"pci", or_null(nic.place.pci, !nic.place.pci.empty())},
-             {"numa_nodes", nic.place.numa},
+             {"pci", or_null(nic.location.pci, !nic.location.pci.empty())},
+             {"numa_nodes", nic.location.numa},
              {"bandwidth_bytes_per_s", or_null(nic.bandwidth_bytes_per_s, nic.bandwidth_bytes_per_s > 0)},
-             {"pcie_bytes_per_s", or_null(nic.place.pcie_bytes_per_s, nic.place.pcie_bytes_per_s > 0)},
+             {"pcie_bytes_per_s", or_null(nic.location.pcie_bytes_per_s, nic.location.pcie_bytes_per_s > 0)},
              {"state", or_null(nic.state, !nic.state.empty())},
              {"addresses", nic.addresses},
              {"to_nics", Json::object()},

@@ -15,10 +15,10 @@
 namespace hips::discover {
 namespace {
 
-/// An address of an RDMA port and the network that it lies in, as its interface has it.
+/// Fills in the address of an RDMA port and its subnet, as configured at its interface.
 void add_network(const verbs::Gid& gid, const std::vector<comm::LocalNetwork>& networks, JobNic& nic) {
   if (gid.kind == verbs::Gid::Kind::kInfiniBand) {
-    // The first half of such an address is the subnet's.
+    // The first half of the GID is the subnet prefix.
     nic.seen.subnet = fmt::format("InfiniBand {:02x}", fmt::join(std::span(gid.bytes).first(8), ""));
     return;
   }
@@ -26,7 +26,7 @@ void add_network(const verbs::Gid& gid, const std::vector<comm::LocalNetwork>& n
   for (const comm::LocalNetwork& network : networks) {
     const std::string address = comm::host_of(network.address);
     if (address == gid.address()) found = &network;
-    // A link-local address is in every network; the interface may have another one.
+    // A link-local address belongs to every network; the interface may have another address.
     if (found == nullptr && gid.is_link_local() && network.interface == nic.interface) found = &network;
   }
   if (found == nullptr) return;
@@ -34,15 +34,15 @@ void add_network(const verbs::Gid& gid, const std::vector<comm::LocalNetwork>& n
   nic.seen.subnet = subnet_of(nic.seen.address, found->prefix_bits);
 }
 
-std::vector<JobNic> rdma_nics(const doctor::Host& host, const doctor::RailChoice& rails) {
+std::vector<JobNic> rdma_nics(const doctor::NodeFacts& node, const doctor::RailChoice& rails) {
   const auto networks = comm::local_networks().value_or(std::vector<comm::LocalNetwork>());
   std::vector<JobNic> nics;
   for (const std::size_t at : rails.by_rail) {
     const doctor::PortUse& use = rails.ports[at];
     JobNic nic{.seen = {}, .interface = {}, .rdma = true};
     nic.seen.name = use.port == 1 ? use.device : use.name;
-    for (const doctor::Device& device : host.devices) {
-      for (const doctor::Port& port : device.ports) {
+    for (const doctor::Device& device : node.devices) {
+      for (const doctor::DevicePort& port : device.ports) {
         if (device.name != use.device || port.number != use.port) continue;
         nic.interface = port.netdev.name;
         nic.seen.bandwidth_bytes_per_s =
@@ -55,7 +55,7 @@ std::vector<JobNic> rdma_nics(const doctor::Host& host, const doctor::RailChoice
   return nics;
 }
 
-/// All pairs of 0 .. size - 1, or, of many, those a power of two apart in a circle.
+/// Visits all pairs of 0 .. size - 1, or, if there are many, those a power of two apart (cyclically).
 template <typename Visit>
 void for_pairs(std::size_t size, Visit&& visit) {
   for (std::size_t i = 0; i < size; ++i) {
@@ -82,13 +82,13 @@ std::string subnet_of(const std::string& address, std::uint32_t prefix_bits) {
   return fmt::format("{}/{}", text.data(), prefix_bits);
 }
 
-Result<RankView> view_of(Rank rank, const doctor::Host& host, const doctor::RailChoice& rails,
+Result<RankView> view_of(Rank rank, const doctor::NodeFacts& node, const doctor::RailChoice& rails,
                          const Config& config) {
-  RankView view{.rank = rank, .host = host.name, .host_key = host.key, .nics = {}};
+  RankView view{.rank = rank, .host = node.name, .node_key = node.key, .nics = {}};
   if (config.transport != "tcp") {
-    // A host without usable ports has its interfaces; a wrong variable is what the user has to correct.
+    // A node without usable ports uses its interfaces; an invalid variable is an error of the user.
     if (rails.problem.code == Code::kInvalidArgument) return fail(rails.problem);
-    if (rails.problem.ok()) view.nics = rdma_nics(host, rails);
+    if (rails.problem.ok()) view.nics = rdma_nics(node, rails);
   }
   if (!view.nics.empty()) return view;
   const auto networks = comm::data_networks(config.socket_ifname);
@@ -108,7 +108,7 @@ comm::Blob encode(const RankView& view) {
   comm::ByteWriter writer;
   writer.put(view.rank);
   writer.put_text(view.host);
-  writer.put_text(view.host_key);
+  writer.put_text(view.node_key);
   writer.put(static_cast<std::uint32_t>(view.nics.size()));
   for (const JobNic& nic : view.nics) {
     writer.put_text(nic.seen.name);
@@ -126,7 +126,7 @@ Result<RankView> decode_view(std::span<const std::byte> bytes) {
   RankView view;
   view.rank = reader.get<Rank>();
   view.host = reader.get_text();
-  view.host_key = reader.get_text();
+  view.node_key = reader.get_text();
   const auto count = reader.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     JobNic nic;
@@ -139,7 +139,8 @@ Result<RankView> decode_view(std::span<const std::byte> bytes) {
     view.nics.push_back(std::move(nic));
   }
   if (!reader.ok() || !reader.rest().empty())
-    return fail(Code::kMismatch, "discover: a rank sent what cannot be read; start the same hips everywhere");
+    return fail(Code::kMismatch,
+                "discover: malformed message of a rank; use the same version of hips on all nodes");
   return view;
 }
 
@@ -147,7 +148,7 @@ std::vector<JobServer> servers_of(std::span<const RankView> views) {
   std::vector<JobServer> servers;
   std::map<std::string, std::size_t> by_key;
   for (const RankView& view : views) {
-    const auto [at, is_new] = by_key.try_emplace(view.host_key, servers.size());
+    const auto [at, is_new] = by_key.try_emplace(view.node_key, servers.size());
     if (is_new) servers.emplace_back();
     servers[at->second].ranks.push_back(view.rank);
   }
@@ -157,7 +158,7 @@ std::vector<JobServer> servers_of(std::span<const RankView> views) {
 topology::Observation observation_of(std::span<const RankView> views, std::span<const JobServer> servers) {
   topology::Observation seen;
   for (const JobServer& server : servers) {
-    const RankView& view = views[static_cast<std::size_t>(server.speaker())];
+    const RankView& view = views[static_cast<std::size_t>(server.leader())];
     topology::SeenServer one{view.host, static_cast<std::int32_t>(server.ranks.size()), {}};
     for (const JobNic& nic : view.nics) one.nics.push_back(nic.seen);
     seen.servers.push_back(std::move(one));
@@ -165,7 +166,7 @@ topology::Observation observation_of(std::span<const RankView> views, std::span<
   return seen;
 }
 
-std::vector<topology::SeenPath> ways_to_try(const topology::Observation& seen) {
+std::vector<topology::SeenPath> paths_to_try(const topology::Observation& seen) {
   using End = std::pair<std::size_t, std::size_t>;
   std::map<std::string, std::vector<End>> by_subnet;
   std::map<std::size_t, std::vector<End>> by_number;
@@ -185,9 +186,9 @@ std::vector<topology::SeenPath> ways_to_try(const topology::Observation& seen) {
   };
   for (const auto& [subnet, ends] : by_subnet) add(ends);
   for (const auto& [number, ends] : by_number) add(ends);
-  std::vector<topology::SeenPath> ways;
-  for (const auto& [a, b] : pairs) ways.push_back({a.first, a.second, b.first, b.second, false, 0, 0});
-  return ways;
+  std::vector<topology::SeenPath> paths;
+  for (const auto& [a, b] : pairs) paths.push_back({a.first, a.second, b.first, b.second, false, 0, 0});
+  return paths;
 }
 
 }  // namespace hips::discover

@@ -10,7 +10,7 @@
 #include "lib/base/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/comm/wire.hpp"
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 #include "tools/doctor/rails.hpp"
 #include "topology/discover/observation.hpp"
 
@@ -19,7 +19,7 @@ namespace hips::discover {
 /// A NIC that HiPS would use.
 struct JobNic {
   topology::SeenNic seen{};
-  std::string interface {};  ///< "eth1"; empty where there is none
+  std::string interface {};  ///< "eth1"; empty if there is none
   bool rdma = false;
   friend bool operator==(const JobNic& a, const JobNic& b) {
     return a.seen.name == b.seen.name && a.seen.address == b.seen.address && a.seen.subnet == b.seen.subnet &&
@@ -28,46 +28,45 @@ struct JobNic {
   }
 };
 
-/// What one rank of a job tells all others.
+/// The NICs that one rank of a job sees, which all ranks exchange.
 struct RankView {
   Rank rank = 0;
-  std::string host, host_key;  ///< as doctor::Host
+  std::string host, node_key;  ///< name and key of doctor::NodeFacts
   std::vector<JobNic> nics;    ///< in the order of rails
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 
-/// The NICs of this host in the order in which HiPS uses them: RDMA ports, after HIPS_IB_HCA; without them,
-/// or with HIPS_TRANSPORT=tcp, the interfaces that HIPS_SOCKET_IFNAME lets pass.
+/// The NICs of this node in the order in which HiPS uses them: the RDMA ports that HIPS_IB_HCA selects;
+/// without RDMA ports, or with HIPS_TRANSPORT=tcp, the interfaces that HIPS_SOCKET_IFNAME selects.
 ///
-/// Errors   kInvalidArgument: one of these variables is wrong.
-Result<RankView> view_of(Rank rank, const doctor::Host& host, const doctor::RailChoice& rails,
+/// Errors   kInvalidArgument: one of these variables is invalid.
+Result<RankView> view_of(Rank rank, const doctor::NodeFacts& node, const doctor::RailChoice& rails,
                          const Config& config);
 
-/// "10.0.1.0/24" of 10.0.1.7 and 24; empty where the text is no address.
+/// The subnet of an address: "10.0.1.0/24" for 10.0.1.7 and 24; "" if the text is no address.
 std::string subnet_of(const std::string& address, std::uint32_t prefix_bits);
 
 comm::Blob encode(const RankView& view);
-/// Errors   kMismatch: the bytes are no view; another version of hips made them.
+/// Errors   kMismatch: malformed bytes, made by another version of hips.
 Result<RankView> decode_view(std::span<const std::byte> bytes);
 
-/// A server of the job: the ranks that share a host. The first speaks for it.
+/// A server of the job: the ranks of one node. The first is its leader, which exchanges the packets.
 struct JobServer {
   std::vector<Rank> ranks;
-  [[nodiscard]] Rank speaker() const { return ranks.front(); }
+  [[nodiscard]] Rank leader() const { return ranks.front(); }
 };
 
-/// By their first ranks.
+/// The servers in the order of their first ranks.
 std::vector<JobServer> servers_of(std::span<const RankView> views);
 
-/// Servers and NICs without ways.
+/// Servers and NICs, without paths.
 topology::Observation observation_of(std::span<const RankView> views, std::span<const JobServer> servers);
 
-/// Which NICs of different servers try each other: those of one subnet, and those of one number, which may
-/// have routers between them. Of many only some, so that every one is tried by a few: the number of tries
-/// grows with N log N above kMostForAllPairs.
+/// The pairs of NICs of different servers to try: NICs of one subnet, and NICs of equal number, which may
+/// have routers between them. Above kMostForAllPairs NICs each tries only some, N log N in all.
 ///
 /// Threads  pure; the same on all ranks. `reached` and `hops` are not set.
-std::vector<topology::SeenPath> ways_to_try(const topology::Observation& seen);
+std::vector<topology::SeenPath> paths_to_try(const topology::Observation& seen);
 inline constexpr std::size_t kMostForAllPairs = 64;
 
 }  // namespace hips::discover

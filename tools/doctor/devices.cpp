@@ -4,19 +4,19 @@
 #include <charconv>
 
 #include "tools/doctor/file_tree.hpp"
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 
 namespace hips::doctor {
 namespace {
 
-/// "4: ACTIVE" and "1: CA" without their number.
+/// The text after the number of "4: ACTIVE" or "1: CA".
 std::string after_colon(const std::optional<std::string>& text) {
   if (!text) return "?";
   const std::size_t colon = text->find(": ");
   return colon == std::string::npos ? *text : text->substr(colon + 2);
 }
 
-/// "fe80:0000:...": eight groups of four digits, always all of them.
+/// Parses "fe80:0000:...": always eight groups of four digits.
 std::optional<std::array<std::uint8_t, 16>> parse_gid(std::string_view text) {
   std::array<std::uint8_t, 16> bytes{};
   if (text.size() < 39) return std::nullopt;
@@ -50,7 +50,7 @@ std::vector<verbs::Gid> read_gids(const FileTree& tree, const std::string& port,
 void read_counters(const FileTree& tree, const std::string& folder, Counters& counters) {
   for (const std::string& name : tree.names(folder)) {
     const auto value = tree.number(fmt::format("{}/{}", folder, name));
-    // "lifespan" is how often the driver asks the device, in ms.
+    // "lifespan" is the interval in ms at which the driver queries the device.
     if (value && *value >= 0 && name != "lifespan") counters[name] = static_cast<std::uint64_t>(*value);
   }
 }
@@ -66,7 +66,8 @@ Netdev read_netdev(const FileTree& tree, const std::string& name) {
   return netdev;
 }
 
-/// The interface under a port: that of its addresses, or of a software device, or of the same PCI function.
+/// The network interface of a port: that of its addresses, or of a software device, or of the same PCI
+/// function.
 std::string netdev_name(const FileTree& tree, const std::string& device, const std::string& port,
                         std::int32_t number) {
   for (const std::string& index : tree.names(port + "/gid_attrs/ndevs"))
@@ -79,9 +80,9 @@ std::string netdev_name(const FileTree& tree, const std::string& device, const s
   return {};
 }
 
-Port read_port(const FileTree& tree, const std::string& device, std::int32_t number, bool iwarp) {
+DevicePort read_port(const FileTree& tree, const std::string& device, std::int32_t number, bool iwarp) {
   const std::string folder = fmt::format("{}/ports/{}", device, number);
-  Port port;
+  DevicePort port;
   port.number = number;
   port.state = after_colon(tree.line(folder + "/state"));
   port.phys_state = after_colon(tree.line(folder + "/phys_state"));
@@ -106,7 +107,7 @@ std::vector<Device> read_devices(const FileTree& tree) {
     device.firmware = tree.line(folder + "/fw_ver").value_or("");
     device.model = tree.line(folder + "/hca_type").value_or(tree.line(folder + "/board_id").value_or(""));
     device.iwarp = after_colon(tree.line(folder + "/node_type")) == "RNIC";
-    // Devices that are programs have no PCI function, but an interface as their parent.
+    // Software devices have no PCI function; their parent is an interface.
     const auto driver = tree.link_name(folder + "/device/driver");
     device.software = !driver && tree.exists(folder + "/parent");
     device.driver = driver ? *driver : !device.software ? "" : device.iwarp ? "siw" : "rdma_rxe";
@@ -123,7 +124,7 @@ std::vector<Device> read_devices(const FileTree& tree) {
 std::vector<Interface> read_interfaces(const FileTree& tree) {
   std::vector<Interface> interfaces;
   for (const std::string& name : tree.names("sys/class/net")) {
-    // Type 1 is Ethernet; the loopback's is 772.
+    // Type 1 is Ethernet; the loopback interface has type 772.
     if (tree.number(fmt::format("sys/class/net/{}/type", name)) != 1) continue;
     const std::string state = tree.line(fmt::format("sys/class/net/{}/operstate", name)).value_or("");
     interfaces.push_back({name, state == "up" || state == "unknown"});

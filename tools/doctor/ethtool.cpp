@@ -21,7 +21,7 @@ bool ask(int socket, const std::string& interface, void* request) {
   return ioctl(socket, SIOCETHTOOL, &question) == 0;
 }
 
-/// The kernel's structures end with an array as long as they say; these are their bytes.
+/// Storage for a kernel structure that ends with an array of `bytes` bytes.
 template <typename Header>
 std::vector<std::byte> with_room(std::size_t bytes) {
   return std::vector<std::byte>(sizeof(Header) + bytes);

@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 
 namespace hips::doctor {
 
-/// What the driver of a network interface counts of its own: `ethtool -S NAME`. PFC's pause frames are there
-/// and nowhere else. Empty where the driver counts nothing.
+/// The driver's own counters of a network interface, as `ethtool -S NAME` prints them. Only these include PFC
+/// pause frames. Empty if the driver has none.
 Counters ethtool_counters(const std::string& interface);
 
 }  // namespace hips::doctor

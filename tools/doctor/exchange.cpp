@@ -24,10 +24,10 @@ Result<std::vector<Trial>> exchange_trials(comm::Bootstrap& bootstrap, const std
   comm::ByteWriter writer;
   writer.put(static_cast<std::uint32_t>(mine.size()));
   for (const Trial& trial : mine) {
-    writer.put(trial.way.a);
-    writer.put(trial.way.b);
-    writer.put(trial.way.a_rail);
-    writer.put(trial.way.b_rail);
+    writer.put(trial.path.a);
+    writer.put(trial.path.b);
+    writer.put(trial.path.a_rail);
+    writer.put(trial.path.b_rail);
     writer.put(trial.from);
     writer.put(trial.rtt_us);
     writer.put(static_cast<std::uint8_t>(trial.small_ok));
@@ -42,10 +42,10 @@ Result<std::vector<Trial>> exchange_trials(comm::Bootstrap& bootstrap, const std
     const auto count = reader.get<std::uint32_t>();
     for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
       Trial trial;
-      trial.way.a = reader.get<Rank>();
-      trial.way.b = reader.get<Rank>();
-      trial.way.a_rail = reader.get<Rail>();
-      trial.way.b_rail = reader.get<Rail>();
+      trial.path.a = reader.get<Rank>();
+      trial.path.b = reader.get<Rank>();
+      trial.path.a_rail = reader.get<Rail>();
+      trial.path.b_rail = reader.get<Rail>();
       trial.from = reader.get<Rank>();
       trial.rtt_us = reader.get<double>();
       trial.small_ok = reader.get<std::uint8_t>() != 0;

@@ -7,13 +7,13 @@
 
 namespace hips::doctor {
 
-/// What all ranks report, at every rank, in their order.
+/// All-gathers the reports; the result is in the order of ranks.
 ///
 /// Threads  collective: all ranks of the bootstrap call it.
 /// Errors   those of the bootstrap and of decode_report().
 Result<std::vector<RankReport>> exchange_reports(comm::Bootstrap& bootstrap, const RankReport& mine);
 
-/// The trials of all ranks, at every rank. Threads and errors as above.
+/// All-gathers the trials. Threads and errors as above.
 Result<std::vector<Trial>> exchange_trials(comm::Bootstrap& bootstrap, const std::vector<Trial>& mine);
 
 }  // namespace hips::doctor

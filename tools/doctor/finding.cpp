@@ -4,15 +4,15 @@
 
 namespace hips::doctor {
 
-std::string_view to_string(Level level) {
+std::string_view to_string(FindingLevel level) {
   switch (level) {
-    case Level::kOk:
+    case FindingLevel::kOk:
       return "ok";
-    case Level::kNote:
+    case FindingLevel::kNote:
       return "note";
-    case Level::kWarning:
+    case FindingLevel::kWarning:
       return "warning";
-    case Level::kError:
+    case FindingLevel::kError:
       return "error";
   }
   return "?";
@@ -20,7 +20,7 @@ std::string_view to_string(Level level) {
 
 bool any_error(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.level == Level::kError; });
+                     [](const DoctorFinding& finding) { return finding.level == FindingLevel::kError; });
 }
 
 }  // namespace hips::doctor

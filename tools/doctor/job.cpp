@@ -19,11 +19,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr Rank kMostForAllPairs = 32;
 
-RailReport rail_report(const Host& host, const PortUse& use) {
+RailReport rail_report(const NodeFacts& node, const PortUse& use) {
   const std::string address = use.gid->gid.address(), text = use.gid->gid.to_string();
   RailReport rail{.name = use.name, .address = address, .kind = text.substr(0, text.find(" " + address))};
-  for (const Device& device : host.devices) {
-    for (const Port& port : device.ports) {
+  for (const Device& device : node.devices) {
+    for (const DevicePort& port : device.ports) {
       if (device.name != use.device || port.number != use.port) continue;
       rail.interface = port.netdev.name;
       rail.mtu = port.mtu;
@@ -33,26 +33,26 @@ RailReport rail_report(const Host& host, const PortUse& use) {
   return rail;
 }
 
-Level level_of(const std::string& text) {
-  for (const Level level : {Level::kOk, Level::kNote, Level::kWarning})
+FindingLevel level_of(const std::string& text) {
+  for (const FindingLevel level : {FindingLevel::kOk, FindingLevel::kNote, FindingLevel::kWarning})
     if (text == to_string(level)) return level;
-  return Level::kError;
+  return FindingLevel::kError;
 }
 
-/// The ranks that stand for their hosts, or all of a small job.
-std::set<Rank> speakers(std::span<const RankReport> reports) {
+/// The first rank of each node, or all ranks of a small job.
+std::set<Rank> leaders(std::span<const RankReport> reports) {
   std::set<Rank> ranks;
-  std::set<std::string> hosts;
+  std::set<std::string> nodes;
   for (const RankReport& report : reports)
-    if (static_cast<Rank>(reports.size()) <= kMostForAllPairs || hosts.insert(report.host_key).second)
+    if (static_cast<Rank>(reports.size()) <= kMostForAllPairs || nodes.insert(report.node_key).second)
       ranks.insert(report.rank);
   return ranks;
 }
 
-/// The pairs of rails that join two servers of the topology.
+/// The pairs of rails that connect two servers of the topology.
 using RailPairs = std::set<std::pair<Rail, Rail>>;
 
-RailPairs joined_rails(const Topology& topology, Rank a, Rank b) {
+RailPairs connected_rails(const Topology& topology, Rank a, Rank b) {
   RailPairs pairs;
   for (const Hop& hop : topology.neighbours(a))
     if (hop.to / topology.ranks_per_server == b / topology.ranks_per_server && hop.out != kNoRail)
@@ -60,7 +60,7 @@ RailPairs joined_rails(const Topology& topology, Rank a, Rank b) {
   return pairs;
 }
 
-/// The same on all ranks: one that cannot read what the others read would try other ways than they do.
+/// The topology, if all ranks read the same one: otherwise they would try different paths.
 std::optional<Topology> topology_of(std::span<const RankReport> reports) {
   const std::string& spec = reports.front().topology;
   if (spec.empty()) return std::nullopt;
@@ -90,32 +90,32 @@ bool names_file(std::string_view spec) {
   return spec.starts_with("file:") || spec.find(".yaml") != spec.npos || spec.find(".yml") != spec.npos;
 }
 
-RankReport report_of(Rank rank, const Host& host, const Config& config, const RailChoice& rails) {
+RankReport report_of(Rank rank, const NodeFacts& node, const Config& config, const RailChoice& rails) {
   RankReport report;
   report.rank = rank;
   report.pid = getpid();
-  report.host = host.name;
-  report.host_key = host.key;
-  report.version = host.version;
+  report.host = node.name;
+  report.node_key = node.key;
+  report.version = node.version;
   report.transport = config.transport;
   report.topology = config.topology.value_or("");
   report.wiring = wiring_of(report.topology);
-  if (!host.limits.may_lock_all) report.locked_bytes = host.limits.locked_bytes;
-  report.cpus = host.limits.cpus;
-  report.num_online_cpus = host.limits.num_online_cpus;
-  for (const std::size_t at : rails.by_rail) report.rails.push_back(rail_report(host, rails.ports[at]));
-  // HiPS takes no rail at all where one of them is wrong.
+  if (!node.limits.may_lock_all) report.locked_bytes = node.limits.locked_bytes;
+  report.cpus = node.limits.cpus;
+  report.num_online_cpus = node.limits.num_online_cpus;
+  for (const std::size_t at : rails.by_rail) report.rails.push_back(rail_report(node, rails.ports[at]));
+  // HiPS uses no rail at all if one of them is invalid.
   if (!rails.problem.ok()) {
     report.no_rails = rails.problem.message;
     report.rails.clear();
   }
-  if (report.rails.empty() && report.no_rails.empty()) report.no_rails = "it has no RDMA device";
+  if (report.rails.empty() && report.no_rails.empty()) report.no_rails = "no RDMA device";
   return report;
 }
 
 std::string encode(const RankReport& report) {
   Json json{{"rank", report.rank},         {"pid", report.pid},
-            {"host", report.host},         {"host_key", report.host_key},
+            {"host", report.host},         {"node_key", report.node_key},
             {"version", report.version},   {"transport", report.transport},
             {"topology", report.topology}, {"wiring", report.wiring},
             {"cpus", report.cpus},         {"num_online_cpus", report.num_online_cpus},
@@ -140,7 +140,7 @@ Result<RankReport> decode_report(const std::string& text) {
     json.at("rank").get_to(report.rank);
     json.at("pid").get_to(report.pid);
     json.at("host").get_to(report.host);
-    json.at("host_key").get_to(report.host_key);
+    json.at("node_key").get_to(report.node_key);
     json.at("version").get_to(report.version);
     json.at("transport").get_to(report.transport);
     json.at("topology").get_to(report.topology);
@@ -158,59 +158,59 @@ Result<RankReport> decode_report(const std::string& text) {
     report.details = json.at("details");
     return report;
   } catch (const Json::exception& error) {
-    return fail(Code::kMismatch, std::string("a rank sent a report that cannot be read: ") + error.what());
+    return fail(Code::kMismatch, std::string("malformed report of a rank: ") + error.what());
   }
 }
 
-std::vector<Way> ways_to_try(std::span<const RankReport> reports, bool all_nics) {
-  std::vector<Way> ways;
-  const std::set<Rank> chosen = speakers(reports);
+std::vector<ProbePath> paths_to_try(std::span<const RankReport> reports, bool all_nics) {
+  std::vector<ProbePath> paths;
+  const std::set<Rank> chosen = leaders(reports);
   const std::optional<Topology> topology = topology_of(reports);
   const std::string& transport = reports.front().transport;
-  if (transport == "tcp") return ways;  // what is tried are NICs and shared memory
+  if (transport == "tcp") return paths;  // only NICs and shared memory are probed
   const auto size = static_cast<Rank>(reports.size());
   for (Rank a = 0; a < size; ++a) {
     for (Rank b = a + 1; b < size; ++b) {
       const RankReport& at_a = reports[static_cast<std::size_t>(a)];
       const RankReport& at_b = reports[static_cast<std::size_t>(b)];
-      const bool same_host = at_a.host_key == at_b.host_key;
-      if (same_host && transport != "verbs") {
-        if (chosen.contains(a)) ways.push_back({a, b, kNoRail, kNoRail});
+      const bool same_node = at_a.node_key == at_b.node_key;
+      if (same_node && transport != "verbs") {
+        if (chosen.contains(a)) paths.push_back({a, b, kNoRail, kNoRail});
         continue;
       }
       if (transport == "shm" || !chosen.contains(a) || !chosen.contains(b)) continue;
       const auto num_a = static_cast<Rail>(at_a.rails.size()), num_b = static_cast<Rail>(at_b.rails.size());
       RailPairs pairs;
       if (topology) {
-        pairs = joined_rails(*topology, a, b);
+        pairs = connected_rails(*topology, a, b);
       } else {
         for (Rail rail = 0; rail < std::min(num_a, num_b); ++rail) pairs.insert({rail, rail});
       }
       for (Rail i = 0; all_nics && i < num_a; ++i)
         for (Rail j = 0; j < num_b; ++j) pairs.insert({i, j});
       for (const auto& [i, j] : pairs)
-        if (i < num_a && j < num_b) ways.push_back({a, b, i, j});
+        if (i < num_a && j < num_b) paths.push_back({a, b, i, j});
     }
   }
-  return ways;
+  return paths;
 }
 
-std::vector<std::vector<Way>> in_rounds(std::span<const Way> ways, Rank num_ranks) {
-  std::vector<std::vector<Way>> rounds;
+std::vector<std::vector<ProbePath>> in_rounds(std::span<const ProbePath> paths, Rank num_ranks) {
+  std::vector<std::vector<ProbePath>> rounds;
   std::map<std::pair<Rank, Rank>, std::size_t> round_of;
-  // The next round in which a rank may be free; rounds before it are looked at again only for its partner.
+  // By rank: the rounds in which it has a partner.
   std::vector<std::set<std::size_t>> busy(static_cast<std::size_t>(num_ranks));
-  for (const Way& way : ways) {
-    const auto [at, is_new] = round_of.try_emplace({way.a, way.b}, 0);
+  for (const ProbePath& path : paths) {
+    const auto [at, is_new] = round_of.try_emplace({path.a, path.b}, 0);
     if (is_new) {
-      auto& busy_a = busy[static_cast<std::size_t>(way.a)];
-      auto& busy_b = busy[static_cast<std::size_t>(way.b)];
+      auto& busy_a = busy[static_cast<std::size_t>(path.a)];
+      auto& busy_b = busy[static_cast<std::size_t>(path.b)];
       while (busy_a.contains(at->second) || busy_b.contains(at->second)) ++at->second;
       busy_a.insert(at->second);
       busy_b.insert(at->second);
     }
     if (rounds.size() <= at->second) rounds.resize(at->second + 1);
-    rounds[at->second].push_back(way);
+    rounds[at->second].push_back(path);
   }
   return rounds;
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostColumns = 32;
 
-/// "12.3", "123", "1234": three digits are enough.
+/// At least three digits: "12.3", "123", "1234".
 std::string time_text(double us) {
   return us < 100 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);
 }
@@ -28,10 +28,10 @@ using Matrix = std::map<std::pair<Rank, Rank>, std::string>;
 std::map<Rails, Matrix> matrices_of(std::span<const Trial> trials) {
   std::map<Rails, Matrix> matrices;
   for (const Trial& trial : trials) {
-    const Way& way = trial.way;
-    const bool from_a = trial.from == way.a;
-    const Rails rails = from_a ? Rails{way.a_rail, way.b_rail} : Rails{way.b_rail, way.a_rail};
-    matrices[rails][{trial.from, from_a ? way.b : way.a}] = cell_text(trial);
+    const ProbePath& path = trial.path;
+    const bool from_a = trial.from == path.a;
+    const Rails rails = from_a ? Rails{path.a_rail, path.b_rail} : Rails{path.b_rail, path.a_rail};
+    matrices[rails][{trial.from, from_a ? path.b : path.a}] = cell_text(trial);
   }
   return matrices;
 }
@@ -74,11 +74,11 @@ std::string job_text(std::span<const RankReport> reports, std::span<const Trial>
     text += fmt::format("  {:>4}  {}  {}\n", report.rank, report.host, rails.empty() ? "no NIC" : rails);
   }
   text +=
-      "\nReach, least round trip of an empty message in us (none: no answer; small: large messages are lost; "
-      ".: not "
-      "tried)\n";
+      "\nReach: shortest round trip of an empty message in us (none: no answer; small: large messages are "
+      "lost; "
+      ".: not tried)\n";
   const auto matrices = matrices_of(trials);
-  if (matrices.empty()) text += "  nothing was tried\n";
+  if (matrices.empty()) text += "  no path was tried\n";
   for (const auto& [rails, matrix] : matrices) {
     text += rails.first == kNoRail        ? "  shared memory\n"
             : rails.first == rails.second ? fmt::format("  NIC {}\n", rails.first)
@@ -97,13 +97,13 @@ nlohmann::ordered_json trials_json(std::span<const RankReport> reports, std::spa
   };
   Json json = Json::array();
   for (const Trial& trial : trials) {
-    const Way& way = trial.way;
-    const bool from_a = trial.from == way.a;
+    const ProbePath& path = trial.path;
+    const bool from_a = trial.from == path.a;
     json.push_back({{"from", trial.from},
-                    {"to", from_a ? way.b : way.a},
-                    {"over", way.shm() ? "shm" : "verbs"},
-                    {"from_nic", name(trial.from, from_a ? way.a_rail : way.b_rail)},
-                    {"to_nic", from_a ? name(way.b, way.b_rail) : name(way.a, way.a_rail)},
+                    {"to", from_a ? path.b : path.a},
+                    {"over", path.shm() ? "shm" : "verbs"},
+                    {"from_nic", name(trial.from, from_a ? path.a_rail : path.b_rail)},
+                    {"to_nic", from_a ? name(path.b, path.b_rail) : name(path.a, path.a_rail)},
                     {"ok", trial.ok()},
                     {"small_ok", trial.small_ok},
                     {"round_trip_us", trial.rtt_us},

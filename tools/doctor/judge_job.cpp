@@ -15,13 +15,13 @@ namespace {
 
 using comm::ranks_text;
 
-/// A property that all ranks should have in common.
+/// A property that should be equal on all ranks.
 struct Property {
   const char* name;
-  Level level;
+  FindingLevel level;
   std::function<std::string(const RankReport&)> value;
-  /// The line that gives `odd` what the others have.
-  std::function<std::string(const RankReport& odd, const std::string& common)> fix;
+  /// The command that gives rank `other` the common value.
+  std::function<std::string(const RankReport& other, const std::string& common)> fix;
 };
 
 std::string or_unset(const std::string& text) {
@@ -44,7 +44,7 @@ std::string rail_facts(const RankReport& report, std::size_t rail, bool mtu) {
   return one.kind;
 }
 
-/// Names the odd ranks by the most common value; ranks without one (an empty value) do not count.
+/// Names the ranks whose value is not the most common one. Ranks with an empty value are ignored.
 void compare(std::span<const RankReport> reports, const Property& property, Findings& findings) {
   std::map<std::string, std::vector<Rank>> ranks_by_value;
   for (const RankReport& report : reports)
@@ -56,19 +56,19 @@ void compare(std::span<const RankReport> reports, const Property& property, Find
                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   for (const auto& [value, ranks] : ranks_by_value) {
     if (value == common->first) continue;
-    const RankReport& odd = reports[static_cast<std::size_t>(ranks.front())];
-    findings.push_back({property.level, fmt::format("{} on {}", ranks_text(ranks), odd.host),
-                        fmt::format("{}: {}, and {} of {} have {}", property.name, value,
+    const RankReport& other = reports[static_cast<std::size_t>(ranks.front())];
+    findings.push_back({property.level, fmt::format("{} on {}", ranks_text(ranks), other.host),
+                        fmt::format("{}: {}, but {} of {} ranks have {}", property.name, value,
                                     common->second.size(), reports.size(), common->first),
-                        property.fix(odd, common->first)});
+                        property.fix(other, common->first)});
   }
 }
 
-/// The MTU that an interface needs for this RoCE MTU: the usual ones, else one with room for headers.
+/// The MTU that an interface needs for a RoCE MTU: a usual one, else one with room for headers.
 std::string interface_mtu(const std::string& roce) {
   if (roce == "4096") return "9000";
   if (roce == "1024") return "1500";
-  // Drivers take off up to 96 bytes, and the next RoCE MTU is twice as large.
+  // Drivers subtract up to 96 bytes for headers, and the next RoCE MTU is twice as large.
   return roce == "2048" ? "2200" : roce == "512" ? "640" : "400";
 }
 
@@ -76,35 +76,35 @@ void compare_rails(std::span<const RankReport> reports, Findings& findings) {
   std::size_t most = 0;
   for (const RankReport& report : reports) most = std::max(most, report.rails.size());
   for (std::size_t rail = 0; rail < most; ++rail) {
-    const auto interface = [rail](const RankReport& odd) {
-      return odd.rails[rail].interface.empty() ? std::string("IF") : odd.rails[rail].interface;
+    const auto interface = [rail](const RankReport& other) {
+      return other.rails[rail].interface.empty() ? std::string("IF") : other.rails[rail].interface;
     };
     const std::string mtu = fmt::format("RoCE MTU of NIC {}", rail),
                       kind = fmt::format("address of NIC {}", rail);
-    compare(
-        reports,
-        {mtu.c_str(), Level::kWarning, [rail](const RankReport& one) { return rail_facts(one, rail, true); },
-         [&](const RankReport& odd, const std::string& common) {
-           return fmt::format("ip link set {} mtu {}, on {}", interface(odd), interface_mtu(common),
-                              odd.host);
-         }},
-        findings);
-    compare(
-        reports,
-        {kind.c_str(), Level::kError, [rail](const RankReport& one) { return rail_facts(one, rail, false); },
-         [&](const RankReport&, const std::string&) {
-           return std::string(
-               "unset HIPS_IB_GID_INDEX, and give all NICs an IPv4 address: ip addr add "
-               "10.0.0.1/24 dev IF");
-         }},
-        findings);
+    compare(reports,
+            {mtu.c_str(), FindingLevel::kWarning,
+             [rail](const RankReport& one) { return rail_facts(one, rail, true); },
+             [&](const RankReport& other, const std::string& common) {
+               return fmt::format("ip link set {} mtu {}, on {}", interface(other), interface_mtu(common),
+                                  other.host);
+             }},
+            findings);
+    compare(reports,
+            {kind.c_str(), FindingLevel::kError,
+             [rail](const RankReport& one) { return rail_facts(one, rail, false); },
+             [&](const RankReport&, const std::string&) {
+               return std::string(
+                   "unset HIPS_IB_GID_INDEX, and give all NICs an IPv4 address: ip addr add "
+                   "10.0.0.1/24 dev IF");
+             }},
+            findings);
   }
 }
 
-void judge_crowding(std::span<const RankReport> reports, Findings& findings) {
-  std::map<std::string, std::vector<const RankReport*>> by_host;
-  for (const RankReport& report : reports) by_host[report.host_key].push_back(&report);
-  for (const auto& [key, ranks] : by_host) {
+void judge_oversubscription(std::span<const RankReport> reports, Findings& findings) {
+  std::map<std::string, std::vector<const RankReport*>> by_node;
+  for (const RankReport& report : reports) by_node[report.node_key].push_back(&report);
+  for (const auto& [key, ranks] : by_node) {
     const RankReport& first = *ranks.front();
     const auto num_ranks = static_cast<std::int32_t>(ranks.size());
     const bool one_cpu = num_ranks > 1 && first.num_online_cpus >= num_ranks &&
@@ -112,14 +112,14 @@ void judge_crowding(std::span<const RankReport> reports, Findings& findings) {
                            return one->cpus == first.cpus && count_cpus(one->cpus) < num_ranks;
                          });
     if (one_cpu)
-      findings.push_back({Level::kWarning, first.host,
-                          fmt::format("its {} ranks share CPUs {}", num_ranks, first.cpus),
+      findings.push_back({FindingLevel::kWarning, first.host,
+                          fmt::format("all {} ranks are bound to CPUs {}", num_ranks, first.cpus),
                           "mpirun --bind-to core"});
     if (first.num_online_cpus > 0 && num_ranks > first.num_online_cpus)
-      findings.push_back({Level::kNote, first.host,
-                          fmt::format("{} ranks share {} CPUs, so they wait for each other", num_ranks,
-                                      first.num_online_cpus),
-                          fmt::format("mpirun --map-by ppr:{}:node", first.num_online_cpus)});
+      findings.push_back(
+          {FindingLevel::kNote, first.host,
+           fmt::format("oversubscribed: {} ranks share {} CPUs", num_ranks, first.num_online_cpus),
+           fmt::format("mpirun --map-by ppr:{}:node", first.num_online_cpus)});
   }
 }
 
@@ -131,22 +131,22 @@ void judge_topology(std::span<const RankReport> reports, Findings& findings) {
     const auto size = static_cast<Rank>(reports.size());
     if (topology.num_ranks() != size)
       findings.push_back(
-          {Level::kError, "HIPS_TOPO",
+          {FindingLevel::kError, "HIPS_TOPO",
            fmt::format("{} has {} ranks, but {} were started", spec, topology.num_ranks(), size),
            fmt::format("mpirun -n {}, or another HIPS_TOPO", topology.num_ranks())});
-    std::set<std::string> hosts;
-    for (const RankReport& report : reports) hosts.insert(report.host_key);
+    std::set<std::string> nodes;
+    for (const RankReport& report : reports) nodes.insert(report.node_key);
     for (const RankReport& report : reports) {
       const auto has = static_cast<Rail>(report.rails.size());
-      if (hosts.size() > 1 && has > 0 && has < topology.num_rails)
+      if (nodes.size() > 1 && has > 0 && has < topology.num_rails)
         findings.push_back(
-            {Level::kWarning, fmt::format("rank {} on {}", report.rank, report.host),
-             fmt::format("{} NICs serve the {} rails of {}", has, topology.num_rails, spec),
+            {FindingLevel::kWarning, fmt::format("rank {} on {}", report.rank, report.host),
+             fmt::format("{} NICs for the {} rails of {}", has, topology.num_rails, spec),
              "rdma link; ip link set IF up; or name a port for each rail: HIPS_IB_HCA=a:1,b:1"});
     }
   } catch (const Error& error) {
     findings.push_back(
-        {Level::kError, "HIPS_TOPO", error.status().message, "hips topo --help lists the topologies"});
+        {FindingLevel::kError, "HIPS_TOPO", error.status().message, "hips topo --help lists the topologies"});
   }
 }
 
@@ -154,45 +154,47 @@ void judge_topology(std::span<const RankReport> reports, Findings& findings) {
 
 Findings compare_ranks(std::span<const RankReport> reports) {
   Findings findings;
-  const auto reinstall = [](const RankReport& odd, const std::string& common) {
-    return fmt::format("install HiPS {} on {}", common, odd.host);
+  const auto reinstall = [](const RankReport& other, const std::string& common) {
+    return fmt::format("install HiPS {} on {}", common, other.host);
   };
-  compare(reports,
-          {"HiPS version", Level::kError, [](const RankReport& one) { return one.version; }, reinstall},
-          findings);
   compare(
       reports,
-      {"HIPS_TRANSPORT", Level::kError, [](const RankReport& one) { return one.transport; },
+      {"HiPS version", FindingLevel::kError, [](const RankReport& one) { return one.version; }, reinstall},
+      findings);
+  compare(
+      reports,
+      {"HIPS_TRANSPORT", FindingLevel::kError, [](const RankReport& one) { return one.transport; },
        [](const RankReport&, const std::string& common) { return set_variable("HIPS_TRANSPORT", common); }},
       findings);
   compare(reports,
-          {"HIPS_TOPO", Level::kError,
+          {"HIPS_TOPO", FindingLevel::kError,
            [](const RankReport& one) { return or_unset(one.wiring.empty() ? one.topology : one.wiring); },
-           [](const RankReport& odd, const std::string& common) {
-             return names_file(odd.topology) && !odd.wiring.empty()
-                        ? fmt::format("have the same file at {} on {}", odd.topology, odd.host)
+           [](const RankReport& other, const std::string& common) {
+             return names_file(other.topology) && !other.wiring.empty()
+                        ? fmt::format("copy the common file to {} on {}", other.topology, other.host)
                         : set_variable("HIPS_TOPO", common);
            }},
           findings);
   compare(reports,
-          {"locked memory", Level::kWarning, locked_text,
-           [](const RankReport& odd, const std::string& common) {
-             return fmt::format("ulimit -l {}, on {}, or in /etc/security/limits.d/hips.conf there",
-                                common == "unlimited" ? common : "unlimited", odd.host);
+          {"locked memory", FindingLevel::kWarning, locked_text,
+           [](const RankReport& other, const std::string&) {
+             return fmt::format("ulimit -l unlimited on {}, or in its /etc/security/limits.d/hips.conf",
+                                other.host);
            }},
           findings);
   compare(reports,
-          {"number of NICs", Level::kWarning,
+          {"number of NICs", FindingLevel::kWarning,
            [](const RankReport& one) {
              return one.rails.empty() ? std::string() : std::to_string(one.rails.size());
            },
-           [](const RankReport& odd, const std::string&) {
-             return fmt::format("rdma link, on {}; ip link set IF up; HIPS_IB_HCA names the ports", odd.host);
+           [](const RankReport& other, const std::string&) {
+             return fmt::format("check rdma link on {}; ip link set IF up; name the ports in HIPS_IB_HCA",
+                                other.host);
            }},
           findings);
   compare_rails(reports, findings);
   judge_topology(reports, findings);
-  judge_crowding(reports, findings);
+  judge_oversubscription(reports, findings);
   return findings;
 }
 
@@ -200,8 +202,8 @@ Findings merge_findings(std::span<const RankReport> reports) {
   Findings merged;
   std::vector<std::vector<Rank>> ranks;
   for (const RankReport& report : reports) {
-    for (const Finding& finding : report.findings) {
-      if (finding.level < Level::kWarning && report.rank != reports.front().rank) continue;
+    for (const DoctorFinding& finding : report.findings) {
+      if (finding.level < FindingLevel::kWarning && report.rank != reports.front().rank) continue;
       const auto at = std::find(merged.begin(), merged.end(), finding);
       if (at == merged.end()) {
         merged.push_back(finding);
@@ -212,11 +214,11 @@ Findings merge_findings(std::span<const RankReport> reports) {
     }
   }
   for (std::size_t i = 0; i < merged.size(); ++i) {
-    if (ranks[i].size() == reports.size() || merged[i].level < Level::kWarning) continue;
+    if (ranks[i].size() == reports.size() || merged[i].level < FindingLevel::kWarning) continue;
     std::set<std::string> hosts;
     for (const Rank rank : ranks[i]) hosts.insert(reports[static_cast<std::size_t>(rank)].host);
     merged[i].where = fmt::format("{} on {}: {}", ranks_text(ranks[i]),
-                                  hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()),
+                                  hosts.size() == 1 ? *hosts.begin() : fmt::format("{} nodes", hosts.size()),
                                   merged[i].where);
   }
   return merged;

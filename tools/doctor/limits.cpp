@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "tools/doctor/file_tree.hpp"
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 
 namespace hips::doctor {
 namespace {
 
-/// "Max locked memory   8388608   unlimited   bytes": the soft or the hard column; nothing where unlimited.
+/// A number of "Max locked memory   8388608   unlimited   bytes": the soft or hard limit; nullopt if
+/// unlimited.
 std::optional<std::uint64_t> column(const std::string& line, std::size_t name_length, int which) {
   std::string_view rest = std::string_view(line).substr(name_length);
   std::string_view word;
@@ -23,7 +24,7 @@ std::optional<std::uint64_t> column(const std::string& line, std::size_t name_le
   return value ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
 }
 
-void read_rlimits(const FileTree& tree, Limits& limits) {
+void read_rlimits(const FileTree& tree, ProcessLimits& limits) {
   constexpr std::string_view kLocked = "Max locked memory", kFiles = "Max open files";
   for (const std::string& line : tree.lines("proc/self/limits")) {
     if (line.starts_with(kLocked)) limits.locked_bytes = column(line, kLocked.size(), 0);
@@ -34,7 +35,7 @@ void read_rlimits(const FileTree& tree, Limits& limits) {
   }
 }
 
-void read_status(const FileTree& tree, Limits& limits) {
+void read_status(const FileTree& tree, ProcessLimits& limits) {
   constexpr std::string_view kCapabilities = "CapEff:\t", kCpus = "Cpus_allowed_list:\t";
   constexpr std::uint64_t kIpcLock = std::uint64_t{1} << 14;
   for (const std::string& line : tree.lines("proc/self/status")) {
@@ -49,7 +50,7 @@ void read_status(const FileTree& tree, Limits& limits) {
   limits.num_online_cpus = count_cpus(tree.line("sys/devices/system/cpu/online").value_or(""));
 }
 
-void read_memory(const FileTree& tree, Limits& limits) {
+void read_memory(const FileTree& tree, ProcessLimits& limits) {
   const auto take = [](const std::string& line, std::string_view name, std::uint64_t unit,
                        std::uint64_t& value) {
     if (line.starts_with(name)) value = column(line, name.size(), 0).value_or(0) * unit;
@@ -94,8 +95,8 @@ bool share_cpus(std::string_view a, std::string_view b) {
   return shared;
 }
 
-Limits read_limits(const FileTree& tree) {
-  Limits limits;
+ProcessLimits read_limits(const FileTree& tree) {
+  ProcessLimits limits;
   read_rlimits(tree, limits);
   read_status(tree, limits);
   read_memory(tree, limits);

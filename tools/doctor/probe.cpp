@@ -21,28 +21,28 @@ using transport::Transport;
 using transport::Verb;
 using transport::WorkRequest;
 
-/// Empty messages of a trial, then one large one. The first is a warm-up and not counted.
+/// Number of empty messages of a trial, before a large one. The first is a warm-up.
 constexpr std::uint32_t kNumSmall = 9;
 constexpr std::uint32_t kNumPings = kNumSmall + 1;
-/// Bit of a token that answers one.
+/// Bit of the token of an answer.
 constexpr std::uint32_t kEcho = 1U << 8;
 
 std::int64_t now_ns() {
   return SystemClock::instance().now_ns();
 }
 
-/// Memory that a transport sends from and that peers write to; its halves.
-struct Buffer {
+/// Registered memory: the transport sends from the first half, and peers write to the second.
+struct ProbeBuffer {
   SharedMemory memory;
   transport::Region region;
 };
 
-/// One end of a way, from open() to close().
+/// One end of a path, from open() to close().
 struct Attempt {
   Trial trial;
   Transport* transport = nullptr;
   transport::PeerId peer = -1;
-  Buffer* buffer = nullptr;
+  ProbeBuffer* buffer = nullptr;
   transport::RemoteRegion remote;
   std::uint32_t sent = 0, answered = 0, echoed = 0;
   std::int64_t sent_ns = 0;
@@ -53,12 +53,12 @@ struct Attempt {
   [[nodiscard]] bool done() const {
     return failed || (answered == kNumPings && echoed == kNumPings && outbox.empty());
   }
-  void give_up(std::string why) {
+  void set_failed(std::string why) {
     if (failed) return;
     failed = true;
     trial.error = std::move(why);
     if (answered >= kNumSmall)
-      trial.error = fmt::format("small messages pass, {} KiB do not: {}", kLargeBytes >> 10, trial.error);
+      trial.error = fmt::format("small messages pass, but {} KiB do not: {}", kLargeBytes >> 10, trial.error);
   }
 };
 
@@ -92,7 +92,7 @@ void take(Attempt& attempt, const Event& event) {
       return;
     case Event::Kind::kPeerDead:
     case Event::Kind::kPortDown:
-      attempt.give_up(event.error.ok() ? "the other end has closed the connection" : event.error.message);
+      attempt.set_failed(event.error.ok() ? "the other end has closed the connection" : event.error.message);
       return;
     case Event::Kind::kArrival:
       break;
@@ -108,24 +108,24 @@ void take(Attempt& attempt, const Event& event) {
   send_next(attempt);
 }
 
-/// A rank's part in the rounds.
+/// Probes the paths of one rank, round by round.
 class Prober {
  public:
-  Prober(comm::Bootstrap& bootstrap, const Instruments& instruments, const ProbeOptions& options)
-      : bootstrap_(bootstrap), instruments_(instruments), options_(options) {}
+  Prober(comm::Bootstrap& bootstrap, const ProbeTransports& transports, const ProbeOptions& options)
+      : bootstrap_(bootstrap), transports_(transports), options_(options) {}
   ~Prober() {
     for (auto& [transport, buffer] : buffers_) transport->deregister(buffer.region.local);
   }
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  Result<ProbeResult> run(std::span<const Way> ways) {
-    const auto rounds = in_rounds(ways, bootstrap_.size());
+  Result<ProbeResult> run(std::span<const ProbePath> paths) {
+    const auto rounds = in_rounds(paths, bootstrap_.size());
     const std::int64_t end_ns = now_ns() + options_.budget_ns;
     ProbeResult result;
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       std::vector<Attempt> attempts = open(rounds[i]);
-      // Rank 0's clock decides, so that all stop in the same round.
+      // Rank 0's clock decides, so that all ranks stop in the same round.
       auto last = exchange(attempts, now_ns() >= end_ns);
       if (!last) return fail(std::move(last).error());
       if (*last) {
@@ -137,18 +137,18 @@ class Prober {
       close(attempts);
       for (Attempt& attempt : attempts) result.trials.push_back(std::move(attempt.trial));
     }
-    // Nobody takes its transports away while another still waits for a goodbye.
+    // No rank destroys its transports while a peer still waits for its shutdown.
     auto all = bootstrap_.allgather({});
     if (!all) return fail(std::move(all).error());
     return result;
   }
 
  private:
-  [[nodiscard]] bool mine(const Way& way) const {
-    return way.a == bootstrap_.rank() || way.b == bootstrap_.rank();
+  [[nodiscard]] bool mine(const ProbePath& path) const {
+    return path.a == bootstrap_.rank() || path.b == bootstrap_.rank();
   }
 
-  Buffer* buffer_of(Transport& transport, std::string& error) {
+  ProbeBuffer* buffer_of(Transport& transport, std::string& error) {
     const auto known = buffers_.find(&transport);
     if (known != buffers_.end()) return &known->second;
     auto memory = SharedMemory::create(2 * kLargeBytes);
@@ -164,19 +164,19 @@ class Prober {
       error = region.error().message;
       return nullptr;
     }
-    return &buffers_.emplace(&transport, Buffer{*std::move(memory), *std::move(region)}).first->second;
+    return &buffers_.emplace(&transport, ProbeBuffer{*std::move(memory), *std::move(region)}).first->second;
   }
 
   /// Opens this rank's ends of a round, and keeps their addresses for exchange().
-  std::vector<Attempt> open(std::span<const Way> round) {
+  std::vector<Attempt> open(std::span<const ProbePath> round) {
     std::vector<Attempt> attempts;
     addresses_.clear();
-    for (const Way& way : round) {
-      if (!mine(way)) continue;
+    for (const ProbePath& path : round) {
+      if (!mine(path)) continue;
       Attempt attempt;
-      attempt.trial.way = way;
+      attempt.trial.path = path;
       attempt.trial.from = bootstrap_.rank();
-      attempt.transport = instruments_.on(way.a == bootstrap_.rank() ? way.a_rail : way.b_rail);
+      attempt.transport = transports_.on(path.a == bootstrap_.rank() ? path.a_rail : path.b_rail);
       attempt.peer = static_cast<transport::PeerId>(attempts.size());
       transport::Address address;
       std::string error = "this end has no transport for it";
@@ -188,14 +188,14 @@ class Prober {
           error = opened.error().message;
         }
       }
-      if (address.empty()) attempt.give_up(error);
+      if (address.empty()) attempt.set_failed(error);
       addresses_.push_back(std::move(address));
       attempts.push_back(std::move(attempt));
     }
     return attempts;
   }
 
-  /// Gives and takes addresses, and connects. True: no round any more.
+  /// Exchanges addresses and connects. Returns true if rank 0 ends the rounds.
   Result<bool> exchange(std::vector<Attempt>& attempts, bool stop) {
     comm::ByteWriter writer;
     writer.put(static_cast<std::uint8_t>(stop));
@@ -212,14 +212,14 @@ class Prober {
     comm::ByteReader root((*all)[0]);
     if (root.get<std::uint8_t>() != 0) return true;
     if (!attempts.empty()) {
-      // All of a rank's ways in a round lead to the same partner, and both list them in the same order.
-      const Way& first = attempts.front().trial.way;
+      // All paths of a rank in a round lead to the same partner, and both list them in the same order.
+      const ProbePath& first = attempts.front().trial.path;
       const Rank partner = first.a == bootstrap_.rank() ? first.b : first.a;
       comm::ByteReader reader((*all)[static_cast<std::size_t>(partner)]);
       (void)reader.get<std::uint8_t>();
       for (Attempt& attempt : attempts) connect(attempt, reader);
     }
-    // Both ends stand before either sends.
+    // Both ends are connected before either sends.
     const auto ready = bootstrap_.allgather({});
     if (!ready) return fail(ready.error());
     return false;
@@ -232,11 +232,11 @@ class Prober {
     attempt.remote.bytes = reader.get<std::uint64_t>();
     if (attempt.failed) return;
     if (!problem.empty() || !reader.ok()) {
-      attempt.give_up("the other end cannot open it: " + problem);
+      attempt.set_failed("the other end cannot open it: " + problem);
       return;
     }
     if (Status status = attempt.transport->connect(attempt.peer, address); !status.ok())
-      attempt.give_up(std::move(status).message);
+      attempt.set_failed(std::move(status).message);
   }
 
   void ping(std::vector<Attempt>& attempts) {
@@ -247,7 +247,7 @@ class Prober {
       if (std::find(transports.begin(), transports.end(), attempt.transport) == transports.end())
         transports.push_back(attempt.transport);
     }
-    const std::int64_t deadline_ns = now_ns() + options_.patience_ns;
+    const std::int64_t deadline_ns = now_ns() + options_.timeout_ns;
     const auto done = [&] {
       return std::all_of(attempts.begin(), attempts.end(), [](const Attempt& one) { return one.done(); });
     };
@@ -255,12 +255,12 @@ class Prober {
       for (Attempt& attempt : attempts) flush(attempt);
       bool idle = true;
       for (Transport* transport : transports) idle = poll(*transport, attempts) && idle;
-      rest(idle);
+      wait(idle);
     }
     for (Attempt& attempt : attempts) settle(attempt);
   }
 
-  /// True: nothing came.
+  /// Returns true if there was no event.
   static bool poll(Transport& transport, std::vector<Attempt>& attempts) {
     std::array<Event, 16> events;
     const std::size_t count = transport.poll(events);
@@ -275,9 +275,9 @@ class Prober {
     return count == 0;
   }
 
-  /// An answer of a NIC comes within the spin. Where it takes longer the CPU is needed elsewhere: a software
-  /// device sends from the kernel's threads, which get nothing from ranks that only yield.
-  void rest(bool idle) {
+  /// Waits between polls. A NIC's answer arrives while this spins. If it takes longer, the CPU is needed
+  /// elsewhere: a software device sends from kernel threads, which get no time from ranks that only yield.
+  void wait(bool idle) {
     constexpr std::int64_t kSpinNs = 100'000;
     constexpr timespec kNap{0, 20'000};
     const std::int64_t now = now_ns();
@@ -292,15 +292,15 @@ class Prober {
 
   void settle(Attempt& attempt) const {
     if (!attempt.done()) {
-      attempt.give_up(
+      attempt.set_failed(
           attempt.answered == kNumPings && attempt.echoed < kNumPings
-              ? "it answers, but its own messages do not arrive"
-              : fmt::format("no answer within {:g} s", static_cast<double>(options_.patience_ns) / 1e9));
+              ? "the other end answers, but its own messages do not arrive"
+              : fmt::format("no answer within {:g} s", static_cast<double>(options_.timeout_ns) / 1e9));
     }
     Trial& trial = attempt.trial;
     trial.small_ok = attempt.answered >= kNumSmall;
     trial.large_ok = attempt.answered == kNumPings && !attempt.failed;
-    // The least, because the others say more about what else runs here than about the way.
+    // The minimum, because longer times show other load rather than the path.
     const auto& times = attempt.round_trips_us;
     if (!times.empty()) trial.rtt_us = *std::min_element(times.begin(), times.end());
   }
@@ -311,11 +311,11 @@ class Prober {
   }
 
   comm::Bootstrap& bootstrap_;
-  const Instruments& instruments_;
+  const ProbeTransports& transports_;
   ProbeOptions options_;
   std::vector<transport::Address> addresses_;
-  std::map<Transport*, Buffer> buffers_;
-  std::int64_t busy_ns_ = 0;  ///< when something came last
+  std::map<Transport*, ProbeBuffer> buffers_;
+  std::int64_t busy_ns_ = 0;  ///< time of the last event
 };
 
 const comm::TransportEntry* entry(std::string_view name) {
@@ -327,16 +327,16 @@ const comm::TransportEntry* entry(std::string_view name) {
 
 }  // namespace
 
-Instruments Instruments::make(const Config& config, RankReport& report) {
-  // A way that is broken should be given up in two seconds: 8 * 4.096 us * 2^16.
+ProbeTransports ProbeTransports::make(const Config& config, RankReport& report) {
+  // A broken path is detected within two seconds: 8 * 4.096 us * 2^16.
   constexpr std::int32_t kQuickTimeout = 16;
   Config quick = config;
   quick.rdma.timeout = std::min(quick.rdma.timeout, kQuickTimeout);
-  Instruments made;
+  ProbeTransports made;
   if (auto shm = entry("shm")->make(quick)) {
     made.shm_ = *std::move(shm);
   } else {
-    report.findings.push_back({Level::kError, "shm", shm.error().message, "ulimit -n 4096"});
+    report.findings.push_back({FindingLevel::kError, "shm", shm.error().message, "ulimit -n 4096"});
   }
   if (report.rails.empty() || !report.no_rails.empty() || config.transport == "shm" ||
       config.transport == "tcp")
@@ -347,21 +347,21 @@ Instruments Instruments::make(const Config& config, RankReport& report) {
     report.no_rails = verbs.error().message;
     report.rails.clear();
     const bool memory = verbs.error().code == Code::kOutOfMemory;
-    report.findings.push_back({Level::kError, "verbs", verbs.error().message,
+    report.findings.push_back({FindingLevel::kError, "verbs", verbs.error().message,
                                memory ? "ulimit -l unlimited" : "dmesg | tail; rdma link"});
   }
   return made;
 }
 
-Transport* Instruments::on(Rail rail) const {
+Transport* ProbeTransports::on(Rail rail) const {
   if (rail == kNoRail) return shm_.transports.empty() ? nullptr : shm_.transports.front().get();
   if (verbs_.by_rail.empty() || static_cast<std::size_t>(rail) >= verbs_.by_rail.size()) return nullptr;
   return verbs_.transports[verbs_.by_rail[static_cast<std::size_t>(rail)]].get();
 }
 
-Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments,
-                          std::span<const Way> ways, const ProbeOptions& options) {
-  return Prober(bootstrap, instruments, options).run(ways);
+Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const ProbeTransports& transports,
+                          std::span<const ProbePath> paths, const ProbeOptions& options) {
+  return Prober(bootstrap, transports, options).run(paths);
 }
 
 }  // namespace hips::doctor

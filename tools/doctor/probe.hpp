@@ -12,17 +12,16 @@
 
 namespace hips::doctor {
 
-/// In one message of a trial: more than one packet of any MTU, so that a way that carries only small packets
-/// is found out.
+/// Size of a trial's large message: several packets of any MTU, to detect paths that pass only small packets.
 inline constexpr std::size_t kLargeBytes = 64U << 10;
 
-/// What a rank tries its ways with: the transports that HiPS would make, made by its registry.
-class Instruments {
+/// The transports of a rank for its trials, created by the registry as for a communicator.
+class ProbeTransports {
  public:
-  /// Makes shared memory, and verbs where the rank has rails; `report` learns what cannot be made.
-  static Instruments make(const Config& config, RankReport& report);
+  /// Creates shared memory, and verbs if the rank has rails. Adds failures to `report`.
+  static ProbeTransports make(const Config& config, RankReport& report);
 
-  /// Null where the way's transport could not be made.
+  /// The transport of a rail; null if it could not be created.
   [[nodiscard]] transport::Transport* on(Rail rail) const;
 
  private:
@@ -30,22 +29,22 @@ class Instruments {
 };
 
 struct ProbeOptions {
-  std::int64_t patience_ns = 8'000'000'000;  ///< of one way
-  std::int64_t budget_ns = 120'000'000'000;  ///< of all; ways beyond it are not tried
+  std::int64_t timeout_ns = 8'000'000'000;   ///< of one path
+  std::int64_t budget_ns = 120'000'000'000;  ///< of all; paths beyond it are not tried
 };
 
 struct ProbeResult {
   std::vector<Trial> trials;  ///< of this rank
-  std::size_t untried = 0;    ///< ways of the job for which no time was left
+  std::size_t untried = 0;    ///< paths of the job for which no time was left
 };
 
-/// Tries ways round by round: connects, sends empty messages to and fro, then a large one.
+/// Probes paths round by round: connects, sends empty messages in both directions, then a large one.
 ///
-/// Threads  collective: all ranks of the bootstrap call it with the same ways.
-/// Errors   those of the bootstrap: a rank is gone or does not answer, and which. A way that does not work is
-/// no
-///          error; it is in its trial.
-Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const Instruments& instruments,
-                          std::span<const Way> ways, const ProbeOptions& options);
+/// Threads  collective: all ranks of the bootstrap call it with the same paths.
+/// Errors   those of the bootstrap, which name a dead or missing rank. A path that does not work is reported
+/// in
+///          its trial.
+Result<ProbeResult> probe(comm::Bootstrap& bootstrap, const ProbeTransports& transports,
+                          std::span<const ProbePath> paths, const ProbeOptions& options);
 
 }  // namespace hips::doctor

@@ -9,13 +9,14 @@
 namespace hips::doctor {
 namespace {
 
-struct Place {
-  std::int32_t place;
-  std::size_t use;
+/// A match of a port in HIPS_IB_HCA.
+struct FilterMatch {
+  std::int32_t place;  ///< position in the list
+  std::size_t use;     ///< index of the port
 };
 
-/// Fills in the address; the place of the port is found by the caller.
-Status use_port(const Port& port, const RdmaConfig& config, PortUse& use) {
+/// Fills in the address of a port, or why it is not used.
+Status use_port(const DevicePort& port, const RdmaConfig& config, PortUse& use) {
   if (!port.active()) {
     use.why_not = "it is " + port.state;
     return Status::success();
@@ -33,7 +34,7 @@ Status use_port(const Port& port, const RdmaConfig& config, PortUse& use) {
 
 }  // namespace
 
-RailChoice choose_rails(const Host& host, const RdmaConfig& config) {
+RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config) {
   RailChoice choice;
   DeviceFilter filter;
   if (!config.hca.empty()) {
@@ -44,10 +45,10 @@ RailChoice choose_rails(const Host& host, const RdmaConfig& config) {
     }
     filter = *std::move(parsed);
   }
-  std::vector<Place> places;
+  std::vector<FilterMatch> matches;
   std::string seen, inactive;
-  for (const Device& device : host.devices) {
-    for (const Port& port : device.ports) {
+  for (const Device& device : node.devices) {
+    for (const DevicePort& port : device.ports) {
       PortUse use{.device = device.name,
                   .port = port.number,
                   .name = fmt::format("{}:{}", device.name, port.number),
@@ -57,31 +58,30 @@ RailChoice choose_rails(const Host& host, const RdmaConfig& config) {
       seen += fmt::format("{}{}", seen.empty() ? "" : ", ", use.name);
       const auto found = filter.places_of(device.name, static_cast<std::uint8_t>(port.number));
       if (found.empty()) {
-        use.why_not = fmt::format("HIPS_IB_HCA={} leaves it out", config.hca);
+        use.why_not = fmt::format("HIPS_IB_HCA={} excludes it", config.hca);
       } else {
         Status status = use_port(port, config, use);
         if (!status.ok() && choice.problem.ok()) choice.problem = std::move(status);
         if (!port.active())
           inactive += fmt::format("{}{} is {}", inactive.empty() ? "" : ", ", use.name, port.state);
         if (use.gid)
-          for (const std::int32_t place : found) places.push_back({place, choice.ports.size()});
+          for (const std::int32_t place : found) matches.push_back({place, choice.ports.size()});
       }
       choice.ports.push_back(std::move(use));
     }
   }
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return a.place < b.place; });
-  for (const Place& place : places) {
-    choice.ports[place.use].rails.push_back(static_cast<Rail>(choice.by_rail.size()));
-    choice.by_rail.push_back(place.use);
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const FilterMatch& a, const FilterMatch& b) { return a.place < b.place; });
+  for (const FilterMatch& match : matches) {
+    choice.ports[match.use].rails.push_back(static_cast<Rail>(choice.by_rail.size()));
+    choice.by_rail.push_back(match.use);
   }
-  if (!choice.by_rail.empty() || !choice.problem.ok() || host.devices.empty()) return choice;
-  choice.problem =
-      inactive.empty()
-          ? Status::error(Code::kInvalidArgument,
-                          fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}",
-                                      config.hca, seen))
-          : Status::error(Code::kUnsupported, fmt::format("no active port: {}", inactive));
+  if (!choice.by_rail.empty() || !choice.problem.ok() || node.devices.empty()) return choice;
+  choice.problem = inactive.empty()
+                       ? Status::error(Code::kInvalidArgument,
+                                       fmt::format("HIPS_IB_HCA=\"{}\" matches no port; this node has {}",
+                                                   config.hca, seen))
+                       : Status::error(Code::kUnsupported, fmt::format("no active port: {}", inactive));
   return choice;
 }
 

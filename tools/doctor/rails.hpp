@@ -5,30 +5,30 @@
 
 #include <hips/status.hpp>
 
-#include "tools/doctor/host.hpp"
+#include "tools/doctor/node.hpp"
 
 namespace hips::doctor {
 
-/// How HiPS would use a port, or why it would not.
+/// How HiPS would use a port, or why not.
 struct PortUse {
   std::string device;
   std::int32_t port = 1;
   std::string name;         ///< "mlx5_0:1"
-  std::vector<Rail> rails;  ///< one port may serve several; empty: not used
+  std::vector<Rail> rails;  ///< rails that it serves, several if HIPS_IB_HCA repeats it; empty: not used
   std::optional<verbs::GidChoice> gid;
-  std::string why_not;  ///< where it is not used
+  std::string why_not;  ///< why it is not used; else empty
 };
 
-/// What a host has to offer, after HIPS_IB_HCA and HIPS_IB_GID_INDEX.
+/// The ports of a node, filtered by HIPS_IB_HCA and HIPS_IB_GID_INDEX.
 struct RailChoice {
-  std::vector<PortUse> ports;        ///< all ports of the host
+  std::vector<PortUse> ports;        ///< all ports of the node
   std::vector<std::size_t> by_rail;  ///< index in `ports`
-  Status problem;                    ///< what verbs::find_ports() would say; ok where it finds some
+  Status problem;                    ///< the error of verbs::find_ports(); ok if it finds ports
 };
 
-/// Chooses as verbs::find_ports() does, from facts, so that a test needs no device.
+/// Chooses like verbs::find_ports(), but from facts, so that tests need no device.
 ///
 /// Threads  pure; any thread.
-RailChoice choose_rails(const Host& host, const RdmaConfig& config);
+RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config);
 
 }  // namespace hips::doctor

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-const PortUse* use_of(const RailChoice& rails, const Device& device, const Port& port) {
+const PortUse* use_of(const RailChoice& rails, const Device& device, const DevicePort& port) {
   const auto use = std::find_if(rails.ports.begin(), rails.ports.end(), [&](const PortUse& one) {
     return one.device == device.name && one.port == port.number;
   });
@@ -24,7 +24,7 @@ std::string counters_text(const Counters& counters) {
   return text;
 }
 
-std::string port_text(const Device& device, const Port& port, const PortUse* use) {
+std::string port_text(const Device& device, const DevicePort& port, const PortUse* use) {
   std::string text =
       fmt::format("    port {}  {}, {}, {}", port.number, port.state, port.link_layer, port.rate);
   if (port.mtu > 0) text += fmt::format(", MTU {}", port.mtu);
@@ -41,7 +41,7 @@ std::string port_text(const Device& device, const Port& port, const PortUse* use
     const bool taken = use != nullptr && use->gid && use->gid->gid == gid;
     text += fmt::format(
         "      GID {}\n",
-        taken ? fmt::format("{}  <- taken: {}", gid.to_string(), use->gid->reason) : gid.to_string());
+        taken ? fmt::format("{}  <- used: {}", gid.to_string(), use->gid->reason) : gid.to_string());
   }
   if (const std::string counters = counters_text(port.counters); !counters.empty())
     text += fmt::format("      counters of {}:{}: {}\n", device.name, port.number, counters);
@@ -57,15 +57,15 @@ std::string device_text(const Device& device, const RailChoice& rails) {
   if (!device.firmware.empty()) text += fmt::format(", firmware {}", device.firmware);
   if (device.numa_node >= 0) text += fmt::format(", NUMA node {}", device.numa_node);
   text += '\n';
-  for (const Port& port : device.ports) text += port_text(device, port, use_of(rails, device, port));
+  for (const DevicePort& port : device.ports) text += port_text(device, port, use_of(rails, device, port));
   return text;
 }
 
-std::string limits_text(const Limits& limits) {
+std::string limits_text(const ProcessLimits& limits) {
   std::string text = fmt::format(
       "  locked memory {}{}\n",
       limits.locked_bytes ? fmt::format("{} MiB", *limits.locked_bytes / kMiB) : std::string("unlimited"),
-      limits.may_lock_all ? " (does not count for this process: CAP_IPC_LOCK)" : "");
+      limits.may_lock_all ? " (does not apply to this process: CAP_IPC_LOCK)" : "");
   text += fmt::format("  open files    {}\n",
                       limits.open_files ? std::to_string(*limits.open_files) : "unlimited");
   text +=
@@ -81,21 +81,21 @@ std::string limits_text(const Limits& limits) {
 
 }  // namespace
 
-std::string host_text(const Host& host, const RailChoice& rails, const std::string& transports) {
-  std::string text = fmt::format("HiPS {} on {}, {}\n\nRDMA devices\n", host.version, host.name, host.kernel);
-  if (host.devices.empty()) text += "  none\n";
-  for (const Device& device : host.devices) text += device_text(device, rails);
-  text += "\nLimits\n" + limits_text(host.limits);
+std::string node_text(const NodeFacts& node, const RailChoice& rails, const std::string& transports) {
+  std::string text = fmt::format("HiPS {} on {}, {}\n\nRDMA devices\n", node.version, node.name, node.kernel);
+  if (node.devices.empty()) text += "  none\n";
+  for (const Device& device : node.devices) text += device_text(device, rails);
+  text += "\nLimits\n" + limits_text(node.limits);
   text += fmt::format("\nTransports\n  {}\n", transports);
   return text;
 }
 
 std::string findings_text(Findings findings) {
   std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.level > b.level; });
+                   [](const DoctorFinding& a, const DoctorFinding& b) { return a.level > b.level; });
   std::string text = "Findings\n";
   std::size_t counts[4] = {};
-  for (const Finding& finding : findings) {
+  for (const DoctorFinding& finding : findings) {
     ++counts[static_cast<std::size_t>(finding.level)];
     text += fmt::format("  {:<8} {}: {}\n", to_string(finding.level), finding.where, finding.text);
     if (!finding.fix.empty()) text += fmt::format("           fix: {}\n", finding.fix);

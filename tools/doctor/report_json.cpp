@@ -12,7 +12,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json port_json(const Device& device, const Port& port, const RailChoice& rails) {
+Json port_json(const Device& device, const DevicePort& port, const RailChoice& rails) {
   Json json{{"port", port.number},
             {"state", port.state},
             {"phys_state", port.phys_state},
@@ -46,21 +46,21 @@ Json port_json(const Device& device, const Port& port, const RailChoice& rails) 
 
 }  // namespace
 
-Json host_json(const Host& host, const RailChoice& rails, const std::string& transports) {
-  Json json{{"host", host.name},
-            {"kernel", host.kernel},
-            {"version", host.version},
-            {"wire_version", host.wire_version},
+Json node_json(const NodeFacts& node, const RailChoice& rails, const std::string& transports) {
+  Json json{{"host", node.name},
+            {"kernel", node.kernel},
+            {"version", node.version},
+            {"wire_version", node.wire_version},
             {"transports", transports}};
   json["devices"] = Json::array();
-  for (const Device& device : host.devices) {
+  for (const Device& device : node.devices) {
     Json one{{"name", device.name},         {"driver", device.driver},       {"model", device.model},
              {"firmware", device.firmware}, {"numa_node", device.numa_node}, {"software", device.software}};
     one["ports"] = Json::array();
-    for (const Port& port : device.ports) one["ports"].push_back(port_json(device, port, rails));
+    for (const DevicePort& port : device.ports) one["ports"].push_back(port_json(device, port, rails));
     json["devices"].push_back(std::move(one));
   }
-  const Limits& limits = host.limits;
+  const ProcessLimits& limits = node.limits;
   json["limits"] = {{"locked_bytes", or_null(limits.locked_bytes)},
                     {"may_lock_all", limits.may_lock_all},
                     {"open_files", or_null(limits.open_files)},
@@ -77,7 +77,7 @@ Json host_json(const Host& host, const RailChoice& rails, const std::string& tra
 
 Json findings_json(const Findings& findings) {
   Json json = Json::array();
-  for (const Finding& finding : findings)
+  for (const DoctorFinding& finding : findings)
     json.push_back({{"level", to_string(finding.level)},
                     {"where", finding.where},
                     {"text", finding.text},

@@ -4,12 +4,12 @@
 
 namespace hips::perf {
 
-/// Calls that were timed one by one, each after a barrier and by its slowest rank.
+/// Statistics of calls that were timed one by one, each after a barrier, by the slowest rank.
 struct EachCall {
   double min_us = 0, median_us = 0, p90_us = 0, p99_us = 0, max_us = 0;
-  double deviation_percent = 0;  ///< standard deviation by mean
+  double deviation_percent = 0;  ///< standard deviation divided by mean
 
-  /// Percentiles are nearest ranks. Needs a time.
+  /// Computes the statistics; percentiles are nearest ranks. Needs at least one time.
   static EachCall of(std::vector<double> times_us);
 };
 

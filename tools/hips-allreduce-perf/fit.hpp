@@ -5,13 +5,13 @@
 
 namespace hips::perf {
 
-/// Times every algorithm between neighbours on the topology, in turns, at every size, and prints it as a
-/// topology file with the rate and latency that the cost model needs to come nearest to these times
-/// (lib/cost/fit.hpp); what else is known stands in comments. Collective.
+/// Times every algorithm between neighbours on the topology, alternating between them, at every size. Prints
+/// the topology as a file with the rate and latency with which the cost model fits these times best
+/// (lib/cost/fit.hpp); comments have the other results. Collective.
 ///
-/// Errors   thrown: the times tell nothing; says what to measure instead.
+/// Errors   thrown: the times do not determine the constants; the message says what to measure instead.
 /// Example  mpirun -n 9 hips-allreduce-perf --topo bcube:3,1 -b 64 -e 64M -f 8 --fit > here.yaml
 ///          hips compare -t here.yaml
-void fit(Launch& launch, const Options& options);
+void fit(PerfLaunch& launch, const PerfOptions& options);
 
 }  // namespace hips::perf

@@ -14,22 +14,22 @@
 
 namespace hips::perf {
 
-/// What is known of a rank's process.
-struct Process {
+/// The process of a rank.
+struct RankProcess {
   std::int32_t pid = 0;
-  std::string host;
+  std::string host;  ///< host name
 };
 
-/// Throws what a call's status says.
+/// Throws the error of a status, if it is one.
 void expect_ok(hips_status_t status);
 
 /// The communicator under test; failures become hips::Error.
-class Group {
+class PerfGroup {
  public:
-  Group(Launch& launch, const Options& options);
-  ~Group();
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  PerfGroup(PerfLaunch& launch, const PerfOptions& options);
+  ~PerfGroup();
+  PerfGroup(const PerfGroup&) = delete;
+  PerfGroup& operator=(const PerfGroup&) = delete;
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
@@ -37,19 +37,19 @@ class Group {
 
   void allreduce(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op);
 
-  /// To be ended by hips_wait() or hips_test().
+  /// Complete the request with hips_wait() or hips_test().
   [[nodiscard]] hips_request_t iallreduce(const void* in, void* out, std::uint64_t count, DataType type,
                                           ReduceOp op);
   [[nodiscard]] hips_request_t allreduce_init(const void* in, void* out, std::uint64_t count, DataType type,
                                               ReduceOp op);
 
-  /// Everything else that a benchmark needs of its ranks is an allreduce, too.
+  // The other collectives that a benchmark needs are allreduces, too.
   void barrier();
   [[nodiscard]] double combine(double value, ReduceOp op);
   void combine(std::span<double> values, ReduceOp op);
   [[nodiscard]] std::int64_t sum(std::int64_t value);
-  /// By rank.
-  [[nodiscard]] std::vector<Process> processes();
+  /// The processes of all ranks.
+  [[nodiscard]] std::vector<RankProcess> processes();
 
  private:
   hips_comm_t comm_ = nullptr;

@@ -10,12 +10,12 @@ namespace {
 // Open MPI, PMIx (srun --mpi=pmix, prterun), and PMI-1/2 (hydra, srun --mpi=pmi2).
 constexpr std::array kMpiRankVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
-class EnvironmentLaunch final : public Launch {
+class EnvironmentLaunch final : public PerfLaunch {
  public:
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create(&config, nullptr, comm);
   }
-  std::unique_ptr<Contender> host_mpi(bool /*interposed*/) override { return nullptr; }
+  std::unique_ptr<OtherAllreduce> native_mpi(bool /*interposed*/) override { return nullptr; }
   void finish() override {}
 };
 
@@ -28,18 +28,18 @@ const char* mpi_rank() {
 
 }  // namespace
 
-bool Launch::speaks() {
+bool PerfLaunch::reports() {
   const char* rank = std::getenv("HIPS_RANK");
   if (rank == nullptr) rank = mpi_rank();
   return rank == nullptr || std::string_view(rank) == "0";
 }
 
-Result<std::unique_ptr<Launch>> Launch::detect(int* argc, char*** argv) {
+Result<std::unique_ptr<PerfLaunch>> PerfLaunch::detect(int* argc, char*** argv) {
   if (std::getenv("HIPS_RANK") != nullptr) return std::make_unique<EnvironmentLaunch>();
   if (mpi_rank() != nullptr) return launch_by_mpi(argc, argv);
   return fail(Code::kInvalidArgument,
-              "no launcher: run it under mpirun -n N, or start each rank with HIPS_RANK, HIPS_SIZE and "
-              "HIPS_ROOT=host:port set");
+              "no launcher; run it under mpirun -n N, or start each rank with HIPS_RANK, HIPS_SIZE and "
+              "HIPS_ROOT=host:port");
 }
 
 }  // namespace hips::perf

@@ -9,34 +9,35 @@
 #include <hips/types.hpp>
 
 #include "lib/base/result.hpp"
-#include "tools/hips-allreduce-perf/contender.hpp"
+#include "tools/hips-allreduce-perf/other_allreduce.hpp"
 
 namespace hips::perf {
 
-/// How this process was started. It lives as long as the program uses what started it.
-class Launch {
+/// The way in which the ranks were started. It must outlive their communicators.
+class PerfLaunch {
  public:
-  virtual ~Launch() = default;
-  /// hips_comm_create() for all ranks that were started together.
+  virtual ~PerfLaunch() = default;
+  /// Creates a communicator of all ranks that were started together.
   virtual hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) = 0;
-  /// The allreduce of the MPI that started the ranks; null where none did. `interposed`: as the program finds
-  /// it, with whatever library has been put in front; else behind all of those.
-  virtual std::unique_ptr<Contender> host_mpi(bool interposed) = 0;
-  /// The ranks are done; not called after a failure, where waiting for peers could last for ever.
+  /// The allreduce of the MPI that started the ranks; null if none did. `interposed`: MPI_Allreduce as the
+  /// program finds it, including preloaded libraries; else PMPI_Allreduce.
+  virtual std::unique_ptr<OtherAllreduce> native_mpi(bool interposed) = 0;
+  /// Ends the ranks. Not called after a failure, because it might wait for peers forever.
   virtual void finish() = 0;
 
-  /// Finds out who started this process: the HIPS_ variables come first, then an MPI launcher.
+  /// Detects how this process was started: by the HIPS_ variables, else by an MPI launcher.
   ///
-  /// Errors   kInvalidArgument: neither; says how to start. kUnsupported: an MPI launcher, and this build
-  /// lacks
-  ///          MPI.
-  static Result<std::unique_ptr<Launch>> detect(int* argc, char*** argv);
+  /// Errors   kInvalidArgument: neither; the message says how to start. kUnsupported: an MPI launcher, but
+  /// this
+  ///          build has no MPI.
+  static Result<std::unique_ptr<PerfLaunch>> detect(int* argc, char*** argv);
 
-  /// Does this process speak for all? Known before any communicator is there: rank 0, or no launcher.
-  static bool speaks();
+  /// Is this the process that prints errors common to all ranks: rank 0, or a process without a launcher? Can
+  /// be called before a communicator exists.
+  static bool reports();
 };
 
-/// launch_mpi.cpp or, in a build without MPI, launch_no_mpi.cpp.
-Result<std::unique_ptr<Launch>> launch_by_mpi(int* argc, char*** argv);
+/// Defined in launch_mpi.cpp or, in a build without MPI, in launch_no_mpi.cpp.
+Result<std::unique_ptr<PerfLaunch>> launch_by_mpi(int* argc, char*** argv);
 
 }  // namespace hips::perf

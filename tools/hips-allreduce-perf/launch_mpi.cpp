@@ -9,7 +9,7 @@
 namespace hips::perf {
 namespace {
 
-class MpiLibrary final : public Contender {
+class MpiLibrary final : public OtherAllreduce {
  public:
   explicit MpiLibrary(bool interposed) : interposed_(interposed) {}
   [[nodiscard]] std::string name() const override {
@@ -19,7 +19,7 @@ class MpiLibrary final : public Contender {
     std::string line(text.data(), static_cast<std::size_t>(length));
     line.resize(std::min(line.size(), line.find_first_of(",\n")));
     std::ranges::replace(line, '\t', ' ');
-    return interposed_ ? line + ", as this program finds it" : line;
+    return interposed_ ? line + ", including interposers" : line;
   }
   [[nodiscard]] std::string label() const override { return "MPI"; }
   [[nodiscard]] bool has(DataType type, ReduceOp op) const override {
@@ -29,16 +29,16 @@ class MpiLibrary final : public Contender {
     if (count > INT_MAX) {
       throw Error(
           Status::error(Code::kUnsupported,
-                        "--compare: MPI_Allreduce takes up to 2147483647 elements; choose a smaller -e"));
+                        "--compare: MPI_Allreduce has at most 2147483647 elements; choose a smaller -e"));
     }
     const void* from = in == out ? MPI_IN_PLACE : in;
-    // PMPI_: what an interposer of MPI_Allreduce, ours or another, would not take.
+    // PMPI_Allreduce bypasses interposers, ours and others.
     const auto call = interposed_ ? MPI_Allreduce : PMPI_Allreduce;
     call(from, out, static_cast<int>(count), type_of(type), op_of(op), MPI_COMM_WORLD);
   }
 
  private:
-  // By DataType and ReduceOp. Filled at the first call: handles need not be constants.
+  // By DataType and ReduceOp. Initialised at the first call, because handles need not be constants.
   static MPI_Datatype type_of(DataType type) {
     static const MPI_Datatype types[kNumDataTypes] = {
         MPI_INT32_T, MPI_INT64_T,  MPI_FLOAT,    MPI_DOUBLE,   MPI_INT8_T,        MPI_INT16_T,
@@ -54,13 +54,13 @@ class MpiLibrary final : public Contender {
   bool interposed_;
 };
 
-class MpiLaunch final : public Launch {
+class MpiLaunch final : public PerfLaunch {
  public:
   MpiLaunch(int* argc, char*** argv) { MPI_Init(argc, argv); }
   hips_status_t create(const hips_comm_config_t& config, hips_comm_t* comm) override {
     return hips_comm_create_mpi(MPI_COMM_WORLD, &config, comm);
   }
-  std::unique_ptr<Contender> host_mpi(bool interposed) override {
+  std::unique_ptr<OtherAllreduce> native_mpi(bool interposed) override {
     return std::make_unique<MpiLibrary>(interposed);
   }
   void finish() override { MPI_Finalize(); }
@@ -68,7 +68,7 @@ class MpiLaunch final : public Launch {
 
 }  // namespace
 
-Result<std::unique_ptr<Launch>> launch_by_mpi(int* argc, char*** argv) {
+Result<std::unique_ptr<PerfLaunch>> launch_by_mpi(int* argc, char*** argv) {
   return std::make_unique<MpiLaunch>(argc, argv);
 }
 

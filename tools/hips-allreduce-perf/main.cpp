@@ -12,24 +12,25 @@
 #include "lib/base/result.hpp"
 #include "tools/hips-allreduce-perf/fit.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"
+#include "tools/hips-allreduce-perf/hips_variants.hpp"
 #include "tools/hips-allreduce-perf/launch.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"
 #include "tools/hips-allreduce-perf/options.hpp"
 #include "tools/hips-allreduce-perf/output_file.hpp"
-#include "tools/hips-allreduce-perf/own_contenders.hpp"
 #include "tools/hips-allreduce-perf/report.hpp"
 #include "tools/hips-allreduce-perf/tune.hpp"
 
 namespace hips::perf {
 namespace {
 
-/// Returns the number of wrong elements, the same on all ranks.
-std::int64_t run(Group& group, Contender* other, const Options& options, std::span<const char* const> args) {
-  const bool speaker = group.rank() == 0;
-  Report report(options, args);
+/// Runs all rows. Returns the number of wrong elements, the same on all ranks.
+std::int64_t run(PerfGroup& group, OtherAllreduce* other, const PerfOptions& options,
+                 std::span<const char* const> args) {
+  const bool reports = group.rank() == 0;
+  PerfReport report(options, args);
   if (!options.json_file.empty()) expect_writable(group, options.json_file);
   const auto processes = group.processes();
-  if (speaker) report.begin(group.describe(), other, processes);
+  if (reports) report.begin(group.describe(), other, processes);
 
   const auto [first_type, first_op] = options.reductions().front();
   const auto warm_up_sizes = options.sizes(first_type);
@@ -43,22 +44,23 @@ std::int64_t run(Group& group, Contender* other, const Options& options, std::sp
       const Measured in_place = bench.run(test, true);
       num_wrong += out_of_place.num_wrong.value_or(0) + in_place.num_wrong.value_or(0);
       std::optional<Compared> compared;
-      if (options.compare != Options::Other::kNone || options.bound)
+      if (options.compare != PerfOptions::Other::kNone || options.bound)
         compared = bench.compare(test, out_of_place);
       std::optional<Overlap> overlap;
       if (options.overlap) overlap = bench.overlap(test);
-      if (speaker) report.row(test, out_of_place, in_place, compared, overlap);
+      if (reports) report.row(test, out_of_place, in_place, compared, overlap);
     }
   }
-  if (speaker) report.end();
+  if (reports) report.end();
   return num_wrong;
 }
 
-/// What --compare names; null where nothing is to be compared.
+/// The allreduce that --compare names; null without --compare.
 ///
-/// Errors   thrown, kInvalidArgument: it is not there, or has not all types and operations.
-std::unique_ptr<Contender> contender(Group& group, Launch& launch, const Options& options) {
-  using Other = Options::Other;
+/// Errors   thrown, kInvalidArgument: it is not available, or does not support all types and operations.
+std::unique_ptr<OtherAllreduce> other_allreduce(PerfGroup& group, PerfLaunch& launch,
+                                                const PerfOptions& options) {
+  using Other = PerfOptions::Other;
   switch (options.compare) {
     case Other::kNone:
       return nullptr;
@@ -72,24 +74,24 @@ std::unique_ptr<Contender> contender(Group& group, Launch& launch, const Options
     case Other::kInterposer:
       break;
   }
-  auto host = launch.host_mpi(options.compare == Other::kInterposer);
-  if (host == nullptr)
+  auto native = launch.native_mpi(options.compare == Other::kInterposer);
+  if (native == nullptr)
     throw Error(Status::error(Code::kInvalidArgument,
-                              "--compare: no MPI started the ranks; run it under mpirun -n N"));
+                              "--compare: the ranks were not started by MPI; run it under mpirun -n N"));
   for (const auto& [type, op] : options.reductions()) {
-    if (host->has(type, op)) continue;
+    if (native->has(type, op)) continue;
     throw Error(Status::error(Code::kInvalidArgument, std::string("--compare: MPI has no ") + to_string(op) +
                                                           " of " + type_name(type) +
-                                                          "; choose other -d and -o"));
+                                                          "; choose another -d or -o"));
   }
-  return host;
+  return native;
 }
 
-int no_memory(const Options& options) {
+int out_of_memory(const PerfOptions& options) {
   std::fprintf(
       stderr,
-      "hips-allreduce-perf: no memory for vectors of %llu bytes, of which each rank needs at least two; "
-      "choose a smaller -e\n",
+      "hips-allreduce-perf: out of memory for vectors of %llu bytes, at least two on each rank; choose a "
+      "smaller -e\n",
       static_cast<unsigned long long>(options.max_bytes));
   return 1;
 }
@@ -99,21 +101,21 @@ int no_memory(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace hips::perf;
-  const Parsed parsed = parse_options(argc, argv);
+  const ParsedPerfOptions parsed = parse_options(argc, argv);
   if (parsed.stop) {
-    if (Launch::speaks()) std::fputs(parsed.message.c_str(), parsed.exit_status == 0 ? stdout : stderr);
+    if (PerfLaunch::reports()) std::fputs(parsed.message.c_str(), parsed.exit_status == 0 ? stdout : stderr);
     return parsed.exit_status;
   }
   try {
-    const auto launch = hips::value_or_throw(Launch::detect(&argc, &argv));
+    const auto launch = hips::value_or_throw(PerfLaunch::detect(&argc, &argv));
     std::int64_t num_wrong = 0;
     if (!parsed.options.tune_file.empty()) {
       tune(*launch, parsed.options);
     } else if (parsed.options.fit) {
       fit(*launch, parsed.options);
     } else {
-      Group group(*launch, parsed.options);
-      const auto other = contender(group, *launch, parsed.options);
+      PerfGroup group(*launch, parsed.options);
+      const auto other = other_allreduce(group, *launch, parsed.options);
       num_wrong = run(group, other.get(), parsed.options, {argv, static_cast<std::size_t>(argc)});
     }
     launch->finish();
@@ -126,9 +128,9 @@ int main(int argc, char** argv) {
                ? 2
                : 1;
   } catch (const std::bad_alloc&) {
-    return no_memory(parsed.options);
+    return out_of_memory(parsed.options);
   } catch (const std::length_error&) {
-    return no_memory(parsed.options);
+    return out_of_memory(parsed.options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hips-allreduce-perf: %s\n", error.what());
     return 1;

@@ -13,7 +13,7 @@
 namespace hips::perf {
 namespace {
 
-double over_ranks(Group& group, double value, Average average) {
+double over_ranks(PerfGroup& group, double value, Average average) {
   switch (average) {
     case Average::kRank0:
       return group.combine(group.rank() == 0 ? value : 0, ReduceOp::kSum);
@@ -35,13 +35,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-Bench::Bench(Group& group, Contender* other, const Options& options)
+Bench::Bench(PerfGroup& group, OtherAllreduce* other, const PerfOptions& options)
     : group_(group), other_(other), options_(options) {
-  // Of all types the smallest loses least to rounding, so its sizes bound the others'.
+  // Sizes are rounded down to whole elements, least for the smallest type, whose sizes are upper bounds.
   const auto sizes = options.sizes(DataType::kInt8);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
   if (options.registered) {
-    // At least a byte, since there is no memory of none.
+    // At least one byte, because empty memory cannot be allocated.
     registered_send_ = allocate_registered<std::byte>(std::max<std::size_t>(largest, 1));
     registered_receive_ = allocate_registered<std::byte>(std::max<std::size_t>(largest, 1));
     send_ = registered_send_.span().first(largest);
@@ -95,17 +95,17 @@ void Bench::rate(const Case& test, Measured& measured) const {
 }
 
 Compared Bench::compare(const Case& test, Measured& ours) {
-  std::vector<double> hips, host, bound, ratios, shares;
-  const auto host_call = [&] {
+  std::vector<double> hips, other, bound, ratios, shares;
+  const auto other_call = [&] {
     other_->allreduce(send_.data(), receive_.data(), test.count(), test.type, test.op);
   };
   const auto copy_call = [&] { reduce::copy_streaming(receive_.data(), send_.data(), test.bytes); };
-  if (options_.compare != Options::Other::kNone) host_call();  // its connections, before the clock runs
+  if (options_.compare != PerfOptions::Other::kNone) other_call();  // opens its connections
   for (std::int32_t round = 0; round < options_.rounds; ++round) {
     hips.push_back(time([&] { call(test, false); }));
-    if (options_.compare != Options::Other::kNone) {
-      host.push_back(time(host_call));
-      ratios.push_back(host.back() / hips.back());
+    if (options_.compare != PerfOptions::Other::kNone) {
+      other.push_back(time(other_call));
+      ratios.push_back(other.back() / hips.back());
     }
     if (options_.bound) {
       bound.push_back(time(copy_call));
@@ -115,8 +115,8 @@ Compared Bench::compare(const Case& test, Measured& ours) {
   ours.time_us = median(hips);
   rate(test, ours);
   Compared compared;
-  if (options_.compare != Options::Other::kNone) {
-    compared.host_us = median(host);
+  if (options_.compare != PerfOptions::Other::kNone) {
+    compared.other_us = median(other);
     compared.ratio = median(ratios);
     compared.ratio_low = *std::ranges::min_element(ratios);
     compared.ratio_high = *std::ranges::max_element(ratios);
@@ -137,7 +137,7 @@ Overlap Bench::overlap(const Case& test) {
     hips_request_t request = start();
     expect_ok(hips_wait(&request));
   });
-  // As long as the call itself, on all ranks alike.
+  // The computation takes as long as the call, the same on all ranks.
   const double compute_us = overlap.pure_us;
   overlap.compute_us = time([&] { computation_->run(compute_us); });
   const double part_us = compute_us / (options_.tests + 1);
@@ -151,8 +151,8 @@ Overlap Bench::overlap(const Case& test) {
     computation_->run(part_us);
     expect_ok(hips_wait(&request));
   });
-  const double shown = overlap.overall_us - overlap.compute_us;
-  overlap.percent = std::clamp(100 * (1 - shown / overlap.pure_us), 0.0, 100.0);
+  const double exposed = overlap.overall_us - overlap.compute_us;
+  overlap.percent = std::clamp(100 * (1 - exposed / overlap.pure_us), 0.0, 100.0);
   return overlap;
 }
 
@@ -166,7 +166,7 @@ Measured Bench::run(const Case& test, bool in_place) {
   if (options_.check == 0) return measured;
 
   const std::span<std::byte> output = receive_.first(test.bytes);
-  // What an earlier call left must not pass for a result.
+  // The result of an earlier call must not be taken for that of this one.
   std::fill(output.begin(), output.end(), std::byte{0xa5});
   fill(input, test.type, test.op, group_.rank(), group_.size());
   call(test, in_place);

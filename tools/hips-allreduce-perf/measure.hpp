@@ -19,18 +19,19 @@ namespace hips::perf {
 struct Measured {
   double time_us = 0;
   double alg_bw = 0;                      ///< GB/s: size / time
-  double bus_bw = 0;                      ///< GB/s: alg_bw * 2(n-1)/n, what each rank has to send at least
-  std::optional<std::int64_t> num_wrong;  ///< over all ranks; none where nothing was compared
-  std::optional<EachCall> each;           ///< where that was asked for
+  double bus_bw = 0;                      ///< GB/s: alg_bw * 2(n-1)/n, the least that each rank has to send
+  std::optional<std::int64_t> num_wrong;  ///< over all ranks; nullopt if not checked
+  std::optional<EachCall> each;           ///< with --iter_stats
 };
 
-/// HiPS, another allreduce and plain copying in turns, so that whatever slows the machine slows all of them.
+/// HiPS compared with another allreduce and with plain copying, alternately, so that noise affects all of
+/// them alike.
 struct Compared {
-  double host_us = 0;  ///< the other's time for a call
-  double ratio = 0;    ///< its time by ours: median over the turns; above 1 HiPS is faster
+  double other_us = 0;  ///< time of a call of the other allreduce
+  double ratio = 0;     ///< its time divided by that of HiPS: median over the rounds; above 1 HiPS is faster
   double ratio_low = 0, ratio_high = 0;
-  double bound_us = 0;       ///< each rank copies as many bytes, all at once
-  double bound_percent = 0;  ///< bound by ours: median over the turns
+  double bound_us = 0;       ///< time in which all ranks copy as many bytes at once
+  double bound_percent = 0;  ///< bound divided by the time of HiPS: median over the rounds
 };
 
 /// A size, type and operation to measure.
@@ -41,43 +42,43 @@ struct Case {
   [[nodiscard]] std::uint64_t count() const { return bytes / size_of(type); }
 };
 
-/// Of values in any order; the upper one of two in the middle. Needs one at least.
+/// The upper median of values in any order. Needs at least one.
 double median(std::vector<double> values);
 
-/// Times a case; send and receive buffers belong to it and fit the largest size.
+/// Times cases. It owns the send and receive buffers, which fit the largest size.
 class Bench {
  public:
-  /// `other` may be null: nothing to compare with.
-  Bench(Group& group, Contender* other, const Options& options);
+  /// `other` may be null.
+  Bench(PerfGroup& group, OtherAllreduce* other, const PerfOptions& options);
 
-  /// Warms up before the first row, as nccl-tests does: at the largest and at the smallest size.
+  /// Warms up before the first row like nccl-tests, at the largest and at the smallest size.
   void warm_up(const Case& largest, const Case& smallest);
 
-  /// Collective. Timed calls follow one another; then, with new input, one call is compared.
+  /// Times consecutive calls, then checks the result of one call with new input. Collective.
   Measured run(const Case& test, bool in_place);
 
-  /// Collective. Out of place; a mean over the calls, over the ranks as -a says.
+  /// Measures the overlap out of place: the mean over the calls, combined over the ranks by -a. Collective.
   Overlap overlap(const Case& test);
 
-  /// Collective. Out of place, in turns; `ours` gets the median of HiPS' times.
+  /// Compares out of place, alternately; `ours` gets the median of the times of HiPS. Collective.
   Compared compare(const Case& test, Measured& ours);
 
  private:
   void call(const Case& test, bool in_place);
-  /// us for each of -n calls, over the ranks as -a says.
+  /// The mean time in us of -n calls, combined over the ranks by -a.
   template <typename Call>
   double time(Call call);
   EachCall time_each(const Case& test, bool in_place);
   void rate(const Case& test, Measured& measured) const;
 
-  Group& group_;
-  Contender* other_;
-  const Options& options_;
-  // In memory of malloc() or, for -R, of hips_mem_alloc().
+  PerfGroup& group_;
+  OtherAllreduce* other_;
+  const PerfOptions& options_;
+  // Memory of malloc() or, with -R, of hips_mem_alloc().
   std::vector<std::byte> ordinary_send_, ordinary_receive_;
   RegisteredBuffer<std::byte> registered_send_, registered_receive_;
   std::span<std::byte> send_, receive_;
-  std::optional<Computation> computation_;  ///< where overlap is asked for
+  std::optional<Computation> computation_;  ///< with --overlap
 };
 
 }  // namespace hips::perf

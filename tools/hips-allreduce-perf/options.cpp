@@ -13,7 +13,7 @@
 namespace hips::perf {
 namespace {
 
-/// nccl-tests' names and order, and between them those of types that it lacks.
+/// Names and order of nccl-tests, with the types that it does not have.
 struct TypeName {
   DataType type;
   const char* name;
@@ -35,15 +35,15 @@ constexpr const char* kTypeList =
     "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, float, double, bfloat16 or all";
 constexpr const char* kOpList = "sum, prod, max, min, avg, band, bor, bxor, land, lor, lxor or all";
 
-const std::map<std::string, Options::Other> kOthers = {{"mpi", Options::Other::kMpi},
-                                                       {"interposer", Options::Other::kInterposer},
-                                                       {"nonblocking", Options::Other::kNonBlocking},
-                                                       {"persistent", Options::Other::kPersistent},
-                                                       {"ordinary", Options::Other::kOrdinary}};
+const std::map<std::string, PerfOptions::Other> kOthers = {{"mpi", PerfOptions::Other::kMpi},
+                                                           {"interposer", PerfOptions::Other::kInterposer},
+                                                           {"nonblocking", PerfOptions::Other::kNonBlocking},
+                                                           {"persistent", PerfOptions::Other::kPersistent},
+                                                           {"ordinary", PerfOptions::Other::kOrdinary}};
 
 std::uint64_t bytes_of(const std::string& flag, const std::string& text) {
   const auto bytes = parse_bytes(text);
-  if (!bytes) throw CLI::ValidationError(flag, "\"" + text + "\" is no size; write 8, 64K, 128M or 1G");
+  if (!bytes) throw CLI::ValidationError(flag, "invalid size \"" + text + "\"; write 8, 64K, 128M or 1G");
   return *bytes;
 }
 
@@ -52,7 +52,7 @@ std::vector<DataType> types_of(const std::string& text) {
   for (const auto& [type, name] : kTypes) {
     if (text == "all" || text == name || text == to_string(type)) types.push_back(type);
   }
-  if (types.empty()) throw CLI::ValidationError("-d", "no type \"" + text + "\"; write " + kTypeList);
+  if (types.empty()) throw CLI::ValidationError("-d", "unknown type \"" + text + "\"; expected " + kTypeList);
   return types;
 }
 
@@ -61,8 +61,147 @@ std::vector<ReduceOp> ops_of(const std::string& text) {
   for (const ReduceOp op : kOps) {
     if (text == "all" || text == to_string(op)) ops.push_back(op);
   }
-  if (ops.empty()) throw CLI::ValidationError("-o", "no operation \"" + text + "\"; write " + kOpList);
+  if (ops.empty())
+    throw CLI::ValidationError("-o", "unknown operation \"" + text + "\"; expected " + kOpList);
   return ops;
+}
+
+void add_sizes(CLI::App& app, PerfOptions& options) {
+  app.add_option_function<std::string>(
+         "-b,--minbytes", [&](const std::string& text) { options.min_bytes = bytes_of("-b", text); },
+         "Smallest size (default 32M)")
+      ->type_name("SIZE");
+  app.add_option_function<std::string>(
+         "-e,--maxbytes", [&](const std::string& text) { options.max_bytes = bytes_of("-e", text); },
+         "Largest size (default 32M)")
+      ->type_name("SIZE");
+  app.add_option_function<std::string>(
+         "-i,--stepbytes", [&](const std::string& text) { options.step_bytes = bytes_of("-i", text); },
+         "Difference between sizes (default 1M)")
+      ->type_name("SIZE");
+  app.add_option("-f,--stepfactor", options.step_factor, "Ratio of sizes, instead of a difference")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+}
+
+void add_calls(CLI::App& app, PerfOptions& options) {
+  app.add_option("-n,--iters", options.iters, "Number of timed calls per size (default 20)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("-w,--warmup_iters", options.warmup_iters, "Number of warm-up calls (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("-c,--check", options.check,
+                 "Check every element of the result; 0: print N/A as #wrong (default 1)")
+      ->type_name("0|1")
+      ->check(CLI::Range(0, 1));
+  app.add_option_function<std::string>(
+         "-d,--datatype", [&](const std::string& text) { options.types = types_of(text); },
+         std::string(kTypeList) + " (default float)")
+      ->type_name("TYPE");
+  app.add_option_function<std::string>(
+         "-o,--op", [&](const std::string& text) { options.ops = ops_of(text); },
+         std::string(kOpList) + " (default sum); all but the first five are for integers only")
+      ->type_name("OP");
+  app.add_option_function<int>(
+         "-a,--average", [&](int value) { options.average = static_cast<Average>(value); },
+         "Time to print: 0 of rank 0, 1 mean of the ranks, 2 of the fastest, 3 of the slowest (default 1)")
+      ->type_name("0..3")
+      ->check(CLI::Range(0, 3));
+  app.add_option_function<int>(
+         "-R,--local_register", [&](int value) { options.registered = value != 0; },
+         "1 or 2: allocate buffers with hips_mem_alloc(), which peers access directly (default 0)")
+      ->type_name("0|1|2")
+      ->check(CLI::Range(0, 2));
+  app.add_flag("-I,--iter_stats", options.each_call,
+               "Also time every call individually: minimum, maximum, 99th percentile and deviation");
+  app.add_option("-J,--output_file", options.json_file, "Also write the results as JSON")->type_name("FILE");
+  // Command lines for nccl-tests have these; a rank has one thread and no GPU.
+  app.add_option_function<int>(
+         "-t,--nthreads", [](int) {},
+         "Accepted for compatibility with nccl-tests: 1 (the "
+         "topology is --topo)")
+      ->type_name("1")
+      ->check(CLI::Range(1, 1));
+  app.add_option_function<int>(
+         "-g,--ngpus", [](int) {}, "Accepted for compatibility with nccl-tests: 1")
+      ->type_name("1")
+      ->check(CLI::Range(1, 1));
+}
+
+void add_plan(CLI::App& app, PerfOptions& options) {
+  app.add_option("--topo,--topology", options.topology, "Topology, as in hips plan -t: bcube:3,1")
+      ->type_name("SPEC");
+  app.add_option("--algorithm", options.algorithm, "Algorithm: hips, flat-ring, ...")->type_name("NAME");
+  app.add_option("--pattern", options.pattern, "Pattern: mesh, mesh,ring, ps:2, ...")->type_name("LIST");
+}
+
+void add_comparisons(CLI::App& app, PerfOptions& options) {
+  app.add_option_function<std::string>(
+         "--compare", [&](const std::string& what) { options.compare = kOthers.at(what); },
+         "Time another allreduce alternately with HiPS, and print the ratio of the times. mpi: native MPI; "
+         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; "
+         "nonblocking, "
+         "persistent: hips_wait() after hips_iallreduce() or hips_start(); ordinary: the same call in memory "
+         "of "
+         "malloc, for -R 1")
+      ->type_name("mpi|interposer|nonblocking|persistent|ordinary")
+      ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent", "ordinary"}));
+  app.add_flag(
+      "--bound", options.bound,
+      "Also time a copy of as many bytes by all ranks, and print its time as a share of the allreduce's");
+  app.add_option("--rounds", options.rounds,
+                 "Number of rounds of -n calls each for --compare, --bound, --tune and --fit (default 11)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_flag("--overlap", options.overlap,
+               "Time non-blocking calls that overlap with an equally long computation, like osu_iallreduce");
+  app.add_option("--tests", options.tests,
+                 "Number of calls of hips_test() during that computation (default 100)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000));
+}
+
+void add_tuning(CLI::App& app, PerfOptions& options) {
+  app.add_option("--tune", options.tune_file,
+                 "Instead time every algorithm on the topology, and write the best for each size to this "
+                 "selection table, for HIPS_SELECT_TABLE")
+      ->type_name("FILE")
+      ->excludes("--algorithm")
+      ->excludes("--pattern")
+      ->excludes("--compare")
+      ->excludes("--overlap");
+  app.add_flag(
+         "--fit", options.fit,
+         "Instead time every algorithm on the topology, and print a topology file with the rate and latency "
+         "that fit best, for the cost model of hips plan and hips compare")
+      ->excludes("--tune")
+      ->excludes("--algorithm")
+      ->excludes("--pattern")
+      ->excludes("--compare")
+      ->excludes("--overlap");
+}
+
+/// Checks options that depend on each other.
+///
+/// Errors   (thrown) CLI::ValidationError.
+void check_options(const CLI::App& app, const PerfOptions& options) {
+  if (options.min_bytes > options.max_bytes) {
+    throw CLI::ValidationError("-b", "the smallest size, " + std::to_string(options.min_bytes) +
+                                         " bytes, is above the largest, " +
+                                         std::to_string(options.max_bytes));
+  }
+  if (options.reductions().empty()) {
+    throw CLI::ValidationError("-o", std::string(to_string(options.ops.front())) +
+                                         " is for integers, but -d names none; add -d int32");
+  }
+  for (const char* file : {"-J", "--tune"}) {
+    const CLI::Option* const given = app.get_option(file);
+    if (given->count() > 0 && given->as<std::string>().empty())
+      throw CLI::ValidationError(file, "empty file name");
+  }
+  if (options.step_factor == 1 && options.step_bytes == 0 && options.min_bytes != options.max_bytes)
+    throw CLI::ValidationError("-i", "a step of 0 bytes never reaches the largest size; give 1 or more");
 }
 
 }  // namespace
@@ -74,7 +213,7 @@ const char* type_name(DataType type) {
   return "unknown";
 }
 
-std::vector<std::pair<DataType, ReduceOp>> Options::reductions() const {
+std::vector<std::pair<DataType, ReduceOp>> PerfOptions::reductions() const {
   std::vector<std::pair<DataType, ReduceOp>> pairs;
   for (const DataType type : types) {
     for (const ReduceOp op : ops) {
@@ -84,154 +223,47 @@ std::vector<std::pair<DataType, ReduceOp>> Options::reductions() const {
   return pairs;
 }
 
-std::vector<std::uint64_t> Options::sizes(DataType type) const {
+std::vector<std::uint64_t> PerfOptions::sizes(DataType type) const {
   std::vector<std::uint64_t> sizes;
   std::uint64_t bytes = min_bytes;
   while (bytes <= max_bytes) {
     sizes.push_back(bytes / size_of(type) * size_of(type));
     const std::uint64_t next = step_factor > 1 ? bytes * step_factor : bytes + step_bytes;
-    // 0 bytes times a factor stays 0; a sum or product that wraps comes out smaller.
+    // Stops at 0 bytes, which a factor does not change, and when a sum or product wraps.
     if (next <= bytes || (step_factor > 1 && next / step_factor != bytes)) break;
     bytes = next;
   }
   return sizes;
 }
 
-std::vector<std::uint64_t> Options::distinct_sizes(DataType type) const {
+std::vector<std::uint64_t> PerfOptions::distinct_sizes(DataType type) const {
   std::vector<std::uint64_t> all = sizes(type);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
-Parsed parse_options(int argc, const char* const* argv) {
-  Parsed parsed;
-  Options& options = parsed.options;
+ParsedPerfOptions parse_options(int argc, const char* const* argv) {
+  ParsedPerfOptions parsed;
+  PerfOptions& options = parsed.options;
   CLI::App app{
-      "Times allreduce over a HiPS communicator, with flags and columns of nccl-tests.\n"
+      "Times allreduce over a HiPS communicator, with the flags and columns of nccl-tests.\n"
       "Run it under mpirun, or start each rank with HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port.",
       "hips-allreduce-perf"};
   app.set_version_flag("--version", [] { return std::string("hips-allreduce-perf ") + hips_version(); });
-
-  app.add_option_function<std::string>(
-         "-b,--minbytes", [&](const std::string& text) { options.min_bytes = bytes_of("-b", text); },
-         "smallest size (default 32M)")
-      ->type_name("SIZE");
-  app.add_option_function<std::string>(
-         "-e,--maxbytes", [&](const std::string& text) { options.max_bytes = bytes_of("-e", text); },
-         "largest size (default 32M)")
-      ->type_name("SIZE");
-  app.add_option_function<std::string>(
-         "-i,--stepbytes", [&](const std::string& text) { options.step_bytes = bytes_of("-i", text); },
-         "step between sizes (default 1M)")
-      ->type_name("SIZE");
-  app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes, instead of a step")
-      ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-  app.add_option("-n,--iters", options.iters, "measured calls per size (default 20)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("-w,--warmup_iters", options.warmup_iters, "calls before them (default 1)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("-c,--check", options.check, "compare every element; 0: N/A under #wrong (default 1)")
-      ->type_name("0|1")
-      ->check(CLI::Range(0, 1));
-  app.add_option_function<std::string>(
-         "-d,--datatype", [&](const std::string& text) { options.types = types_of(text); },
-         std::string(kTypeList) + " (default float)")
-      ->type_name("TYPE");
-  app.add_option_function<std::string>(
-         "-o,--op", [&](const std::string& text) { options.ops = ops_of(text); },
-         std::string(kOpList) + " (default sum); all but the first five are for integers")
-      ->type_name("OP");
-  app.add_option_function<int>(
-         "-a,--average", [&](int value) { options.average = static_cast<Average>(value); },
-         "time of: 0 rank 0, 1 the ranks' average, 2 the fastest, 3 the slowest (default 1)")
-      ->type_name("0..3")
-      ->check(CLI::Range(0, 3));
-  app.add_option("-J,--output_file", options.json_file, "also write the results as JSON")->type_name("FILE");
-  app.add_option("--topo,--topology", options.topology, "topology, as for hips plan -t: bcube:3,1")
-      ->type_name("SPEC");
-  app.add_option("--algorithm", options.algorithm, "hips, flat-ring, ...")->type_name("NAME");
-  app.add_option("--pattern", options.pattern, "mesh, mesh,ring, ps:2, ...")->type_name("LIST");
-  app.add_option_function<int>(
-         "-R,--local_register", [&](int value) { options.registered = value != 0; },
-         "1 or 2: buffers in memory of hips_mem_alloc(), which others read where it lies (default 0)")
-      ->type_name("0|1|2")
-      ->check(CLI::Range(0, 2));
-  app.add_flag("-I,--iter_stats", options.each_call,
-               "time every call by itself, too: the least, the most, the 99th percentile and the deviation");
-  app.add_option_function<std::string>(
-         "--compare", [&](const std::string& what) { options.compare = kOthers.at(what); },
-         "time another allreduce in turns with HiPS and print the ratio of their times; mpi: the host MPI's; "
-         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; "
-         "nonblocking, "
-         "persistent: hips_wait() after hips_iallreduce() or hips_start(); ordinary: the same call in memory "
-         "of malloc, for -R 1")
-      ->type_name("mpi|interposer|nonblocking|persistent|ordinary")
-      ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent", "ordinary"}));
-  app.add_flag("--bound", options.bound,
-               "time a copy of as many bytes by all ranks, too, and print the share of that speed reached");
-  app.add_option("--rounds", options.rounds,
-                 "turns of -n calls each for --compare, --bound, --tune and --fit (default 11)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_flag("--overlap", options.overlap,
-               "time non-blocking calls behind computation that takes as long, as osu_iallreduce does");
-  app.add_option("--tests", options.tests, "calls of hips_test() during that computation (default 100)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--tune", options.tune_file,
-                 "time every algorithm on the topology instead, and write the best by size to this selection "
-                 "table, for HIPS_SELECT_TABLE")
-      ->type_name("FILE")
-      ->excludes("--algorithm")
-      ->excludes("--pattern")
-      ->excludes("--compare")
-      ->excludes("--overlap");
-  app.add_flag(
-         "--fit", options.fit,
-         "time every algorithm on the topology instead, and print it as a topology file with the rate and "
-         "latency that the cost model of hips plan and hips compare then has")
-      ->excludes("--tune")
-      ->excludes("--algorithm")
-      ->excludes("--pattern")
-      ->excludes("--compare")
-      ->excludes("--overlap");
-  // Command lines made for nccl-tests carry these; a rank has one thread and no GPU.
-  int one = 1;
-  app.add_option("-t,--nthreads", one, "accepted for nccl-tests' sake: 1 (the topology is --topo)")
-      ->type_name("1")
-      ->check(CLI::Range(1, 1));
-  app.add_option("-g,--ngpus", one, "accepted for nccl-tests' sake: 1")
-      ->type_name("1")
-      ->check(CLI::Range(1, 1));
-
+  add_sizes(app, options);
+  add_calls(app, options);
+  add_plan(app, options);
+  add_comparisons(app, options);
+  add_tuning(app, options);
   try {
     app.parse(argc, const_cast<char**>(argv));
-    if (options.min_bytes > options.max_bytes) {
-      throw CLI::ValidationError("-b", "the smallest size, " + std::to_string(options.min_bytes) +
-                                           " bytes, is above the largest, " +
-                                           std::to_string(options.max_bytes));
-    }
-    if (options.reductions().empty()) {
-      throw CLI::ValidationError("-o", std::string(to_string(options.ops.front())) +
-                                           " is for integers, and -d names none; add -d int32");
-    }
-    for (const char* file : {"-J", "--tune"}) {
-      const CLI::Option* const given = app.get_option(file);
-      if (given->count() > 0 && given->as<std::string>().empty())
-        throw CLI::ValidationError(file, "names no file");
-    }
-    if (options.step_factor == 1 && options.step_bytes == 0 && options.min_bytes != options.max_bytes) {
-      throw CLI::ValidationError("-i", "a step of 0 bytes never reaches the largest size");
-    }
+    check_options(app, options);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int status = app.exit(error, out, err);
     parsed.stop = true;
     parsed.exit_status = status == 0 ? 0 : 2;
-    // One line: CLI11 adds an invitation to --help, which needs no line of its own.
+    // One line, without CLI11's second line about --help.
     parsed.message = status == 0 ? out.str() : std::string("hips-allreduce-perf: ") + error.what() + "\n";
   }
   return parsed;

@@ -15,7 +15,7 @@
 namespace hips::perf {
 namespace {
 
-/// 0, or why it cannot be.
+/// The errno of writing a file; 0 if it is possible.
 int error_of_writing(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return EISDIR;
@@ -26,7 +26,7 @@ int error_of_writing(const std::filesystem::path& path) {
 
 }  // namespace
 
-void expect_writable(Group& group, const std::string& path) {
+void expect_writable(PerfGroup& group, const std::string& path) {
   const auto error = static_cast<int>(group.sum(group.rank() == 0 ? error_of_writing(path) : 0));
   if (error == 0) return;
   throw Error(

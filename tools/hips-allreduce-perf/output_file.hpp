@@ -4,12 +4,12 @@
 
 namespace hips::perf {
 
-class Group;
+class PerfGroup;
 
-/// Collective: before anything is measured, can rank 0 write this file? Nothing is created: a run that is
-/// interrupted leaves nothing.
+/// Checks before any measurement that rank 0 can write this file. Creates nothing, so that an interrupted run
+/// leaves no file. Collective.
 ///
 /// Errors   thrown on all ranks, kInvalidArgument: names the file and the reason.
-void expect_writable(Group& group, const std::string& path);
+void expect_writable(PerfGroup& group, const std::string& path);
 
 }  // namespace hips::perf

@@ -11,7 +11,7 @@ Computation::Computation() : values_(64, 1.0) {
   const SystemClock& clock = SystemClock::instance();
   constexpr std::int64_t kUnits = 2000;
   units(kUnits);
-  // The fastest of a few: whatever else ran meanwhile made the others slow.
+  // The fastest of several runs, which other load disturbed least.
   double best_us = INFINITY;
   for (int i = 0; i < 5; ++i) {
     const std::int64_t begin_ns = clock.now_ns();
@@ -28,7 +28,7 @@ void Computation::run(double us) {
 void Computation::units(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     for (double& value : values_) value = value * 0.999999 + 1e-6;
-    // Read by nobody, and the compiler must not know.
+    // Keeps the compiler from removing the computation, whose result is not used.
     asm volatile("" : : "r"(values_.data()) : "memory");
   }
 }

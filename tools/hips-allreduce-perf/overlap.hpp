@@ -7,20 +7,21 @@
 
 namespace hips::perf {
 
-/// How much of a non-blocking call hides behind computation, as osu_iallreduce tells it.
+/// The overlap of a non-blocking call with computation, in the terms of osu_iallreduce.
 struct Overlap {
   double overall_us = 0;  ///< start, computation with tests in between, wait
-  double compute_us = 0;  ///< the same computation alone
+  double compute_us = 0;  ///< the computation alone
   double pure_us = 0;     ///< start and wait alone
-  double percent =
-      0;  ///< of `pure_us` that the computation hid: 100 * (1 - (overall - compute) / pure), 0 to 100
+  double percent = 0;     ///< hidden share of `pure_us`: 100 * (1 - (overall - compute) / pure), 0 to 100
 };
 
-/// Arithmetic that a compiler keeps and that touches no memory to speak of: a unit takes about a microsecond.
+/// Arithmetic that the compiler does not remove and that uses almost no memory. A unit takes about a
+/// microsecond.
 class Computation {
  public:
+  /// Measures the speed of this core.
   Computation();
-  /// Computes as long as this took when nothing else ran.
+  /// Computes for about `us` microseconds of an idle core.
   void run(double us);
 
  private:

@@ -28,7 +28,7 @@ std::string now() {
                      local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
 }
 
-/// Only what steers HiPS: the rest of an environment is nobody's business.
+/// The variables of HiPS. The rest of the environment may be private.
 nlohmann::ordered_json hips_environment() {
   auto list = nlohmann::ordered_json::array();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -62,7 +62,7 @@ nlohmann::ordered_json half_json(const Measured& measured) {
   return json;
 }
 
-/// Opens the first of FILE, FILE.0, FILE.1, ... that is not there: an earlier result is never lost.
+/// Opens the first of FILE, FILE.0, FILE.1, ... that does not exist, so that earlier results are kept.
 int open_new(const std::string& wanted, std::string& path) {
   path = wanted;
   for (int i = 0;; ++i) {
@@ -83,7 +83,7 @@ std::string figure(double value, int width) {
   return fmt::format("{:{}.{}e}", value, width, width >= 7 ? 1 : 0);
 }
 
-Report::Report(const Options& options, std::span<const char* const> args) : options_(options) {
+PerfReport::PerfReport(const PerfOptions& options, std::span<const char* const> args) : options_(options) {
   json_["version"] = kJsonVersion;
   json_["start_time"] = now();
   json_["args"] = std::vector<std::string>(args.begin(), args.end());
@@ -91,11 +91,21 @@ Report::Report(const Options& options, std::span<const char* const> args) : opti
   json_["hips_version"] = hips_version();
 }
 
-void Report::begin(const std::string& plan, const Contender* other, const std::vector<Process>& processes) {
-  const std::string host = other != nullptr ? other->name() : "";
+void PerfReport::begin(const std::string& plan, const OtherAllreduce* other,
+                       const std::vector<RankProcess>& processes) {
+  const std::string name = other != nullptr ? other->name() : "";
   if (other != nullptr) other_ = other->label();
+  if (!name.empty()) json_[other_ == "MPI" ? "host_mpi" : "compared_with"] = name;
+  print_settings(plan, name, processes);
+  add_config(plan, processes);
+  json_["results"] = nlohmann::ordered_json::array();
+  print_columns();
+  std::fflush(stdout);
+}
+
+void PerfReport::print_settings(const std::string& plan, const std::string& other,
+                                const std::vector<RankProcess>& processes) const {
   const bool factor = options_.step_factor > 1;
-  const bool comparing = options_.compare != Options::Other::kNone;
   fmt::print("# hips-allreduce-perf version {} hips-library={}\n", hips_version(), hips_version());
   fmt::print("# Collective test starting: {}\n", kProgram);
   fmt::print(
@@ -104,24 +114,18 @@ void Report::begin(const std::string& plan, const Contender* other, const std::v
       options_.min_bytes, options_.max_bytes, factor ? options_.step_factor : options_.step_bytes,
       factor ? "factor" : "bytes", options_.warmup_iters, options_.iters, options_.check);
   fmt::print("#\n# Plan: {}\n", plan);
-  if (comparing || options_.bound)
-    fmt::print("# In turns, {} of {} calls: HiPS{}{}\n", options_.rounds, options_.iters,
-               host.empty() ? "" : ", " + host, options_.bound ? ", copying by all ranks" : "");
+  if (compares() || options_.bound)
+    fmt::print("# Alternating, {} rounds of {} calls: HiPS{}{}\n", options_.rounds, options_.iters,
+               other.empty() ? "" : ", " + other, options_.bound ? ", copying by all ranks" : "");
   fmt::print("#\n# Using devices\n");
-  if (!host.empty()) json_[other_ == "MPI" ? "host_mpi" : "compared_with"] = host;
-  auto devices = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    const Process& process = processes[rank];
-    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [cpu] host memory\n", rank, process.pid,
-               process.host);
-    devices.push_back({{"rank", rank},
-                       {"group", 0},
-                       {"pid", process.pid},
-                       {"hostname", process.host},
-                       {"device", 0},
-                       {"device_hex", "cpu"},
-                       {"device_info", "host memory"}});
+    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [cpu] host memory\n", rank,
+               processes[rank].pid, processes[rank].host);
   }
+}
+
+void PerfReport::add_config(const std::string& plan, const std::vector<RankProcess>& processes) {
+  const bool factor = options_.step_factor > 1;
   auto& config = json_["config"];
   config = {{"nthreads", 1},
             {"ngpus", 1},
@@ -134,23 +138,20 @@ void Report::begin(const std::string& plan, const Contender* other, const std::v
             {"validation", options_.check},
             {"graph", 0},
             {"plan", plan}};
-  config["devices"] = std::move(devices);
-  json_["results"] = nlohmann::ordered_json::array();
+  config["devices"] = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    config["devices"].push_back({{"rank", rank},
+                                 {"group", 0},
+                                 {"pid", processes[rank].pid},
+                                 {"hostname", processes[rank].host},
+                                 {"device", 0},
+                                 {"device_hex", "cpu"},
+                                 {"device_info", "host memory"}});
+  }
+}
 
-  const auto more = [&](std::string_view ratio, std::string_view spread, std::string_view bound,
-                        std::string_view share) {
-    std::string text;
-    if (comparing)
-      text += fmt::format("  {:>7}  {:>6}  {:>13}", ratio == "ratio" ? other_ : "(us)", ratio, spread);
-    if (options_.bound) text += fmt::format("  {:>7}  {:>6}", bound, share);
-    if (options_.overlap) {
-      const bool names_them = ratio == "ratio";
-      text += fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", names_them ? "overall" : "(us)",
-                          names_them ? "compute" : "(us)", names_them ? "pure" : "(us)",
-                          names_them ? "overlap" : "(%)");
-    }
-    return text;
-  };
+void PerfReport::print_columns() const {
+  // The columns of nccl-tests, then those of comparisons and overlap.
   const auto half = [&](std::string_view time, std::string_view alg, std::string_view bus,
                         std::string_view wrong, std::array<std::string_view, 4> each) {
     std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, alg, bus, wrong);
@@ -163,21 +164,33 @@ void Report::begin(const std::string& plan, const Contender* other, const std::v
       "#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place          {}             in-place      "
       "  "
       "  {}{}\n",
-      "", "", "", "", "", wider, wider, comparing || options_.bound ? "       out-of-place, in turns" : "");
-  const std::string names = half("time", "algbw", "busbw", "#wrong", {"i_min", "i_max", "i_p99", "i_cv%"});
-  const std::string units = half("(us)", "(GB/s)", "(GB/s)", "", {"(us)", "(us)", "(us)", ""});
-  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "size", "count", "type", "redop", "root", names,
-             names, more("ratio", "of turns", "copy", "share"));
-  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "", units, units,
-             more("", "low - high", "(us)", "(%)"));
-  std::fflush(stdout);
+      "", "", "", "", "", wider, wider,
+      compares() || options_.bound ? "       out-of-place, alternating" : "");
+  std::string names = half("time", "algbw", "busbw", "#wrong", {"i_min", "i_max", "i_p99", "i_cv%"});
+  std::string units = half("(us)", "(GB/s)", "(GB/s)", "", {"(us)", "(us)", "(us)", ""});
+  names += names;
+  units += units;
+  if (compares()) {
+    names += fmt::format("  {:>7}  {:>6}  {:>13}", other_, "ratio", "of rounds");
+    units += fmt::format("  {:>7}  {:>6}  {:>13}", "(us)", "", "low - high");
+  }
+  if (options_.bound) {
+    names += fmt::format("  {:>7}  {:>6}", "copy", "share");
+    units += fmt::format("  {:>7}  {:>6}", "(us)", "(%)");
+  }
+  if (options_.overlap) {
+    names += fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "overall", "compute", "pure", "overlap");
+    units += fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)");
+  }
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "size", "count", "type", "redop", "root", names);
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "", units);
 }
 
-void Report::row(const Case& test, const Measured& out_of_place, const Measured& in_place,
-                 const std::optional<Compared>& compared, const std::optional<Overlap>& overlap) {
+void PerfReport::row(const Case& test, const Measured& out_of_place, const Measured& in_place,
+                     const std::optional<Compared>& compared, const std::optional<Overlap>& overlap) {
   std::string more;
-  if (compared && options_.compare != Options::Other::kNone)
-    more += fmt::format("  {}  {:>6.2f}  {:>5.2f} - {:>5.2f}", figure(compared->host_us, 7), compared->ratio,
+  if (compared && compares())
+    more += fmt::format("  {}  {:>6.2f}  {:>5.2f} - {:>5.2f}", figure(compared->other_us, 7), compared->ratio,
                         compared->ratio_low, compared->ratio_high);
   if (compared && options_.bound)
     more += fmt::format("  {}  {:>6.1f}", figure(compared->bound_us, 7), compared->bound_percent);
@@ -194,8 +207,8 @@ void Report::row(const Case& test, const Measured& out_of_place, const Measured&
                               {"root", fmt::format("{:6}", -1)},
                               {"out_of_place", half_json(out_of_place)},
                               {"in_place", half_json(in_place)}});
-  if (compared && options_.compare != Options::Other::kNone) {
-    json_["results"].back()["host_time"] = compared->host_us;
+  if (compared && compares()) {
+    json_["results"].back()["host_time"] = compared->other_us;
     json_["results"].back()["ratio"] = compared->ratio;
     json_["results"].back()["ratio_low"] = compared->ratio_low;
     json_["results"].back()["ratio_high"] = compared->ratio_high;
@@ -220,7 +233,7 @@ void Report::row(const Case& test, const Measured& out_of_place, const Measured&
   }
 }
 
-void Report::end() {
+void PerfReport::end() {
   const double average = num_measured_ > 0 ? sum_bus_bw_ / static_cast<double>(num_measured_) : 0;
   fmt::print("# {:<20} : {} {}\n", "Out of bounds values", num_wrong_, num_wrong_ == 0 ? "OK" : "FAILED");
   fmt::print("# {:<20} : {:g} \n#\n", "Avg bus bandwidth", average);
@@ -232,7 +245,7 @@ void Report::end() {
   if (!options_.json_file.empty()) write_json();
 }
 
-void Report::summarize_comparison() {
+void PerfReport::summarize_comparison() {
   if (num_rows_ == 0) return;
   const double mean = std::exp(sum_log_ratio_ / static_cast<double>(num_rows_));
   fmt::print(
@@ -241,7 +254,7 @@ void Report::summarize_comparison() {
   json_["compared"] = {{"geometric_mean_ratio", mean}, {"rows", num_rows_}, {"slower", num_slower_}};
 }
 
-void Report::write_json() {
+void PerfReport::write_json() {
   std::string path;
   const int fd = open_new(options_.json_file, path);
   const std::string text = json_.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -5,13 +5,14 @@
 
 namespace hips::perf {
 
-/// Times every algorithm that runs on the topology, in turns, at every size, prints the medians, and writes
-/// the best ones to the selection table `options.tune_file`; what that has for other topologies stays.
-/// Collective.
+/// Times every algorithm that runs on the topology, alternating between them, at every size. Prints the
+/// medians and writes the best plans to the selection table `options.tune_file`; its lines for other
+/// topologies are kept. Collective.
 ///
-/// A plan gives way to another only for more than 3 %, so that noise makes no table of a hundred lines.
+/// The plan changes from one size to the next only if that saves more than 3 %, so that noise does not
+/// fragment the table.
 ///
-/// Errors   thrown: what is wrong with the table, or kSystem where it cannot be written.
-void tune(Launch& launch, const Options& options);
+/// Errors   thrown: those of a malformed table; kSystem: it cannot be written.
+void tune(PerfLaunch& launch, const PerfOptions& options);
 
 }  // namespace hips::perf

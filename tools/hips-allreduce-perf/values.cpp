@@ -10,8 +10,8 @@
 namespace hips::perf {
 namespace {
 
-/// Two rounds of multiplying, so that every bit depends on all of the index: one round leaves its low bits
-/// with short periods, and blocks a power of two apart would look alike.
+/// Two multiplications, so that every bit depends on all bits of the index: after one, the low bits have
+/// short periods, and blocks at a distance of a power of two would be equal.
 constexpr std::uint64_t hash64(std::size_t element) {
   constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
   std::uint64_t bits = static_cast<std::uint64_t>(element) * kGolden;
@@ -25,7 +25,8 @@ constexpr std::int64_t base(std::size_t element) {
   return static_cast<std::int64_t>(hash(element) >> 26);
 }  // 0..63
 
-constexpr std::int64_t turn(std::size_t element, int num_ranks) {
+/// h of the header.
+constexpr std::int64_t offset(std::size_t element, int num_ranks) {
   return static_cast<std::int64_t>((hash(element) & 0x3FFFFFF) % static_cast<std::uint64_t>(num_ranks));
 }
 
@@ -33,7 +34,7 @@ constexpr bool truth(std::size_t element) {
   return (hash64(element + 1) >> 40 & 1) != 0;
 }
 
-/// Any bits, as many as elements of any type have.
+/// 64 random bits; elements use the lower ones.
 constexpr std::uint64_t pattern(std::size_t element) {
   return hash64(element) ^ hash64(~element) >> 7;
 }
@@ -49,18 +50,18 @@ T to_element(std::int64_t value) {
     return static_cast<T>(value);
 }
 
-/// What ranks give and what results, for one type and operation.
+/// Inputs and results for one type and operation.
 template <typename T>
 class Values {
  public:
   Values(ReduceOp op, int num_ranks) : op_(op), num_ranks_(num_ranks) {
-    // Bit j is decided by the rank whose turn is j mod n.
+    // Bit j is determined by the rank with t = j mod n.
     masks_.resize(static_cast<std::size_t>(std::min(num_ranks, 64)));
     for (std::size_t j = 0; j < 64; ++j) masks_[j % masks_.size()] |= std::uint64_t{1} << j;
   }
 
   [[nodiscard]] T input(std::size_t element, int rank) const {
-    const std::int64_t h = turn(element, num_ranks_), t = (h + rank) % num_ranks_;
+    const std::int64_t h = offset(element, num_ranks_), t = (h + rank) % num_ranks_;
     switch (op_) {
       case ReduceOp::kProd:
         return to_element<T>(rank == h ? 3 : rank % 2 != 0 ? -1 : 1);
@@ -70,13 +71,13 @@ class Values {
         return to_element<T>(base(element) + t);
       case ReduceOp::kMin:
       case ReduceOp::kMax:
-        return to_element<T>(base(element) + std::min(t, most_turns()));
+        return to_element<T>(base(element) + std::min(t, max_offset()));
       case ReduceOp::kBand:
         return to_element<T>(static_cast<std::int64_t>(pattern(element) | ~mask(t)));
       case ReduceOp::kBor:
       case ReduceOp::kBxor:
         return to_element<T>(static_cast<std::int64_t>(pattern(element) & mask(t)));
-      // Even numbers for true: what looks at the lowest bit only, or at all bits, is found out.
+      // True is an even number, which detects implementations that test only the lowest bit or all bits.
       case ReduceOp::kLand:
         return to_element<T>(t > 0 || truth(element) ? 2 << t % 3 : 0);
       case ReduceOp::kLor:
@@ -93,7 +94,7 @@ class Values {
       case ReduceOp::kSum:
         return to_element<T>(sum(element));
       case ReduceOp::kAvg:
-        // Of what the type makes of the sum: integers wrap first.
+        // The sum is converted to the type first: integers wrap.
         if constexpr (kIsHalf<T>)
           return T(static_cast<float>(sum(element)) / static_cast<float>(n));
         else if constexpr (std::is_same_v<T, std::uint64_t> || std::is_floating_point_v<T>)
@@ -103,9 +104,9 @@ class Values {
       case ReduceOp::kMin:
         return to_element<T>(base(element));
       case ReduceOp::kMax:
-        return to_element<T>(base(element) + std::min(n - 1, most_turns()));
+        return to_element<T>(base(element) + std::min(n - 1, max_offset()));
       case ReduceOp::kProd: {
-        const std::int64_t num_negative = n / 2 - turn(element, num_ranks_) % 2;
+        const std::int64_t num_negative = n / 2 - offset(element, num_ranks_) % 2;
         return to_element<T>(num_negative % 2 != 0 ? -3 : 3);
       }
       case ReduceOp::kBand:
@@ -122,8 +123,8 @@ class Values {
   }
 
  private:
-  /// base() is up to 63, and bfloat16 counts to 256, int8 to 127.
-  static constexpr std::int64_t most_turns() { return sizeof(T) == 1 || kIsHalf<T> ? 63 : INT64_MAX; }
+  /// base() is at most 63; bfloat16 represents all integers up to 256, int8 up to 127.
+  static constexpr std::int64_t max_offset() { return sizeof(T) == 1 || kIsHalf<T> ? 63 : INT64_MAX; }
 
   [[nodiscard]] std::uint64_t mask(std::int64_t t) const {
     return static_cast<std::size_t>(t) < masks_.size() ? masks_[static_cast<std::size_t>(t)] : 0;
@@ -158,9 +159,9 @@ std::int64_t count_wrong(std::span<const std::byte> buffer, DataType type, Reduc
     const std::size_t count = buffer.size() / sizeof(T);
     std::int64_t num_wrong = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      // Bit by bit: crafted results are neither NaN nor negative zero.
-      const T right = values.result(i);
-      if (std::memcmp(&right, buffer.data() + i * sizeof(T), sizeof(T)) != 0) ++num_wrong;
+      // Bitwise: expected results are neither NaN nor negative zero.
+      const T expected = values.result(i);
+      if (std::memcmp(&expected, buffer.data() + i * sizeof(T), sizeof(T)) != 0) ++num_wrong;
     }
     return num_wrong;
   });

@@ -8,19 +8,20 @@
 
 namespace hips::perf {
 
-/// Writes rank `rank`'s input, crafted so that the result is exact in every type and in every order of
-/// folding. Below, h depends on the element, and t = (h + rank) mod n gives each rank another part in it.
+/// Writes the input of a rank. The values are chosen so that the result is exact for every type and every
+/// order of reduction. Below, h depends on the element, and t = (h + rank) mod n is different for each rank.
 ///
 /// sum, avg        a + t, where a depends on the element; partial sums stay below 2^24 for up to 4,000 ranks,
 ///                 integers wrap. float16 and bfloat16: a for t = 0, 1 for t = 1, else 0.
-/// min, max        a + t; t counts up to 63 only where the type has no room for more.
+/// min, max        a + t; t is at most 63 if the type cannot hold more.
 /// prod            3 for the rank h mod n, else -1 for odd ranks and 1 for even ones.
-/// band, bor, bxor random bits, each of which one rank decides: bit j that with t = j mod n.
-/// land, lor, lxor the rank with t = 0 decides; lxor: that with t = 1 gives true, which turns the result.
+/// band, bor, bxor random bits, each determined by one rank: bit j by that with t = j mod n.
+/// land, lor, lxor the rank with t = 0 determines the result; lxor: the one with t = 1 is true, which inverts
+/// it.
 ///
-/// A contribution that is lost, doubled or out of place changes the result of some element, but: min, max,
-/// and the bitwise and logical operations other than xor cannot show a doubled one, and min and max of the
-/// smallest types not each lost one of more than 64 ranks.
+/// A lost, doubled or misplaced contribution changes the result of some element, with these exceptions: min,
+/// max, and the bitwise and logical operations other than xor do not show a doubled one; min and max of the
+/// smallest types do not show every lost one with more than 64 ranks.
 void fill(std::span<std::byte> buffer, DataType type, ReduceOp op, int rank, int num_ranks);
 
 /// Counts the elements of `buffer` that differ from the exact result.

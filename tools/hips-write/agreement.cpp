@@ -21,7 +21,7 @@ std::map<std::string, std::string> read(const std::string& text) {
 
 }  // namespace
 
-std::string agreement_text(const Options& options) {
+std::string agreement_text(const WriteOptions& options) {
   const auto flag = [](bool value) { return value ? "on" : "off"; };
   std::string text = fmt::format("program {}\n", options.name());
   text += options.all_sizes ? "-s all\n" : fmt::format("-s {}\n", options.bytes);
@@ -29,21 +29,21 @@ std::string agreement_text(const Options& options) {
                                  : fmt::format("-n {}\n", options.iterations);
   text += fmt::format("-q {}\n-b {}\n-R {}\n", options.queue_pairs, flag(options.bidirectional),
                       flag(options.rdma_cm));
-  text += fmt::format("--raw {}\n--price {}\n", flag(options.raw), flag(options.price));
-  if (options.raw || options.price)
+  text += fmt::format("--raw {}\n--price {}\n", flag(options.raw), flag(options.overhead));
+  if (options.raw || options.overhead)
     text += fmt::format("--write_with_imm {}\n", flag(options.with_immediate));
   text += fmt::format("--perform_warm_up {}\n--data_validation {}\n", flag(options.warm_up),
                       flag(options.validate));
   return text;
 }
 
-Status check_agreement(const Options& options, const std::string& theirs) {
+Status check_agreement(const WriteOptions& options, const std::string& theirs) {
   const auto here = read(agreement_text(options));
   auto there = read(theirs);
   std::string differences;
   const auto differ = [&](const std::string& flag, const std::string& ours, const std::string& other) {
     differences +=
-        fmt::format("{}{} {} there but {} here", differences.empty() ? "" : ", ", flag, other, ours);
+        fmt::format("{}{} is {} here and {} there", differences.empty() ? "" : ", ", flag, ours, other);
   };
   for (const auto& [flag, ours] : here) {
     const auto found = there.find(flag);
@@ -53,7 +53,7 @@ Status check_agreement(const Options& options, const std::string& theirs) {
   }
   for (const auto& [flag, other] : there) differ(flag, "not given", other);
   if (differences.empty()) return Status::success();
-  return Status::error(Code::kMismatch, "both ends must be started alike: " + differences);
+  return Status::error(Code::kMismatch, "both ends need the same settings: " + differences);
 }
 
 }  // namespace hips::write

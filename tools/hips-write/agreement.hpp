@@ -7,12 +7,12 @@
 
 namespace hips::write {
 
-/// What both ends must have alike, one "flag value" on each line, for the other end.
-std::string agreement_text(const Options& options);
+/// Lists the settings that both ends must share, one "flag value" per line, to be sent to the other end.
+std::string agreement_text(const WriteOptions& options);
 
-/// Compares with what the other end sent. Pure.
+/// Compares the settings with those that the other end sent. Pure.
 ///
-/// Errors   kMismatch: names each flag that differs with both values.
-Status check_agreement(const Options& options, const std::string& theirs);
+/// Errors   kMismatch: names each flag that differs, with both values.
+Status check_agreement(const WriteOptions& options, const std::string& theirs);
 
 }  // namespace hips::write

@@ -1,5 +1,5 @@
 #include "tools/hips-write/main.hpp"
 
 int main(int argc, char** argv) {
-  return hips::write::run_program(hips::write::Program::kBandwidth, argc, argv);
+  return hips::write::run_program(hips::write::WriteProgram::kBandwidth, argc, argv);
 }

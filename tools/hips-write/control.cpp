@@ -22,7 +22,7 @@ namespace hips::write {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x68697077;  // "hipw"
-constexpr std::uint32_t kMostBytes = 1U << 20U;
+constexpr std::uint32_t kMaxBytes = 1U << 20U;
 
 struct Head {
   std::uint32_t magic = htonl(kMagic);
@@ -39,7 +39,7 @@ std::int64_t deadline_of(int timeout_ms) {
   return timeout_ms < 0 ? -1 : monotonic_ns() + std::int64_t{timeout_ms} * 1'000'000;
 }
 
-/// False at the deadline.
+/// Returns false at the deadline.
 bool wait_for(int fd, short events, std::int64_t deadline_ns) {
   while (true) {
     int left_ms = -1;
@@ -53,7 +53,7 @@ bool wait_for(int fd, short events, std::int64_t deadline_ns) {
   }
 }
 
-/// A host that has gone is noticed like one that answers no more: after about four seconds.
+/// Detects a node that no longer answers after about four seconds.
 void keep_alive(int fd) {
   const int on = 1, idle_s = 1, between_s = 1, probes = 3;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -66,15 +66,25 @@ void keep_alive(int fd) {
 std::string text_of(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
   if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return "the peer";
+    return "unknown address";
   const std::string text = host.data();
   return text.starts_with("::ffff:") ? text.substr(7) : text;
 }
 
+/// The port of a listening socket.
+std::int32_t port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  (void)getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
 }  // namespace
 
-Result<Control> Control::serve(std::int32_t port, const std::function<void()>& waiting) {
-  // One socket for both families, where the host has IPv6.
+Result<ControlConnection> ControlConnection::serve(std::int32_t port,
+                                                   const std::function<void(std::int32_t port)>& waiting) {
+  // One socket for both families, if the node has IPv6.
   UniqueFd listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const bool six = listener.valid();
   if (!six) listener.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -97,7 +107,7 @@ Result<Control> Control::serve(std::int32_t port, const std::function<void()>& w
   if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
       listen(listener.get(), 1) != 0)
     return fail(system_error(fmt::format("cannot listen on TCP port {} (-p chooses another)", port)));
-  waiting();
+  waiting(port_of(listener.get()));
   UniqueFd fd;
   sockaddr_storage from{};
   do {
@@ -106,15 +116,16 @@ Result<Control> Control::serve(std::int32_t port, const std::function<void()>& w
   } while (!fd.valid() && (errno == EINTR || errno == ECONNABORTED));
   if (!fd.valid()) return fail(system_error("accept"));
   keep_alive(fd.get());
-  return Control(std::move(fd), text_of(reinterpret_cast<const sockaddr*>(&from), length));
+  return ControlConnection(std::move(fd), text_of(reinterpret_cast<const sockaddr*>(&from), length));
 }
 
-Result<Control> Control::connect(const std::string& host, std::int32_t port, int timeout_ms) {
+Result<ControlConnection> ControlConnection::connect(const std::string& host, std::int32_t port,
+                                                     int timeout_ms) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
-    return fail(Code::kInvalidArgument, fmt::format("no host \"{}\": {}", host, gai_strerror(error)));
+    return fail(Code::kInvalidArgument, fmt::format("unknown host \"{}\": {}", host, gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
   const std::int64_t deadline_ns = deadline_of(timeout_ms);
   int error = 0;
@@ -136,32 +147,32 @@ Result<Control> Control::connect(const std::string& host, std::int32_t port, int
     if (error != 0) continue;
     (void)fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
     keep_alive(fd.get());
-    return Control(std::move(fd), host);
+    return ControlConnection(std::move(fd), host);
   }
   if (error == ECONNREFUSED) {
     return fail(Code::kPeerLost,
-                fmt::format("nobody listens at {} port {}: start the same command without a host "
-                            "there first, with the same -p",
+                fmt::format("no server listens at {} port {}; first start the same command there, without a "
+                            "host and with the same -p",
                             host, port));
   }
   if (error == ETIMEDOUT) {
     return fail(Code::kPeerLost,
-                fmt::format("{} port {} gave no answer in {} s: is it the right address, and does a "
-                            "firewall let TCP pass?",
+                fmt::format("{} port {} did not answer within {} s; check the address and whether a firewall "
+                            "blocks TCP",
                             host, port, timeout_ms / 1000));
   }
   return fail(Code::kPeerLost, fmt::format("cannot reach {} port {}: {}", host, port, std::strerror(error)));
 }
 
-Status Control::lost() const {
+Status ControlConnection::lost() const {
   return Status::error(Code::kPeerLost,
-                       fmt::format("the other end, {}, has ended; its own output says why", peer_));
+                       fmt::format("the other end, {}, has exited; see its own output", peer_));
 }
 
-Status Control::read_all(char* to, std::size_t bytes, std::int64_t deadline_ns) {
+Status ControlConnection::read_all(char* to, std::size_t bytes, std::int64_t deadline_ns) {
   while (bytes > 0) {
     if (!wait_for(fd_.get(), POLLIN, deadline_ns))
-      return Status::error(Code::kPeerLost, fmt::format("the other end, {}, says nothing any more", peer_));
+      return Status::error(Code::kPeerLost, fmt::format("the other end, {}, no longer answers", peer_));
     const ssize_t got = recv(fd_.get(), to, bytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return lost();
@@ -171,11 +182,11 @@ Status Control::read_all(char* to, std::size_t bytes, std::int64_t deadline_ns) 
   return Status::success();
 }
 
-Result<std::string> Control::exchange(const std::string& mine, int timeout_ms) {
+Result<std::string> ControlConnection::exchange(const std::string& mine, int timeout_ms) {
   const Head head{.bytes = htonl(static_cast<std::uint32_t>(mine.size()))};
   std::string out(reinterpret_cast<const char*>(&head), sizeof head);
   out += mine;
-  // Small against a socket's buffer: it never blocks for long.
+  // Much smaller than a socket's buffer, so that it never blocks for long.
   for (std::size_t sent = 0; sent < out.size();) {
     const ssize_t now = send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
@@ -187,11 +198,10 @@ Result<std::string> Control::exchange(const std::string& mine, int timeout_ms) {
   if (Status status = read_all(reinterpret_cast<char*>(&theirs), sizeof theirs, deadline_ns); !status.ok())
     return fail(std::move(status));
   const std::uint32_t bytes = ntohl(theirs.bytes);
-  if (ntohl(theirs.magic) != kMagic || bytes > kMostBytes) {
-    return fail(Code::kMismatch,
-                fmt::format("{} runs another program; start this one, in the same version, at both "
-                            "ends",
-                            peer_));
+  if (ntohl(theirs.magic) != kMagic || bytes > kMaxBytes) {
+    return fail(
+        Code::kMismatch,
+        fmt::format("{} runs another program; start the same version of this program at both ends", peer_));
   }
   std::string text(bytes, 0);
   if (Status status = read_all(text.data(), text.size(), deadline_ns); !status.ok())
@@ -199,12 +209,7 @@ Result<std::string> Control::exchange(const std::string& mine, int timeout_ms) {
   return text;
 }
 
-bool Control::has_message() const {
-  char byte = 0;
-  return recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
-Status Control::check() const {
+Status ControlConnection::check() const {
   char byte = 0;
   const ssize_t got = recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
@@ -212,12 +217,12 @@ Status Control::check() const {
   return lost();
 }
 
-Watch::Watch(const Control& control) : control_(control), last_look_(ticks()) {}
+PeerMonitor::PeerMonitor(const ControlConnection& control) : control_(control), last_check_(ticks()) {}
 
-bool Watch::look() {
+bool PeerMonitor::check_now() {
   const std::uint64_t now = ticks();
-  if (now - last_look_ < kTicksPerLook) return false;
-  last_look_ = now;
+  if (now - last_check_ < kTicksPerCheck) return false;
+  last_check_ = now;
   status_ = control_.check();
   return !status_.ok();
 }

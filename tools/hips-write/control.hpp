@@ -9,33 +9,35 @@
 
 namespace hips::write {
 
-/// The TCP connection between both ends: what they tell one another before and after a run, and the sign that
-/// the other end still lives.
+/// The TCP connection between both ends. They exchange settings before a run and results after it, and detect
+/// when the other end has exited.
 ///
 /// Threads  one at a time.
-class Control {
+class ControlConnection {
  public:
-  /// Waits for one client, as long as it takes. `waiting` is called once it can come.
+  /// Waits for one client, without a time limit. Calls `waiting` with the port once a client can connect.
   ///
-  /// Errors   kSystem: the port is taken, with its number and the flag for another.
-  static Result<Control> serve(std::int32_t port, const std::function<void()>& waiting);
-  /// Errors   kInvalidArgument: no such host. kPeerLost: nobody listens, or no answer in `timeout_ms`.
-  static Result<Control> connect(const std::string& host, std::int32_t port, int timeout_ms);
+  /// Shapes   `port` 0: any free one.
+  /// Errors   kSystem: the port is in use; names it and the flag for another.
+  static Result<ControlConnection> serve(std::int32_t port,
+                                         const std::function<void(std::int32_t port)>& waiting);
+  /// Errors   kInvalidArgument: unknown host. kPeerLost: nothing listens, or no answer in `timeout_ms`.
+  static Result<ControlConnection> connect(const std::string& host, std::int32_t port, int timeout_ms);
 
-  /// Sends `mine` and gives the other end's.
+  /// Sends `mine` and returns the message of the other end.
   ///
-  /// Errors   kPeerLost: it has left, or sent nothing in `timeout_ms` (-1: no such limit). kMismatch: another
-  ///          program is at the other end.
+  /// Errors   kPeerLost: it has exited, or sent nothing in `timeout_ms` (-1: no limit). kMismatch: it is
+  ///          another program.
   Result<std::string> exchange(const std::string& mine, int timeout_ms);
-  /// A look whether the other end has left, as kPeerLost. One system call.
+  /// Checks the other end without waiting. One system call.
+  ///
+  /// Errors   kPeerLost: it has exited.
   Status check() const;
-  /// Whether something from the other end waits to be read.
-  [[nodiscard]] bool has_message() const;
-  /// The address of the other end for errors.
+  /// The address of the other end, for messages.
   [[nodiscard]] const std::string& peer() const { return peer_; }
 
  private:
-  Control(UniqueFd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
+  ControlConnection(UniqueFd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
   Status read_all(char* to, std::size_t bytes, std::int64_t deadline_ns);
   [[nodiscard]] Status lost() const;
 
@@ -43,28 +45,30 @@ class Control {
   std::string peer_;
 };
 
-/// Looks at the other end now and then from a loop that must not lose time.
-class Watch {
+/// Checks the other end from time to time, from a polling loop.
+///
+/// Cost     a counter in most calls; every 1024 calls a clock; a system call about ten times a second
+class PeerMonitor {
  public:
-  explicit Watch(const Control& control);
-  /// To be called when there was nothing to do. True once the other end has left; status() says so.
+  explicit PeerMonitor(const ControlConnection& control);
+  /// Called when a poll found nothing. Returns true, and sets status(), once the other end has exited.
   bool idle() {
-    if (++idles_ % kIdlesPerLook != 0) [[likely]]
+    if (++idles_ % kIdlesPerCheck != 0) [[likely]]
       return false;
-    return look();
+    return check_now();
   }
   [[nodiscard]] const Status& status() const { return status_; }
-  [[nodiscard]] const Control& control() const { return control_; }
+  [[nodiscard]] const ControlConnection& control() const { return control_; }
 
  private:
-  static constexpr std::uint32_t kIdlesPerLook = 1024;
-  /// A tenth of a second at 2.7 GHz. The system's clock may be dear, so that it is not asked.
-  static constexpr std::uint64_t kTicksPerLook = std::uint64_t{1} << 28U;
-  bool look();
+  static constexpr std::uint32_t kIdlesPerCheck = 1024;
+  /// A tenth of a second at 2.7 GHz. Reading the system's clock may be slow, so that ticks are used.
+  static constexpr std::uint64_t kTicksPerCheck = std::uint64_t{1} << 28U;
+  bool check_now();
 
-  const Control& control_;
+  const ControlConnection& control_;
   std::uint32_t idles_ = 0;
-  std::uint64_t last_look_;
+  std::uint64_t last_check_;
   Status status_;
 };
 

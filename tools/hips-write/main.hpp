@@ -4,7 +4,7 @@
 
 namespace hips::write {
 
-/// main() of both programs.
-int run_program(Program program, int argc, const char* const* argv);
+/// Runs the program and returns its exit code: main() of both programs.
+int run_program(WriteProgram program, int argc, const char* const* argv);
 
 }  // namespace hips::write

@@ -6,21 +6,21 @@
 
 namespace hips::write {
 
-/// Which of the two programs it is.
-enum class Program : std::uint8_t { kBandwidth, kLatency };
+/// The two programs.
+enum class WriteProgram : std::uint8_t { kBandwidth, kLatency };
 
-/// Whose layout is printed.
+/// The perftest version of the layout.
 enum class Format : std::uint8_t {
-  kDebian,  ///< 4.5, as Debian 12 has it: MB/sec
+  kDebian,  ///< 4.5, the version of Debian 12: MB/sec
   kNewer,   ///< 6: MiB/sec, and valid JSON
 };
 
-/// What is printed; the values of --output.
+/// What is printed: the whole report, or one figure given with --output.
 enum class Output : std::uint8_t { kFull, kBandwidth, kMessageRate, kLatency };
 
-/// The command line; names and defaults of perftest.
-struct Options {
-  Program program = Program::kBandwidth;
+/// The command line, with the names and defaults of perftest.
+struct WriteOptions {
+  WriteProgram program = WriteProgram::kBandwidth;
   std::string host;  ///< of the server; empty: this is the server
   std::string device;
   std::int32_t ib_port = 1;
@@ -30,7 +30,7 @@ struct Options {
   std::uint64_t bytes = 65536;
   bool all_sizes = false;
   std::uint64_t iterations = 5000;
-  std::uint32_t duration_s = 0;  ///< above 0: instead of iterations
+  std::uint32_t duration_s = 0;  ///< above 0: replaces iterations
   std::int32_t margin_s = -1;    ///< -1: a quarter of the duration
   std::uint32_t tx_depth = 128;
   std::uint32_t cq_moderation = 0;  ///< 0: not given
@@ -54,8 +54,8 @@ struct Options {
   std::string json_file = "perftest_out.json";
   Output output = Output::kFull;
   Format format = Format::kDebian;
-  bool raw = false;    ///< bare work requests instead of the transport
-  bool price = false;  ///< both, alternately
+  bool raw = false;       ///< bare work requests instead of the transport
+  bool overhead = false;  ///< --price: both, alternately
   bool with_immediate = false;
   bool validate = false;
   bool accepted = false;  ///< flags that change nothing
@@ -63,24 +63,24 @@ struct Options {
   [[nodiscard]] bool is_server() const { return host.empty(); }
   /// "hips-write-bw"
   [[nodiscard]] const char* name() const;
-  /// What -a stands for, or the one size.
+  /// The sizes of -a, or the one size.
   [[nodiscard]] std::vector<std::uint64_t> sizes() const;
   /// The largest of sizes().
-  [[nodiscard]] std::uint64_t most_bytes() const { return sizes().back(); }
-  /// Peaks are looked for in so few messages only, as perftest does.
+  [[nodiscard]] std::uint64_t max_bytes() const { return sizes().back(); }
+  /// Whether the peak is computed: as in perftest, only for few messages.
   [[nodiscard]] bool wants_peak() const;
 };
 
-/// What main() does after parsing.
-struct Parsed {
-  Options options;
-  bool stop = false;    ///< --help, --version or a mistake
-  int exit_status = 0;  ///< where it stops
-  std::string message;  ///< what to print then: on stdout for status 0, else on stderr
+/// The result of parsing.
+struct ParsedWriteOptions {
+  WriteOptions options;
+  bool stop = false;    ///< after --help, --version or an error
+  int exit_status = 0;  ///< if stop
+  std::string message;  ///< if stop: for stdout if exit_status is 0, else for stderr
 };
 
-/// Reads the command line and settles what follows from it: depths that more than the messages make no sense,
-/// completion moderation off above 8 KiB. Pure.
-Parsed parse_options(Program program, int argc, const char* const* argv);
+/// Parses the command line and derives settings from it: no depth above the number of messages, no completion
+/// moderation above 8 KiB. Pure.
+ParsedWriteOptions parse_options(WriteProgram program, int argc, const char* const* argv);
 
 }  // namespace hips::write

@@ -6,13 +6,13 @@
 
 namespace hips::write {
 
-/// When a run begins to count and when it ends: after a number of messages, or, with -D, by the clock, with a
-/// margin at both ends that is not counted.
+/// The beginning and the end of the measured part of a run. It ends after a number of messages, or, with -D,
+/// by the clock, without a margin at each end.
 class Phases {
  public:
-  /// After `count` messages.
+  /// Ends after `count` messages.
   explicit Phases(std::uint64_t count) : count_(count) {}
-  /// In ticks.
+  /// Ends after `duration` ticks, and ignores `margin` ticks at each end.
   Phases(std::uint64_t duration, std::uint64_t margin) : timed_(true), duration_(duration), margin_(margin) {}
 
   [[nodiscard]] bool timed() const { return timed_; }
@@ -25,13 +25,14 @@ class Phases {
     end_ = now + duration_ - margin_;
     stop_ = now + duration_;
   }
-  /// `messages` more are done at `now`. Only with timed().
+  /// Counts `messages` that are complete at `now`. Only with timed().
   void add(std::uint64_t messages, std::uint64_t now, Samples& samples) const {
     if (now < begin_ || now > end_) return;
     samples.count += messages;
     samples.end = end_;
   }
-  /// A message of a ping-pong goes out at `now`, after `before` others. True where it has to be the last.
+  /// Counts a message of a ping-pong that is sent at `now`, after `before` others. Returns true if it has to
+  /// be the last.
   [[nodiscard]] bool exchange(std::uint64_t before, std::uint64_t now, Samples& samples) const {
     if (!timed_) {
       samples.posted.push_back(now);

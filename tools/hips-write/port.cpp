@@ -11,7 +11,7 @@
 namespace hips::write {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFlagsOfVariables = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFlagOfVariable = {{
     {"HIPS_IB_GID_INDEX=", "-x "},
     {"HIPS_IB_GID_INDEX", "-x"},
     {"HIPS_IB_HCA", "-d"},
@@ -23,15 +23,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFlagsOfV
 
 }  // namespace
 
-Status in_words_of_flags(Status status) {
-  for (const auto& [variable, flag] : kFlagsOfVariables) {
+Status with_flag_names(Status status) {
+  for (const auto& [variable, flag] : kFlagOfVariable) {
     for (std::size_t at = 0; (at = status.message.find(variable, at)) != std::string::npos; at += flag.size())
       status.message.replace(at, variable.size(), flag);
   }
   return status;
 }
 
-Result<verbs::PortChoice> choose_port(const Options& options) {
+Result<verbs::PortChoice> choose_port(const WriteOptions& options) {
   auto contexts = verbs::open_devices();
   if (!contexts) return fail(std::move(contexts).error());
   std::string seen;
@@ -47,22 +47,22 @@ Result<verbs::PortChoice> choose_port(const Options& options) {
       seen += fmt::format("{}-d {} -i {}", seen.empty() ? "" : ", ", name, port);
     if (name == device && options.ib_port > attributes.phys_port_cnt) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("-i {} is wrong: {} has {} port{}", options.ib_port, name,
+                  fmt::format("invalid -i {}: {} has {} port{}", options.ib_port, name,
                               attributes.phys_port_cnt, attributes.phys_port_cnt == 1 ? "" : "s"));
     }
   }
   if (!known)
-    return fail(Code::kInvalidArgument, fmt::format("-d {} is wrong: this host has {}", device, seen));
+    return fail(Code::kInvalidArgument, fmt::format("invalid -d {}: this node has {}", device, seen));
   contexts->clear();
   verbs::Options wanted;
   wanted.hca = fmt::format("={}:{}", device, options.ib_port);
   wanted.gid_index = options.gid_index;
   auto ports = verbs::find_ports(wanted);
-  if (!ports) return fail(in_words_of_flags(std::move(ports).error()));
+  if (!ports) return fail(with_flag_names(std::move(ports).error()));
   return ports->front();
 }
 
-Result<PortWords> words_of(const Options& options, const verbs::PortChoice& port) {
+Result<PortDescription> describe_port(const WriteOptions& options, const verbs::PortChoice& port) {
   auto contexts = verbs::open_devices();
   if (!contexts) return fail(std::move(contexts).error());
   for (const auto& context : *contexts) {
@@ -72,16 +72,16 @@ Result<PortWords> words_of(const Options& options, const verbs::PortChoice& port
     const std::uint32_t active = verbs::mtu_bytes(facts->active_mtu);
     if (options.mtu > active) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("-m {} is wrong: {} has an MTU of {} now", options.mtu, port.name, active));
+                  fmt::format("-m {} is too large; {} has an MTU of {}", options.mtu, port.name, active));
     }
-    return PortWords{.device = port.device,
-                     .transport_type = facts->iwarp ? "IW" : "IB",
-                     .link_type = facts->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "IB",
-                     .mtu = options.mtu == 0 ? active : options.mtu,
-                     .gid_index = port.gid_index,
-                     .inline_bytes = 0};
+    return PortDescription{.device = port.device,
+                           .transport_type = facts->iwarp ? "IW" : "IB",
+                           .link_type = facts->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "IB",
+                           .mtu = options.mtu == 0 ? active : options.mtu,
+                           .gid_index = port.gid_index,
+                           .inline_bytes = 0};
   }
-  return fail(Code::kUnsupported, fmt::format("{} is gone", port.name));
+  return fail(Code::kUnsupported, fmt::format("{} has disappeared", port.name));
 }
 
 }  // namespace hips::write

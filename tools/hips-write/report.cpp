@@ -7,36 +7,36 @@
 namespace hips::write {
 namespace {
 
-/// Gb/sec below this get more digits.
+/// Smaller values of Gb/sec are printed with more digits.
 constexpr double kSmallGbits = 0.1;
 
 const char* on_off(bool value) {
   return value ? "ON" : "OFF";
 }
 
-bool newer(const Options& options) {
+bool newer(const WriteOptions& options) {
   return options.format == Format::kNewer;
 }
 
-/// perftest names what only a sender has at the ends that send.
-bool sends(const Options& options) {
+/// perftest prints the settings of a sender only at the ends that send.
+bool sends(const WriteOptions& options) {
   return !options.is_server() || options.bidirectional;
 }
 
-std::string_view unit(const Options& options) {
+std::string_view unit(const WriteOptions& options) {
   return options.report_gbits ? "Gb/sec" : newer(options) ? "MiB/sec" : "MB/sec";
 }
 
-std::string_view time_unit(const Options& options) {
+std::string_view time_unit(const WriteOptions& options) {
   return options.cycles ? "cycles" : "usec";
 }
 
-std::string_view requests_text(const Options& options) {
-  return options.price ? "bare and HiPS notified put" : options.raw ? "bare" : "HiPS notified put";
+std::string_view requests_text(const WriteOptions& options) {
+  return options.overhead ? "bare and HiPS notified put" : options.raw ? "bare" : "HiPS notified put";
 }
 
-/// How the ends met. Their settings go over TCP in both cases.
-const char* exchange_text(const Options& options) {
+/// How the queue pairs are connected. The settings are exchanged over TCP in both cases.
+const char* exchange_text(const WriteOptions& options) {
   return options.rdma_cm ? "rdma_cm" : "Ethernet";
 }
 
@@ -51,8 +51,8 @@ std::string rule_text() {
   return std::string(87, '-') + "\n";
 }
 
-std::string banner_text(const Options& options, const PortWords& port) {
-  const bool bandwidth = options.program == Program::kBandwidth;
+std::string banner_text(const WriteOptions& options, const PortDescription& port) {
+  const bool bandwidth = options.program == WriteProgram::kBandwidth;
   std::string text = rule_text();
   text += fmt::format("                    RDMA_Write {}{}{} Test\n",
                       options.bidirectional ? "Bidirectional " : "",
@@ -79,12 +79,12 @@ std::string banner_text(const Options& options, const PortWords& port) {
   return text + "\n" + rule_text();
 }
 
-std::string address_text(const Options& options, std::string_view whose, const EndWords& end) {
+std::string address_text(const WriteOptions& options, std::string_view whose, const EndDescription& end) {
   std::string gid;
   for (std::size_t i = 0; i < end.gid.size(); ++i)
     gid += fmt::format("{}{:02}", i == 0 ? "" : ":", end.gid[i]);
   std::string text;
-  // As C's "%#04x": no 0x before a zero.
+  // Like "%#04x" in C: no 0x before a zero.
   const auto hex = [](std::uint64_t value, int width) {
     return value == 0 ? fmt::format("{:0{}}", 0, width) : fmt::format("{:#0{}x}", value, width);
   };
@@ -98,8 +98,8 @@ std::string address_text(const Options& options, std::string_view whose, const E
   return text;
 }
 
-std::string header_text(const Options& options) {
-  if (options.program == Program::kBandwidth) {
+std::string header_text(const WriteOptions& options) {
+  if (options.program == WriteProgram::kBandwidth) {
     return fmt::format(" #bytes     #iterations    BW peak[{0}]    BW average[{0}]   MsgRate[Mpps]\n",
                        unit(options));
   }
@@ -110,7 +110,7 @@ std::string header_text(const Options& options) {
       time_unit(options));
 }
 
-std::string row_text(const Options& options, const Bandwidth& row) {
+std::string row_text(const WriteOptions& options, const Bandwidth& row) {
   if (options.output == Output::kBandwidth) return fmt::format("{:f}\n", row.average);
   if (options.output == Output::kMessageRate) return fmt::format("{:f}\n", row.million_per_s);
   if (options.report_gbits && row.average < kSmallGbits) {
@@ -121,7 +121,7 @@ std::string row_text(const Options& options, const Bandwidth& row) {
                      row.count, row.peak, row.average, newer(options) ? "  " : "", row.million_per_s);
 }
 
-std::string row_text(const Options& options, const Latency& row) {
+std::string row_text(const WriteOptions& options, const Latency& row) {
   if (options.output == Output::kLatency) return fmt::format("{:f}\n", row.average);
   return fmt::format(
       " {:<7} {}          {:<7.2f}        {:<7.2f}      {:<7.2f}  \t       {:<7.2f}     "
@@ -130,13 +130,13 @@ std::string row_text(const Options& options, const Latency& row) {
       row.percentile_99_9);
 }
 
-std::string row_text(const Options& options, const LatencyOverTime& row) {
+std::string row_text(const WriteOptions& options, const LatencyOverTime& row) {
   if (options.output == Output::kLatency) return fmt::format("{:f}\n", row.average_us);
   return fmt::format(" {:<7}       {}            {:<7.2f}        {:<7.2f}\n", row.bytes, row.count,
                      row.average_us, row.per_second);
 }
 
-std::string directions_text(const Options& options, const Bandwidth& mine, const Bandwidth& theirs) {
+std::string directions_text(const WriteOptions& options, const Bandwidth& mine, const Bandwidth& theirs) {
   std::string text;
   for (const auto& [whose, row] : {std::pair("Local", &mine), std::pair("Remote", &theirs)}) {
     text += fmt::format("\n {} results: \n{}{}{}{}", whose, rule_text(), header_text(options),
@@ -145,41 +145,42 @@ std::string directions_text(const Options& options, const Bandwidth& mine, const
   return text;
 }
 
-std::string trips_text(const Options& options, const std::vector<double>& trips) {
+std::string round_trips_text(const WriteOptions& options, const std::vector<double>& trips) {
   std::string text = fmt::format("#, {}\n", time_unit(options));
   for (std::size_t i = 0; i < trips.size(); ++i) text += fmt::format("{}, {:g}\n", i + 1, trips[i]);
   return text;
 }
 
-std::string price_header_text(const Options& options) {
-  const bool latency = options.program == Program::kLatency;
+std::string overhead_header_text(const WriteOptions& options) {
+  const bool latency = options.program == WriteProgram::kLatency;
   const std::string_view figure = latency ? options.duration_s > 0 ? "t_avg" : "t_typical" : "BW average";
   const std::string_view of = latency ? time_unit(options) : unit(options);
-  return fmt::format(" #bytes     #iterations    raw {0}[{1}]    put {0}[{1}]    price[{2}]    price[%]\n",
-                     figure, of, latency ? of : "usec per message");
+  return fmt::format(
+      " #bytes     #iterations    raw {0}[{1}]    put {0}[{1}]    overhead[{2}]    overhead[%]\n", figure, of,
+      latency ? of : "usec per message");
 }
 
-std::string price_row_text(const Options& options, std::uint64_t bytes, std::uint64_t count, double raw,
-                           double put) {
-  double price = 0, percent = 0;
-  if (options.program == Program::kLatency) {
-    price = put - raw;
-    percent = raw > 0 ? 100 * price / raw : 0;
+std::string overhead_row_text(const WriteOptions& options, std::uint64_t bytes, std::uint64_t count,
+                              double raw, double put) {
+  double overhead = 0, percent = 0;
+  if (options.program == WriteProgram::kLatency) {
+    overhead = put - raw;
+    percent = raw > 0 ? 100 * overhead / raw : 0;
   } else if (raw > 0 && put > 0) {
     const double us_by_rate = static_cast<double>(bytes) / (options.report_gbits ? 125.0 : 1.048576);
-    price = us_by_rate / put - us_by_rate / raw;
+    overhead = us_by_rate / put - us_by_rate / raw;
     percent = 100 * (raw / put - 1);
   }
   return fmt::format(
       " {:<7}    {:<10}     {:<7.2f}                {:<7.2f}                {:<7.2f}    {:<+7.1f}\n", bytes,
-      count, raw, put, price, percent);
+      count, raw, put, overhead, percent);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// Both dialects of perftest from one list of keys.
+/// Writes both JSON dialects of perftest from one list of keys.
 class Dialect {
  public:
   explicit Dialect(bool valid) : valid_(valid) {}
@@ -212,8 +213,8 @@ class Dialect {
   std::string text_;
 };
 
-void add_test(Dialect& json, const Options& options, const PortWords& port) {
-  const bool bandwidth = options.program == Program::kBandwidth;
+void add_test(Dialect& json, const WriteOptions& options, const PortDescription& port) {
+  const bool bandwidth = options.program == WriteProgram::kBandwidth;
   json.open("test_info");
   json.word("test", fmt::format("RDMA_Write_{}{}{}_Test", options.bidirectional ? "Bidirectional_" : "",
                                 options.post_list > 1 ? "Post_List_" : "", bandwidth ? "BW" : "Latency"));
@@ -241,7 +242,7 @@ void add_test(Dialect& json, const Options& options, const PortWords& port) {
 
 }  // namespace
 
-std::string json_text(const Options& options, const PortWords& port, const Bandwidth& row) {
+std::string json_text(const WriteOptions& options, const PortDescription& port, const Bandwidth& row) {
   Dialect json(newer(options));
   add_test(json, options, port);
   const int digits = options.report_gbits && row.average < kSmallGbits ? 6 : 2;
@@ -255,7 +256,7 @@ std::string json_text(const Options& options, const PortWords& port, const Bandw
   return json.whole();
 }
 
-std::string json_text(const Options& options, const PortWords& port, const Latency& row) {
+std::string json_text(const WriteOptions& options, const PortDescription& port, const Latency& row) {
   Dialect json(newer(options));
   add_test(json, options, port);
   const auto figure = [&json](std::string_view key, double value) {
@@ -275,7 +276,7 @@ std::string json_text(const Options& options, const PortWords& port, const Laten
   return json.whole();
 }
 
-std::string json_text(const Options& options, const PortWords& port, const LatencyOverTime& row) {
+std::string json_text(const WriteOptions& options, const PortDescription& port, const LatencyOverTime& row) {
   Dialect json(newer(options));
   add_test(json, options, port);
   json.open("results");

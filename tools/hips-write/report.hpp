@@ -11,8 +11,8 @@
 
 namespace hips::write {
 
-/// What the banner says of a port.
-struct PortWords {
+/// A port, as the banner prints it.
+struct PortDescription {
   std::string device;
   std::string transport_type = "IB";   ///< "IB" or "IW"
   std::string link_type = "Ethernet";  ///< "Ethernet" or "IB"
@@ -21,41 +21,41 @@ struct PortWords {
   std::uint32_t inline_bytes = 0;
 };
 
-/// One end of the connection for the address lines.
-struct EndWords {
+/// One end of the connection, as the address lines print it.
+struct EndDescription {
   struct Pair {
     std::uint32_t number = 0, packet_number = 0;
   };
   std::uint16_t lid = 0;
   std::vector<Pair> pairs;
   std::uint32_t key = 0;
-  std::vector<std::uint64_t> addresses;  ///< of each pair's memory
+  std::vector<std::uint64_t> addresses;  ///< of the memory of each pair
   std::array<std::uint8_t, 16> gid{};
 };
 
-// perftest's lines, each with its newline, byte for byte those of the version that options.format names.
+// The lines of perftest, each with its newline, byte for byte as in the version options.format.
 std::string waiting_text();
 std::string rule_text();
-std::string banner_text(const Options& options, const PortWords& port);
-std::string address_text(const Options& options, std::string_view whose, const EndWords& end);
-std::string header_text(const Options& options);
-std::string row_text(const Options& options, const Bandwidth& row);
-std::string row_text(const Options& options, const Latency& row);
-std::string row_text(const Options& options, const LatencyOverTime& row);
-/// --report-both: what each end sent.
-std::string directions_text(const Options& options, const Bandwidth& mine, const Bandwidth& theirs);
-/// All trips, for -H and -U.
-std::string trips_text(const Options& options, const std::vector<double>& trips);
+std::string banner_text(const WriteOptions& options, const PortDescription& port);
+std::string address_text(const WriteOptions& options, std::string_view whose, const EndDescription& end);
+std::string header_text(const WriteOptions& options);
+std::string row_text(const WriteOptions& options, const Bandwidth& row);
+std::string row_text(const WriteOptions& options, const Latency& row);
+std::string row_text(const WriteOptions& options, const LatencyOverTime& row);
+/// --report-both: the messages sent by each end.
+std::string directions_text(const WriteOptions& options, const Bandwidth& mine, const Bandwidth& theirs);
+/// All round trips, for -H and -U.
+std::string round_trips_text(const WriteOptions& options, const std::vector<double>& trips);
 
 // --price
-std::string price_header_text(const Options& options);
+std::string overhead_header_text(const WriteOptions& options);
 /// `raw` and `put`: averages in MB/sec or Gb/sec, or typical latencies.
-std::string price_row_text(const Options& options, std::uint64_t bytes, std::uint64_t count, double raw,
-                           double put);
+std::string overhead_row_text(const WriteOptions& options, std::uint64_t bytes, std::uint64_t count,
+                              double raw, double put);
 
-// --out_json: perftest 4.5 writes its keys without quotes and a comma too many; 6 writes JSON.
-std::string json_text(const Options& options, const PortWords& port, const Bandwidth& row);
-std::string json_text(const Options& options, const PortWords& port, const Latency& row);
-std::string json_text(const Options& options, const PortWords& port, const LatencyOverTime& row);
+// --out_json: perftest 4.5 writes keys without quotes and commas before closing braces; 6 writes JSON.
+std::string json_text(const WriteOptions& options, const PortDescription& port, const Bandwidth& row);
+std::string json_text(const WriteOptions& options, const PortDescription& port, const Latency& row);
+std::string json_text(const WriteOptions& options, const PortDescription& port, const LatencyOverTime& row);
 
 }  // namespace hips::write

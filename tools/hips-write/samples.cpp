@@ -37,7 +37,7 @@ Bandwidth bandwidth_of(const Samples& samples, std::uint64_t bytes, double ticks
   return row;
 }
 
-std::vector<double> half_trips(const Samples& samples, double ticks_per_unit) {
+std::vector<double> half_round_trips(const Samples& samples, double ticks_per_unit) {
   std::vector<double> trips;
   for (std::size_t i = 1; i < samples.posted.size(); ++i)
     trips.push_back(static_cast<double>(samples.posted[i] - samples.posted[i - 1]) / ticks_per_unit / 2);
@@ -46,7 +46,7 @@ std::vector<double> half_trips(const Samples& samples, double ticks_per_unit) {
 
 Latency latency_of(std::vector<double> trips, std::uint64_t bytes, std::uint64_t count) {
   std::sort(trips.begin(), trips.end());
-  const std::size_t kept = trips.size() - static_cast<std::size_t>(kTail);
+  const std::size_t kept = trips.size() - static_cast<std::size_t>(kIgnoredSlowest);
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < kept; ++i) sum += trips[i];
   const double average = sum / static_cast<double>(kept);

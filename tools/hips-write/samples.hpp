@@ -6,20 +6,20 @@
 
 namespace hips::write {
 
-/// What a run notes, in ticks.
+/// The times recorded in a run, in ticks.
 struct Samples {
   struct Completion {
     std::uint64_t count = 0;  ///< messages complete by then
     std::uint64_t tick = 0;
   };
-  std::vector<std::uint64_t> posted;    ///< when each message was posted; empty where no peak is looked for
-  std::vector<Completion> completions;  ///< where posted is not empty
-  std::uint64_t begin = 0, end = 0;     ///< of what is measured
-  std::uint64_t count = 0;              ///< messages between them
+  std::vector<std::uint64_t> posted;    ///< when each message was posted; empty without a peak
+  std::vector<Completion> completions;  ///< if posted is not empty
+  std::uint64_t begin = 0, end = 0;     ///< of the measured part
+  std::uint64_t count = 0;              ///< messages in it
 };
 
-/// The slowest trips, mostly of the start, that no figure but the count has in it.
-inline constexpr std::ptrdiff_t kTail = 2;
+/// The number of slowest round trips, mostly the first ones, that are in no statistic but the count.
+inline constexpr std::ptrdiff_t kIgnoredSlowest = 2;
 
 /// One row of hips-write-bw.
 struct Bandwidth {
@@ -40,17 +40,18 @@ struct LatencyOverTime {
   double average_us = 0, per_second = 0;
 };
 
-/// The average over all, and the best of all stretches from a posting to a later completion.
+/// Computes the average of all messages, and as the peak the best interval from a post to a later completion.
 ///
 /// Cost     messages * completions
-/// Example  with 2^20 bytes in a message, posted at 0 and complete at 1 s: 1 MB/sec
+/// Example  one message of 2^20 bytes, posted at 0 and complete at 1 s: 1 MB/sec
 Bandwidth bandwidth_of(const Samples& samples, std::uint64_t bytes, double ticks_per_us, bool gbits);
 
-/// Half of the times between postings, in the order in which they came.
-std::vector<double> half_trips(const Samples& samples, double ticks_per_unit);
+/// Halves the times between posts, in order.
+std::vector<double> half_round_trips(const Samples& samples, double ticks_per_unit);
 
-/// perftest's figures: the two slowest trips are left out, percentiles are of what is left. `trips` in any
-/// order, at least 4.
+/// Computes the statistics of perftest: without the two slowest round trips, percentiles included.
+///
+/// Shapes   `trips`: at least 4, in any order.
 Latency latency_of(std::vector<double> trips, std::uint64_t bytes, std::uint64_t count);
 
 LatencyOverTime latency_over_time(const Samples& samples, std::uint64_t bytes, double ticks_per_us);

@@ -24,11 +24,11 @@
 namespace hips::write {
 namespace {
 
-constexpr int kConnectMs = 10'000;
-/// For what the other end does at once.
-constexpr int kMeetMs = 30'000;
-constexpr int kPriceTurns = 3;
-constexpr useconds_t kLeastClockUs = 20'000;
+constexpr int kConnectTimeoutMs = 10'000;
+/// For an exchange that the other end answers at once.
+constexpr int kExchangeTimeoutMs = 30'000;
+constexpr int kOverheadRounds = 3;
+constexpr useconds_t kMinClockUs = 20'000;
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -40,23 +40,23 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-class Session {
+class WriteSession {
  public:
-  explicit Session(const Options& options) : options_(options) {}
+  explicit WriteSession(const WriteOptions& options) : options_(options) {}
 
   Status run() {
-    if (Status status = meet(); !status.ok()) return status;
+    if (Status status = connect(); !status.ok()) return status;
     if (full()) {
       print(banner_text(options_, front().port()));
       print(address_text(options_, "local", front().local()));
       print(address_text(options_, "remote", front().remote()));
       print(rule_text());
-      print(options_.price ? price_header_text(options_) : header_text(options_));
+      print(options_.overhead ? overhead_header_text(options_) : header_text(options_));
     }
     for (const std::uint64_t bytes : options_.sizes()) {
-      Status status = options_.price                            ? price_row(bytes)
-                      : options_.program == Program::kBandwidth ? bandwidth_row(bytes)
-                                                                : latency_row(bytes);
+      Status status = options_.overhead                              ? overhead_row(bytes)
+                      : options_.program == WriteProgram::kBandwidth ? bandwidth_row(bytes)
+                                                                     : latency_row(bytes);
       if (!status.ok()) return status;
     }
     if (full()) print(rule_text());
@@ -65,8 +65,7 @@ class Session {
       print(fmt::format(" Data validation : {} bytes compared, {} wrong\n", compared_, wrong_));
     if (wrong_ > 0) {
       return Status::error(Code::kInternal,
-                           fmt::format("data validation: {} of {} bytes that arrived here or at the "
-                                       "other end are wrong",
+                           fmt::format("data validation: {} of {} bytes received at the two ends are wrong",
                                        wrong_, compared_));
     }
     return Status::success();
@@ -76,12 +75,12 @@ class Session {
   [[nodiscard]] bool full() const { return options_.output == Output::kFull; }
   [[nodiscard]] bool sends() const { return !options_.is_server() || options_.bidirectional; }
   [[nodiscard]] bool receives() const { return options_.is_server() || options_.bidirectional; }
-  [[nodiscard]] Link& front() { return raw_ != nullptr ? *raw_ : *put_; }
+  [[nodiscard]] WriteLink& front() { return raw_ != nullptr ? *raw_ : *put_; }
 
-  Status meet() {
+  Status connect() {
     auto port = choose_port(options_);
     if (!port) return std::move(port).error();
-    if (options_.raw || options_.price) {
+    if (options_.raw || options_.overhead) {
       auto link = make_raw_link(options_, *port);
       if (!link) return std::move(link).error();
       raw_ = *std::move(link);
@@ -91,33 +90,34 @@ class Session {
       if (!link) return std::move(link).error();
       put_ = *std::move(link);
     }
-    auto control = options_.is_server() ? Control::serve(options_.port,
-                                                         [this] {
-                                                           if (full()) print(waiting_text());
-                                                         })
-                                        : Control::connect(options_.host, options_.port, kConnectMs);
+    auto control = options_.is_server()
+                       ? ControlConnection::serve(options_.port,
+                                                  [this](std::int32_t /*port*/) {
+                                                    if (full()) print(waiting_text());
+                                                  })
+                       : ControlConnection::connect(options_.host, options_.port, kConnectTimeoutMs);
     if (!control) return std::move(control).error();
-    control_ = std::make_unique<Control>(*std::move(control));
-    watch_ = std::make_unique<Watch>(*control_);
-    auto theirs = control_->exchange(agreement_text(options_), kMeetMs);
+    control_ = std::make_unique<ControlConnection>(*std::move(control));
+    monitor_ = std::make_unique<PeerMonitor>(*control_);
+    auto theirs = control_->exchange(agreement_text(options_), kExchangeTimeoutMs);
     if (!theirs) return std::move(theirs).error();
     if (Status status = check_agreement(options_, *theirs); !status.ok()) return status;
-    for (Link* link : {raw_.get(), put_.get()}) {
+    for (WriteLink* link : {raw_.get(), put_.get()}) {
       if (link == nullptr) continue;
-      auto address = control_->exchange(link->address(), kMeetMs);
+      auto address = control_->exchange(link->address(), kExchangeTimeoutMs);
       if (!address) return std::move(address).error();
-      if (Status status = link->connect(*address, *watch_); !status.ok()) return status;
+      if (Status status = link->connect(*address, *monitor_); !status.ok()) return status;
     }
     return barrier();
   }
 
-  /// Both ends are here. No limit in time: the other end may be at something long, and is watched by TCP.
+  /// Waits for the other end. No time limit: its run may take long, and TCP detects when its node is lost.
   Status barrier() {
     auto met = control_->exchange("", -1);
     return met ? Status::success() : std::move(met).error();
   }
 
-  /// What both ends say after a run.
+  /// Exchanges results after a run.
   Result<std::vector<double>> exchange(std::initializer_list<double> mine) {
     std::string text;
     for (const double value : mine) text += fmt::format("{} ", value);
@@ -132,32 +132,32 @@ class Session {
 
   [[nodiscard]] Phases phases() {
     if (options_.duration_s == 0) return Phases(options_.iterations);
-    // The first look at the clock was long enough ago to be divided by.
+    // run_session() made rate_ long enough ago for an exact rate.
     const double per_s = rate_.ticks_per_us() * 1e6;
     return {static_cast<std::uint64_t>(options_.duration_s * per_s),
             static_cast<std::uint64_t>(options_.margin_s * per_s)};
   }
 
-  /// The two directions differ, and each size, so that old data is never taken for new.
+  /// Differs for each direction, size and run, so that old data is never mistaken for new.
   [[nodiscard]] std::uint64_t seed(std::uint64_t bytes, bool of_server) const {
     return 2 * (bytes + run_ * 0x10001U) + (of_server ? 1 : 0);
   }
 
-  void prepare(Link& link, std::uint64_t bytes) {
+  void prepare(WriteLink& link, std::uint64_t bytes) {
     ++run_;
     for (std::uint32_t i = 0; options_.validate && i < link.num_buffers(); ++i) {
       fill_pattern(link.source(i), seed(bytes, options_.is_server()));
-      spoil_pattern(link.target(i), seed(bytes, !options_.is_server()));
+      invert_pattern(link.target(i), seed(bytes, !options_.is_server()));
     }
-    if (options_.program == Program::kLatency) link.target(0)[bytes - 1] = kNothingYet;
+    if (options_.program == WriteProgram::kLatency) link.target(0)[bytes - 1] = kNotArrived;
   }
 
-  /// `per_buffer` messages of `bytes` came into each buffer of this end.
-  Status validate(Link& link, std::uint64_t bytes, std::uint64_t per_buffer, bool came) {
+  /// Compares the `per_buffer` messages of `bytes` that arrived in each buffer of this end, if any did.
+  Status validate(WriteLink& link, std::uint64_t bytes, std::uint64_t per_buffer, bool came) {
     if (!options_.validate) return Status::success();
     const Slots slots(bytes);
-    const bool latency = options_.program == Program::kLatency;
-    // The last byte of a bare ping-pong counts the messages.
+    const bool latency = options_.program == WriteProgram::kLatency;
+    // The last byte of a ping-pong with bare requests counts the messages.
     const std::size_t size = bytes - (latency && &link == raw_.get() ? 1 : 0);
     const std::uint64_t used = latency ? 1 : std::min<std::uint64_t>(per_buffer, slots.count());
     double compared = 0, wrong = 0;
@@ -165,7 +165,7 @@ class Session {
       for (std::uint64_t slot = 0; slot < used; ++slot) {
         compared += static_cast<double>(size);
         wrong += static_cast<double>(
-            count_wrong(link.target(i), slots.offset(slot), size, seed(bytes, !options_.is_server())));
+            count_wrong_bytes(link.target(i), slots.offset(slot), size, seed(bytes, !options_.is_server())));
       }
     }
     auto theirs = exchange({compared, wrong});
@@ -175,19 +175,19 @@ class Session {
     return Status::success();
   }
 
-  /// Mine and the other end's, where it sends.
-  Result<std::pair<Bandwidth, Bandwidth>> bandwidth(Link& link, std::uint64_t bytes) {
+  /// Runs a stream. Returns the result of this end and that of the other end.
+  Result<std::pair<Bandwidth, Bandwidth>> bandwidth(WriteLink& link, std::uint64_t bytes) {
     Stream run{.bytes = bytes, .phases = Phases(options_.tx_depth), .sends = sends(), .receives = receives()};
     if (options_.warm_up) {
       if (Status status = barrier(); !status.ok()) return fail(std::move(status));
-      auto samples = link.stream(run, *watch_);
+      auto samples = link.stream(run, *monitor_);
       if (!samples) return fail(std::move(samples).error());
     }
     prepare(link, bytes);
     run.phases = phases();
     run.stamps = options_.wants_peak();
     if (Status status = barrier(); !status.ok()) return fail(std::move(status));
-    auto samples = link.stream(run, *watch_);
+    auto samples = link.stream(run, *monitor_);
     if (!samples) return fail(std::move(samples).error());
     if (!sends()) *samples = {};
     Bandwidth mine = bandwidth_of(*samples, bytes, rate_.ticks_per_us(), options_.report_gbits);
@@ -217,11 +217,11 @@ class Session {
     return write_json(json_text(options_, front().port(), row));
   }
 
-  Result<Samples> ping_pong(Link& link, std::uint64_t bytes) {
+  Result<Samples> ping_pong(WriteLink& link, std::uint64_t bytes) {
     prepare(link, bytes);
     const PingPong run{.bytes = bytes, .phases = phases(), .first = !options_.is_server()};
     if (Status status = barrier(); !status.ok()) return fail(std::move(status));
-    auto samples = link.ping_pong(run, *watch_);
+    auto samples = link.ping_pong(run, *monitor_);
     if (!samples) return fail(std::move(samples).error());
     if (Status status = barrier(); !status.ok()) return fail(std::move(status));
     if (Status status = validate(link, bytes, 1, true); !status.ok()) return fail(std::move(status));
@@ -236,12 +236,12 @@ class Session {
       print(row_text(options_, row));
       return write_json(json_text(options_, front().port(), row));
     }
-    std::vector<double> trips = half_trips(*samples, options_.cycles ? 1 : rate_.ticks_per_us());
-    if (options_.unsorted) print(trips_text(options_, trips));
+    std::vector<double> trips = half_round_trips(*samples, options_.cycles ? 1 : rate_.ticks_per_us());
+    if (options_.unsorted) print(round_trips_text(options_, trips));
     if (options_.histogram) {
       std::sort(trips.begin(), trips.end());
-      // As perftest: the slowest, which count for nothing, are left out here.
-      print(trips_text(options_, {trips.begin(), trips.end() - kTail}));
+      // As in perftest, without the slowest, which no statistic includes.
+      print(round_trips_text(options_, {trips.begin(), trips.end() - kIgnoredSlowest}));
     }
     if ((options_.unsorted || options_.histogram) && full()) print(rule_text() + header_text(options_));
     const Latency row = latency_of(std::move(trips), bytes, samples->count);
@@ -249,22 +249,23 @@ class Session {
     return write_json(json_text(options_, front().port(), row));
   }
 
-  Status price_row(std::uint64_t bytes) {
+  Status overhead_row(std::uint64_t bytes) {
     std::array<std::vector<double>, 2> figures;  // of bare requests, of puts
     std::uint64_t count = 0;
-    for (int turn = 0; turn < (options_.duration_s > 0 ? 1 : kPriceTurns); ++turn) {
+    for (int round = 0; round < (options_.duration_s > 0 ? 1 : kOverheadRounds); ++round) {
       for (std::size_t which = 0; which < figures.size(); ++which) {
-        auto figure = which == 0 ? price_figure(*raw_, bytes, count) : price_figure(*put_, bytes, count);
+        auto figure =
+            which == 0 ? overhead_figure(*raw_, bytes, count) : overhead_figure(*put_, bytes, count);
         if (!figure) return std::move(figure).error();
         figures[which].push_back(*figure);
       }
     }
-    print(price_row_text(options_, bytes, count, median(figures[0]), median(figures[1])));
+    print(overhead_row_text(options_, bytes, count, median(figures[0]), median(figures[1])));
     return Status::success();
   }
 
-  Result<double> price_figure(Link& link, std::uint64_t bytes, std::uint64_t& count) {
-    if (options_.program == Program::kBandwidth) {
+  Result<double> overhead_figure(WriteLink& link, std::uint64_t bytes, std::uint64_t& count) {
+    if (options_.program == WriteProgram::kBandwidth) {
       auto both = bandwidth(link, bytes);
       if (!both) return fail(std::move(both).error());
       const Bandwidth& row = options_.is_server() ? both->second : both->first;
@@ -276,34 +277,34 @@ class Session {
     count = samples->count;
     const double unit = options_.cycles ? 1 : rate_.ticks_per_us();
     if (options_.duration_s > 0) return latency_over_time(*samples, bytes, unit).average_us;
-    return latency_of(half_trips(*samples, unit), bytes, count).typical;
+    return latency_of(half_round_trips(*samples, unit), bytes, count).typical;
   }
 
   Status write_json(const std::string& text) {
     if (!options_.json) return Status::success();
-    // Both ends may write the same file at the same time.
+    // Atomically: both ends may write the same file at the same time.
     Status status = replace_file(options_.json_file, text);
     if (!status.ok()) status.message = fmt::format("{} {}", options_.json_file, status.message);
     return status;
   }
 
-  Options options_;
+  WriteOptions options_;
   TickRate rate_;
-  std::unique_ptr<Control> control_;
-  std::unique_ptr<Watch> watch_;
-  std::unique_ptr<Link> raw_, put_;
+  std::unique_ptr<ControlConnection> control_;
+  std::unique_ptr<PeerMonitor> monitor_;
+  std::unique_ptr<WriteLink> raw_, put_;
   Bandwidth mine_, theirs_;
   std::uint64_t run_ = 0, compared_ = 0, wrong_ = 0;
 };
 
 }  // namespace
 
-int run_session(const Options& options) {
+int run_session(const WriteOptions& options) {
   const std::int64_t start_ns = monotonic_ns();
   Status status;
   {
-    Session session(options);
-    while (monotonic_ns() - start_ns < std::int64_t{kLeastClockUs} * 1000) (void)usleep(kLeastClockUs);
+    WriteSession session(options);
+    while (monotonic_ns() - start_ns < std::int64_t{kMinClockUs} * 1000) (void)usleep(kMinClockUs);
     status = session.run();
   }
   if (status.ok()) return 0;

@@ -4,8 +4,9 @@
 
 namespace hips::write {
 
-/// Meets the other end, runs all sizes and prints. Gives the exit status: 0 where all went well and all data
-/// compared was right; errors go to stderr as one line.
-int run_session(const Options& options);
+/// Connects to the other end, runs all sizes and prints the report. Prints an error as one line on stderr.
+///
+/// Result   The exit status: 0 if all runs succeeded and all compared data was right.
+int run_session(const WriteOptions& options);
 
 }  // namespace hips::write

@@ -5,8 +5,8 @@
 
 namespace hips::write {
 
-/// Where the messages of a run lie in a buffer: small ones go round in a page, a cache line or more apart, so
-/// that not all of them hit the same line; larger ones all lie at the start.
+/// The offsets of the messages of a run in a buffer. Small ones cycle through a page, each in cache lines of
+/// its own, so that they do not all use the same line. Larger ones all start at 0.
 class Slots {
  public:
   static constexpr std::size_t kCycle = 4096;
@@ -17,7 +17,7 @@ class Slots {
 
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t offset(std::uint64_t message) const { return message % count_ * stride_; }
-  /// What a buffer for messages of up to `bytes` needs.
+  /// The size of a buffer for messages of up to `bytes`.
   static std::size_t buffer_bytes(std::size_t bytes) {
     return bytes <= kCycle ? kCycle : (bytes + kCycle - 1) / kCycle * kCycle;
   }

@@ -16,7 +16,7 @@ inline std::int64_t monotonic_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// A counter that is cheap to read. Under an emulated CPU the system's clock may cost microseconds.
+/// Reads a fast counter. Under an emulated CPU, reading the system's clock may take microseconds.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -25,27 +25,28 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-/// How long a tick is, by the system's clock: looked at from its making until now.
+/// Measures the rate of ticks() by the system's clock, from its construction until now.
 class TickRate {
  public:
-  TickRate() : begin_(look()) {}
-  /// At least 1 ms after it was made.
+  TickRate() : begin_(read_clocks()) {}
+  /// Called at least 1 ms after construction.
   [[nodiscard]] double ticks_per_us() const {
-    const Moment now = look();
+    const ClockReading now = read_clocks();
     return static_cast<double>(now.tick - begin_.tick) * 1e3 / static_cast<double>(now.ns - begin_.ns);
   }
 
  private:
-  struct Moment {
+  struct ClockReading {
     std::uint64_t tick = 0;
     std::int64_t ns = 0;
   };
-  /// Both clocks at one time: the closest of a few looks, since a process may be interrupted between the two.
-  static Moment look() {
-    constexpr int kLooks = 8;
-    Moment best;
+  /// Reads both clocks at the same time: the tightest of a few readings, since a process may be interrupted
+  /// between the two.
+  static ClockReading read_clocks() {
+    constexpr int kReadings = 8;
+    ClockReading best;
     std::uint64_t narrowest = ~std::uint64_t{0};
-    for (int i = 0; i < kLooks; ++i) {
+    for (int i = 0; i < kReadings; ++i) {
       const std::uint64_t before = ticks();
       const std::int64_t ns = monotonic_ns();
       const std::uint64_t width = ticks() - before;
@@ -56,7 +57,7 @@ class TickRate {
     return best;
   }
 
-  Moment begin_;
+  ClockReading begin_;
 };
 
 }  // namespace hips::write

@@ -4,9 +4,9 @@
 
 namespace hips::cli {
 
-/// Each subcommand of `hips` is a file of this folder with one function here: it adds its options to `app`
-/// and sets a callback. A callback reports bad input by throwing hips::Error; main() prints "hips:
-/// <sentence>" on stderr and exits 2 for what the caller wrote wrongly, 1 for everything else.
+/// Each subcommand of `hips` is a file of commands/ with one function here, which adds the options to `app`
+/// and sets a callback. A callback reports bad input by throwing hips::Error. main() then prints "hips:
+/// <sentence>" on stderr and exits with 2 for an error in the command line, 1 for any other error.
 void add_topo(CLI::App& app);
 void add_topo_discover(CLI::App& topo);
 void add_plan(CLI::App& app);

@@ -5,22 +5,22 @@
 #include <hips/hips.h>
 #include <hips/status.hpp>
 
-#include "tools/hips/arguments.hpp"
 #include "tools/hips/command.hpp"
-#include "tools/hips/output.hpp"
-#include "tools/hips/settings.hpp"
+#include "tools/hips/common/arguments.hpp"
+#include "tools/hips/common/output.hpp"
+#include "tools/hips/common/settings.hpp"
 
 namespace {
 
-/// The exit code of what the command line asks for.
+/// Runs the command of the command line and returns its exit code.
 int run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
-    // A command that ran something has that program's exit code.
+    // A command that ran another program returns that program's exit code.
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    // Help and version exit 0; a wrong flag is the caller's and exits 2.
+    // Help and version exit with 0, a wrong flag with 2.
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const hips::Error& error) {
     std::fprintf(stderr, "hips: %s\n", error.what());
@@ -29,10 +29,10 @@ int run(CLI::App& app, int argc, char** argv) {
                ? 2
                : 1;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "hips: not enough memory for this; see ulimit -v and free -m, or ask for less\n");
+    std::fprintf(stderr, "hips: out of memory; check ulimit -v and free -m, or reduce the request\n");
     return 1;
   } catch (const std::exception& error) {
-    // fmt throws where it cannot write; finish_output() says that, with the same words for all commands.
+    // fmt throws when it cannot write to stdout; finish_output() reports that for all commands.
     if (std::ferror(stdout) == 0) std::fprintf(stderr, "hips: %s\n", error.what());
     return 1;
   }
@@ -42,7 +42,7 @@ int run(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"HiPS: plans, proves and runs hierarchical synchronization on a known topology.", "hips"};
+  CLI::App app{"HiPS plans, proves and runs hierarchical collectives on a known topology.", "hips"};
   app.require_subcommand(1);
   app.failure_message(hips::cli::argument_error);
   app.set_version_flag("--version", [] { return std::string("hips ") + hips_version(); });

@@ -1,5 +1,7 @@
 #include "topology/formats/parse.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,6 +40,32 @@ Result<double> read_rate_of(std::string_view spec, std::string_view text) {
     return bad_spec(spec, fmt::format("the rate after \"@\" is missing; it must be {}", kRightRate));
   if (const auto rate = read_rate(text)) return *rate;
   return bad_spec(spec, fmt::format("the rate is {}; it must be {}", in_quotes(text), kRightRate));
+}
+
+Result<const FamilyEntry*> family_of(std::string_view spec, std::string_view keyword) {
+  for (const FamilyEntry* entry : families()) {
+    if (entry->keyword == keyword) return entry;
+  }
+  return bad_spec(spec,
+                  fmt::format("unknown family {}; write a spec such as {}", in_quotes(keyword), examples()));
+}
+
+/// Sets the rate of a spec, none for the default, and the default latency on all levels.
+Result<void> set_rates(std::string_view spec, std::optional<std::string_view> rate, Topology& topology) {
+  double bytes_per_s = kDefaultBandwidthBytesPerS;
+  if (rate) {
+    const auto read = read_rate_of(spec, *rate);
+    if (!read) return fail(read.error());
+    // A topology has one canonical spec: it omits the default rate, and the rate of a topology without
+    // levels.
+    if (*read != bytes_per_s && !topology.levels.empty()) topology.spec += "@" + rate_text(*read);
+    bytes_per_s = *read;
+  }
+  for (Level& level : topology.levels) {
+    level.bandwidth_bytes_per_s = bytes_per_s;
+    level.latency_ns = kDefaultLatencyNs;
+  }
+  return {};
 }
 
 }  // namespace
@@ -93,14 +121,9 @@ Result<Topology> parse(std::string_view text) {
 
   const std::size_t colon = rest.find(':');
   spec.family = rest.substr(0, colon);
-  const FamilyEntry* family = nullptr;
-  for (const FamilyEntry* entry : families()) {
-    if (entry->keyword == spec.family) family = entry;
-  }
-  if (family == nullptr) {
-    return bad_spec(
-        text, fmt::format("unknown family {}; write a spec such as {}", in_quotes(spec.family), examples()));
-  }
+  const auto found = family_of(text, spec.family);
+  if (!found) return fail(found.error());
+  const FamilyEntry* const family = *found;
   spec.usage = family->usage;
   if (colon == std::string_view::npos) {
     return bad_spec(text,
@@ -125,19 +148,8 @@ Result<Topology> parse(std::string_view text) {
     if (auto taken = take_part(text, in_use, *topology); !taken) return fail(taken.error());
   }
 
-  double bytes_per_s = kDefaultBandwidthBytesPerS;
-  if (has_rate) {
-    const auto read = read_rate_of(text, rate);
-    if (!read) return fail(read.error());
-    // A topology has one canonical spec: it omits the default rate, and the rate of a topology without
-    // levels.
-    if (*read != bytes_per_s && !topology->levels.empty()) topology->spec += "@" + rate_text(*read);
-    bytes_per_s = *read;
-  }
-  for (Level& level : topology->levels) {
-    level.bandwidth_bytes_per_s = bytes_per_s;
-    level.latency_ns = kDefaultLatencyNs;
-  }
+  const auto given_rate = has_rate ? std::optional(rate) : std::nullopt;
+  if (auto set = set_rates(text, given_rate, *topology); !set) return fail(set.error());
   if (has_ranks) {
     if (auto added = add_node_level(text, ranks, *topology); !added) return fail(added.error());
   }

@@ -1,6 +1,6 @@
 // "halving-doubling": reduce-scatter by recursive halving, then all-gather by recursive doubling, for any
 // number of ranks. It is a hierarchy of radix 2: the digits of core member v are its bits, bit 0 first. A
-// level in front reduces each pair beyond the power of two into its odd member.
+// level in front reduces each pair beyond the power of two into its second member.
 //
 //   6 ranks    reduce 0->1 2->3 | bit 0 | bit 1 || bit 1 | bit 0 | copy 1->0 3->2
 

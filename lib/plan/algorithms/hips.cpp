@@ -290,7 +290,7 @@ bool any_nic_is_down(const Topology& topology) {
 }
 
 /// Seconds per byte of the busiest NIC or tier whose rate differs from that of its level, under a hierarchy
-/// that does not take it into account; 0 where there are none.
+/// that does not take it into account; 0 if there are none.
 double slowed_seconds(const Topology& topology, const PlanBuilder& hierarchy) {
   if (topology.overrides.empty()) return 0;
   const std::vector<topology::Tier> tiers = topology::tiers(topology);

@@ -15,8 +15,8 @@ namespace hips::plan {
 
 struct CheckOptions {
   /// Decides what every rank contributes, and must have in the end. The sections of reduce_scatter and
-  /// allgather come from the plan's table of owners. bcast and allgather are proved in place, whatever is set
-  /// below.
+  /// allgather come from the plan's table of owners. bcast and allgather are proved in place, regardless of
+  /// the options below.
   Collective collective = Collective::kAllreduce;
   Rank root = 0;  ///< of bcast and reduce
   /// Elements of the vector. Decides which blocks are empty, and so which messages are not sent. None: a
@@ -130,7 +130,7 @@ struct CheckReport {
 CheckReport check(const Plan& plan, const CheckOptions& options = {});
 
 /// Why check() would find a plan too large, before the programs of all ranks are made; "" if it would not, or
-/// if only the programs can tell.
+/// if only the programs can show it.
 ///
 /// Cost     two programs.
 /// Errors   none.

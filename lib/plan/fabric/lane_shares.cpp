@@ -110,7 +110,7 @@ constexpr double kLeastShare = 1e-7;
 /// The shares of all orders with which the busiest level is least busy, by a linear program. Of an order's
 /// share, level l carries (1 - 1/n_l) / (product of the radices that the order visits before l). With f for
 /// the shares times 1/T, the program maximises their sum while no level is busy for more than 1. Nothing
-/// where it does not reach the optimum.
+/// if it does not reach the optimum.
 std::optional<std::vector<LaneOrder>> weighed_orders(std::span<const LevelRate> levels,
                                                      std::span<const std::int64_t> rates) {
   const double fastest = static_cast<double>(*std::ranges::max_element(rates));

@@ -70,7 +70,7 @@ std::size_t PackingLp::entering_column() const {
   return best;
 }
 
-/// The row that limits a column most, of equal ones that of the first basic column; rows_ where none does.
+/// The row that limits a column most, of equal ones that of the first basic column; rows_ if none does.
 std::size_t PackingLp::leaving_row(std::size_t column) const {
   std::size_t best = rows_;
   for (std::size_t row = 0; row < rows_; ++row) {

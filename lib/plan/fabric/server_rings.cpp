@@ -205,10 +205,10 @@ Result<ServerRings> make_server_rings(const Topology& topology, std::int32_t num
   if (num_rings <= directions) {
     cycles.push_back(closed_form(grid, pattern::GridCycle(grid.radices)));
   } else if (grid.levels.size() == 2 && num_rings <= 2 * directions) {
-    const std::int64_t turn = pattern::DiagonalCycle::find_turn(grid.radices[0], grid.radices[1]);
-    for (std::int32_t which = 0; turn > 0 && which < 2; ++which) {
+    const std::int64_t num_first = pattern::DiagonalCycle::find_num_first(grid.radices[0], grid.radices[1]);
+    for (std::int32_t which = 0; num_first > 0 && which < 2; ++which) {
       cycles.push_back(
-          closed_form(grid, pattern::DiagonalCycle(grid.radices[0], grid.radices[1], turn, which)));
+          closed_form(grid, pattern::DiagonalCycle(grid.radices[0], grid.radices[1], num_first, which)));
     }
   }
   if (cycles.empty()) return search(grid, cables, num_rings);

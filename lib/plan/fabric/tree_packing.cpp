@@ -268,7 +268,7 @@ class Packer {
 
   using Share = std::pair<const HopTree*, double>;
 
-  /// Weighs the remaining trees again after small shares were dropped: to enlarge all alike would cost as
+  /// Weighs the remaining trees again after small shares were dropped: to enlarge all equally would cost as
   /// much as was dropped, while the program uses spare capacity. Returns the sum of the new shares.
   double weigh_again(std::vector<Share>& weighed) {
     if (weighed.empty()) return 0;

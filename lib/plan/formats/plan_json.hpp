@@ -21,8 +21,8 @@
 ///    "num_steps": 4,                      longest chain of messages
 ///    "neighbours_only": true,
 ///    "blocks": {"num_blocks": 18, "num_scratch_blocks": 0,
-///               "parts": [{"blocks": [0, 18], "begin": [0, 1], "end": [1, 1]}]},   [first, count], [num,
-///               den]
+///               "parts": [{"blocks": [0, 18], "begin": [0, 1], "end": [1, 1]}]},
+///                                         "blocks" is [first, count]; a share is [num, den]
 ///    "lanes": [{"blocks": [0, 9], "direction": 1,
 ///               "stages": [{"phase": "scatter", "level": 0, "pattern": "mesh", "num_leaders": 3}, ...]},
 ///               ...],

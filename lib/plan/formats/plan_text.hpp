@@ -20,7 +20,7 @@ struct TextVolume {
 ///   BCube(3,1), 9 ranks, 67.1 MB, 18 blocks, 4 steps
 ///   lane 0: blocks 0-8, 1/2 of the vector; scatter level 0 mesh, level 1 mesh; gather level 1 mesh, ...
 ///
-/// Cost     lanes times levels, whatever the number of ranks.
+/// Cost     lanes times levels, for any number of ranks.
 std::string shape_text(const PlanShape& shape, const Topology& topology, TextVolume volume);
 
 /// Describes what one rank does: a line for each message that it sends and for each reduction and copy, in

@@ -12,7 +12,7 @@ namespace hips::plan {
 Program without_others(const Program& program, const KeptSteps& steps, Collective collective) {
   ProgramWriter writer(program.rank);
   const auto num_steps = static_cast<StepId>(program.steps.size());
-  // What stands for a step in lists of dependencies: itself, or what it waited for.
+  // What replaces a step in lists of dependencies: itself, or the steps it waited for.
   std::vector<std::vector<StepId>> stands_for(static_cast<std::size_t>(num_steps));
   for (StepId id = 0; id < num_steps; ++id) {
     Step step = program.steps[id];

@@ -206,7 +206,7 @@ class Pruner {
                                      range.blocks.end() - 1, rank));
   }
 
-  /// Follows the demand from the last step to the first. Drops a step whose result nobody needs.
+  /// Follows the demand from the last step to the first. Drops a step whose result is not needed.
   void follow_demand() {
     Marks needed(plan_);
     for_each_output([&](Rank rank, BlockIdx block) {
@@ -248,7 +248,7 @@ class Pruner {
   const Plan& plan_;
   Collective collective_;
   Rank root_;
-  std::vector<Rank> owners_;  ///< by block; empty where it does not matter
+  std::vector<Rank> owners_;  ///< by block; empty if not needed
   PlanFlow flow_;
   std::vector<KeptSteps> steps_;  ///< by rank
   std::vector<std::vector<bool>>

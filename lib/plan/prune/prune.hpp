@@ -16,10 +16,9 @@ namespace hips::plan {
 ///   reduce_scatter   what leads to each block at its owner: the scatter phase
 ///   allgather        what leads from each block at its owner to all others: the gather phase
 ///   reduce           the scatter phase, and of the gather what leads to the root: a tree over all levels
-///   bcast            of the scatter what moves the root's vector, then the gather, without messages to ranks
-///   that
-///                    already have their content: a binomial tree from recursive doubling; from HiPS a
-///                    scatter from level to level and an all-gather
+///   bcast            of the scatter what moves the root's vector, then the gather, without messages to
+///                    ranks that already have their content: a binomial tree from recursive doubling; from
+///                    HiPS a scatter from level to level and an all-gather
 ///
 /// In bcast and all-gather only one operand of a reduction has a value, so their reductions become copies,
 /// and all their messages carry final values (Phase::kGather).

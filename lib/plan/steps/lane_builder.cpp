@@ -64,7 +64,7 @@ Rank LaneBuilder::holder(std::int32_t lane, std::int32_t index, Rank root, Rank 
   return at;
 }
 
-/// The place of `holder` in the group of `member` at a position; -1 where it is in another group.
+/// The place of `holder` in the group of `member` at a position; -1 if it is in another group.
 std::int64_t LaneBuilder::holder_in_group(std::int32_t lane, std::int32_t index, Rank holder,
                                           Rank member) const {
   const Position here = position(lane, index, member);
@@ -88,11 +88,11 @@ bool LaneBuilder::kept_in_bcast(const MessageName& message, Rank root) const {
   const std::int64_t source = holder_in_group(message.lane, i, holder, message.to);
   if (source < 0) return !scatter;
   if (scatter) {
-    const std::int64_t piece = pattern::scatter_takes(ring, receiver.index, message.round);
+    const std::int64_t piece = pattern::scatter_receives(ring, receiver.index, message.round);
     return hops(ring, source, pattern::prev(ring, receiver.index)) < hops(ring, source, piece);
   }
   const std::int64_t piece = receiver.gather == Pattern::kRing
-                                 ? pattern::gather_takes(ring, receiver.index, message.round)
+                                 ? pattern::gather_receives(ring, receiver.index, message.round)
                                  : position(message.lane, i, message.from).index;
   return hops(ring, source, receiver.index) > hops(ring, source, piece);
 }
@@ -107,7 +107,7 @@ bool LaneBuilder::kept_in_reduce(const MessageName& message, Rank root) const {
   const std::int64_t collector = holder_in_group(message.lane, i, holder, message.to);
   if (collector < 0) return false;
   const pattern::Ring ring = receiver.ring();
-  const std::int64_t piece = pattern::gather_takes(ring, receiver.index, message.round);
+  const std::int64_t piece = pattern::gather_receives(ring, receiver.index, message.round);
   return hops(ring, piece, receiver.index) <= hops(ring, piece, collector);
 }
 

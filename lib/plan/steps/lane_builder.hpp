@@ -18,11 +18,10 @@ namespace hips::plan {
 /// to i-1. It starts as the root and moves at each position to the leader of the piece that q's own blocks
 /// are in.
 ///
-///   bcast    scatter at i: the holder sends to the leaders of its group. Gather at i: a rank takes what it
-///   did not
-///            get in the scatter; the holder itself has all of R_{i-1}.
-///   reduce   scatter: all messages. Gather at i: the holder, and only it, collects R_{i-1}: the root's path
-///   reversed.
+///   bcast    scatter at i: the holder sends to the leaders of its group. Gather at i: a rank receives what
+///            it did not get in the scatter; the holder itself has all of R_{i-1}.
+///   reduce   scatter: all messages. Gather at i: only the holder collects R_{i-1}: the reversed path of the
+///            root.
 ///
 /// On a ring a piece passes members between its source and its destination, which then have it, too.
 ///

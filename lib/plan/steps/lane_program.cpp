@@ -108,7 +108,7 @@ void LaneProgram::scatter_ring(std::int32_t i) {
     current_ = round == 0 ? operands : Buffer::kOutput;
     sent_[i][sends] = send(Phase::kScatter, i, round, pattern::next(ring, position.index), piece(i, sends),
                            round == 0 ? ready : writer_.after({reduced}));
-    const BlockRange takes = piece(i, pattern::scatter_takes(ring, position.index, round));
+    const BlockRange takes = piece(i, pattern::scatter_receives(ring, position.index, round));
     current_ = operands;
     reduced = writer_.add(step(StepOp::kReduce, Phase::kScatter, i, round, takes),
                           {Source{Source::Kind::kMessage, {}, from.peer, from.in}, local(takes)}, ready);
@@ -151,7 +151,7 @@ void LaneProgram::gather_ring(std::int32_t i) {
   for (std::int64_t round = 0; round < pattern::num_rounds(ring); ++round) {
     const BlockRange sends = piece(i, pattern::gather_sends(ring, position.index, round));
     send(Phase::kGather, i, round, to, sends, round == 0 ? ready : writer_.after({copied}));
-    const std::int64_t takes = pattern::gather_takes(ring, position.index, round);
+    const std::int64_t takes = pattern::gather_receives(ring, position.index, round);
     copied = writer_.add(step(StepOp::kCopy, Phase::kGather, i, round, piece(i, takes)),
                          {Source{Source::Kind::kMessage, {}, from.peer, from.in}},
                          writer_.after({sent_[i][takes]}));

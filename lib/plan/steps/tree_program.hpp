@@ -36,7 +36,7 @@ enum class TreeStage : std::uint8_t { kLocalScatter, kUp, kDown, kLocalGather };
 /// Stages of a lane over a tree, of a server with `num_local` ranks.
 std::vector<StageInfo> tree_stages(std::int64_t num_local);
 
-/// What stage number `stage` of these is.
+/// Describes stage number `stage`.
 constexpr TreeStage tree_stage(std::int32_t stage, std::int64_t num_local) {
   return static_cast<TreeStage>(stage + (num_local > 1 ? 0 : 1));
 }

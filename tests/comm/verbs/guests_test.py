@@ -8,7 +8,7 @@ import tempfile
 import textwrap
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "lab"))
 import lab  # pylint: disable=wrong-import-position
 
 # guests_test.py HIPS EXACT_RANKS GRADIENTS|"" TEST... [-- what unittest takes]

@@ -1,9 +1,10 @@
-"""How hips-write-bw and hips-write-lat compare with perftest, in one guest of the lab:
+"""Compares hips-write-bw and hips-write-lat with perftest in one guest of the lab:
 perftest_benchmark.py HIPS FOLDER_OF_PROGRAMS [--pairs N] [--sizes 64,4096,...] [--only KIND,...]
 
-Each round runs perftest twice, and ours before or after; the ratio of perftest with itself tells what the machine
-allows to be seen. Ratios are of times: above 1, ours is slower. A ratio is within its limit where the median of the
-rounds is, or is no further from 1 than half of the ratios of perftest with itself are. Exits 1 where one is not.
+Each round runs perftest twice, and our program before or after it. The ratio of the two runs of perftest shows the
+noise of the machine. Ratios are of times: above 1, our program is slower. A kind passes if the median of its ratios is
+within its limit, or no further from 1 than the middle half of the ratios of perftest with itself. Exits with 1 if one
+does not pass.
 """
 import argparse
 import functools
@@ -13,19 +14,19 @@ import subprocess
 import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
 import lab  # noqa: E402
 import perftest_output  # noqa: E402
 import two_ends  # noqa: E402
 
-# Name -> perftest's program, ours with its flags, the column that counts, the limit of the ratio.
+# Name -> program of perftest, ours, its flags, the compared column, the limit of the ratio.
 KINDS = {
     "raw bandwidth": ("ib_write_bw", "hips-write-bw", ["--raw"], "BW_average", 0.03),
     "put bandwidth": ("ib_send_bw", "hips-write-bw", [], "BW_average", 0.10),
     "raw latency": ("ib_write_lat", "hips-write-lat", ["--raw"], "t_typical", 0.05),
     "put latency": ("ib_send_lat", "hips-write-lat", [], "t_typical", 0.10),
 }
-# Size -> messages of a run, so that it takes a second or less.
+# Size -> number of messages; a run takes a second or less.
 MESSAGES = {
     "BW_average": {64: 20000, 4096: 10000, 65536: 1000, 1048576: 60},
     "t_typical": {64: 400, 4096: 400, 65536: 100, 1048576: 20},
@@ -34,12 +35,12 @@ ATTEMPTS = 8
 
 
 def measure(command, flags, size, column):
-    """Seconds for a byte, or for a message. Perftest gives up now and then where the clock of an emulated CPU
-    wanders, or waits for ever for an end that has, and then runs again."""
+    """Returns the seconds per byte or per message. On an emulated CPU with an unsteady clock, perftest sometimes fails,
+    or hangs because its other end failed; it is then run again."""
     for _ in range(ATTEMPTS):
         latency = column == "t_typical"
-        # Cycles need no guess of the CPU's frequency, which perftest's bandwidths depend on. Peaks are not looked
-        # for: it takes longer than the run.
+        # In cycles, because perftest only estimates the CPU's frequency. Without the peak, whose computation takes
+        # longer than the run.
         try:
             client, _ = two_ends.run_both(command, *flags, "-s", str(size), "-n", str(MESSAGES[column][size]),
                                           "-C" if latency else "-N", timeout=30)
@@ -49,7 +50,7 @@ def measure(command, flags, size, column):
             continue
         figure = perftest_output.read_report(client.stdout).rows[-1][column]
         return figure if latency else 1 / figure
-    raise RuntimeError(f"{command} {flags} gave no report in {ATTEMPTS} attempts")
+    raise RuntimeError(f"{command} {flags} printed no report in {ATTEMPTS} attempts")
 
 
 def quartiles(values):
@@ -62,8 +63,9 @@ def text_of(ratios):
 
 
 def let_the_kernel_preempt():
-    """Soft-RoCE moves packets in soft interrupts. Once these are left to their kernel threads, a process that spins on
-    the same core holds them up for whole ticks of the scheduler, and latencies are hundreds of times as long."""
+    """Gives the kernel's soft interrupt threads real-time priority. Soft-RoCE handles packets in them; otherwise a
+    process that spins on the same core delays them by whole scheduler ticks, and latencies become hundreds of times
+    longer."""
     for process in filter(str.isdigit, os.listdir("/proc")):
         if lab.name_of(process).startswith("ksoftirqd/"):
             os.sched_setscheduler(int(process), os.SCHED_FIFO, os.sched_param(1))
@@ -73,16 +75,16 @@ def inside(folder, pairs, sizes, kinds):
     let_the_kernel_preempt()
     failures = 0
     start = time.monotonic()
-    print("| What | Bytes | ours / perftest, median (half of them) | perftest / perftest | limit | |")
+    print("| Kind | Bytes | ours / perftest, median (middle half) | perftest / perftest | limit | |")
     print("|---|---|---|---|---|---|", flush=True)
     for kind in kinds:
         theirs, ours, flags, column, limit = KINDS[kind]
         for size in sizes:
             ratios, selves = [], []
-            for turn in range(pairs):
-                # Ours runs last and first by turns, beside the perftest that it is compared with.
+            for round_number in range(pairs):
+                # Our program runs last and first alternately, always next to the perftest it is compared with.
                 run_ours = functools.partial(measure, os.path.join(folder, ours), flags, size, column)
-                mine = run_ours() if turn % 2 else None
+                mine = run_ours() if round_number % 2 else None
                 near, far = (measure(theirs, [], size, column) for _ in range(2))
                 if mine is None:
                     near, far = far, near
@@ -96,7 +98,7 @@ def inside(folder, pairs, sizes, kinds):
             print(f"| {kind}: {ours} {' '.join(flags)} / {theirs} | {size} | {text_of(ratios)} | {text_of(selves)}"
                   f" | {1 + allowed:.2f}{' (noise)' if noise > limit else ''} | {'within' if good else 'MISSED'} |",
                   flush=True)
-    print(f"{pairs} rounds each in {time.monotonic() - start:.0f} s on {os.cpu_count()} emulated or real cores")
+    print(f"{pairs} rounds of each kind in {time.monotonic() - start:.0f} s on {os.cpu_count()} cores")
     return 1 if failures else 0
 
 

@@ -1,9 +1,9 @@
-"""Reads what perftest 4.5 prints, or a program that prints alike: one parser for both."""
+"""Parses the output of perftest 4.5, or of a program with the same layout."""
 import json
 import re
 
 RULE = "-" * 87
-# Header line -> names of its columns, those of perftest's JSON.
+# Header line -> names of its columns, as in the JSON of perftest.
 COLUMNS = {
     "#bytes #iterations BW peak[U] BW average[U] MsgRate[Mpps]":
         ("MsgSize", "n_iterations", "BW_peak", "BW_average", "MsgRate"),
@@ -24,7 +24,7 @@ class Report:
 
 
 def read_report(text):
-    """The Report of what one end printed. ValueError on a line that is none of perftest's."""
+    """Parses the output of one end into a Report. Raises ValueError on a line that perftest does not print."""
     report, columns, part = Report(), None, 0
     for line in text.splitlines():
         words = " ".join(line.split())
@@ -52,12 +52,12 @@ def read_report(text):
         elif columns and len(words.split()) == len(columns):
             report.rows.append(dict(zip(columns, map(float, words.split()))))
         else:
-            raise ValueError(f"not a line of perftest: {line!r}")
+            raise ValueError(f"unexpected line in perftest output: {line!r}")
     return report
 
 
 def read_json(text):
-    """{"test_info": ..., "results": ...} of --out_json, whose keys and words perftest 4.5 leaves without quotes."""
+    """Parses a file of --out_json: {"test_info": ..., "results": ...}. Perftest 4.5 writes keys and words unquoted."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -7,7 +7,7 @@ PORT = 18515
 
 
 def listening(port):
-    """Whether a process of this host waits for TCP connections on a port."""
+    """Returns whether a process of this node listens on a TCP port."""
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(path, encoding="ascii") as file:
             for line in file.readlines()[1:]:
@@ -18,7 +18,7 @@ def listening(port):
 
 
 class Server:
-    """A server that listens; use as a context. None of its output is lost when it is ended."""
+    """A server process that listens; use it as a context. end() returns all of its output."""
 
     def __init__(self, command, *arguments, port=PORT, cpu=0):
         self.process = subprocess.Popen(["taskset", "-c", str(cpu), command, *arguments], stdout=subprocess.PIPE,
@@ -36,7 +36,7 @@ class Server:
         self.process.communicate()
 
     def end(self, timeout=30):
-        """Its CompletedProcess."""
+        """Waits for its exit and returns its CompletedProcess."""
         out, err = self.process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(self.process.args, self.process.returncode, out, err)
 
@@ -47,8 +47,8 @@ def run_client(command, *arguments, timeout=60, cpu=1):
 
 
 def run_both(command, *arguments, timeout=60, server_arguments=None):
-    """CompletedProcess of client and server, each on a core of its own: two that spin on one core measure the
-    scheduler's tick."""
+    """Runs a client and a server and returns both CompletedProcess. Each has its own core: two that spin on one core
+    measure the tick of the scheduler."""
     mine = [*arguments, "-d", DEVICE]
     theirs = mine if server_arguments is None else [*server_arguments, "-d", DEVICE]
     with Server(command, *theirs) as server:

@@ -1,6 +1,7 @@
-"""hips-write-bw and hips-write-lat beside perftest: write_lab_test.py HIPS FOLDER_OF_PROGRAMS.
+"""Tests hips-write-bw and hips-write-lat with soft-RoCE, and compares them with perftest:
+write_lab_test.py HIPS FOLDER_OF_PROGRAMS.
 
-All in one guest of the lab, where this file runs again.
+The tests run in one guest of the lab, in which this file starts itself again.
 """
 import glob
 import os
@@ -14,7 +15,7 @@ import unittest
 import perftest_output
 import two_ends
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
 import lab  # noqa: E402
 
 INSIDE = "--inside" in sys.argv
@@ -26,7 +27,7 @@ BW, LAT = os.path.join(FOLDER, "hips-write-bw"), os.path.join(FOLDER, "hips-writ
 
 
 def one_line(done):
-    """What a program that failed said on stderr; one line, or a failure of the test."""
+    """Returns the one line that a failed program printed on stderr."""
     lines = done.stderr.splitlines()
     assert done.returncode not in (0, 124) and len(lines) == 1, (done.returncode, done.stdout, done.stderr)
     return lines[0]
@@ -39,7 +40,7 @@ class Guest(unittest.TestCase):
         self.json = os.path.join(folder.name, "out.json")
 
     def both(self, command, *arguments):
-        """The reports of client and server, which both have to succeed."""
+        """Runs a client and a server, which must both succeed, and returns their reports."""
         client, server = two_ends.run_both(command, *arguments)
         for end in (client, server):
             self.assertEqual(end.returncode, 0, end.stdout + end.stderr)
@@ -47,14 +48,15 @@ class Guest(unittest.TestCase):
         return perftest_output.read_report(client.stdout), perftest_output.read_report(server.stdout)
 
     def perftest(self, command, *arguments):
-        """The client's report of perftest itself, which gives up where an emulated CPU's clock wanders."""
+        """Runs perftest and returns the client's report. It sometimes fails with the unsteady clock of an emulated
+        CPU, and is then run again."""
         for _ in range(10):
             client, _ = two_ends.run_both(command, *arguments)
             if client.returncode == 0 and "inf" not in client.stdout:
                 return perftest_output.read_report(client.stdout)
         return self.fail(client.stdout + client.stderr)
 
-    def test_one_reader_reads_both_programs(self):
+    def test_the_output_has_the_layout_of_perftest(self):
         for command, ours, kind, flags in (("ib_write_bw", BW, ["--raw"], ["-s", "4096", "-n", "500"]),
                                            ("ib_write_lat", LAT, [], ["-n", "200"])):
             json = ["--out_json", f"--out_json_file={self.json}"]
@@ -78,7 +80,7 @@ class Guest(unittest.TestCase):
         report, _ = self.both(BW, "-a", "-n", "5")
         self.assertEqual([row["MsgSize"] for row in report.rows], [2 ** power for power in range(1, 24)])
 
-    def test_rdma_cm_durations_and_the_newer_layout(self):
+    def test_rdma_cm_durations_and_the_newer_layout_work(self):
         report, server = self.both(BW, "-R", "-b", "-D", "1", "--report_gbits", "-T", "96", "-F", "-I", "64")
         self.assertEqual(report.banner["rdma_cm QPs"], "ON")
         self.assertEqual(report.unit, "Gb/sec")
@@ -93,14 +95,14 @@ class Guest(unittest.TestCase):
         with open(self.json, encoding="utf-8") as file:
             self.assertEqual(perftest_output.read_json(file.read())["test_info"]["Mtu"], 1024)
 
-    def test_the_price_of_the_layer_is_printed(self):
+    def test_the_overhead_of_the_transport_is_printed(self):
         for command in (BW, LAT):
             client, _ = two_ends.run_both(command, "--price", "-s", "4096", "-n", "200")
             self.assertEqual(client.returncode, 0, client.stderr)
-            self.assertRegex(client.stdout, r"(?m)^ #bytes .* raw .*put .*price\[%\]$")
+            self.assertRegex(client.stdout, r"(?m)^ #bytes .* raw .*put .*overhead\[%\]$")
             self.assertRegex(client.stdout, r"(?m)^ 4096 +200 +[\d.]+ +[\d.]+ +-?[\d.]+ +[+-][\d.]+ *$")
 
-    def test_every_byte_is_compared(self):
+    def test_data_validation_compares_every_byte(self):
         for command, flags, compared in ((BW, ["-b", "-q", "2", "-n", "100"], 2 * 65536),
                                          (BW, ["--raw", "--write_with_imm", "-s", "64", "-n", "200"], 4096),
                                          (LAT, ["-s", "100", "-n", "100"], 200)):
@@ -109,12 +111,12 @@ class Guest(unittest.TestCase):
                 self.assertEqual(end.returncode, 0, end.stdout + end.stderr)
                 self.assertIn(f" Data validation : {compared} bytes compared, 0 wrong\n", end.stdout)
 
-    def test_a_byte_that_changes_on_the_way_is_noticed_at_both_ends(self):
+    def test_a_wrong_byte_is_reported_at_both_ends(self):
         flags = ["-D", "2", "-f", "0", "--data_validation", "-d", two_ends.DEVICE]
         with two_ends.Server(BW, *flags) as server, \
                 subprocess.Popen(["taskset", "-c", "1", BW, *flags, two_ends.SERVER], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True) as client:
-            # Half-way, a byte of what the client sends is another one.
+            # In the middle of the run, a byte of the client's send buffer is changed.
             address = None
             for line in client.stdout:
                 if found := re.match(r" local address: .* VAddr 0x0*(\w+)$", line):
@@ -123,7 +125,7 @@ class Guest(unittest.TestCase):
                     break
             time.sleep(1)
             with open(f"/proc/{client.pid}/mem", "r+b", buffering=0) as memory:
-                memory.seek(address + 65536 + 1000)  # what comes in, then what goes out
+                memory.seek(address + 65536 + 1000)  # the receive buffer comes first, then the send buffer
                 byte = memory.read(1)[0]
                 memory.seek(address + 65536 + 1000)
                 memory.write(bytes([byte ^ 1]))
@@ -134,34 +136,39 @@ class Guest(unittest.TestCase):
             self.assertEqual(status, 1, text)
             self.assertRegex(text, r"^hips-write-bw: data validation: 1 of \d+ bytes .* wrong\n$")
 
-    def test_inline_data_is_what_the_queue_pairs_have(self):
-        for end in two_ends.run_both(LAT, "-I", "4096"):
-            self.assertEqual(end.returncode, 2, end.stdout + end.stderr)
-            self.assertRegex(one_line(end), r"-I 4096 is wrong: rxe0:1 takes \d+$")
-        most = one_line(end).split()[-1]
-        for flags, expected in (["-I", most], most), ([], "128"), (["-R"], "128"):
+    def test_inline_sizes_above_the_limit_are_rejected_before_connecting(self):
+        for flags in [], ["-R"]:
+            # No server runs, so that a client that tried to connect would report that.
+            client = two_ends.run_client(LAT, *flags, "-I", "4096", "-d", two_ends.DEVICE, two_ends.SERVER)
+            self.assertEqual(client.returncode, 2, client.stdout + client.stderr)
+            self.assertRegex(one_line(client), r"-I 4096 is too large; rxe0:1 has at most \d+$")
+
+    def test_the_banner_shows_the_inline_size_of_the_queue_pairs(self):
+        client = two_ends.run_client(LAT, "-I", "4096", "-d", two_ends.DEVICE, two_ends.SERVER)
+        largest = one_line(client).split()[-1]
+        for flags, expected in (["-I", largest], largest), ([], "128"), (["-R"], "128"):
             report, _ = self.both(LAT, "-n", "5", *flags)
             self.assertEqual(report.banner["Max inline data"], expected + "[B]")
 
-    def test_mistakes_are_one_line_that_says_what_would_be_right(self):
-        self.assertIn("-d nope is wrong: this host has -d rxe0 -i 1", one_line(two_ends.run_client(BW, "-d", "nope")))
-        self.assertIn("-i 2 is wrong: rxe0 has 1 port", one_line(two_ends.run_client(BW, "-i", "2")))
+    def test_each_error_is_one_line_that_names_valid_values(self):
+        self.assertIn("invalid -d nope: this node has -d rxe0 -i 1", one_line(two_ends.run_client(BW, "-d", "nope")))
+        self.assertIn("invalid -i 2: rxe0 has 1 port", one_line(two_ends.run_client(BW, "-i", "2")))
         self.assertRegex(one_line(two_ends.run_client(BW, "-x", "77")), r"-x 77\b.*10\.100\.0\.1")
         self.assertIn("start the same command", one_line(two_ends.run_client(LAT, "-p", "18600", two_ends.SERVER)))
-        self.assertIn("no host", one_line(two_ends.run_client(LAT, "no.such.host.invalid")))
+        self.assertIn("unknown host", one_line(two_ends.run_client(LAT, "no.such.host.invalid")))
 
-    def test_ends_that_differ_name_the_flags_at_both(self):
+    def test_both_ends_list_different_flags(self):
         client, server = two_ends.run_both(BW, "-s", "64", server_arguments=["-s", "128", "-b"])
-        self.assertIn("-b on there but off here, -s 128 there but 64 here", one_line(client))
-        self.assertIn("-b off there but on here, -s 64 there but 128 here", one_line(server))
+        self.assertIn("-b is off here and on there, -s is 64 here and 128 there", one_line(client))
+        self.assertIn("-b is on here and off there, -s is 128 here and 64 there", one_line(server))
 
-    def test_another_program_at_the_other_end_is_told(self):
+    def test_another_program_at_the_other_end_is_reported(self):
         with two_ends.Server(BW, "-d", two_ends.DEVICE) as server:
             other = two_ends.run_client("ib_write_bw", "-d", two_ends.DEVICE, two_ends.SERVER)
             self.assertNotEqual(other.returncode, 0)
             self.assertIn("runs another program", one_line(server.end()))
 
-    def test_an_end_that_is_killed_ends_the_other(self):
+    def test_an_end_exits_when_the_other_is_killed(self):
         for command in (BW, LAT):
             flags = ["-D", "60", "-d", two_ends.DEVICE]
             with two_ends.Server(command, *flags) as server, \
@@ -177,8 +184,8 @@ class Guest(unittest.TestCase):
 
 
 class Host(unittest.TestCase):
-    @unittest.skipIf(glob.glob("/sys/class/infiniband/*"), "this host has RDMA devices")
-    def test_a_host_without_devices_is_told_what_to_do(self):
+    @unittest.skipIf(glob.glob("/sys/class/infiniband/*"), "this node has RDMA devices")
+    def test_missing_devices_are_reported(self):
         self.assertIn("device", one_line(subprocess.run([BW], capture_output=True, text=True, timeout=20, check=False)))
 
     def test_the_tests_of_the_guest_pass(self):

@@ -24,16 +24,16 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-/// A NIC by the names that it keeps: "node3 dev1".
+/// The name of a NIC, which does not change: "node3 dev1".
 using Ends = std::set<std::pair<std::string, std::string>>;
 
-/// A made-up job on a topology: what its ranks would see, and which NICs really share a switch or a cable.
+/// A simulated job on a topology: what its ranks observe, and which NICs really share a switch or a cable.
 struct MadeUp {
   Observation seen;
   Ends joined;
 };
 
-/// Where a NIC of a whole topology is plugged in: its switch, or the two ends of its cable.
+/// The connection of a NIC of a whole topology: its switch, or the two ends of its cable.
 std::string plug_of(const Topology& topology, std::int64_t server, Rail rail) {
   const std::string name = entry_of(topology.family).switch_name(topology, server, rail);
   if (!name.empty()) return name;
@@ -45,7 +45,7 @@ std::string plug_of(const Topology& topology, std::int64_t server, Rail rail) {
   return "";
 }
 
-/// `shuffle_servers`, `shuffle_nics`: ranks and NICs are in any order, not in that of the family.
+/// `shuffle_servers`, `shuffle_nics`: ranks and NICs are in a random order instead of that of the family.
 MadeUp made_up(const Topology& topology, std::mt19937_64& random, bool shuffle_servers, bool shuffle_nics) {
   const auto servers = static_cast<std::size_t>(topology.num_servers());
   const auto rails = static_cast<std::size_t>(topology.num_rails);
@@ -82,7 +82,7 @@ MadeUp made_up(const Topology& topology, std::mt19937_64& random, bool shuffle_s
   return made;
 }
 
-/// The same of a topology file, by its own names and the library's own idea of neighbours.
+/// The same for a topology file, from its names and the library's neighbours.
 Ends joined_in(const TopologyFile& file) {
   Ends joined;
   for (Rank rank = 0; rank < file.topology.num_ranks(); ++rank)
@@ -136,7 +136,7 @@ TEST(Draft, OfAnObservedFamilyIsThatFamilyExceptForNames) {
     ASSERT_EQ(file.topology.num_servers(), topology.num_servers());
     ASSERT_THAT(text, Not(HasSubstr("no family")));
     for (const Level& level : file.topology.levels) ASSERT_EQ(level.bandwidth_bytes_per_s, 3.125e9);
-    // Where nothing was moved, the first server is the first and NICs have their numbers.
+    // Without shuffling, servers and NICs keep their order.
     if (shuffle_servers || shuffle_nics) continue;
     ASSERT_EQ(file.server_names.front(), "node0");
     ASSERT_TRUE(file.other_devices.empty() || topology.family == Family::kMesh);
@@ -236,7 +236,7 @@ TEST(Draft, ListsSlowDeadAndMissingNics) {
   EXPECT_EQ(file.topology.overrides.size(), 3U);
 }
 
-/// What is left of a made-up job when only some servers are in it.
+/// A simulated job on only some of the servers.
 MadeUp some_of(const MadeUp& whole, const std::vector<std::size_t>& servers) {
   MadeUp part;
   std::map<std::size_t, std::size_t> number;
@@ -283,7 +283,8 @@ TEST(Draft, OfAPartOfABCubeIsThatPart) {
     servers.resize(servers.size() / 2 + random() % (servers.size() / 2));
     const MadeUp part = some_of(whole, servers);
     const TopologyFile file = read_back(part.seen, text);
-    // Servers that fall apart, or too few of three levels, do not tell who is where; else nothing is wrong.
+    // Servers that are not connected, or too few of three levels, are ambiguous; otherwise the draft is
+    // exact.
     if (text.find("no family") == std::string::npos) {
       ASSERT_EQ(joined_in(file), part.joined) << text;
     } else {
@@ -321,7 +322,7 @@ TEST(Draft, SeparatesPlacesThatUseTheSameSubnetByConnectivity) {
   std::string text;
   EXPECT_EQ(read_back(seen, text).topology.spec, "torus:4");
   EXPECT_THAT(text, HasSubstr("count: 0  # guessed: assuming that subnets of two NICs are cables\n"));
-  // With NICs in any order it could be two more.
+  // With NICs in any order, two other families match.
   std::swap(seen.servers[2].nics[0], seen.servers[2].nics[1]);
   for (SeenPath& way : seen.paths) {
     if (way.a == 2) way.a_nic = 1 - way.a_nic;

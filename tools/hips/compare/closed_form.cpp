@@ -9,10 +9,10 @@
 namespace hips::compare {
 namespace {
 
-/// Levels with more than one server, and how many servers share all lower digits' values.
+/// A level with more than one server.
 struct Digit {
   const Level* level = nullptr;
-  double below = 1;  ///< servers that differ in lower digits only
+  double below = 1;  ///< number of servers that differ only in lower digits
 };
 
 class Counter {
@@ -29,7 +29,8 @@ class Counter {
     }
   }
 
-  /// R rings that follow the wiring: all NICs of a ring carry the same, and a switch what one server sends.
+  /// R rings that follow the wiring: all NICs of a ring send the same amount, and so does the uplink of a
+  /// switch.
   ClosedForm ring(double rings) {
     const double ranks = servers_ * local_;
     const double share = 2 * (ranks - 1) / (ranks * rings);
@@ -40,12 +41,12 @@ class Counter {
     return form_;
   }
 
-  /// Every rank sends a piece to every other, and gets one back, each on its route.
+  /// Every rank sends a piece to every other rank and gets one back, each along its route.
   ClosedForm mesh() {
     for (const Digit& digit : digits_) {
       const auto radix = static_cast<double>(digit.level->radix);
-      // Of all pairs, those that differ in the digit pass a NIC of its level; on cables, those up to half way
-      // round pass one each time they go on.
+      // All pairs that differ in the digit use a NIC of its level. On a ring of cables a message uses one NIC
+      // for each hop, at most half the ring.
       double share = 2 * local_ * (topology_.servers_relay ? (1 - 1 / radix) : (1 - 1 / servers_));
       if (digit.level->kind == LevelKind::kRing) share = 2 * local_ * hops_by_plus(*digit.level) / radix;
       nic(digit.level->rails.front(), share);
@@ -58,12 +59,13 @@ class Counter {
     return form_;
   }
 
-  /// The leaders' links: everybody's pieces in, and out again.
+  /// The leaders' links: the pieces of all ranks in, and the results out.
   std::optional<ClosedForm> ps(double leaders) {
     if (topology_.servers_relay) {
       if (leaders > 1) return std::nullopt;
       for (const Digit& digit : digits_) {
-        // To the leader by the highest digit that differs, from it by the lowest.
+        // Messages to the leader arrive through the highest digit that differs, results leave through the
+        // lowest.
         const auto radix = static_cast<double>(digit.level->radix);
         const double senders = peers_by_plus(*digit.level);
         nic(digit.level->rails.front(), local_ * digit.below * senders);
@@ -80,7 +82,7 @@ class Counter {
     return form_;
   }
 
-  /// HiPS with one leader in one level: every NIC has a lane, and lanes have different leaders.
+  /// HiPS with one leader on one level: every NIC has a lane, and lanes have different leaders.
   std::optional<ClosedForm> hips_ps(std::int64_t leaders) {
     if (leaders != 1 || digits_.size() > 1 || digits_.front().level->kind == LevelKind::kRing)
       return std::nullopt;
@@ -92,7 +94,7 @@ class Counter {
     return form_;
   }
 
-  /// HiPS whose NICs all serve all levels, or one: its NICs are at their bound, and so are the switches.
+  /// HiPS with NICs that serve all levels, or with a single level: NICs and switches are at their bound.
   std::optional<ClosedForm> hips(bool meshes) {
     const bool one_nic = topology_.num_rails == 1;
     if (digits_.size() > 1 && !one_nic) return std::nullopt;
@@ -109,18 +111,19 @@ class Counter {
   }
 
  private:
-  /// In groups of `members` ranks each with one way out, what the first group's leaders get and send in one
-  /// direction: pieces of all outside, and results of the leaders outside.
+  /// For groups of `members` ranks with one uplink each: the traffic of the first group's uplink in one
+  /// direction, which is the pieces of all ranks outside and the results of the leaders outside.
   [[nodiscard]] double leaders_share(double members, double leaders) const {
     const double inside = std::min(members, leaders);
     return (inside * (servers_ * local_ - members) + members * (leaders - inside)) / leaders;
   }
 
-  /// Neighbours or servers further on whose way ends by one NIC of the level: half a ring, all of a switch.
+  /// The servers of a group whose messages arrive through one NIC of the level: half a ring, all of a switch.
   static double peers_by_plus(const Level& level) {
     return static_cast<double>(level.kind == LevelKind::kRing ? level.radix / 2 : level.radix - 1);
   }
-  /// Hops by "+" of one server to all others of its ring; half way round goes by "+", too.
+  /// The number of hops in direction "+" from one server to the others of its ring, including the opposite
+  /// one.
   static double hops_by_plus(const Level& level) {
     const auto half = static_cast<double>(level.radix / 2);
     return half * (half + 1) / 2;

@@ -8,22 +8,22 @@
 
 namespace hips::compare {
 
-/// The busiest link of a plan, per byte of the vector, from arithmetic alone.
+/// The load of a plan's busiest link per byte of the vector, from arithmetic alone.
 struct ClosedForm {
   double busiest_share = 0;       ///< bytes on the busiest link, in vectors
   double seconds_per_byte = 0;    ///< of that link
   std::string busiest;            ///< "NIC 0", "leaf switch"
-  std::int64_t fan_in = 0;        ///< peers that send to one rank by one NIC at once
-  std::int64_t num_messages = 0;  ///< of the rank that sends most; 0: as the shape tells
+  std::int64_t fan_in = 0;        ///< peers that send to one NIC of a rank at the same time
+  std::int64_t num_messages = 0;  ///< of the rank that sends most; 0: see the plan's shape
 };
 
-/// What plans cost whose programs are too many or too long to count: flat-ring, flat-mesh and flat-ps
-/// anywhere (several leaders only where no server relays); HiPS with rings or meshes where one NIC or one
-/// level serves all servers. Nothing for others.
+/// The cost of plans whose programs are too many or too long to count: flat-ring, flat-mesh and flat-ps on
+/// any topology (several leaders only if no server relays); HiPS with rings or meshes if one NIC or one level
+/// serves all servers. Nothing for other plans.
 ///
 /// Cost     levels of the topology.
-/// Source   counting what each plan's programs send, where servers relay along the routes of Topology::route.
-///          tests/tools/compare/closed_form_test.cpp compares them with counted loads on small topologies.
+/// Source   the messages of each plan's programs; servers relay along the routes of Topology::route.
+///          tests/tools/hips/compare/plan_cost_test.cpp compares them with counted loads on small topologies.
 std::optional<ClosedForm> closed_form(const Topology& topology, const PlanShape& shape,
                                       const PlanRequest& request);
 

@@ -18,17 +18,17 @@ constexpr LevelPattern kMesh{.scatter = Pattern::kMesh, .gather = Pattern::kMesh
 constexpr LevelPattern kRing{.scatter = Pattern::kRing, .gather = Pattern::kRing};
 constexpr LevelPattern kPsOne{.scatter = Pattern::kPs, .gather = Pattern::kPs, .num_leaders = 1};
 
-/// Does a mesh of more than two meet anywhere? As cost::select() asks before it tries rings.
-bool meshes_meet(const Topology& topology) {
-  // Servers of a part have no meshes, but trees.
+/// Does a mesh of the default plan cause incast? This is the condition of cost::select() for trying rings.
+bool has_incast(const Topology& topology) {
+  // Parts of a topology use trees instead of meshes.
   if (!topology.part.empty()) return false;
   return std::ranges::any_of(topology.levels, [](const Level& level) {
     return level.kind != LevelKind::kNode && !topology::is_of_cables(level) && level.radix > 2;
   });
 }
 
-/// Is an algorithm for other kinds of wiring? Who wants to know why names it.
-bool is_for_others(const plan::Algorithm& algorithm, const Topology& topology) {
+/// Is an algorithm meant for other kinds of wiring? Then "all" omits it; naming it shows the reason.
+bool is_inapplicable(const plan::Algorithm& algorithm, const Topology& topology) {
   const bool has_rings =
       std::ranges::any_of(topology.levels, [](const Level& level) { return level.kind == LevelKind::kRing; });
   const bool part_of_grid = !topology.part.empty() && topology.servers_relay;
@@ -36,13 +36,13 @@ bool is_for_others(const plan::Algorithm& algorithm, const Topology& topology) {
          (part_of_grid && !algorithm.takes_any_graph);
 }
 
-/// The number after the colon: of leaders, of rings.
+/// Parses the number of leaders or rings after the colon.
 Result<std::int32_t> read_count(std::string_view entry, std::string_view value, std::string_view what) {
   std::int32_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < 1) {
     return fail(Code::kInvalidArgument,
-                fmt::format("--algorithms: {}: {} is no number of {}; write 1 or more",
+                fmt::format("--algorithms: {}: invalid number {} of {}; write 1 or more",
                             topology::in_quotes(entry), topology::in_quotes(value), what));
   }
   return number;
@@ -58,7 +58,7 @@ Result<Entry> parse_entry(std::string_view text) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) names.push_back(algorithm.name);
   if (std::ranges::find(names, name) == names.end()) {
     return fail(Code::kInvalidArgument,
-                fmt::format("--algorithms: no algorithm is called {}; there are {}, and all",
+                fmt::format("--algorithms: unknown algorithm {}; expected all or any of {}",
                             topology::in_quotes(name), fmt::join(names, ", ")));
   }
   if (colon == std::string_view::npos) return entry;
@@ -79,10 +79,11 @@ Result<Entry> parse_entry(std::string_view text) {
     if (!rings) return fail(rings.error());
     entry.request.num_rings = *rings;
   } else {
-    return fail(Code::kInvalidArgument,
-                fmt::format("--algorithms: {}: {} takes nothing after a colon; hips takes a pattern, flat-ps "
-                            "a number of leaders, flat-ring a number of rings",
-                            topology::in_quotes(text), name));
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("--algorithms: {}: {} has no parameter; hips takes a pattern, flat-ps a number of "
+                    "leaders, flat-ring a number of rings",
+                    topology::in_quotes(text), name));
   }
   return entry;
 }
@@ -98,9 +99,9 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
   if (text == "all") {
     for (const plan::Algorithm& algorithm : plan::algorithms()) {
       const std::string name(algorithm.name);
-      if (is_for_others(algorithm, topology)) continue;
+      if (is_inapplicable(algorithm, topology)) continue;
       add({.name = name, .request = {.algorithm = name}});
-      if (name == "hips" && meshes_meet(topology))
+      if (name == "hips" && has_incast(topology))
         add({.name = "hips:ring", .request = {.patterns = {kRing}}});
     }
     return entries;
@@ -110,7 +111,7 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
     if (!entry) return fail(entry.error());
     if (std::ranges::any_of(entries, [&](const Entry& other) { return other.name == entry->name; })) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("--algorithms: {} occurs twice; name it once", topology::in_quotes(part)));
+                  fmt::format("--algorithms: {} occurs twice; remove one", topology::in_quotes(part)));
     }
     add(std::move(*entry));
   }
@@ -118,7 +119,7 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
 }
 
 std::vector<Entry> baseline_entries(const Topology& topology) {
-  // What the spec says of rates and ranks goes on: "@25Gb", "/2".
+  // The rates and ranks of the spec are kept: "@25Gb", "/2".
   const std::size_t suffix = std::min(topology.spec.find('@'), topology.spec.find('/'));
   const std::string rates = suffix == std::string::npos ? "" : topology.spec.substr(suffix);
   std::vector<Entry> entries;

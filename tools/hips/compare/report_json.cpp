@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const PricedPlan& plan) {
+Json json_of(const PlanCost& plan) {
   Json json = {{"plan", plan.entry.name},
                {"algorithm", plan.entry.request.algorithm},
                {"baseline", plan.entry.baseline},
@@ -28,13 +28,13 @@ Json json_of(const PricedPlan& plan) {
   json["busiest_link"] = plan.busiest;
   json["bandwidth_of_bound"] = plan.bandwidth_of_bound;
   json["sizes"] = Json::array();
-  for (const Price& price : plan.prices) {
-    json["sizes"].push_back({{"bytes", price.bytes},
-                             {"seconds", price.seconds},
-                             {"latency_seconds", price.latency_seconds},
-                             {"bandwidth_seconds", price.bandwidth_seconds},
-                             {"busiest_bytes", price.busiest_bytes},
-                             {"of_bound", price.of_bound}});
+  for (const SizeCost& cost : plan.sizes) {
+    json["sizes"].push_back({{"bytes", cost.bytes},
+                             {"seconds", cost.seconds},
+                             {"latency_seconds", cost.latency_seconds},
+                             {"bandwidth_seconds", cost.bandwidth_seconds},
+                             {"busiest_bytes", cost.busiest_bytes},
+                             {"of_bound", cost.of_bound}});
   }
   return json;
 }
@@ -50,7 +50,7 @@ Json json_of(const Comparison& comparison) {
                 {{"cut", comparison.bound.cut().name},
                  {"seconds_per_byte", comparison.bound.cut().seconds_per_byte}}}};
   json["plans"] = Json::array();
-  for (const PricedPlan& plan : comparison.plans) json["plans"].push_back(json_of(plan));
+  for (const PlanCost& plan : comparison.plans) json["plans"].push_back(json_of(plan));
   json["best"] = Json::array();
   for (std::size_t i = 0; i < comparison.sizes.size(); ++i) {
     const std::size_t best = comparison.best[i];

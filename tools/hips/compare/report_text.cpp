@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 
 #include "lib/plan/formats/plan_text.hpp"
+#include "tools/hips/common/servers_memory.hpp"
 #include "tools/hips/compare/report.hpp"
 #include "tools/hips/compare/size_range.hpp"
-#include "tools/hips/servers_memory.hpp"
 
 namespace hips::compare {
 namespace {
 
-/// Sizes that fit side by side on a line.
+/// Number of sizes on a line.
 constexpr std::size_t kColumns = 11;
 constexpr std::size_t kColumnWidth = 9;
 
@@ -22,13 +22,13 @@ std::string percent(double share) {
   return percent < 0.01 ? "< 0.01 %" : fmt::format("{:.2f} %", percent);
 }
 
-/// A baseline runs on a wiring of its own, and says so.
-std::string label(const PricedPlan& plan) {
+/// The name of a plan; for a baseline with its own topology.
+std::string label(const PlanCost& plan) {
   return plan.entry.baseline ? fmt::format("{} ({})", plan.entry.name, plan.entry.wiring) : plan.entry.name;
 }
 
-/// What the numbers were made from, where it is not all programs, and what they take for granted.
-std::string mark(const PricedPlan& plan) {
+/// The marks that legend_text() explains.
+std::string marks_of(const PlanCost& plan) {
   std::string marks = plan.entry.baseline ? "  [b]" : "";
   if (plan.relays) marks += "  [r]";
   if (plan.basis == Basis::kSomeServers) marks += "  [1]";
@@ -36,27 +36,27 @@ std::string mark(const PricedPlan& plan) {
   return marks;
 }
 
-std::string busiest_text(const PricedPlan& plan) {
+std::string busiest_text(const PlanCost& plan) {
   if (plan.busiest.empty()) return "none";
-  return fmt::format("{}, {}", plan::bytes_text(plan.prices.back().busiest_bytes), plan.busiest);
+  return fmt::format("{}, {}", plan::bytes_text(plan.sizes.back().busiest_bytes), plan.busiest);
 }
 
 void append_plans(const Comparison& comparison, std::size_t width, std::string& out) {
   std::size_t busiest = 0;
   const auto heading = "busiest link at " + size_text(comparison.sizes.back());
-  for (const PricedPlan& plan : comparison.plans)
+  for (const PlanCost& plan : comparison.plans)
     if (plan.basis != Basis::kNone) busiest = std::max(busiest, busiest_text(plan).size());
   busiest = std::max(busiest, heading.size());
   out += fmt::format("  {:<{}}  {:>8}  {:>8}  {:>8}  {:>8}  {:<{}}  {:>8}\n", "plan", width, "steps", "hops",
                      "messages", "fan-in", heading, busiest, "of bound");
-  for (const PricedPlan& plan : comparison.plans) {
+  for (const PlanCost& plan : comparison.plans) {
     if (plan.basis == Basis::kNone) {
-      out += fmt::format("  {:<{}}  not priced: {}\n", label(plan), width, plan.reason);
+      out += fmt::format("  {:<{}}  no estimate: {}\n", label(plan), width, plan.reason);
       continue;
     }
     out += fmt::format("  {:<{}}  {:>8}  {:>8}  {:>8}  {:>8}  {:<{}}  {:>8}{}\n", label(plan), width,
                        plan.num_steps, plan.num_hops, plan.num_messages, plan.fan_in, busiest_text(plan),
-                       busiest, percent(plan.bandwidth_of_bound), mark(plan));
+                       busiest, percent(plan.bandwidth_of_bound), marks_of(plan));
   }
 }
 
@@ -69,11 +69,11 @@ void append_times(const Comparison& comparison, std::size_t width, std::string& 
       out += fmt::format(" {:>{}} ", size_text(sizes[i]), kColumnWidth - 1);
     out += '\n';
     for (std::size_t p = 0; p < comparison.plans.size(); ++p) {
-      const PricedPlan& plan = comparison.plans[p];
+      const PlanCost& plan = comparison.plans[p];
       if (plan.basis == Basis::kNone) continue;
       out += fmt::format("  {:<{}}", label(plan), width);
       for (std::size_t i = first; i < end; ++i) {
-        out += fmt::format(" {:>{}}{}", duration_text(plan.prices[i].seconds), kColumnWidth - 1,
+        out += fmt::format(" {:>{}}{}", duration_text(plan.sizes[i].seconds), kColumnWidth - 1,
                            comparison.best[i] == p ? '*' : ' ');
       }
       out += '\n';
@@ -83,7 +83,7 @@ void append_times(const Comparison& comparison, std::size_t width, std::string& 
       const std::size_t best = comparison.best[i];
       out += fmt::format(
           " {:>{}} ",
-          best == comparison.plans.size() ? "-" : percent(comparison.plans[best].prices[i].of_bound),
+          best == comparison.plans.size() ? "-" : percent(comparison.plans[best].sizes[i].of_bound),
           kColumnWidth - 1);
     }
     out += '\n';
@@ -92,7 +92,7 @@ void append_times(const Comparison& comparison, std::size_t width, std::string& 
 
 std::string selected_text(const Comparison& comparison) {
   if (comparison.selected.empty()) return "";
-  std::string out = "\n  hosts take by default: ";
+  std::string out = "\n  default between nodes: ";
   for (std::size_t i = 0; i < comparison.selected.size(); ++i) {
     const Selected& selected = comparison.selected[i];
     const bool last = selected.up_to_bytes == UINT64_MAX;
@@ -103,7 +103,6 @@ std::string selected_text(const Comparison& comparison) {
   return out + "\n" + cli::servers_memory_text(comparison.topology);
 }
 
-/// Lines end where their text does.
 std::string without_trailing_spaces(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -118,7 +117,7 @@ std::string without_trailing_spaces(std::string_view text) {
 std::string duration_text(double seconds) {
   for (const auto& [unit, scale] : {std::pair("us", 1e6), std::pair("ms", 1e3), std::pair("s", 1.0)}) {
     const double value = seconds * scale;
-    // What would be rounded to 1000 is one of the next unit.
+    // A value that rounds to 1000 is printed as 1 of the next unit.
     if (value >= 999.5 && scale != 1.0) continue;
     if (value < 9.995) return fmt::format("{:.2f} {}", value, unit);
     if (value < 99.95) return fmt::format("{:.1f} {}", value, unit);
@@ -132,13 +131,13 @@ std::string report_text(const Comparison& comparison) {
   std::string out = fmt::format("{} ({}): {} ranks, {} NIC{} a server", topology.name, topology.spec,
                                 topology.num_ranks(), topology.num_rails, topology.num_rails == 1 ? "" : "s");
   if (topology.num_servers() > 1) {
-    out += fmt::format("; no allreduce of {} takes less than {}, by {}", size_text(comparison.sizes.back()),
+    out += fmt::format("; an allreduce of {} takes at least {}, by {}", size_text(comparison.sizes.back()),
                        duration_text(comparison.bound.seconds(static_cast<double>(comparison.sizes.back()))),
                        comparison.bound.cut().name);
   }
   out += "\n\n";
   std::size_t width = std::string_view("* of bound").size();
-  for (const PricedPlan& plan : comparison.plans) width = std::max(width, label(plan).size());
+  for (const PlanCost& plan : comparison.plans) width = std::max(width, label(plan).size());
   append_plans(comparison, width, out);
   append_times(comparison, width, out);
   return without_trailing_spaces(out) + selected_text(comparison);
@@ -150,19 +149,23 @@ std::string legend_text(std::span<const Comparison> comparisons) {
         comparisons, [&](const Comparison& comparison) { return std::ranges::any_of(comparison.plans, is); });
   };
   std::string out =
-      "Times are the model's, servers being hosts of their own: hops, the busiest link at the topology's "
-      "rates (a\n"
-      "tenth more where several send to one NIC at once), and 0.5 us for each message. \"of bound\" is the "
-      "time in\n"
-      "which any algorithm must move the bytes, over the plan's busiest link (above) or its whole time "
+      "Times are estimates of the model, for servers that are separate nodes: latency of the hops, the "
+      "busiest "
+      "link at\n"
+      "the topology's rates (10 % more for incast), and 0.5 us for each message. \"of bound\" is the lower "
+      "bound "
+      "on the\n"
+      "time of any algorithm, divided by the time of the plan's busiest link (above) or by its whole time "
       "(below).\n";
-  if (any([](const PricedPlan& plan) { return plan.basis != Basis::kNone && plan.entry.baseline; }))
-    out += "[b] on the wiring named, and of that one's bound, not of the one at the top; takes no asterisk\n";
-  if (any([](const PricedPlan& plan) { return plan.basis != Basis::kNone && plan.relays; }))
-    out += "[r] servers would have to forward its messages: shown, and never taken\n";
-  if (any([](const PricedPlan& plan) { return plan.basis == Basis::kSomeServers; }))
-    out += "[1] from the programs of three servers, which stand for all\n";
-  if (any([](const PricedPlan& plan) { return plan.basis == Basis::kClosedForm; }))
+  if (any([](const PlanCost& plan) { return plan.basis != Basis::kNone && plan.entry.baseline; }))
+    out +=
+        "[b] baseline on the topology beside its name, and relative to that topology's bound; never the "
+        "best\n";
+  if (any([](const PlanCost& plan) { return plan.basis != Basis::kNone && plan.relays; }))
+    out += "[r] servers would have to forward its messages: shown, but never selected\n";
+  if (any([](const PlanCost& plan) { return plan.basis == Basis::kSomeServers; }))
+    out += "[1] from the programs of three servers, which represent all\n";
+  if (any([](const PlanCost& plan) { return plan.basis == Basis::kClosedForm; }))
     out += "[2] from a closed form\n";
   return out;
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kMostServers = 2'147'483'647;
 
-/// n^K, or nothing where it is beyond what a rank can number.
+/// n^K; nullopt if it exceeds the largest rank number.
 std::optional<std::int64_t> power(std::int64_t radix, std::int64_t levels) {
   std::int64_t product = 1;
   for (std::int64_t level = 0; level < levels; ++level) {
@@ -17,29 +17,31 @@ std::optional<std::int64_t> power(std::int64_t radix, std::int64_t levels) {
   return product;
 }
 
-/// Checks the numbers; gives N.
+/// Checks the parameters and returns N.
 Result<std::int64_t> servers_of(const TheoryInput& input) {
-  const auto refuse = [](std::string_view flag, auto value, std::string_view right) {
-    return fail(Code::kInvalidArgument, fmt::format("{}: {} {}", flag, value, right));
+  const auto refuse = [](std::string_view flag, auto value, std::string_view why) {
+    return fail(Code::kInvalidArgument, fmt::format("{}: {} {}", flag, value, why));
   };
   if (input.radix < 2) return refuse("--radix", input.radix, "is too small; give 2 or more");
-  if (input.nics < 1 || input.nics > 30) return refuse("--nics", input.nics, "is out of range; give 1 to 30");
+  if (input.nics < 1 || input.nics > 30) return refuse("--nics", input.nics, "is out of range [1, 30]");
   const auto servers = power(input.radix, input.nics);
   if (!servers) {
     return refuse(
         "--nics", input.nics,
-        fmt::format("levels of radix {} are more than {} servers; give fewer", input.radix, kMostServers));
+        fmt::format("levels of radix {} have more than {} servers; give fewer", input.radix, kMostServers));
   }
   if (input.servers && *input.servers != *servers) {
-    return refuse("--servers", *input.servers,
-                  fmt::format("is not n^K; with --radix {} and --nics {} there are {}", input.radix,
-                              input.nics, *servers));
+    return refuse(
+        "--servers", *input.servers,
+        fmt::format("is not n^K; --radix {} and --nics {} give {}", input.radix, input.nics, *servers));
   }
   if (input.leaders < 1 || input.leaders > *servers)
-    return refuse("--leaders", input.leaders, fmt::format("is out of range; give 1 to {}", *servers));
-  if (!(input.bytes > 0)) return refuse("--bytes", input.bytes, "is a vector of nothing; give 4 or more");
-  if (!(input.bytes_per_s > 0)) return refuse("--rate", input.bytes_per_s, "is no rate; give 25Gb or 100Mb");
-  if (!(input.hop_seconds >= 0)) return refuse("--latency", input.hop_seconds * 1e6, "is below 0 us");
+    return refuse("--leaders", input.leaders, fmt::format("is out of range [1, {}]", *servers));
+  if (!(input.bytes > 0)) return refuse("--bytes", input.bytes, "is too small; give 4 or more");
+  if (!(input.bytes_per_s > 0))
+    return refuse("--rate", input.bytes_per_s, "is too small; give 25Gb or 100Mb");
+  if (!(input.hop_seconds >= 0))
+    return refuse("--latency", input.hop_seconds * 1e6, "is negative; give 0 us or more");
   return *servers;
 }
 
@@ -77,11 +79,12 @@ Result<Theory> make_theory(const TheoryInput& input) {
   add("HiPS BCube, mesh per level", levels, "2(N-1)W/(NKB)", one_nic / K, one_nic / K);
   add("HiPS BCube, ring per level", ring_steps, "2(N-1)W/(NKB)", one_nic / K, one_nic / K);
   add("HiPS BCube, one PS leader per group", levels, "2(n-1)W/B", 2 * (n - 1), n - 1, true);
-  // Pipelined, the first level's NIC has the most: all of W, scattered and gathered.
+  // When pipelined, the first level's NIC is the busiest: it scatters and gathers all of W.
   add("HiPS BCube, one lane only", levels, "2(N-1)W/(NB)", one_nic, 2 * (1 - 1 / n));
   add("HiPS torus, one direction", ring_steps, "2(N-1)W/(NdB)", one_nic / K, one_nic / K);
   add("HiPS torus, both directions", ring_steps, "2(N-1)W/(N2dB)", one_nic / (2 * K), one_nic / (2 * K));
-  // A message goes up to half way round; on an even side what goes half way is split between both ways.
+  // A message travels at most half the ring. On an even side the messages to the opposite server use both
+  // directions.
   const bool even = input.radix % 2 == 0;
   const double detour = even ? n * n / (4 * (n - 1)) : (n + 1) / 4;
   add("mesh inside a torus ring", levels * (input.radix / 2),

@@ -15,7 +15,7 @@ struct Published {
   std::string_view where, what;
 };
 
-/// Figures that the papers give, which the table is to be held against.
+/// Figures from the papers, for comparison.
 constexpr std::array kPublished{
     Published{"HiPS, NetAI 2018, calculated", "-73 % against flat PS, -75 % against a ring"},
     Published{"HiPS, NS-3, VGG", "BCube -37.5 to -61.9 %, torus -49.6 to -66.4 %"},
@@ -29,7 +29,7 @@ const TheoryRow& row(const Theory& theory, std::string_view scheme) {
                                [&](const TheoryRow& row) { return row.scheme.starts_with(scheme); });
 }
 
-/// "-50.0 %": what `ours` changes in `theirs`.
+/// The relative change from `theirs` to `ours`: "-50.0 %".
 std::string change(double ours, double theirs) {
   return fmt::format("{:+.1f} %", 100 * (ours / theirs - 1));
 }
@@ -57,7 +57,7 @@ std::string theory_text(const Theory& theory) {
                        duration_text(row.gst_seconds), row.gst_seconds / ring);
   }
   const TheoryRow& hips = row(theory, "HiPS BCube, mesh");
-  out += "\nHiPS BCube, mesh per level, here (GST):\n";
+  out += "\nHiPS BCube, mesh per level, with these parameters (GST):\n";
   for (const char* baseline :
        {"flat PS,", "flat PS, one co", "flat mesh", "flat ring, 1", "flat ring, all"}) {
     const TheoryRow& other = row(theory, baseline);
@@ -67,13 +67,13 @@ std::string theory_text(const Theory& theory) {
   for (const Published& published : kPublished)
     out += fmt::format("  {}: {}\n", published.where, published.what);
   out += fmt::format(
-      "\nOf equal NICs, the term of HiPS is that of the ring over all K; over a ring on one NIC it gains 1 - "
-      "1/K "
-      "({:.1f} % here,\n75 %, as published, where K is 4). Its own gains are the steps: 2K, not 2(N-1), and "
-      "one switch "
-      "hop for each.\nThe bandwidth term sums stages, each of its busiest NIC direction; pipelined segments "
-      "overlap "
-      "them. GST is steps and\nterm, without overlap.\n",
+      "\nWith equal NICs the bandwidth term of HiPS equals that of a ring over all K NICs. Against a ring "
+      "over one "
+      "NIC it\ngains 1 - 1/K ({:.1f} % here; 75 %, as published, for K = 4). HiPS itself saves steps: 2K "
+      "instead of "
+      "2(N-1), each of\none switch hop. The bandwidth term is the sum over stages of the busiest NIC "
+      "direction; "
+      "pipelined segments\noverlap the stages. GST is latency plus bandwidth term, without overlap.\n",
       100 * (1 - 1 / static_cast<double>(input.nics)));
   return out;
 }

@@ -43,7 +43,7 @@ Result<std::string> topology_dot(const topology::TopologyFile& file) {
                         node.is_switch ? "box" : "ellipse");
     rows[tiers[i]] += fmt::format(" n{};", i);
   }
-  // Cables between servers draw a Torus best without rows.
+  // Graphviz draws a torus best without rows.
   if (topology.num_switches > 0) {
     for (const auto& [tier, nodes] : rows) text += fmt::format("  {{ rank=same;{} }}\n", nodes);
   }

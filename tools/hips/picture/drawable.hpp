@@ -7,13 +7,15 @@
 
 namespace hips::picture {
 
-/// More servers and switches than this make no picture that anybody can read.
+/// The largest number of servers and switches that a readable picture can have.
 inline constexpr std::int64_t kMostDrawn = 2000;
 
-/// More steps than this, of all ranks, make a page that no browser moves smoothly.
+/// The largest number of steps of all ranks that browsers can animate smoothly.
 inline constexpr std::int64_t kMostDrawnSteps = 60'000;
 
-/// Can it be drawn? Errors kUnsupported: more than kMostDrawn servers and switches; one line with both.
+/// Checks that a topology can be drawn.
+///
+/// Errors   kUnsupported: more than kMostDrawn servers and switches.
 Status drawable(const Topology& topology);
 
 }  // namespace hips::picture

@@ -51,8 +51,8 @@ namespace {
 
 using NameOf = std::function<std::string(std::int64_t node)>;
 
-void draw_cables(const Graph& graph, const Graph& expected, const Layout& layout, const NameOf& name_of,
-                 std::string& text) {
+void draw_cables(const Graph& graph, const Graph& expected, const PictureLayout& layout,
+                 const NameOf& name_of, std::string& text) {
   for (std::size_t i = 0; i < graph.links.size(); ++i) {
     const GraphLink& link = graph.links[i];
     const bool slow = link.bandwidth_bytes_per_s < expected.links[i].bandwidth_bytes_per_s;
@@ -75,11 +75,11 @@ void draw_cables(const Graph& graph, const Graph& expected, const Layout& layout
   }
 }
 
-void draw_nodes(const Graph& graph, const Layout& layout, const NameOf& name_of, std::string& text) {
+void draw_nodes(const Graph& graph, const PictureLayout& layout, const NameOf& name_of, std::string& text) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Point at = layout.at[i];
     const std::string name = name_of(static_cast<std::int64_t>(i));
-    // Two lines where one is too long for the box: "level 0" and "switch 2".
+    // A name that is too long for the box is split into two lines: "level 0" and "switch 2".
     const std::size_t cut = name.size() > 11 ? name.rfind(' ', name.rfind(' ') - 1) : std::string::npos;
     const GraphNode& node = graph.nodes[i];
     text +=
@@ -108,7 +108,7 @@ Result<Drawing> draw(const topology::TopologyFile& file) {
   const Graph graph = topology.graph();
   Topology healthy = topology;
   healthy.overrides.clear();
-  const Layout layout = layout_of(topology, graph);
+  const PictureLayout layout = layout_of(topology, graph);
   const auto name_of = [&](std::int64_t node) {
     const GraphNode& each = graph.nodes[static_cast<std::size_t>(node)];
     return each.is_switch ? each.name : file.server_name(each.id);

@@ -11,14 +11,14 @@
 namespace hips::picture {
 namespace {
 
-/// More memory than any plan that is drawn needs for its sums.
+/// Limit of the memory for sums; no plan that can be drawn needs more.
 constexpr std::size_t kMostBytesOfSums = std::size_t{256} << 20;
 
 using Values = std::vector<plan::ValueId>;
 
-class Follower {
+class DataTracker {
  public:
-  explicit Follower(const Plan& plan) : plan_(plan), pool_(plan.shape.num_ranks, kMostBytesOfSums) {
+  explicit DataTracker(const Plan& plan) : plan_(plan), pool_(plan.shape.num_ranks, kMostBytesOfSums) {
     const BlockMap& blocks = plan.shape.blocks;
     for (Rank rank = 0; rank < plan.shape.num_ranks; ++rank) {
       const auto input = pool_.of_rank(rank);
@@ -29,7 +29,7 @@ class Follower {
   }
 
   Result<Holdings> run(const cost::Timeline& timeline) {
-    // A message has what its source holds when it leaves; the step that takes it comes later.
+    // A message contains what its source holds when it is sent; the receiving step comes later.
     for (const cost::TimedStep& timed : timeline.steps) {
       const Program& program = plan_.programs[static_cast<std::size_t>(timed.rank)];
       const Step& step = program.steps[static_cast<std::size_t>(timed.step)];
@@ -37,8 +37,7 @@ class Follower {
         messages_[{timed.rank, step.peer, step.lane, step.stage, step.round}] =
             read(timed.rank, program.sources_of(step).front().local);
       } else if (!write(program, step, timed.begin_ns)) {
-        return hips::fail(Code::kUnsupported,
-                          "picture: the plan has more different sums than a page can show");
+        return hips::fail(Code::kUnsupported, "picture: the plan has too many different sums for a page");
       }
     }
     return std::move(result_);
@@ -90,7 +89,7 @@ class Follower {
     return true;
   }
 
-  /// Sums are numbered as they occur.
+  /// Sums are numbered in the order of their first use.
   std::int32_t number_of(plan::ValueId value) {
     const auto [at, added] = numbers_.try_emplace(value, static_cast<std::int32_t>(result_.sums.size()));
     if (added) result_.sums.push_back(pool_.ranks(value));
@@ -99,7 +98,7 @@ class Follower {
 
   const Plan& plan_;
   plan::ContributionPool pool_;
-  Values inputs_;  ///< by rank: all blocks of an input are alike
+  Values inputs_;  ///< by rank: all blocks of an input have the same value
   std::vector<Values> outputs_, scratch_;
   std::map<std::tuple<Rank, Rank, std::int32_t, std::int32_t, std::int32_t>, Values> messages_;
   std::unordered_map<plan::ValueId, std::int32_t> numbers_;
@@ -109,7 +108,7 @@ class Follower {
 }  // namespace
 
 Result<Holdings> holdings(const Plan& plan, const cost::Timeline& timeline) {
-  return Follower(plan).run(timeline);
+  return DataTracker(plan).run(timeline);
 }
 
 }  // namespace hips::picture

@@ -10,26 +10,26 @@
 
 namespace hips::picture {
 
-/// From a moment on a rank's blocks hold the sum of some ranks' inputs.
+/// From this time on the blocks of a rank hold the sum of some ranks' inputs.
 struct Holding {
   std::int64_t from_ns = 0;
   Rank rank = 0;
   BlockRange blocks;
-  std::int32_t sum = 0;  ///< in Holdings::sums
+  std::int32_t sum = 0;  ///< index in Holdings::sums
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
-/// Who holds which sums when, while a plan takes place. Before its first holding a block holds its rank's own
-/// input; scratch is followed but not listed.
+/// The sums that ranks hold during a plan. Before its first holding a block holds its rank's own input.
+/// Scratch is tracked but not listed.
 struct Holdings {
-  std::vector<std::vector<Rank>> sums;  ///< the ranks in each, ascending
+  std::vector<std::vector<Rank>> sums;  ///< the ranks of each sum, ascending
   std::vector<Holding> list;            ///< by time
 };
 
-/// Follows the data through a plan in the order of its timeline.
+/// Tracks the data through a plan in the order of its timeline.
 ///
-/// Cost     the blocks of all steps.
-/// Errors   kUnsupported: more different sums than a page should have.
+/// Cost     linear in the blocks of all steps.
+/// Errors   kUnsupported: too many different sums for a page.
 Result<Holdings> holdings(const Plan& plan, const cost::Timeline& timeline);
 
 }  // namespace hips::picture

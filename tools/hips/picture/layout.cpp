@@ -17,8 +17,8 @@ constexpr double kGap = 92;   ///< between neighbours of a row
 constexpr double kRow = 110;  ///< between rows
 constexpr double kEdge = 70;  ///< around the picture
 
-/// The row of each node, from above: trees grow upwards from the servers; the levels of a server-centric
-/// fabric stand above and below them in turn, so that two of them do not cross.
+/// The row of each node, from the top. Trees grow upwards from the servers. The levels of a server-centric
+/// network alternate above and below the servers, so that two of them do not cross.
 std::vector<std::int64_t> rows_by_tier(std::vector<std::int64_t> tiers, bool both_sides) {
   if (both_sides) {
     for (std::int64_t& tier : tiers) tier = tier % 2 == 1 ? -(tier + 1) / 2 : tier / 2;
@@ -28,13 +28,13 @@ std::vector<std::int64_t> rows_by_tier(std::vector<std::int64_t> tiers, bool bot
   return tiers;
 }
 
-/// Each row spread over the width of the widest.
-Layout rows_of(const Graph& graph, const std::vector<std::int64_t>& rows) {
+/// Spreads each row over the width of the widest.
+PictureLayout rows_of(const Graph& graph, const std::vector<std::int64_t>& rows) {
   const std::int64_t last = *std::ranges::max_element(rows);
   std::vector<std::int64_t> count(static_cast<std::size_t>(last) + 1, 0), placed(count);
   for (const std::int64_t row : rows) ++count[static_cast<std::size_t>(row)];
   const auto widest = static_cast<double>(*std::ranges::max_element(count));
-  Layout layout;
+  PictureLayout layout;
   layout.width = 2 * kEdge + std::max(widest - 1, 3.0) * kGap;
   layout.height = kTitleHeight + 2 * kEdge + static_cast<double>(last) * kRow;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -47,12 +47,12 @@ Layout rows_of(const Graph& graph, const std::vector<std::int64_t>& rows) {
   return layout;
 }
 
-/// A Torus of up to two dimensions, its wraps drawn as curves; of more, a ring of servers. In a grid servers
-/// of a part keep the places that they have in the whole.
-Layout grid_of(const Topology& topology) {
+/// A torus of up to two dimensions as a grid with curved wrap-around cables; with more dimensions a ring of
+/// servers. In a grid the servers of a part keep their positions in the whole.
+PictureLayout grid_of(const Topology& topology) {
   const auto levels = topology::network_levels(topology);
   const std::int64_t servers = topology.num_servers();
-  Layout layout;
+  PictureLayout layout;
   if (levels.size() > 2) {
     const double radius = std::max(200.0, static_cast<double>(servers) * kGap / (2 * std::numbers::pi));
     for (std::int64_t s = 0; s < servers; ++s) {
@@ -76,42 +76,44 @@ Layout grid_of(const Topology& topology) {
   return layout;
 }
 
-/// Straight, but around what stands between the ends: a wrap of a torus bends away from its row or column.
+/// A straight line, or a curve around boxes between the ends: a wrap-around cable bends away from its row or
+/// column.
 std::string cable_path(Point a, Point b, bool wrap, bool second) {
   if (!wrap && !second) return fmt::format("M{:.0f} {:.0f}L{:.0f} {:.0f}", a.x, a.y, b.x, b.y);
   const bool level = std::abs(a.y - b.y) < 1;
-  const double bend = !wrap ? 16 : level ? 60 : 104;  // a curve goes half as far: past a box
+  const double bend = !wrap ? 16 : level ? 60 : 104;  // the curve reaches half of this, which clears a box
   const double x = (a.x + b.x) / 2 + (level ? 0 : bend), y = (a.y + b.y) / 2 - (level ? bend : 0);
   return fmt::format("M{:.0f} {:.0f}Q{:.0f} {:.0f} {:.0f} {:.0f}", a.x, a.y, x, y, b.x, b.y);
 }
 
-/// Cables of rows and columns, or of rings: as straight as the boxes allow.
-void add_straight_paths(const Topology& topology, const Graph& graph, Layout& layout) {
+/// Cables of rows and columns or of rings, as straight as the boxes allow.
+void add_straight_paths(const Topology& topology, const Graph& graph, PictureLayout& layout) {
   for (const GraphLink& link : graph.links) {
     const Point a = layout.at[static_cast<std::size_t>(link.a)],
                 b = layout.at[static_cast<std::size_t>(link.b)];
-    // Between servers, a step of more than one place is a wrap; a side of 2 has a second cable back.
+    // Between servers, a distance of more than one place is a wrap-around; a side of 2 has a second cable
+    // back.
     const bool between_servers = link.b < topology.num_servers();
     const bool far = std::abs(a.x - b.x) > kGap * 1.3 || std::abs(a.y - b.y) > kRow;
     layout.paths.push_back(cable_path(a, b, between_servers && far, between_servers && link.b < link.a));
   }
 }
 
-/// A BCube of two levels: digit 0 across, digit 1 down. Each cable has a place of its own in the channel
-/// above its row or beside its column, the nearest server's innermost, so that cables of a switch never
-/// cross:
+/// A BCube of two levels: digit 0 horizontally, digit 1 vertically. Each cable has its own position in the
+/// channel above its row or beside its column, the nearest server's innermost, so that cables of a switch
+/// never cross:
 ///
 ///                  [level 1 switch 0]-----+
 ///         +--------------+                |
 ///   [level 0 switch 0]  [server]----------+
-Layout matrix_of(const Topology& topology, const Graph& graph) {
+PictureLayout matrix_of(const Topology& topology, const Graph& graph) {
   const auto levels = topology::network_levels(topology);
   const auto across = static_cast<double>(levels[0].radix), down = static_cast<double>(levels[1].radix);
   const double step_x = std::min(4.0, 40 / down), step_y = std::min(4.0, 40 / across);
   const double pitch_x = kBoxWidth + 28 + down * step_x, pitch_y = kBoxHeight + 22 + across * step_y;
   const double left = kBoxWidth / 2 + 24, top = kTitleHeight + kBoxHeight / 2 + 16;
   const double first_x = left + kBoxWidth + 40, first_y = top + kBoxHeight + 22 + across * step_y;
-  Layout layout;
+  PictureLayout layout;
   layout.width = first_x + (across - 1) * pitch_x + kBoxWidth / 2 + 20 + down * step_x;
   layout.height = first_y + (down - 1) * pitch_y + kBoxHeight / 2 + 24;
   layout.at.resize(graph.nodes.size());
@@ -146,14 +148,14 @@ Layout matrix_of(const Topology& topology, const Graph& graph) {
   return layout;
 }
 
-/// Many servers with one NIC each: in columns below their switch instead of a row that nobody can read, each
-/// cable beside its column, the uppermost server's innermost.
+/// Many servers with one NIC each: columns below their switch instead of an unreadable row. The cables run
+/// beside the column, the uppermost server's innermost.
 ///
 ///        [leaf 0]       [leaf 1]
 ///      ++   |         ++
 ///      |+-[server]    |+-[server]
 ///      +--[server]    +--[server]
-Layout columns_of(const Topology& topology, const Graph& graph) {
+PictureLayout columns_of(const Topology& topology, const Graph& graph) {
   constexpr std::size_t kInColumn = 16;
   constexpr double kStep = 2.4, kPitchX = kBoxWidth + 22 + kInColumn * kStep, kPitchY = kBoxHeight + 8;
   std::map<std::int64_t, std::vector<std::size_t>> below;  // cables, by the switch at their upper end
@@ -171,7 +173,7 @@ Layout columns_of(const Topology& topology, const Graph& graph) {
   for (const auto& [tier, number] : in_tier) {
     if (tier > 1) widest = std::max(widest, number * kGap);
   }
-  Layout layout;
+  PictureLayout layout;
   layout.at.resize(graph.nodes.size());
   layout.paths.resize(graph.links.size());
   const double leaf_y = kTitleHeight + 30 + static_cast<double>(top - 1) * kRow;
@@ -211,7 +213,8 @@ Layout columns_of(const Topology& topology, const Graph& graph) {
   return layout;
 }
 
-/// Columns that a page shows without scrolling, as many as leave the fewest places of the last row empty.
+/// The number of columns that fits a page without scrolling and leaves the fewest empty places in the last
+/// row.
 std::int64_t columns_for(std::int64_t servers) {
   constexpr std::int64_t kFewest = 8, kMost = 11;
   const auto empty = [&](std::int64_t columns) { return (columns - servers % columns) % columns; };
@@ -221,9 +224,9 @@ std::int64_t columns_for(std::int64_t servers) {
   return best;
 }
 
-/// A rack of many servers with several NICs each: rows of servers, the rails' switches beside them. All
-/// cables of a rail take one way, down beside the switches and along above each row, as cable ducts do; a
-/// server's NICs are on its upper side.
+/// A rack of many servers with several NICs each: rows of servers, with the switches of the rails beside
+/// them. All cables of a rail share one line, down beside the switches and along above each row. A server's
+/// NICs are on its upper side.
 ///
 ///   [rail 0 switch]--+ +--+------+------
 ///   [rail 1 switch]--|-+  | +----|-+----
@@ -231,7 +234,7 @@ std::int64_t columns_for(std::int64_t servers) {
 ///                    | +--+------+------
 ///                    +----|-+----|-+----
 ///                        [server][server]
-Layout rack_of(const Topology& topology, const Graph& graph) {
+PictureLayout rack_of(const Topology& topology, const Graph& graph) {
   const std::int64_t columns = columns_for(topology.num_servers());
   const auto rails = static_cast<double>(topology.num_rails);
   const double step = std::min(5.0, 60 / rails);
@@ -240,7 +243,7 @@ Layout rack_of(const Topology& topology, const Graph& graph) {
   const double first_x = duct + rails * step + 22 + kBoxWidth / 2;
   const double first_y = kTitleHeight + 16 + rails * step + kBoxHeight / 2;
   const double switch_pitch = kBoxHeight + 8;
-  Layout layout;
+  PictureLayout layout;
   const auto rows = static_cast<double>((topology.num_servers() + columns - 1) / columns);
   layout.width = first_x + static_cast<double>(columns - 1) * pitch_x + kBoxWidth / 2 + 20;
   layout.height =
@@ -254,7 +257,7 @@ Layout rack_of(const Topology& topology, const Graph& graph) {
     const Point server = layout.at[static_cast<std::size_t>(link.a)];
     const Point at{left, first_y + rail * switch_pitch};
     layout.at[static_cast<std::size_t>(link.b)] = at;
-    // The first rail is outermost.
+    // The first rail is the outermost.
     const double down = duct + rail * step,
                  along = server.y - kBoxHeight / 2 - 10 - (rails - 1 - rail) * step;
     const double port = server.x + (rail - (rails - 1) / 2) * std::min(8.0, 56 / rails);
@@ -266,7 +269,7 @@ Layout rack_of(const Topology& topology, const Graph& graph) {
 
 }  // namespace
 
-Layout layout_of(const Topology& topology, const Graph& graph) {
+PictureLayout layout_of(const Topology& topology, const Graph& graph) {
   if (topology.family == Family::kBCube && topology::network_levels(topology).size() == 2)
     return matrix_of(topology, graph);
   constexpr Rank kMostInARow = 20;
@@ -274,9 +277,10 @@ Layout layout_of(const Topology& topology, const Graph& graph) {
     return columns_of(topology, graph);
   if (topology.family == Family::kRail && topology.num_servers() > kMostInARow)
     return rack_of(topology, graph);
-  Layout layout = topology.num_switches == 0
-                      ? grid_of(topology)
-                      : rows_of(graph, rows_by_tier(tiers_of(topology, graph), topology.servers_relay));
+  PictureLayout layout =
+      topology.num_switches == 0
+          ? grid_of(topology)
+          : rows_of(graph, rows_by_tier(tiers_of(topology, graph), topology.servers_relay));
   add_straight_paths(topology, graph, layout);
   return layout;
 }

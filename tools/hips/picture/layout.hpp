@@ -8,27 +8,27 @@
 namespace hips::picture {
 
 inline constexpr double kBoxWidth = 76, kBoxHeight = 30;  ///< of a server or switch
-inline constexpr double kTitleHeight = 40;                ///< free above the picture
+inline constexpr double kTitleHeight = 40;                ///< free space above the picture
 
 /// The centre of a box.
 struct Point {
   double x = 0, y = 0;
 };
 
-/// Where everything stands in a picture of a wiring.
-struct Layout {
+/// The positions of boxes and cables in a picture.
+struct PictureLayout {
   std::vector<Point> at;           ///< by node
   std::vector<std::string> paths;  ///< by link: an SVG path from box to box
   double width = 0, height = 0;
 };
 
-/// Servers in a row, switches in rows above them by tier (tiers.hpp), the levels of a BCube above and below
-/// in turn. A BCube of two levels is a grid instead, with a level's switches beside its rows and above its
-/// columns; many servers with one NIC stand in columns below their switches, and those of a rack of rails in
-/// rows beside its switches; a Torus or mesh of one or two dimensions is the grid that it is, and one of more
-/// a ring.
+/// Computes the layout of a picture. By default servers are in a row, and switches in rows above them by tier
+/// (tiers.hpp); the levels of a BCube alternate above and below. A BCube of two levels is a grid, with the
+/// switches beside its rows and above its columns. Many servers with one NIC are in columns below their
+/// switches, and those of a rail rack in rows beside its switches. A torus or mesh of one or two dimensions
+/// is a grid, others a ring.
 ///
 /// Shapes   `graph` is topology.graph().
-Layout layout_of(const Topology& topology, const Graph& graph);
+PictureLayout layout_of(const Topology& topology, const Graph& graph);
 
 }  // namespace hips::picture

@@ -21,7 +21,7 @@
 namespace hips::picture {
 namespace {
 
-/// JSON inside a page: a "<" would be taken for the end of the script, and is inside strings only.
+/// Escapes JSON for a script element: "<", which occurs only inside strings, could end the element.
 std::string in_script(std::string json) {
   for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
   return json;
@@ -72,7 +72,7 @@ std::string levels(const Topology& topology) {
   return text + "</tbody></table></div>";
 }
 
-/// The template with its names filled in, in one pass: what is filled in is not looked at.
+/// The template with the values filled in, in one pass: names inside values are not replaced.
 std::string filled(std::string_view page,
                    const std::vector<std::pair<std::string_view, std::string>>& values) {
   std::string text;
@@ -110,10 +110,11 @@ Result<std::string> plan_page(const topology::TopologyFile& file, const PlanBuil
     plan.programs.push_back(builder.program(rank));
     num_steps += static_cast<std::int64_t>(plan.programs.back().steps.size());
     if (num_steps <= kMostDrawnSteps) continue;
-    return fail(Code::kUnsupported,
-                fmt::format("the plan \"{}\" on \"{}\" has more steps than a page can show, {}; draw fewer "
-                            "servers, or the wiring alone by hips topo --format svg",
-                            plan.shape.algorithm, topology.spec, kMostDrawnSteps));
+    return fail(
+        Code::kUnsupported,
+        fmt::format("the plan \"{}\" on \"{}\" has more than {} steps, the maximum of a page; draw fewer "
+                    "servers, or only the wiring with hips topo --format svg",
+                    plan.shape.algorithm, topology.spec, kMostDrawnSteps));
   }
   const auto timeline = cost::timeline(topology, plan, cost.volume);
   if (!timeline) return fail(timeline.error());

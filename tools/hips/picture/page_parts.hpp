@@ -4,7 +4,7 @@
 
 namespace hips::picture {
 
-/// The files of page/ as the build embeds them; names between @ signs in the first are filled in by page.cpp.
+/// The files of page/, embedded by the build; page.cpp replaces the names between @ signs in kPage.
 extern const std::string_view kPage, kPageStyle, kPageScript;
 
 }  // namespace hips::picture

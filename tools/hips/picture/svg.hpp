@@ -6,10 +6,10 @@
 
 namespace hips::picture {
 
-/// A topology as an SVG picture that stands alone (layout.hpp). Colours follow the reader's light or dark
-/// scheme; what is slow or down is drawn so and says why when pointed at.
+/// A topology as a self-contained SVG picture (layout.hpp). Colours follow the reader's light or dark scheme.
+/// Slow links and links that are down are highlighted, with their rate or state as a tooltip.
 ///
-/// Cost     the cables.
+/// Cost     linear in the cables.
 /// Errors   kUnsupported: more than kMostDrawn servers and switches (drawable.hpp).
 Result<std::string> topology_svg(const topology::TopologyFile& file);
 

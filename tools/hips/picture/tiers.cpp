@@ -6,9 +6,8 @@ namespace hips::picture {
 
 std::vector<std::int64_t> tiers_of(const Topology& topology, const Graph& graph) {
   std::vector<std::int64_t> tiers(graph.nodes.size(), 0);
-  // A server's cable tells by its NIC, the rails of a level being above one another, and a switch's by the
-  // lower end. Every family lists the cables of lower tiers before those of higher ones, or both ends' tiers
-  // are known by then.
+  // The tier follows from the NIC for a cable of a server, and from the lower switch for a cable between
+  // switches. Repeats until nothing changes, since a cable may be listed before those of lower tiers.
   for (bool changed = true; changed;) {
     changed = false;
     for (const GraphLink& link : graph.links) {

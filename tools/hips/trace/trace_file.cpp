@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Thrown inside this file only; read_trace_file() adds the file's name.
+/// Thrown only inside this file; read_trace_file() adds the file name.
 struct Malformed {
   std::string message;
 };
@@ -43,17 +43,17 @@ std::optional<TraceEvent::Kind> kind_of(const std::string& category) {
 const Json& field(const Json& object, const char* name, const Json& event) {
   const auto found = object.find(name);
   if (found == object.end()) {
-    throw Malformed{fmt::format("an event lacks \"{}\": {}", name, shortened(event))};
+    throw Malformed{fmt::format("an event has no \"{}\": {}", name, shortened(event))};
   }
   return *found;
 }
 
 std::int64_t time_ns(const Json& event, const char* name) {
   const Json& value = field(event, name, event);
-  // 126 years, so that a begin and a duration together are nanoseconds that 64 bits hold.
+  // At most 126 years, so that begin plus duration fit into 64 bits of nanoseconds.
   if (!value.is_number() || !(std::abs(value.get<double>()) < 4.0e15) || value.get<double>() < 0) {
-    throw Malformed{fmt::format("\"{}\" is {}; a number of microseconds, 0 or more, is needed: {}", name,
-                                shortened(value), shortened(event))};
+    throw Malformed{fmt::format("\"{}\" is {}; expected microseconds, 0 or more: {}", name, shortened(value),
+                                shortened(event))};
   }
   return static_cast<std::int64_t>(std::llround(value.get<double>() * 1000));
 }
@@ -66,12 +66,12 @@ Integer integer(const Json& args, const char* name, const Json& event) {
                                                 : std::in_range<Integer>(value.get<std::int64_t>()));
   if (!fits) {
     throw Malformed{
-        fmt::format("\"{}\" is {}; an integer is needed: {}", name, shortened(value), shortened(event))};
+        fmt::format("\"{}\" is {}; expected an integer: {}", name, shortened(value), shortened(event))};
   }
   return value.get<Integer>();
 }
 
-/// Communicators have 64-bit names: text in hexadecimal, since viewers count in doubles.
+/// Communicators have 64-bit ids, written as hexadecimal text because viewers read numbers as doubles.
 std::uint64_t communicator(const Json& args, const Json& event) {
   const Json& value = field(args, "communicator", event);
   const std::string text = value.is_string() ? value.get<std::string>() : "";
@@ -79,7 +79,7 @@ std::uint64_t communicator(const Json& args, const Json& event) {
   const char* end = text.data() + text.size();
   if (!text.starts_with("0x") || text.size() < 3 ||
       std::from_chars(text.data() + 2, end, name, 16).ptr != end || text.size() > 18) {
-    throw Malformed{fmt::format("\"communicator\" is {}; text such as \"0x1f\" is needed: {}",
+    throw Malformed{fmt::format("\"communicator\" is {}; expected text such as \"0x1f\": {}",
                                 shortened(value), shortened(event))};
   }
   return name;
@@ -92,7 +92,7 @@ void optional_integer(const Json& args, const char* name, const Json& event, Int
 
 const Json& args_of(const Json& event) {
   const Json& args = field(event, "args", event);
-  if (!args.is_object()) throw Malformed{fmt::format("\"args\" is no object: {}", shortened(event))};
+  if (!args.is_object()) throw Malformed{fmt::format("\"args\" is not an object: {}", shortened(event))};
   return args;
 }
 
@@ -103,14 +103,14 @@ class Reader {
   void take(const Json& event) {
     const auto phase = event.find("ph");
     if (phase == event.end() || !phase->is_string()) {
-      throw Malformed{fmt::format("an event lacks \"ph\": {}", shortened(event))};
+      throw Malformed{fmt::format("an event has no \"ph\": {}", shortened(event))};
     }
     if (*phase == "M" && event.value("name", "") == "process_name") take_process(event);
     if (*phase == "X") take_span(event);
   }
 
   void finish() const {
-    if (trace_.rank < 0) throw Malformed{"names no rank: not a trace of HiPS"};
+    if (trace_.rank < 0) throw Malformed{"has no rank: not a trace of HiPS"};
   }
 
  private:
@@ -155,14 +155,14 @@ void parse(const std::string& text, RankTrace& trace) {
   Reader reader(trace);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   const bool array = start != std::string::npos && text[start] == '[';
-  // Events stand one level below the root of the Array Format and two below that of the Object Format. Each
-  // is taken as soon as it is complete and then dropped, so the tree never grows.
+  // Events are one level below the root in the Array Format and two levels in the Object Format. Each is
+  // processed when it is complete and then dropped, so that the tree never grows.
   const int event_depth = array ? 1 : 2;
-  // Ours are flat but for their arguments, and what prints a node in an error goes down into it.
+  // Traces of HiPS nest four levels; shortened() recurses into the nodes that it prints.
   constexpr int kMostDepth = 64;
   const Json::parser_callback_t on_node = [&](int depth, Json::parse_event_t what, Json& node) {
     if (depth > kMostDepth)
-      throw Malformed{fmt::format("nests deeper than {} levels: not a trace", kMostDepth)};
+      throw Malformed{fmt::format("is nested more than {} levels deep: not a trace", kMostDepth)};
     if (what != Json::parse_event_t::object_end || depth != event_depth) return true;
     if (!array && !node.contains("ph")) return true;
     reader.take(node);
@@ -172,13 +172,13 @@ void parse(const std::string& text, RankTrace& trace) {
     const Json root = Json::parse(text, on_node);
     if (!array && !(root.is_object() && root.contains("traceEvents"))) {
       throw Malformed{
-          "is JSON, but not a trace: neither an array of events nor an object with \"traceEvents\""};
+          "is JSON, but not a trace: expected an array of events or an object with \"traceEvents\""};
     }
   } catch (const Json::parse_error& error) {
-    // A process that was killed leaves the array open, or breaks off within an event: the end of the text
-    // (byte size + 1) is what the parser stumbles over.
+    // A killed process leaves the array open or an event incomplete: then the parser fails at the end of the
+    // text (byte size + 1).
     if (!array || error.byte <= text.size()) {
-      throw Malformed{fmt::format("no JSON at byte {} of {}", error.byte, text.size())};
+      throw Malformed{fmt::format("malformed JSON at byte {} of {}", error.byte, text.size())};
     }
     trace.truncated = true;
   }
@@ -218,7 +218,7 @@ Result<std::vector<RankTrace>> read_trace_directory(const std::string& directory
   }
   if (paths.empty()) {
     return fail(Code::kInvalidArgument,
-                fmt::format("trace: {} holds no trace-<rank>.json; run the program with HIPS_TRACE={}",
+                fmt::format("trace: {} has no trace-<rank>.json; run the program with HIPS_TRACE={}",
                             directory, directory));
   }
   std::vector<RankTrace> traces;

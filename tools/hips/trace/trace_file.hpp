@@ -9,29 +9,28 @@
 
 namespace hips::trace {
 
-/// What one rank's trace file holds.
+/// The contents of one rank's trace file.
 struct RankTrace {
   std::string path;
   Rank rank = -1;
-  Rank num_ranks = 0;  ///< of the job, as the file says; 0 where it does not
-  std::string host;    ///< "" where the file does not say
+  Rank num_ranks = 0;  ///< of the job; 0 if the file does not tell
+  std::string host;    ///< host name; "" if the file does not tell
   std::int64_t wall_offset_ns = 0;
-  bool truncated = false;  ///< the process ended without closing it; what was complete is here
+  bool truncated = false;  ///< the process ended without closing the file; `events` has the complete ones
   std::vector<TraceEvent> events;
 };
 
-/// Reads a file that make_chrome_trace() wrote, or the same events in Chrome's JSON Object Format. Events
-/// that are not ours (other categories, other phases) are passed over.
+/// Reads a file that make_chrome_trace() wrote, or the same events in Chrome's JSON Object Format. Ignores
+/// events of other categories and phases.
 ///
-/// Cost     memory for the events, not for the text's tree.
-/// Errors   kSystem: cannot be read. kInvalidArgument: not JSON, not a trace, or an event of ours with a
-/// field
-///          missing or of the wrong kind; names file, place, field and value.
+/// Cost     memory for the events, but not for the JSON tree.
+/// Errors   kSystem: cannot be read. kInvalidArgument: not JSON, not a trace, or an event with a missing or
+///          invalid field; names file, position, field and value.
 Result<RankTrace> read_trace_file(const std::string& path);
 
-/// Reads all trace-<rank>.json of a directory, by rank.
+/// Reads all trace-<rank>.json of a folder, sorted by rank.
 ///
-/// Errors   as above; kInvalidArgument: no such directory, no trace in it, two files of one rank.
+/// Errors   as above; kInvalidArgument: no such folder, no trace in it, two files of one rank.
 Result<std::vector<RankTrace>> read_trace_directory(const std::string& directory);
 
 }  // namespace hips::trace

@@ -29,7 +29,7 @@ std::int64_t covered_ns(std::vector<Interval> intervals) {
   return covered;
 }
 
-/// Upper median, so that it is one of the values.
+/// The upper median, which is one of the values.
 std::int64_t median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -79,10 +79,10 @@ std::vector<LinkUse> link_uses(std::span<const RankTrace> traces) {
   return links;
 }
 
-/// Fills the lateness of each rank; returns how many operations all ranks have in common.
+/// Fills in the delays of each rank; returns the number of operations that all ranks have entered.
 std::int64_t compare_entries(std::span<const RankTrace> traces, bool wall_clock, std::vector<RankUse>& ranks,
                              std::int64_t& num_operations) {
-  // Operation -> when each rank, by index in `traces`, entered it.
+  // Operation -> time at which each rank, by index in `traces`, entered it.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::size_t, std::int64_t>> entries;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const std::int64_t offset_ns = wall_clock ? traces[i].wall_offset_ns : 0;
@@ -118,22 +118,23 @@ std::vector<std::string> notes_on(std::span<const RankTrace> traces, const std::
     num_ranks = std::max(num_ranks, trace.num_ranks);
     if (trace.truncated) {
       notes.push_back(
-          fmt::format("rank {} ended without closing its trace; up to 1 s may be missing", trace.rank));
+          fmt::format("rank {} did not close its trace; up to the last second may be missing", trace.rank));
     }
   }
   const auto num_missing =
       num_ranks - std::ranges::count_if(present, [&](Rank rank) { return rank >= 0 && rank < num_ranks; });
-  constexpr std::size_t kMostShown = 16;  // of a million ranks, too
+  constexpr std::size_t kMostShown = 16;
   std::vector<Rank> missing;
   for (Rank rank = 0; rank < num_ranks && missing.size() < kMostShown; ++rank)
     if (!present.contains(rank)) missing.push_back(rank);
   if (!missing.empty()) {
     const auto more = num_missing - static_cast<std::ptrdiff_t>(missing.size());
-    notes.push_back(fmt::format("no trace of rank {}{} of {}", fmt::join(missing, ", "),
+    notes.push_back(fmt::format("missing traces: rank {}{} of {}", fmt::join(missing, ", "),
                                 more > 0 ? fmt::format(" and {} more", more) : "", num_ranks));
   }
   if (hosts.size() > 1) {
-    notes.push_back(fmt::format("{} hosts: lateness is as exact as their wall clocks agree", hosts.size()));
+    notes.push_back(
+        fmt::format("{} nodes: delays are only as exact as their wall clocks agree", hosts.size()));
   }
   return notes;
 }
@@ -185,7 +186,7 @@ Summary summarize(std::span<const RankTrace> traces) {
         std::max_element(summary.ranks.begin(), summary.ranks.end(), [](const RankUse& a, const RankUse& b) {
           return std::tie(a.median_late_ns, a.times_last) < std::tie(b.median_late_ns, b.times_last);
         });
-    // Where all enter at the same moment nobody is late.
+    // If all ranks enter at the same time, none is late.
     if (latest->max_late_ns > 0) {
       summary.latest_rank = static_cast<std::size_t>(std::distance(summary.ranks.begin(), latest));
     }
@@ -209,7 +210,7 @@ std::string to_text(const Summary& summary) {
                    100 * share(rank.reduce_ns, rank.operation_ns), rank.times_last, us(rank.median_late_ns),
                    us(rank.max_late_ns));
   }
-  fmt::format_to(out, "\nShares overlap: a rank sends, folds and waits at the same time.\n\n");
+  fmt::format_to(out, "\nThe shares overlap, because a rank sends, reduces and waits at the same time.\n\n");
 
   constexpr std::size_t kMaxLinks = 10;
   const std::size_t shown = std::min(summary.links.size(), kMaxLinks);
@@ -230,13 +231,13 @@ std::string to_text(const Summary& summary) {
     fmt::format_to(out, "slowest link: rank {} -> rank {}, rail {}: {:.3f} GB/s\n", link.sender,
                    link.receiver, rail_name(link.rail), link.bytes_per_s() / 1e9);
   } else {
-    fmt::format_to(out, "slowest link: nothing was sent\n");
+    fmt::format_to(out, "slowest link: none, no data was sent\n");
   }
   if (summary.latest_rank) {
     const RankUse& rank = summary.ranks[*summary.latest_rank];
-    fmt::format_to(out,
-                   "latest rank: {}: {:.1f} us behind the first on median, last in {} of {} operations\n",
-                   rank.rank, us(rank.median_late_ns), rank.times_last, summary.num_compared_operations);
+    fmt::format_to(
+        out, "latest rank: {}: median delay of {:.1f} us after the first rank, last in {} of {} operations\n",
+        rank.rank, us(rank.median_late_ns), rank.times_last, summary.num_compared_operations);
   } else {
     fmt::format_to(out, "latest rank: none\n");
   }

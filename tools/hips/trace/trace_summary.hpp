@@ -17,50 +17,50 @@ struct LinkUse {
   Rank receiver = -1;
   Rail rail = kNoRail;  ///< of the sender; kNoRail inside a server
   std::int64_t bytes = 0;
-  std::int64_t busy_ns = 0;  ///< time in which at least one transfer was under way
+  std::int64_t busy_ns = 0;  ///< time with at least one outstanding transfer
 
   [[nodiscard]] double bytes_per_s() const {
     return busy_ns > 0 ? static_cast<double>(bytes) * 1e9 / static_cast<double>(busy_ns) : 0;
   }
 };
 
-/// Where a rank's time in operations went. The three overlap, so they need not add up to it.
+/// A rank's time in operations. Waiting, sending and reducing overlap, so that they do not add up to it.
 struct RankUse {
   Rank rank = -1;
   std::string host;
   std::int64_t operation_ns = 0;
-  std::int64_t wait_ns = 0;         ///< some step lacked nothing but a peer's message
-  std::int64_t wire_ns = 0;         ///< something of ours was being sent
-  std::int64_t reduce_ns = 0;       ///< folding or copying
+  std::int64_t wait_ns = 0;         ///< a step was waiting only for a peer's message
+  std::int64_t wire_ns = 0;         ///< data was being sent
+  std::int64_t reduce_ns = 0;       ///< reducing or copying
   std::int64_t times_last = 0;      ///< operations that it entered as the last rank
-  std::int64_t median_late_ns = 0;  ///< behind the first rank to enter the operation
+  std::int64_t median_late_ns = 0;  ///< delay after the first rank that enters an operation
   std::int64_t max_late_ns = 0;
 };
 
-/// What a set of traces says.
+/// The summary of a set of traces.
 struct Summary {
   std::vector<RankUse> ranks;                ///< by rank
   std::vector<LinkUse> links;                ///< slowest first, see summarize()
   std::int64_t num_operations = 0;           ///< seen by any rank
-  std::int64_t num_compared_operations = 0;  ///< seen by all ranks: lateness is taken from them
-  std::optional<std::size_t> slowest_link;   ///< in `links`
-  std::optional<std::size_t> latest_rank;    ///< in `ranks`
-  std::vector<std::string> notes;  ///< what limits these figures: missing ranks, other hosts' clocks
+  std::int64_t num_compared_operations = 0;  ///< seen by all ranks; the base of the delays
+  std::optional<std::size_t> slowest_link;   ///< index in `links`
+  std::optional<std::size_t> latest_rank;    ///< index in `ranks`
+  std::vector<std::string> notes;  ///< limitations of these figures: missing ranks, clocks of different nodes
 };
 
-/// Works out the shares of each rank, the slowest link and the latest rank.
+/// Computes the times of each rank, the slowest link and the latest rank.
 ///
-/// A link's rate is its bytes by its busy time. A link that carried less than half of what the median link
-/// carried mostly shows latency; such links come behind all others and are never named the slowest, unless
-/// there is no other. The latest rank has the largest median delay in entering an operation, the more often
-/// last one on a tie.
+/// A link's rate is its bytes divided by its busy time. Links with less than half of the median link's bytes
+/// mostly show latency; they are sorted behind all others, and are never the slowest unless there is no
+/// other. The latest rank has the largest median delay in entering an operation; on a tie, the one that was
+/// last more often.
 ///
-/// Clocks   ranks of one host share a clock. Where there are several hosts, times are first moved to
-/// wall-clock
-///          time, as good as the hosts' clocks agree, and a note says so.
+/// Clocks   ranks of one node share a clock. With several nodes, times are converted to wall-clock time,
+/// which is as
+///          exact as the nodes' clocks agree, and a note says so.
 Summary summarize(std::span<const RankTrace> traces);
 
-/// A table for people; ends in a newline.
+/// A table for people; ends with a newline.
 std::string to_text(const Summary& summary);
 nlohmann::json to_json(const Summary& summary);
 

@@ -1,6 +1,6 @@
 'use strict';
-// Draws what the page carries in #view (page_data.cpp says what that is): the state at one time, which the
-// slider, the buttons and the keys move. Nothing here computes a time or a sum.
+// Draws the data in #view (its format: page_data.hpp): the state at one time, which the slider, the buttons and the
+// keys change. Times and sums are computed by hips plan, not here.
 const view = JSON.parse(document.getElementById('view').textContent);
 const id = (name) => document.getElementById(name);
 const root = getComputedStyle(document.documentElement);
@@ -37,7 +37,7 @@ function moveTo(time) {
 }
 const moments = [...new Set([0, ...view.holdings.map((each) => each[0])])].sort((a, b) => a - b);
 
-// --- Colours of sums, made anew when the reader turns dark or light.
+// --- Colours of sums, computed again when the colour scheme changes.
 let shades = [], own = '', whole = '';
 function mix(from, to, share) {
   const parts = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -54,7 +54,7 @@ function chooseColours() {
 
 const kFont = '11.5px system-ui, sans-serif';
 function sized(canvas, width, height) {
-  const most = 60e6;  // pixels; beyond that browsers give up
+  const most = 60e6;  // pixels; browsers fail with more
   const scale = Math.min(window.devicePixelRatio || 1, Math.sqrt(most / (width * height)));
   canvas.width = Math.ceil(width * scale);
   canvas.height = Math.ceil(height * scale);
@@ -72,7 +72,7 @@ function clipped(context, text, width) {
   return `${text}…`;
 }
 
-// --- The wiring: a bar in each server, colours on the cables that carry something.
+// --- The wiring: a bar in each server, colours on active cables.
 const cables = new Map();  // "server:NIC" to the path
 for (const path of document.querySelectorAll('.wiring .cable')) {
   for (const end of path.dataset.ends.split(' ')) cables.set(end, path);
@@ -119,7 +119,7 @@ function drawWiring() {
       if (!path || begin > state.time || end <= state.time) continue;
       path.classList.add('active');
       path.style.stroke = laneColour(message[LANE]);
-      // Above idle cables that share its way, below the boxes.
+      // Above idle cables on the same line, below the boxes.
       if (!litBefore.has(path)) wiring.insertBefore(path, firstBox);
       lit.push(path);
     }
@@ -199,7 +199,7 @@ matrix.canvas.addEventListener('keydown', (event) => {
   pointAt(matrix.rank + move[0], matrix.block + move[1]);
 });
 
-// --- The timeline: a row for each NIC, what leaves above and what arrives below.
+// --- The timeline: a row for each NIC, with sent messages above and received ones below.
 const chart = { width: 0, row: 0, rows: view.servers.length * view.rails };
 function layTimeline() {
   const scroll = id('bars').closest('.scroll'), rows = chart.rows, kNames = 130;
@@ -336,7 +336,7 @@ id('save').addEventListener('click', () => {
   link.click();
 });
 
-// --- All of it, and again when the window or its colours change.
+// --- Draws everything, and again when the window or the colour scheme changes.
 function layAll() {
   chooseColours();
   layMatrix();

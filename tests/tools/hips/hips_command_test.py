@@ -1,0 +1,162 @@
+"""Behaviour that all commands of hips share: errors, settings and output.
+
+usage: hips_command_test.py <hips>
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HIPS = sys.argv.pop(1)
+
+
+def hips(*args, stdout=subprocess.PIPE, **environment):
+    """A CompletedProcess of `hips ARGS` for a user without settings files."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("HIPS_")}
+    return subprocess.run([HIPS, *args], env={**clean, "HOME": "/nowhere", **environment}, stdout=stdout,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+
+class Output(unittest.TestCase):
+    """Incomplete output must not look complete."""
+
+    def refused(self, *args):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            return hips(*args, stdout=full)
+
+    def test_every_command_reports_that_it_cannot_write_its_output(self):
+        for args in (("plan", "-t", "bcube:3,1"), ("plan", "--list"), ("plan", "-t", "switch:4", "--format", "goal"),
+                     ("plan", "-t", "switch:4", "--format", "msccl"), ("plan", "-t", "switch:4", "--json"),
+                     ("plan", "-t", "bcube:4,2", "--all"), ("check", "-t", "bcube:3,1"), ("info", "env"), ("info",),
+                     ("info", "select", "-t", "switch:4"), ("doctor",), ("topo", "-t", "bcube:3,1"),
+                     ("compare", "-t", "switch:4", "-b", "1M"), ("completion", "bash"), ("--help",), ("--version",)):
+            with self.subTest(args=args):
+                done = self.refused(*args)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, r"\Ahips: (\w+( \w+)?: )?cannot write the output: [^\n]+\n\Z")
+
+    def test_the_message_names_the_command(self):
+        self.assertIn("hips: info select: cannot write", self.refused("info", "select", "-t", "switch:4").stderr)
+
+    def test_a_command_that_failed_keeps_its_exit_code(self):
+        done = self.refused("topo", "-t", "nothing:3")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+
+
+class Arguments(unittest.TestCase):
+    def test_an_unknown_command_is_reported_with_the_valid_ones(self):
+        for args, message in ((("foo",), 'hips: unknown command "foo"; expected one of topo, plan, '),
+                              (("trace", "foo"), 'hips: trace: unknown command "foo"; expected one of summary\n'),
+                              (("lab", "foo"), 'hips: lab: unknown command "foo"; expected one of run, prepare\n'),
+                              (("info", "foo"), 'hips: info: unknown command "foo"; expected one of select, '),
+                              (("completion", "fish"),
+                               'hips: completion: unknown command "fish"; expected one of bash, zsh\n'),
+                              (("trace",), "hips: trace: missing command; expected one of summary\n"),
+                              ((), "hips: missing command; expected one of topo, plan, "),
+                              (("--foo",), 'hips: unknown option "--foo"\n')):
+            with self.subTest(args=args):
+                done = hips(*args)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(message, done.stderr)
+
+    def test_the_message_for_wrong_options_names_the_program_and_the_command(self):
+        done = hips("plan", "--foo")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "hips: plan: The following argument was not expected: --foo\n"
+                                      "Run hips plan --help for more information.\n")
+
+    def test_the_lab_names_the_limits_of_its_numbers(self):
+        for args, message in ((("--timeout", "-1"), "--timeout: Value -1 not in range 0 to 31536000\n"),
+                              (("--queue", "-1"), '--queue: invalid size "-1"; write 512K or 4M\n')):
+            with self.subTest(args=args):
+                done = hips("lab", "run", "-t", "switch:2", *args, "--", "true", PATH="/nowhere")
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.startswith("hips: lab run: " + message), done.stderr)
+
+
+class Size(unittest.TestCase):
+    def test_groups_larger_than_any_cluster_are_rejected_at_once(self):
+        for args in (("plan",), ("info", "select"), ("check",), ("check", "-a", "flat-mesh")):
+            with self.subTest(args=args):
+                done = hips(*args, "-t", "switch:100000000")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"\Ahips: plan: [\w-]+ on Switch\(100000000\) has groups of 100000000 [^\n]+\n\Z")
+        # Closed forms have no limit.
+        self.assertIn("100 %", hips("compare", "-t", "switch:100000000", "-b", "1M", "-a", "hips").stdout)
+        self.assertEqual(hips("plan", "-a", "halving-doubling", "-t", "switch:100000000").returncode, 0)
+
+
+class Settings(unittest.TestCase):
+    """All commands read the environment, ~/.hips.conf and /etc/hips.conf."""
+
+    def home(self, text):
+        folder = tempfile.TemporaryDirectory(prefix="hips-command-test-")
+        self.addCleanup(folder.cleanup)
+        with open(os.path.join(folder.name, ".hips.conf"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return folder.name
+
+    def test_every_command_reads_the_topology_from_each_of_them(self):
+        yaml = os.path.join(self.home(""), "lab.yaml")
+        with open(yaml, "w", encoding="utf-8") as file:
+            file.write(hips("topo", "-t", "bcube:3,1", "--format", "yaml").stdout)
+        for environment in ({"HIPS_TOPO": "bcube:3,1"}, {"HIPS_TOPO_FILE": yaml},
+                            {"HOME": self.home("HIPS_TOPO=bcube:3,1\n")}):
+            for args in (("topo",), ("plan",), ("check",), ("compare", "-b", "1M"), ("info", "select")):
+                with self.subTest(args=args, environment=environment):
+                    done = hips(*args, **environment)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_lab_reads_the_topology_from_each_of_them(self):
+        # A lab cannot have so many servers, so that no guest is booted.
+        for environment in ({"HIPS_TOPO": "switch:300"}, {"HOME": self.home("HIPS_TOPO=switch:300\n")}):
+            with self.subTest(environment=environment):
+                done = hips("lab", "run", "--", "true", **environment)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("300 servers", done.stderr)
+        self.assertIn("hips: lab run: no topology; give -t SPEC", hips("lab", "run", "--", "true").stderr)
+
+    def test_a_flag_overrides_settings_and_a_stored_plan_needs_no_topology(self):
+        self.assertIn("on Switch(4)", hips("check", "-t", "switch:4", HIPS_TOPO="bcube:3,1").stdout)
+        plan = os.path.join(self.home(""), "plan.json")
+        with open(plan, "w", encoding="utf-8") as file:
+            file.write(hips("plan", "-t", "switch:4", "--all", "--json").stdout)
+        done = hips("check", "--plan", plan, HIPS_TOPO="bcube:3,1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_every_command_names_a_malformed_settings_file(self):
+        home = self.home("HIPS_TOPO=bcube:2,1\ngarbage\n")
+        for args in (("topo",), ("plan",), ("check",), ("compare",), ("info", "select"), ("lab", "run", "--", "true"),
+                     ("plan", "-t", "switch:4"), ("topo", "discover"), ("run", "true")):
+            with self.subTest(args=args):
+                done = hips(*args, HOME=home)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"\Ahips: [^\n]*/\.hips\.conf[^\n]*line 2[^\n]*garbage[^\n]*\n\Z")
+
+    def test_an_invalid_value_is_an_error_whatever_the_flags_are(self):
+        for name, value in (("HIPS_TRANSPORT", "foo"), ("HIPS_CREDITS", "99")):
+            for command in (("info", "select"), ("plan",), ("check",), ("topo",), ("compare",)):
+                with self.subTest(command=command, name=name):
+                    done = hips(*command, "-t", "switch:4", **{name: value})
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn(f'hips: {name}="{value}" is wrong: give ', done.stderr)
+
+    def test_an_unknown_name_is_reported_once(self):
+        for args in (("plan", "-t", "switch:4"), ("check", "-t", "switch:4"), ("topo", "-t", "switch:4"),
+                     ("compare", "-t", "switch:4", "-b", "1M"), ("info", "select", "-t", "switch:4"), ("topo", "discover")):
+            with self.subTest(args=args):
+                done = hips(*args, HIPS_FOO="1")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count("HIPS_FOO is not a variable of HiPS"), 1, done.stderr)
+
+    def test_commands_that_show_settings_show_invalid_ones(self):
+        home = self.home("garbage\n")
+        self.assertIn("garbage", hips("info", "env", HOME=home).stdout)
+        self.assertIn("garbage", hips("doctor", HOME=home).stdout)
+        self.assertIn("HIPS_CREDITS", hips("doctor", HIPS_CREDITS="99").stdout)
+        self.assertEqual(hips("completion", "bash", HOME=home).stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,118 @@
+#include <memory>
+
+#include "tools/hips/command.hpp"
+#include "tools/hips/common/topology_option.hpp"
+#include "tools/lab/agent.hpp"
+#include "tools/lab/host_devices.hpp"
+#include "tools/lab/image.hpp"
+#include "tools/lab/lab.hpp"
+#include "tools/lab/sandbox.hpp"
+
+namespace hips::cli {
+namespace {
+
+constexpr const char* kLabFooter =
+    R"(Each rank gets HIPS_RANK, HIPS_SIZE, HIPS_ROOT, HIPS_TOPO and HIPS_IB_HCA, the devices of its NICs in order
+(rxe0:1,rxe1:1). PATH, LD_LIBRARY_PATH, LANG, LC_*, HIPS_*, OMPI_MCA_* and UCX_* are passed on. Guests see the files of this
+machine; what they write is discarded, except in folders named with --writable. The guests are called node0, node1, ...
+
+  hips lab run -t bcube:2,1 -- ibv_devinfo
+  hips lab run -t bcube:3,1 --rate 4mbit --mpirun -- mpirun -n 9 hips run -t bcube:3,1 ./app
+  hips lab run -t rail:4,2 --one-guest -- ./app
+)";
+
+/// A year.
+constexpr int kMostSeconds = 365 * 86400;
+
+void add_run_command(CLI::App& lab) {
+  auto options = std::make_shared<lab::LabOptions>();
+  CLI::App* command = lab.add_subcommand(
+      "run", "Boot one guest for each server, run a command in each, and remove everything");
+  command->add_option("-t,--topology", options->topology, "Wiring, such as bcube:2,1; default HIPS_TOPO")
+      ->type_name("SPEC");
+  command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each guest")
+      ->check(CLI::Range(1, 64));
+  command->add_flag("--one-guest", options->one_guest,
+                    "Run all ranks in one guest, on devices that reach themselves: no wiring, but fast");
+  command->add_flag("--mpirun", options->mpirun,
+                    "Run the command in node0 only; an mpirun there starts programs in all guests");
+  command->add_option("--rate", options->shaping.rate, "Rate of every NIC in each direction, such as 4mbit")
+      ->type_name("RATE");
+  command->add_option("--loss", options->shaping.loss, "Packet loss of every NIC, such as 1%")
+      ->type_name("PERCENT");
+  command
+      ->add_option("--queue", options->shaping.queue_bytes,
+                   "Bytes queued at a NIC with --rate before packets are dropped; default 4M")
+      ->transform(CLI::AsSizeValue(false))
+      // Runs before AsSizeValue, which reads -1 as the largest size.
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            return text.starts_with('-') ? "invalid size \"" + text + "\"; write 512K or 4M" : std::string();
+          },
+          ""));
+  command->add_option("--cpus", options->num_cpus, "CPUs of each guest")->check(CLI::Range(1, 64));
+  command->add_option("--memory", options->memory_mb, "Memory of each guest in MB")
+      ->check(CLI::Range(128, 1 << 20));
+  command
+      ->add_option(
+          "--accel", options->accelerator,
+          "kvm or tcg; with --one-guest also host: soft-RoCE of this machine, without a guest; default: the "
+          "fastest that works")
+      ->check(CLI::IsMember({"host", "kvm", "tcg"}));
+  command->add_option("--timeout", options->timeout_s, "Seconds that the command may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostSeconds));
+  command->add_option("--counters", options->counters,
+                      "Write the counters of NICs and devices to this file, as JSON");
+  command->add_option("--output", options->output, "Also write rank0.out, rank0.err, ... into this folder");
+  command
+      ->add_option("--writable", options->writable,
+                   "Folder of this machine that guests may write to; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("-x", options->variables, "Pass on a variable, NAME or NAME=VALUE; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--tag", options->tagged, "Begin each line of output with its rank");
+  command->add_flag("-q,--quiet", options->quiet, "Do not print how long booting took");
+  command->footer(kLabFooter);
+  // A positional option instead of CLI11's prefix commands, which lose the words after "--" in a nested
+  // subcommand.
+  command->add_option("command", options->command, "Program and its arguments, after --");
+  command->callback([options] {
+    options->topology = required_topology("lab run", options->topology);
+    const int code = value_or_throw(lab::run_lab(*options));
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("lab", "Emulate a cluster on this machine: soft-RoCE guests, wired like a topology");
+  command->require_subcommand(1);
+  add_run_command(*command);
+  command->add_subcommand("prepare", "Make the kernel image of the guests now instead of at the first run")
+      ->callback([] {
+        const lab::Image image = value_or_throw(lab::find_or_make_image());
+        std::printf("%s\n", image.kernel.parent_path().c_str());
+      });
+
+  // Internal commands, which run inside the guests.
+  auto fd = std::make_shared<int>(-1);
+  CLI::App* agent = command->add_subcommand("agent", "")->group("");
+  agent->add_option("--fd", *fd);
+  agent->callback([fd] { throw CLI::RuntimeError(lab::run_agent(*fd)); });
+  command->add_subcommand("host-check", "")->group("")->callback([] {
+    const int code = value_or_throw(lab::run_in_sandbox([](int) {
+      const Status status = lab::check_host_device();
+      if (!status.ok()) std::fprintf(stderr, "hips: %s\n", status.message.c_str());
+      return status.ok() ? 0 : 2;
+    }));
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+  CLI::App* shell = command->add_subcommand("rsh", "")->group("");
+  shell->prefix_command();
+  shell->callback([shell] { throw CLI::RuntimeError(lab::run_remote_shell(shell->remaining())); });
+}
+
+}  // namespace hips::cli

@@ -1,0 +1,154 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "lib/base/config.hpp"
+#include "tools/hips/command.hpp"
+#include "tools/hips/common/beside.hpp"
+#include "tools/hips/job/launcher.hpp"
+#include "tools/hips/run/converted_inputs.hpp"
+#include "tools/hips/run/launch.hpp"
+#include "tools/hips/run/program.hpp"
+
+namespace hips::cli {
+namespace {
+
+struct RunOptions {
+  std::string topology, algorithm, pattern, mpi, trace;
+  bool report = false;
+};
+
+std::optional<std::string> given(const std::string& option, const char* variable) {
+  if (!option.empty()) return option;
+  const char* value = std::getenv(variable);
+  if (value && *value) return std::string(value);
+  return std::nullopt;
+}
+
+/// The ranks that detect the same error; one of them reports it.
+enum class Detected { kByJob, kByNode };
+
+[[noreturn]] void refuse(const Launcher& launcher, Detected detected, Status status) {
+  const bool reports =
+      detected == Detected::kByNode && launcher.local_rank ? *launcher.local_rank == 0 : launcher.rank == 0;
+  if (!reports) {
+    // The launcher ends the job when the first rank fails: let the reporting rank go first.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    throw CLI::RuntimeError(2);
+  }
+  throw Error(std::move(status));
+}
+
+void set(const char* name, const std::optional<std::string>& value) {
+  if (value) setenv(name, value->c_str(), 1);
+}
+
+/// Passes converted inputs to the program where the preloaded library does not read those that were given.
+void convert_inputs(const Launcher& launcher, const std::optional<std::string>& topology,
+                    const std::optional<std::string>& plan_file) {
+  if (topology) {
+    const auto converted = converted_topology(*topology);
+    if (!converted) refuse(launcher, Detected::kByNode, converted.error());
+    set("HIPS_TOPO", *converted);
+  }
+  if (plan_file) {
+    const auto converted = converted_plan_file(*plan_file, topology);
+    if (!converted) refuse(launcher, Detected::kByNode, converted.error());
+    set("HIPS_PLAN_FILE", *converted);
+  }
+}
+
+void run(const RunOptions& options, const std::vector<std::string>& command) {
+  const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
+  const LoadedConfig loaded = load_process_config();
+  LaunchRequest request;
+  if (!options.topology.empty()) {
+    request.topology = options.topology;
+  } else {
+    if (!loaded.status.ok()) refuse(launcher, Detected::kByNode, loaded.status);
+    request.topology = loaded.config.topology;
+  }
+  request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
+  request.pattern = given(options.pattern, "HIPS_PATTERN");
+  if (!options.mpi.empty()) request.mpi = options.mpi;
+  request.command = command;
+  if (!request.command.empty() && request.command.front() == "--")
+    request.command.erase(request.command.begin());
+
+  const auto wrong = [&](std::string message) {
+    refuse(launcher, Detected::kByJob, Status::error(Code::kInvalidArgument, std::move(message)));
+  };
+  if (request.command.empty()) wrong("run: no program; type: mpirun -n 9 hips run -t bcube:3,1 ./app");
+  if (request.command.front().starts_with('-'))
+    wrong(fmt::format("run: unknown option \"{}\"; hips run --help lists them", request.command.front()));
+
+  const char* path = std::getenv("PATH");
+  auto found = find_program(request.command.front(), path ? path : "/usr/local/bin:/usr/bin:/bin");
+  if (!found) refuse(launcher, Detected::kByNode, found.error());
+  const MpiProgram program = inspect_program(*found);
+
+  const auto launch = check_launch(request, program, launcher);
+  if (!launch) refuse(launcher, Detected::kByJob, launch.error());
+  const Interposer& interposer = *launch->interposer;
+  const auto library = find_library(interposer);
+  if (!library)
+    refuse(launcher, Detected::kByNode,
+           Status::error(Code::kUnsupported,
+                         fmt::format("{}, the library for programs of {}, is not installed beside this hips; "
+                                     "build HiPS with -D{}=enabled",
+                                     interposer.library, interposer.mpi, interposer.feature)));
+
+  set("HIPS_TOPO", launch->topology);
+  convert_inputs(launcher, launch->topology, loaded.config.plan_file);
+  set("HIPS_ALGORITHM", request.algorithm);
+  set("HIPS_PATTERN", request.pattern);
+  if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);
+  // Absolute, because the program may change its working directory before it writes.
+  if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
+  const char* preload = std::getenv("LD_PRELOAD");
+  set("LD_PRELOAD", add_to_preload(preload ? preload : "", *library));
+
+  std::vector<char*> argv;
+  for (std::string& argument : request.command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execvp(found->c_str(), argv.data());
+  Status status = Status::error(Code::kInvalidArgument, fmt::format("program \"{}\" cannot be executed: {}",
+                                                                    *found, std::strerror(errno)));
+  status.sys_errno = errno;
+  refuse(launcher, Detected::kByNode, std::move(status));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Run an unmodified MPI program with HiPS: mpirun -n 9 hips run -t bcube:3,1 ./app");
+  command->add_option(
+      "-t,--topology", options->topology,
+      "Topology: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | switch:n, "
+      "with /m for m ranks per server; or FILE.yaml");
+  command->add_option("--algorithm", options->algorithm,
+                      "hips, flat-ring, ...; hips plan --list has all (default: by size)");
+  command->add_option("--pattern", options->pattern,
+                      "mesh, ring or ps:LEADERS, one for all levels or one per level");
+  command->add_option(
+      "--mpi", options->mpi,
+      "MPI of a program that does not link to one, such as a script: openmpi, mpich, or auto, "
+      "which goes by the launcher");
+  command->add_flag("--report", options->report,
+                    "Print at the end which calls HiPS executed, which it delegated to native MPI, and why");
+  command->add_option("--trace", options->trace, "Write a Chrome trace for each rank into this folder");
+  command->prefix_command();
+  command->callback([command, options] { run(*options, command->remaining()); });
+}
+
+}  // namespace hips::cli

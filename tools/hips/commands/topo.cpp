@@ -1,0 +1,432 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/result.hpp"
+#include "tools/hips/command.hpp"
+#include "tools/hips/common/job_option.hpp"
+#include "tools/hips/common/topology_option.hpp"
+#include "tools/hips/picture/dot.hpp"
+#include "tools/hips/picture/svg.hpp"
+#include "topology/cables.hpp"
+#include "topology/clusters/slurm.hpp"
+#include "topology/families/family.hpp"
+#include "topology/formats/topology_file.hpp"
+#include "topology/names.hpp"
+#include "topology/spec.hpp"
+#include "topology/walk.hpp"
+
+// Text and JSON are printed piece by piece, so that a million servers take no memory. Lists of servers are
+// printed with --verbose only.
+
+namespace hips::cli {
+
+namespace {
+
+struct TopoOptions {
+  std::string spec;
+  std::string slurm;           ///< a topology.conf or topology.yaml instead of `spec`
+  std::string slurm_topology;  ///< name of one topology of a topology.yaml
+  JobArguments job;
+  std::string format = "text";
+  bool verbose = false;
+  bool json = false;
+  bool only_spec = false;
+};
+
+constexpr const char* kTopoFooter = R"(Topologies:
+  bcube:n,k  bcube:AxBxC   server-centric: k+1 levels of n-port switches, or one radix for each level
+  torus:AxBxC              two NICs and a wrapped ring of cables for each dimension
+  mesh:AxBxC               torus without wrap-around: lines of cables; NICs at the edges are unconnected
+  fattree:k                k-port switches, k^3/4 servers
+  leafspine:l,s[,spines]   l leaf switches of s servers, each with a cable to every spine (s spines: no oversubscription)
+  rail:servers,rails       one switch for each rail
+  switch:servers           one switch, one NIC per server
+  Append @RATE for the rate of every NIC (25Gb, 2.5Gb, 100Mb) and /RANKS for the ranks of each server: bcube:3,1@25Gb/2
+  FILE.yaml                a topology file. --format yaml writes one, with -v with every cable. docs/topologies.md has
+                           the format, examples/topologies/ has examples
+
+--slurm FILE reads Slurm's topology.conf (SwitchName, BlockName or RingName lines) or topology.yaml (tree, block, ring or
+torus3d). Rings and tori become torus:, with NIC 0 as x+; if there are several, --slurm-topology NAME:RING selects one.
+Switches with equally many children in each tier become switch:, leafspine: or fattree:, without oversubscription, because
+the file does not tell the uplinks. Other commands take the spec, HIPS_TOPO=$(hips topo --slurm FILE --spec), or the file
+that --format yaml writes, which has the names of the nodes. With one rank per server, start rank r on the r-th node of
+--json.
+
+hips topo discover shows the NICs of this server; between the ranks of a job it drafts a topology file.
+
+--hostfile and --nodelist select the servers of a job, such as --nodelist "$SLURM_JOB_NODELIST". Servers keep their order.
+
+JSON keys:
+  spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
+  levels[]:       name radix kind ("switch", "ring", "line", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
+                  (a node level is shared memory: no NICs, and rates of 0)
+  with --verbose, server_list[]:
+                  server address first_rank nics[]: nic switch (null: a cable to a server) and
+                  neighbours[]: level (index in levels[]) server nic
+  with --slurm or names in a topology file, nodes[]: names in the order of the servers
+  with --slurm, notes[]: parts of the file that were ignored
+)";
+
+/// Longer lists of addresses are shortened.
+constexpr std::int64_t kMaxListed = 16;
+
+/// For a NIC whose neighbours the job does not use.
+constexpr const char* kNoServerInUse = "leads to no server in use";
+
+std::string rate(double bytes_per_s) {
+  return fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9);
+}
+
+std::string count(std::int64_t number, const char* one, const char* many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+/// "NIC 0", "NICs 0-3"
+std::string nics(const std::vector<Rail>& rails) {
+  if (rails.empty()) return "no NIC";
+  if (rails.size() == 1) return fmt::format("NIC {}", rails.front());
+  return fmt::format("NICs {}-{}", rails.front(), rails.back());
+}
+
+/// The switches or cables of a level: "3 switches, one for each group".
+std::string made_of(const Topology& topology, const Level& level) {
+  const std::int64_t groups = topology.num_whole_servers() / level.radix;
+  const auto rails = static_cast<std::int64_t>(level.rails.size());
+  switch (level.kind) {
+    case LevelKind::kSwitch:
+      return count(groups * rails, "switch", "switches") + (rails > 1    ? ", one for each NIC"
+                                                            : groups > 1 ? ", one for each group"
+                                                                         : "");
+    case LevelKind::kRing:
+      return count(groups, "ring", "rings") + " of cables, + and -";
+    case LevelKind::kLine:
+      return count(groups, "line", "lines") + " of cables, + and -";
+    case LevelKind::kTree:
+      return "switch tree";
+    case LevelKind::kNode:
+      return "shared memory";
+  }
+  return "";
+}
+
+/// A topology from a spec, a topology file or a file of Slurm.
+struct TopoSource {
+  topology::TopologyFile file;
+  bool from_slurm = false;
+  std::vector<std::string> notes;  ///< Slurm's, a line each
+};
+
+void print_summary(const Topology& topology) {
+  fmt::print("{}  ({})\n", topology.name, topology.spec);
+  fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
+  if (topology.ranks_per_server > 1) {
+    fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
+  }
+  fmt::print("  switches  {}\n", topology.num_switches);
+  fmt::print("  cables    {}\n", topology.num_links);
+  const std::int64_t diameter = topology::diameter_hops(topology);
+  if (topology.num_servers() == 1) {
+    fmt::print("  relaying  no: there is one server\n");
+  } else if (!topology.part.empty() && topology.servers_relay) {
+    fmt::print("  relaying  no: servers of a part reach only their neighbours in it\n");
+  } else if (topology.relay_off) {
+    fmt::print("  relaying  off: servers reach only their neighbours\n");
+  } else if (topology.servers_relay) {
+    fmt::print("  relaying  servers forward messages; any two are at most {} apart\n",
+               count(diameter, "hop", "hops"));
+  } else {
+    fmt::print("  relaying  no: switches connect any two servers in one hop\n");
+  }
+  if (topology.levels.empty()) return;
+  fmt::print("  levels\n");
+  std::size_t name_width = 0;
+  std::size_t nics_width = 0;
+  std::size_t radix_width = 0;
+  for (const Level& level : topology.levels) {
+    name_width = std::max(name_width, level.name.size());
+    nics_width = std::max(nics_width, nics(level.rails).size());
+    radix_width = std::max(radix_width, std::to_string(level.radix).size());
+  }
+  for (const Level& level : topology.levels) {
+    fmt::print("    {:<{}}  radix {:>{}}  {:<{}}  ", level.name, name_width, level.radix, radix_width,
+               nics(level.rails), nics_width);
+    if (level.kind != LevelKind::kNode) {
+      fmt::print("{}, {:g} us  ", rate(level.bandwidth_bytes_per_s), level.latency_ns / 1000);
+    }
+    fmt::print("{}\n", made_of(topology, level));
+  }
+}
+
+/// The servers in use that differ from a server in one digit, by that digit.
+struct GroupPeers {
+  std::vector<std::int64_t> digits;  ///< all, or the first two and the last of many
+  std::int64_t count = 0;
+};
+
+GroupPeers peers_of(const Topology& topology, Rank rank, std::int32_t level_idx) {
+  const std::int64_t radix = topology.levels[static_cast<std::size_t>(level_idx)].radix;
+  const std::int64_t own = topology.digit(rank, level_idx);
+  // If all are in use, a million of them need not be visited.
+  if (topology.part.empty() && radix - 1 > kMaxListed)
+    return {{own == 0 ? 1 : 0, own <= 1 ? 2 : 1, own == radix - 1 ? radix - 2 : radix - 1}, radix - 1};
+  GroupPeers peers;
+  for (std::int64_t digit = 0; digit < radix; ++digit) {
+    if (digit != own && topology.with_digit(rank, level_idx, digit) >= 0) peers.digits.push_back(digit);
+  }
+  peers.count = std::ssize(peers.digits);
+  if (peers.count > kMaxListed) peers.digits = {peers.digits[0], peers.digits[1], peers.digits.back()};
+  return peers;
+}
+
+/// "<00> <02>", or "<0> <1> ... <999> (999 servers)" for a large group; "" if no other server is in use.
+std::string group_members(const Topology& topology, std::int64_t server, std::int32_t level_idx) {
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  const GroupPeers peers = peers_of(topology, rank, level_idx);
+  std::vector<std::string> words;
+  for (const std::int64_t digit : peers.digits) {
+    const Rank peer = topology.with_digit(rank, level_idx, digit);
+    words.push_back(topology::server_address(topology, peer / topology.ranks_per_server));
+  }
+  if (peers.count > kMaxListed) {
+    words.insert(words.end() - 1, "...");
+    words.push_back(fmt::format("({} servers)", peers.count));
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+/// The other end of a cable of a ring or line: "to (1,0) NIC 1".
+std::string cable_text(const Topology& topology, std::int64_t server, Rail rail) {
+  const auto end = topology::other_end(topology, server, rail);
+  if (!end) return "leads nowhere";
+  if (end->first < 0) return kNoServerInUse;
+  return fmt::format("to {} NIC {}", topology::server_address(topology, end->first), end->second);
+}
+
+/// Prints the neighbours of each NIC of a server, one line per NIC.
+void print_server(const Topology& topology, std::int64_t server, const std::string& node) {
+  const auto& entry = topology::entry_of(topology.family);
+  const std::int32_t first_level = topology::first_network_level(topology);
+  const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  fmt::print("server {} {}", server, topology::server_address(topology, server));
+  if (!node.empty()) fmt::print("  node {}", node);
+  if (topology.ranks_per_server > 1) fmt::print("  ranks {}-{}", rank, rank + topology.ranks_per_server - 1);
+  fmt::print("\n");
+  for (Rail rail = 0; rail < topology.num_rails; ++rail) {
+    std::string line = fmt::format("  NIC {}", rail);
+    if (const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
+        !name.empty()) {
+      line += fmt::format("  {}", name);
+    }
+    for (std::int32_t l = first_level; l < num_levels; ++l) {
+      const Level& level = topology.levels[static_cast<std::size_t>(l)];
+      const auto served = std::find(level.rails.begin(), level.rails.end(), rail);
+      if (served == level.rails.end()) continue;
+      if (topology::is_of_cables(level)) {
+        line += fmt::format("  {}{}  {}", level.name, served == level.rails.begin() ? '+' : '-',
+                            cable_text(topology, server, rail));
+        continue;
+      }
+      const std::string others = group_members(topology, server, l);
+      if (level.kind == LevelKind::kTree) {
+        // One NIC serves all tiers: name the tier through which each group is reached.
+        line += fmt::format("  {}: {}", level.name, others.empty() ? "no server in use" : others);
+      } else {
+        line += others.empty() ? fmt::format("  {}", kNoServerInUse) : fmt::format("  to {}", others);
+      }
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+nlohmann::ordered_json summary_json(const Topology& topology) {
+  nlohmann::ordered_json json;
+  json["spec"] = topology.spec;
+  json["name"] = topology.name;
+  json["family"] = to_string(topology.family);
+  json["servers"] = topology.num_servers();
+  json["ranks"] = topology.num_ranks();
+  json["ranks_per_server"] = topology.ranks_per_server;
+  json["nics_per_server"] = topology.num_rails;
+  json["switches"] = topology.num_switches;
+  json["cables"] = topology.num_links;
+  json["servers_relay"] = topology.servers_relay && !topology.relay_off;
+  json["diameter_hops"] = topology::diameter_hops(topology);
+  json["levels"] = nlohmann::ordered_json::array();
+  for (const Level& level : topology.levels) {
+    json["levels"].push_back({{"name", level.name},
+                              {"radix", level.radix},
+                              {"kind", to_string(level.kind)},
+                              {"nics", level.rails},
+                              {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s},
+                              {"latency_ns", level.latency_ns}});
+  }
+  return json;
+}
+
+/// Prints one line of JSON, piece by piece, because each server of a rack has all the others as neighbours.
+void print_server_json(const Topology& topology, std::int64_t server) {
+  const auto& entry = topology::entry_of(topology.family);
+  const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
+  const auto text = [](const std::string& value) { return nlohmann::json(value).dump(); };
+  fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
+             text(topology::server_address(topology, server)), rank);
+  for (Rail rail = 0; rail < topology.num_rails; ++rail) {
+    const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
+    fmt::print(R"({}{{"nic":{},"switch":{},"neighbours":[)", rail == 0 ? "" : ",", rail,
+               name.empty() ? "null" : text(name));
+    const char* separator = "";
+    topology::visit_neighbours(topology, rank, [&](const Hop& hop) {
+      if (hop.out != rail) return;
+      fmt::print(R"({}{{"level":{},"server":{},"nic":{}}})", separator, hop.level,
+                 hop.to / topology.ranks_per_server, hop.in);
+      separator = ",";
+    });
+    fmt::print("]}}");
+  }
+  fmt::print("]}}");
+}
+
+void print_json(const TopoSource& from, bool verbose) {
+  const Topology& topology = from.file.topology;
+  nlohmann::ordered_json json = summary_json(topology);
+  if (from.from_slurm || !from.file.server_names.empty()) json["nodes"] = from.file.server_names;
+  if (from.from_slurm) json["notes"] = from.notes;
+  std::string text = json.dump(2);
+  if (verbose) {
+    text.resize(text.rfind('\n'));
+    fmt::print("{},\n  \"server_list\": [\n    ", text);
+    for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
+      if (server > 0) fmt::print(",\n    ");
+      print_server_json(topology, server);
+    }
+    text = "\n  ]\n}";
+  }
+  fmt::print("{}\n", text);
+}
+
+/// Prints to stderr; a file may repeat the same ignored key for every switch.
+void print_notes(const std::vector<std::string>& notes) {
+  constexpr std::size_t kMostShown = 5;
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostShown); ++i)
+    fmt::print(stderr, "hips: {}\n", notes[i]);
+  if (notes.size() > kMostShown)
+    fmt::print(stderr, "hips: and {} more; --json lists all\n", notes.size() - kMostShown);
+}
+
+void print_nodes(const std::vector<std::string>& nodes) {
+  std::vector<std::string> shown = nodes;
+  if (nodes.size() > kMaxListed) shown = {nodes[0], nodes[1], "...", nodes.back()};
+  fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
+}
+
+TopoSource read_source(const TopoOptions& options) {
+  TopoSource from;
+  if (options.slurm.empty()) {
+    from.file = load_for_job(required_topology("topo", options.spec), options.job);
+    return from;
+  }
+  // No topology.conf is larger.
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+  const auto text = topology::read_text_file(options.slurm, kMostBytes);
+  if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
+  const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
+  auto slurm =
+      value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                          : topology::read_slurm_topology(options.slurm, *text, options.slurm_topology));
+  from.from_slurm = true;
+  from.file.topology = std::move(slurm.topology);
+  from.file.server_names = std::move(slurm.nodes);
+  from.notes = std::move(slurm.notes);
+  from.file = part_for_job(std::move(from.file), options.job);
+  return from;
+}
+
+/// Prints the cables whose rate or state differs from their level's, one line each.
+void print_overrides(const topology::TopologyFile& file) {
+  for (const LinkOverride& link : file.topology.overrides) {
+    const std::string ends = link.server >= 0
+                                 ? fmt::format("server {} NIC {}", file.server_name(link.server), link.rail)
+                                 : fmt::format("{} to {}", link.lower, link.upper);
+    fmt::print("  link      {}: {}\n", ends, link.up ? rate(link.bandwidth_bytes_per_s) : "down");
+  }
+}
+
+void run(const TopoOptions& options) {
+  const TopoSource from = read_source(options);
+  const Topology& topology = from.file.topology;
+  const auto& names = from.file.server_names;
+  if (options.only_spec) {
+    fmt::print("{}\n", topology.spec);
+  } else if (options.json || options.format == "json") {
+    print_json(from, options.verbose);
+  } else if (options.format == "dot") {
+    fmt::print("{}", value_or_throw(picture::topology_dot(from.file)));
+  } else if (options.format == "svg") {
+    fmt::print("{}", value_or_throw(picture::topology_svg(from.file)));
+  } else if (options.format == "yaml") {
+    fmt::print("{}", value_or_throw(topology::topology_file_text(from.file, options.verbose)));
+  } else {
+    print_notes(from.notes);
+    print_summary(topology);
+    print_overrides(from.file);
+    if (!names.empty()) print_nodes(names);
+    if (options.verbose) {
+      fmt::print("\n");
+      for (std::int64_t server = 0; server < topology.num_servers(); ++server)
+        print_server(topology, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
+    }
+  }
+}
+
+}  // namespace
+
+void add_topo(CLI::App& app) {
+  auto options = std::make_shared<TopoOptions>();
+  CLI::App* command =
+      app.add_subcommand("topo", "Print a topology: servers, NICs, switches, cables and levels");
+  CLI::Option* const spec =
+      command->add_option("-t,--topology", options->spec, "Topology, such as bcube:3,1; default HIPS_TOPO")
+          ->type_name("SPEC");
+  CLI::Option* const slurm = command
+                                 ->add_option("--slurm", options->slurm,
+                                              "Read Slurm's topology.conf or topology.yaml instead of a SPEC")
+                                 ->type_name("FILE")
+                                 ->excludes(spec);
+  command
+      ->add_option("--slurm-topology", options->slurm_topology,
+                   "Topology of a topology.yaml, or NAME:RING for one of its rings or tori; default: the "
+                   "cluster's")
+      ->type_name("NAME")
+      ->needs(slurm);
+  add_job_options(*command, options->job);
+  CLI::Option* const only_spec =
+      command->add_flag("--spec", options->only_spec, "Print only the spec, for -t of other commands");
+  command->add_flag("-v,--verbose", options->verbose, "Also print every server: address, NICs, neighbours");
+  command
+      ->add_option("--format", options->format,
+                   "text, json, yaml (topology file for -t), dot (Graphviz) or svg")
+      ->check(CLI::IsMember({"text", "json", "yaml", "dot", "svg"}))
+      ->capture_default_str()
+      ->excludes(only_spec);
+  command->add_flag("--json", options->json, "--format json")
+      ->excludes(only_spec)
+      ->excludes(command->get_option("--format"));
+  command->footer(kTopoFooter);
+  command->require_subcommand(0, 1);
+  add_topo_discover(*command);
+  command->callback([options, command] {
+    if (command->get_subcommands().empty()) run(*options);
+  });
+}
+
+}  // namespace hips::cli

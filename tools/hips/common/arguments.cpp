@@ -1,0 +1,60 @@
+#include "tools/hips/common/arguments.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace hips::cli {
+namespace {
+
+/// `app` and the nested subcommands that were typed.
+std::vector<const CLI::App*> typed(const CLI::App& app) {
+  std::vector<const CLI::App*> path{&app};
+  for (auto next = app.get_subcommands(); !next.empty(); next = path.back()->get_subcommands())
+    path.push_back(next.front());
+  return path;
+}
+
+/// The public subcommands of `app`: those with a group in the help.
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!child->get_name().empty() && !child->get_group().empty()) names.push_back(child->get_name());
+  }
+  return names;
+}
+
+/// The message for an unknown or missing command or an unknown option; "" for other errors.
+std::string command_error(const CLI::App& last, const CLI::Error& error) {
+  const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  const std::vector<std::string> commands = commands_of(last);
+  if ((!missing && !unknown) || commands.empty()) return "";
+  const std::vector<std::string> rest = last.remaining();
+  if (!rest.empty() && !rest.front().starts_with('-'))
+    return fmt::format("unknown command \"{}\"; expected one of {}", rest.front(), fmt::join(commands, ", "));
+  if (missing && rest.empty())
+    return fmt::format("missing command; expected one of {}", fmt::join(commands, ", "));
+  if (!rest.empty()) return fmt::format("unknown option \"{}\"", rest.front());
+  return "";
+}
+
+}  // namespace
+
+std::string command_name(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : typed(app)) names.push_back(command->get_name());
+  names.erase(names.begin());
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string argument_error(const CLI::App* app, const CLI::Error& error) {
+  const std::string command = command_name(*app);
+  std::string text = command_error(*typed(*app).back(), error);
+  if (text.empty()) text = error.what();
+  return fmt::format("hips: {}{}{}\nRun hips{}{} --help for more information.\n", command,
+                     command.empty() ? "" : ": ", text, command.empty() ? "" : " ", command);
+}
+
+}  // namespace hips::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace hips::cli {
+
+/// The command that was typed, without "hips": "plan", "topo discover", "" before one is known.
+std::string command_name(const CLI::App& app);
+
+/// The message for wrong arguments: "hips: <command>: <sentence>", in the form of every other error. For an
+/// unknown command it lists the valid ones.
+std::string argument_error(const CLI::App* app, const CLI::Error& error);
+
+}  // namespace hips::cli

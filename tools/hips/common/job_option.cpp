@@ -1,0 +1,59 @@
+#include "tools/hips/common/job_option.hpp"
+
+#include <utility>
+
+#include "topology/clusters/job_hosts.hpp"
+#include "topology/parts/restrict.hpp"
+
+namespace hips::cli {
+namespace {
+
+bool is_given(const CLI::Option* option) {
+  return option != nullptr && option->count() > 0;
+}
+
+[[noreturn]] void refuse_list(std::string message) {
+  throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& command, JobArguments& arguments) {
+  arguments.hostfile_option =
+      command
+          .add_option("--hostfile", arguments.hostfile,
+                      "Use only the servers in this MPI hostfile, one host name per line")
+          ->type_name("FILE");
+  arguments.nodelist_option =
+      command
+          .add_option("--nodelist", arguments.nodelist,
+                      "Use only these servers; Slurm syntax, such as n[01-04,7] or $SLURM_JOB_NODELIST")
+          ->type_name("LIST")
+          ->excludes(command.get_option("--hostfile"));
+}
+
+topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments) {
+  const bool has_hostfile = is_given(arguments.hostfile_option);
+  const bool has_nodelist = is_given(arguments.nodelist_option);
+  if (!has_hostfile && !has_nodelist) return file;
+  if (has_nodelist && arguments.nodelist.empty())
+    refuse_list("--nodelist: empty list; check that SLURM_JOB_NODELIST is set");
+  if (has_hostfile && arguments.hostfile.empty())
+    refuse_list("--hostfile: empty file name; give the hostfile of mpirun");
+  topology::JobHosts hosts;
+  if (has_nodelist) {
+    hosts = value_or_throw(topology::read_nodelist(arguments.nodelist));
+  } else {
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+    const auto text = topology::read_text_file(arguments.hostfile, kMostBytes);
+    if (!text) refuse_list("--hostfile: " + text.error().message);
+    hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
+  }
+  return value_or_throw(topology::restrict_to(file, hosts));
+}
+
+topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments) {
+  return part_for_job(value_or_throw(topology::load_topology(spec)), arguments);
+}
+
+}  // namespace hips::cli

@@ -1,0 +1,154 @@
+#include "tools/hips/run/program.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace hips::cli {
+namespace {
+
+bool is_regular_file(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/// What the program headers of a file tell: is it an ELF file, and which dynamic loader does it need.
+struct ElfView {
+  bool is_elf = false;
+  std::string interpreter;  ///< "" if the program is static
+};
+
+template <typename Header, typename Segment>
+std::string read_interpreter(std::ifstream& file) {
+  Header header{};
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Segment segment{};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff) +
+               static_cast<std::streamoff>(i) * header.e_phentsize);
+    if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return {};
+    if (segment.p_type != PT_INTERP || segment.p_filesz == 0 || segment.p_filesz > 4096) continue;
+    std::string path(static_cast<std::size_t>(segment.p_filesz), '\0');
+    file.seekg(static_cast<std::streamoff>(segment.p_offset));
+    if (!file.read(path.data(), static_cast<std::streamsize>(path.size()))) return {};
+    return path.c_str();  // up to its NUL
+  }
+  return {};
+}
+
+ElfView view_elf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  unsigned char ident[EI_NIDENT] = {};
+  if (!file.read(reinterpret_cast<char*>(ident), sizeof ident)) return {};
+  if (std::memcmp(ident, ELFMAG, SELFMAG) != 0) return {};
+  return {true, ident[EI_CLASS] == ELFCLASS64 ? read_interpreter<Elf64_Ehdr, Elf64_Phdr>(file)
+                                              : read_interpreter<Elf32_Ehdr, Elf32_Phdr>(file)};
+}
+
+/// The output of `loader --list program`: one line for each library, "libmpi.so.40 => /usr/lib/... (0x...)".
+std::string list_libraries(const std::string& loader, const std::string& program) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  const char* const argv[] = {loader.c_str(), "--list", program.c_str(), nullptr};
+  pid_t child = -1;
+  const int error = posix_spawn(&child, loader.c_str(), &actions, nullptr, const_cast<char**>(argv), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  if (error == 0) {
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = read(ends[0], buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)) {
+      if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  close(ends[0]);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> find_program(const std::string& name, std::string_view path_variable) {
+  const auto failed = [&](int error, std::string_view why) {
+    Status status = Status::error(Code::kInvalidArgument, fmt::format("program \"{}\" {}", name, why));
+    status.sys_errno = error;
+    return tl::unexpected<Status>(std::move(status));
+  };
+  if (name.find('/') != std::string::npos) {
+    if (!is_regular_file(name)) {
+      return access(name.c_str(), F_OK) == 0 ? failed(EACCES, "is not a regular file")
+                                             : failed(ENOENT, "does not exist");
+    }
+    if (access(name.c_str(), X_OK) != 0) return failed(EACCES, "is not executable; run chmod +x on it");
+    return name;
+  }
+  bool seen = false;
+  for (std::size_t begin = 0; begin <= path_variable.size();) {
+    const std::size_t end = std::min(path_variable.find(':', begin), path_variable.size());
+    const std::string_view folder = path_variable.substr(begin, end - begin);
+    begin = end + 1;
+    const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (!is_regular_file(candidate)) continue;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    seen = true;
+  }
+  if (seen) return failed(EACCES, "is in PATH, but not executable; run chmod +x on it");
+  return is_regular_file(name) ? failed(ENOENT, fmt::format("is not in PATH; write ./{}", name))
+                               : failed(ENOENT, "is not in PATH");
+}
+
+MpiAbi abi_of_library(std::string_view soname) {
+  if (soname.starts_with("libmpich") || soname.starts_with("libmpifort.so") ||
+      soname.starts_with("libmpicxx.so"))
+    return MpiAbi::kMpich;
+  // The version decides: Open MPI's are 20 (1.7) to 40 (4.x and 5.x), that of MPICH's ABI is 12.
+  if (soname.starts_with("libmpi.so.12")) return MpiAbi::kMpich;
+  if (soname.starts_with("libmpi.so") || soname.starts_with("libmpi_mpifh.so") ||
+      soname.starts_with("libmpi_usempi") || soname.starts_with("libmpi_cxx.so"))
+    return MpiAbi::kOpenMpi;
+  return MpiAbi::kUnknown;
+}
+
+MpiProgram inspect_program(const std::string& path) {
+  MpiProgram program;
+  program.path = path;
+  const ElfView elf = view_elf(path);
+  if (!elf.is_elf) return program;
+  if (elf.interpreter.empty()) {
+    program.is_static = true;
+    return program;
+  }
+  std::istringstream lines(list_libraries(elf.interpreter, path));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    const MpiAbi abi = abi_of_library(name.substr(name.rfind('/') + 1));
+    if (abi == MpiAbi::kUnknown) continue;
+    program.abi = abi;
+    program.mpi_library = name;
+    break;
+  }
+  return program;
+}
+
+}  // namespace hips::cli
