@@ -46,7 +46,7 @@ struct Limits {
 
 enum class MemoryKind : std::uint8_t {
   kHost,     ///< ordinary memory of this process
-  kShared,   ///< a SharedMemory segment (lib/base/shared_memory.hpp) that peers may map, from its start
+  kShared,   ///< a SharedMemory segment (lib/base/os/shared_memory.hpp) that peers may map, from its start
   kPhantom,  ///< has a size but no bytes: for simulated time
 };
 

@@ -10,8 +10,8 @@
 
 #include <hips/status.hpp>
 
+#include "lib/base/os/shared_memory.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/shared_memory.hpp"
 
 namespace hips {
 

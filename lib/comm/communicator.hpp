@@ -11,11 +11,11 @@
 #include <hips/topology.hpp>
 #include <hips/types.hpp>
 
-#include "lib/base/clock.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/bootstrap.hpp"
-#include "lib/comm/call_args.hpp"
-#include "lib/comm/request.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/calls/call_args.hpp"
+#include "lib/comm/calls/request.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 
 namespace hips::comm {
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/comm/control/wire.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/reach.hpp"
-#include "lib/comm/team_maker.hpp"
-#include "lib/comm/wire.hpp"
+#include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/team_maker.hpp"
 
 namespace hips::comm {
 namespace {

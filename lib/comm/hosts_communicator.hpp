@@ -4,13 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "lib/comm/hosts.hpp"
-#include "lib/comm/hosts_call.hpp"
-#include "lib/comm/hosts_calls.hpp"
+#include "lib/comm/calls/hosts_call.hpp"
+#include "lib/comm/calls/hosts_calls.hpp"
+#include "lib/comm/calls/team_plans.hpp"
+#include "lib/comm/calls/work_buffers.hpp"
 #include "lib/comm/process.hpp"
-#include "lib/comm/team_plans.hpp"
+#include "lib/comm/setup/hosts.hpp"
 #include "lib/comm/watched_communicator.hpp"
-#include "lib/comm/work_buffers.hpp"
 #include "lib/exec/team.hpp"
 #include "lib/node/node_team.hpp"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/comm/node_calls.hpp"
+#include "lib/comm/calls/node_calls.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/watched_communicator.hpp"
 #include "lib/node/node_team.hpp"

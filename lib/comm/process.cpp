@@ -10,7 +10,7 @@
 
 #include "lib/base/chrome_trace.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/transport_registry.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
 
 namespace hips::comm {
 namespace {

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/config.hpp"
-#include "lib/base/idle.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/control.hpp"
-#include "lib/comm/process_info.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/base/wait/idle.hpp"
+#include "lib/comm/control/control.hpp"
+#include "lib/comm/setup/process_info.hpp"
 #include "lib/exec/engine.hpp"
 
 namespace hips::comm {

@@ -8,10 +8,10 @@
 #include <system_error>
 #include <thread>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/futex.hpp"
 #include "lib/base/log.hpp"
-#include "lib/comm/in_flight.hpp"
+#include "lib/base/os/futex.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/calls/in_flight.hpp"
 
 namespace hips::comm {
 

@@ -6,8 +6,8 @@
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/reach.hpp"
-#include "lib/comm/team_maker.hpp"
+#include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/team_maker.hpp"
 
 namespace hips::comm {
 

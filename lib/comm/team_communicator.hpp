@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "lib/comm/calls/team_call.hpp"
+#include "lib/comm/calls/team_plans.hpp"
+#include "lib/comm/calls/work_buffers.hpp"
 #include "lib/comm/process.hpp"
-#include "lib/comm/team_call.hpp"
-#include "lib/comm/team_plans.hpp"
 #include "lib/comm/watched_communicator.hpp"
-#include "lib/comm/work_buffers.hpp"
 #include "lib/exec/team.hpp"
 
 namespace hips::comm {

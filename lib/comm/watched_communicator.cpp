@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/calls/in_flight.hpp"
+#include "lib/comm/calls/watched_request.hpp"
+#include "lib/comm/control/patience.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/in_flight.hpp"
-#include "lib/comm/patience.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/progress_thread.hpp"
-#include "lib/comm/watched_request.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/reduce/user_op.hpp"
 
 namespace hips::comm {

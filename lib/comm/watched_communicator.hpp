@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "lib/comm/calls/pending_call.hpp"
 #include "lib/comm/communicator.hpp"
-#include "lib/comm/design.hpp"
-#include "lib/comm/patience.hpp"
-#include "lib/comm/pending_call.hpp"
-#include "lib/comm/watchkeeper.hpp"
+#include "lib/comm/control/patience.hpp"
+#include "lib/comm/control/watchkeeper.hpp"
+#include "lib/comm/setup/design.hpp"
 
 namespace hips::comm {
 

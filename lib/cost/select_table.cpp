@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/replace_file.hpp"
+#include "lib/base/os/replace_file.hpp"
 #include "lib/plan/algorithms/algorithms.hpp"
 #include "lib/plan/builder.hpp"
 

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "lib/base/wait_clock.hpp"
+#include "lib/base/wait/wait_clock.hpp"
 #include "lib/exec/engine_impl.hpp"
 #include "lib/exec/operation_impl.hpp"
 #include "lib/exec/team_impl.hpp"

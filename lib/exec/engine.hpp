@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/idle.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
-#include "lib/base/wait_options.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/base/wait/idle.hpp"
+#include "lib/base/wait/wait_options.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {

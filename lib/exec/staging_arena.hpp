@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "lib/base/os/shared_memory.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/shared_memory.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {

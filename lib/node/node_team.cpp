@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/futex.hpp"
+#include "lib/base/os/futex.hpp"
 #include "lib/base/prefetch.hpp"
-#include "lib/base/wait_clock.hpp"
+#include "lib/base/wait/wait_clock.hpp"
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::node {

@@ -16,14 +16,14 @@
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/idle.hpp"
+#include "lib/base/os/shared_memory.hpp"
+#include "lib/base/os/unique_fd.hpp"
+#include "lib/base/os/wake_pipe.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/shared_memory.hpp"
 #include "lib/base/trace.hpp"
-#include "lib/base/unique_fd.hpp"
-#include "lib/base/wait_options.hpp"
-#include "lib/base/wake_pipe.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/base/wait/idle.hpp"
+#include "lib/base/wait/wait_options.hpp"
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/base/process_file.hpp"
+#include "lib/base/os/process_file.hpp"
 
 namespace hips::node {
 

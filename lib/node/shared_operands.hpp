@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/base/memory_registry.hpp"
+#include "lib/base/os/shared_memory.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/shared_memory.hpp"
 #include "lib/node/shared_block.hpp"
 
 namespace hips::node {

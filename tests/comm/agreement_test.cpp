@@ -1,8 +1,8 @@
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/setup/agreement.hpp"
 
 #include <gtest/gtest.h>
 
-#include "lib/comm/patience.hpp"
+#include "lib/comm/control/patience.hpp"
 
 namespace agreement_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/comm/bootstrap.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "lib/comm/wire.hpp"
+#include "lib/comm/control/wire.hpp"
 #include "tests/comm/rank_processes.hpp"
 
 namespace bootstrap_test {

@@ -1,4 +1,4 @@
-#include "lib/comm/call_record.hpp"
+#include "lib/comm/calls/call_record.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include <hips/hips.hpp>
 
-#include "lib/comm/coalesced.hpp"
+#include "lib/comm/calls/coalesced.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
 

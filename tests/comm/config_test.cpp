@@ -1,4 +1,4 @@
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/config_file.hpp"
+#include "lib/base/config/config_file.hpp"
 
 namespace config_test {
 namespace {

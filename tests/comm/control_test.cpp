@@ -1,4 +1,4 @@
-#include "lib/comm/control.hpp"
+#include "lib/comm/control/control.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 #include <set>
 #include <thread>
 
-#include "lib/comm/socket.hpp"
+#include "lib/comm/setup/socket.hpp"
 #include "tests/choices.hpp"
 
 namespace control_test {

@@ -1,7 +1,7 @@
 // Calls through memory and between hosts, with ranks as threads that sleep whenever they wait: what only real
 // concurrency shows. Runs under TSan in tools/check.
 
-#include "lib/comm/hosts.hpp"
+#include "lib/comm/setup/hosts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/comm/hosts_call.hpp"
-#include "lib/comm/hosts_calls.hpp"
+#include "lib/comm/calls/hosts_call.hpp"
+#include "lib/comm/calls/hosts_calls.hpp"
 #include "tests/choices.hpp"
 #include "transports/shm/shm.hpp"
 

@@ -1,4 +1,4 @@
-#include "lib/comm/interfaces.hpp"
+#include "lib/comm/setup/interfaces.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Calls that end because something was thrown while they moved.
 
-#include "lib/comm/node_calls.hpp"
+#include "lib/comm/calls/node_calls.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/comm/reach.hpp"
+#include "lib/comm/setup/reach.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

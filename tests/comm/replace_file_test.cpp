@@ -1,4 +1,4 @@
-#include "lib/base/replace_file.hpp"
+#include "lib/base/os/replace_file.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 
 namespace hips {
 namespace replace_file_test {

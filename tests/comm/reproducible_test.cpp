@@ -17,7 +17,7 @@
 
 #include <hips/hips.hpp>
 
-#include "lib/comm/rank_order.hpp"
+#include "lib/comm/setup/rank_order.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/rank_processes.hpp"

@@ -12,9 +12,9 @@
 
 #include <hips/status.hpp>
 
-#include "lib/comm/bootstrap.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 #include "tests/comm/rank_processes.hpp"
 
 // What tests of whole communicators share.

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/config_file.hpp"
+#include "lib/base/config/config_file.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 
 namespace hips {
 namespace {

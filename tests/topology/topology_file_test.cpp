@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
 #include "tests/topology/samples.hpp"

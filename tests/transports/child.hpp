@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 
 namespace hips::test {
 

@@ -1,4 +1,4 @@
-#include "lib/base/shared_memory.hpp"
+#include "lib/base/os/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
-#include "lib/base/socket.hpp"
+#include "lib/base/os/socket.hpp"
 #include "tests/transports/child.hpp"
 #include "tests/transports/world.hpp"
 #include "transports/tcp/tcp.hpp"

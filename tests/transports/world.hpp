@@ -20,7 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lib/base/shared_memory.hpp"
+#include "lib/base/os/shared_memory.hpp"
 #include "tests/choices.hpp"
 #include "transports/transport.hpp"
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
-#include "lib/base/clock.hpp"
-#include "lib/comm/process_info.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/setup/process_info.hpp"
 #include "tools/discover/packets.hpp"
 
 namespace hips::discover {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/comm/bootstrap.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 #include "tools/discover/view.hpp"
 #include "tools/doctor/probe.hpp"
 #include "topology/discover/observation.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/interfaces.hpp"
+#include "lib/comm/setup/interfaces.hpp"
 #include "tools/discover/hwloc_tree.hpp"
 #include "tools/doctor/file_tree.hpp"
 #include "topology/formats/topology_file.hpp"

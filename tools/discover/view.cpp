@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/interfaces.hpp"
+#include "lib/comm/setup/interfaces.hpp"
 #include "tools/discover/server.hpp"
 
 namespace hips::discover {

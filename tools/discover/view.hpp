@@ -7,9 +7,9 @@
 
 #include <hips/status.hpp>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/wire.hpp"
+#include "lib/comm/control/wire.hpp"
 #include "tools/doctor/node.hpp"
 #include "tools/doctor/rails.hpp"
 #include "topology/discover/observation.hpp"

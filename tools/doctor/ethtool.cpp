@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 
 namespace hips::doctor {
 namespace {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "lib/comm/wire.hpp"
+#include "lib/comm/control/wire.hpp"
 
 namespace hips::doctor {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "lib/comm/bootstrap.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 #include "tools/doctor/job.hpp"
 
 namespace hips::doctor {

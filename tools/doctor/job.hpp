@@ -10,7 +10,7 @@
 #include <hips/status.hpp>
 #include <nlohmann/json.hpp>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
 #include "tools/doctor/finding.hpp"
 #include "tools/doctor/node.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "tools/doctor/finding.hpp"
 #include "tools/doctor/node.hpp"
 #include "tools/doctor/rails.hpp"

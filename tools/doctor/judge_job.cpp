@@ -7,7 +7,7 @@
 
 #include <hips/topology.hpp>
 
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "tools/doctor/job.hpp"
 
 namespace hips::doctor {

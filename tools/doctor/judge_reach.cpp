@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "tools/doctor/job.hpp"
 
 namespace hips::doctor {

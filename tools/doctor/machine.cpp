@@ -5,8 +5,8 @@
 
 #include <hips/hips.h>
 
-#include "lib/comm/process_info.hpp"
-#include "lib/comm/wire.hpp"
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/process_info.hpp"
 #include "tools/doctor/ethtool.hpp"
 #include "tools/doctor/file_tree.hpp"
 #include "tools/doctor/node.hpp"

@@ -22,9 +22,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/comm/interfaces.hpp"
-#include "lib/comm/process_info.hpp"
-#include "lib/comm/socket.hpp"
+#include "lib/comm/setup/interfaces.hpp"
+#include "lib/comm/setup/process_info.hpp"
+#include "lib/comm/setup/socket.hpp"
 
 namespace hips::doctor {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "transports/verbs/gid.hpp"
 
 namespace hips::doctor {

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/shared_memory.hpp"
+#include "lib/base/os/shared_memory.hpp"
+#include "lib/base/wait/clock.hpp"
 
 namespace hips::doctor {
 namespace {

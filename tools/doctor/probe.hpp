@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "lib/base/config.hpp"
-#include "lib/comm/bootstrap.hpp"
-#include "lib/comm/transport_registry.hpp"
+#include "lib/base/config/config.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
 #include "tools/doctor/job.hpp"
 
 namespace hips::doctor {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/device_filter.hpp"
+#include "lib/base/config/device_filter.hpp"
 
 namespace hips::doctor {
 namespace {

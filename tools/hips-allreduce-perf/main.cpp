@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "lib/base/printed.hpp"
+#include "lib/base/os/printed.hpp"
 #include "lib/base/result.hpp"
 #include "tools/hips-allreduce-perf/fit.hpp"
 #include "tools/hips-allreduce-perf/group.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "lib/base/clock.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/reduce/reduce.hpp"
 #include "tools/hips-allreduce-perf/values.hpp"
 

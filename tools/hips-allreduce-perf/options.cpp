@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 
 namespace hips::perf {
 namespace {

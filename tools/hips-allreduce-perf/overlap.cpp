@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/base/clock.hpp"
+#include "lib/base/wait/clock.hpp"
 
 namespace hips::perf {
 

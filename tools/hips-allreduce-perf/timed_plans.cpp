@@ -6,8 +6,8 @@
 
 #include <hips/topology.hpp>
 
-#include "lib/base/clock.hpp"
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips-allreduce-perf/measure.hpp"

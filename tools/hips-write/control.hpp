@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/unique_fd.hpp"
 
 namespace hips::write {
 

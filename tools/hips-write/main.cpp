@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "lib/base/printed.hpp"
+#include "lib/base/os/printed.hpp"
 #include "tools/hips-write/session.hpp"
 
 namespace hips::write {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 
 namespace hips::write {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/replace_file.hpp"
+#include "lib/base/os/replace_file.hpp"
 #include "tools/hips-write/agreement.hpp"
 #include "tools/hips-write/control.hpp"
 #include "tools/hips-write/link.hpp"

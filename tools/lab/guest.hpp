@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/unique_fd.hpp"
 #include "tools/lab/frames.hpp"
 #include "tools/lab/image.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/unique_fd.hpp"
 #include "tools/lab/guest.hpp"
 #include "tools/lab/start_request.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "tools/lab/child.hpp"
 #include "tools/lab/scripts.hpp"
 

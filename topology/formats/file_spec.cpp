@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/replace_file.hpp"
+#include "lib/base/os/replace_file.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/formats/yaml_tree.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/inproc/network.hpp"
 #include "transports/inproc/schedule.hpp"
 

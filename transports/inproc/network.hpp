@@ -7,8 +7,8 @@
 
 #include <hips/status.hpp>
 
-#include "lib/base/clock.hpp"
 #include "lib/base/result.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::inproc {

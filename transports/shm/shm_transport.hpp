@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/shared_memory.hpp"
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/shared_memory.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/shm/doorbell.hpp"
 #include "transports/shm/notify_ring.hpp"
 #include "transports/shm/shm.hpp"

@@ -5,10 +5,10 @@
 
 #include <hips/status.hpp>
 
-#include "lib/base/process_file.hpp"
+#include "lib/base/os/process_file.hpp"
+#include "lib/base/os/unique_fd.hpp"
+#include "lib/base/os/wake_pipe.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/unique_fd.hpp"
-#include "lib/base/wake_pipe.hpp"
 
 namespace hips::shm {
 

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <utility>
 
-#include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/wait/clock.hpp"
 
 namespace hips::tcp {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 #include <optional>
 
+#include "lib/base/os/socket.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/socket.hpp"
-#include "lib/base/unique_fd.hpp"
 #include "transports/tcp/link.hpp"
 #include "transports/tcp/wire.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/base/socket.hpp"
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/socket.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/tcp/inbox.hpp"
 #include "transports/tcp/outbox.hpp"
 #include "transports/tcp/wire.hpp"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "lib/base/clock.hpp"
+#include "lib/base/wait/clock.hpp"
 
 namespace hips::tcp {
 namespace {

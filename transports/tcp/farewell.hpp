@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/tcp/outbox.hpp"
 
 namespace hips::tcp {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
+#include "lib/base/os/socket.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/socket.hpp"
-#include "lib/base/unique_fd.hpp"
 
 namespace hips::tcp {
 

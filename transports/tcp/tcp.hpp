@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "lib/base/os/socket.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/socket.hpp"
 #include "transports/tcp/zero_copy.hpp"
 #include "transports/transport.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/tcp/doorman.hpp"
 #include "transports/tcp/endpoint.hpp"
 #include "transports/tcp/farewell.hpp"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "transports/verbs/trouble.hpp"
 #include "transports/verbs/verbs_transport.hpp"
 

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "transports/verbs/trouble.hpp"
 
 namespace hips::verbs {

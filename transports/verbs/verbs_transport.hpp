@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/unique_fd.hpp"
 #include "transports/transport.hpp"
 #include "transports/verbs/cm.hpp"
 #include "transports/verbs/completion_queues.hpp"

@@ -1,5 +1,5 @@
-#include "lib/base/clock.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/mpi/calls/admission.hpp"
 #include "lib/mpi/calls/dispatch.hpp"
 #include "lib/mpi/tuning/trial.hpp"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "lib/comm/call_args.hpp"
+#include "lib/comm/calls/call_args.hpp"
 #include "lib/mpi/calls/collective_arguments.hpp"
 #include "lib/mpi/process/thread_state.hpp"
 #include "lib/mpi/tuning/guard.hpp"

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/control/wire.hpp"
 #include "lib/comm/process.hpp"
-#include "lib/comm/wire.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/mpi/communicators/topology_choice.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"

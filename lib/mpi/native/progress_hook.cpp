@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "lib/comm/in_flight.hpp"
+#include "lib/comm/calls/in_flight.hpp"
 #include "lib/mpi/native/abi.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
 #include "lib/mpi/requests/request_table.hpp"

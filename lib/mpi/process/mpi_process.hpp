@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/mpi/process/call_report.hpp"
 #include "lib/mpi/tuning/guard_mode.hpp"
 #include "lib/mpi/tuning/guard_table_file.hpp"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "lib/base/clock.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/communicators/error.hpp"
 #include "lib/mpi/native/native_mpi.hpp"

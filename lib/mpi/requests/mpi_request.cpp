@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lib/base/clock.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/mpi/calls/program_call.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/communicators/error.hpp"

@@ -9,8 +9,8 @@
 #include <hips/status.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/comm/calls/request.hpp"
 #include "lib/comm/communicator.hpp"
-#include "lib/comm/request.hpp"
 
 namespace hips::mpi {
 

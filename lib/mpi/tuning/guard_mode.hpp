@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 
 namespace hips::mpi {
 

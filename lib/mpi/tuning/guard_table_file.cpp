@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
-#include "lib/base/replace_file.hpp"
-#include "lib/base/unique_fd.hpp"
+#include "lib/base/os/replace_file.hpp"
+#include "lib/base/os/unique_fd.hpp"
 
 namespace hips::mpi {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/agreement.hpp"
+#include "lib/comm/setup/agreement.hpp"
 
 namespace hips::mpi {
 namespace {

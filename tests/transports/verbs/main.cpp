@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "tests/transports/verbs/device.hpp"
 
 int main(int argc, char** argv) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lib/base/device_filter.hpp"
+#include "lib/base/config/device_filter.hpp"
 #include "transports/verbs/budget.hpp"
 #include "transports/verbs/gid.hpp"
 

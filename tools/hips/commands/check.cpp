@@ -12,7 +12,7 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"

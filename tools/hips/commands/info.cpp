@@ -7,10 +7,10 @@
 
 #include <hips/hips.h>
 
-#include "lib/base/config.hpp"
-#include "lib/comm/process_info.hpp"
-#include "lib/comm/transport_registry.hpp"
-#include "lib/comm/wire.hpp"
+#include "lib/base/config/config.hpp"
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/process_info.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
 #include "lib/plan/builder.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/beside.hpp"

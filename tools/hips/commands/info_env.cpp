@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/base/config_file.hpp"
+#include "lib/base/config/config_file.hpp"
 #include "tools/hips/commands/info.hpp"
 
 namespace hips::cli {

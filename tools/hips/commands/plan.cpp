@@ -17,7 +17,7 @@
 #include <hips/topology.hpp>
 #include <hips/types.hpp>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"

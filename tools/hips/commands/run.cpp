@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/beside.hpp"
 #include "tools/hips/job/launcher.hpp"

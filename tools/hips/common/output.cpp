@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/printed.hpp"
+#include "lib/base/os/printed.hpp"
 
 namespace hips::cli {
 

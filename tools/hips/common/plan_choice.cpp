@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/rank_order.hpp"
+#include "lib/comm/setup/rank_order.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"

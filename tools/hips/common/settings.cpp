@@ -1,8 +1,8 @@
 #include "tools/hips/common/settings.hpp"
 
-#include "lib/base/config_file.hpp"
+#include "lib/base/config/config_file.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/transport_registry.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
 
 namespace hips::cli {
 namespace {

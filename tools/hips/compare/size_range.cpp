@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/cost/loads.hpp"
 #include "topology/spec.hpp"
 

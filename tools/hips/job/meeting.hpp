@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/config.hpp"
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
-#include "lib/comm/bootstrap.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 #include "tools/hips/job/launcher.hpp"
 
 namespace hips::cli {

@@ -1,0 +1,433 @@
+#include "lib/base/config/config.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "lib/base/config/config_file.hpp"
+
+namespace hips {
+namespace {
+
+template <typename T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+/// A field of text that may not be empty.
+template <auto member>
+std::string set_text(Config& config, std::string_view text) {
+  if (text.empty()) return "a value, or leave it unset";
+  config.*member = std::string(text);
+  return {};
+}
+
+std::string set_rank(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 0) return "a number from 0 to HIPS_SIZE - 1";
+  config.rank = *value;
+  return {};
+}
+
+std::string set_size(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1) return "the number of ranks, 1 or more";
+  config.size = *value;
+  return {};
+}
+
+std::string set_timeout(Config& config, std::string_view text) {
+  const auto value = parse_duration_ns(text);
+  if (!value) return "a time above zero: 30, 30s, 500ms or 2m";
+  config.timeout_ns = *value;
+  return {};
+}
+
+std::string set_dead_after(Config& config, std::string_view text) {
+  const auto value = parse_duration_ns(text);
+  if (!value || *value < 2'000'000'000 || *value > 3'600'000'000'000)
+    return "a time from 2s to 60m, such as 10s";
+  config.dead_after_ns = *value;
+  return {};
+}
+
+std::string set_log(Config& config, std::string_view text) {
+  auto filter = log::parse_filter(text);
+  if (!filter) return "levels such as info,plan:debug; " + filter.error().message;
+  config.log = *filter;
+  return {};
+}
+
+std::string set_mpi_report(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.mpi_report = *value;
+  return {};
+}
+
+std::string set_node_direct(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.node_direct = *value;
+  return {};
+}
+
+std::string set_guard(Config& config, std::string_view text) {
+  config.guard = parse_bool(text);
+  return config.guard ? "" : "on, off, 1 or 0";
+}
+
+std::string set_reproducible(Config& config, std::string_view text) {
+  for (const Reproducible level : {Reproducible::kOff, Reproducible::kRun, Reproducible::kAny}) {
+    if (text != to_string(level)) continue;
+    config.reproducible = level;
+    return {};
+  }
+  return "off, run or any";
+}
+
+template <auto member>
+std::string set_count(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1) return "a number of 1 or more";
+  config.*member = *value;
+  return {};
+}
+
+std::string set_credits(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < 1 || *value > 15) return "a number from 1 to 15";
+  config.credits = *value;
+  return {};
+}
+
+std::string set_segment_bytes(Config& config, std::string_view text) {
+  const auto value = parse_bytes(text);
+  if (!value || *value < 64 || *value > (1u << 30)) return "a size from 64 to 1G, such as 128K";
+  config.segment_bytes = static_cast<std::size_t>(*value);
+  return {};
+}
+
+std::string set_staging_bytes(Config& config, std::string_view text) {
+  const auto value = parse_bytes(text);
+  if (!value || *value < 4096) return "a size of 4K or more, such as 8M";
+  config.staging_bytes = static_cast<std::size_t>(*value);
+  return {};
+}
+
+std::string set_hca(Config& config, std::string_view text) {
+  if (text.empty()) return "names of devices such as mlx5_0:1,mlx5_1:1, or leave it unset";
+  config.rdma.hca = std::string(text);
+  return {};
+}
+
+std::string set_socket_zerocopy(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.socket_zerocopy = *value;
+  return {};
+}
+
+std::string set_socket_ifname(Config& config, std::string_view text) {
+  if (text.empty()) return "names of network interfaces such as eth0,eth1, or leave it unset";
+  config.socket_ifname = std::string(text);
+  return {};
+}
+
+template <auto member, std::int32_t least, std::int32_t most>
+std::string set_rdma(Config& config, std::string_view text) {
+  const auto value = parse_number<std::int32_t>(text);
+  if (!value || *value < least || *value > most) return fmt::format("a number from {} to {}", least, most);
+  config.rdma.*member = *value;
+  return {};
+}
+
+std::string set_progress_thread(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.progress_thread = *value;
+  return {};
+}
+
+std::string set_cm(Config& config, std::string_view text) {
+  const auto value = parse_bool(text);
+  if (!value) return "on, off, 1 or 0";
+  config.rdma.cm = *value;
+  return {};
+}
+
+constexpr std::array kVariables = {
+    ConfigVariable{
+        "HIPS_TOPO", "SPEC", "switch:<size>",
+        "the wiring: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
+        "switch:n, each with /m; or FILE.yaml",
+        set_text<&Config::topology>},
+    ConfigVariable{"HIPS_TOPO_FILE", "FILE", "",
+                   "the wiring as a topology file (docs/topologies.md), where HIPS_TOPO names none",
+                   set_text<&Config::topology_file>},
+    ConfigVariable{"HIPS_TOPO_DUMP", "FILE", "",
+                   "rank 0 writes the wiring of its first communicator here, as a topology file",
+                   set_text<&Config::topology_dump>},
+    ConfigVariable{
+        "HIPS_ALGORITHM", "NAME", "by size",
+        "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
+        set_text<&Config::algorithm>},
+    ConfigVariable{"HIPS_PATTERN", "P[,P...]", "by size on switches, ring on cables",
+                   "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
+    ConfigVariable{
+        "HIPS_SELECT_TABLE", "FILE", "",
+        "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
+        "measures one",
+        set_text<&Config::select_table>},
+    ConfigVariable{
+        "HIPS_PLAN_FILE", "FILE", "",
+        "a stored plan (hips plan --all --json, or MSCCL's XML) for all sizes; it is proved before it runs",
+        set_text<&Config::plan_file>},
+    ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
+                   set_count<&Config::num_rings>},
+    ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
+                   set_count<&Config::num_leaders>},
+    ConfigVariable{
+        "HIPS_TRANSPORT", "NAME", "auto",
+        "what carries the data: shm, verbs, tcp, or auto: shm inside a host, between hosts verbs, else tcp",
+        set_text<&Config::transport>},
+    ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
+    ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
+    ConfigVariable{"HIPS_ROOT", "HOST:PORT", "", "where rank 0 listens while the ranks meet",
+                   set_text<&Config::root>},
+    ConfigVariable{"HIPS_JOB_TOKEN", "TEXT", "", "a word of the job; processes with another one are refused",
+                   set_text<&Config::job_token>},
+    ConfigVariable{
+        "HIPS_TIMEOUT", "TIME", "none",
+        "the longest that a call may wait (30, 500ms, 2m); also bounds the meeting of ranks (60 s)",
+        set_timeout},
+    ConfigVariable{"HIPS_DEAD_AFTER", "TIME", "4s", "a host that answers nothing for so long counts as dead",
+                   set_dead_after},
+    ConfigVariable{"HIPS_LOG", "LEVEL[,SUBSYSTEM:LEVEL...]", "warn",
+                   "what is logged to stderr: info,plan:debug", set_log},
+    ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",
+                   set_text<&Config::trace_dir>},
+    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off; on in programs of MPICH",
+                   "a thread moves non-blocking calls while the program computes; give it a core",
+                   set_progress_thread},
+    ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
+                   "the interposer prints what it took, what it left to the host MPI, and why",
+                   set_mpi_report},
+    ConfigVariable{"HIPS_GUARD", "on|off", "on; off where a topology or a plan is named",
+                   "the interposer times the host MPI beside HiPS, for each size, and keeps the faster",
+                   set_guard},
+    ConfigVariable{"HIPS_GUARD_TABLE", "FILE", "",
+                   "where the guard's verdicts are kept: read at the start, written by rank 0 at the end",
+                   set_text<&Config::guard_table>},
+    ConfigVariable{"HIPS_REPRODUCIBLE", "off|run|any", "off",
+                   "the same bits on all ranks (off), also in every run (run), also wherever ranks are (any)",
+                   set_reproducible},
+    ConfigVariable{"HIPS_CREDITS", "NUMBER", "4, tcp 8", "receive slots for each peer and lane", set_credits},
+    ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K, tcp 130816",
+                   "the largest piece that is pipelined through the stages", set_segment_bytes},
+    ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
+                   set_staging_bytes},
+    ConfigVariable{"HIPS_NODE_DIRECT", "on|off", "on",
+                   "inside a host, memory of hips_mem_alloc is read where it lies; off: copied as any other",
+                   set_node_direct},
+    ConfigVariable{
+        "HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
+        "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",
+        set_socket_ifname},
+    ConfigVariable{"HIPS_SOCKET_ZEROCOPY", "on|off", "off",
+                   "tcp: NICs read what is sent where it lies; time it, whether it pays depends on them",
+                   set_socket_zerocopy},
+    ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
+                   "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but",
+                   set_hca},
+    ConfigVariable{"HIPS_IB_GID_INDEX", "NUMBER", "-1",
+                   "the port's address to use; -1: RoCE v2 over IPv4 where there is one",
+                   set_rdma<&RdmaConfig::gid_index, -1, 255>},
+    ConfigVariable{"HIPS_IB_TC", "NUMBER", "0",
+                   "traffic class: DSCP times 4, as the switches' PFC and ECN expect",
+                   set_rdma<&RdmaConfig::traffic_class, 0, 255>},
+    ConfigVariable{"HIPS_IB_SL", "NUMBER", "0", "service level", set_rdma<&RdmaConfig::service_level, 0, 15>},
+    ConfigVariable{"HIPS_IB_TIMEOUT", "NUMBER", "18",
+                   "a packet without answer is sent again after 4.096 us times 2 to this power",
+                   set_rdma<&RdmaConfig::timeout, 1, 31>},
+    ConfigVariable{"HIPS_IB_RETRY_CNT", "NUMBER", "7", "how often, before the peer counts as lost",
+                   set_rdma<&RdmaConfig::retry_count, 0, 7>},
+    ConfigVariable{
+        "HIPS_IB_QPS_PER_CONNECTION", "NUMBER", "1",
+        "queue pairs to a peer, over which segments are striped; 4 where switches spread flows (ECMP)",
+        set_rdma<&RdmaConfig::pairs_per_connection, 1, 8>},
+    ConfigVariable{"HIPS_VERBS_CM", "on|off", "off", "connects queue pairs by librdmacm; iWARP always does",
+                   set_cm},
+    ConfigVariable{"HIPS_VERBS_MAX_QP", "NUMBER", "0", "the most queue pairs of a port; 0: what it allows",
+                   set_rdma<&RdmaConfig::max_queue_pairs, 0, 1 << 24>},
+    ConfigVariable{"HIPS_SEED", "NUMBER", "", "the seed of random tests", nullptr},
+    ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
+    ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},
+    ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests run all their trials", nullptr},
+    ConfigVariable{"HIPS_TEST_SAMPLE", "1", "", "tests of arithmetic run some of theirs", nullptr},
+};
+
+/// Levenshtein's distance, for the nearest match.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest(std::string_view name) {
+  return std::min_element(kVariables.begin(), kVariables.end(),
+                          [&](const ConfigVariable& a, const ConfigVariable& b) {
+                            return edit_distance(name, a.name) < edit_distance(name, b.name);
+                          })
+      ->name;
+}
+
+}  // namespace
+
+const char* to_string(Reproducible level) {
+  switch (level) {
+    case Reproducible::kOff:
+      return "off";
+    case Reproducible::kRun:
+      return "run";
+    case Reproducible::kAny:
+      return "any";
+  }
+  return "off";
+}
+
+bool names_a_plan(const Config& config) {
+  return config.topology || config.plan_file || config.algorithm || config.pattern || config.num_rings > 0 ||
+         config.num_leaders > 0;
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  int shift = 0;
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'K':
+      case 'k':
+        shift = 10;
+        break;
+      case 'M':
+      case 'm':
+        shift = 20;
+        break;
+      case 'G':
+      case 'g':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+  }
+  const auto value = parse_number<std::uint64_t>(shift == 0 ? text : text.substr(0, text.size() - 1));
+  if (!value || *value > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
+  return *value << shift;
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text == "on" || text == "1") return true;
+  if (text == "off" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_duration_ns(std::string_view text) {
+  double unit_ns = 1e9;
+  if (text.ends_with("ms")) {
+    unit_ns = 1e6;
+    text.remove_suffix(2);
+  } else if (text.ends_with("s")) {
+    text.remove_suffix(1);
+  } else if (text.ends_with("m")) {
+    unit_ns = 60e9;
+    text.remove_suffix(1);
+  }
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value <= 0) return std::nullopt;
+  const double ns = *value * unit_ns;
+  // A century is for ever, and far from overflow.
+  if (ns < 1 || ns > 3.2e18) return std::nullopt;
+  return static_cast<std::int64_t>(ns);
+}
+
+std::span<const ConfigVariable> config_variables() {
+  return kVariables;
+}
+
+LoadedConfig load_config(const Environment& environment) {
+  std::vector<Setting> settings;
+  for (const auto& [name, value] : environment) {
+    if (name.starts_with("HIPS_")) settings.push_back({name, value, "environment"});
+  }
+  return load_config(settings);
+}
+
+LoadedConfig load_config(std::span<const Setting> settings) {
+  LoadedConfig loaded;
+  for (const Setting& setting : settings) {
+    const std::string &name = setting.name, &value = setting.value, &origin = setting.origin;
+    // Who set an environment variable knows where to look for it.
+    const std::string where = origin == "environment" ? "" : fmt::format(" ({})", origin);
+    const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
+                                       [&](const ConfigVariable& v) { return v.name == name; });
+    if (variable == kVariables.end()) {
+      loaded.warnings.push_back(
+          fmt::format("{}{} is not a variable of HiPS; did you mean {}?", name, where, nearest(name)));
+      continue;
+    }
+    if (variable->set == nullptr) continue;
+    const std::string right = variable->set(loaded.config, value);
+    if (!right.empty() && loaded.status.ok())
+      loaded.status = Status::error(Code::kInvalidArgument,
+                                    fmt::format("{}=\"{}\"{} is wrong: give {}", name, value, where, right));
+  }
+  Config& config = loaded.config;
+  if (!config.topology && !config.topology_file.empty()) config.topology = "file:" + config.topology_file;
+  return loaded;
+}
+
+Environment process_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+LoadedConfig load_process_config() {
+  const Environment environment = process_environment();
+  const GatheredSettings gathered = gather_settings(environment, config_files(environment));
+  LoadedConfig loaded = load_config(gathered.settings);
+  if (!gathered.status.ok()) loaded.status = gathered.status;
+  log::configure(loaded.config.log, loaded.config.rank.value_or(-1));
+  static std::atomic<bool> reported{false};
+  if (!loaded.warnings.empty() && !reported.exchange(true))
+    for (const std::string& warning : loaded.warnings) log::warn(log::Subsystem::kConfig, "{}", warning);
+  return loaded;
+}
+
+}  // namespace hips

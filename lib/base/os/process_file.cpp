@@ -1,0 +1,96 @@
+#include "lib/base/os/process_file.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace hips {
+
+namespace {
+
+Status system_error(int error, std::string message) {
+  Status status = Status::error(error == ENOMEM ? Code::kOutOfMemory : Code::kSystem, std::move(message));
+  status.sys_errno = error;
+  return status;
+}
+
+/// Says why /proc/PID/fd/N could not be opened. The same errno has several causes, so it looks around.
+Status explain(const ProcessFile& file, int error) {
+  const bool exists = kill(file.pid, 0) == 0 || errno == EPERM;
+  if (!exists) {
+    return Status::error(Code::kPeerLost, fmt::format("shared memory: process {} has ended", file.pid),
+                         Scope::kPeer);
+  }
+  Status status;
+  struct stat info {};
+  if (stat(fmt::format("/proc/{}", file.pid).c_str(), &info) != 0) {
+    status = Status::error(
+        Code::kUnsupported,
+        fmt::format(
+            "shared memory: process {} runs but /proc/{} is hidden ({}): /proc is mounted with hidepid, "
+            "or not mounted; run all ranks as one user with /proc visible",
+            file.pid, file.pid, std::strerror(errno)),
+        Scope::kPeer);
+  } else if (error == EACCES || error == EPERM) {
+    const std::string cause =
+        info.st_uid == geteuid()
+            ? std::string("it may not be inspected (a security module forbids it)")
+            : fmt::format(
+                  "it belongs to user {} and this process to user {} (or it is not dumpable: set-uid, "
+                  "file capabilities)",
+                  info.st_uid, geteuid());
+    status =
+        Status::error(Code::kUnsupported,
+                      fmt::format("shared memory: no access to /proc/{}/fd/{}: {}", file.pid, file.fd, cause),
+                      Scope::kPeer);
+  } else if (error == ENOENT) {
+    status = Status::error(
+        Code::kPeerLost,
+        fmt::format("shared memory: process {} has closed its descriptor {}", file.pid, file.fd),
+        Scope::kPeer);
+  } else {
+    status = system_error(error, fmt::format("shared memory: cannot open /proc/{}/fd/{}: {}", file.pid,
+                                             file.fd, std::strerror(error)));
+  }
+  status.sys_errno = error;
+  return status;
+}
+
+}  // namespace
+
+Result<ProcessFile> process_file(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    const int error = errno;
+    return fail(
+        system_error(error, fmt::format("cannot look at descriptor {}: {}", fd, std::strerror(error))));
+  }
+  return ProcessFile{.pid = getpid(), .fd = fd, .device = info.st_dev, .inode = info.st_ino};
+}
+
+Result<UniqueFd> open_process_file(const ProcessFile& file, int open_flags) {
+  // O_PATH only takes hold of the file; opening a stranger's terminal or device could have effects of its
+  // own.
+  const UniqueFd held(open(fmt::format("/proc/{}/fd/{}", file.pid, file.fd).c_str(), O_PATH | O_CLOEXEC));
+  if (!held.valid()) return fail(explain(file, errno));
+  struct stat info {};
+  if (fstat(held.get(), &info) != 0 || info.st_dev != file.device || info.st_ino != file.inode) {
+    return fail(
+        Code::kPeerLost,
+        fmt::format("shared memory: descriptor {} of process {} is another file than it was: the process "
+                    "has closed it, or has ended and its number was given to another",
+                    file.fd, file.pid),
+        Scope::kPeer);
+  }
+  UniqueFd opened(open(fmt::format("/proc/self/fd/{}", held.get()).c_str(), open_flags | O_CLOEXEC));
+  if (!opened.valid()) return fail(explain(file, errno));
+  return opened;
+}
+
+}  // namespace hips

@@ -1,0 +1,122 @@
+#include "lib/comm/calls/call_args.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/base/type_text.hpp"
+#include "lib/reduce/user_op.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// A piece of the caller's memory.
+struct Extent {
+  std::uintptr_t begin = 0;
+  std::uint64_t elements = 0;
+};
+
+struct Extents {
+  Extent in, out;
+};
+
+std::uintptr_t address(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// What the call reads and writes; an in-place call has no input of its own.
+Extents extents_of(const CallArgs& args, Rank rank) {
+  const std::uintptr_t in = address(args.in), out = address(args.out);
+  const auto self = static_cast<std::size_t>(rank);
+  switch (args.collective) {
+    case Collective::kAllreduce:
+      return {{in, in == out ? 0 : args.count}, {out, args.count}};
+    case Collective::kReduceScatter:
+      if (in == out) return {{in, 0}, {out, args.sections->total()}};
+      return {{in, args.sections->total()}, {out, args.sections->count(self)}};
+    case Collective::kAllgather: {
+      const bool in_place = in == out + args.sections->place(self) * size_of(args.type);
+      return {{in, in_place ? 0 : args.sections->count(self)}, {out, args.sections->extent()}};
+    }
+    case Collective::kBcast:
+      return {{}, {out, args.count}};
+    case Collective::kReduce:
+      if (rank != args.root) return {{in, args.count}, {}};
+      return {{in, in == out ? 0 : args.count}, {out, args.count}};
+    case Collective::kBarrier:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
+  const auto wrong = [&](std::string message) {
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("{}: {}", to_string(args.collective), std::move(message)));
+  };
+  const auto type_value = static_cast<std::int32_t>(args.type);
+  const auto op_value = static_cast<std::int32_t>(args.op);
+  if (!is_type(args.type))
+    return wrong((type_value & 0xff) == 0xff
+                     ? fmt::format("elements of HIPS_BYTES() have 1 to {} bytes", kMaxElementBytes)
+                     : fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
+  if (folds(args.collective)) {
+    if (is_user(args.op) && !reduce::is_user_op(args.op))
+      return wrong(
+          fmt::format("op {:#x} is none; hips_op_create() has not made it, or it has been freed", op_value));
+    if (!is_user(args.op) && (op_value < 0 || op_value >= kNumReduceOps))
+      return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+    if (!applies_to(args.op, args.type) && is_bytes(args.type))
+      return wrong(fmt::format("{} is not for elements of {}; give an op of hips_op_create()",
+                               to_string(args.op), type_text(args.type)));
+    if (!applies_to(args.op, args.type))
+      return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
+                               to_string(args.op), to_string(args.type)));
+  }
+  if (has_root(args.collective) && (args.root < 0 || args.root >= size))
+    return wrong(fmt::format("root {} is none of ranks 0 to {}", args.root, size - 1));
+
+  const Extents extents = extents_of(args, rank);
+  const std::uint64_t most = static_cast<std::uint64_t>(PTRDIFF_MAX) / size_of(args.type);
+  for (const std::uint64_t elements : {args.count, extents.in.elements, extents.out.elements}) {
+    if (elements > most)
+      return wrong(
+          fmt::format("count {} of {} is more than memory can hold", elements, type_text(args.type)));
+  }
+  if (args.collective == Collective::kAllreduce && args.count > 0 &&
+      (args.in == nullptr || args.out == nullptr))
+    return wrong(fmt::format("the {} buffer is null but count is {}", args.in == nullptr ? "input" : "output",
+                             args.count));
+  for (const auto& [extent, name] : {std::pair(extents.in, "input"), std::pair(extents.out, "output")}) {
+    if (extent.elements > 0 && extent.begin == 0)
+      return wrong(fmt::format("the {} buffer is null but count is {}", name, extent.elements));
+  }
+  // Sections with gaps: the input may lie in one.
+  if (args.collective == Collective::kAllgather && !args.sections->packed()) {
+    for (std::size_t r = 0; r < args.sections->num_ranks(); ++r) {
+      const std::uintptr_t section = address(args.out) + args.sections->place(r) * size_of(args.type);
+      if (extents.in.elements > 0 && args.sections->count(r) > 0 &&
+          extents.in.begin < section + args.sections->count(r) * size_of(args.type) &&
+          section < extents.in.begin + extents.in.elements * size_of(args.type))
+        return wrong(
+            fmt::format("the input overlaps the section of rank {} in the output; pass HIPS_IN_PLACE or "
+                        "memory apart",
+                        r));
+    }
+    return Status::success();
+  }
+  const std::uint64_t in_bytes = extents.in.elements * size_of(args.type);
+  const std::uint64_t out_bytes = extents.out.elements * size_of(args.type);
+  const std::uintptr_t begin = std::max(extents.in.begin, extents.out.begin);
+  const std::uintptr_t end = std::min(extents.in.begin + in_bytes, extents.out.begin + out_bytes);
+  if (in_bytes > 0 && out_bytes > 0 && begin < end)
+    return wrong(fmt::format("input and output overlap by {} of {} bytes; pass one buffer twice or two apart",
+                             end - begin, in_bytes));
+  return Status::success();
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,142 @@
+#include "lib/comm/calls/call_record.hpp"
+
+#include <fmt/format.h>
+
+#include "lib/base/type_text.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// " (4 x float64, sum)"
+std::string shape_text(const CallEntry& entry) {
+  if (entry.collective == Collective::kBarrier) return {};
+  std::string text = fmt::format("{} x {}", entry.count, type_text(entry.type));
+  if (folds(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
+  if (has_root(entry.collective)) text += fmt::format(", root {}", entry.detail);
+  if (has_sections(entry.collective)) text += fmt::format(", sections {:08x}", entry.detail);
+  return fmt::format(" ({})", text);
+}
+
+}  // namespace
+
+std::string to_string(const CallEntry& entry) {
+  switch (entry.kind) {
+    case CallEntry::Kind::kNone:
+      return "no call yet";
+    case CallEntry::Kind::kTaken:
+      return fmt::format("{} #{}{}", hips::to_string(entry.collective), entry.index, shape_text(entry));
+    case CallEntry::Kind::kDeclined:
+      return fmt::format("call #{} ({}, left to the host MPI)", entry.index, entry.what);
+  }
+  return "no call yet";
+}
+
+bool same_call(const CallEntry& a, const CallEntry& b) {
+  return a.kind == b.kind && a.index == b.index && a.count == b.count && a.type == b.type && a.op == b.op &&
+         a.collective == b.collective && a.detail == b.detail;
+}
+
+void put_call(ByteWriter& writer, const CallEntry& entry) {
+  writer.put(entry.index);
+  writer.put(entry.kind);
+  writer.put(static_cast<std::uint8_t>(entry.finished));
+  writer.put(entry.collective);
+  writer.put(entry.detail);
+  writer.put(entry.count);
+  writer.put(entry.type);
+  writer.put(entry.op);
+  writer.put_text(entry.what);
+}
+
+CallEntry get_call(ByteReader& reader) {
+  CallEntry entry;
+  entry.index = reader.get<std::uint64_t>();
+  entry.kind = reader.get<CallEntry::Kind>();
+  entry.finished = reader.get<std::uint8_t>() != 0;
+  entry.collective = reader.get<Collective>();
+  entry.detail = reader.get<std::uint32_t>();
+  entry.count = reader.get<std::uint64_t>();
+  entry.type = reader.get<DataType>();
+  entry.op = reader.get<ReduceOp>();
+  entry.what = reader.get_text();
+  return entry;
+}
+
+void CallRecord::write(CallEntry::Kind kind, const CallArgs& args, const char* what) {
+  const std::uint64_t index = last_index_.load(std::memory_order_relaxed) + 1;
+  Slot& slot = slots_[index % kHistory];
+  const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
+  slot.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.index.store(index, std::memory_order_relaxed);
+  slot.count.store(args.count, std::memory_order_relaxed);
+  // Of a function of the program the low byte is what all ranks have alike.
+  slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(args.collective) << 8 |
+                      std::uint32_t{static_cast<std::uint8_t>(args.op)} << 16 |
+                      static_cast<std::uint64_t>(args.type) << 32,
+                  std::memory_order_relaxed);
+  slot.detail.store(args.detail(), std::memory_order_relaxed);
+  slot.what.store(what, std::memory_order_relaxed);
+  slot.version.store(version + 2, std::memory_order_release);
+  last_index_.store(index, std::memory_order_release);
+}
+
+std::uint64_t CallRecord::begin(const CallArgs& args) {
+  write(CallEntry::Kind::kTaken, args, nullptr);
+  return last_index_.load(std::memory_order_relaxed);
+}
+
+void CallRecord::end(std::uint64_t index) {
+  std::uint64_t finished = finished_index_.load(std::memory_order_relaxed);
+  if (index != finished + 1) {
+    ended_early_.push_back(index);
+    return;
+  }
+  ++finished;
+  while (!ended_early_.empty() && std::erase(ended_early_, finished + 1) > 0) ++finished;
+  finished_index_.store(finished, std::memory_order_release);
+}
+
+void CallRecord::decline(const char* what) {
+  write(CallEntry::Kind::kDeclined, {}, what);
+  end(last_index_.load(std::memory_order_relaxed));
+}
+
+CallEntry CallRecord::last() const {
+  return at(last_index_.load(std::memory_order_acquire));
+}
+
+CallEntry CallRecord::current() const {
+  const std::uint64_t finished = finished_index_.load(std::memory_order_acquire);
+  if (finished < last_index_.load(std::memory_order_acquire)) {
+    // Unless too many came after it.
+    if (const CallEntry first = at(finished + 1); first.kind != CallEntry::Kind::kNone) return first;
+  }
+  return last();
+}
+
+CallEntry CallRecord::at(std::uint64_t index) const {
+  if (index == 0) return {};
+  const Slot& slot = slots_[index % kHistory];
+  while (true) {
+    const std::uint64_t before = slot.version.load(std::memory_order_acquire);
+    CallEntry entry;
+    entry.index = slot.index.load(std::memory_order_relaxed);
+    entry.count = slot.count.load(std::memory_order_relaxed);
+    const std::uint64_t meta = slot.meta.load(std::memory_order_relaxed);
+    entry.detail = slot.detail.load(std::memory_order_relaxed);
+    const char* const what = slot.what.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 1 || slot.version.load(std::memory_order_relaxed) != before) continue;
+    if (entry.index != index) return {};
+    entry.kind = static_cast<CallEntry::Kind>(meta & 0xff);
+    entry.collective = static_cast<Collective>(meta >> 8 & 0xff);
+    entry.op = static_cast<ReduceOp>(meta >> 16 & 0xff);
+    entry.type = static_cast<DataType>(meta >> 32);
+    entry.finished = finished_index_.load(std::memory_order_acquire) >= index;
+    if (what != nullptr) entry.what = what;
+    return entry;
+  }
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,72 @@
+#include "lib/comm/calls/watched_request.hpp"
+
+#include <utility>
+
+#include "lib/comm/fork_guard.hpp"
+
+namespace hips::comm {
+
+WatchedRequest::~WatchedRequest() {
+  if (in_forked_child()) {
+    (void)call_.release();  // the parent's
+    return;
+  }
+  (void)wait();
+}
+
+Status WatchedRequest::renew(const CallArgs& args) {
+  if (same_allreduce(args, args_)) return Status::success();
+  if (!plainly_right(args)) {
+    if (Status status = communicator_.check(args); !status.ok()) return status;
+  }
+  return set(args);
+}
+
+Status WatchedRequest::set(const CallArgs& args) {
+  if (Status status = call_->set(args); !status.ok()) {
+    args_ = {.collective = Collective::kBarrier};  // nothing to be renewed by
+    return status;
+  }
+  args_ = args;  // and with them the sections that the call refers to
+  if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
+  return Status::success();
+}
+
+Status WatchedRequest::start() {
+  if (in_forked_child()) return check_not_forked();
+  if (active_)
+    return Status::error(Code::kInvalidArgument,
+                         "start: the request's last call is under way; wait for it before the next");
+  if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
+  active_ = true;
+  polls_.num = 0;
+  if (!status_.ok()) status_ = {};
+  return Status::success();
+}
+
+bool WatchedRequest::has_ended() {
+  return !active_ || (!in_forked_child() && communicator_.has_ended(*call_));
+}
+
+bool WatchedRequest::test() {
+  if (!active_) return true;
+  if (in_forked_child()) return false;
+  std::optional<Status> end = communicator_.test(*call_, index_, polls_);
+  if (!end) return false;
+  if (!end->ok()) status_ = *std::move(end);
+  active_ = false;
+  return true;
+}
+
+Status WatchedRequest::wait() {
+  if (in_forked_child()) return check_not_forked();
+  if (active_) {
+    Status status = communicator_.finish(*call_, index_);
+    active_ = false;
+    return status;
+  }
+  if (status_.ok()) return Status::success();
+  return std::exchange(status_, Status::success());
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <hips/hips.h>
+
+#include "lib/base/memory_registry.hpp"
+#include "lib/comm/capi/capi.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/split.hpp"
+
+using hips::Code;
+using hips::MemoryRegistry;
+using hips::Result;
+using hips::Status;
+using namespace hips::comm::capi;  // NOLINT: the C API is part of it
+
+// The C values are the C++ values; a new one has to be added in both places.
+static_assert(static_cast<int>(Code::kInternal) == HIPS_ERR_INTERNAL);
+static_assert(static_cast<int>(Code::kPeerLost) == HIPS_ERR_PEER_LOST);
+static_assert(static_cast<int>(hips::DataType::kFloat64) == HIPS_FLOAT64);
+static_assert(static_cast<int>(hips::DataType::kInt8) == HIPS_INT8);
+static_assert(static_cast<int>(hips::DataType::kUint64) == HIPS_UINT64);
+static_assert(static_cast<int>(hips::DataType::kFloat16) == HIPS_FLOAT16);
+static_assert(static_cast<int>(hips::DataType::kBfloat16) == HIPS_BFLOAT16);
+static_assert(hips::kNumDataTypes == HIPS_BFLOAT16 + 1);
+static_assert(static_cast<int>(hips::ReduceOp::kMax) == HIPS_MAX);
+static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
+static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
+static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
+static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
+static_assert(static_cast<int>(hips::ThreadMode::kSingle) == HIPS_THREAD_SINGLE);
+static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
+
+namespace hips::comm::capi {
+
+std::string& last_error() {
+  thread_local std::string message;
+  return message;
+}
+
+hips_status_t finish(const Status& status) {
+  if (status.ok()) return HIPS_OK;
+  last_error() = status.message;
+  return static_cast<hips_status_t>(status.code);
+}
+
+Status null_argument(const char* call, const char* name) {
+  return Status::error(Code::kInvalidArgument, fmt::format("{}: {} is null", call, name));
+}
+
+std::shared_ptr<const Sections> Shared::sections(std::uint64_t count) {
+  const auto size = static_cast<std::size_t>(communicator->size());
+  if (!last_sections_ || !last_sections_->packed() || last_sections_->longest() != count ||
+      last_sections_->total() != size * count)
+    last_sections_ = std::make_shared<const Sections>(size, count);
+  return last_sections_;
+}
+
+std::shared_ptr<const Sections> Shared::sections(std::span<const std::uint64_t> counts,
+                                                 std::span<const std::uint64_t> places) {
+  if (!last_sections_ || !last_sections_->is_of(counts, places))
+    last_sections_ = std::make_shared<const Sections>(counts, places);
+  return last_sections_;
+}
+
+}  // namespace hips::comm::capi
+
+namespace {
+
+std::optional<std::string> optional_text(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  return text;
+}
+
+Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* config) {
+  hips::comm::CommunicatorOptions options;
+  if (config == nullptr) return options;
+  // The members of the first version; later ones are read where the caller knows of them.
+  constexpr std::size_t kLeastBytes = offsetof(hips_comm_config_t, thread_mode);
+  if (config->struct_size < kLeastBytes)
+    return hips::fail(
+        Code::kInvalidArgument,
+        fmt::format("hips_comm_create: config.struct_size is {}; begin with HIPS_COMM_CONFIG_INIT, "
+                    "which sets it to {}",
+                    config->struct_size, sizeof(hips_comm_config_t)));
+  hips_comm_config_t known = HIPS_COMM_CONFIG_INIT;
+  std::memcpy(&known, config, std::min(config->struct_size, sizeof known));
+  options.topology = optional_text(known.topology);
+  options.algorithm = optional_text(known.algorithm);
+  options.pattern = optional_text(known.pattern);
+  if (known.name != nullptr) options.name = known.name;
+  switch (known.thread_mode) {
+    case HIPS_THREAD_MULTIPLE:
+      break;
+    case HIPS_THREAD_SINGLE:
+      options.thread_mode = hips::ThreadMode::kSingle;
+      break;
+    default:
+      return hips::fail(Code::kInvalidArgument,
+                        fmt::format("hips_comm_create: config.thread_mode is {}; it is HIPS_THREAD_MULTIPLE "
+                                    "({}) or HIPS_THREAD_SINGLE ({})",
+                                    known.thread_mode, static_cast<int>(HIPS_THREAD_MULTIPLE),
+                                    static_cast<int>(HIPS_THREAD_SINGLE)));
+  }
+  return options;
+}
+
+hips_comm_t make_handle(std::unique_ptr<hips::comm::Communicator> made) {
+  auto handle = std::make_unique<hips_comm>();
+  handle->shared = SharedHold(*new Shared(std::move(made)));
+  return handle.release();
+}
+
+Result<std::unique_ptr<hips::comm::Bootstrap>> bootstrap_from(const hips_bootstrap_t* callbacks) {
+  if (callbacks != nullptr) return hips::comm::make_callback_bootstrap(*callbacks);
+  const hips::LoadedConfig loaded = hips::load_process_config();
+  const auto rendezvous = hips::comm::rendezvous_from(loaded.config, hips::process_environment());
+  // A wrong HIPS_RANK shows up as a missing one here; the first error is the better one.
+  if (!rendezvous) return hips::fail(loaded.status.ok() ? rendezvous.error() : loaded.status);
+  return hips::comm::make_tcp_bootstrap(*rendezvous);
+}
+
+// A registration's handle is its number, not a pointer: one that is used twice is found out.
+hips_mem_t handle_of(std::uint64_t id) {
+  return reinterpret_cast<hips_mem_t>(static_cast<std::uintptr_t>(id));
+}
+std::uint64_t id_of(hips_mem_t handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+}  // namespace
+
+extern "C" {
+
+hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_bootstrap_t* bootstrap,
+                               hips_comm_t* comm) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument("hips_comm_create", "comm");
+    const auto options = options_from(config);
+    if (!options) return options.error();
+    auto ranks = bootstrap_from(bootstrap);
+    if (!ranks) return ranks.error();
+    auto created = hips::comm::Communicator::create(**ranks, *options);
+    if (!created) return created.error();
+    *comm = make_handle(std::move(*created));
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* part) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || part == nullptr)
+      return null_argument("hips_comm_split", comm == nullptr ? "comm" : "part");
+    auto made = hips::comm::split(*comm->shared->communicator, color, key);
+    if (!made) return made.error();
+    *part = *made ? make_handle(std::move(*made)) : nullptr;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || copy == nullptr)
+      return null_argument("hips_comm_dup", comm == nullptr ? "comm" : "copy");
+    auto made = hips::comm::duplicate(*comm->shared->communicator);
+    if (!made) return made.error();
+    *copy = make_handle(std::move(*made));
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_destroy(hips_comm_t comm) {
+  return guarded([&] {
+    delete comm;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_rank(hips_comm_t comm, int* rank) {
+  return guarded([&] {
+    if (comm == nullptr || rank == nullptr)
+      return null_argument("hips_comm_rank", comm == nullptr ? "comm" : "rank");
+    *rank = comm->shared->communicator->rank();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_size(hips_comm_t comm, int* size) {
+  return guarded([&] {
+    if (comm == nullptr || size == nullptr)
+      return null_argument("hips_comm_size", comm == nullptr ? "comm" : "size");
+    *size = comm->shared->communicator->size();
+    return Status::success();
+  });
+}
+
+const char* hips_comm_describe(hips_comm_t comm) {
+  return comm == nullptr ? "" : comm->shared->communicator->describe().c_str();
+}
+
+hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t* mem) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (mem == nullptr) return null_argument("hips_mem_register", "mem");
+    auto id = MemoryRegistry::process().add(static_cast<std::byte*>(address), bytes);
+    if (!id) return id.error();
+    *mem = handle_of(*id);
+    return Status::success();
+  });
+}
+
+hips_status_t hips_mem_deregister(hips_mem_t* mem) {
+  return guarded([&]() -> Status {
+    // The devices' registrations are the parent's.
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (mem == nullptr) return null_argument("hips_mem_deregister", "mem");
+    if (*mem == nullptr) return null_argument("hips_mem_deregister", "*mem");
+    Status status = MemoryRegistry::process().remove(id_of(*mem));
+    if (status.ok()) *mem = nullptr;
+    return status;
+  });
+}
+
+hips_status_t hips_mem_alloc(size_t bytes, void** address) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (address == nullptr) return null_argument("hips_mem_alloc", "address");
+    auto memory = MemoryRegistry::process().allocate(bytes);
+    if (!memory) return memory.error();
+    *address = *memory;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_mem_free(void* address) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (address == nullptr) return Status::success();
+    return MemoryRegistry::process().free(static_cast<std::byte*>(address));
+  });
+}
+
+const char* hips_last_error(void) {
+  return last_error().c_str();
+}
+
+const char* hips_status_string(hips_status_t status) {
+  return hips::to_string(static_cast<Code>(status));
+}
+
+const char* hips_version(void) {
+  return "0.1.0";
+}
+
+}  // extern "C"

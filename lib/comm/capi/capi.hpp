@@ -1,0 +1,162 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <hips/hips.h>
+
+#include "lib/base/result.hpp"
+#include "lib/base/sections.hpp"
+#include "lib/comm/calls/coalesced.hpp"
+#include "lib/comm/communicator.hpp"
+
+/// What the files of the C API share: capi.cpp (communicators, memory, errors), capi_args.cpp (arguments),
+/// capi_calls.cpp (collectives), capi_ops.cpp (functions of the program), capi_requests.cpp.
+namespace hips::comm::capi {
+
+/// A communicator, and what its next call can use again.
+///
+/// Owned by its handle and by the requests that are handed out, whichever goes last.
+/// Threads  as the communicator's thread mode says; holding and the spare request are what several may use at
+///          once.
+class Shared {
+ public:
+  explicit Shared(std::unique_ptr<Communicator> made);
+  ~Shared();
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  void hold() {
+    if (single_) {
+      holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      holders_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  void let_go() {
+    if (single_) {
+      const std::size_t left = holders_.load(std::memory_order_relaxed) - 1;
+      holders_.store(left, std::memory_order_relaxed);
+      if (left == 0) delete this;
+    } else if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      delete this;
+    }
+  }
+  /// Puts a request, or null, in the place of the spare one, which it gives: the last that has ended.
+  hips_request* swap_spare(hips_request* request) {
+    if (!single_) return spare_.exchange(request, std::memory_order_acq_rel);
+    hips_request* const before = spare_.load(std::memory_order_relaxed);
+    spare_.store(request, std::memory_order_relaxed);
+    return before;
+  }
+
+  /// Sections of these counts and places; the last ones are kept, as making them takes longer than a small
+  /// call.
+  std::shared_ptr<const Sections> sections(std::uint64_t count);
+  std::shared_ptr<const Sections> sections(std::span<const std::uint64_t> counts,
+                                           std::span<const std::uint64_t> places);
+
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Coalescer> coalescer;  ///< from the first call on that needs it
+
+ private:
+  // A small call feels each locked operation, so that where one thread calls there are none.
+  const bool single_;
+  std::atomic<std::size_t> holders_{0};
+  std::atomic<hips_request*> spare_{nullptr};
+  std::shared_ptr<const Sections> last_sections_;
+};
+
+/// One of the holders of a Shared.
+class SharedHold {
+ public:
+  SharedHold() = default;
+  explicit SharedHold(Shared& shared) : shared_(&shared) { shared.hold(); }
+  SharedHold(SharedHold&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+  SharedHold& operator=(SharedHold&& other) noexcept {
+    std::swap(shared_, other.shared_);
+    return *this;
+  }
+  SharedHold(const SharedHold&) = delete;
+  SharedHold& operator=(const SharedHold&) = delete;
+  ~SharedHold() {
+    if (shared_ != nullptr) shared_->let_go();
+  }
+  Shared* operator->() const { return shared_; }
+  Shared& operator*() const { return *shared_; }
+
+ private:
+  Shared* shared_ = nullptr;
+};
+
+/// An allreduce as it was called. The same one again is started as a persistent request is: what was found
+/// right and prepared once need not be looked at twice.
+struct AllreduceKey {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::uint64_t count = 0;
+  DataType type = static_cast<DataType>(-1);  ///< none, as no call has it
+  ReduceOp op = static_cast<ReduceOp>(-1);
+
+  friend bool operator==(const AllreduceKey&, const AllreduceKey&) = default;
+};
+
+/// The message that hips_last_error() gives this thread.
+std::string& last_error();
+hips_status_t finish(const Status& status);
+
+/// Runs a call that gives a Status; no exception leaves the C API.
+template <typename Call>
+hips_status_t guarded(Call&& call) {
+  try {
+    return finish(call());
+  } catch (const Error& error) {
+    return finish(error.status());
+  } catch (const std::bad_alloc&) {
+    // Assigning the message could fail for the same reason; a short one fits into the string itself.
+    last_error() = "out of memory";
+    return HIPS_ERR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return finish(Status::error(Code::kInternal, error.what()));
+  }
+}
+
+/// "hips_wait: request is null"
+Status null_argument(const char* call, const char* name);
+
+// Arguments of the C API's calls as the communicator takes them; `call` is the name for errors.
+Result<CallArgs> allreduce_args(const char* call, const void* in, void* out, std::uint64_t count,
+                                hips_type_t type, hips_op_t op, hips_comm_t comm);
+Result<CallArgs> reduce_scatter_block_args(const char* call, const void* in, void* out, std::uint64_t count,
+                                           hips_type_t type, hips_op_t op, hips_comm_t comm);
+Result<CallArgs> reduce_scatter_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
+                                     hips_type_t type, hips_op_t op, hips_comm_t comm);
+Result<CallArgs> allgather_args(const char* call, const void* in, void* out, std::uint64_t count,
+                                hips_type_t type, hips_comm_t comm);
+Result<CallArgs> allgatherv_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
+                                 const std::uint64_t* displacements, hips_type_t type, hips_comm_t comm);
+Result<CallArgs> bcast_args(const char* call, void* buffer, std::uint64_t count, hips_type_t type, int root,
+                            hips_comm_t comm);
+Result<CallArgs> reduce_args(const char* call, const void* in, void* out, std::uint64_t count,
+                             hips_type_t type, hips_op_t op, int root, hips_comm_t comm);
+Result<CallArgs> barrier_args(const char* call, hips_comm_t comm);
+
+}  // namespace hips::comm::capi
+
+struct hips_comm {
+  hips::comm::capi::SharedHold shared;
+};
+
+struct hips_request {
+  hips::comm::capi::SharedHold shared;  ///< outlives the call; empty in a spare one
+  std::unique_ptr<hips::comm::Request> call;
+  hips::comm::capi::AllreduceKey last;  ///< what `call` does, where it is an allreduce that may be repeated
+  bool persistent = false;
+  /// For another call, once this one has ended: not where it holds an op of the program's.
+  bool reusable = true;
+};

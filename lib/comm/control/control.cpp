@@ -1,0 +1,233 @@
+#include "lib/comm/control/control.hpp"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "lib/comm/control/control_impl.hpp"
+#include "lib/comm/setup/interfaces.hpp"
+
+namespace hips::comm {
+namespace {
+
+constexpr auto kGoodbyeWait = std::chrono::seconds(1);
+
+}  // namespace
+
+Control::Control(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Control::~Control() {
+  impl_->shutdown();
+}
+Result<ControlAddress> Control::listen(Reach reach) {
+  return impl_->listen(reach);
+}
+void Control::join(GroupConfig config) {
+  impl_->join(std::move(config));
+}
+void Control::leave(std::uint64_t group) {
+  impl_->leave(group);
+}
+void Control::report(std::uint64_t group, const Status& status) {
+  impl_->report(group, status);
+}
+void Control::suspect(std::uint64_t group, Rank rank, const Status& status) {
+  impl_->suspect(group, rank, status);
+}
+void Control::query(std::uint64_t group, Rank rank, std::uint64_t call_index) {
+  impl_->query(group, rank, call_index);
+}
+void Control::shutdown() {
+  impl_->shutdown();
+}
+void Control::before_fork() {
+  impl_->before_fork();
+}
+void Control::after_fork_in_parent() {
+  impl_->after_fork_in_parent();
+}
+void Control::after_fork_in_child() {
+  impl_->after_fork_in_child();
+}
+
+Result<std::unique_ptr<Control>> Control::create(Options options) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  if (Status status = impl->start(); !status.ok()) return fail(std::move(status));
+  return std::unique_ptr<Control>(new Control(std::move(impl)));
+}
+
+Control::Impl::~Impl() {
+  shutdown();
+}
+
+Status Control::Impl::start() {
+  wake_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_.valid()) {
+    Status status = Status::error(
+        Code::kSystem, fmt::format("cannot make an eventfd: {}", std::generic_category().message(errno)));
+    status.sys_errno = errno;
+    return status;
+  }
+  // The program's signals are for the program's threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    return Status::error(Code::kSystem, fmt::format("cannot start the control thread: {}", error.what()));
+  }
+  pthread_setname_np(thread_.native_handle(), "hips-control");
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return Status::success();
+}
+
+Result<ControlAddress> Control::Impl::listen(Reach reach) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = listeners_.find(reach); known != listeners_.end()) return known->second.second;
+  ControlAddress bound;
+  Result<UniqueFd> fd = UniqueFd();
+  if (reach == Reach::kHost) {
+    bound.hosts = {"127.0.0.1"};
+    fd = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK));
+  } else {
+    // Which of our addresses a peer reaches, only it can find out.
+    const auto networks = local_networks();
+    if (!networks) return fail(networks.error());
+    for (const LocalNetwork& network : *networks) bound.hosts.push_back(host_of(network.address));
+    fd = listen_tcp(any_address(AF_INET6));
+    if (!fd) fd = listen_tcp(any_address(AF_INET));  // a kernel without IPv6
+  }
+  if (!fd) return fail(fd.error());
+  bound.port = port_of(local_address(fd->get()));
+  listeners_.emplace(reach, std::pair{std::move(*fd), bound});
+  wake();
+  return bound;
+}
+
+void Control::Impl::wake() {
+  const std::uint64_t one = 1;
+  (void)!write(wake_fd_.get(), &one, sizeof one);
+}
+
+void Control::Impl::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    sleep(lock);
+    if (stop_) break;
+    accept_all();
+    for (Link& link : links_) service(link);
+    drop_broken_links();
+    expire(now_ns());
+    erase_done_groups();
+    deliver(lock);
+  }
+}
+
+/// Builds the list of descriptors, sleeps without the lock, and reads the dead off the pidfds.
+void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
+  std::vector<pollfd> fds{{wake_fd_.get(), POLLIN, 0}};
+  for (const auto& [reach, listener] : listeners_) fds.push_back({listener.first.get(), POLLIN, 0});
+  bool work_left = !deliveries_.empty();
+  for (const Link& link : links_) {
+    const bool writing = link.connecting || !link.writer.empty();
+    fds.push_back({link.fd.get(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
+    work_left |= link.broken;
+  }
+  const std::size_t first_watch = fds.size();
+  std::vector<ProcessUid> watched;
+  for (const auto& [uid, fd] : watches_) {
+    fds.push_back({fd.get(), POLLIN, 0});
+    watched.push_back(uid);
+  }
+  const std::int64_t deadline_ns = next_deadline_ns();
+  timespec timeout{};
+  const timespec* wait = nullptr;
+  if (work_left || deadline_ns != INT64_MAX) {
+    const std::int64_t left_ns = work_left ? 0 : std::max<std::int64_t>(deadline_ns - now_ns(), 0);
+    timeout = {static_cast<time_t>(left_ns / 1'000'000'000), static_cast<long>(left_ns % 1'000'000'000)};
+    wait = &timeout;
+  }
+  lock.unlock();
+  ppoll(fds.data(), fds.size(), wait, nullptr);
+  std::uint64_t ignored = 0;
+  (void)!read(wake_fd_.get(), &ignored, sizeof ignored);
+  lock.lock();
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    if (fds[first_watch + i].revents == 0) continue;
+    // What was said before it ended, by it or by a hub about it, may still wait in our receive buffers.
+    for (Link& link : links_) service(link);
+    process_died(watched[i], kProcessEnded);
+    watches_.erase(watched[i]);
+  }
+}
+
+void Control::Impl::refresh_watches() {
+  std::map<ProcessUid, std::int32_t> pids;
+  const std::set<ProcessUid> wanted = processes_to_watch(pids);
+  std::erase_if(watches_, [&](const auto& watch) { return !wanted.contains(watch.first); });
+  for (const ProcessUid& uid : wanted) {
+    if (watches_.contains(uid)) continue;
+    // Where the kernel refuses, the links alone have to do.
+    UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pids[uid], 0)));
+    if (fd.valid())
+      watches_.emplace(uid, std::move(fd));
+    else if (errno == ESRCH)
+      process_died(uid, kProcessEnded);
+  }
+  wake();
+}
+
+void Control::Impl::deliver(std::unique_lock<std::mutex>& lock) {
+  while (!deliveries_.empty()) {
+    std::vector<std::function<void()>> batch;
+    batch.swap(deliveries_);
+    lock.unlock();
+    for (const auto& call : batch) call();
+    lock.lock();
+  }
+}
+
+void Control::Impl::shutdown() {
+  if (forked_) {
+    // The thread lives in the parent only.
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  if (stop_) return;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, group] : groups_) ids.push_back(id);
+  lock.unlock();
+  for (const std::uint64_t id : ids) leave(id);
+  lock.lock();
+  changed_.wait_for(lock, kGoodbyeWait, [&] { return groups_.empty(); });
+  stop_ = true;
+  wake();
+  lock.unlock();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Control::Impl::after_fork_in_child() {
+  // Only calls that are safe in the child of a threaded process: close, and no allocation.
+  forked_ = true;
+  for (Link& link : links_) link.fd.reset();
+  for (auto& [reach, listener] : listeners_) listener.first.reset();
+  for (auto& [uid, fd] : watches_) fd.reset();
+  wake_fd_.reset();
+  mutex_.unlock();
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/control/control.hpp"
+#include "lib/comm/setup/socket.hpp"
+
+namespace hips::comm {
+
+/// First byte of a frame on a control link.
+enum class ControlFrame : std::uint8_t {
+  kHello = 1,     ///< magic, wire version, token, uid: first frame of both sides
+  kJoin,          ///< group, rank of the sender, ranks that it knows have left
+  kGoodbye,       ///< group, rank of the sender
+  kGoodbyeHeard,  ///< group, rank of the sender
+  kGone,          ///< group: the sender has left it, somebody else is the hub
+  kLeft,          ///< hub to member: group, rank that left
+  kReport,        ///< member to hub: group, status
+  kFailed,        ///< hub to member: group, status
+  kQuery,         ///< group, asker, target, call index
+  kReply,         ///< group, asker, target, two calls
+};
+
+/// The end of a sentence that begins with a rank.
+inline constexpr const char* kProcessEnded = "died: its process ended without saying goodbye";
+
+/// The state of a process's control plane. Everything is under one mutex; the thread gives it up to sleep and
+/// to call listeners. control.cpp has the thread, control_links.cpp the links, control_groups.cpp what is
+/// said on them.
+class Control::Impl {
+ public:
+  explicit Impl(Options options) : options_(std::move(options)) {}
+  ~Impl();
+
+  Status start();
+  Result<ControlAddress> listen(Reach reach);
+  void join(GroupConfig config);
+  void leave(std::uint64_t id);
+  void report(std::uint64_t id, const Status& status);
+  void suspect(std::uint64_t id, Rank rank, const Status& status);
+  void query(std::uint64_t id, Rank rank, std::uint64_t call_index);
+  void shutdown();
+  void before_fork() { mutex_.lock(); }
+  void after_fork_in_parent() { mutex_.unlock(); }
+  void after_fork_in_child();
+
+ private:
+  static constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
+
+  struct Link {
+    UniqueFd fd;
+    FrameReader reader;
+    FrameWriter writer;
+    ProcessUid uid;
+    bool connecting = false;
+    bool greeted = false;  ///< the other side's hello has come
+    bool broken = false;   ///< to be dropped by the thread
+    std::string cause;     ///< of broken: "died: ..."
+    // Of a link that we dialled, until it is greeted.
+    bool dialled = false;
+    std::vector<SocketAddress> candidates;  ///< not tried yet
+    SocketAddress trying;
+    std::int64_t deadline_ns = INT64_MAX;  ///< for the hello, while there are candidates
+    std::vector<std::string> failures;     ///< of the addresses tried, "10.0.0.1:4711: Connection refused"
+    bool all_refused = true;               ///< nobody listens at any of those
+    std::vector<std::vector<std::byte>> unconfirmed;  ///< to be said again at the next address
+    explicit Link(UniqueFd socket) : fd(std::move(socket)), reader(kMaxFrameBytes) {}
+  };
+
+  enum class Presence : std::uint8_t { kPresent, kLeft, kDead };
+
+  struct Group {
+    GroupConfig config;
+    std::vector<Presence> presence;  ///< by rank
+    std::map<Rank, Link*> links;     ///< of members that joined us as their hub
+    std::map<Rank, bool> heard;      ///< a leaving hub's goodbye, by the members that have it
+    Link* hub_link = nullptr;
+    Rank hub = 0;
+    bool leaving = false;
+    bool done = false;
+    std::optional<Status> failure;
+    std::optional<Status> report;  ///< ours, not yet confirmed by the hub
+    std::int64_t report_deadline_ns = INT64_MAX;
+    /// A finding that waits for a better one until its deadline.
+    struct Suspicion {
+      Status status;
+      std::int64_t deadline_ns = INT64_MAX;
+      bool dead = false;  ///< its process has ended; perhaps after a goodbye that is on its way
+    };
+    std::map<Rank, Suspicion> suspicions;
+    std::int64_t rejoin_deadline_ns = INT64_MAX;  ///< a new hub seeks members that have not come by then
+
+    [[nodiscard]] bool is_hub() const { return hub == config.rank; }
+    [[nodiscard]] Presence& of(Rank r) { return presence[static_cast<std::size_t>(r)]; }
+    [[nodiscard]] const ProcessInfo& member(Rank r) const {
+      return config.members[static_cast<std::size_t>(r)];
+    }
+    [[nodiscard]] Rank size() const { return static_cast<Rank>(config.members.size()); }
+    [[nodiscard]] std::vector<Rank> left() const {
+      std::vector<Rank> ranks;
+      for (Rank r = 0; r < size(); ++r)
+        if (presence[static_cast<std::size_t>(r)] == Presence::kLeft) ranks.push_back(r);
+      return ranks;
+    }
+    [[nodiscard]] bool has(Rank r) const { return r >= 0 && r < size(); }
+  };
+
+  /// A join that came before our own communicator was ready.
+  struct EarlyJoin {
+    Link* link = nullptr;
+    std::uint64_t group = 0;
+    Rank rank = -1;
+    std::vector<Rank> left;
+  };
+
+  // control.cpp: the thread, listeners, watches.
+  void run();
+  void sleep(std::unique_lock<std::mutex>& lock);
+  void wake();
+  void deliver(std::unique_lock<std::mutex>& lock);
+  void refresh_watches();
+
+  // control_links.cpp: connections.
+  void accept_all();
+  void service(Link& link);
+  void drop_broken_links();
+  void send(Link& link, const ByteWriter& frame);
+  Link& link_to(const ProcessInfo& process);
+  void dial(Link& link);
+  void expire_dials(std::int64_t now_ns);
+  void note_failed(Link& link, int error);
+  void lose(Link& link, int error);
+  bool take_hello(Link& link, ByteReader& reader);
+  void break_link(Link& link, std::string cause);
+  [[nodiscard]] ByteWriter hello(const ProcessUid& to) const;
+  [[nodiscard]] std::int64_t now_ns() const { return SystemClock::instance().now_ns(); }
+
+  // control_groups.cpp: membership, failures, questions.
+  Group* find(std::uint64_t id);
+  void take_frame(Link& link, std::span<const std::byte> bytes);
+  void take_join(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
+  void take_goodbye(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
+  void take_gone(Link& link, std::uint64_t id);
+  void take_goodbye_heard(std::uint64_t id, Rank rank);
+  void take_query(Link& link, std::uint64_t id, Rank asker, Rank target, std::uint64_t call_index);
+  void take_reply(std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
+  void learn_left(Group& group, Rank rank);
+  void mark_left(Group& group, Rank rank);
+  void seek_hub(Group& group);
+  void report(Group& group, const Status& status);
+  void fail_all(Group& group, const Status& status);
+  void fail_here(Group& group, const Status& status);
+  void process_died(const ProcessUid& uid, const std::string& cause);
+  void judge_death(Group& group, Rank rank, Status status);
+  void conclude_death(Group& group, Rank rank, const Status& status);
+  void check_leaving_hub(Group& group);
+  void expire(std::int64_t now_ns);
+  void erase_done_groups();
+  void tell_members(Group& group, const ByteWriter& frame, Rank except);
+  [[nodiscard]] std::int64_t next_deadline_ns() const;
+  [[nodiscard]] std::set<ProcessUid> processes_to_watch(std::map<ProcessUid, std::int32_t>& pids) const;
+
+  Options options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;  ///< a group has gone
+  UniqueFd wake_fd_;
+  std::map<Reach, std::pair<UniqueFd, ControlAddress>> listeners_;
+  std::list<Link> links_;
+  std::map<std::uint64_t, Group> groups_;
+  std::vector<EarlyJoin> early_joins_;
+  std::deque<std::uint64_t> departed_;      ///< groups that we were in lately
+  std::map<ProcessUid, UniqueFd> watches_;  ///< pidfds
+  std::vector<std::function<void()>> deliveries_;
+  bool stop_ = false;
+  bool forked_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hips::comm

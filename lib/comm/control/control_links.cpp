@@ -1,0 +1,245 @@
+// The links of the control plane: dialling a process at its addresses, the hello, and what breaks a link.
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/control/control_impl.hpp"
+#include "lib/comm/setup/interfaces.hpp"
+
+namespace hips::comm {
+namespace {
+
+using log::Subsystem;
+
+/// Longer than the way to a host and back; a stopped process only costs a turn.
+constexpr std::int64_t kHelloWaitNs = 2'000'000'000;
+
+/// Why a link ended, in words that do not depend on who noticed it how.
+std::string cause_of(int error) {
+  switch (error) {
+    case 0:
+    case EPIPE:
+    case ECONNRESET:
+      return kProcessEnded;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "died: its host does not answer any more";
+    default:
+      return fmt::format("is lost: its control link broke: {}", std::generic_category().message(error));
+  }
+}
+
+}  // namespace
+
+void Control::Impl::accept_all() {
+  for (const auto& [reach, listener] : listeners_) {
+    while (auto fd = accept_tcp(listener.first.get(), options_.dead_after_ns)) {
+      Link& link = links_.emplace_back(std::move(*fd));
+      send(link, hello({}));
+    }
+  }
+}
+
+/// `to`: whom we look for; nobody knows who dialled in.
+ByteWriter Control::Impl::hello(const ProcessUid& to) const {
+  ByteWriter writer;
+  writer.put(ControlFrame::kHello);
+  writer.put(kWireMagic);
+  writer.put(kWireVersion);
+  writer.put_text(options_.token);
+  writer.put(options_.self.uid.high);
+  writer.put(options_.self.uid.low);
+  writer.put(to.high);
+  writer.put(to.low);
+  return writer;
+}
+
+Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
+  for (Link& link : links_)
+    if (link.uid == process.uid && !link.broken) return link;
+  Link& link = links_.emplace_back(UniqueFd());
+  link.uid = process.uid;
+  link.dialled = true;
+  link.unconfirmed.push_back(hello(process.uid).take());
+  for (const std::string& host : process.control.hosts) {
+    // Numeric: no name is looked up.
+    if (auto addresses = resolve(host, process.control.port))
+      link.candidates.insert(link.candidates.end(), addresses->begin(), addresses->end());
+  }
+  if (link.candidates.size() > 1) {
+    if (const auto mine = local_networks())
+      link.candidates = by_reachability(std::move(link.candidates), *mine);
+  }
+  dial(link);
+  wake();
+  return link;
+}
+
+/// Begins to connect to the next address; where none is left the link breaks.
+void Control::Impl::dial(Link& link) {
+  while (!link.candidates.empty()) {
+    link.trying = link.candidates.front();
+    link.candidates.erase(link.candidates.begin());
+    auto fd = connect_tcp(link.trying, options_.dead_after_ns);
+    if (!fd) {
+      note_failed(link, fd.error().sys_errno);
+      continue;
+    }
+    link.fd = std::move(*fd);
+    link.reader = FrameReader(kMaxFrameBytes);
+    link.writer = FrameWriter();
+    for (const auto& frame : link.unconfirmed) link.writer.push(frame);
+    link.connecting = true;
+    link.deadline_ns = link.candidates.empty() ? INT64_MAX : now_ns() + kHelloWaitNs;
+    return;
+  }
+  // Where all that answered says nobody listens, or nobody does any more, the process has gone.
+  const bool refused = link.all_refused && !link.failures.empty();
+  break_link(link, refused ? kProcessEnded
+                           : fmt::format("cannot be reached for control messages: {}",
+                                         fmt::join(link.failures, "; ")));
+}
+
+void Control::Impl::note_failed(Link& link, int error) {
+  link.failures.push_back(
+      fmt::format("{}: {}", to_string(link.trying),
+                  error == 0 ? "it is another process" : std::generic_category().message(error)));
+  link.all_refused = link.all_refused && (error == ECONNREFUSED || error == ECONNRESET);
+}
+
+/// Who does not greet may be somebody else, or stopped: come back to it after the others.
+void Control::Impl::expire_dials(std::int64_t now_ns) {
+  for (Link& link : links_) {
+    if (link.broken || !link.dialled || link.greeted || now_ns < link.deadline_ns) continue;
+    link.candidates.push_back(link.trying);
+    dial(link);
+  }
+}
+
+void Control::Impl::send(Link& link, const ByteWriter& frame) {
+  if (link.broken) return;
+  if (link.dialled && !link.greeted) link.unconfirmed.push_back(frame.blob());
+  link.writer.push(frame.blob());
+  // At once, not when the thread next runs: a goodbye has to be out before the process ends.
+  if (!link.connecting && !link.writer.flush(link.fd.get())) lose(link, errno);
+  if (!link.writer.empty()) wake();
+}
+
+/// The connection has ended. One that was never greeted may have led to somebody else.
+void Control::Impl::lose(Link& link, int error) {
+  if (link.dialled && !link.greeted && !link.candidates.empty()) {
+    note_failed(link, error);
+    dial(link);
+  } else {
+    break_link(link, cause_of(error));
+  }
+}
+
+void Control::Impl::break_link(Link& link, std::string cause) {
+  if (link.broken) return;
+  link.broken = true;
+  link.cause = std::move(cause);
+  wake();
+}
+
+void Control::Impl::service(Link& link) {
+  if (link.broken) return;
+  if (link.connecting) {
+    pollfd ready{link.fd.get(), POLLOUT, 0};
+    if (poll(&ready, 1, 0) <= 0) return;
+    if (const int error = connect_error(link.fd.get()); error != 0) {
+      note_failed(link, error);
+      dial(link);
+      return;
+    }
+    link.connecting = false;
+  }
+  const bool writable = link.writer.flush(link.fd.get());
+  const auto state = link.reader.fill(link.fd.get());
+  const int read_error = link.reader.sys_errno;
+  while (auto frame = link.reader.next()) {
+    take_frame(link, *frame);
+    // A hello of somebody else makes us dial the next address.
+    if (link.broken || link.connecting) return;
+  }
+  if (state == FrameReader::State::kBroken)
+    break_link(link, "is lost: it sent what is no HiPS control frame");
+  else if (state == FrameReader::State::kClosed)
+    lose(link, read_error);
+  else if (!writable)
+    lose(link, EPIPE);
+}
+
+bool Control::Impl::take_hello(Link& link, ByteReader& reader) {
+  const auto magic = reader.get<std::uint32_t>();
+  const auto version = reader.get<std::uint32_t>();
+  const std::string token = reader.get_text();
+  ProcessUid uid, to;
+  uid.high = reader.get<std::uint64_t>();
+  uid.low = reader.get<std::uint64_t>();
+  to.high = reader.get<std::uint64_t>();
+  to.low = reader.get<std::uint64_t>();
+  std::string why;
+  if (!reader.ok() || magic != kWireMagic)
+    why = "it does not speak HiPS";
+  else if (version != kWireVersion)
+    why = fmt::format("it has wire version {}, this process has {}", version, kWireVersion);
+  else if (token != options_.token)
+    why = "its job token is not this job's";
+  if (!why.empty()) {
+    log::warn(Subsystem::kControl, "refused a control connection: {}", why);
+    break_link(link, "is lost: its address answers, but " + why);
+    return false;
+  }
+  if (to != ProcessUid() && to != options_.self.uid) {
+    log::debug(Subsystem::kControl, "a control connection looked for another process at this address");
+    break_link(link, "is lost: it looked for another process");
+    return false;
+  }
+  if (link.uid != ProcessUid() && link.uid != uid) {
+    note_failed(link, 0);
+    dial(link);
+    return false;
+  }
+  link.uid = uid;
+  link.greeted = true;
+  link.unconfirmed.clear();
+  link.candidates.clear();
+  return true;
+}
+
+void Control::Impl::drop_broken_links() {
+  // process_died() may break further links, so begin anew after each.
+  for (auto link = links_.begin(); link != links_.end();) {
+    if (!link->broken) {
+      ++link;
+      continue;
+    }
+    // Somebody may have told us why, and we have not read it yet.
+    for (Link& other : links_) service(other);
+    for (auto& [id, group] : groups_) {
+      std::erase_if(group.links, [&](const auto& entry) { return entry.second == &*link; });
+      if (group.hub_link != &*link) continue;
+      group.hub_link = nullptr;
+      // Nobody is left whom our goodbye would reach.
+      if (group.leaving) group.done = true;
+    }
+    std::erase_if(early_joins_, [&](const EarlyJoin& join) { return join.link == &*link; });
+    const ProcessUid uid = link->uid;
+    const std::string cause = link->cause;
+    links_.erase(link);
+    if (uid != ProcessUid()) process_died(uid, cause);
+    link = links_.begin();
+  }
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,191 @@
+#include "lib/comm/setup/bootstrap.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/agreement.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// Ranks that give different numbers of bytes over a collective of equal ones: sizes first, then all padded
+/// to the longest.
+class CallbackBootstrap final : public Bootstrap {
+ public:
+  explicit CallbackBootstrap(const hips_bootstrap_t& callbacks) {
+    std::memcpy(&callbacks_, &callbacks, std::min(callbacks.struct_size, sizeof callbacks_));
+  }
+  [[nodiscard]] Rank rank() const override { return callbacks_.rank; }
+  [[nodiscard]] Rank size() const override { return callbacks_.size; }
+
+  [[nodiscard]] std::function<void()> progress() const override {
+    if (callbacks_.progress == nullptr) return {};
+    return [call = callbacks_.progress, context = callbacks_.context] { call(context); };
+  }
+
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    const auto num_ranks = static_cast<std::size_t>(size());
+    const std::uint64_t my_bytes = mine.size();
+    std::vector<std::uint64_t> bytes(num_ranks);
+    if (Status status = call(&my_bytes, bytes.data(), sizeof my_bytes); !status.ok()) return fail(status);
+    const std::size_t longest = *std::max_element(bytes.begin(), bytes.end());
+    std::vector<Blob> blobs(num_ranks);
+    if (longest == 0) return blobs;
+    Blob padded(mine.begin(), mine.end());
+    padded.resize(longest);
+    Blob all(longest * num_ranks);
+    if (Status status = call(padded.data(), all.data(), longest); !status.ok()) return fail(status);
+    for (std::size_t r = 0; r < num_ranks; ++r) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * longest);
+      blobs[r].assign(begin, begin + static_cast<std::ptrdiff_t>(bytes[r]));
+    }
+    return blobs;
+  }
+
+ private:
+  Status call(const void* send, void* receive, std::size_t bytes) {
+    const int result = callbacks_.allgather(callbacks_.context, send, receive, bytes);
+    if (result == 0) return Status::success();
+    return Status::error(
+        Code::kSystem,
+        fmt::format("bootstrap: the caller's allgather of {} bytes returned {} instead of 0", bytes, result));
+  }
+
+  hips_bootstrap_t callbacks_{};
+};
+
+const std::string* find(const Environment& environment, std::string_view name) {
+  const auto entry =
+      std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
+  return entry == environment.end() ? nullptr : &entry->second;
+}
+
+template <typename T>
+Result<T> number(std::string_view name, std::string_view text, T least, T most) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}=\"{}\" is wrong: give a number from {} to {}", name, text, least, most));
+  return value;
+}
+
+Status missing(std::string_view name, std::string_view set, std::string_view right) {
+  return Status::error(Code::kInvalidArgument,
+                       fmt::format("{} is set but {} is not: set {}", set, name, right));
+}
+
+Status check_rank(std::string_view rank_name, std::string_view size_name, const TcpRendezvous& rendezvous) {
+  if (rendezvous.rank < rendezvous.size) return Status::success();
+  return Status::error(Code::kInvalidArgument,
+                       fmt::format("{}={} is wrong: with {}={} ranks go from 0 to {}", rank_name,
+                                   rendezvous.rank, size_name, rendezvous.size, rendezvous.size - 1));
+}
+
+/// torchrun, torch.distributed.launch and whatever else speaks env://.
+Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environment& environment) {
+  const std::string* rank = find(environment, "RANK");
+  const std::string* size = find(environment, "WORLD_SIZE");
+  if (rank == nullptr || size == nullptr)
+    return fail(
+        Code::kInvalidArgument,
+        "no launcher says which rank this is: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start "
+        "under mpirun with `hips run`, or under torchrun");
+  constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
+  const auto parsed_rank = number<Rank>("RANK", *rank, 0, kMostRanks);
+  if (!parsed_rank) return fail(parsed_rank.error());
+  const auto parsed_size = number<Rank>("WORLD_SIZE", *size, 1, kMostRanks);
+  if (!parsed_size) return fail(parsed_size.error());
+  rendezvous.rank = *parsed_rank;
+  rendezvous.size = *parsed_size;
+  if (Status status = check_rank("RANK", "WORLD_SIZE", rendezvous); !status.ok()) return fail(status);
+  if (rendezvous.token.empty())
+    if (const std::string* run = find(environment, "TORCHELASTIC_RUN_ID")) rendezvous.token = *run;
+  if (rendezvous.size == 1) return rendezvous;
+
+  const std::string* address = find(environment, "MASTER_ADDR");
+  const std::string* port = find(environment, "MASTER_PORT");
+  if (address == nullptr || address->empty())
+    return fail(missing("MASTER_ADDR", "WORLD_SIZE", "MASTER_ADDR to the host of rank 0"));
+  if (port == nullptr) return fail(missing("MASTER_PORT", "WORLD_SIZE", "MASTER_PORT to a free port"));
+  const auto parsed_port = number<std::uint16_t>("MASTER_PORT", *port, 1, 65534);
+  if (!parsed_port) return fail(parsed_port.error());
+  rendezvous.host = *address;
+  // torchrun's own store already listens on MASTER_PORT.
+  rendezvous.port = static_cast<std::uint16_t>(*parsed_port + 1);
+  return rendezvous;
+}
+
+}  // namespace
+
+Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& environment) {
+  TcpRendezvous rendezvous;
+  rendezvous.token = config.job_token;
+  rendezvous.dead_after_ns = config.dead_after_ns;
+  if (config.timeout_ns) {
+    rendezvous.connect_timeout_ns = std::min(rendezvous.connect_timeout_ns, *config.timeout_ns);
+    rendezvous.exchange_timeout_ns = *config.timeout_ns;
+  }
+  if (!config.rank && !config.size && config.root.empty()) return torch_rendezvous(rendezvous, environment);
+
+  if (!config.rank)
+    return fail(
+        missing("HIPS_RANK", config.size ? "HIPS_SIZE" : "HIPS_ROOT", "HIPS_RANK, HIPS_SIZE and HIPS_ROOT"));
+  if (!config.size) return fail(missing("HIPS_SIZE", "HIPS_RANK", "HIPS_SIZE to the number of ranks"));
+  rendezvous.rank = *config.rank;
+  rendezvous.size = *config.size;
+  if (Status status = check_rank("HIPS_RANK", "HIPS_SIZE", rendezvous); !status.ok()) return fail(status);
+  // One rank alone meets nobody.
+  if (config.root.empty() && rendezvous.size == 1) return rendezvous;
+  if (config.root.empty())
+    return fail(missing("HIPS_ROOT", "HIPS_SIZE", "HIPS_ROOT=host:port to where rank 0 listens"));
+
+  const std::size_t colon = config.root.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return fail(Code::kInvalidArgument,
+                fmt::format("HIPS_ROOT=\"{}\" is wrong: give host:port, such as node1:4711", config.root));
+  const auto port = number<std::uint16_t>("HIPS_ROOT's port", config.root.substr(colon + 1), 1, 65535);
+  if (!port) return fail(port.error());
+  rendezvous.host = config.root.substr(0, colon);
+  if (rendezvous.host.size() > 2 && rendezvous.host.front() == '[' && rendezvous.host.back() == ']')
+    rendezvous.host = rendezvous.host.substr(1, rendezvous.host.size() - 2);
+  rendezvous.port = *port;
+  return rendezvous;
+}
+
+Status agree(Bootstrap& bootstrap, const Status& mine) {
+  ByteWriter writer;
+  writer.put_status(mine);
+  const auto all = bootstrap.allgather(writer.blob());
+  if (!all) return all.error();
+  std::vector<Status> by_rank;
+  for (std::size_t r = 0; r < all->size(); ++r) {
+    ByteReader reader((*all)[r]);
+    by_rank.push_back(reader.get_status());
+    if (!reader.ok())
+      return Status::error(Code::kMismatch, fmt::format("rank {} sent an outcome that cannot be read", r));
+  }
+  return first_failure(by_rank);
+}
+
+Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_t& callbacks) {
+  // Programs built before `progress` was there give a shorter struct.
+  constexpr std::size_t kLeastBytes = offsetof(hips_bootstrap_t, progress);
+  if (callbacks.struct_size < kLeastBytes)
+    return fail(Code::kInvalidArgument,
+                fmt::format("bootstrap: struct_size is {}; set it to sizeof(hips_bootstrap_t), {}",
+                            callbacks.struct_size, sizeof(hips_bootstrap_t)));
+  if (callbacks.allgather == nullptr) return fail(Code::kInvalidArgument, "bootstrap: allgather is null");
+  if (callbacks.size < 1 || callbacks.rank < 0 || callbacks.rank >= callbacks.size)
+    return fail(Code::kInvalidArgument,
+                fmt::format("bootstrap: rank {} of {} ranks; ranks go from 0 to size - 1", callbacks.rank,
+                            callbacks.size));
+  return std::make_unique<CallbackBootstrap>(callbacks);
+}
+
+}  // namespace hips::comm

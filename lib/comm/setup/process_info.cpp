@@ -1,0 +1,130 @@
+#include "lib/comm/setup/process_info.hpp"
+
+#include <sched.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+namespace hips::comm {
+namespace {
+
+std::string read_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string link_target(const char* path) {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(path, target, sizeof target);
+  return length < 0 ? std::string("?") : std::string(target, static_cast<std::size_t>(length));
+}
+
+std::vector<std::uint64_t> usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {1};
+  std::vector<std::uint64_t> words;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &set)) continue;
+    words.resize(std::max(words.size(), core / 64 + 1));
+    words[core / 64] |= std::uint64_t{1} << core % 64;
+  }
+  return words;
+}
+
+}  // namespace
+
+ProcessUid ProcessUid::random() {
+  ProcessUid uid;
+  if (getrandom(&uid, sizeof uid, 0) != sizeof uid) {
+    std::random_device device;
+    const auto word = [&] { return std::uint64_t{device()} << 32 | device(); };
+    uid = {word(), word()};
+  }
+  return uid;
+}
+
+ProcessInfo ProcessInfo::self() {
+  ProcessInfo info;
+  info.uid = ProcessUid::random();
+  info.pid = getpid();
+  info.host = host_name();
+  // Containers of one machine share its boot id but not their process numbers, networks or users' files.
+  info.host_key = fmt::format("{} {} {} {}", read_line("/proc/sys/kernel/random/boot_id"),
+                              link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), getuid());
+  info.cores = usable_cores();
+  return info;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name[0] == '\0' ? "an unnamed host" : name;
+}
+
+bool all_on_one_host(const std::vector<ProcessInfo>& processes) {
+  return std::ranges::all_of(
+      processes, [&](const ProcessInfo& process) { return process.host_key == processes.front().host_key; });
+}
+
+std::string to_string(const ProcessInfo& info) {
+  return fmt::format("pid {} on {}", info.pid, info.host);
+}
+
+void put_control_address(ByteWriter& writer, const ControlAddress& address) {
+  writer.put(static_cast<std::uint32_t>(address.hosts.size()));
+  for (const std::string& host : address.hosts) writer.put_text(host);
+  writer.put(address.port);
+}
+
+ControlAddress get_control_address(ByteReader& reader) {
+  ControlAddress address;
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) address.hosts.push_back(reader.get_text());
+  address.port = reader.get<std::uint16_t>();
+  return address;
+}
+
+void put_process(ByteWriter& writer, const ProcessInfo& info) {
+  writer.put(info.uid.high);
+  writer.put(info.uid.low);
+  writer.put(info.pid);
+  writer.put_text(info.host);
+  writer.put_text(info.host_key);
+  writer.put(static_cast<std::uint32_t>(info.cores.size()));
+  for (const std::uint64_t word : info.cores) writer.put(word);
+  put_control_address(writer, info.control);
+  writer.put(info.rdma_rails);
+  writer.put_text(info.rdma_problem);
+  writer.put(info.socket_rails);
+  writer.put(static_cast<std::uint8_t>(info.socket_loopback ? 1 : 0));
+  writer.put_text(info.socket_problem);
+}
+
+ProcessInfo get_process(ByteReader& reader) {
+  ProcessInfo info;
+  info.uid.high = reader.get<std::uint64_t>();
+  info.uid.low = reader.get<std::uint64_t>();
+  info.pid = reader.get<std::int32_t>();
+  info.host = reader.get_text();
+  info.host_key = reader.get_text();
+  const auto words = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < words && reader.ok(); ++i) info.cores.push_back(reader.get<std::uint64_t>());
+  info.control = get_control_address(reader);
+  info.rdma_rails = reader.get<std::uint32_t>();
+  info.rdma_problem = reader.get_text();
+  info.socket_rails = reader.get<std::uint32_t>();
+  info.socket_loopback = reader.get<std::uint8_t>() != 0;
+  info.socket_problem = reader.get_text();
+  return info;
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,126 @@
+#include "lib/comm/setup/socket.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace hips::comm {
+namespace {
+
+/// The kernel probes each second or, where there is much time, each tenth of it; unacknowledged data has the
+/// same limit.
+void set_link_options(int fd, std::int64_t dead_after_ns) {
+  const auto dead_after_ms =
+      static_cast<int>(std::clamp<std::int64_t>(dead_after_ns / 1'000'000, 2000, 1 << 30));
+  const int on = 1, interval_s = std::max(1, dead_after_ms / 10'000), idle_s = interval_s;
+  const int probes = std::max(1, dead_after_ms / 1000 / interval_s - 1);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_after_ms, sizeof dead_after_ms);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (error != 0)
+    return fail(Code::kInvalidArgument,
+                fmt::format("host \"{}\" does not resolve: {}", host, gai_strerror(error)));
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* info = list; info != nullptr; info = info->ai_next) {
+    SocketAddress address;
+    std::memcpy(&address.storage, info->ai_addr, info->ai_addrlen);
+    address.length = info->ai_addrlen;
+    addresses.push_back(address);
+  }
+  freeaddrinfo(list);
+  return addresses;
+}
+
+std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns) {
+  UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!fd.valid()) return std::nullopt;
+  set_link_options(fd.get(), dead_after_ns);
+  return fd;
+}
+
+Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns) {
+  UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return fail(socket_error(errno, "cannot make a socket"));
+  set_link_options(fd.get(), dead_after_ns);
+  if (connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS)
+    return fail(socket_error(errno, fmt::format("cannot connect to {}", to_string(address))));
+  return fd;
+}
+
+FrameReader::State FrameReader::fill(int fd) {
+  while (true) {
+    std::byte chunk[16384];
+    const ssize_t got = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
+    if (got > 0) {
+      buffer_.insert(buffer_.end(), chunk, chunk + got);
+      std::uint32_t length = 0;
+      if (buffer_.size() >= sizeof length) {
+        std::memcpy(&length, buffer_.data(), sizeof length);
+        if (length > max_bytes_) return State::kBroken;
+      }
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return State::kOpen;
+    sys_errno = got == 0 ? 0 : errno;
+    return State::kClosed;
+  }
+}
+
+std::optional<std::vector<std::byte>> FrameReader::next() {
+  std::uint32_t length = 0;
+  if (buffer_.size() < sizeof length) return std::nullopt;
+  std::memcpy(&length, buffer_.data(), sizeof length);
+  if (length > max_bytes_ || buffer_.size() - sizeof length < length) return std::nullopt;
+  const auto begin = buffer_.begin() + sizeof length;
+  std::vector<std::byte> frame(begin, begin + length);
+  buffer_.erase(buffer_.begin(), begin + length);
+  return frame;
+}
+
+void FrameWriter::push(std::span<const std::byte> frame) {
+  if (empty()) {
+    buffer_.clear();
+    sent_ = 0;
+  }
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(&length);
+  buffer_.insert(buffer_.end(), bytes, bytes + sizeof length);
+  buffer_.insert(buffer_.end(), frame.begin(), frame.end());
+}
+
+bool FrameWriter::flush(int fd) {
+  while (!empty()) {
+    const ssize_t sent =
+        send(fd, buffer_.data() + sent_, buffer_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      sent_ += static_cast<std::size_t>(sent);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+  return true;
+}
+
+}  // namespace hips::comm

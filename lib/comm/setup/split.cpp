@@ -1,0 +1,171 @@
+#include "lib/comm/setup/split.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/comm/setup/bootstrap.hpp"
+#include "topology/parts/occupied.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// Exchanges among all ranks of a communicator, by its own collectives.
+class Exchange {
+ public:
+  explicit Exchange(Communicator& parent) : parent_(parent) {}
+
+  /// One number of each rank.
+  Result<std::vector<std::uint64_t>> numbers(std::uint64_t mine) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(parent_.size()));
+    const auto each = std::make_shared<const Sections>(all.size(), 1);
+    if (Status status = gather(&mine, all.data(), DataType::kUint64, each); !status.ok())
+      return fail(std::move(status));
+    return all;
+  }
+
+  /// Bytes of each rank, any number of them.
+  Result<std::vector<Blob>> blobs(std::span<const std::byte> mine) {
+    auto lengths = numbers(mine.size());
+    if (!lengths) return fail(lengths.error());
+    const auto sections = std::make_shared<const Sections>(*lengths);
+    Blob all(sections->total());
+    if (Status status = gather(mine.data(), all.data(), DataType::kUint8, sections); !status.ok())
+      return fail(std::move(status));
+    std::vector<Blob> each;
+    for (std::size_t r = 0; r < lengths->size(); ++r) {
+      const std::byte* const begin = all.data() + sections->first(r);
+      each.emplace_back(begin, begin + sections->count(r));
+    }
+    return each;
+  }
+
+ private:
+  Status gather(const void* in, void* out, DataType type, const std::shared_ptr<const Sections>& sections) {
+    return parent_.call({.collective = Collective::kAllgather,
+                         .in = static_cast<const std::byte*>(in),
+                         .out = static_cast<std::byte*>(out),
+                         .count = sections->total(),
+                         .type = type,
+                         .sections = sections});
+  }
+
+  Communicator& parent_;
+};
+
+/// The members of one part find each other by exchanges of the whole communicator. The parts need not be in
+/// step: a part that is done, well or not, keeps taking part until all are.
+class PartBootstrap final : public Bootstrap {
+ public:
+  PartBootstrap(Exchange& exchange, std::vector<Rank> members, Rank rank)
+      : exchange_(exchange), members_(std::move(members)), rank_(rank) {}
+
+  [[nodiscard]] Rank rank() const override { return rank_; }
+  [[nodiscard]] Rank size() const override { return static_cast<Rank>(members_.size()); }
+
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    Blob busy(1 + mine.size());
+    busy[0] = kBusy;
+    std::copy(mine.begin(), mine.end(), busy.begin() + 1);
+    auto all = exchange_.blobs(busy);
+    if (!all) {
+      broken_ = all.error();
+      return all;
+    }
+    std::vector<Blob> ours;
+    for (const Rank member : members_) {
+      const Blob& blob = (*all)[static_cast<std::size_t>(member)];
+      if (blob.empty() || blob[0] != kBusy)
+        return fail(Code::kInternal,
+                    fmt::format("rank {} of the parent had finished before the others", member));
+      ours.emplace_back(blob.begin() + 1, blob.end());
+    }
+    return ours;
+  }
+
+  /// This part needs no more exchanges. Returns when no part does.
+  Status finish() {
+    if (!broken_.ok()) return broken_;
+    while (true) {
+      auto all = exchange_.blobs(std::span(&kDone, 1));
+      if (!all) return all.error();
+      if (std::ranges::all_of(*all, [](const Blob& blob) { return blob.size() == 1 && blob[0] == kDone; }))
+        return Status::success();
+    }
+  }
+
+ private:
+  static constexpr std::byte kBusy{1}, kDone{0};
+
+  Exchange& exchange_;
+  std::vector<Rank> members_;  ///< ranks of the parent
+  Rank rank_;
+  Status broken_;
+};
+
+/// What the part is made of: what names levels or a plan of the whole is not for it.
+CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::span<const Rank> members,
+                                    int color) {
+  CommunicatorOptions options = origin.options;
+  options.name = fmt::format("{}, colour {}", options.name, color);
+  options.is_part = true;
+  options.topology = origin.named ? topology::occupied_part(origin.topology, members) : std::nullopt;
+  if (options.pattern && options.pattern->find(',') != std::string::npos) options.pattern.reset();
+  return options;
+}
+
+bool is_whole(std::span<const Rank> members, Rank size) {
+  return members.size() == static_cast<std::size_t>(size) && std::ranges::is_sorted(members);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key) {
+  Exchange exchange(parent);
+  const auto word =
+      static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32U | static_cast<std::uint32_t>(key);
+  auto words = exchange.numbers(word);
+  if (!words) return fail(words.error());
+
+  const auto color_of = [&](Rank rank) {
+    return static_cast<std::int32_t>((*words)[static_cast<std::size_t>(rank)] >> 32U);
+  };
+  const auto key_of = [&](Rank rank) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>((*words)[static_cast<std::size_t>(rank)]));
+  };
+  std::vector<Rank> members;
+  for (Rank r = 0; r < parent.size(); ++r) {
+    if (color_of(r) < kNoPart)
+      return fail(Code::kInvalidArgument,
+                  fmt::format("split: rank {} passed colour {}; colours are 0 and above, or {} for no part",
+                              r, color_of(r), kNoPart));
+    if (color != kNoPart && color_of(r) == color) members.push_back(r);
+  }
+  std::ranges::stable_sort(members, {}, key_of);
+  const auto place = std::ranges::find(members, parent.rank()) - members.begin();
+
+  PartBootstrap bootstrap(exchange, members, static_cast<Rank>(place));
+  if (members.empty()) {
+    if (Status status = bootstrap.finish(); !status.ok()) return fail(std::move(status));
+    return std::unique_ptr<Communicator>();
+  }
+  const CommunicatorOptions options = is_whole(members, parent.size())
+                                          ? parent.origin().options
+                                          : options_of_part(parent.origin(), members, color);
+  auto made = Communicator::create(bootstrap, options);
+  Status finished = bootstrap.finish();
+  if (!made) return made;
+  if (!finished.ok()) return fail(std::move(finished));
+  return made;
+}
+
+Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent) {
+  return split(parent, 0, parent.rank());
+}
+
+}  // namespace hips::comm

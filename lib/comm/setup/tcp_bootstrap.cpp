@@ -1,0 +1,522 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/process_info.hpp"
+#include "lib/comm/setup/socket.hpp"
+
+namespace hips::comm {
+namespace {
+
+using log::Subsystem;
+
+/// A stranger may not make us allocate; members may send whole address tables.
+constexpr std::uint32_t kMaxHelloBytes = 4096;
+constexpr std::uint32_t kMaxFrameBytes = 1u << 30;
+
+enum class Frame : std::uint8_t {
+  kWelcome = 1,  ///< root: all ranks are here
+  kRefused,      ///< root: this process is not one of the job's; text
+  kFailed,       ///< root: the meeting or an exchange failed; status
+  kGather,       ///< member: its part of an exchange
+  kGathered,     ///< root: all parts
+};
+
+Blob frame_with(Frame type, std::span<const std::byte> body) {
+  Blob frame(1 + body.size());
+  frame[0] = static_cast<std::byte>(type);
+  std::copy(body.begin(), body.end(), frame.begin() + 1);
+  return frame;
+}
+
+/// The first frame of a member. These fields keep their place in every wire version, so that versions can
+/// name each other.
+struct Hello {
+  std::uint32_t magic = kWireMagic;
+  std::uint32_t version = kWireVersion;
+  std::string token;
+  Rank rank = -1;
+  Rank size = 0;
+  std::int32_t pid = 0;
+  std::string host;
+};
+
+Blob encode(const Hello& hello) {
+  ByteWriter writer;
+  writer.put(hello.magic);
+  writer.put(hello.version);
+  writer.put_text(hello.token);
+  writer.put(hello.rank);
+  writer.put(hello.size);
+  writer.put(hello.pid);
+  writer.put_text(hello.host);
+  return writer.take();
+}
+
+std::optional<Hello> decode_hello(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  Hello hello;
+  hello.magic = reader.get<std::uint32_t>();
+  hello.version = reader.get<std::uint32_t>();
+  hello.token = reader.get_text();
+  hello.rank = reader.get<Rank>();
+  hello.size = reader.get<Rank>();
+  hello.pid = reader.get<std::int32_t>();
+  hello.host = reader.get_text();
+  if (!reader.ok() || hello.magic != kWireMagic) return std::nullopt;
+  return hello;
+}
+
+/// A connection with its half-read and half-written frames.
+struct Link {
+  UniqueFd fd;
+  FrameReader reader{kMaxHelloBytes};
+  FrameWriter writer;
+  std::string who;  ///< "pid 4 on host", for errors
+};
+
+std::int64_t now_ns() {
+  return SystemClock::instance().now_ns();
+}
+
+std::int64_t after(std::int64_t begin_ns, std::int64_t duration_ns) {
+  return duration_ns > INT64_MAX - begin_ns ? INT64_MAX : begin_ns + duration_ns;
+}
+
+/// Sleeps until a descriptor is ready or the deadline passes; false when it passed.
+bool wait_for(std::vector<pollfd>& fds, std::int64_t deadline_ns) {
+  while (true) {
+    timespec timeout{};
+    const bool bounded = deadline_ns != INT64_MAX;
+    if (bounded) {
+      const std::int64_t left_ns = std::max<std::int64_t>(deadline_ns - now_ns(), 0);
+      timeout = {static_cast<time_t>(left_ns / 1'000'000'000), static_cast<long>(left_ns % 1'000'000'000)};
+    }
+    const int ready = ppoll(fds.data(), fds.size(), bounded ? &timeout : nullptr, nullptr);
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+    if (errno != EINTR) return true;  // the reads that follow will name the trouble
+  }
+}
+
+std::string seconds(std::int64_t ns) {
+  return fmt::format("{:g} s", static_cast<double>(ns) / 1e9);
+}
+
+/// Writes all that is queued, waiting for the reader where needed.
+bool drain(Link& link, std::int64_t deadline_ns) {
+  while (true) {
+    if (!link.writer.flush(link.fd.get())) return false;
+    if (link.writer.empty()) return true;
+    std::vector<pollfd> fds{{link.fd.get(), POLLOUT, 0}};
+    if (!wait_for(fds, deadline_ns)) return false;
+  }
+}
+
+std::string rank_list(const std::vector<Rank>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+/// Rank 0: meets everybody, then carries the exchanges.
+class RootBootstrap final : public Bootstrap {
+ public:
+  explicit RootBootstrap(TcpRendezvous rendezvous)
+      : rendezvous_(std::move(rendezvous)), members_(static_cast<std::size_t>(rendezvous_.size)) {}
+  [[nodiscard]] Rank rank() const override { return 0; }
+  [[nodiscard]] Rank size() const override { return rendezvous_.size; }
+
+  Status meet() {
+    if (size() == 1) return Status::success();
+    auto listener = open_listener();
+    if (!listener) return listener.error();
+    const std::int64_t deadline_ns = after(now_ns(), rendezvous_.connect_timeout_ns);
+    std::vector<Link> strangers;
+    while (true) {
+      const std::vector<Rank> lacking = missing();
+      if (lacking.empty()) break;
+      std::vector<pollfd> fds{{listener->get(), POLLIN, 0}};
+      for (const Link& link : strangers) fds.push_back({link.fd.get(), POLLIN, 0});
+      for (const Link& link : members_)
+        if (link.fd.valid()) fds.push_back({link.fd.get(), POLLIN, 0});
+      if (!wait_for(fds, deadline_ns))
+        return give_up(Status::error(
+            Code::kTimeout,
+            fmt::format("{} of {} did not connect to {}:{} within {}", rank_list(lacking), size(),
+                        rendezvous_.host, rendezvous_.port, seconds(rendezvous_.connect_timeout_ns))));
+      for (Rank r = 1; r < size(); ++r)
+        if (Status status = check_member(r); !status.ok()) {
+          return tell_latecomers(give_up(std::move(status)), *listener, strangers);
+        }
+      for (Link& link : strangers)
+        if (Status status = greet(link); !status.ok()) {
+          Status failure = give_up(std::move(status), &link);
+          link.fd.reset();
+          return tell_latecomers(std::move(failure), *listener, strangers);
+        }
+      std::erase_if(strangers, [](const Link& link) { return !link.fd.valid(); });
+      while (auto fd = accept_tcp(listener->get(), rendezvous_.dead_after_ns))
+        strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+    }
+    return tell_all(frame_with(Frame::kWelcome, {}));
+  }
+
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    if (!failure_.ok()) return fail(failure_);
+    std::vector<Blob> parts(static_cast<std::size_t>(size()));
+    parts[0].assign(mine.begin(), mine.end());
+    std::vector<Rank> lacking;
+    for (Rank r = 1; r < size(); ++r) lacking.push_back(r);
+    const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
+    while (!lacking.empty()) {
+      for (auto it = lacking.begin(); it != lacking.end();) {
+        auto part = take_part(*it);
+        if (!part) return fail(give_up(std::move(part.error())));
+        if (!part->has_value()) {
+          ++it;
+          continue;
+        }
+        parts[static_cast<std::size_t>(*it)] = std::move(**part);
+        it = lacking.erase(it);
+      }
+      if (lacking.empty()) break;
+      std::vector<pollfd> fds;
+      for (const Rank r : lacking) fds.push_back({member(r).fd.get(), POLLIN, 0});
+      if (!wait_for(fds, deadline_ns))
+        return fail(give_up(Status::error(
+            Code::kTimeout,
+            fmt::format("{} of {} did not take part in the set-up within {}", rank_list(lacking), size(),
+                        seconds(rendezvous_.exchange_timeout_ns)))));
+    }
+    ByteWriter all;
+    for (const Blob& part : parts) all.put_bytes(part);
+    if (Status status = tell_all(frame_with(Frame::kGathered, all.blob())); !status.ok()) return fail(status);
+    return parts;
+  }
+
+ private:
+  Link& member(Rank r) { return members_[static_cast<std::size_t>(r)]; }
+
+  [[nodiscard]] std::vector<Rank> missing() const {
+    std::vector<Rank> ranks;
+    for (Rank r = 1; r < size(); ++r)
+      if (!members_[static_cast<std::size_t>(r)].fd.valid()) ranks.push_back(r);
+    return ranks;
+  }
+
+  Result<UniqueFd> open_listener() {
+    auto addresses = resolve(rendezvous_.host, rendezvous_.port);
+    if (!addresses) return fail(addresses.error());
+    Status last;
+    for (const SocketAddress& address : *addresses) {
+      auto listener = listen_tcp(address);
+      if (listener) return listener;
+      last = std::move(listener.error());
+    }
+    last.message += "; HIPS_ROOT names an address of rank 0's host and a free port";
+    return fail(last);
+  }
+
+  /// Takes the hello of a new connection once it is whole; drops the link unless it is a member's.
+  Status greet(Link& link) {
+    const auto state = link.reader.fill(link.fd.get());
+    const auto frame = link.reader.next();
+    if (!frame) {
+      if (state == FrameReader::State::kBroken) refuse(link, "it does not speak HiPS", true);
+      if (state == FrameReader::State::kClosed) link.fd.reset();
+      return Status::success();
+    }
+    const auto hello = decode_hello(*frame);
+    if (!hello) {
+      refuse(link, "it does not speak HiPS", true);
+      return Status::success();
+    }
+    link.who = fmt::format("rank {} (pid {} on {})", hello->rank, hello->pid, hello->host);
+    if (hello->token != rendezvous_.token) {
+      refuse(link, "its job token is not this job's; check HIPS_JOB_TOKEN and HIPS_ROOT");
+      return Status::success();
+    }
+    // The same job with another library can never come together: no use in waiting for the deadline.
+    if (hello->version != kWireVersion)
+      return Status::error(
+          Code::kMismatch,
+          fmt::format("{} has wire version {}, rank 0 has {}; use the same HiPS on all ranks", link.who,
+                      hello->version, kWireVersion));
+    if (hello->size != size())
+      return Status::error(Code::kMismatch,
+                           fmt::format("{} says there are {} ranks, rank 0 says {}; set HIPS_SIZE alike",
+                                       link.who, hello->size, size()));
+    if (hello->rank < 1 || hello->rank >= size()) {
+      refuse(link, fmt::format("ranks other than 0 go from 1 to {}", size() - 1));
+      return Status::success();
+    }
+    if (member(hello->rank).fd.valid()) {
+      refuse(link, fmt::format("{} has that rank already", member(hello->rank).who));
+      return Status::success();
+    }
+    link.reader.set_max_bytes(kMaxFrameBytes);
+    member(hello->rank) = std::move(link);
+    log::debug(Subsystem::kBootstrap, "{} is here", member(hello->rank).who);
+    return Status::success();
+  }
+
+  /// `plain`: for a program that does not know our frames.
+  void refuse(Link& link, const std::string& why, bool plain = false) {
+    log::warn(Subsystem::kBootstrap, "refused {}: {}", link.who.empty() ? "a connection" : link.who, why);
+    if (plain) {
+      static constexpr std::string_view kLine = "HiPS: this port is where the ranks of a HiPS job meet\n";
+      (void)!send(link.fd.get(), kLine.data(), kLine.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else {
+      ByteWriter body;
+      body.put_text(
+          fmt::format("rank 0 at {}:{} refused {}: {}", rendezvous_.host, rendezvous_.port, link.who, why));
+      link.writer.push(frame_with(Frame::kRefused, body.blob()));
+      link.writer.flush(link.fd.get());
+    }
+    link.fd.reset();
+  }
+
+  /// A member that has met us and goes away takes the job's start with it.
+  Status check_member(Rank r) {
+    Link& link = member(r);
+    if (!link.fd.valid() || link.reader.fill(link.fd.get()) == FrameReader::State::kOpen)
+      return Status::success();
+    return lost(r);
+  }
+
+  Status lost(Rank r) {
+    Status status = Status::error(
+        Code::kPeerLost, fmt::format("{} went away during the set-up", member(r).who), Scope::kCommunicator);
+    status.rank = r;
+    return status;
+  }
+
+  Result<std::optional<Blob>> take_part(Rank r) {
+    Link& link = member(r);
+    const auto state = link.reader.fill(link.fd.get());
+    auto frame = link.reader.next();
+    if (!frame) {
+      if (state != FrameReader::State::kOpen) return fail(lost(r));
+      return std::optional<Blob>();
+    }
+    if (frame->empty() || static_cast<Frame>(frame->front()) != Frame::kGather)
+      return fail(Code::kMismatch,
+                  fmt::format("{} sent a frame that does not belong to the set-up", link.who));
+    frame->erase(frame->begin());
+    return std::optional<Blob>(std::move(*frame));
+  }
+
+  Status tell_all(const Blob& frame) {
+    const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
+    for (Rank r = 1; r < size(); ++r) member(r).writer.push(frame);
+    for (Rank r = 1; r < size(); ++r)
+      if (!drain(member(r), deadline_ns)) return give_up(lost(r));
+    return Status::success();
+  }
+
+  /// Tells everybody who is here, and fails. `also`: a link that is no member's.
+  Status give_up(Status status, Link* also = nullptr) {
+    failure_ = status;
+    ByteWriter body;
+    body.put_status(status);
+    const Blob frame = frame_with(Frame::kFailed, body.blob());
+    const std::int64_t deadline_ns = after(now_ns(), 1'000'000'000);
+    const auto tell = [&](Link& link) {
+      if (!link.fd.valid()) return;
+      link.writer.push(frame);
+      drain(link, deadline_ns);
+    };
+    for (Link& link : members_) tell(link);
+    if (also != nullptr) tell(*also);
+    return status;
+  }
+
+  /// Ranks that are on their way hear the same reason, instead of finding nobody at the door. Gives it back.
+  Status tell_latecomers(Status failure, const UniqueFd& listener, std::vector<Link>& strangers) {
+    constexpr std::int64_t kStayNs = 2'000'000'000;
+    ByteWriter body;
+    body.put_status(failure);
+    const Blob frame = frame_with(Frame::kFailed, body.blob());
+    const std::int64_t deadline_ns = after(now_ns(), kStayNs);
+    auto num_untold = missing().size();
+    if (num_untold > 0) --num_untold;  // whoever was at fault, or lost, has been told or cannot be
+    while (num_untold > 0) {
+      for (Link& link : strangers) {
+        if (!link.fd.valid()) continue;
+        const auto state = link.reader.fill(link.fd.get());
+        // Read first: closing a connection with unread bytes would take back what we say.
+        if (const auto bytes = link.reader.next(); bytes && decode_hello(*bytes)) {
+          link.writer.push(frame);
+          drain(link, deadline_ns);
+          link.fd.reset();
+          if (--num_untold == 0) break;
+        } else if (state != FrameReader::State::kOpen) {
+          link.fd.reset();
+        }
+      }
+      if (num_untold == 0) break;
+      std::erase_if(strangers, [](const Link& link) { return !link.fd.valid(); });
+      std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
+      for (const Link& link : strangers) fds.push_back({link.fd.get(), POLLIN, 0});
+      if (!wait_for(fds, deadline_ns)) break;
+      while (auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns))
+        strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+    }
+    return failure;
+  }
+
+  TcpRendezvous rendezvous_;
+  std::vector<Link> members_;  ///< by rank; [0] is unused
+  Status failure_;
+};
+
+/// Any other rank.
+class MemberBootstrap final : public Bootstrap {
+ public:
+  explicit MemberBootstrap(TcpRendezvous rendezvous) : rendezvous_(std::move(rendezvous)) {}
+  [[nodiscard]] Rank rank() const override { return rendezvous_.rank; }
+  [[nodiscard]] Rank size() const override { return rendezvous_.size; }
+
+  Status meet() {
+    if (Status status = connect_to_root(); !status.ok()) return status;
+    Hello hello;
+    hello.token = rendezvous_.token;
+    hello.rank = rank();
+    hello.size = size();
+    hello.pid = getpid();
+    hello.host = host_name();
+    link_.writer.push(encode(hello));
+    link_.reader.set_max_bytes(kMaxFrameBytes);
+    // Rank 0 may have come later than we did, and its own deadline gives the better error: wait for that.
+    auto frame = answer(Frame::kWelcome, after(now_ns(), 2 * rendezvous_.connect_timeout_ns));
+    return frame ? Status::success() : frame.error();
+  }
+
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    if (!failure_.ok()) return fail(failure_);
+    link_.writer.push(frame_with(Frame::kGather, mine));
+    const auto body =
+        answer(Frame::kGathered, after(now_ns(), after(rendezvous_.exchange_timeout_ns, 1'000'000'000)));
+    if (!body) return fail(body.error());
+    ByteReader reader(*body);
+    std::vector<Blob> parts;
+    for (Rank r = 0; r < size(); ++r) {
+      const auto part = reader.get_bytes();
+      parts.emplace_back(part.begin(), part.end());
+    }
+    if (!reader.ok())
+      return fail(failed(Status::error(Code::kMismatch, "rank 0 sent an exchange that cannot be read")));
+    return parts;
+  }
+
+ private:
+  Status failed(Status status) {
+    failure_ = status;
+    return status;
+  }
+
+  Status connect_to_root() {
+    const std::int64_t deadline_ns = after(now_ns(), rendezvous_.connect_timeout_ns);
+    std::int64_t pause_ns = 10'000'000;
+    std::string cause;
+    while (true) {
+      // Resolved anew each time: in some clusters rank 0's name appears only when it starts.
+      auto addresses = resolve(rendezvous_.host, rendezvous_.port);
+      if (!addresses) cause = addresses.error().message;
+      for (std::size_t i = 0; addresses && i < addresses->size(); ++i) {
+        auto fd = connect_tcp((*addresses)[i], rendezvous_.dead_after_ns);
+        if (!fd) {
+          cause = fd.error().message;
+          continue;
+        }
+        std::vector<pollfd> fds{{fd->get(), POLLOUT, 0}};
+        const bool ready = wait_for(fds, std::min(deadline_ns, after(now_ns(), 5'000'000'000)));
+        const int error = ready ? connect_error(fd->get()) : ETIMEDOUT;
+        if (error == 0 && !connected_to_itself(fd->get())) {
+          link_.fd = std::move(*fd);
+          return Status::success();
+        }
+        cause = error == 0 ? "connection refused" : std::generic_category().message(error);
+      }
+      if (now_ns() + pause_ns >= deadline_ns)
+        return failed(Status::error(Code::kTimeout,
+                                    fmt::format("rank {} could not reach rank 0 at {}:{} within {}: {}; is "
+                                                "rank 0 running, and HIPS_ROOT the same on all ranks?",
+                                                rank(), rendezvous_.host, rendezvous_.port,
+                                                seconds(rendezvous_.connect_timeout_ns), cause)));
+      const timespec pause{0, static_cast<long>(pause_ns)};
+      nanosleep(&pause, nullptr);
+      pause_ns = std::min<std::int64_t>(2 * pause_ns, 500'000'000);
+    }
+  }
+
+  /// A port of the ephemeral range on which nobody listens yet may be given to the connecting socket itself,
+  /// and TCP then connects it with itself.
+  static bool connected_to_itself(int fd) {
+    SocketAddress peer;
+    peer.length = sizeof peer.storage;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) return false;
+    return to_string(peer) == to_string(local_address(fd));
+  }
+
+  /// Waits for a frame of rank 0; its refusal or failure is our error.
+  Result<Blob> answer(Frame wanted, std::int64_t deadline_ns) {
+    while (true) {
+      const bool sent = link_.writer.flush(link_.fd.get());
+      const auto state = link_.reader.fill(link_.fd.get());
+      if (auto frame = link_.reader.next(); frame && !frame->empty()) {
+        const Frame type = static_cast<Frame>(frame->front());
+        frame->erase(frame->begin());
+        if (type == wanted) return std::move(*frame);
+        ByteReader reader(*frame);
+        if (type == Frame::kRefused)
+          return fail(failed(Status::error(Code::kInvalidArgument, reader.get_text())));
+        if (type == Frame::kFailed) return fail(failed(reader.get_status()));
+        return fail(
+            failed(Status::error(Code::kMismatch, "rank 0 sent a frame that does not belong to the set-up")));
+      }
+      if (!sent || state != FrameReader::State::kOpen) {
+        Status status = Status::error(
+            Code::kPeerLost,
+            fmt::format("rank 0 at {}:{} went away during the set-up", rendezvous_.host, rendezvous_.port),
+            Scope::kCommunicator);
+        status.rank = 0;
+        return fail(failed(std::move(status)));
+      }
+      std::vector<pollfd> fds{
+          {link_.fd.get(), static_cast<short>(link_.writer.empty() ? POLLIN : POLLIN | POLLOUT), 0}};
+      if (!wait_for(fds, deadline_ns))
+        return fail(failed(Status::error(
+            Code::kTimeout, fmt::format("rank 0 at {}:{} did not answer rank {} in time during the set-up",
+                                        rendezvous_.host, rendezvous_.port, rank()))));
+    }
+  }
+
+  TcpRendezvous rendezvous_;
+  Link link_;
+  Status failure_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> make_tcp_bootstrap(const TcpRendezvous& rendezvous) {
+  if (rendezvous.rank == 0) {
+    auto bootstrap = std::make_unique<RootBootstrap>(rendezvous);
+    if (Status status = bootstrap->meet(); !status.ok()) return fail(std::move(status));
+    return bootstrap;
+  }
+  auto bootstrap = std::make_unique<MemberBootstrap>(rendezvous);
+  if (Status status = bootstrap->meet(); !status.ok()) return fail(std::move(status));
+  return bootstrap;
+}
+
+}  // namespace hips::comm

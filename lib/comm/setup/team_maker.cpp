@@ -1,0 +1,122 @@
+#include "lib/comm/setup/team_maker.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "lib/base/log.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
+
+namespace hips::comm {
+
+using log::Subsystem;
+
+namespace {
+
+/// The rails of a topology, and what carries them: the same port number on all ranks.
+struct Rails {
+  std::vector<transport::Transport*> transports;
+  std::vector<std::uint32_t> ports;
+};
+
+/// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all
+/// ranks count ports up to the number that every one of them has.
+Result<Rails> rails_of(ProcessEngine& engine, const TransportEntry& entry, const TeamOrder& order) {
+  const Topology& topology = order.topology;
+  auto made = transports_of(engine, entry.name, order.config);
+  if (!made) return fail(made.error());
+  std::size_t count = made->size();
+  for (const ProcessInfo& process : order.processes) {
+    if (const std::size_t rails = entry.rails(process); rails > 0) count = std::min(count, rails);
+  }
+  Rails rails;
+  const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
+  for (std::size_t rail = 0; rail < wanted; ++rail) {
+    rails.transports.push_back((*made)[rail % count]);
+    rails.ports.push_back(static_cast<std::uint32_t>(rail % count));
+  }
+  for (std::size_t level = 0; level < topology.levels.size(); ++level) {
+    for (const Rail rail : topology.levels[level].rails) {
+      const transport::Limits& port = rails.transports[static_cast<std::size_t>(rail) % wanted]->query();
+      if (port.description.empty()) continue;
+      log::info(Subsystem::kTransport, "level {}, rail {}: {}{}", level, rail, port.description,
+                wanted > count
+                    ? fmt::format("; {} rails share {} port{}", wanted, count, count == 1 ? "" : "s")
+                    : "");
+    }
+  }
+  return rails;
+}
+
+}  // namespace
+
+Result<MadeTeam> make_team(const TeamOrder& order) {
+  const auto& processes = order.processes;
+  const ProcessInfo& self = processes[static_cast<std::size_t>(order.rank)];
+  const auto size = static_cast<Rank>(processes.size());
+  auto engine = process_engine({.clock = order.clock,
+                                .idle = idle_limits(processes, self),
+                                .rank = order.rank,
+                                .size = size,
+                                .trace_dir = order.config.trace_dir});
+  if (!engine) return fail(engine.error());
+  MadeTeam made;
+  made.engine = std::move(*engine);
+
+  exec::Team::Config team;
+  team.id = order.id;
+  team.rank = order.rank;
+  team.size = size;
+  for (const Design::Choice& choice : order.choices) {
+    team.shapes.push_back(choice.shape);
+    team.programs.push_back(choice.program);
+  }
+  team.credits = order.config.credits.value_or(0);
+  team.max_segment_bytes = order.config.segment_bytes.value_or(0);
+  team.max_staging_bytes = order.config.staging_bytes;
+  team.on_error = order.on_error;
+  team.routes.resize(processes.size());
+  std::map<std::string_view, Rails> used;
+  for (std::size_t r = 0; r < processes.size(); ++r) {
+    if (static_cast<Rank>(r) == order.rank) continue;
+    const TransportEntry* entry = transport_between(order.config.transport, self, processes[r]);
+    if (!used.contains(entry->name)) {
+      auto rails = rails_of(*made.engine, *entry, order);
+      if (!rails) return fail(rails.error());
+      used.emplace(entry->name, *std::move(rails));
+    }
+    const Rails& rails = used[entry->name];
+    team.routes[r].by_rail = rails.transports;
+    for (const std::uint32_t port : rails.ports)
+      team.routes[r].by_peer_rail.push_back(
+          made.engine->engine.peer_for(processes[r].uid.high, processes[r].uid.low, port));
+  }
+  auto created = exec::Team::create(made.engine->engine, std::move(team));
+  if (!created) return fail(created.error());
+  made.team = std::move(*created);
+  for (const auto& [name, rails] : used) made.transports.push_back(name);
+  return made;
+}
+
+std::string describe_choices(const std::vector<Design::Choice>& choices) {
+  std::string text;
+  for (const Design::Choice& choice : choices) {
+    text += text.empty() ? "" : ", else ";
+    text += choice.shape->description;
+    if (choice.up_to_bytes != UINT64_MAX) text += fmt::format(" up to {} bytes", choice.up_to_bytes);
+  }
+  return text;
+}
+
+std::string describe_emulation(const Topology& topology, const std::vector<ProcessInfo>& processes) {
+  std::set<std::string_view> hosts;
+  for (const ProcessInfo& process : processes) hosts.insert(process.host_key);
+  const auto num_servers = static_cast<std::size_t>(topology.num_servers());
+  if (num_servers <= hosts.size()) return "not emulated";
+  return fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),
+                     hosts.size() == 1 ? "" : "s");
+}
+
+}  // namespace hips::comm

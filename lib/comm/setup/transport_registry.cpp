@@ -1,0 +1,220 @@
+#include "lib/comm/setup/transport_registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "lib/comm/setup/interfaces.hpp"
+#include "lib/cost/select.hpp"
+#include "transports/shm/shm.hpp"
+#include "transports/tcp/tcp.hpp"
+#ifdef HIPS_HAVE_VERBS
+#include "transports/verbs/verbs.hpp"
+#endif
+
+namespace hips::comm {
+namespace {
+
+bool same_host(const ProcessInfo& a, const ProcessInfo& b) {
+  return a.host_key == b.host_key;
+}
+
+std::string not_same_host(const ProcessInfo& /*a*/, const ProcessInfo& /*b*/) {
+  return "shm needs both on one host, in one container and of one user";
+}
+
+std::size_t one_rail(const ProcessInfo& /*process*/) {
+  return 1;
+}
+
+Result<TransportSet> make_shm(const Config& /*config*/) {
+  auto made = shm::create({});
+  if (!made) return fail(std::move(made).error());
+  TransportSet set;
+  set.transports.push_back(*std::move(made));
+  set.by_rail = {0};
+  return set;
+}
+
+bool both_have_rdma(const ProcessInfo& a, const ProcessInfo& b) {
+  return a.rdma_rails > 0 && b.rdma_rails > 0;
+}
+
+std::string lacks_rdma(const ProcessInfo& a, const ProcessInfo& b) {
+  const ProcessInfo& lacking = a.rdma_rails == 0 ? a : b;
+  return fmt::format("verbs finds no port on {}: {}", lacking.host,
+                     lacking.rdma_problem.empty() ? "it has none" : lacking.rdma_problem);
+}
+
+std::size_t rdma_rails(const ProcessInfo& process) {
+  return process.rdma_rails;
+}
+
+#ifdef HIPS_HAVE_VERBS
+verbs::Options verbs_options(const RdmaConfig& config) {
+  return {.hca = config.hca,
+          .gid_index = config.gid_index,
+          .traffic_class = static_cast<std::uint8_t>(config.traffic_class),
+          .service_level = static_cast<std::uint8_t>(config.service_level),
+          .timeout = static_cast<std::uint8_t>(config.timeout),
+          .retry_count = static_cast<std::uint8_t>(config.retry_count),
+          .pairs_per_peer = config.pairs_per_connection,
+          .max_queue_pairs = static_cast<std::uint32_t>(config.max_queue_pairs),
+          .cm = config.cm};
+}
+
+Result<TransportSet> make_verbs(const Config& config) {
+  const verbs::Options options = verbs_options(config.rdma);
+  auto ports = verbs::find_ports(options);
+  if (!ports) return fail(std::move(ports).error());
+  TransportSet set;
+  std::map<std::string, std::size_t> made;  // a port may serve several rails
+  for (const verbs::PortChoice& port : *ports) {
+    const auto [known, is_new] = made.emplace(port.name, set.transports.size());
+    if (is_new) {
+      auto transport = verbs::create(port, options);
+      if (!transport) return fail(std::move(transport).error());
+      set.transports.push_back(*std::move(transport));
+    }
+    set.by_rail.push_back(known->second);
+  }
+  return set;
+}
+
+Status look_for_rdma(const Config& config, ProcessInfo& process) {
+  if (!verbs::any_device() && config.transport != "verbs") {
+    process.rdma_problem = "it has no RDMA device";
+    return Status::success();
+  }
+  auto ports = verbs::find_ports(verbs_options(config.rdma));
+  if (ports) {
+    process.rdma_rails = static_cast<std::uint32_t>(ports->size());
+    return Status::success();
+  }
+  process.rdma_problem = ports.error().message;
+  const bool asked = config.transport == "verbs" || ports.error().code == Code::kInvalidArgument;
+  return asked ? std::move(ports).error() : Status::success();
+}
+#else
+constexpr std::string_view kNotBuilt =
+    "this build has no verbs; install libibverbs-dev and librdmacm-dev, then build again";
+
+Result<TransportSet> make_verbs(const Config& /*config*/) {
+  return fail(Code::kUnsupported, std::string(kNotBuilt));
+}
+
+Status look_for_rdma(const Config& config, ProcessInfo& process) {
+  process.rdma_problem = kNotBuilt;
+  if (config.transport != "verbs") return Status::success();
+  return Status::error(Code::kUnsupported, fmt::format("HIPS_TRANSPORT=verbs: {}", kNotBuilt));
+}
+#endif
+
+Result<TransportSet> make_tcp(const Config& config) {
+  auto networks = data_networks(config.socket_ifname);
+  if (!networks) return fail(std::move(networks).error());
+  TransportSet set;
+  std::map<std::string, std::size_t> made;  // an interface may serve several rails
+  for (const LocalNetwork& network : *networks) {
+    const auto [known, is_new] = made.emplace(network.interface, set.transports.size());
+    if (is_new) {
+      auto transport =
+          tcp::create({.address = network.address,
+                       .device = network.interface,
+                       .dead_after_ns = config.dead_after_ns,
+                       .zero_copy = config.socket_zerocopy ? tcp::ZeroCopy::kOn : tcp::ZeroCopy::kOff});
+      if (!transport) return fail(std::move(transport).error());
+      set.transports.push_back(*std::move(transport));
+    }
+    set.by_rail.push_back(known->second);
+  }
+  return set;
+}
+
+Status look_for_sockets(const Config& config, ProcessInfo& process) {
+  auto networks = data_networks(config.socket_ifname);
+  if (networks) {
+    process.socket_rails = static_cast<std::uint32_t>(networks->size());
+    process.socket_loopback = std::all_of(networks->begin(), networks->end(),
+                                          [](const LocalNetwork& network) { return network.loopback; });
+    return Status::success();
+  }
+  process.socket_problem = networks.error().message;
+  const bool asked = config.transport == "tcp" || networks.error().code == Code::kInvalidArgument;
+  return asked ? std::move(networks).error() : Status::success();
+}
+
+bool sockets_reach(const ProcessInfo& a, const ProcessInfo& b) {
+  if (a.socket_rails == 0 || b.socket_rails == 0) return false;
+  return same_host(a, b) || (!a.socket_loopback && !b.socket_loopback);
+}
+
+std::string lacks_sockets(const ProcessInfo& a, const ProcessInfo& b) {
+  const ProcessInfo& lacking = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
+  if (lacking.socket_rails > 0)
+    return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"",
+                       lacking.host);
+  return fmt::format("tcp finds no interface on {}: {}", lacking.host,
+                     lacking.socket_problem.empty() ? "it has none" : lacking.socket_problem);
+}
+
+std::size_t socket_rails(const ProcessInfo& process) {
+  return process.socket_rails;
+}
+
+constexpr std::array kTransports{
+    TransportEntry{"shm", "shared memory between processes of one host", cost::kMessageSeconds, same_host,
+                   not_same_host, one_rail, make_shm},
+    TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", cost::kMessageSeconds, both_have_rdma,
+                   lacks_rdma, rdma_rails, make_verbs},
+    TransportEntry{"tcp", "TCP sockets, where there is no RDMA", cost::kSocketMessageSeconds, sockets_reach,
+                   lacks_sockets, socket_rails, make_tcp},
+};
+
+bool is_choice(std::string_view choice, const TransportEntry& entry) {
+  return choice == "auto" || choice == entry.name;
+}
+
+}  // namespace
+
+std::span<const TransportEntry> transport_entries() {
+  return kTransports;
+}
+
+const TransportEntry* transport_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b) {
+  for (const TransportEntry& entry : kTransports)
+    if (is_choice(choice, entry) && entry.reaches(a, b)) return &entry;
+  return nullptr;
+}
+
+std::string obstacles_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b) {
+  std::string text;
+  for (const TransportEntry& entry : kTransports) {
+    if (is_choice(choice, entry)) text += (text.empty() ? "" : "; ") + entry.obstacle(a, b);
+  }
+  return text;
+}
+
+Status check_transport_choice(std::string_view choice) {
+  std::string names = "auto";
+  for (const TransportEntry& entry : kTransports) {
+    if (choice == entry.name) return Status::success();
+    names += fmt::format(", {}", entry.name);
+  }
+  if (choice == "auto") return Status::success();
+  return Status::error(Code::kInvalidArgument,
+                       fmt::format("HIPS_TRANSPORT=\"{}\" is wrong: give one of {}", choice, names));
+}
+
+Status describe_networks(const Config& config, ProcessInfo& process) {
+  const bool any = config.transport == "auto";
+  if (any || config.transport == "verbs") {
+    if (Status status = look_for_rdma(config, process); !status.ok()) return status;
+  }
+  return any || config.transport == "tcp" ? look_for_sockets(config, process) : Status::success();
+}
+
+}  // namespace hips::comm
