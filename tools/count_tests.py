@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Adds up test logs of Meson (testlog.json): prints "passed failed skipped", then the name of each failed test.
 
-A log that is missing or empty counts nothing; a line that is no JSON is an error.
+With --slowest N it prints the N tests that took longest instead. A log that is missing or empty counts nothing; a line
+that is no JSON is an error.
 """
+import argparse
 import json
+import os
 import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 
 
-def count(paths):
-    passed, skipped, failed = 0, 0, []
+def tests(paths):
+    """(log, test) of each test of the logs."""
     for path in paths:
         try:
             with open(path, encoding="utf-8") as log:
@@ -19,18 +22,38 @@ def count(paths):
         except FileNotFoundError:
             continue
         for line in lines:
-            test = json.loads(line)
-            if test["result"] in PASSED:
-                passed += 1
-            elif test["result"] in SKIPPED:
-                skipped += 1
-            else:
-                failed.append((test["name"], test["result"]))
+            yield path, json.loads(line)
+
+
+def count(paths):
+    passed, skipped, failed = 0, 0, []
+    for _, test in tests(paths):
+        if test["result"] in PASSED:
+            passed += 1
+        elif test["result"] in SKIPPED:
+            skipped += 1
+        else:
+            failed.append((test["name"], test["result"]))
     return passed, failed, skipped
 
 
+def slowest(paths, number):
+    """(seconds, build folder, name) of the tests that took longest, the longest first."""
+    taken = [(test["duration"], os.path.basename(os.path.dirname(os.path.dirname(path))), test["name"])
+             for path, test in tests(paths)]
+    return sorted(taken, reverse=True)[:number]
+
+
 def main():
-    passed, failed, skipped = count(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slowest", type=int, metavar="N")
+    parser.add_argument("logs", nargs="*")
+    args = parser.parse_args()
+    if args.slowest is not None:
+        for seconds, folder, name in slowest(args.logs, args.slowest):
+            print(f"  {seconds:.0f} {folder}: {name}")
+        return
+    passed, failed, skipped = count(args.logs)
     print(passed, len(failed), skipped)
     for name, result in failed:
         print(f"{name}: {result}")

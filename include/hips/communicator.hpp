@@ -173,7 +173,7 @@ class Communicator {
     check(hips_comm_size(comm_, &size));
     return size;
   }
-  /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers on 1 host"
+  /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers on 1 node"
   [[nodiscard]] std::string describe() const { return hips_comm_describe(comm_); }
 
   /// out[i] = op over all ranks of in[i]. Blocks. Bitwise the same on all ranks. `op` is a ReduceOp or, as in

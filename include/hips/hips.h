@@ -213,7 +213,7 @@ HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
 
 /*
  * Which plan runs, in one line: "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers
- * on 1 host". Lives as long as comm.
+ * on 1 node". Lives as long as comm.
  */
 HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 

@@ -24,14 +24,14 @@ namespace hips {
 namespace {
 
 constexpr std::int64_t kFlushIntervalNs = 1'000'000'000;
-// Spans of one row that overlap are spread over this many at most; more would not be readable.
+// Overlapping spans of a track are spread over at most this many rows; more would be unreadable.
 constexpr std::size_t kMaxRowsPerTrack = 32;
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   std::string host = name.data();
-  // RFC 1123 has no other characters; whatever a kernel lets through must not break the JSON.
+  // RFC 1123 allows no such characters, but a kernel may, and they must not break the JSON.
   for (char& c : host) {
     if (c < ' ' || c == '"' || c == '\\' || c == '\x7f') c = '_';
   }
@@ -60,7 +60,7 @@ const char* category(TraceEvent::Kind kind) {
   return "unknown";
 }
 
-/// A line of the picture: one kind of span of one lane or NIC.
+/// A track of the trace: one kind of span of one lane or NIC.
 using TrackKey = std::pair<TraceEvent::Kind, std::int32_t>;
 
 TrackKey track_of(const TraceEvent& event) {
@@ -90,7 +90,7 @@ std::string track_name(const TrackKey& key) {
   return fmt::format("lane {} {}", index, category(kind));
 }
 
-/// Microseconds with all the digits that ns have; times before the clock's epoch do not occur.
+/// Microseconds with three decimals, so that no digit of the nanoseconds is lost. Times are not negative.
 void append_us(fmt::memory_buffer& out, std::int64_t ns) {
   fmt::format_to(std::back_inserter(out), "{}.{:03}", ns / 1000, ns % 1000);
 }
@@ -123,8 +123,8 @@ class ChromeTrace final : public TraceSink {
 
  private:
   struct Track {
-    std::vector<int> tids;                    ///< of its rows
-    std::vector<std::int64_t> busy_until_ns;  ///< of each
+    std::vector<int> tids;                    ///< tids of its rows
+    std::vector<std::int64_t> busy_until_ns;  ///< end of the last span of each row
   };
 
   void write_header() {
@@ -139,7 +139,7 @@ class ChromeTrace final : public TraceSink {
                     options_.rank, host, options_.num_ranks, offset_ns));
   }
 
-  /// The row that is free when the event begins; a new one, with its name, where none is.
+  /// The first row that is free when the event begins; if there is none, a new row with its name.
   int tid_for(const TraceEvent& event) {
     const TrackKey key = track_of(event);
     Track& track = tracks_[key];
@@ -152,7 +152,8 @@ class ChromeTrace final : public TraceSink {
     const int tid = num_rows_++;
     track.tids.push_back(tid);
     track.busy_until_ns.push_back(event.end_ns);
-    // Operations first, then each lane's and NIC's rows together, however late they first appear.
+    // Operations come first, then the rows of each lane and NIC together, in whatever order they first
+    // appear.
     const int sort_index =
         (static_cast<int>(key.first) * 4096 + key.second + 1) * 64 + static_cast<int>(track.tids.size());
     const std::string name =
@@ -246,7 +247,8 @@ class ChromeTrace final : public TraceSink {
 }  // namespace
 
 Result<std::unique_ptr<TraceSink>> make_chrome_trace(const ChromeTraceOptions& options) {
-  if (options.directory.empty()) return fail(Code::kInvalidArgument, "trace: HIPS_TRACE names no directory");
+  if (options.directory.empty())
+    return fail(Code::kInvalidArgument, "trace: the directory is empty; set HIPS_TRACE to a directory");
   if (options.max_buffered_events == 0) {
     return fail(Code::kInvalidArgument, "trace: max_buffered_events is 0; at least 1 is needed");
   }
@@ -256,8 +258,9 @@ Result<std::unique_ptr<TraceSink>> make_chrome_trace(const ChromeTraceOptions& o
       (std::filesystem::path(options.directory) / fmt::format("trace-{}.json", options.rank)).string();
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) {
-    Status status = Status::error(
-        Code::kSystem, fmt::format("trace: cannot make {}: {}", path, std::strerror(errno)), Scope::kProcess);
+    Status status =
+        Status::error(Code::kSystem, fmt::format("trace: cannot create {}: {}", path, std::strerror(errno)),
+                      Scope::kProcess);
     status.sys_errno = errno;
     return fail(std::move(status));
   }

@@ -4,30 +4,30 @@
 
 namespace hips {
 
-/// What a call does. The values travel between ranks.
+/// The collective operations. The values are sent between ranks.
 enum class Collective : std::uint8_t {
-  kAllreduce = 0,      ///< every rank gets the fold of all vectors
-  kReduceScatter = 1,  ///< rank r gets section r of it
-  kAllgather = 2,      ///< every rank gets the sections of all, in rank order
+  kAllreduce = 0,      ///< every rank gets the reduction of all vectors
+  kReduceScatter = 1,  ///< rank r gets section r of the reduction
+  kAllgather = 2,      ///< every rank gets all sections, in rank order
   kBcast = 3,          ///< every rank gets the root's vector
-  kReduce = 4,         ///< the root gets the fold of all vectors
-  kBarrier = 5,        ///< nobody leaves before everybody has come
+  kReduce = 4,         ///< the root gets the reduction of all vectors
+  kBarrier = 5,        ///< no rank leaves before all ranks have entered
 };
 inline constexpr int kNumCollectives = 6;
 
-/// "allreduce", "reduce_scatter", ...: as the field calls them.
+/// "allreduce", "reduce_scatter", ...
 const char* to_string(Collective collective);
 
-/// Does it fold, so that its operation matters?
-constexpr bool folds(Collective collective) {
+/// Whether the collective reduces, so that its ReduceOp matters.
+constexpr bool reduces(Collective collective) {
   return collective == Collective::kAllreduce || collective == Collective::kReduceScatter ||
          collective == Collective::kReduce;
 }
-/// Is one rank different from the others?
+/// Whether the collective has a root.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::kBcast || collective == Collective::kReduce;
 }
-/// Is the vector made of a section for each rank?
+/// Whether the vector consists of one section for each rank.
 constexpr bool has_sections(Collective collective) {
   return collective == Collective::kReduceScatter || collective == Collective::kAllgather;
 }

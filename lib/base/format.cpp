@@ -1,6 +1,6 @@
-// The part of fmt that is code, compiled here once. As a header-only library it takes longer to compile in
-// each file than the file itself; as Debian's shared library it would bring a second C++ runtime into the
-// programs that load libhips_mpi.so.
+// The non-inline part of fmt, compiled here once. The header-only library would take longer to compile in
+// each file than the file itself. Debian's shared library would bring a second C++ runtime into programs that
+// load libhips_mpi.so.
 
 #include <fmt/format-inl.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Header only: the interposer goes into programs that may bring another spdlog along, or none.
+// Header only: the interposer is loaded into programs that may contain another version of spdlog.
 #undef SPDLOG_COMPILED_LIB
 #undef SPDLOG_SHARED_LIB
 #define SPDLOG_HEADER_ONLY
@@ -35,36 +35,36 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// Levels are read on every message, so they are atomics; the rest is behind a lock.
-struct State {
-  std::array<std::atomic<Level>, kNumSubsystems> levels;
+/// Levels are atomics, because every message reads them; the mutex guards everything else.
+struct LogState {
+  std::array<std::atomic<LogLevel>, kNumSubsystems> levels;
   std::mutex mutex;
   int rank = -1;
-  std::function<void(Level, std::string_view)> sink;
+  std::function<void(LogLevel, std::string_view)> sink;
   std::shared_ptr<spdlog::logger> stderr_logger;
 
-  State() {
-    for (auto& level : levels) level.store(Level::kWarn, std::memory_order_relaxed);
+  LogState() {
+    for (auto& level : levels) level.store(LogLevel::kWarn, std::memory_order_relaxed);
   }
 };
 
 /// Never destroyed: exit handlers and the control thread may log late.
-State& state() {
-  static State* const instance = new State;
+LogState& state() {
+  static LogState* const instance = new LogState;
   return *instance;
 }
 
-spdlog::level::level_enum spdlog_level(Level level) {
+spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
-    case Level::kError:
+    case LogLevel::kError:
       return spdlog::level::err;
-    case Level::kWarn:
+    case LogLevel::kWarn:
       return spdlog::level::warn;
-    case Level::kInfo:
+    case LogLevel::kInfo:
       return spdlog::level::info;
-    case Level::kDebug:
+    case LogLevel::kDebug:
       return spdlog::level::debug;
-    case Level::kTrace:
+    case LogLevel::kTrace:
       return spdlog::level::trace;
   }
   return spdlog::level::err;
@@ -72,7 +72,7 @@ spdlog::level::level_enum spdlog_level(Level level) {
 
 }  // namespace
 
-std::string_view to_string(Level level) {
+std::string_view to_string(LogLevel level) {
   return kLevelNames[static_cast<std::size_t>(level)];
 }
 std::string_view to_string(Subsystem subsystem) {
@@ -83,7 +83,7 @@ Result<Filter> parse_filter(std::string_view text) {
   Filter filter;
   const auto wrong = [&](std::string_view entry) {
     return fail(Code::kInvalidArgument,
-                fmt::format("\"{}\" is no log level; write LEVEL or SUBSYSTEM:LEVEL, with levels {} and "
+                fmt::format("invalid log level \"{}\"; expected LEVEL or SUBSYSTEM:LEVEL, with levels {} and "
                             "subsystems {}, as in info,plan:debug",
                             entry, fmt::join(kLevelNames, ", "), fmt::join(kSubsystemNames, ", ")));
   };
@@ -95,36 +95,36 @@ Result<Filter> parse_filter(std::string_view text) {
     const auto level = index_of(kLevelNames, trim(entry.substr(colon == entry.npos ? 0 : colon + 1)));
     if (!level) return wrong(entry);
     if (colon == entry.npos) {
-      filter.levels.fill(static_cast<Level>(*level));
+      filter.levels.fill(static_cast<LogLevel>(*level));
       continue;
     }
     const auto subsystem = index_of(kSubsystemNames, trim(entry.substr(0, colon)));
     if (!subsystem) return wrong(entry);
-    filter.levels[*subsystem] = static_cast<Level>(*level);
+    filter.levels[*subsystem] = static_cast<LogLevel>(*level);
   }
   return filter;
 }
 
 void configure(const Filter& filter, int rank) {
-  State& s = state();
+  LogState& s = state();
   for (std::size_t i = 0; i < filter.levels.size(); ++i)
     s.levels[i].store(filter.levels[i], std::memory_order_relaxed);
   const std::lock_guard lock(s.mutex);
   s.rank = rank;
 }
 
-void redirect(std::function<void(Level, std::string_view)> sink) {
-  State& s = state();
+void redirect(std::function<void(LogLevel, std::string_view)> sink) {
+  LogState& s = state();
   const std::lock_guard lock(s.mutex);
   s.sink = std::move(sink);
 }
 
-bool passes(Subsystem subsystem, Level level) {
+bool passes(Subsystem subsystem, LogLevel level) {
   return level <= state().levels[static_cast<std::size_t>(subsystem)].load(std::memory_order_relaxed);
 }
 
-void write(Subsystem subsystem, Level level, std::string_view message) {
-  State& s = state();
+void write(Subsystem subsystem, LogLevel level, std::string_view message) {
+  LogState& s = state();
   const std::lock_guard lock(s.mutex);
   const std::string prefix = s.rank < 0 ? "hips" : fmt::format("hips[{}]", s.rank);
   const std::string line =

@@ -11,10 +11,10 @@
 
 namespace hips::log {
 
-enum class Level : std::uint8_t { kError, kWarn, kInfo, kDebug, kTrace };
+enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug, kTrace };
 inline constexpr int kNumLevels = 5;
 
-/// Who speaks; HIPS_LOG may set a level for each.
+/// Origin of a message; HIPS_LOG can set a level for each.
 enum class Subsystem : std::uint8_t {
   kConfig,
   kTopology,
@@ -29,66 +29,66 @@ enum class Subsystem : std::uint8_t {
 };
 inline constexpr int kNumSubsystems = 10;
 
-/// "warn", "plan", ...: the words of HIPS_LOG.
-std::string_view to_string(Level level);
+/// The words of HIPS_LOG: "warn", "plan", ...
+std::string_view to_string(LogLevel level);
 std::string_view to_string(Subsystem subsystem);
 
-/// Which messages pass, by subsystem. The default lets warnings and errors pass.
+/// The log level of each subsystem. By default warnings and errors pass.
 struct Filter {
-  std::array<Level, kNumSubsystems> levels;
-  Filter() { levels.fill(Level::kWarn); }
-  [[nodiscard]] bool passes(Subsystem subsystem, Level level) const {
+  std::array<LogLevel, kNumSubsystems> levels;
+  Filter() { levels.fill(LogLevel::kWarn); }
+  [[nodiscard]] bool passes(Subsystem subsystem, LogLevel level) const {
     return level <= levels[static_cast<std::size_t>(subsystem)];
   }
   friend bool operator==(const Filter&, const Filter&) = default;
 };
 
-/// Reads "info,plan:debug": a level for all, then levels for subsystems; later entries win.
+/// Parses "info,plan:debug": a level for all subsystems, or for one. Later entries override earlier ones.
 ///
-/// Errors   kInvalidArgument: names the entry and lists the words that are right.
+/// Errors   kInvalidArgument: names the entry and lists the valid words.
 Result<Filter> parse_filter(std::string_view text);
 
-/// Sets what passes in this process and the rank in the prefix "hips[rank]"; a negative rank prints "hips".
+/// Sets the filter of this process, and the rank in the prefix "hips[rank]"; a negative rank prints "hips".
 ///
 /// Threads  any thread, at any time.
 void configure(const Filter& filter, int rank);
 
-/// Sends lines to `sink` instead of stderr; an empty function goes back to stderr. For tests and tools.
-void redirect(std::function<void(Level, std::string_view line)> sink);
+/// Sends lines to `sink` instead of stderr, for tests and tools. An empty function restores stderr.
+void redirect(std::function<void(LogLevel, std::string_view line)> sink);
 
-[[nodiscard]] bool passes(Subsystem subsystem, Level level);
+[[nodiscard]] bool passes(Subsystem subsystem, LogLevel level);
 
-/// One line to stderr: "hips[3] warn comm: ...". Use the functions below.
-void write(Subsystem subsystem, Level level, std::string_view message);
+/// Writes one line to stderr: "hips[3] warn comm: ...". Prefer the functions below.
+void write(Subsystem subsystem, LogLevel level, std::string_view message);
 
-/// Formats only what passes.
+/// Log functions: a message that does not pass is not formatted.
 ///
 /// Threads  any thread.
 /// Example  log::warn(log::Subsystem::kComm, "rank {} is late", rank);
 template <typename... Args>
 void error(Subsystem subsystem, fmt::format_string<Args...> format, Args&&... args) {
-  if (passes(subsystem, Level::kError))
-    write(subsystem, Level::kError, fmt::format(format, std::forward<Args>(args)...));
+  if (passes(subsystem, LogLevel::kError))
+    write(subsystem, LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void warn(Subsystem subsystem, fmt::format_string<Args...> format, Args&&... args) {
-  if (passes(subsystem, Level::kWarn))
-    write(subsystem, Level::kWarn, fmt::format(format, std::forward<Args>(args)...));
+  if (passes(subsystem, LogLevel::kWarn))
+    write(subsystem, LogLevel::kWarn, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void info(Subsystem subsystem, fmt::format_string<Args...> format, Args&&... args) {
-  if (passes(subsystem, Level::kInfo))
-    write(subsystem, Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  if (passes(subsystem, LogLevel::kInfo))
+    write(subsystem, LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void debug(Subsystem subsystem, fmt::format_string<Args...> format, Args&&... args) {
-  if (passes(subsystem, Level::kDebug))
-    write(subsystem, Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  if (passes(subsystem, LogLevel::kDebug))
+    write(subsystem, LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void trace(Subsystem subsystem, fmt::format_string<Args...> format, Args&&... args) {
-  if (passes(subsystem, Level::kTrace))
-    write(subsystem, Level::kTrace, fmt::format(format, std::forward<Args>(args)...));
+  if (passes(subsystem, LogLevel::kTrace))
+    write(subsystem, LogLevel::kTrace, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace hips::log

@@ -45,15 +45,16 @@ Result<std::uint64_t> MemoryRegistry::insert(std::byte* address, std::size_t byt
   if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_register: 0 bytes; give the buffer's size");
   const std::uintptr_t begin = number(address);
   if (bytes > UINTPTR_MAX - begin)
-    return fail(Code::kInvalidArgument, fmt::format("hips_mem_register: {} bytes at {} go beyond all memory",
-                                                    bytes, static_cast<const void*>(address)));
+    return fail(Code::kInvalidArgument,
+                fmt::format("hips_mem_register: {} bytes at {} exceed the address space", bytes,
+                            static_cast<const void*>(address)));
   auto range = std::make_unique<UserRange>();
   range->address = address;
   range->bytes = bytes;
   range->allocated = allocated;
   range->segment = std::move(segment);
   const std::lock_guard lock(mutex_);
-  // Ranges do not overlap, so only the last one that begins before our end can reach into ours.
+  // Ranges do not overlap, so only the last range that begins before our end can overlap with ours.
   if (const auto after = ranges_.lower_bound(begin + bytes); after != ranges_.begin()) {
     const UserRange& before = *std::prev(after)->second;
     if (number(before.address) + before.bytes > begin)
@@ -72,7 +73,7 @@ Status MemoryRegistry::take(Ranges::iterator at, const char* call, std::unique_p
   const UserRange& range = *at->second;
   if (range.uses.load(std::memory_order_acquire) > 0)
     return Status::error(Code::kInvalidArgument,
-                         fmt::format("{}: an operation still runs on {}; wait for its end first", call,
+                         fmt::format("{}: an outstanding operation uses {}; wait for it first", call,
                                      text(range.address, range.bytes)));
   taken = std::move(at->second);
   ranges_.erase(at);
@@ -88,15 +89,15 @@ Status MemoryRegistry::remove(std::uint64_t id) {
                                  [&](const auto& range) { return range.second->id == id; });
     if (at == ranges_.end())
       return Status::error(Code::kInvalidArgument,
-                           "hips_mem_deregister: this registration is not known; it has been deregistered "
-                           "before, or was never made");
+                           "hips_mem_deregister: unknown registration; it has been deregistered already, or "
+                           "was never made");
     if (at->second->allocated)
       return Status::error(Code::kInvalidArgument,
                            "hips_mem_deregister: this memory is from hips_mem_alloc; give it to "
                            "hips_mem_free");
     if (Status status = take(at, "hips_mem_deregister", taken); !status.ok()) return status;
   }
-  tell_users(id);
+  notify_listeners(id);
   return Status::success();
 }
 
@@ -104,8 +105,8 @@ SharedMemory MemoryRegistry::make_segment(std::size_t bytes) {
   if (bytes < kLeastShared || num_shared_.load(std::memory_order_relaxed) >= kMostShared) return {};
   auto memory = SharedMemory::create(whole_pages(bytes));
   if (!memory) return {};
-  // As malloc() does it for large pieces where the system lets programs choose (THP "madvise"): fewer pages
-  // to fault in for the owner, and for each peer that maps them.
+  // Request huge pages, as malloc() does where THP is "madvise": the owner, and each peer that maps the
+  // memory, takes fewer page faults.
   (void)::madvise(memory->data(), memory->size(), MADV_HUGEPAGE);
   return std::move(*memory);
 }
@@ -113,7 +114,7 @@ SharedMemory MemoryRegistry::make_segment(std::size_t bytes) {
 Result<std::byte*> MemoryRegistry::allocate(std::size_t bytes) {
   if (bytes == 0) return fail(Code::kInvalidArgument, "hips_mem_alloc: 0 bytes");
   const auto refused = [&] {
-    return fail(Code::kOutOfMemory, fmt::format("hips_mem_alloc: the system gives no {} bytes", bytes));
+    return fail(Code::kOutOfMemory, fmt::format("hips_mem_alloc: cannot allocate {} bytes", bytes));
   };
   if (bytes > SIZE_MAX - kPage) return refused();
   if (SharedMemory segment = make_segment(bytes); segment.size() > 0) {
@@ -126,7 +127,7 @@ Result<std::byte*> MemoryRegistry::allocate(std::size_t bytes) {
       ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return refused();
   auto* const address = static_cast<std::byte*>(memory);
-  // A forged registration may claim addresses that were free until now.
+  // A registration of unmapped memory may already cover these addresses.
   if (auto id = insert(address, bytes, true); !id) {
     (void)::munmap(memory, whole_pages(bytes));
     return fail(std::move(id).error());
@@ -146,15 +147,15 @@ Status MemoryRegistry::free(std::byte* address) {
                       static_cast<const void*>(address)));
     if (Status status = take(at, "hips_mem_free", taken); !status.ok()) return status;
   }
-  // A device that has not forgotten it yet holds its pages, not its addresses.
+  // A device that has not deregistered the range yet holds its pages, not its addresses.
   if (taken->segment.size() > 0) {
-    // Peers may keep their mappings of it; they hold nothing then.
+    // Peers may keep their mappings; these no longer hold memory.
     taken->segment.give_back_pages();
     num_shared_.fetch_sub(1, std::memory_order_relaxed);
   } else {
     (void)::munmap(taken->address, whole_pages(taken->bytes));
   }
-  tell_users(taken->id);
+  notify_listeners(taken->id);
   return Status::success();
 }
 
@@ -182,19 +183,19 @@ void MemoryRegistry::drop(UserRange* range) {
   if (range != nullptr) range->uses.fetch_sub(1, std::memory_order_release);
 }
 
-void MemoryRegistry::add_user(RangeUser* user) {
-  const std::lock_guard lock(users_mutex_);
-  users_.push_back(user);
+void MemoryRegistry::add_listener(RangeListener* listener) {
+  const std::lock_guard lock(listeners_mutex_);
+  listeners_.push_back(listener);
 }
 
-void MemoryRegistry::remove_user(RangeUser* user) {
-  const std::lock_guard lock(users_mutex_);
-  std::erase(users_, user);
+void MemoryRegistry::remove_listener(RangeListener* listener) {
+  const std::lock_guard lock(listeners_mutex_);
+  std::erase(listeners_, listener);
 }
 
-void MemoryRegistry::tell_users(std::uint64_t range) {
-  const std::lock_guard lock(users_mutex_);
-  for (RangeUser* user : users_) user->forget(range);
+void MemoryRegistry::notify_listeners(std::uint64_t range) {
+  const std::lock_guard lock(listeners_mutex_);
+  for (RangeListener* listener : listeners_) listener->range_removed(range);
 }
 
 }  // namespace hips

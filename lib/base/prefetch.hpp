@@ -2,12 +2,13 @@
 
 namespace hips {
 
-/// Asks for the cache line of `address` as its only holder, ahead of a store into it: other cores that have
-/// read it give it up meanwhile, and the store does not wait for that. A hint; a wrong one costs them a miss.
+/// Requests the cache line of `address` in exclusive state, ahead of a store. Cores that have a copy
+/// invalidate it in the meantime, so the store does not wait. It is a hint; a wrong hint costs these cores a
+/// cache miss.
 inline void prefetch_for_write(const void* address) {
 #if defined(__x86_64__)
-  // GCC makes a prefetch for reading of __builtin_prefetch(), as the oldest of these CPUs take this for
-  // nothing.
+  // GCC turns __builtin_prefetch() into a read prefetch, because the oldest x86-64 CPUs have no write
+  // prefetch (they ignore this instruction).
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
 #else
   __builtin_prefetch(address, 1);

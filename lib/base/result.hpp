@@ -6,7 +6,7 @@
 
 namespace hips {
 
-/// A value, or the status that says why there is none.
+/// A value, or the status that explains the error.
 template <typename T>
 using Result = tl::expected<T, Status>;
 
@@ -18,7 +18,7 @@ inline tl::unexpected<Status> fail(Status status) {
   return tl::unexpected<Status>(std::move(status));
 }
 
-/// Turns a Result into the C++ API's value or exception.
+/// Converts a Result to the C++ API's form: returns the value or throws Error.
 template <typename T>
 T value_or_throw(Result<T> result) {
   if (!result) throw Error(std::move(result).error());

@@ -9,11 +9,11 @@ Sections::Sections(std::size_t num_ranks, std::uint64_t count) : first_(num_rank
   sum_up();
 }
 
-Sections::Sections(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> places)
+Sections::Sections(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> displacements)
     : first_(counts.size() + 1) {
   for (std::size_t rank = 0; rank < counts.size(); ++rank) first_[rank + 1] = first_[rank] + counts[rank];
-  if (!places.empty() && !std::equal(places.begin(), places.end(), first_.begin()))
-    places_.assign(places.begin(), places.end());
+  if (!displacements.empty() && !std::equal(displacements.begin(), displacements.end(), first_.begin()))
+    displacements_.assign(displacements.begin(), displacements.end());
   sum_up();
 }
 
@@ -29,19 +29,21 @@ void Sections::sum_up() {
   digest_ = static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
-bool Sections::is_of(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> places) const {
+bool Sections::is_of(std::span<const std::uint64_t> counts,
+                     std::span<const std::uint64_t> displacements) const {
   if (counts.size() != num_ranks()) return false;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    if (counts[rank] != count(rank) || (!places.empty() && places[rank] != place(rank))) return false;
+    if (counts[rank] != count(rank) || (!displacements.empty() && displacements[rank] != displacement(rank)))
+      return false;
   }
-  return !places.empty() || packed();
+  return !displacements.empty() || packed();
 }
 
 std::uint64_t Sections::extent() const {
-  if (places_.empty()) return total();
+  if (displacements_.empty()) return total();
   std::uint64_t end = 0;
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    if (count(rank) > 0) end = std::max(end, places_[rank] + count(rank));
+  for (std::size_t rank = 0; rank < displacements_.size(); ++rank) {
+    if (count(rank) > 0) end = std::max(end, displacements_[rank] + count(rank));
   }
   return end;
 }

@@ -7,8 +7,8 @@
 
 namespace hips {
 
-/// Calls `body` with a value of the C++ type that `type` names: visit_type(type, [](auto zero) { ... }). The
-/// one place that leads from a type's number to code for it.
+/// Calls `body` with a value of the C++ type that `type` names: visit_type(type, [](auto zero) { ... }). No
+/// other place maps a DataType to C++ types.
 template <typename Body>
 auto visit_type(DataType type, Body&& body) {
   switch (type) {

@@ -6,11 +6,11 @@
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/hosts_communicator.hpp"
+#include "lib/comm/hierarchical_communicator.hpp"
 #include "lib/comm/node_communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/design.hpp"
-#include "lib/comm/setup/hosts.hpp"
+#include "lib/comm/setup/node_groups.hpp"
 #include "lib/comm/setup/reach.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/team_communicator.hpp"
@@ -25,10 +25,10 @@ using log::Subsystem;
 
 /// A call with nobody else, of which check_arguments() thinks well.
 void carry_out_alone(const CallArgs& args) {
-  if (folds(args.collective)) {
+  if (reduces(args.collective)) {
     reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
   } else if (args.collective == Collective::kAllgather && args.count > 0) {
-    std::byte* const to = args.out + args.sections->place(0) * size_of(args.type);
+    std::byte* const to = args.out + args.sections->displacement(0) * size_of(args.type);
     if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
   }
 }
@@ -79,7 +79,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] Rank rank() const override { return 0; }
   [[nodiscard]] Rank size() const override { return 1; }
   [[nodiscard]] const std::string& describe() const override { return description_; }
-  [[nodiscard]] const std::string& carrier() const override { return carrier_; }
+  [[nodiscard]] const std::string& backend() const override { return backend_; }
   Status call(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
@@ -91,11 +91,11 @@ class LoneCommunicator final : public Communicator {
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
     return std::make_unique<LoneRequest>(args);
   }
-  void note_declined(const char* /*what*/) override {}
+  void note_delegated(const char* /*what*/) override {}
   [[nodiscard]] Status failure() const override { return Status::success(); }
 
  private:
-  std::string description_ = "one rank: a copy", carrier_ = "memory";
+  std::string description_ = "one rank: a copy", backend_ = "memory";
 };
 
 }  // namespace
@@ -141,8 +141,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
-  } else if (auto hosts = Hosts::of(design, loaded.config, *processes, rank)) {
-    communicator = std::make_unique<HostsCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
+  } else if (auto hosts = NodeGroups::of(design, loaded.config, *processes, rank)) {
+    communicator = std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
   }
@@ -152,7 +152,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
   if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
     log::info(Subsystem::kComm, "{}: folded by rank (HIPS_REPRODUCIBLE=any); {}", options.name,
-              in_memory ? "memory that all ranks share does so anyway" : design.price);
+              in_memory ? "memory that all ranks share does so anyway" : design.cost_comparison);
   return communicator;
 }
 

@@ -60,7 +60,7 @@ class Communicator {
   /// "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated: ..."
   [[nodiscard]] virtual const std::string& describe() const = 0;
   /// What carries its data, as one word: "memory" that all ranks share, "shm", "shm,verbs".
-  [[nodiscard]] virtual const std::string& carrier() const = 0;
+  [[nodiscard]] virtual const std::string& backend() const = 0;
 
   /// Carries a collective call out. Blocks; on return the buffers may be reused. Where a call has nothing to
   /// move it returns at once, unless it is a barrier; a peer that passed another count finds that out by
@@ -105,7 +105,7 @@ class Communicator {
 
   /// Records that this rank's next collective goes to the host MPI instead, so that a peer that took the same
   /// call finds out instead of waiting for ever. `what` must live as long as the program (a literal).
-  virtual void note_declined(const char* what) = 0;
+  virtual void note_delegated(const char* what) = 0;
 
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;

@@ -23,8 +23,8 @@ Status check_not_forked() {
   if (!in_forked_child()) return Status::success();
   return Status::error(
       Code::kUnsupported,
-      "this process was forked from one that uses HiPS: only the parent may call HiPS; start the "
-      "child with exec to give it a HiPS of its own",
+      "this process was forked from one that uses HiPS, and only the parent may call HiPS; to use HiPS in "
+      "the child, call exec after fork",
       Scope::kProcess);
 }
 

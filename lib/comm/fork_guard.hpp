@@ -6,8 +6,8 @@
 
 namespace hips::comm {
 
-/// A forked child shares its parent's memory segments and sockets but none of its threads: whatever it did
-/// with them would damage the parent. From the first call on, children are told so.
+/// Makes HiPS unusable in children that this process forks after the first call. A child shares the memory
+/// segments and sockets of its parent but none of its threads, so using them would damage the parent.
 ///
 /// Threads  any thread.
 void guard_against_fork();
@@ -16,12 +16,12 @@ namespace detail {
 extern std::atomic<bool> forked;
 }
 
-/// Is this process the child of one that had used HiPS? One load.
+/// True if this process was forked from one that had used HiPS. Costs one load.
 [[nodiscard]] inline bool in_forked_child() {
   return detail::forked.load(std::memory_order_relaxed);
 }
 
-/// kUnsupported in a forked child.
+/// Returns kUnsupported in a forked child.
 Status check_not_forked();
 
 }  // namespace hips::comm

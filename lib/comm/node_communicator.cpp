@@ -13,7 +13,7 @@ namespace hips::comm {
 bool NodeCommunicator::serves(const Design& design, const Config& config,
                               const std::vector<ProcessInfo>& processes) {
   return !design.named && config.transport == "auto" && processes.size() <= kMostRanks &&
-         all_on_one_host(processes);
+         all_on_one_node(processes);
 }
 
 NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,
@@ -22,7 +22,7 @@ NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,
 
 NodeCommunicator::~NodeCommunicator() {
   if (in_forked_child()) {
-    new std::shared_ptr<ProcessEngine>(std::move(engine_));  // the parent's
+    new std::shared_ptr<ProcessEngine>(std::move(engine_));  // leaked: it belongs to the parent
     return;
   }
   leave();
@@ -30,36 +30,36 @@ NodeCommunicator::~NodeCommunicator() {
 
 Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<ProcessInfo>& processes,
                                     std::uint64_t id) {
-  const IdleLimits idle = idle_limits(processes, processes[static_cast<std::size_t>(rank())]);
-  // For its clock and trace; no transport is asked for.
+  const SpinLimits spin = spin_limits(processes, processes[static_cast<std::size_t>(rank())]);
+  // The engine provides clock and trace only; it has no transport.
   auto engine = process_engine(
-      {.clock = clock_, .idle = idle, .rank = rank(), .size = size(), .trace_dir = config_.trace_dir});
+      {.clock = clock_, .spin = spin, .rank = rank(), .size = size(), .trace_dir = config_.trace_dir});
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
   auto team = node::NodeTeam::create(
       {.rank = rank(),
        .size = size(),
        .max_staging_bytes = config_.staging_bytes,
-       .idle = idle,
+       .spin = spin,
        .clock = &engine_->engine.clock(),
        .trace = engine_->engine.trace(),
        .id = id,
-       .crowded = idle.crowded(),
+       .oversubscribed = spin.oversubscribed(),
        .direct = config_.node_direct,
        .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
   if (!team) return fail(team.error());
   team_ = std::move(*team);
   calls_.emplace(*team_);
   const node::StagingLayout& layout = team_->layout();
-  carrier_ = "memory";
+  backend_ = "memory";
   description_ = fmt::format(
-      "shared memory of one host: up to {} bytes at once, larger calls in {} slices of {} KiB; not emulated",
+      "shared memory of one node: up to {} bytes at once, larger calls in {} slices of {} KiB; not emulated",
       layout.exchange_bytes, layout.num_slices, layout.slice_bytes / 1024);
   return Blob();
 }
 
-Verdicts NodeCommunicator::verdicts() {
-  // A rank that has said goodbye is looked for by the waiting call itself.
+FailureActions NodeCommunicator::failure_actions() {
+  // `left` does nothing: a waiting call finds out by itself that a missing rank has left.
   return {.fail = [team = team_.get()](const Status& status) { team->fail(status); }, .left = [](Rank) {}};
 }
 
@@ -81,17 +81,18 @@ Status NodeCommunicator::refuse(const CallArgs& args) const {
     return Status::success();
   return Status::error(
       Code::kUnsupported,
-      fmt::format("reduce_scatter: slices of {} bytes have no room for {} of {} ranks each; give more memory "
-                  "by HIPS_STAGING_BYTES, or smaller elements",
-                  team_->layout().slice_bytes, type_text(args.type), size()));
+      fmt::format(
+          "reduce_scatter: slices of {} bytes are too small for one element of {} from each of {} ranks; "
+          "raise HIPS_STAGING_BYTES, or use smaller elements",
+          team_->layout().slice_bytes, type_text(args.type), size()));
 }
 
 Status NodeCommunicator::run(const CallArgs& args) {
   NodeCall call(*calls_);
   (void)call.set(args);
   call.start();
-  // A small call feels it where all is made ready for a long wait that does not come.
-  if (calls_->ends_soon(call)) return Status::success();
+  // Fast path: a small call completes after a few polls, which saves setting up the wait.
+  if (calls_->poll_briefly(call)) return Status::success();
   return wait(call);
 }
 

@@ -11,12 +11,12 @@
 
 namespace hips::comm {
 
-/// Carries calls out in memory that all ranks share: one host, and nobody asked for a plan.
+/// A communicator on one node without a user-chosen plan. It executes calls in shared memory.
 class NodeCommunicator final : public WatchedCommunicator {
  public:
-  /// More ranks than this go by a plan: every rank reads from every other.
+  /// More ranks use a plan, because here every rank reads from every other.
   static constexpr Rank kMostRanks = 64;
-  /// Do these processes get one? The same answer on all ranks.
+  /// True if these processes get a NodeCommunicator. The same on all ranks.
   static bool serves(const Design& design, const Config& config, const std::vector<ProcessInfo>& processes);
 
   NodeCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options);
@@ -30,12 +30,12 @@ class NodeCommunicator final : public WatchedCommunicator {
   [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                     std::uint64_t id) override;
-  Verdicts verdicts() override;
+  FailureActions failure_actions() override;
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
 
   Config config_;
-  Clock* clock_;  ///< of the options; null: the system's
+  Clock* clock_;  ///< from the options; null: the system clock
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<node::NodeTeam> team_;
   std::optional<NodeCalls> calls_;

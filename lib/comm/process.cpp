@@ -15,25 +15,25 @@
 namespace hips::comm {
 namespace {
 
-/// Never destroyed, because threads and exit handlers may still look at it; at_exit() ends what has to end.
-struct State {
+/// Never destroyed, because threads and exit handlers may still use it. at_exit() shuts down what it must.
+struct ProcessState {
   std::mutex mutex;
   std::unique_ptr<Control> control;
   std::string token;
   std::weak_ptr<ProcessEngine> engine;
-  std::unique_ptr<TraceSink> trace;  ///< outlives engines, so that a second one goes on in the same file
+  std::unique_ptr<TraceSink> trace;  ///< outlives engines: a second one continues the same file
 };
 
-State& state() {
-  static State* const instance = new State;
+ProcessState& state() {
+  static ProcessState* const instance = new ProcessState;
   return *instance;
 }
 
-/// Registered by the first use of the control plane, so it also runs when the library is unloaded: the
+/// Registered by the first use of the control plane. It also runs when the library is unloaded, because the
 /// control thread must not outlive its code.
 void at_exit() {
   if (in_forked_child()) return;
-  State& s = state();
+  ProcessState& s = state();
   if (s.control) s.control->shutdown();
   const std::lock_guard lock(s.mutex);
   if (s.engine.expired()) s.trace.reset();
@@ -50,11 +50,12 @@ const ProcessInfo& this_process() {
 }
 
 Result<Control*> process_control(const std::string& token, std::int64_t dead_after_ns) {
-  State& s = state();
+  ProcessState& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.control) {
     if (s.token != token)
-      return fail(Code::kMismatch, "HIPS_JOB_TOKEN changed since this process made its first communicator");
+      return fail(Code::kMismatch,
+                  "HIPS_JOB_TOKEN changed after this process created its first communicator; keep one value");
     return s.control.get();
   }
   auto control = Control::create({.self = this_process(), .token = token, .dead_after_ns = dead_after_ns});
@@ -67,23 +68,23 @@ Result<Control*> process_control(const std::string& token, std::int64_t dead_aft
   return s.control.get();
 }
 
-IdleLimits idle_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self) {
-  // Launchers bind each rank to a core of its own: together they may use more than each alone.
+SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self) {
+  // Launchers may bind each rank to its own core, so count the cores that all ranks of the node may use.
   std::vector<std::uint64_t> cores;
   int ranks = 0;
   for (const ProcessInfo& process : processes) {
-    if (process.host_key != self.host_key) continue;
+    if (process.node_key != self.node_key) continue;
     ++ranks;
     cores.resize(std::max(cores.size(), process.cores.size()));
     for (std::size_t i = 0; i < process.cores.size(); ++i) cores[i] |= process.cores[i];
   }
   int num_cores = 0;
   for (const std::uint64_t word : cores) num_cores += std::popcount(word);
-  return IdleLimits::of(ranks, std::max(1, num_cores));
+  return SpinLimits::of(ranks, std::max(1, num_cores));
 }
 
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {
-  State& s = state();
+  ProcessState& s = state();
   const std::lock_guard lock(s.mutex);
   if (auto engine = s.engine.lock()) return engine;
   if (!s.trace && !request.trace_dir.empty()) {
@@ -93,7 +94,7 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
     s.trace = std::move(*trace);
   }
   auto engine = std::make_shared<ProcessEngine>(
-      exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .idle = request.idle});
+      exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .spin = request.spin});
   s.engine = engine;
   return engine;
 }
@@ -112,7 +113,7 @@ Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, 
     for (const std::size_t index : made->by_rail) by_rail.push_back(added[index]);
     return engine.transports.emplace(entry.name, std::move(by_rail)).first->second;
   }
-  return fail(Code::kInternal, fmt::format("no transport is called \"{}\"", name));
+  return fail(Code::kInternal, fmt::format("unknown transport \"{}\"", name));
 }
 
 }  // namespace hips::comm

@@ -11,12 +11,12 @@
 #include "lib/base/log.hpp"
 #include "lib/base/os/futex.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/comm/calls/in_flight.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
 
 namespace hips::comm {
 
 ProgressThread& ProgressThread::process() {
-  // Never destroyed: its thread ends with the process.
+  // Never destroyed, because its thread runs until the process ends.
   static ProgressThread& instance = *new ProgressThread;
   return instance;
 }
@@ -32,21 +32,21 @@ void ProgressThread::wake() {
 
 void ProgressThread::start() {
   if (started_.exchange(true, std::memory_order_acq_rel)) return;
-  // The program's signals are for the program's threads.
+  // Signals must be delivered to threads of the program, never to this one.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread([this] { run(); }).detach();
   } catch (const std::system_error& error) {
-    // Calls move without it whenever the program is in one.
-    log::warn(log::Subsystem::kComm, "HIPS_PROGRESS_THREAD: no thread can be started: {}", error.what());
+    // Without the thread, calls make progress only while the program is inside a HiPS call.
+    log::warn(log::Subsystem::kComm, "HIPS_PROGRESS_THREAD: cannot start the thread: {}", error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ProgressThread::run() {
-  InFlight& calls = InFlight::process();
+  OutstandingCalls& calls = OutstandingCalls::process();
   Clock& clock = SystemClock::instance();
   std::uint32_t seen = bell_.load(std::memory_order_seq_cst);
   std::int64_t awake_since_ns = clock.now_ns();
@@ -57,9 +57,9 @@ void ProgressThread::run() {
       awake_since_ns = clock.now_ns();
       continue;
     }
-    if (!calls.any_under_way()) {
-      // Whoever rings and then reads `asleep_`, and this, do all four in one order: one of them sees the
-      // other.
+    if (!calls.any_outstanding()) {
+      // wake() writes `bell_` and then reads `asleep_`; this thread writes `asleep_` and then reads `bell_`. All
+      // four are sequentially consistent, so at least one side sees the write of the other.
       asleep_.store(true, std::memory_order_seq_cst);
       if (bell_.load(std::memory_order_seq_cst) == seen) futex_wait(bell_, seen, INT64_MAX);
       asleep_.store(false, std::memory_order_seq_cst);

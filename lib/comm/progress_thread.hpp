@@ -5,18 +5,19 @@
 
 namespace hips::comm {
 
-/// HIPS_PROGRESS_THREAD: a thread that moves non-blocking calls while the program computes. It looks for them
-/// all the time for a moment after a call was started, then every kNapNs, and sleeps where none is under way.
+/// HIPS_PROGRESS_THREAD: a thread that makes progress on non-blocking calls while the program computes. It polls
+/// for kAwakeNs after the latest call was started, then every kNapNs. It sleeps while no call is outstanding.
 ///
 /// Owns     a detached thread, from the first wake() on, for as long as the process lives.
-/// Cost     a core while calls are under way and move; where ranks fill all cores it takes time from them.
+/// Cost     up to one core while calls are outstanding; that core is taken from a rank if the node has no spare
+///          one.
 /// Threads  any.
-/// Source   Open MPI's and MPICH's asynchronous progress; see also InFlight.
+/// Source   Open MPI's and MPICH's asynchronous progress; see also OutstandingCalls.
 class ProgressThread {
  public:
   static ProgressThread& process();
 
-  /// A call was started.
+  /// Notifies the thread that a call was started.
   void wake();
 
   static constexpr std::int64_t kAwakeNs = 200'000, kNapNs = 50'000;

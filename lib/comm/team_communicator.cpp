@@ -15,7 +15,7 @@ using log::Subsystem;
 
 TeamCommunicator::~TeamCommunicator() {
   if (in_forked_child()) {
-    // Everything here belongs to the parent: closing it would reach the peers.
+    // All of this belongs to the parent; closing it would disturb the peers.
     (void)team_.release();
     new std::shared_ptr<ProcessEngine>(std::move(engine_));
     return;
@@ -39,14 +39,14 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
   engine_ = std::move(made->engine);
   team_ = std::move(made->team);
   plans_.emplace(*choices, rank());
-  carrier_ = fmt::format("{}", fmt::join(made->transports, ","));
+  backend_ = fmt::format("{}", fmt::join(made->transports, ","));
   description_ =
       fmt::format("{} on {}; {}; {}", describe_choices(*choices), design.topology.name,
                   fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
   return team_->offer();
 }
 
-Verdicts TeamCommunicator::verdicts() {
+FailureActions TeamCommunicator::failure_actions() {
   return {.fail = [team = team_.get()](const Status& status) { team->fail(status); },
           .left = [team = team_.get()](Rank rank) { team->peer_left(rank); }};
 }
@@ -56,10 +56,10 @@ Result<Blob> TeamCommunicator::allocate(const std::vector<Blob>& offers) {
 }
 
 Status TeamCommunicator::connect(const std::vector<Blob>& addresses) {
-  if (team_->departure_bytes() > 0)
+  if (team_->send_slot_bytes() > 0)
     log::info(Subsystem::kTransport,
-              "registered staging: {} KiB for arrivals, {} KiB for departures, segments of {} KiB",
-              team_->staging_bytes() / 1024, team_->departure_bytes() / 1024, team_->segment_bytes() / 1024);
+              "registered staging: {} KiB to receive, {} KiB to send, segments of {} KiB",
+              team_->staging_bytes() / 1024, team_->send_slot_bytes() / 1024, team_->segment_bytes() / 1024);
   return team_->connect(addresses);
 }
 

@@ -13,7 +13,7 @@
 
 namespace hips::comm {
 
-/// Carries calls out by a plan, over transports.
+/// A communicator that executes calls by a plan over transports.
 class TeamCommunicator final : public WatchedCommunicator {
  public:
   TeamCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options)
@@ -28,7 +28,7 @@ class TeamCommunicator final : public WatchedCommunicator {
   [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                     std::uint64_t id) override;
-  Verdicts verdicts() override;
+  FailureActions failure_actions() override;
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
 
@@ -36,7 +36,7 @@ class TeamCommunicator final : public WatchedCommunicator {
   Clock* clock_;
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<exec::Team> team_;
-  std::optional<TeamPlans> plans_;  ///< from make() on
+  std::optional<TeamPlans> plans_;  ///< set by make()
   WorkBuffers buffers_;
 };
 

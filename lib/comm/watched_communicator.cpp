@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
-#include "lib/comm/calls/in_flight.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
 #include "lib/comm/calls/watched_request.hpp"
-#include "lib/comm/control/patience.hpp"
+#include "lib/comm/control/wait_limits.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/progress_thread.hpp"
@@ -23,16 +23,16 @@ namespace {
 
 using log::Subsystem;
 
-constexpr std::int64_t kLookEveryNs = 200'000'000;
-/// What the control threads of all ranks take to answer, when all goes well.
+constexpr std::int64_t kCheckEveryNs = 200'000'000;
+/// Time in which the control threads of all ranks answer a query, as a rule.
 constexpr std::int64_t kAnswersNs = 200'000'000;
 constexpr std::int64_t kProgressEveryNs = 1'000'000;
-/// How long a thread that waits keeps others from their requests of the same communicator: longer where none
-/// came lately.
-constexpr std::int64_t kTurnNs = 1'000'000, kLongestTurnNs = 16'000'000;
+/// Time slice in which a waiting thread keeps other threads from their requests of the same communicator. It
+/// grows while no other thread waits.
+constexpr std::int64_t kSliceNs = 1'000'000, kLongestSliceNs = 16'000'000;
 
-/// How a call has ended whose wait gave `status`: where that is a deadline, another thread may have ended the
-/// call since, and no deadline passed for it.
+/// The status of a complete call whose wait returned `status`. After kTimeout another thread has completed the
+/// call, so its own status counts.
 Status outcome(PendingCall& call, Status status) {
   return status.code == Code::kTimeout ? call.wait({}) : status;
 }
@@ -68,7 +68,7 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
     return all;
   };
 
-  // Phase 1: memory and endpoints of this rank's own, and an address for the control plane.
+  // Phase 1: create this rank's memory, endpoints and control-plane address.
   auto made = make(design, processes, id);
   Status status = made ? Status::success() : made.error();
   ByteWriter offer;
@@ -77,7 +77,7 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
   if (status.ok() && !control) status = control.error();
   if (status.ok()) {
     auto address =
-        (*control)->listen(all_on_one_host(processes) ? Control::Reach::kHost : Control::Reach::kNetwork);
+        (*control)->listen(all_on_one_node(processes) ? Control::Reach::kNode : Control::Reach::kNetwork);
     if (address) {
       put_control_address(offer, *address);
       offer.put_bytes(*made);
@@ -95,42 +95,43 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
     offers_made.emplace_back(bytes.begin(), bytes.end());
   }
 
-  // Phase 2: from here on the control plane watches, and staging is laid out.
-  watch_->start(**control, verdicts(), id, rank_, std::move(members));
+  // Phase 2: join the control plane and allocate staging.
+  watch_->start(**control, failure_actions(), id, rank_, std::move(members));
   auto address = allocate(offers_made);
   auto addresses = exchange(address ? Status::success() : address.error(), address ? *address : Blob());
   if (!addresses) return addresses.error();
 
-  // Phase 3: endpoints.
+  // Phase 3: connect the endpoints.
   status = connect(*addresses);
   if (status.ok()) status = watch_->failure();
   return agree(bootstrap, status);
 }
 
-/// What a blocking call does while it waits.
+/// The periodic work of a blocking call while it waits.
 struct WatchedCommunicator::Waiter {
   WatchedCommunicator& communicator;
   const PendingCall& call;
-  Patience patience;
-  std::int64_t before_ns = 0;  ///< waited before this turn
-  std::int64_t next_look_ns = kLookEveryNs;
+  WaitLimits wait_limits;
+  std::int64_t before_ns = 0;  ///< waited before this time slice
+  std::int64_t next_check_ns = kCheckEveryNs;
 
-  void tick(std::int64_t in_turn_ns) {
-    const std::int64_t waited_ns = before_ns + in_turn_ns;
+  void tick(std::int64_t in_slice_ns) {
+    const std::int64_t waited_ns = before_ns + in_slice_ns;
     if (communicator.progress_) communicator.progress_();
-    InFlight::process().advance_others(communicator);
-    // The caller's runtime wants to move more often than we need to look.
-    if (waited_ns < next_look_ns) return;
-    next_look_ns = waited_ns + kLookEveryNs;
-    communicator.look_after(call, patience, waited_ns);
+    OutstandingCalls::process().advance_others(communicator);
+    // The caller's runtime needs progress more often than this check is useful.
+    if (waited_ns < next_check_ns) return;
+    next_check_ns = waited_ns + kCheckEveryNs;
+    communicator.check_missing(call, wait_limits, waited_ns);
   }
 };
 
-void WatchedCommunicator::look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns) {
-  const std::vector<Rank> lacking = call.waiting_for();
-  watch_->waiting(lacking, call.waiting_text());
-  const Patience::Actions actions = patience.at(waited_ns);
-  if (actions.ask) watch_->ask(lacking);
+void WatchedCommunicator::check_missing(const PendingCall& call, WaitLimits& wait_limits,
+                                        std::int64_t waited_ns) {
+  const std::vector<Rank> missing = call.waiting_for();
+  watch_->waiting(missing, call.waiting_text());
+  const WaitLimits::Actions actions = wait_limits.at(waited_ns);
+  if (actions.ask) watch_->ask(missing);
   if (actions.ask_all) watch_->ask_all();
   if (actions.warn)
     log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch_->record().current()),
@@ -140,69 +141,70 @@ void WatchedCommunicator::look_after(const PendingCall& call, Patience& patience
 Status WatchedCommunicator::wait(PendingCall& call) {
   Waiter waiter{*this, call, {}};
   WaitOptions options;
-  const bool moves_others = progress_ || InFlight::process().has_others(*this);
-  options.tick_ns = moves_others ? kProgressEveryNs : kLookEveryNs;
-  // One pointer: the function then needs no memory of its own.
+  const bool advances_others = progress_ || OutstandingCalls::process().has_others(*this);
+  options.tick_ns = advances_others ? kProgressEveryNs : kCheckEveryNs;
+  // Captures one pointer, so that std::function allocates nothing.
   options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
   if (timeout_ns_ != INT64_MAX) options.deadline_ns = clock().now_ns() + timeout_ns_;
-  Status status = wait_in_turns(call, options, waiter);
+  Status status = wait_in_slices(call, options, waiter);
   if (call.done()) return outcome(call, std::move(status));
 
-  // The user's deadline. Who is missing is worth a short moment more; it may even save the call.
+  // The user's deadline has passed. A short extra wait finds out who is missing, and may even complete the call.
   watch_->ask_all();
   options.deadline_ns = clock().now_ns() + kAnswersNs;
-  if (Status late = wait_in_turns(call, options, waiter); call.done()) return outcome(call, std::move(late));
+  if (Status late = wait_in_slices(call, options, waiter); call.done()) return outcome(call, std::move(late));
 
-  // The buffers belong to the operation until it has ended, and it ends for all ranks.
+  // The operation owns the buffers until it is complete; the failure completes it on all ranks.
   status.scope = Scope::kCommunicator;
   status.message = fmt::format("rank {} gave up {} after {:g} s (HIPS_TIMEOUT): {}", rank_,
                                to_string(watch_->record().current()), static_cast<double>(timeout_ns_) / 1e9,
                                watch_->missing());
   watch_->found(status);
   options.deadline_ns = INT64_MAX;
-  return wait_in_turns(call, options, waiter);
+  return wait_in_slices(call, options, waiter);
 }
 
-Status WatchedCommunicator::wait_in_turns(PendingCall& call, WaitOptions options, Waiter& waiter) {
-  // As Moving decides: without requests, or with one thread, nobody else wants to move anything.
-  if (mode_ == ThreadMode::kSingle || num_under_way_.load(std::memory_order_relaxed) == 0)
+Status WatchedCommunicator::wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter) {
+  // Same condition as in ProgressLock: no other thread needs progress without requests or with one thread.
+  if (mode_ == ThreadMode::kSingle || num_outstanding_.load(std::memory_order_relaxed) == 0)
     return call.wait(options);
   const std::int64_t deadline_ns = options.deadline_ns, before_ns = waiter.before_ns;
   std::int64_t now_ns = clock().now_ns();
   const std::int64_t begin_ns = now_ns;
-  for (std::int64_t turn_ns = kTurnNs;;) {
-    options.deadline_ns = std::min(deadline_ns, now_ns + turn_ns);
+  for (std::int64_t slice_ns = kSliceNs;;) {
+    options.deadline_ns = std::min(deadline_ns, now_ns + slice_ns);
     Status status = call.wait(options);
     if (call.done()) return outcome(call, std::move(status));
     now_ns = clock().now_ns();
     if (now_ns >= deadline_ns) return status;
     waiter.before_ns = before_ns + now_ns - begin_ns;
     waiter.tick(0);
-    turn_ns = make_way() ? kTurnNs : std::min(2 * turn_ns, kLongestTurnNs);
+    slice_ns = yield_progress() ? kSliceNs : std::min(2 * slice_ns, kLongestSliceNs);
   }
 }
 
-bool WatchedCommunicator::make_way() {
-  constexpr int kMostYields = 100;  // somebody who wants it may have been put to sleep
+bool WatchedCommunicator::yield_progress() {
+  constexpr int kMostYields = 100;  // a waiting thread may not be scheduled for long
   const int num_wanting = num_wanting_.load(std::memory_order_relaxed);
   if (num_wanting == 0) return false;
-  moving_.store(false, std::memory_order_release);
+  progressing_.store(false, std::memory_order_release);
   for (int i = 0; i < kMostYields && num_wanting_.load(std::memory_order_relaxed) >= num_wanting; ++i)
     sched_yield();
-  while (moving_.exchange(true, std::memory_order_acquire)) sched_yield();
+  while (progressing_.exchange(true, std::memory_order_acquire)) sched_yield();
   return true;
 }
 
-/// This thread and no other moves the communicator's calls. Who waits for long makes way for others now and
-/// then: what they have may have ended, and the call that is waited for may need that they know.
+/// Makes this thread the only one that makes progress on the communicator's calls. A thread that waits for long
+/// yields from time to time: requests of other threads may be complete, and the awaited call may depend on what
+/// those threads do next.
 ///
-/// Where no request is under way the calls of others are nobody else's business, so nothing is locked. Where
-/// there is one thread the flag is for what it calls while it waits, and costs a store.
-class WatchedCommunicator::Moving {
+/// Without outstanding requests nothing is locked, because no other thread needs progress. With a single thread
+/// the flag only guards against progress from inside its own wait, and costs a store.
+class WatchedCommunicator::ProgressLock {
  public:
-  explicit Moving(WatchedCommunicator& communicator)
-      : flag_(communicator.moving_),
-        locked_(communicator.num_under_way_.load(std::memory_order_relaxed) > 0) {
+  explicit ProgressLock(WatchedCommunicator& communicator)
+      : flag_(communicator.progressing_),
+        locked_(communicator.num_outstanding_.load(std::memory_order_relaxed) > 0) {
     if (!locked_) return;
     if (communicator.mode_ == ThreadMode::kSingle && !communicator.has_progress_thread_) {
       flag_.store(true, std::memory_order_relaxed);
@@ -213,37 +215,36 @@ class WatchedCommunicator::Moving {
       communicator.num_wanting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  ~Moving() {
+  ~ProgressLock() {
     if (locked_) flag_.store(false, std::memory_order_release);
   }
-  Moving(const Moving&) = delete;
-  Moving& operator=(const Moving&) = delete;
+  ProgressLock(const ProgressLock&) = delete;
+  ProgressLock& operator=(const ProgressLock&) = delete;
 
  private:
   std::atomic<bool>& flag_;
   bool locked_;
 };
 
-/// A thread is starting a call.
-class WatchedCommunicator::Starting {
+/// Detects concurrent calls of several threads.
+class WatchedCommunicator::CallerGuard {
  public:
-  // Finds most misuse at the price of two plain stores; who needs certainty asks a thread sanitizer.
-  explicit Starting(WatchedCommunicator& communicator)
+  // Finds most misuse at the cost of two plain stores. A thread sanitizer finds all of it.
+  explicit CallerGuard(WatchedCommunicator& communicator)
       : in_call_(communicator.in_call_),
         alone_(communicator.mode_ != ThreadMode::kMultiple || !in_call_.load(std::memory_order_relaxed)) {
     if (alone_) in_call_.store(true, std::memory_order_relaxed);
   }
-  ~Starting() {
+  ~CallerGuard() {
     if (alone_) in_call_.store(false, std::memory_order_relaxed);
   }
-  Starting(const Starting&) = delete;
-  Starting& operator=(const Starting&) = delete;
+  CallerGuard(const CallerGuard&) = delete;
+  CallerGuard& operator=(const CallerGuard&) = delete;
 
   [[nodiscard]] bool alone() const { return alone_; }
   [[nodiscard]] static Status misuse() {
     return Status::error(Code::kInvalidArgument,
-                         "another thread is in a call on this communicator; use one communicator for each "
-                         "thread");
+                         "another thread is in a call on this communicator; use one communicator per thread");
   }
 
  private:
@@ -251,16 +252,16 @@ class WatchedCommunicator::Starting {
   bool alone_;
 };
 
-void WatchedCommunicator::note_declined(const char* what) {
+void WatchedCommunicator::note_delegated(const char* what) {
   if (in_forked_child()) return;
-  const Moving moving(*this);  // a request of another thread may be ending, which is noted, too
-  watch_->record().decline(what);
+  const ProgressLock lock(*this);  // another thread may be recording the completion of a request
+  watch_->record().add_delegated(what);
 }
 
-Status WatchedCommunicator::carry_out(const CallArgs& args) {
-  const Starting starting(*this);
-  if (!starting.alone()) return starting.misuse();
-  const Moving moving(*this);
+Status WatchedCommunicator::execute(const CallArgs& args) {
+  const CallerGuard guard(*this);
+  if (!guard.alone()) return guard.misuse();
+  const ProgressLock lock(*this);
   if (watch_->failed()) return watch_->failure();
   return run_recorded(args);
 }
@@ -268,8 +269,8 @@ Status WatchedCommunicator::carry_out(const CallArgs& args) {
 Status WatchedCommunicator::run_recorded(const CallArgs& args) {
   CallRecord& record = watch_->record();
   const std::uint64_t index = record.begin(args);
-  // A count of 0 ends at once, but it is a call like others: a peer that passed another count must not pair
-  // its messages with those of our next call.
+  // A call with count 0 returns at once, but it is recorded like any other: a peer that passed another count must
+  // not match its messages with this rank's next call.
   Status status = run_with_memory(args);
   if (!status.ok() && watch_->failed()) status = watch_->failure();
   record.end(index);
@@ -280,10 +281,10 @@ Status WatchedCommunicator::run_with_memory(const CallArgs& args) {
   try {
     return run(args);
   } catch (const std::bad_alloc&) {
-    // The others are in the call, and wait for this rank.
+    // The peers are in the call and wait for this rank.
     Status status = Status::error(
         Code::kOutOfMemory,
-        fmt::format("rank {} has no memory for {}", rank_, to_string(watch_->record().current())),
+        fmt::format("rank {} is out of memory in {}", rank_, to_string(watch_->record().current())),
         Scope::kCommunicator);
     watch_->found(status);
     return status;
@@ -291,10 +292,10 @@ Status WatchedCommunicator::run_with_memory(const CallArgs& args) {
 }
 
 Status WatchedCommunicator::call(const CallArgs& args) {
-  // Questions first, answers in words only where one is no: a small call is short.
+  // Fast path: per-call overhead dominates small messages, so errors are described on the slow path only.
   if (in_forked_child()) return check_not_forked();
-  if (!plainly_right(args)) return call_checked(args);
-  return carry_out(args);
+  if (!is_valid_allreduce(args)) return call_checked(args);
+  return execute(args);
 }
 
 Status WatchedCommunicator::check(const CallArgs& args) const {
@@ -305,7 +306,7 @@ Status WatchedCommunicator::check(const CallArgs& args) const {
 Status WatchedCommunicator::call_checked(const CallArgs& args) {
   if (Status status = check(args); !status.ok()) return status;
   const reduce::UserOpHold hold(args.op);
-  return carry_out(args);
+  return execute(args);
 }
 
 // ---- Requests ------------------------------------------------------------------------------------------
@@ -319,51 +320,52 @@ Result<std::unique_ptr<Request>> WatchedCommunicator::prepare_request(const Call
 }
 
 Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::uint64_t& index) {
-  const Starting starting(*this);
-  if (!starting.alone()) return starting.misuse();
-  const Moving moving(*this);
+  const CallerGuard guard(*this);
+  if (!guard.alone()) return guard.misuse();
+  const ProgressLock lock(*this);
   if (watch_->failed()) return watch_->failure();
   index = watch_->record().begin(args);
   call.start();
-  // From here on others may move it, and this thread no longer does without the lock.
-  num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  if (!std::exchange(makes_requests_, true)) InFlight::process().add(*this);
+  // From here on other threads may make progress on the call, and this thread needs the lock.
+  num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (!std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
   if (has_progress_thread_) ProgressThread::process().wake();
   return Status::success();
 }
 
-void WatchedCommunicator::look_after(PendingCall& call, Polls& polls) {
-  constexpr std::uint64_t kPollsPerLook = 16;  // between two looks at the clock
-  if (++polls.num % kPollsPerLook != 0) return;
+void WatchedCommunicator::check_missing(PendingCall& call, Polls& polls) {
+  constexpr std::uint64_t kPollsPerCheck = 16;  // polls between two readings of the clock
+  if (++polls.num % kPollsPerCheck != 0) return;
   const std::int64_t now_ns = clock().now_ns();
-  if (polls.num == kPollsPerLook) polls = {.num = kPollsPerLook, .begin_ns = now_ns};
+  if (polls.num == kPollsPerCheck) polls = {.num = kPollsPerCheck, .begin_ns = now_ns};
   const std::int64_t waited_ns = now_ns - polls.begin_ns;
-  if (waited_ns < polls.next_look_ns) return;
-  polls.next_look_ns = waited_ns + kLookEveryNs;
-  call.while_still([&] { look_after(call, polls.patience, waited_ns); });
+  if (waited_ns < polls.next_check_ns) return;
+  polls.next_check_ns = waited_ns + kCheckEveryNs;
+  call.while_still([&] { check_missing(call, polls.wait_limits, waited_ns); });
 }
 
 bool WatchedCommunicator::has_ended(const PendingCall& call) {
-  if (mode_ == ThreadMode::kSingle && !has_progress_thread_) return call.done();  // nobody else moves it
-  const Moving moving(*this);
+  if (mode_ == ThreadMode::kSingle && !has_progress_thread_)
+    return call.done();  // no other thread makes progress
+  const ProgressLock lock(*this);
   return call.done();
 }
 
 std::optional<Status> WatchedCommunicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {
-  const Moving moving(*this);
-  InFlight::process().advance_others(*this);
+  const ProgressLock lock(*this);
+  OutstandingCalls::process().advance_others(*this);
   std::optional<Status> end = call.test();
   if (end) {
     close(*end, index);
   } else {
-    look_after(call, polls);
+    check_missing(call, polls);
   }
   return end;
 }
 
 Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
-  const Moving moving(*this);
-  // A small call has often ended since its start; then nothing of what waiting takes is set up.
+  const ProgressLock lock(*this);
+  // A small call is often complete by now; that saves setting up the wait.
   advance();
   Status status = call.done() ? call.wait({}) : wait(call);
   close(status, index);
@@ -372,21 +374,21 @@ Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
 
 void WatchedCommunicator::close(Status& status, std::uint64_t index) {
   watch_->record().end(index);
-  num_under_way_.store(num_under_way_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   if (!status.ok() && watch_->failed()) status = watch_->failure();
 }
 
 void WatchedCommunicator::leave() {
-  if (makes_requests_) InFlight::process().remove(*this);
+  if (makes_requests_) OutstandingCalls::process().remove(*this);
   watch_->leave();
 }
 
 void WatchedCommunicator::advance_if_free() {
-  if (num_under_way_.load(std::memory_order_acquire) == 0) return;
-  if (moving_.exchange(true, std::memory_order_acquire)) return;
-  // Looked at again: where nothing is under way, calls take no lock.
-  if (num_under_way_.load(std::memory_order_acquire) > 0) advance();
-  moving_.store(false, std::memory_order_release);
+  if (num_outstanding_.load(std::memory_order_acquire) == 0) return;
+  if (progressing_.exchange(true, std::memory_order_acquire)) return;
+  // Checked again under the lock: without outstanding requests, calls take no lock.
+  if (num_outstanding_.load(std::memory_order_acquire) > 0) advance();
+  progressing_.store(false, std::memory_order_release);
 }
 
 }  // namespace hips::comm

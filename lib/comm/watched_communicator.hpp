@@ -10,14 +10,14 @@
 
 #include "lib/comm/calls/pending_call.hpp"
 #include "lib/comm/communicator.hpp"
-#include "lib/comm/control/patience.hpp"
-#include "lib/comm/control/watchkeeper.hpp"
+#include "lib/comm/control/failure_detector.hpp"
+#include "lib/comm/control/wait_limits.hpp"
 #include "lib/comm/setup/design.hpp"
 
 namespace hips::comm {
 
-/// A communicator of several ranks whatever carries its calls: arguments, the record of calls, waiting with
-/// patience, deadlines, verdicts of the control plane.
+/// The backend-independent part of a communicator of several ranks: it checks arguments, records calls, waits
+/// for them with deadlines, and acts on the failures that the control plane reports.
 class WatchedCommunicator : public Communicator {
  public:
   WatchedCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options);
@@ -25,91 +25,91 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] Rank rank() const final { return rank_; }
   [[nodiscard]] Rank size() const final { return size_; }
   [[nodiscard]] const std::string& describe() const final { return description_; }
-  [[nodiscard]] const std::string& carrier() const final { return carrier_; }
+  [[nodiscard]] const std::string& backend() const final { return backend_; }
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
-  void note_declined(const char* what) final;
+  void note_delegated(const char* what) final;
   Status call(const CallArgs& args) final;
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;
 
-  // For InFlight.
-  /// Moves the calls under way on, unless there are none or another thread does.
+  // For OutstandingCalls.
+  /// Makes progress on the outstanding calls, unless there are none or another thread does.
   void advance_if_free();
-  [[nodiscard]] bool has_calls_under_way() const {
-    return num_under_way_.load(std::memory_order_relaxed) > 0;
+  [[nodiscard]] bool has_outstanding_calls() const {
+    return num_outstanding_.load(std::memory_order_relaxed) > 0;
   }
-  /// Has it ever made a request? Asked by the thread that is in a call here.
+  /// True if it has ever started a request. Called by the thread that is in a call on this communicator.
   [[nodiscard]] bool makes_requests() const { return makes_requests_; }
 
-  /// Connects with the others; collective. Each phase ends with an exchange that carries its outcome, so that
-  /// no rank goes on alone.
+  /// Connects to the other ranks. Collective. Each phase ends with an exchange of all ranks' status, so that
+  /// all continue or none does.
   Status set_up(Bootstrap& bootstrap, const Config& config, const Design& design,
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
 
  protected:
-  /// What this carrier has against arguments that are right as such; asked only where elements are
-  /// bytes_type(). The same on all ranks.
+  /// Returns why this backend does not support arguments that are valid as such. Called for elements of
+  /// bytes_type() only. The same on all ranks.
   [[nodiscard]] virtual Status refuse(const CallArgs& /*args*/) const { return Status::success(); }
-  /// Carries out a call by wait(); allocates nothing that an earlier one alike has allocated.
+  /// Executes a call, waiting by wait(). A repeated call allocates nothing.
   virtual Status run(const CallArgs& args) = 0;
-  /// A call that can be given arguments and started, many times.
+  /// Creates a call of this backend.
   virtual std::unique_ptr<PendingCall> make_call() = 0;
-  /// Moves all calls under way on, without waiting.
+  /// Makes progress on all outstanding calls without waiting.
   virtual void advance() = 0;
-  /// Time, for deadlines.
+  /// The clock of deadlines.
   [[nodiscard]] virtual Clock& clock() const = 0;
 
-  // Set-up, in this order; what one gives goes to the next of all ranks.
+  // Set-up, in this order. The results of all ranks are the arguments of the next step.
   virtual Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                             std::uint64_t id) = 0;
-  /// What takes the control plane's verdicts; from make() on, until leave().
-  virtual Verdicts verdicts() = 0;
+  /// The functions that the failure detector calls; valid from make() until leave().
+  virtual FailureActions failure_actions() = 0;
   virtual Result<Blob> allocate(const std::vector<Blob>& offers) = 0;
   virtual Status connect(const std::vector<Blob>& addresses) = 0;
 
-  /// Waits as a blocking call of MPI does: for a late peer without end, looking after it meanwhile.
+  /// Waits like a blocking call of MPI: without limit for a late peer, which it queries and reports meanwhile.
   Status wait(PendingCall& call);
-  /// Ends the membership; the first thing that a destructor does.
+  /// Ends the membership. Destructors of backends call it first.
   void leave();
 
-  std::shared_ptr<Watchkeeper> watch_ = std::make_shared<Watchkeeper>();
-  std::string description_, carrier_;  ///< from make() on
+  std::shared_ptr<FailureDetector> watch_ = std::make_shared<FailureDetector>();
+  std::string description_, backend_;  ///< set by make()
 
  private:
   friend class WatchedRequest;
   struct Waiter;
-  class Moving;
-  class Starting;
+  class ProgressLock;
+  class CallerGuard;
 
-  /// call.wait(), and other threads get at their requests meanwhile.
-  Status wait_in_turns(PendingCall& call, WaitOptions options, Waiter& waiter);
-  /// False: nobody wants to move anything.
-  bool make_way();
+  /// call.wait() in time slices, between which other threads may test their requests.
+  Status wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter);
+  /// Lets waiting threads make progress. False if there are none.
+  bool yield_progress();
   [[nodiscard]] Status check(const CallArgs& args) const;
-  /// A call of which plainly_right() does not think well.
+  /// The slow path, for calls that is_valid_allreduce() does not accept.
   [[gnu::noinline]] Status call_checked(const CallArgs& args);
-  /// Inlined twice: a small call feels every step.
-  [[gnu::always_inline]] inline Status carry_out(const CallArgs& args);
+  /// Inlined into both paths: per-call overhead dominates small messages.
+  [[gnu::always_inline]] inline Status execute(const CallArgs& args);
   [[gnu::always_inline]] inline Status run_recorded(const CallArgs& args);
-  /// run(); where it has no memory, the others hear of it.
+  /// run(); reports to the peers if it runs out of memory.
   [[gnu::always_inline]] inline Status run_with_memory(const CallArgs& args);
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
-  /// A request that is tested again and again is looked after as one that is waited for.
+  /// State of a request that is tested repeatedly: late peers are queried as in wait().
   struct Polls {
-    std::uint64_t num = 0;  ///< since the start; the others begin with the first look
-    std::int64_t begin_ns = 0, next_look_ns = 0;
-    Patience patience{};
+    std::uint64_t num = 0;  ///< since the start; the fields below are set by the first check
+    std::int64_t begin_ns = 0, next_check_ns = 0;
+    WaitLimits wait_limits{};
   };
-  /// Has the call ended, whoever moved it?
+  /// True if the call is complete.
   bool has_ended(const PendingCall& call);
-  /// Empty: the call goes on.
+  /// Empty if the call is still outstanding.
   std::optional<Status> test(PendingCall& call, std::uint64_t index, Polls& polls);
-  void look_after(PendingCall& call, Polls& polls);
-  /// Says whom the call lacks, and asks them when it is time.
-  void look_after(const PendingCall& call, Patience& patience, std::int64_t waited_ns);
+  void check_missing(PendingCall& call, Polls& polls);
+  /// Publishes the missing ranks of the call, and queries and reports them when it is time.
+  void check_missing(const PendingCall& call, WaitLimits& wait_limits, std::int64_t waited_ns);
   Status finish(PendingCall& call, std::uint64_t index);
-  /// A started call has ended with `status`, which becomes what its caller gets to know.
+  /// Records the completion of a started call. `status` becomes the status that its caller gets.
   void close(Status& status, std::uint64_t index);
 
   std::function<void()> progress_;
@@ -118,11 +118,11 @@ class WatchedCommunicator : public Communicator {
   ThreadMode mode_;
   bool has_progress_thread_;
   std::atomic<bool> in_call_{false};
-  /// Held by who moves the calls under way, where there are any.
-  std::atomic<bool> moving_{false};
-  std::atomic<int> num_wanting_{0};  ///< threads that wait to hold it
-  /// Started requests. Changed by who may move calls, so that it takes no more than a store.
-  std::atomic<int> num_under_way_{0};
+  /// Held by the thread that makes progress, if a request is outstanding.
+  std::atomic<bool> progressing_{false};
+  std::atomic<int> num_wanting_{0};  ///< threads that wait for `progressing_`
+  /// Started requests. Only the holder of `progressing_` changes it, so that a store suffices.
+  std::atomic<int> num_outstanding_{0};
   bool makes_requests_ = false;
 };
 

@@ -9,8 +9,8 @@
 
 namespace hips::exec {
 
-/// Writes trivially copyable values one after the other; all ranks of a job have one byte order and one
-/// build's layout (the agreement hash sees to it).
+/// Writes trivially copyable values one after the other. All ranks of a job have the same byte order and the
+/// same struct layouts; the agreement hash checks that.
 class BlobWriter {
  public:
   template <typename T>
@@ -29,7 +29,8 @@ class BlobWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what BlobWriter wrote; never beyond the end: a short blob makes ok() false and values zero.
+/// Reads what BlobWriter wrote. It never reads beyond the end: if the blob is too short, ok() becomes false
+/// and the values are zero.
 class BlobReader {
  public:
   explicit BlobReader(std::span<const std::byte> bytes) : rest_(bytes) {}

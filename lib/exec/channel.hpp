@@ -12,33 +12,35 @@
 namespace hips::exec {
 
 class OperationImpl;
-struct Port;
+struct EnginePort;
 
-/// What a peer sends us in one lane: `credits` slots of our staging, used round robin.
+/// Receives a peer's messages of one lane: `credits` slots of our staging, used round robin.
 ///
-/// Segments are numbered through all operations; number m lies in slot m mod credits. They may arrive out of
-/// order inside the window [released, released + credits), are consumed in any order, and released in order.
+/// Segments are numbered consecutively over all operations; segment m uses slot m mod credits. Within the
+/// window [released, released + credits) they may arrive out of order. They are consumed in any order and
+/// released in order.
 struct InChannel {
   enum class Slot : std::uint8_t { kEmpty, kArrived, kConsumed };
 
   ChannelKey key;
   transport::PeerId peer = -1;
-  Port* port = nullptr;              ///< by which credits go back
+  EnginePort* port = nullptr;        ///< the port that returns credits
   std::byte* staging = nullptr;      ///< of slot 0; null in phantom teams
   std::uint64_t staging_offset = 0;  ///< of slot 0 in the arena's chunk
   std::uint32_t slot_base = 0;
-  std::uint32_t credit_token = 0;  ///< the peer's token for credits, with credits = 0
+  std::uint32_t credit_token = 0;  ///< the token that returns credits to the peer, with its credits field 0
   std::uint64_t released = 0;
   std::uint64_t next_base = 0;  ///< number at which the next operation starts
-  std::uint32_t to_return = 0;  ///< released, but the peer has not been told
+  std::uint32_t to_return = 0;  ///< released slots that have not been returned to the peer
   bool listed = false;          ///< in the team's list of channels with credits to return
-  std::int32_t back = -1;       ///< out-channel to the peer in this lane; -1 where its headers say nothing
-  const transport::RemoteRegion* grant_cells = nullptr;  ///< the peer's; null where it takes no grants
-  std::uint64_t grant_offset = 0;                        ///< of its two cells
+  std::int32_t back = -1;       ///< out-channel to the peer in this lane; -1 if its headers carry no credits
+  /// Grant cells of the peer; null if it accepts no grants.
+  const transport::RemoteRegion* grant_cells = nullptr;
+  std::uint64_t grant_offset = 0;  ///< offset of the first of its two cells
   std::uint32_t grant_token = 0;
-  std::byte* grant_sources = nullptr;  ///< ours: what is put there, one for each turn
+  std::byte* grant_sources = nullptr;  ///< our copies of the grants, one for each turn
   transport::MemoryId grant_memory = -1;
-  std::array<bool, kGrantTurns> granting{};  ///< by turn: a NIC still reads the source
+  std::array<bool, kGrantTurns> granting{};  ///< by turn: a NIC is still reading the source
   std::vector<Slot> slots;
 
   [[nodiscard]] std::uint64_t number_of(std::int32_t slot) const {
@@ -51,40 +53,42 @@ struct InChannel {
   }
 };
 
-/// A NIC by which an out-channel may send, and the name of the channel's send slots there.
-struct Departure {
-  Port* port = nullptr;
+/// A port through which an out-channel can send, and the memory id of the channel's send slots on that port.
+struct SendPath {
+  EnginePort* port = nullptr;
   transport::MemoryId slots = -1;
 };
 
-/// What we send a peer in one lane.
+/// Sends messages to a peer in one lane.
 ///
-/// A NIC that reads registered memory only sends from slots of ours, one for each of the peer's: the header
-/// and a copy of the payload. A slot is free again when the peer's is, and when the NIC has done with it.
+/// A NIC that needs registered memory sends from our send slots, one for each slot of the peer. A send slot
+/// holds the header and a copy of the payload. It is free again when the peer has returned the credit and the
+/// NIC has completed the send.
 struct OutChannel {
   ChannelKey key;
   transport::PeerId peer = -1;
-  std::vector<Departure> by_rail;                   ///< [0] serves what lies beyond
+  std::vector<SendPath> by_rail;                    ///< [0] is used for rails beyond the end
   const transport::RemoteRegion* remote = nullptr;  ///< the peer's staging
   std::uint64_t remote_offset = 0;                  ///< of slot 0
   std::uint32_t remote_slot_base = 0;
   std::vector<std::uint8_t> remote_generation;  ///< by slot
-  std::uint32_t credit_slot = 0;                ///< ours: where the peer returns credits
+  std::uint32_t credit_slot = 0;                ///< our receive slot for credits that the peer returns
   std::uint32_t num_slots = 0;
-  std::uint32_t credits = 0;  ///< slots we may fill
-  std::int32_t back = -1;     ///< in-channel from the peer in this lane: its credits go along with segments
+  std::uint32_t credits = 0;  ///< free slots of the peer
+  std::int32_t back = -1;     ///< in-channel from the peer in this lane; our segments carry its credits
   std::uint64_t next_number = 0;
-  std::deque<OperationImpl*> operations;  ///< with segments still to send, oldest first
-  std::vector<std::byte> headers;         ///< a header per slot, alive until the slot comes back
-  std::byte* send_slots = nullptr;        ///< null where user memory is sent from where it lies
+  std::deque<OperationImpl*> operations;  ///< operations with segments left to send, oldest first
+  std::vector<std::byte> headers;         ///< one header for each slot, valid until the credit returns
+  std::byte* send_slots = nullptr;        ///< null if the transport sends directly from user memory
   std::vector<std::uint8_t> sending;      ///< by send slot: 1 while a NIC reads it
-  std::byte* grant_cells = nullptr;       ///< ours: where the peer puts its grants; null where it gives none
-  std::array<Grant, kGrantTurns> grants;  ///< the last good ones
+  /// Our cells, into which the peer writes its grants; null if it gives none.
+  std::byte* grant_cells = nullptr;
+  std::array<Grant, kGrantTurns> grants;  ///< the last valid grant of each turn
 
   [[nodiscard]] std::uint32_t next_slot() const {
     return static_cast<std::uint32_t>(next_number % num_slots);
   }
-  /// The peer has room for another segment, and so have we.
+  /// Whether the peer and the send slots have room for another segment.
   [[nodiscard]] bool may_send() const {
     return credits > 0 && (send_slots == nullptr || sending[next_slot()] == 0);
   }

@@ -81,7 +81,7 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
     }
     compiled.grants[channel] = any && all ? 1 : 0;
   }
-  // Steps may share one `after` list, so there can be more edges than pooled ids.
+  // Steps may share an `after` list, so there can be more edges than ids in the pool.
   compiled.dependents.resize(compiled.first_dependent.back());
   std::vector<std::int32_t> next(compiled.first_dependent.begin(), compiled.first_dependent.end() - 1);
   for (StepId id = 0; id < num_steps; ++id) {

@@ -9,14 +9,14 @@
 
 namespace hips::exec {
 
-/// All messages between two ranks in one lane, in one direction.
+/// Identifies the messages from one rank to another in one lane.
 struct ChannelKey {
   Rank peer = -1;
   std::int32_t lane = 0;
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
 };
 
-/// Channels of a rank over all programs of its team, sorted.
+/// The channels of a rank over all programs of its team, sorted.
 struct ChannelTable {
   std::vector<ChannelKey> in, out;
   static ChannelTable of(std::span<const std::shared_ptr<const Program>> programs);
@@ -24,27 +24,27 @@ struct ChannelTable {
   [[nodiscard]] std::int32_t find_out(ChannelKey key) const;
 };
 
-/// A message of an in-channel: the step and the source that take it.
+/// The step and the source that receive a message of an in-channel.
 struct Receive {
   StepId step = -1;
-  std::int32_t source = -1;  ///< in Program::sources
+  std::int32_t source = -1;  ///< index in Program::sources
 };
 
-/// Whether a peer may put this step's message straight into the output.
+/// Whether a peer may write this step's message directly into the output.
 bool takes_direct(const Step& step);
 
-/// A program with what the executor looks up at run time; made once, whatever the vectors' sizes.
+/// A program with the lookup tables of the executor. It is made once and serves all vector sizes.
 struct CompiledProgram {
   std::shared_ptr<const PlanShape> shape;
   std::shared_ptr<const Program> program;
-  std::vector<std::int32_t> out_channel;       ///< by step; -1 where it is no send
-  std::vector<std::int32_t> in_channel;        ///< by source; -1 where it is local
-  std::vector<std::int32_t> first_dependent;   ///< by step, one more than steps
-  std::vector<StepId> dependents;              ///< steps that name this one in `after`
+  std::vector<std::int32_t> out_channel;       ///< by step; -1 if the step is not a send
+  std::vector<std::int32_t> in_channel;        ///< by source; -1 if the source is local
+  std::vector<std::int32_t> first_dependent;   ///< by step; has one more entry than steps
+  std::vector<StepId> dependents;              ///< the steps that name this one in `after`
   std::vector<std::vector<StepId>> sends;      ///< by out-channel, in order
   std::vector<std::vector<Receive>> receives;  ///< by in-channel, in order
 
-  std::vector<std::uint8_t> grants;  ///< by in-channel: all its gather messages are copied to the output
+  std::vector<std::uint8_t> grants;  ///< by in-channel: 1 if all its gather messages are copied to the output
 
   static CompiledProgram of(std::shared_ptr<const PlanShape> shape, std::shared_ptr<const Program> program,
                             const ChannelTable& channels);

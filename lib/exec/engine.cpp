@@ -22,11 +22,11 @@ EngineImpl::EngineImpl(Engine::Options given) : options(given) {
   clock = options.clock != nullptr ? options.clock : &SystemClock::instance();
   trace = options.trace;
   wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  MemoryRegistry::process().add_user(this);
+  MemoryRegistry::process().add_listener(this);
 }
 
 EngineImpl::~EngineImpl() {
-  MemoryRegistry::process().remove_user(this);
+  MemoryRegistry::process().remove_listener(this);
   if (wake_fd >= 0) ::close(wake_fd);
 }
 
@@ -42,25 +42,25 @@ void EngineImpl::lock() {
 }
 
 void EngineImpl::unlock() {
-  completed_some = false;  // while it is still ours
+  completed_some = false;  // before other threads can own progress
   owned.store(false, std::memory_order_seq_cst);
   tell_waiters();
 }
 
 void EngineImpl::tell_waiters() {
   if (waiters.load(std::memory_order_seq_cst) == 0) return;
-  // The lock orders this after a waiter's last look, so that it cannot miss the news.
+  // Taking the lock orders this after the waiter's last check, so the waiter cannot miss the notification.
   { const std::lock_guard lock(mutex); }
   changed.notify_all();
 }
 
 void EngineImpl::wake() const {
   const std::uint64_t one = 1;
-  // A full counter means that the sleeper has been woken already.
+  // If the counter is full, the sleeper has been woken already.
   if (wake_fd >= 0) (void)!::write(wake_fd, &one, sizeof(one));
 }
 
-Port* EngineImpl::port_of(transport::Transport* transport) {
+EnginePort* EngineImpl::port_of(transport::Transport* transport) {
   for (auto& port : ports) {
     if (port->transport.get() == transport) return port.get();
   }
@@ -94,53 +94,53 @@ void EngineImpl::release(std::uint32_t index) {
   free_posted.push_back(index);
 }
 
-void EngineImpl::forget(std::uint64_t range) {
+void EngineImpl::range_removed(std::uint64_t range) {
   {
-    const std::lock_guard lock(forgotten_mutex);
-    forgotten.push_back(range);
+    const std::lock_guard lock(removed_ranges_mutex);
+    removed_ranges.push_back(range);
   }
-  // Whoever drives progress does it, next time round; nobody is waited for, as this thread itself may be the
-  // one, in a callback of a wait.
+  // The thread that drives progress processes the range in its next round. This thread does not wait for it:
+  // it may be that thread itself, in a callback of a wait.
   control_pending.store(true, std::memory_order_release);
   const std::unique_lock driving(*this, std::try_to_lock);
-  if (driving) take_forgotten();
+  if (driving) take_removed_ranges();
 }
 
-void EngineImpl::take_forgotten() {
+void EngineImpl::take_removed_ranges() {
   std::vector<std::uint64_t> ranges;
   {
-    const std::lock_guard lock(forgotten_mutex);
-    ranges.swap(forgotten);
+    const std::lock_guard lock(removed_ranges_mutex);
+    ranges.swap(removed_ranges);
   }
   for (const std::uint64_t range : ranges) user_regions.forget(range);
 }
 
-void EngineImpl::forget(Port& port, transport::PeerId peer) {
+void EngineImpl::drop_peer(EnginePort& port, transport::PeerId peer) {
   port.broken.insert(peer);
-  // What the transport has not taken yet is in the batch under its number: flush() loses that.
+  // Requests in the batch are not accepted yet; flush() gives them up.
   const auto is_batched = [&](std::uint32_t index) {
     return std::any_of(port.batch.begin(), port.batch.begin() + static_cast<std::ptrdiff_t>(port.num_batched),
                        [&](const auto& request) { return request.signalled && request.context == index; });
   };
   for (std::uint32_t index = 0; index < posted.size(); ++index) {
     const Posted& record = posted[index];
-    if (record.port == &port && record.peer == peer && !is_batched(index)) lose(index);
+    if (record.port == &port && record.peer == peer && !is_batched(index)) drop_request(index);
   }
 }
 
-void EngineImpl::lose(std::uint32_t index) {
+void EngineImpl::drop_request(std::uint32_t index) {
   const Posted lost = posted[index];
   release(index);
   if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
 }
 
-void EngineImpl::dispatch(Port& port, const transport::Event& event) {
+void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
   using Kind = transport::Event::Kind;
   switch (event.kind) {
     case Kind::kArrival: {
-      const Token token = Token::unpack(event.token);
+      const SlotToken token = SlotToken::unpack(event.token);
       SlotTable::Entry* entry = slots.find(token);
-      if (entry == nullptr) return;  // for a team that is gone
+      if (entry == nullptr) return;  // of a team that is gone
       if (entry->index == SlotTable::kGrant) {
         entry->team->on_grant(entry->channel);
       } else if (entry->index == SlotTable::kCredits) {
@@ -154,7 +154,7 @@ void EngineImpl::dispatch(Port& port, const transport::Event& event) {
       complete(static_cast<std::uint32_t>(event.context));
       return;
     case Kind::kPeerDead:
-      forget(port, event.peer);
+      drop_peer(port, event.peer);
       [[fallthrough]];
     case Kind::kPortDown:
       for (TeamImpl* team : teams) team->on_broken(event);
@@ -162,14 +162,14 @@ void EngineImpl::dispatch(Port& port, const transport::Event& event) {
   }
 }
 
-bool EngineImpl::drain(Port& port) {
+bool EngineImpl::drain(EnginePort& port) {
   bool moved = false;
   if (port.refused) {
     moved = flush(port) > 0;
     if (port.num_batched > 0) return moved;
   }
   while (!port.queue.empty() && port.posted_bytes < kMaxPostedBytes) {
-    // Grants alone may have filled it.
+    // Grants alone may have filled the batch.
     if (port.num_batched >= port.batch_limit) (void)flush(port);
     if (port.num_batched >= port.batch_limit) return moved;
     const ReadySegment ready = port.queue.front();
@@ -184,7 +184,7 @@ bool EngineImpl::drain(Port& port) {
   return moved;
 }
 
-std::size_t EngineImpl::flush(Port& port) {
+std::size_t EngineImpl::flush(EnginePort& port) {
   const std::size_t given = port.num_batched;
   const std::size_t taken = port.transport->post({port.batch.data(), given});
   const auto drop_taken = [&] {
@@ -196,20 +196,20 @@ std::size_t EngineImpl::flush(Port& port) {
     port.refused = port.num_batched > 0;
   };
   if (!port.transport->query().completes_on_post) {
-    std::array<std::uint32_t, Port::kBatch + 1> lost{};
+    std::array<std::uint32_t, EnginePort::kBatch + 1> lost{};
     std::size_t num_lost = 0;
     for (std::size_t i = 0; i < taken && !port.broken.empty(); ++i) {
       if (port.batch[i].signalled && port.broken.contains(port.batch[i].peer))
         lost[num_lost++] = static_cast<std::uint32_t>(port.batch[i].context);
     }
     drop_taken();
-    for (std::size_t i = 0; i < num_lost; ++i) lose(lost[i]);
+    for (std::size_t i = 0; i < num_lost; ++i) drop_request(lost[i]);
     return taken;
   }
-  std::array<Posted, Port::kBatch + 1> done;
+  std::array<Posted, EnginePort::kBatch + 1> done;
   std::copy_n(port.batched.begin(), taken, done.begin());
   drop_taken();
-  // Last of all: what completes here may offer further segments.
+  // Completions are handled last, because they may offer further segments.
   for (std::size_t i = 0; i < taken; ++i) {
     if (done[i].kind != Posted::Kind::kPayload) done[i].team->on_completion(done[i]);
   }
@@ -230,8 +230,8 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
       if (record.operation != nullptr) record.team->on_lost(record);
       if (port->transport->query().completes_on_post) continue;
       const auto index = static_cast<std::uint32_t>(port->batch[i].context);
-      // Its payload has been handed over, and nobody will tell when that has been read: the memory stays
-      // registered as long as the engine.
+      // The payload was posted without a completion of its own, so nobody reports when it has been read. The
+      // memory therefore stays registered until the engine ends.
       if (i == 0 && record.kind == Posted::Kind::kHeader) posted[index].memory = nullptr;
       release(index);
     }
@@ -250,13 +250,13 @@ bool EngineImpl::progress() {
   quiet = !moved;
   if (control_pending.load(std::memory_order_relaxed) &&
       control_pending.exchange(false, std::memory_order_acquire)) {
-    take_forgotten();
-    take_newcomers();
+    take_removed_ranges();
+    take_new_clients();
     for (TeamImpl* team : teams) team->on_control();
     quiet = false;
     moved = true;
   }
-  // A team may leave the list while it advances.
+  // A team may leave the list while it advances, so the loop uses indices.
   for (std::size_t i = 0; i < active.size(); ++i) {
     TeamImpl* team = active[i];
     moved |= team->advance();
@@ -266,7 +266,7 @@ bool EngineImpl::progress() {
       active.pop_back();
     }
   }
-  if (!companions.empty()) moved |= advance_companions();
+  if (!clients.empty()) moved |= advance_clients();
   if (completed_some) {
     completed_some = false;
     tell_waiters();
@@ -274,29 +274,29 @@ bool EngineImpl::progress() {
   return moved;
 }
 
-bool EngineImpl::advance_companions() {
+bool EngineImpl::advance_clients() {
   bool moved = false;
-  for (std::size_t i = 0; i < companions.size(); ++i) {
-    Companion* companion = companions[i];
-    moved |= companion->advance();
-    if (!companion->busy()) {
-      companions[i--] = companions.back();
-      companions.pop_back();
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    EngineClient* client = clients[i];
+    moved |= client->advance();
+    if (!client->busy()) {
+      clients[i--] = clients.back();
+      clients.pop_back();
     }
   }
-  // What moved may be what somebody behind this thread waits for.
+  // Another waiting thread may wait for what a client has just completed.
   completed_some |= moved;
   return moved;
 }
 
-void EngineImpl::list(Companion& companion) {
-  if (std::ranges::find(companions, &companion) == companions.end()) companions.push_back(&companion);
+void EngineImpl::activate(EngineClient& client) {
+  if (std::ranges::find(clients, &client) == clients.end()) clients.push_back(&client);
 }
 
-void EngineImpl::take_newcomers() {
-  const std::lock_guard lock(newcomers_mutex);
-  for (Companion* companion : newcomers) list(*companion);
-  newcomers.clear();
+void EngineImpl::take_new_clients() {
+  const std::lock_guard lock(new_clients_mutex);
+  for (EngineClient* client : new_clients) activate(*client);
+  new_clients.clear();
 }
 
 void EngineImpl::sleep(std::int64_t timeout_ns) {
@@ -308,18 +308,18 @@ void EngineImpl::sleep(std::int64_t timeout_ns) {
     ready = answer.ready;
     if (answer.fd >= 0) sleeping_on.push_back({answer.fd, POLLIN, 0});
   }
-  armed_companions.clear();
-  for (std::size_t i = 0; i < companions.size() && !ready; ++i) {
-    armed_companions.push_back(companions[i]);
-    if (const int fd = companions[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
+  armed_clients.clear();
+  for (std::size_t i = 0; i < clients.size() && !ready; ++i) {
+    armed_clients.push_back(clients[i]);
+    if (const int fd = clients[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
   }
-  // What came between the last poll and arm() raised no wake-up: look once more before sleeping.
+  // News between the last poll and arm() caused no wake-up, so poll once more before sleeping.
   if (!ready && !progress()) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
   }
   for (std::size_t i = 0; i < armed; ++i) ports[i]->transport->disarm();
-  for (Companion* companion : armed_companions) companion->disarm();
+  for (EngineClient* client : armed_clients) client->disarm();
   if ((sleeping_on[0].revents & POLLIN) != 0) {
     std::uint64_t drained = 0;
     (void)!::read(wake_fd, &drained, sizeof(drained));
@@ -330,9 +330,10 @@ Engine::Engine(Options options) : impl_(std::make_unique<EngineImpl>(options)) {
 Engine::~Engine() = default;
 
 transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport> transport) {
-  auto port = std::make_unique<Port>();
+  auto port = std::make_unique<EnginePort>();
   port->transport = std::move(transport);
-  // Where a request is done at once there is no doorbell to save, and its successors can go on.
+  // If a request completes when it is posted, a batch saves no doorbell, and later segments can follow
+  // immediately.
   if (port->transport->query().completes_on_post) port->batch_limit = 1;
   transport::Transport* added = port->transport.get();
   const std::lock_guard driving(*impl_);
@@ -364,43 +365,45 @@ bool Engine::while_still(const std::function<void()>& visit) {
   return driving.owns_lock();
 }
 
-void Engine::enlist(Companion& companion) {
+void Engine::activate(EngineClient& client) {
   if (const std::unique_lock driving(*impl_, std::try_to_lock); driving) {
-    impl_->list(companion);
-    (void)impl_->advance_companions();
+    impl_->activate(client);
+    (void)impl_->advance_clients();
     return;
   }
-  // Another thread drives progress, perhaps asleep.
+  // Another thread drives progress and may be asleep.
   {
-    const std::lock_guard lock(impl_->newcomers_mutex);
-    impl_->newcomers.push_back(&companion);
+    const std::lock_guard lock(impl_->new_clients_mutex);
+    impl_->new_clients.push_back(&client);
   }
   impl_->control_pending.store(true, std::memory_order_release);
   impl_->wake();
 }
 
-void Engine::dismiss(Companion& companion) {
+void Engine::remove(EngineClient& client) {
   const std::lock_guard driving(*impl_);
-  std::erase(impl_->companions, &companion);
-  const std::lock_guard lock(impl_->newcomers_mutex);
-  std::erase(impl_->newcomers, &companion);
+  std::erase(impl_->clients, &client);
+  const std::lock_guard lock(impl_->new_clients_mutex);
+  std::erase(impl_->new_clients, &client);
 }
 
-Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
+Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
   EngineImpl& impl = *impl_;
   WaitClock time(options, *impl.clock);
-  bool hand_on = false;  // others wait too, and have ticks of their own
+  bool hand_on = false;  // another thread waits too, and has ticks of its own
   const auto timed_out = [&] {
-    return Status::error(Code::kTimeout, "the deadline passed; lacking: " + awaited.waiting_text());
+    return Status::error(Code::kTimeout, "the deadline passed; missing: " + awaited.waiting_text());
   };
 
-  // Who waits has time for who arranges something: this thread would take progress again at once.
+  // A thread in lock() takes precedence over threads that only wait. Without this, the waiting thread would
+  // immediately take progress again.
   const auto steps_back = [&] { return impl.lockers.load(std::memory_order_seq_cst) > 0; };
 
   while (!awaited.done()) {
     std::unique_lock driving(impl, std::defer_lock);
     if (steps_back() || !driving.try_lock()) {
-      // Another thread drives, or is about to. It tells us when operations end and when it stops driving.
+      // Another thread drives progress, or is about to. It notifies this thread when operations end and when
+      // it stops driving progress.
       impl.waiters.fetch_add(1, std::memory_order_seq_cst);
       {
         std::unique_lock lock(impl.mutex);
@@ -415,13 +418,13 @@ Status Engine::wait(Awaited& awaited, const WaitOptions& options) {
       }
       continue;
     }
-    for (Idle idle(impl.options.idle); !awaited.done() && !hand_on && !steps_back();) {
+    for (SpinWait spin(impl.options.spin); !awaited.done() && !hand_on && !steps_back();) {
       if (impl.progress()) {
-        idle.moved();
+        spin.reset();
         continue;
       }
-      if (idle.stay_awake(*impl.clock)) {
-        if (!idle.look_around()) continue;
+      if (spin.stay_awake(*impl.clock)) {
+        if (!spin.time_to_look()) continue;
       } else {
         impl.sleep(time.sleep_ns());
       }

@@ -9,29 +9,31 @@
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/base/wait/idle.hpp"
+#include "lib/base/wait/spin_wait.hpp"
 #include "lib/base/wait/wait_options.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {
 
-class Awaited;
-class Companion;
+class Waitable;
+class EngineClient;
 class Team;
 struct EngineImpl;
 
-/// The progress engine of a process: transports, endpoints, receive slots, and the only place that waits.
+/// The progress engine of a process. It owns the transports, endpoints and receive slots, and it is the only
+/// place that waits.
 ///
-/// Endpoints belong to the engine and teams share them, so a thousand communicators cost no queue pairs.
+/// Teams share the engine's endpoints, so a thousand communicators cost no additional queue pairs.
 ///
-/// Threads  any number may start operations and wait; one at a time drives progress, the others are woken
-///          when their operation is done or when nobody drives.
+/// Threads  any number may start operations and wait. One thread at a time drives progress; the others are
+/// woken when
+///          their operation is done or when no thread drives progress.
 class Engine {
  public:
   struct Options {
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
-    IdleLimits idle = IdleLimits::of(1, 1);
+    SpinLimits spin = SpinLimits::of(1, 1);
   };
 
   explicit Engine(Options options);
@@ -39,32 +41,34 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Adds a transport; it must outlive no team. Returns it for naming in Team::Route.
+  /// Adds a transport, which lives as long as the engine; all teams must be gone before. Returns the pointer
+  /// that Team::Route names it by.
   transport::Transport* add_transport(std::unique_ptr<transport::Transport> transport);
 
-  /// The engine's index for a port of a process that is named by a 128-bit identity, unique in the job.
+  /// The engine's index for one port of a process. The 128-bit identity of the process is unique in the job.
   transport::PeerId peer_for(std::uint64_t uid_high, std::uint64_t uid_low, std::uint32_t port);
 
-  /// One round: polls transports, moves every operation as far as it gets. True when anything moved.
+  /// One round: polls the transports and advances every operation as far as possible. True if there was
+  /// progress.
   bool progress();
 
-  /// The same, unless another thread drives progress just now.
+  /// Calls progress(), unless another thread is driving progress.
   void try_progress();
 
-  /// Runs `visit` while nothing moves; false, without running it, where another thread drives progress just
-  /// now.
+  /// Runs `visit` while no thread makes progress. Returns false, without running it, if another thread is
+  /// driving progress.
   bool while_still(const std::function<void()>& visit);
 
-  /// Has `companion` moved by whoever drives progress, as long as it is busy. Any thread.
-  void enlist(Companion& companion);
-  /// From here on nobody moves it; before its end.
-  void dismiss(Companion& companion);
+  /// Starts to advance `client` along with operations, until it is no longer busy. Any thread.
+  void activate(EngineClient& client);
+  /// Stops advancing the client. Call it before the client is destroyed.
+  void remove(EngineClient& client);
 
-  /// Drives progress until `awaited`, an operation as a rule, is done or the deadline passes (kTimeout; it
-  /// goes on).
-  Status wait(Awaited& awaited, const WaitOptions& options = {});
+  /// Drives progress until `awaited` (usually an operation) is done or the deadline passes. After kTimeout
+  /// the operation continues.
+  Status wait(Waitable& awaited, const WaitOptions& options = {});
 
-  /// Wakes a sleeper. Any thread, also a control thread.
+  /// Wakes the thread that sleeps in wait(). Any thread, also a control thread.
   void wake();
 
   [[nodiscard]] Clock& clock() const;

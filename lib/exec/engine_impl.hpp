@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/exec/companion.hpp"
 #include "lib/exec/engine.hpp"
+#include "lib/exec/engine_client.hpp"
 #include "lib/exec/nic_queue.hpp"
 #include "lib/exec/slot_table.hpp"
 #include "lib/exec/staging_arena.hpp"
@@ -24,127 +24,133 @@
 namespace hips::exec {
 
 class TeamImpl;
-struct Port;
+struct EnginePort;
 
 /// A request that was posted, or is about to be.
 struct Posted {
   enum class Kind : std::uint8_t {
-    kSegment,  ///< header and payload
-    kPayload,  ///< alone, to granted memory; has no completion and no entry in `posted`
-    kHeader,   ///< follows it and speaks for both
-    kGrant,    ///< to a sender; `channel` is an in-channel and `slot` the turn
+    kSegment,  ///< header and payload in one request
+    kPayload,  ///< payload alone, to granted memory; no completion, and no entry in `posted`
+    kHeader,   ///< header after a kPayload request; its completion covers both
+    kGrant,    ///< a grant for a sender; `channel` is an in-channel and `slot` the turn
   };
-  OperationImpl* operation = nullptr;  ///< null: nobody waits any more
+  OperationImpl* operation = nullptr;  ///< null: the operation has ended
   TeamImpl* team = nullptr;
-  Port* port = nullptr;
+  EnginePort* port = nullptr;
   StepId step = -1;
   std::int32_t segment = 0;
   std::uint32_t bytes = 0;
   std::int64_t begin_ns = 0;
   transport::PeerId peer = -1;
   std::int32_t channel = -1;     ///< out-channel of the team
-  std::uint32_t slot = 0;        ///< of its send slots
-  UserRegion* memory = nullptr;  ///< the user's, where it is read from there
+  std::uint32_t slot = 0;        ///< index of the send slot
+  UserRegion* memory = nullptr;  ///< the user's registered memory, if the payload is read from it
   Kind kind = Kind::kSegment;
 };
 
 /// A transport with its software queue and its endpoints, which all teams share.
-struct Port {
-  /// Segments that are handed over together, for one doorbell.
+struct EnginePort {
+  /// Segments that are posted together, for one doorbell.
   static constexpr std::size_t kBatch = 16;
 
   std::unique_ptr<transport::Transport> transport;
   std::size_t index = 0;  ///< in EngineImpl::ports
   NicQueue queue;
-  /// Requests that the transport has not taken yet. A segment for granted memory is two of them, and the last
-  /// segment may be one.
+  /// Requests that the transport has not accepted yet. A segment for granted memory takes two requests, and
+  /// it may be the last one of the batch.
   std::array<transport::WorkRequest, kBatch + 1> batch;
-  std::array<Posted, kBatch + 1> batched;  ///< what they are
+  std::array<Posted, kBatch + 1> batched;  ///< one record for each request in `batch`
   std::size_t num_batched = 0;
-  bool refused = false;  ///< the transport was full for what is in the batch
+  bool refused = false;  ///< the transport accepted only a part of the batch: its queue is full
   std::size_t batch_limit = kBatch;
-  std::set<transport::PeerId> broken;                         ///< what is posted to them never completes
-  std::uint64_t posted_bytes = 0;                             ///< posted and not yet locally complete
-  std::map<transport::PeerId, transport::Address> endpoints;  ///< open ones, with our address for the peer
-  std::map<transport::PeerId, transport::Address> connected;  ///< with the peer's address
+  std::set<transport::PeerId> broken;  ///< peers whose requests never complete
+  std::uint64_t posted_bytes = 0;      ///< posted but not locally complete
+  /// Open endpoints, with our address for the peer.
+  std::map<transport::PeerId, transport::Address> endpoints;
+  /// Connected endpoints, with the peer's address.
+  std::map<transport::PeerId, transport::Address> connected;
 };
 
-struct EngineImpl final : RangeUser {
-  /// What may be posted to a NIC and not yet complete: enough to keep it busy, little enough to keep order.
+struct EngineImpl final : RangeListener {
+  /// Limit of the bytes that are posted to a NIC and not complete: enough to keep the NIC busy, and little
+  /// enough to keep the order of priorities.
   static constexpr std::uint64_t kMaxPostedBytes = 4U << 20U;
 
   Engine::Options options;
   Clock* clock = nullptr;
   TraceSink* trace = nullptr;
   int wake_fd = -1;
-  std::vector<std::unique_ptr<Port>> ports;
-  StagingArena arena;        ///< declared after the ports: it deregisters from their transports when it goes
-  StagingArena grant_arena;  ///< cells for grants; its memory is never anything else
-  UserRegions user_regions;  ///< after the ports, too
+  std::vector<std::unique_ptr<EnginePort>> ports;
+  StagingArena arena;  ///< declared after `ports`: its destructor deregisters memory with their transports
+  StagingArena grant_arena;  ///< grant cells; this memory is never used for anything else
+  UserRegions user_regions;  ///< also declared after `ports`
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, transport::PeerId> peers;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
-  std::vector<TeamImpl*> active;       ///< with operations in flight or credits to return
-  std::vector<Companion*> companions;  ///< that are busy
+  std::vector<TeamImpl*> active;       ///< teams with outstanding operations or credits to return
+  std::vector<EngineClient*> clients;  ///< clients that are busy
   std::vector<Posted> posted;
   std::vector<std::uint32_t> free_posted;
 
   // Ownership of progress. The fast path of a single thread is one exchange and one store.
   std::atomic<bool> owned{false};
   std::atomic<int> waiters{0};
-  std::atomic<int> lockers{0};  ///< of them: threads in lock(), before which whoever only waits steps back
+  std::atomic<int> lockers{0};  ///< waiters in lock(); a thread in wait() gives way to them
   std::mutex mutex;
   std::condition_variable changed;
-  /// A team was failed, a peer left, an operation was handed over, a companion came, a range was
+  /// Set when a team failed, a peer left, an operation was handed over, a client was added or a range was
   /// deregistered.
   std::atomic<bool> control_pending{false};
-  std::mutex newcomers_mutex;
-  std::vector<Companion*> newcomers;  ///< companions to be
-  std::mutex forgotten_mutex;
-  std::vector<std::uint64_t> forgotten;     ///< ranges that the user has deregistered
-  std::array<transport::Event, 64> events;  ///< of the poll under way; made once, as each holds a Status
-  bool quiet = false;                       ///< this round polled everything and found nothing
-  bool completed_some = false;              ///< since the waiters were last told
-  std::vector<pollfd> sleeping_on;          ///< of sleep(), which allocates nothing the next time
-  std::vector<Companion*> armed_companions;
+  std::mutex new_clients_mutex;
+  std::vector<EngineClient*> new_clients;  ///< clients that other threads have activated
+  std::mutex removed_ranges_mutex;
+  std::vector<std::uint64_t> removed_ranges;  ///< ids of ranges that the user has deregistered
+  std::array<transport::Event, 64> events;    ///< results of poll(); a member, because constructing 64 events
+                                              ///< is expensive (each holds a Status)
+  bool quiet = false;                         ///< this round polled every transport and found nothing
+  bool completed_some = false;  ///< an operation has completed since the waiters were last notified
+  /// Used by sleep(); a member, so that sleep() does not allocate each time.
+  std::vector<pollfd> sleeping_on;
+  std::vector<EngineClient*> armed_clients;
 
   explicit EngineImpl(Engine::Options given);
   ~EngineImpl() override;
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
-  // Owns progress, as std::unique_lock does it: what is thrown inside leaves the engine to others.
+  // Lock of progress, for std::unique_lock: an exception inside releases it.
   bool try_lock() { return !owned.exchange(true, std::memory_order_seq_cst); }
   void lock();
   void unlock();
-  /// Tells threads that wait behind the owner to look at their operations.
+  /// Notifies the threads that wait for the owner, so that they check their operations.
   void tell_waiters();
 
   bool progress();
-  /// The part of progress() that is the companions'.
-  bool advance_companions();
-  void list(Companion& companion);
-  void take_newcomers();
+  /// Advances the clients; a part of progress().
+  bool advance_clients();
+  void activate(EngineClient& client);
+  void take_new_clients();
   void sleep(std::int64_t timeout_ns);
-  void dispatch(Port& port, const transport::Event& event);
-  bool drain(Port& port);
-  /// Hands the batch to the transport; how much of it was taken.
-  std::size_t flush(Port& port);
-  /// Takes back what was not handed over yet.
+  void dispatch(EnginePort& port, const transport::Event& event);
+  bool drain(EnginePort& port);
+  /// Posts the batch. Returns the number of requests that the transport accepted.
+  std::size_t flush(EnginePort& port);
+  /// Removes the requests of `team` that have not been posted.
   void drop_batched(const TeamImpl* team);
   void wake() const;
 
   std::uint32_t add_posted(const Posted& record);
   void complete(std::uint32_t index);
-  /// Nothing reads what it names any more: its record is free.
+  /// Frees the record: no device reads the request's memory any more.
   void release(std::uint32_t index);
-  /// The peer is gone: nothing that the transport has taken, or takes from now on, will complete.
-  void forget(Port& port, transport::PeerId peer);
-  /// One of those requests.
-  void lose(std::uint32_t index);
-  Port* port_of(transport::Transport* transport);
-  void forget(std::uint64_t range) override;
-  void take_forgotten();
+  /// Gives up the requests to a peer whose connection is gone: neither accepted nor later requests to it
+  /// complete.
+  void drop_peer(EnginePort& port, transport::PeerId peer);
+  /// Gives up one request to a lost peer.
+  void drop_request(std::uint32_t index);
+  EnginePort* port_of(transport::Transport* transport);
+  void range_removed(std::uint64_t range) override;
+  void take_removed_ranges();
 };
 
 }  // namespace hips::exec

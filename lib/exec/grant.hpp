@@ -9,19 +9,20 @@
 
 namespace hips::exec {
 
-/// What a receiver writes into a grant cell of a sender: where the output of one operation lies, so that
-/// final blocks can be put there instead of into staging. It goes out with the operation's first segments.
+/// Tells a sender where the output of one operation lies, so that the sender writes final blocks there
+/// instead of into staging. The receiver writes it into a grant cell of the sender, together with the
+/// operation's first segments.
 ///
-/// A cell is only ever a cell, of this team or of a later one, because a grant that nobody waited for may
-/// still be under way when its team is gone. `check` tells a torn, foreign or empty one.
+/// Cell memory is never reused for anything else, because a late grant may arrive after its team is gone.
+/// `check` detects a torn, foreign or empty grant.
 struct Grant {
-  std::uint64_t sequence = 0;  ///< of the operation
+  std::uint64_t sequence = 0;  ///< sequence number of the operation
   transport::RemoteRegion region;
-  std::uint64_t offset = 0;  ///< of the output in it
+  std::uint64_t offset = 0;  ///< offset of the output in `region`
   std::uint64_t check = 0;
 
   [[nodiscard]] std::uint64_t checksum(std::uint64_t communicator) const {
-    // Multiply and rotate, word by word: no change of one word or order of words cancels another's.
+    // Multiply and rotate, word by word: changed or reordered words change the sum.
     std::uint64_t sum = 0x9e3779b97f4a7c15ULL ^ communicator;
     const auto add = [&](std::uint64_t word) { sum = std::rotl((sum ^ word) * 0xff51afd7ed558ccdULL, 31); };
     add(sequence);
@@ -34,10 +35,11 @@ struct Grant {
 static_assert(sizeof(Grant) == 64, "one cache line");
 static_assert(std::is_trivially_copyable_v<Grant>);
 
-/// Operations take turns, so that the grant of the next one does not push out that of the running one.
+/// Consecutive operations use different cells, so that the grant of the next operation does not overwrite
+/// that of the current one.
 inline constexpr std::uint32_t kGrantTurns = 2;
 
-/// Below this a copy costs less than the second request; segments and whole outputs alike.
+/// Limit for segments and for whole outputs: below it, a copy is cheaper than a second request.
 inline constexpr std::uint64_t kMinDirectBytes = 1024;
 
 }  // namespace hips::exec

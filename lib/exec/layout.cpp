@@ -6,17 +6,17 @@
 namespace hips::exec {
 namespace {
 
-/// Where blocks lie in a vector of one length.
-class Places {
+/// First element of each block, for one vector length.
+class BlockOffsets {
  public:
-  Places(const BlockMap& blocks, std::int64_t count, const std::vector<std::int64_t>* boundaries)
+  BlockOffsets(const BlockMap& blocks, std::int64_t count, const std::vector<std::int64_t>* boundaries)
       : blocks_(blocks), count_(count), boundaries_(boundaries) {}
 
   [[nodiscard]] std::int64_t boundary(BlockIdx block) const {
     return boundaries_ != nullptr ? (*boundaries_)[static_cast<std::size_t>(block)]
                                   : blocks_.boundary(block, count_);
   }
-  // Scratch block s has the size of block s mod num_blocks, so scratch is rows of whole vectors.
+  // Scratch block s is as large as block s mod num_blocks, so scratch consists of rows of whole vectors.
   [[nodiscard]] std::int64_t element_of(Buffer buffer, BlockIdx block) const {
     if (buffer != Buffer::kScratch || blocks_.num_blocks == 0) return boundary(block);
     return block / blocks_.num_blocks * count_ + boundary(block % blocks_.num_blocks);
@@ -28,7 +28,7 @@ class Places {
   const std::vector<std::int64_t>* boundaries_;
 };
 
-// The range that an `after` edge is about: what a send reads, what the others write.
+// The range that an `after` edge protects: what a send reads, and what other steps write.
 const BufferRange& footprint(const Program& program, const Step& step) {
   return step.op == StepOp::kSend ? program.sources[step.first_source].local : step.dst;
 }
@@ -40,7 +40,7 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
   const Program& program = *compiled.program;
   const BlockMap& blocks = compiled.shape->blocks;
   const auto signed_count = static_cast<std::int64_t>(count);
-  const Places places(blocks, signed_count, boundaries.get());
+  const BlockOffsets offsets(blocks, signed_count, boundaries.get());
   Layout layout;
   layout.count = count;
   layout.boundaries = std::move(boundaries);
@@ -63,18 +63,18 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
     const Step& step = program.steps[id];
     const BufferRange& range = footprint(program, step);
     StepLayout& at = layout.steps[id];
-    at.first = places.element_of(range.buffer, range.blocks.first);
-    at.elements = places.element_of(range.buffer, range.blocks.end()) - at.first;
+    at.first = offsets.element_of(range.buffer, range.blocks.first);
+    at.elements = offsets.element_of(range.buffer, range.blocks.end()) - at.first;
     at.segments =
         static_cast<std::int32_t>((at.elements + layout.segment_elements - 1) / layout.segment_elements);
-    // Gather messages are final values (the checker's proof), which their receivers copy to where `dst` says.
+    // Gather messages are final values (the checker proves it), and their receivers copy them to `dst`.
     if (step.op == StepOp::kSend && step.phase == Phase::kGather && step.dst.buffer == Buffer::kOutput)
-      layout.target_first[id] = places.boundary(step.dst.blocks.first);
+      layout.target_first[id] = offsets.boundary(step.dst.blocks.first);
     if (at.elements > 0) ++layout.live_steps;
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program.sources[s];
       if (source.kind == Source::Kind::kLocal) {
-        layout.source_first[s] = places.element_of(source.local.buffer, source.local.blocks.first);
+        layout.source_first[s] = offsets.element_of(source.local.buffer, source.local.blocks.first);
       }
     }
     layout.first_dep.push_back(static_cast<std::int32_t>(layout.deps.size()));

@@ -10,7 +10,7 @@ namespace hips::exec {
 
 class OperationImpl;
 
-/// A segment that could go out now, but for the NIC.
+/// A segment that is ready to be sent and waits for the NIC.
 struct ReadySegment {
   OperationImpl* operation = nullptr;
   StepId step = -1;
@@ -19,8 +19,8 @@ struct ReadySegment {
   std::int32_t segment = 0;
   std::int32_t stage = 0;
 
-  /// Which goes first: the lower priority number, the older operation, the lowest segment, the earliest
-  /// stage. "Earliest stage first" alone leaves a NIC idle with unequal lanes.
+  /// Order of sending: lower priority number first, then older operation, lower segment, earlier stage.
+  /// Ordering by the earliest stage alone leaves a NIC idle if lanes are unequal.
   [[nodiscard]] bool before(const ReadySegment& other) const {
     if (priority != other.priority) return priority < other.priority;
     if (sequence != other.sequence) return sequence < other.sequence;
@@ -30,8 +30,8 @@ struct ReadySegment {
   }
 };
 
-/// The software queue in front of one NIC: posted work cannot be reordered any more, so what is posted is
-/// bounded and order is made here. The seam for network-aware scheduling.
+/// The software queue in front of one NIC. Posted work cannot be reordered, so the engine bounds what is
+/// posted and orders segments here. Network-aware scheduling would replace this queue.
 class NicQueue {
  public:
   void push(const ReadySegment& ready) {
@@ -44,7 +44,7 @@ class NicQueue {
     std::pop_heap(heap_.begin(), heap_.end(), after);
     heap_.pop_back();
   }
-  /// Drops what belongs to an operation that has ended.
+  /// Removes the segments of an operation that has ended.
   void drop(const OperationImpl* operation) {
     std::erase_if(heap_, [&](const ReadySegment& ready) { return ready.operation == operation; });
     std::make_heap(heap_.begin(), heap_.end(), after);

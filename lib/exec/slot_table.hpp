@@ -11,21 +11,21 @@ namespace hips::exec {
 
 class TeamImpl;
 
-/// What the notifications of this process mean: slot number -> channel of a team.
+/// Maps the slot number of a notification to a channel of a team.
 ///
-/// A slot that is given out again has another generation, so that what a slow peer still sends to a team that
-/// is gone is recognised and dropped.
+/// A slot gets a new generation each time it is released. A late notification for a team that is gone is
+/// thereby recognised and dropped.
 class SlotTable {
  public:
   static constexpr std::int32_t kCredits = -1, kGrant = -2;
   struct Entry {
     TeamImpl* team = nullptr;
     std::int32_t channel = -1;
-    std::int32_t index = kCredits;  ///< of the slot in its in-channel, or what an out-channel gets
+    std::int32_t index = kCredits;  ///< slot of the in-channel, or kCredits or kGrant for an out-channel
     std::uint8_t generation = 0;
   };
 
-  /// `count` consecutive slots; returns the first, or -1 when 2^20 are in use.
+  /// Allocates `count` consecutive slots. Returns the first, or -1 if there is no room (2^20 slots at most).
   std::int64_t allocate(std::uint32_t count) {
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       if (it->second < count) continue;
@@ -35,7 +35,7 @@ class SlotTable {
       if (rest > 0) free_.emplace(first + count, rest);
       return first;
     }
-    if (entries_.size() + count > Token::kMaxSlots) return -1;
+    if (entries_.size() + count > SlotToken::kMaxSlots) return -1;
     const auto first = static_cast<std::int64_t>(entries_.size());
     entries_.resize(entries_.size() + count);
     return first;
@@ -61,8 +61,8 @@ class SlotTable {
   }
 
   Entry& operator[](std::uint32_t slot) { return entries_[slot]; }
-  /// The entry a token means; null where it is out of range, free, or of an earlier generation.
-  Entry* find(Token token) {
+  /// The entry that a token names; null if the slot is out of range, free, or of another generation.
+  Entry* find(SlotToken token) {
     if (token.slot >= entries_.size()) return nullptr;
     Entry& entry = entries_[token.slot];
     return entry.team != nullptr && entry.generation == token.generation ? &entry : nullptr;

@@ -6,9 +6,9 @@ namespace hips::exec {
 namespace {
 
 constexpr std::size_t kSmallestPiece = 4096;
-// Address space, not memory: pages come when they are touched.
+// This reserves address space, not memory: pages are allocated when they are touched.
 constexpr std::size_t kChunkBytes = 64U << 20U;
-// Registration with a NIC locks all pages at once, so what is not asked for is not taken in advance.
+// A NIC registration pins all pages of a chunk, so these chunks are small.
 constexpr std::size_t kLockedChunkBytes = 1U << 20U;
 
 }  // namespace

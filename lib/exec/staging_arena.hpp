@@ -11,10 +11,10 @@
 
 namespace hips::exec {
 
-/// Registered memory of the process from which teams take their staging.
+/// Registered memory of the process, from which teams allocate their staging.
 ///
-/// A few large shared segments, registered once with each transport and mapped once by each peer, so that a
-/// thousand communicators cost no mappings. Pages are touched when first used.
+/// It consists of a few large shared segments. Each transport registers a segment once and each peer maps it
+/// once, so a thousand communicators cost no additional mappings. Pages are touched at first use.
 class StagingArena {
  public:
   struct Chunk {
@@ -33,9 +33,11 @@ class StagingArena {
 
   ~StagingArena();
 
-  /// A piece of at least `bytes`, page aligned. kOutOfMemory, or the transport's refusal to register.
+  /// Allocates at least `bytes`, page aligned.
+  ///
+  /// Errors   kOutOfMemory; or the transport's error when it cannot register the memory.
   Result<Piece> allocate(std::size_t bytes, std::span<transport::Transport* const> transports);
-  /// The region of the piece's chunk for `transport`; registers on first use.
+  /// The registration of the piece's chunk with `transport`; registers at the first call.
   Result<transport::Region> region(const Piece& piece, transport::Transport* transport);
   void release(const Piece& piece);
 

@@ -14,15 +14,15 @@
 
 #include "lib/base/collective.hpp"
 #include "lib/base/result.hpp"
-#include "lib/exec/companion.hpp"
 #include "lib/exec/engine.hpp"
+#include "lib/exec/engine_client.hpp"
 #include "lib/exec/layout.hpp"
 
 namespace hips::exec {
 
 using Blob = std::vector<std::byte>;
 
-/// What an operation works on. A null `in` and `out` with phantom staging only moves sizes.
+/// Arguments of an operation. With null `in` and `out` and phantom staging it only accounts for sizes.
 struct OperationArgs {
   std::int32_t program = 0;  ///< index in Team::Config::programs, or from add_program()
   const std::byte* in = nullptr;
@@ -30,51 +30,54 @@ struct OperationArgs {
   std::uint64_t count = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  std::int32_t priority = 0;  ///< lower goes first in the NIC queues
-  /// What the program is an excerpt of. The same on all ranks, as all that stands above but the buffers.
+  std::int32_t priority = 0;  ///< lower numbers are sent first
+  /// The collective that the program is a pruned plan of. Like all fields except the buffers, it is equal on
+  /// all ranks.
   Collective collective = Collective::kAllreduce;
-  std::uint32_t detail = 0;  ///< what else has to be the same: a root, a digest of sections
-  Boundaries boundaries{};   ///< of the sections; kept by the team while their layout is
-  /// What ranks compare, where that is not the above: the program called something else, which is made of
-  /// this operation.
-  struct Told {
+  std::uint32_t detail = 0;  ///< anything else that must be equal on all ranks: a root, a digest of sections
+  Boundaries boundaries{};   ///< of the sections; the team keeps it as long as their layout
+  /// User-visible signature, when this operation is one phase of a larger call. Ranks compare it instead of
+  /// the fields above.
+  struct UserCall {
     std::uint64_t count = 0;
     DataType type = DataType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
     Collective collective = Collective::kAllreduce;
     std::uint32_t detail = 0;
-    std::uint64_t number = 0;  ///< of the program's call, for errors; 0: the operation's sequence
+    std::uint64_t number = 0;  ///< number of the user's call, for errors; 0: the operation's sequence
   };
-  std::optional<Told> told{};
-  [[nodiscard]] Collective told_collective() const { return told ? told->collective : collective; }
+  std::optional<UserCall> user_call{};
+  [[nodiscard]] Collective user_collective() const { return user_call ? user_call->collective : collective; }
 };
 
-/// A running collective: a state machine that the engine moves.
+/// An outstanding collective: a state machine that the engine advances.
 ///
-/// Owns     nothing; the buffers belong to the operation until done().
+/// Owns     nothing; the operation uses the buffers until done().
 /// Threads  done() and status() from any thread.
-class Operation : public Awaited {
+class Operation : public Waitable {
  public:
   [[nodiscard]] virtual std::uint64_t sequence() const = 0;
-  /// Ranks whose messages are lacking right now, ascending; for logs and for errors. Progress owner only.
+  /// Ranks whose messages are missing now, ascending; for logs and errors. Progress owner only.
   [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
 };
 
-/// The executor's part of one communicator in this process: channels, staging, credits, operations in flight.
+/// The executor's part of one communicator in this process: channels, staging, credits and outstanding
+/// operations.
 ///
-/// Creation takes two exchanges, which the caller carries (a bootstrap, or a test that holds all ranks in one
-/// thread): offer() -> allocate(all offers) -> connect(all addresses).
+/// Creation takes two exchanges, which the caller performs (by a bootstrap, or in a test that holds all ranks
+/// in one thread): offer() -> allocate(all offers) -> connect(all addresses).
 class Team {
  public:
-  /// Which process a rank is, port by port, and which transport reaches it over a given rail.
+  /// The ports of one rank's process, and the transports that reach them, by rail.
   ///
-  /// An endpoint joins one port of ours with one of the peer's. Which of them meet is the plan's to say, so
-  /// each port of the peer is a peer of its own: communicators that pair ports differently share none.
+  /// An endpoint connects one of our ports with one of the peer's ports. The plan decides which ports are
+  /// connected. Each port of the peer is therefore a separate PeerId, and communicators that pair ports
+  /// differently share no endpoint.
   struct Route {
-    std::vector<transport::PeerId> by_peer_rail;  ///< [0] serves rails beyond the end and kNoRail
-    std::vector<transport::Transport*> by_rail;   ///< the same, by our rail
+    std::vector<transport::PeerId> by_peer_rail;  ///< [0] is used for kNoRail and for rails beyond the end
+    std::vector<transport::Transport*> by_rail;   ///< by our rail; [0] as above
 
-    /// The peer that is reached where it receives by `rail`; needs one.
+    /// The peer's port for `rail`, its own receiving rail. Requires at least one port.
     [[nodiscard]] transport::PeerId peer(Rail rail) const { return at(by_peer_rail, rail); }
     [[nodiscard]] transport::Transport* transport(Rail rail) const { return at(by_rail, rail); }
 
@@ -86,19 +89,19 @@ class Team {
     }
   };
   struct Config {
-    std::uint64_t id = 0;  ///< of the communicator; the same on all ranks, unique in the process
+    std::uint64_t id = 0;  ///< id of the communicator: equal on all ranks, unique in the process
     Rank rank = -1;
     Rank size = 0;
     std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
     std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
     std::vector<Route> routes;                             ///< by rank; unused ones may be empty
-    std::int32_t credits = 0;  ///< slots per channel; 0: what suits the transports
+    std::int32_t credits = 0;                              ///< slots per channel; 0: chosen by transport
     std::size_t max_staging_bytes = 8u << 20;
-    std::size_t max_segment_bytes = 0;  ///< 0: what suits the transports
-    /// Staging has a size but no bytes, and operations move none: the executor in simulated time.
+    std::size_t max_segment_bytes = 0;  ///< 0: chosen by transport
+    /// Simulated time: staging has a size but no memory, and operations move no data.
     bool phantom = false;
-    /// Called by the progress owner on the first local finding (a mismatched signature, a dead peer). The
-    /// operation stays undone until fail(); with no callback the team fails itself.
+    /// Called by the progress owner on the first error that this rank finds (a mismatched signature, a dead
+    /// peer). The operation remains outstanding until fail(). Without a callback the team fails itself.
     std::function<void(const Status&)> on_error;
   };
 
@@ -109,24 +112,24 @@ class Team {
   virtual Result<Blob> allocate(std::span<const Blob> offers) = 0;
   virtual Status connect(std::span<const Blob> addresses) = 0;
 
-  /// Makes room for another program whose messages go the ways of those of Config::programs; its index.
-  /// Local, between calls.
+  /// Adds a program that uses only the channels of Config::programs; returns its index. Local; call it
+  /// between calls.
   virtual std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
                                    std::shared_ptr<const Program> program) = 0;
-  /// Starts an operation. All ranks start the same ones in the same order.
+  /// Starts an operation. All ranks start the same operations in the same order.
   virtual std::shared_ptr<Operation> start(const OperationArgs& args) = 0;
-  /// The same inside Companion::advance(), whose thread drives progress.
+  /// Starts an operation from EngineClient::advance(), where this thread drives progress.
   virtual std::shared_ptr<Operation> start_in_progress(const OperationArgs& args) = 0;
 
-  /// Ends every operation in flight, and every later one at once, with `status`. Any thread.
+  /// Ends every outstanding operation, and every later one immediately, with `status`. Any thread.
   virtual void fail(const Status& status) = 0;
   [[nodiscard]] virtual bool failed() const = 0;
-  /// `rank` said goodbye: nothing more comes from it. Any thread.
+  /// `rank` has shut down: it sends nothing more. Any thread.
   virtual void peer_left(Rank rank) = 0;
 
   [[nodiscard]] virtual std::size_t staging_bytes() const = 0;
-  /// Registered memory that segments are sent from, where a NIC reads no other; 0 elsewhere.
-  [[nodiscard]] virtual std::size_t departure_bytes() const = 0;
+  /// Bytes of send slots, for NICs that read registered memory only; 0 if there are none.
+  [[nodiscard]] virtual std::size_t send_slot_bytes() const = 0;
   [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
 };
 

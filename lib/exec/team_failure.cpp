@@ -16,7 +16,7 @@ std::string signature(const WireHeader& header) {
   const DataType type = element_bytes > 0 ? bytes_type(element_bytes) : static_cast<DataType>(header.type);
   std::string text =
       fmt::format("count {}, {}", header.count & ((std::uint64_t{1} << kElementShift) - 1), type_text(type));
-  if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(header.op)));
+  if (reduces(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(header.op)));
   if (has_root(collective)) text += fmt::format(", root {}", header.detail);
   if (has_sections(collective)) text += fmt::format(", sections {:08x}", header.detail);
   if (collective != Collective::kAllreduce) text = fmt::format("{} of {}", to_string(collective), text);
@@ -42,8 +42,8 @@ WireHeader TeamImpl::header_of(const OperationImpl& operation, StepId id, std::i
     header.collective = static_cast<std::uint8_t>(call.collective);
     header.detail = call.detail;
   };
-  if (operation.args_.told) {
-    tell(*operation.args_.told);
+  if (operation.args_.user_call) {
+    tell(*operation.args_.user_call);
   } else {
     tell(operation.args_);
   }
@@ -64,7 +64,7 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
       header.type == expected.type && header.op == expected.op && header.collective == expected.collective &&
       header.detail == expected.detail && header.lane == expected.lane && header.stage == expected.stage &&
       header.round == expected.round && header.segment == expected.segment &&
-      // Only what was granted may have gone elsewhere.
+      // A direct payload is valid only if this rank has granted access.
       ((header.flags & kDirect) == 0 ||
        (operation.granted_ && takes_direct(operation.program_->program->steps[receive.step])))) {
     return true;
@@ -78,19 +78,20 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
   const std::string theirs = signature(header);
   if (header.magic != expected.magic || header.communicator != expected.communicator ||
       (header.flags & kDirect) != 0) {
-    status.message = fmt::format("rank {} sent a message that is none of ours (magic {:#x})",
-                                 channel.key.peer, header.magic);
+    status.message =
+        fmt::format("rank {} sent a message of another communicator or library version (magic {:#x})",
+                    channel.key.peer, header.magic);
   } else if (mine != theirs) {
     status.message =
         fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-                    to_string(operation.args_.told_collective()), operation.number(), config_.rank, mine,
+                    to_string(operation.args_.user_collective()), operation.number(), config_.rank, mine,
                     channel.key.peer, theirs);
   } else {
     status.message = fmt::format(
         "{} #{}: rank {} is in call #{} (lane {}, stage {}, round {}), but rank {} expects lane {}, "
         "stage "
         "{}, round {}; an earlier call did not match",
-        to_string(operation.args_.told_collective()), operation.number(), channel.key.peer, header.sequence,
+        to_string(operation.args_.user_collective()), operation.number(), channel.key.peer, header.sequence,
         header.lane, header.stage, header.round, config_.rank, expected.lane, expected.stage, expected.round);
   }
   report(std::move(status));
@@ -162,11 +163,11 @@ void TeamImpl::on_broken(const transport::Event& event) {
     status.rank = rank;
     status.message = fmt::format("rank {} is lost: {}", rank, status.message);
     if (!in_flight_.empty()) {
-      const std::string lacking = lacking_text(*in_flight_.front());
-      if (!lacking.empty()) status.message += "; waiting for " + lacking;
+      const std::string missing = missing_text(*in_flight_.front());
+      if (!missing.empty()) status.message += "; waiting for " + missing;
     }
-    // The peer may have left with a goodbye that is still on its way: then this is no failure, and a later
-    // one has to be reported.
+    // The peer may have shut down, and the message that says so may still be on its way. Then this is no
+    // failure, and a later failure has to be reported.
     if (config_.on_error && !failed()) {
       config_.on_error(status);
     } else {
@@ -177,15 +178,15 @@ void TeamImpl::on_broken(const transport::Event& event) {
 
 void TeamImpl::check_left_peers() {
   for (const OperationImpl* operation : in_flight_) {
-    for (const Rank rank : lacking(*operation)) {
+    for (const Rank rank : missing(*operation)) {
       if (!left_[rank]) continue;
       Status status;
       status.code = Code::kPeerLost;
       status.scope = Scope::kPeer;
       status.rank = rank;
-      status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} lacks {}",
-                                   to_string(operation->args_.told_collective()), operation->number(), rank,
-                                   config_.rank, lacking_text(*operation));
+      status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} waits for {}",
+                                   to_string(operation->args_.user_collective()), operation->number(), rank,
+                                   config_.rank, missing_text(*operation));
       report(std::move(status));
       return;
     }
@@ -207,11 +208,11 @@ void TeamImpl::end_all(const Status& status) {
   credit_list_.clear();
 }
 
-// ---- Who is missing ------------------------------------------------------------------------------------
+// ---- Missing ranks -------------------------------------------------------------------------------------
 
-// A peer is lacking when a segment of its has not come, or when it gives no slot to a segment of ours that
-// could go out.
-std::vector<Rank> TeamImpl::lacking(const OperationImpl& operation) const {
+// A peer is missing if one of its segments has not arrived, or if it returns no credit for a segment of ours
+// that is ready to be sent.
+std::vector<Rank> TeamImpl::missing(const OperationImpl& operation) const {
   std::vector<Rank> ranks;
   if (operation.done() || operation.layout_ == nullptr) return ranks;
   for (std::size_t c = 0; c < in_.size(); ++c) {
@@ -235,7 +236,7 @@ std::vector<Rank> TeamImpl::lacking(const OperationImpl& operation) const {
   return ranks;
 }
 
-std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
+std::string TeamImpl::missing_text(const OperationImpl& operation) const {
   if (operation.done() || operation.layout_ == nullptr) return {};
   const Program& program = *operation.program_->program;
   for (std::size_t id = 0; id < program.steps.size(); ++id) {
@@ -271,10 +272,10 @@ std::string TeamImpl::lacking_text(const OperationImpl& operation) const {
 }
 
 std::vector<Rank> OperationImpl::waiting_for() const {
-  return team_->lacking(*this);
+  return team_->missing(*this);
 }
 std::string OperationImpl::waiting_text() const {
-  return team_->lacking_text(*this);
+  return team_->missing_text(*this);
 }
 
 }  // namespace hips::exec

@@ -5,23 +5,23 @@
 
 namespace hips::exec {
 
-// A rank whose output is registered, by the user or for the call (OutputLoan), tells the peers that send it
-// final values where the output lies; what comes after that goes there and skips staging, what came before
-// does not. Nobody waits for a grant.
+// A rank whose output is registered, by the user or for the call (TemporaryRegistration), tells its senders
+// of final values where the output lies. Later segments are written there directly and bypass staging;
+// earlier ones have gone through staging. A sender never waits for a grant.
 //
 //   receiver   begin #7 ---- grant(#7, rkey, offset) --> cell of the sender
-//   sender     ... segment 3: put payload -> output, put header (direct) -> staging slot, as ever
-//   receiver   segment 3 has arrived: nothing to copy, the credit goes back
+//   sender     ... segment 3: put payload -> output, put header (direct) -> staging slot
+//   receiver   segment 3 has arrived: nothing to copy, the credit returns
 //
-// Why the write cannot come too early: a gather message holds final values, and the final value of an element
-// exists only after this rank's own contribution to it was in the hands of whoever folded it. All that this
-// rank reads or writes of that element before - its input, in place too, and partial sums on their way - is
-// in that contribution, and had left this rank's memory; a packet that is sent again is one that the peer has
-// and drops. What reads the element afterwards waits for the copy step, as ever.
+// Why the write cannot come too early: a gather message holds the final value of an element. That value
+// exists only after some rank has reduced this rank's contribution. The contribution covers everything that
+// this rank read or wrote of the element before (its input, also in place, and partial sums), and it has left
+// this rank's memory. If a packet is retransmitted, the peer already has its data and drops it. Steps that
+// read the element afterwards wait for the copy step, as without grants.
 
 bool TeamImpl::takes_grants(Rank rank, Rail rail) const {
   if (config_.phantom) return false;
-  // Where memory is shared a copy out of staging is the transfer itself.
+  // With shared memory, the copy out of staging is the transfer itself.
   return !config_.routes[static_cast<std::size_t>(rank)].transport(rail)->query().attaches_memory;
 }
 
@@ -36,9 +36,9 @@ void TeamImpl::give_grants(OperationImpl& operation) {
     if (channel.grant_cells == nullptr || channel.granting[turn] || operation.program_->grants[c] == 0 ||
         operation.layout_->in_totals[c] == 0)
       continue;
-    Port& port = *channel.port;
-    // A full queue has no room for what is only a convenience.
-    if (port.num_batched >= Port::kBatch && engine_.flush(port) == 0) continue;
+    EnginePort& port = *channel.port;
+    // A grant is optional, so it does not wait for a full queue.
+    if (port.num_batched >= EnginePort::kBatch && engine_.flush(port) == 0) continue;
     Grant grant;
     if (!name_output(operation, port, bytes, grant)) continue;
     grant.sequence = operation.sequence_;
@@ -46,7 +46,7 @@ void TeamImpl::give_grants(OperationImpl& operation) {
     std::byte* source = channel.grant_sources + turn * sizeof(Grant);
     std::memcpy(source, &grant, sizeof(grant));
 
-    // It goes out together with the operation's first segments.
+    // The grant is posted together with the operation's first segments.
     transport::WorkRequest& request = port.batch[port.num_batched];
     request = {};
     request.verb = transport::Verb::kPutNotify;
@@ -70,11 +70,11 @@ void TeamImpl::give_grants(OperationImpl& operation) {
   }
 }
 
-// Where the output lies for whoever reaches it over that port; false where nobody may write into it.
-bool TeamImpl::name_output(OperationImpl& operation, Port& port, std::uint64_t bytes, Grant& grant) {
+// Fills in where the output lies for peers that use this port; false if no peer may write into it.
+bool TeamImpl::name_output(OperationImpl& operation, EnginePort& port, std::uint64_t bytes, Grant& grant) {
   std::byte* const out = operation.args_.out;
   if (port.transport->query().registers_freely) {
-    const transport::RemoteRegion* region = operation.loan_.on(*port.transport, out, bytes);
+    const transport::RemoteRegion* region = operation.temporary_registration_.on(*port.transport, out, bytes);
     if (region != nullptr) grant.region = *region;
     return region != nullptr;
   }
@@ -86,15 +86,15 @@ bool TeamImpl::name_output(OperationImpl& operation, Port& port, std::uint64_t b
   if (region == nullptr) return false;
   grant.region = *region;
   grant.offset = static_cast<std::uint64_t>(out - range.address);
-  // The output and no more of the range: a peer that means another call does not find it fit.
+  // The region ends with the output, so a peer with another call finds that the sizes differ.
   grant.region.bytes = grant.offset + bytes;
   return true;
 }
 
-// The call has failed here, and peers that do not know may still write: that must not hit the user's memory
-// once it is the user's again. The device then refuses, which breaks the connection to that peer; a wrong
-// word in memory that somebody else uses by now would be worse. What was only lent (OutputLoan) is taken back
-// by each operation that ends, and breaks nothing.
+// The call has failed here, but peers that do not know it may still write. These writes must not reach the
+// memory after the user has it back, so the registration is revoked. The device then rejects late writes,
+// which breaks the connection to that peer; a corrupted word in reused memory would be worse. A temporary
+// registration (TemporaryRegistration) ends with every operation anyway, and its end breaks no connection.
 void TeamImpl::revoke_grants(OperationImpl& operation) {
   if (!operation.granted_ || operation.out_memory_ == nullptr) return;
   UserRegions::revoke(*operation.out_memory_);
@@ -109,7 +109,7 @@ void TeamImpl::on_grant(std::int32_t c) {
     if (grant.check != grant.checksum(config_.id) || grant.sequence % kGrantTurns != turn ||
         grant.sequence <= known.sequence)
       continue;
-    // Requests that wait in a batch name the region of the old one.
+    // Requests in a batch may refer to the region of the old grant.
     const bool used = std::any_of(in_flight_.begin(), in_flight_.end(), [&](const OperationImpl* operation) {
       return !operation->done() && operation->sequence_ == known.sequence;
     });
@@ -124,7 +124,7 @@ const Grant* TeamImpl::grant_for(const OperationImpl& operation, StepId id) cons
   const OutChannel& channel = out_[static_cast<std::size_t>(operation.program_->out_channel[id])];
   const Grant& grant = channel.grants[operation.sequence_ % kGrantTurns];
   if (grant.sequence != operation.sequence_) return nullptr;
-  // Ranks that disagree about the call find out by the header that stands in staging.
+  // If ranks disagree about the call, the header in staging reveals it.
   return grant.region.bytes - grant.offset == layout.count * layout.element_bytes ? &grant : nullptr;
 }
 

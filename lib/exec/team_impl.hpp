@@ -21,18 +21,17 @@
 
 namespace hips::exec {
 
-/// See Team. Everything but fail(), peer_left() and start() is called by the progress owner only.
+/// See Team. Only the progress owner calls its functions, except fail(), peer_left() and start().
 ///
-/// Split by job: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
-/// team_sending.cpp (segments that leave, the user's registered memory),
-/// team_grants.cpp (output that peers write into),
-/// team_failure.cpp (who is missing, signatures, dead peers).
+/// Files: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
+/// team_sending.cpp (outgoing segments, the user's registered memory), team_grants.cpp (outputs that peers
+/// write into), team_failure.cpp (missing ranks, signatures, dead peers).
 class TeamImpl final : public Team {
  public:
   TeamImpl(EngineImpl& engine, Config config);
   ~TeamImpl() override;
 
-  /// What Team::create refuses.
+  /// Validates the configuration for Team::create.
   [[nodiscard]] Status check() const;
 
   // Team.
@@ -47,7 +46,7 @@ class TeamImpl final : public Team {
   [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
   void peer_left(Rank rank) override;
   [[nodiscard]] std::size_t staging_bytes() const override { return staging_.bytes; }
-  [[nodiscard]] std::size_t departure_bytes() const override { return departures_.bytes; }
+  [[nodiscard]] std::size_t send_slot_bytes() const override { return send_memory_.bytes; }
   [[nodiscard]] std::size_t segment_bytes() const override { return segment_bytes_; }
 
   // Events, from the engine.
@@ -56,21 +55,21 @@ class TeamImpl final : public Team {
   void on_grant(std::int32_t channel);
   void on_completion(const Posted& posted);
   void on_lost(const Posted& posted);
-  /// The connection broke before the NIC said that the peer has it.
+  /// The connection broke before the NIC had confirmed that the peer received the data.
   void on_unacknowledged(const Posted& posted);
   void on_broken(const transport::Event& event);
   void on_control();
 
-  /// Runs work lists, NIC queues and credits as far as they go.
+  /// Processes work lists, NIC queues and credits as far as possible.
   bool advance();
   [[nodiscard]] bool busy() const { return !in_flight_.empty() || !credit_list_.empty(); }
   void set_listed(bool listed) { listed_ = listed; }
-  /// Puts the segment into the port's batch; false where it cannot go out after all.
-  bool batch_segment(Port& port, const ReadySegment& ready);
+  /// Puts the segment into the port's batch; false if it cannot be sent after all.
+  bool batch_segment(EnginePort& port, const ReadySegment& ready);
 
   // For Operation's reports.
-  [[nodiscard]] std::vector<Rank> lacking(const OperationImpl& operation) const;
-  [[nodiscard]] std::string lacking_text(const OperationImpl& operation) const;
+  [[nodiscard]] std::vector<Rank> missing(const OperationImpl& operation) const;
+  [[nodiscard]] std::string missing_text(const OperationImpl& operation) const;
 
  private:
   using StepState = OperationImpl::StepState;
@@ -100,10 +99,10 @@ class TeamImpl final : public Team {
   [[nodiscard]] StepId head_of(const OperationImpl& operation, std::int32_t channel) const;
   void next_send(OperationImpl& operation, std::int32_t channel);
   void list_head(std::int32_t channel);
-  const Departure& departure_for(const OperationImpl& operation, StepId step);
+  const SendPath& send_path_for(const OperationImpl& operation, StepId step);
   [[nodiscard]] bool takes_grants(Rank rank, Rail rail) const;
   void give_grants(OperationImpl& operation);
-  bool name_output(OperationImpl& operation, Port& port, std::uint64_t bytes, Grant& grant);
+  bool name_output(OperationImpl& operation, EnginePort& port, std::uint64_t bytes, Grant& grant);
   void revoke_grants(OperationImpl& operation);
   [[nodiscard]] const Grant* grant_for(const OperationImpl& operation, StepId step) const;
   [[nodiscard]] bool is_direct(const OperationImpl& operation, const InChannel& channel,
@@ -112,7 +111,7 @@ class TeamImpl final : public Team {
   static void drop_memory(OperationImpl& operation);
   [[nodiscard]] static UserRegion* memory_of(const OperationImpl& operation, Buffer buffer);
   void take_carried_credits(const InChannel& channel, std::uint64_t number);
-  /// The operation under way to which a segment belongs; null where it has not been started here.
+  /// The outstanding operation that a segment belongs to; null if it has not been started here.
   [[nodiscard]] OperationImpl* receiver_of(std::int32_t c, std::uint64_t number) const;
   [[nodiscard]] Receive receive_of(const OperationImpl& operation, std::int32_t channel,
                                    std::uint64_t number) const;
@@ -141,52 +140,53 @@ class TeamImpl final : public Team {
   EngineImpl& engine_;
   Config config_;
   ChannelTable channels_;
-  std::deque<CompiledProgram> programs_;  ///< operations point into it
+  std::deque<CompiledProgram> programs_;  ///< a deque: operations point into it
   std::vector<InChannel> in_;
   std::vector<OutChannel> out_;
-  StagingArena::Piece staging_;        ///< for arrivals
-  StagingArena::Piece departures_;     ///< send slots of channels whose NICs need registered memory
+  StagingArena::Piece staging_;        ///< receive slots
+  StagingArena::Piece send_memory_;    ///< send slots, for NICs that need registered memory
   StagingArena::Piece grant_cells_;    ///< by out-channel, then turn
   StagingArena::Piece grant_sources_;  ///< by in-channel, then turn
   transport::Region phantom_region_;
-  /// Of a peer, on one transport.
+  /// A peer's memory on one transport.
   struct PeerRegions {
     transport::RemoteRegion staging, grant_cells;
   };
-  std::list<PeerRegions> remote_regions_;  ///< channels point into it
-  std::vector<Port*> registering_;         ///< ports of out-channels that read registered memory only
+  std::list<PeerRegions> remote_regions_;  ///< a list: channels point into it
+  std::vector<EnginePort*> registering_;   ///< ports of out-channels that need registered memory
   std::size_t segment_bytes_ = 0;
   std::size_t slot_stride_ = 0;
   std::int64_t slot_base_ = -1;
   std::uint32_t num_slots_ = 0;
-  bool listed_ = false;  ///< in the engine's active list
+  bool listed_ = false;  ///< the team is in the engine's active list
 
-  std::uint64_t next_sequence_ = 1;        ///< people count calls from one
+  std::uint64_t next_sequence_ = 1;        ///< starts at 1, as users count calls
   std::vector<OperationImpl*> in_flight_;  ///< oldest first
-  std::vector<OperationImpl*> with_work_;  ///< of these, so that a thousand calls that wait cost nothing
+  /// Those with work, so that a thousand waiting operations cost nothing.
+  std::vector<OperationImpl*> with_work_;
   std::vector<std::shared_ptr<OperationImpl>> pool_;
   /// (program, layout), most recent first.
   std::vector<std::pair<std::int32_t, std::shared_ptr<const Layout>>> layouts_;
-  std::vector<std::int32_t> credit_list_;   ///< in-channels with credits to return
-  std::vector<const std::byte*> operands_;  ///< of the segment being folded
+  std::vector<std::int32_t> credit_list_;   ///< in-channels that have credits to return
+  std::vector<const std::byte*> operands_;  ///< operands of the segment that is being reduced
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> has_handed_over_{false}, has_new_programs_{false};
-  bool ended_ = false;  ///< no operation runs any more
+  bool ended_ = false;  ///< no operation is outstanding or will start
   bool ended_by_failure_ = false;
-  bool any_finished_ = false;        ///< since in_flight_ was last cleaned
-  std::int64_t early_arrivals_ = 0;  ///< segments of operations that have not been started here
+  bool any_finished_ = false;        ///< an operation has finished since in_flight_ was last cleaned
+  std::int64_t early_arrivals_ = 0;  ///< arrived segments of operations that have not been started here
   bool reported_ = false;
-  std::mutex control_mutex_;  ///< guards what other threads hand over: the next five
+  std::mutex control_mutex_;  ///< guards what other threads hand over: the next five members
   Status failure_;
   std::vector<Rank> newly_left_;
   std::vector<CompiledProgram> new_programs_;
-  std::int32_t num_programs_ = 0;  ///< with the new ones
+  std::int32_t num_programs_ = 0;  ///< including new_programs_
   std::vector<std::shared_ptr<OperationImpl>> handed_over_;
   std::vector<bool> left_;
   bool any_left_ = false;
-  /// Segments for peers whose connection broke. A peer that turns out to have left has had them: nobody
-  /// leaves before it has all it needs. Those for a dead one end with the team.
+  /// Segments whose connection broke before they were confirmed. If the peer has left, it has received them,
+  /// because no rank leaves before it has all its data. If the peer is dead, they end with the team.
   std::vector<Posted> unacknowledged_;
 };
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxLayouts = 64;
 
 std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
   if (const std::unique_lock driving(engine_, std::try_to_lock); driving) return start_in_progress(args);
-  // Another thread drives progress, perhaps asleep: it begins the operation for us.
+  // Another thread drives progress and may be asleep. It begins the operation for this thread.
   auto operation = std::make_shared<OperationImpl>(*this);
   operation->args_ = args;
   operation->done_.store(false, std::memory_order_relaxed);
@@ -58,7 +58,7 @@ void TeamImpl::take_handed_over() {
 
 std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
   for (auto& operation : pool_) {
-    // Only the pool knows it, and no completion of it is still to come.
+    // Only the pool refers to the operation, and all its completions have arrived.
     if (operation.use_count() == 1 && operation->done() && operation->posts_in_flight_ == 0) return operation;
   }
   pool_.push_back(std::make_shared<OperationImpl>(*this));
@@ -167,13 +167,13 @@ void TeamImpl::list_dependents(OperationImpl& operation, StepId step) {
   }
 }
 
-// ---- Moving --------------------------------------------------------------------------------------------
+// ---- Progress ------------------------------------------------------------------------------------------
 
 bool TeamImpl::advance() {
   bool moved = false;
   for (bool again = true; again;) {
     again = false;
-    // Both lists grow while they are worked on: what a step finishes lists its dependents.
+    // Both lists grow during the loops: a finished step lists its dependents.
     for (std::size_t i = 0; i < with_work_.size(); ++i) {
       OperationImpl& operation = *with_work_[i];
       for (std::size_t w = 0; w < operation.work_.size() && !operation.done(); ++w) {
@@ -194,7 +194,7 @@ bool TeamImpl::advance() {
     moved |= again;
   }
   moved |= return_credits();
-  // The last messages of a rank that left were here before its goodbye, but perhaps not before our last poll.
+  // All messages of a rank that left arrived before the news that it left, but perhaps after our last poll.
   if (any_left_ && !moved && engine_.quiet) check_left_peers();
   return moved;
 }
@@ -261,7 +261,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
     if (operation.args_.out != nullptr) {
       std::byte* dst = destination(operation, step.dst, at.first + offset);
       if (step.op == StepOp::kReduce) {
-        // A step may see a part of the contributions only; averages are made of the sums in finish().
+        // A step may reduce only a part of the contributions; finish() turns sums into averages.
         reduce::fold(operation.args_.type, reduce::partial(operation.args_.op), dst, operands_, elements);
       } else if (!direct && dst != operands_[0]) {
         std::memcpy(dst, operands_[0], elements * layout.element_bytes);
@@ -295,9 +295,9 @@ void TeamImpl::finish_segment(OperationImpl& operation, StepId step) {
 void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   if (operation.done()) return;
   operation.status_ = status;
-  // Every rank divides the whole sum for itself; sections are divided by who cuts them out. Sums are bitwise
-  // equal and so are quotients, whichever plan ran; nobody reads or writes the output any more, as all steps
-  // are done.
+  // For an average, every rank divides the sum itself; the caller divides sections when it extracts them.
+  // Sums are bitwise equal on all ranks, and so are the quotients, with every plan. All steps are done, so no
+  // peer reads or writes the output any more.
   const OperationArgs& args = operation.args_;
   const bool has_result =
       args.collective == Collective::kAllreduce ||
@@ -308,9 +308,9 @@ void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   trace(TraceEvent::Kind::kOperation, operation, -1, -1, -1, kNoRail,
         static_cast<std::int64_t>(operation.args_.count * size_of(operation.args_.type)),
         operation.begin_ns_);
-  operation.loan_.end();
+  operation.temporary_registration_.end();
   if (!status.ok()) revoke_grants(operation);
-  drop_memory(operation);  // before done(): whoever sees that may deregister it
+  drop_memory(operation);  // before done(): a user who sees done() may deregister the memory
   any_finished_ = true;
   engine_.completed_some = true;
   operation.done_.store(true, std::memory_order_release);
@@ -355,7 +355,7 @@ void TeamImpl::on_arrival(std::int32_t c, std::int32_t slot) {
 }
 
 OperationImpl* TeamImpl::receiver_of(std::int32_t c, std::uint64_t number) const {
-  // Numbers go on from call to call: the last one that begins at or before it, or none.
+  // Numbers continue from call to call. Find the last operation that begins at or before `number`, if any.
   const auto after = std::ranges::upper_bound(
       in_flight_, number, {}, [c](const OperationImpl* operation) { return operation->in_base_[c]; });
   if (after == in_flight_.begin()) return nullptr;
@@ -366,7 +366,7 @@ OperationImpl* TeamImpl::receiver_of(std::int32_t c, std::uint64_t number) const
 void TeamImpl::take_carried_credits(const InChannel& channel, std::uint64_t number) {
   WireHeader header;
   std::memcpy(&header, payload(channel, number) - sizeof(WireHeader), sizeof(header));
-  // What is none of ours is found by verify(), which needs the operation.
+  // verify() reports messages of another communicator; it needs the operation.
   if (header.magic != kWireMagic || header.communicator != static_cast<std::uint32_t>(config_.id)) return;
   if (header.credits > 0) on_credits(channel.back, header.credits);
 }
@@ -375,7 +375,7 @@ Receive TeamImpl::receive_of(const OperationImpl& operation, std::int32_t c, std
   const auto& receives = operation.program_->receives[c];
   const auto relative = static_cast<std::uint32_t>(number - operation.in_base_[c]);
   const auto& first_message = operation.layout_->first_message;
-  // The last one that starts at or before the number; empty ones before it share its start.
+  // Find the last message that starts at or before the number; empty messages before it have the same start.
   const auto after = std::upper_bound(
       receives.begin(), receives.end(), relative,
       [&](std::uint32_t value, const Receive& receive) { return value < first_message[receive.source]; });
@@ -404,13 +404,13 @@ void TeamImpl::consume(std::int32_t c, std::uint64_t number) {
   InChannel& channel = in_[c];
   const std::size_t credits = channel.slots.size();
   channel.slots[number % credits] = InChannel::Slot::kConsumed;
-  // Released in order, so that a count of credits names the slots.
+  // Slots are released in order, so that a number of credits identifies the slots.
   while (channel.slots[channel.released % credits] == InChannel::Slot::kConsumed) {
     channel.slots[channel.released % credits] = InChannel::Slot::kEmpty;
     ++channel.released;
     ++channel.to_return;
   }
-  // Half of them at a time: fewer notifications, and the sender is never left without.
+  // Return half of the credits at a time: this saves notifications and never stalls the sender.
   if (channel.to_return * 2 >= credits && !channel.listed) {
     channel.listed = true;
     credit_list_.push_back(c);
@@ -420,17 +420,17 @@ void TeamImpl::consume(std::int32_t c, std::uint64_t number) {
 
 bool TeamImpl::return_credits() {
   if (credit_list_.empty()) return false;
-  // Some have gone along with segments meanwhile.
+  // Segments may have carried some of the credits in the meantime.
   std::erase_if(credit_list_, [this](std::int32_t c) {
     if (in_[c].to_return == 0) in_[c].listed = false;
     return !in_[c].listed;
   });
   bool moved = false;
   std::size_t kept = 0;
-  // Runs of channels that share a port go out together.
-  std::array<transport::WorkRequest, Port::kBatch> requests;
+  // Consecutive channels of one port are posted together.
+  std::array<transport::WorkRequest, EnginePort::kBatch> requests;
   for (std::size_t begin = 0; begin < credit_list_.size();) {
-    Port& port = *in_[credit_list_[begin]].port;
+    EnginePort& port = *in_[credit_list_[begin]].port;
     std::size_t count = 0;
     while (begin + count < credit_list_.size() && count < requests.size()) {
       const InChannel& channel = in_[credit_list_[begin + count]];

@@ -8,7 +8,7 @@ namespace hips::exec {
 
 // ---- The user's registered memory ----------------------------------------------------------------------
 
-// Once for each operation: a segment only asks for a number.
+// Looks the memory up once for each operation; a segment only reads the result.
 void TeamImpl::hold_memory(OperationImpl& operation) {
   const OperationArgs& args = operation.args_;
   MemoryRegistry& registry = MemoryRegistry::process();
@@ -18,7 +18,7 @@ void TeamImpl::hold_memory(OperationImpl& operation) {
   const auto known = [&](const UserRange* range) -> UserRegion* {
     if (range == nullptr || registering_.empty()) return nullptr;
     UserRegion& region = engine_.user_regions.of(*range);
-    for (Port* port : registering_)
+    for (EnginePort* port : registering_)
       engine_.user_regions.register_on(region, *range, port->index, *port->transport);
     return &region;
   };
@@ -66,7 +66,7 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
   if (state.queued || operation.mismatched_ || operation.done() || !send_ready(operation, id)) return;
   const Step& step = operation.program_->program->steps[id];
   state.queued = true;
-  departure_for(operation, id)
+  send_path_for(operation, id)
       .port->queue.push({.operation = &operation,
                          .step = id,
                          .priority = operation.args_.priority,
@@ -75,14 +75,14 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
                          .stage = step.stage});
 }
 
-const Departure& TeamImpl::departure_for(const OperationImpl& operation, StepId id) {
+const SendPath& TeamImpl::send_path_for(const OperationImpl& operation, StepId id) {
   const Step& step = operation.program_->program->steps[id];
-  const auto& departures = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].by_rail;
-  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < departures.size();
-  return departures[named ? static_cast<std::size_t>(step.rail) : 0];
+  const auto& paths = out_[static_cast<std::size_t>(operation.program_->out_channel[id])].by_rail;
+  const bool named = step.rail >= 0 && static_cast<std::size_t>(step.rail) < paths.size();
+  return paths[named ? static_cast<std::size_t>(step.rail) : 0];
 }
 
-bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
+bool TeamImpl::batch_segment(EnginePort& port, const ReadySegment& ready) {
   OperationImpl& operation = *ready.operation;
   const auto id = static_cast<std::size_t>(ready.step);
   StepState& state = operation.steps_[id];
@@ -104,8 +104,8 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   const Source& source = program.sources[step.first_source];
   const std::byte* payload =
       local_source(operation, source.local, layout.source_first[step.first_source] + offset);
-  const transport::MemoryId slots = departure_for(operation, ready.step).slots;
-  // Where the payload lies in registered memory the NIC reads it there, and only the header is ours.
+  const transport::MemoryId slots = send_path_for(operation, ready.step).slots;
+  // If the payload lies in registered memory, the NIC reads it from there, and only the header is copied.
   UserRegion* memory = slots >= 0 ? memory_of(operation, source.local.buffer) : nullptr;
   const transport::MemoryId there = memory == nullptr ? -1 : memory->on(port.index);
   if (there < 0) memory = nullptr;
@@ -114,10 +114,10 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   content.bytes = bytes;
   content.posted_ns = begin_ns;
   if (grant != nullptr) content.flags = kDirect;
-  // A segment that goes anyway spares the notification that would bring them.
+  // The segment carries credits, which saves a separate notification.
   if (channel.back >= 0) content.credits = std::exchange(in_[channel.back].to_return, 0);
 
-  // Header and payload, in one request or, where the receiver has said where the payload belongs, in two.
+  // One request for header and payload; two requests if the receiver has granted access to its output.
   std::array<transport::LocalPiece, 2> pieces;
   if (slots >= 0) {
     std::byte* place = channel.send_slots + slot * slot_stride_;
@@ -130,7 +130,7 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
     }
     channel.sending[slot] = 1;
   } else {
-    // The header's memory is free again when the slot is: the peer has consumed what lay there.
+    // The header's memory is reused together with the slot, after the peer has consumed the segment.
     std::byte* header = channel.headers.data() + slot * sizeof(WireHeader);
     std::memcpy(header, &content, sizeof(content));
     pieces = {{{config_.phantom ? nullptr : header, sizeof(WireHeader), -1}, {payload, bytes, -1}}};
@@ -146,7 +146,7 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
     put.remote = &grant->region;
     put.remote_offset =
         grant->offset + static_cast<std::uint64_t>(layout.target_first[id] + offset) * layout.element_bytes;
-    put.signalled = false;  // the header's completion speaks for it
+    put.signalled = false;  // the header's completion covers the payload, too
     port.batched[port.num_batched] = record;
     port.batched[port.num_batched++].kind = Posted::Kind::kPayload;
     record.kind = Posted::Kind::kHeader;
@@ -158,14 +158,14 @@ bool TeamImpl::batch_segment(Port& port, const ReadySegment& ready) {
   request.pieces[0] = pieces[0];
   request.num_pieces = 1;
   if (grant == nullptr && slots >= 0 && memory == nullptr) {
-    request.pieces[0].bytes += bytes;  // one behind the other
+    request.pieces[0].bytes += bytes;  // header and payload are contiguous
   } else if (grant == nullptr) {
     request.pieces[1] = pieces[1];
     request.num_pieces = 2;
   }
   request.remote = channel.remote;
   request.remote_offset = channel.remote_offset + slot * slot_stride_;
-  request.token = Token{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
+  request.token = SlotToken{channel.remote_slot_base + slot, channel.remote_generation[slot], 0}.pack();
   request.signalled = !port.transport->query().completes_on_post;
   ++operation.posts_in_flight_;
   if (request.signalled) {
@@ -207,7 +207,8 @@ void TeamImpl::on_lost(const Posted& posted) {
 }
 
 void TeamImpl::on_unacknowledged(const Posted& posted) {
-  // Its goodbye may have been faster than the last acknowledgement, or that was lost on the way.
+  // The notice that the peer left may have overtaken the last acknowledgement, or the acknowledgement was
+  // lost.
   if (left_[static_cast<std::size_t>(out_[static_cast<std::size_t>(posted.channel)].key.peer)])
     on_completion(posted);
   else
@@ -227,7 +228,7 @@ void TeamImpl::on_completion(const Posted& posted) {
   if (posted.operation == nullptr) return;
   OperationImpl& operation = *posted.operation;
   --operation.posts_in_flight_;
-  if (operation.done()) return;  // ended by a failure meanwhile
+  if (operation.done()) return;  // a failure has ended the operation
   if (engine_.trace != nullptr) {
     const Step& step = operation.program_->program->steps[posted.step];
     trace(TraceEvent::Kind::kWire, operation, posted.step, posted.segment, step.peer, step.rail, posted.bytes,
@@ -239,7 +240,7 @@ void TeamImpl::on_completion(const Posted& posted) {
     return;
   }
   finish_segment(operation, posted.step);
-  // Later segments may have completed before this one.
+  // Later segments may have completed earlier.
   for (bool found = true; found && !operation.early_.empty();) {
     found = false;
     for (std::size_t i = 0; i < operation.early_.size(); ++i) {

@@ -19,14 +19,16 @@ constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kMinSegmentBytes = 1024;
 static_assert(kMinSegmentBytes >= kMaxElementBytes);
 
-/// First exchange: what every rank has to agree on before memory is laid out, and by which NIC it talks to
-/// whom. The entries of its in-channels and then of its out-channels follow.
+/// First exchange: what all ranks must agree on before memory is laid out, and the NIC of each channel. The
+/// entries of the in-channels follow, then those of the out-channels.
 struct Offer {
   std::uint32_t magic = kOfferMagic;
-  std::uint32_t channels = 0;  ///< in-channels, or out-channels with send slots where those are more
+  /// The larger of the number of in-channels and of out-channels with send slots.
+  std::uint32_t channels = 0;
   std::uint32_t credits = 0;
   std::uint32_t num_in = 0, num_out = 0;
-  std::uint32_t credits_are_named = 0;  ///< by the user; else they may become fewer
+  /// The user has set the number of credits; otherwise it may be reduced.
+  std::uint32_t credits_are_named = 0;
   std::uint64_t max_segment_bytes = 0;
   std::uint64_t max_staging_bytes = 0;
 };
@@ -34,7 +36,7 @@ struct RailEntry {
   std::int32_t peer, lane, rail;
 };
 
-/// Second exchange, for each channel and endpoint of a rank.
+/// Second exchange: entries for each channel and each endpoint of a rank.
 struct InEntry {
   std::int32_t peer, lane, rail;
   std::uint32_t slot_base;
@@ -45,14 +47,15 @@ struct OutEntry {
   std::uint32_t credit_slot, generation;
   std::uint32_t grant_slot, grant_generation;
   std::uint32_t takes_grants, reserved;
-  std::uint64_t grant_offset;  ///< of its two cells
+  std::uint64_t grant_offset;  ///< offset of the first of its two cells
 };
 struct EndpointEntry {
   std::int32_t peer, rail, peer_rail, reserved;
   transport::RemoteRegion region, grant_cells;
 };
 
-// More credits than the fewest that any transport likes are no reason to make segments smaller.
+// Segments are not made smaller for the sake of more credits than the smallest number that any transport
+// prefers.
 std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
   const auto fewest = static_cast<std::uint32_t>(transport::Limits{}.best_credits);
   if (offer.credits_are_named != 0 || credits <= fewest) return credits;
@@ -61,7 +64,7 @@ std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, fewest, credits));
 }
 
-// The rail by which a channel's messages arrive: a plan uses one per (peer, lane).
+// The receiving rail of a channel: a plan uses one for each (peer, lane).
 Rail arrival_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
   for (const CompiledProgram& compiled : programs) {
     for (const Receive& receive : compiled.receives[channel]) {
@@ -102,7 +105,7 @@ TeamImpl::~TeamImpl() {
   end_all(Status::error(Code::kAborted, "the communicator was destroyed", Scope::kCommunicator));
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
-  // Completions of this team's requests may still come; nobody waits for them any more.
+  // Completions of this team's requests may still arrive, but no operation waits for them.
   bool still_read = false;
   for (Posted& posted : engine_.posted) {
     if (posted.team != this) continue;
@@ -111,7 +114,7 @@ TeamImpl::~TeamImpl() {
     still_read = true;
   }
   give_back_slots();
-  // Cells go to cells only, whatever may still come.
+  // Grant cells are reused only as grant cells, because late grants may still arrive.
   engine_.grant_arena.release(grant_cells_);
   if (!still_read) engine_.grant_arena.release(grant_sources_);
   if (config_.phantom) {
@@ -120,17 +123,18 @@ TeamImpl::~TeamImpl() {
     }
   } else if (!ended_by_failure_) {
     engine_.arena.release(staging_);
-    // A NIC that has not said that it is done may read them once more, for a packet that was lost.
-    if (!still_read) engine_.arena.release(departures_);
+    // A NIC that has not completed a request may read its memory again, to retransmit a lost packet.
+    if (!still_read) engine_.arena.release(send_memory_);
   }
-  // The staging of a failed team is never given out again: a peer that does not know yet may write into it.
+  // The staging of a failed team is never reused: a peer that does not know of the failure may still write
+  // into it.
 }
 
 std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,
                                    std::shared_ptr<const Program> program) {
   CompiledProgram compiled = CompiledProgram::of(std::move(shape), std::move(program), channels_);
-  // Whoever drives progress takes it before the operation that needs it; that may be this thread, in a
-  // callback.
+  // The thread that drives progress adds the program before the operation that needs it. That may be this
+  // thread, in a callback.
   const std::lock_guard lock(control_mutex_);
   new_programs_.push_back(std::move(compiled));
   has_new_programs_.store(true, std::memory_order_release);
@@ -145,18 +149,19 @@ void TeamImpl::give_back_slots() {
 
 Status TeamImpl::check() const {
   if (config_.programs.empty() || config_.programs.size() != config_.shapes.size()) {
-    return Status::error(Code::kInternal, "team: as many shapes as programs, and at least one, are needed");
+    return Status::error(Code::kInternal, "team: programs and shapes must be equally many, and at least one");
   }
-  if (config_.credits < 0 || config_.credits > static_cast<std::int32_t>(Token::kMaxCredits)) {
+  if (config_.credits < 0 || config_.credits > static_cast<std::int32_t>(SlotToken::kMaxCredits)) {
     return Status::error(Code::kInvalidArgument,
-                         fmt::format("credits: {} is not between 1 and {}, nor 0 for what suits",
-                                     config_.credits, Token::kMaxCredits));
+                         fmt::format("credits: {} is out of range; expected 1 to {}, or 0 for the default",
+                                     config_.credits, SlotToken::kMaxCredits));
   }
   for (const auto* keys : {&channels_.in, &channels_.out}) {
     for (const ChannelKey& key : *keys) {
       if (key.peer < 0 || key.peer >= config_.size || key.peer == config_.rank) {
-        return Status::error(Code::kInternal, fmt::format("plan: rank {} talks to rank {} of {}",
-                                                          config_.rank, key.peer, config_.size));
+        return Status::error(Code::kInternal,
+                             fmt::format("plan: rank {} has a channel to rank {}; the team has {} ranks",
+                                         config_.rank, key.peer, config_.size));
       }
       const Route& route = config_.routes.at(static_cast<std::size_t>(key.peer));
       if (route.by_rail.empty() || route.by_peer_rail.empty()) {
@@ -230,15 +235,15 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   if (offers.size() != static_cast<std::size_t>(config_.size)) {
     return hips::fail(Code::kInternal, "team: one offer per rank is needed");
   }
-  // By which of the peer's NICs each of our channels gets there.
+  // The peer's rail of each of our channels.
   std::vector<std::optional<Rail>> in_from(channels_.in.size()), out_to(channels_.out.size());
   std::uint32_t credits = 0;
   for (const Blob& blob : offers) credits = std::max(credits, BlobReader(blob).get<Offer>().credits);
   for (const Blob& blob : offers)
     credits = std::min(credits, affordable_credits(BlobReader(blob).get<Offer>(), credits));
-  config_.credits = static_cast<std::int32_t>(std::clamp<std::uint32_t>(credits, 1, Token::kMaxCredits));
+  config_.credits = static_cast<std::int32_t>(std::clamp<std::uint32_t>(credits, 1, SlotToken::kMaxCredits));
 
-  // The segment is the same on all ranks, so the one with the most channels in the least memory decides.
+  // All ranks use the same segment size, so the rank with the least staging for each slot determines it.
   std::size_t segment = SIZE_MAX;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     BlobReader reader(offers[rank]);
@@ -277,13 +282,13 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
 
   const std::lock_guard driving(engine_);
 
-  num_slots_ = num_in * credits + 2 * num_out;  // an out-channel gets credits and grants
+  num_slots_ = num_in * credits + 2 * num_out;  // two slots for each out-channel: credits and grants
   slot_base_ = engine_.slots.allocate(num_slots_);
   if (slot_base_ < 0) {
     return hips::fail(
         Code::kOutOfMemory,
         fmt::format("all {} receive slots are in use; destroy communicators or lower HIPS_CREDITS",
-                    Token::kMaxSlots),
+                    SlotToken::kMaxSlots),
         Scope::kProcess);
   }
   std::set<transport::Transport*> used;
@@ -304,12 +309,12 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     std::size_t num_departing = 0;
     for (const ChannelKey& key : channels_.out) num_departing += needs_send_slots(key.peer) ? 1 : 0;
     if (num_departing > 0) {
-      auto departures = engine_.arena.allocate(num_departing * credits * slot_stride_, transports);
-      if (!departures) return hips::fail(std::move(departures).error());
-      departures_ = *departures;
+      auto paths = engine_.arena.allocate(num_departing * credits * slot_stride_, transports);
+      if (!paths) return hips::fail(std::move(paths).error());
+      send_memory_ = *paths;
     }
   }
-  std::byte* send_slots = departures_.data();
+  std::byte* send_slots = send_memory_.data();
   std::vector<transport::Transport*> distant;
   std::copy_if(transports.begin(), transports.end(), std::back_inserter(distant),
                [](const auto* transport) { return !transport->query().attaches_memory; });
@@ -365,15 +370,15 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       send_slots += credits * slot_stride_;
     }
     for (transport::Transport* transport : route.by_rail) {
-      Departure departure{.port = engine_.port_of(transport)};
+      SendPath path{.port = engine_.port_of(transport)};
       if (staged && transport->query().needs_local_registration) {
-        auto registered = engine_.arena.region(departures_, transport);
+        auto registered = engine_.arena.region(send_memory_, transport);
         if (!registered) return hips::fail(std::move(registered).error());
-        departure.slots = registered->local;
-        if (std::find(registering_.begin(), registering_.end(), departure.port) == registering_.end())
-          registering_.push_back(departure.port);
+        path.slots = registered->local;
+        if (std::find(registering_.begin(), registering_.end(), path.port) == registering_.end())
+          registering_.push_back(path.port);
       }
-      channel.by_rail.push_back(departure);
+      channel.by_rail.push_back(path);
     }
     channel.credit_slot = slot;
     SlotTable::Entry& entry = engine_.slots[slot];
@@ -384,7 +389,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     const std::size_t cells = c * kGrantTurns * sizeof(Grant);
     if (granted) {
       channel.grant_cells = grant_cells_.data() + cells;
-      // What an earlier team of this process left there is not ours, but may have our name in a test.
+      // Clear the cells: an earlier team of this process may have left a valid grant there (in tests, with
+      // the same id).
       std::memset(channel.grant_cells, 0, kGrantTurns * sizeof(Grant));
     }
     SlotTable::Entry& grants = engine_.slots[slot + num_out];
@@ -399,7 +405,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   for (const auto& [rank, rail, peer_rail] : endpoints) {
     const Route& route = config_.routes[rank];
     transport::Transport* transport = route.transport(rail);
-    Port* port = engine_.port_of(transport);
+    EnginePort* port = engine_.port_of(transport);
     const transport::PeerId peer = route.peer(peer_rail);
     auto open = port->endpoints.find(peer);
     if (open == port->endpoints.end()) {
@@ -438,7 +444,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
   for (Rank rank = 0; rank < config_.size; ++rank) {
     if (!peers[rank]) continue;
     const Route& route = config_.routes[rank];
-    // What concerns this rank of the peer's blob.
+    // The entries of the peer's blob that concern this rank.
     struct In {
       InEntry entry;
       std::vector<std::uint8_t> generations;
@@ -469,13 +475,14 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       return Status::error(Code::kMismatch, fmt::format("rank {} sent a malformed address", rank),
                            Scope::kCommunicator);
     }
-    // Joins our endpoint on `rail` with the peer's on `peer_rail`; gives the peer's regions there.
+    // Connects our endpoint on `rail` with the peer's endpoint on `peer_rail`. Returns the peer's regions
+    // there.
     const auto join = [&](Rail rail, Rail peer_rail) -> Result<const PeerRegions*> {
       const auto theirs = std::find_if(endpoints.begin(), endpoints.end(), [&](const auto& e) {
         return e.first.rail == peer_rail && e.first.peer_rail == rail;
       });
       if (theirs == endpoints.end()) return hips::fail(disagreement({rank, -1}));
-      Port* port = engine_.port_of(route.transport(rail));
+      EnginePort* port = engine_.port_of(route.transport(rail));
       const transport::PeerId peer = route.peer(peer_rail);
       if (!port->connected.contains(peer)) {
         if (Status status = port->transport->connect(peer, theirs->second); !status.ok()) {
@@ -511,12 +518,12 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       const Rail rail = arrival_rail(programs_, index);
       auto regions = join(rail, out->rail);
       if (!regions) return std::move(regions).error();
-      channel.credit_token = Token{out->credit_slot, out->generation, 0}.pack();
+      channel.credit_token = SlotToken{out->credit_slot, out->generation, 0}.pack();
       if (out->takes_grants == 0 || !takes_grants(rank, rail)) continue;
       transport::Transport* transport = channel.port->transport.get();
       channel.grant_cells = &(*regions)->grant_cells;
       channel.grant_offset = out->grant_offset;
-      channel.grant_token = Token{out->grant_slot, out->grant_generation, 0}.pack();
+      channel.grant_token = SlotToken{out->grant_slot, out->grant_generation, 0}.pack();
       channel.grant_sources =
           grant_sources_.data() + static_cast<std::size_t>(index) * kGrantTurns * sizeof(Grant);
       if (transport->query().needs_local_registration) {

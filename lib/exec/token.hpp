@@ -4,9 +4,9 @@
 
 namespace hips::exec {
 
-/// The 32 bits of a notification: receive slot, generation of that slot, and how many credits it brings (0
-/// where it announces data). Credits are added, so their notifications may arrive in any order.
-struct Token {
+/// The 32 bits of a notification: receive slot, its generation, and the number of returned credits (0 if the
+/// notification announces data). Credits are added, so notifications of credits may arrive in any order.
+struct SlotToken {
   static constexpr std::uint32_t kMaxSlots = 1U << 20;
   static constexpr std::uint32_t kGenerations = 1U << 8;
   static constexpr std::uint32_t kMaxCredits = (1U << 4) - 1;
@@ -16,7 +16,7 @@ struct Token {
   std::uint32_t credits = 0;
 
   [[nodiscard]] std::uint32_t pack() const { return slot << 12U | generation << 4U | credits; }
-  static Token unpack(std::uint32_t bits) { return {bits >> 12U, bits >> 4U & 0xffU, bits & 0xfU}; }
+  static SlotToken unpack(std::uint32_t bits) { return {bits >> 12U, bits >> 4U & 0xffU, bits & 0xfU}; }
 };
 
 }  // namespace hips::exec

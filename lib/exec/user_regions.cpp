@@ -32,11 +32,11 @@ void UserRegions::register_on(UserRegion& region, const UserRange& range, std::s
     return;
   }
   here.state = UserRegion::OnPort::State::kRefused;
-  say_refused(range, registered.error());
+  log_refusal(range, registered.error());
 }
 
-void UserRegions::say_refused(const UserRange& range, const Status& status) {
-  const auto level = warned_ ? log::Level::kInfo : log::Level::kWarn;
+void UserRegions::log_refusal(const UserRange& range, const Status& status) {
+  const auto level = warned_ ? log::LogLevel::kInfo : log::LogLevel::kWarn;
   warned_ = true;
   if (log::passes(log::Subsystem::kTransport, level))
     log::write(log::Subsystem::kTransport, level,
@@ -56,7 +56,7 @@ const transport::RemoteRegion* UserRegions::grant_on(UserRegion& region, const U
     if (registered) {
       here.grant = *registered;
     } else {
-      say_refused(range, registered.error());
+      log_refusal(range, registered.error());
     }
   }
   return here.grant_state == UserRegion::OnPort::State::kRegistered ? &here.grant.remote : nullptr;

@@ -10,7 +10,7 @@
 
 namespace hips::exec {
 
-/// A range of the user's memory, as the devices of this process know it.
+/// The registrations of a range of the user's memory with the devices of this process.
 struct UserRegion {
   struct OnPort {
     enum class State : std::uint8_t { kUntried, kRegistered, kRefused };
@@ -18,13 +18,13 @@ struct UserRegion {
     State state = State::kUntried;
     transport::Region region;
     State grant_state = State::kUntried;
-    transport::Region grant;  ///< the same memory for peers to write, so that it can be taken from them alone
+    transport::Region grant;  ///< a second registration for peers that write; it can be revoked alone
   };
-  std::vector<OnPort> by_port;  ///< by Port::index; ports that came later are missing
-  std::int64_t posts = 0;       ///< requests under way that read it
-  bool forgotten = false;       ///< deregistered by the user: ends with the last of them
+  std::vector<OnPort> by_port;  ///< by EnginePort::index; ports that were added later are missing
+  std::int64_t posts = 0;       ///< outstanding requests that read the memory
+  bool forgotten = false;       ///< the user has deregistered it; it ends with the last outstanding request
 
-  /// Its name on that port; -1 where it has none.
+  /// The local registration on that port; -1 if there is none.
   [[nodiscard]] transport::MemoryId on(std::size_t port) const {
     return port < by_port.size() && by_port[port].state == OnPort::State::kRegistered
                ? by_port[port].region.local
@@ -32,12 +32,12 @@ struct UserRegion {
   }
 };
 
-/// What an engine has registered of the user's memory: each range with each transport that needs it, when an
-/// operation first uses it there.
+/// Registers the user's memory with the devices of an engine: each range with each transport that needs it,
+/// when an operation first uses it there.
 ///
-/// A range that the user deregisters is deregistered here at once, but for requests of a call that has
-/// failed, which a NIC may still read for: then when they are done, so that none of them breaks its
-/// connection.
+/// When the user deregisters a range, the devices deregister it immediately. There is one exception: requests
+/// of a failed call may still read the range. Then the deregistration waits for these requests, so that they
+/// do not break the connection.
 ///
 /// Threads  the progress owner.
 class UserRegions {
@@ -47,25 +47,26 @@ class UserRegions {
   UserRegions(const UserRegions&) = delete;
   UserRegions& operator=(const UserRegions&) = delete;
 
-  /// The region of `range`; it stays until forget(). register_on() tells its devices.
+  /// The entry of `range`; valid until forget(). Call register_on() to register it with a device.
   UserRegion& of(const UserRange& range);
-  /// Registers with the transport of port `port`, once. Where it refuses, the data goes through staging; the
-  /// first refusal is a warning in the log, with the transport's own line.
+  /// Registers the range with the transport of port `port`, once. If the transport refuses, data goes through
+  /// staging. The first refusal is logged as a warning, with the transport's own message.
   void register_on(UserRegion& region, const UserRange& range, std::size_t port,
                    transport::Transport& transport);
-  /// The name by which peers may write the range; null where the device refuses one more registration.
+  /// The remote region through which peers may write the range; null if the device refuses another
+  /// registration.
   const transport::RemoteRegion* grant_on(UserRegion& region, const UserRange& range, std::size_t port,
                                           transport::Transport& transport);
-  /// From now on no peer writes into it; who tries breaks the connection.
+  /// Revokes write access. A peer that still writes breaks its connection.
   static void revoke(UserRegion& region);
   void forget(std::uint64_t range);
-  /// A request that read it is done.
+  /// A request that read the memory has completed.
   void posted_done(UserRegion& region);
   [[nodiscard]] std::size_t num_regions() const { return regions_.size() + leaving_.size(); }
 
  private:
   static void deregister(UserRegion& region);
-  void say_refused(const UserRange& range, const Status& status);
+  void log_refusal(const UserRange& range, const Status& status);
   std::map<std::uint64_t, std::unique_ptr<UserRegion>> regions_;  ///< by UserRange::id
   std::vector<std::unique_ptr<UserRegion>> leaving_;
   bool warned_ = false;

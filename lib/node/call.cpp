@@ -7,7 +7,7 @@
 namespace hips::node {
 namespace {
 
-// In detail, above the root or digest.
+// Bit positions in Signature::detail, above the root or digest.
 constexpr int kCollectiveShift = 32, kElementShift = 40;
 
 DataType type_of(const Signature& signature) {
@@ -35,7 +35,7 @@ std::string to_string(const Signature& signature) {
   if (collective == Collective::kBarrier) return hips::to_string(collective);
   std::string text = fmt::format("{} x {}", signature.shape & ((std::uint64_t{1} << kTypeShift) - 1),
                                  type_text(type_of(signature)));
-  if (folds(collective))
+  if (reduces(collective))
     text += fmt::format(", {}", hips::to_string(static_cast<ReduceOp>(signature.shape >> kOpShift)));
   if (has_root(collective)) text += fmt::format(", root {}", detail);
   if (has_sections(collective)) text += fmt::format(", sections {:08x}", detail);

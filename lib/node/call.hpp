@@ -14,8 +14,8 @@
 
 namespace hips::node {
 
-/// A collective call of one rank: the buffers belong to the team until the call has ended. Which buffer holds
-/// what, and what "in place" means, is as in comm::CallArgs.
+/// A collective call of one rank. The team uses the buffers until the call has ended. The meaning of the
+/// buffers, also in place, is that of comm::CallArgs.
 struct Call {
   Collective collective = Collective::kAllreduce;
   const std::byte* in = nullptr;
@@ -23,38 +23,39 @@ struct Call {
   std::uint64_t count = 0;  ///< elements of the vector, or of all sections
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  Rank root = 0;                       ///< of bcast and reduce
-  const Sections* sections = nullptr;  ///< of reduce_scatter and allgather; lives until the call has ended
-  /// What ranks compare, where that is not the above: the program called something else, of which this is a
-  /// part.
-  struct Told {
+  Rank root = 0;                       ///< for bcast and reduce
+  const Sections* sections = nullptr;  ///< for reduce_scatter and allgather; valid until the call has ended
+  /// User-visible signature, when this call is one phase of a larger call. Ranks compare it instead of the
+  /// fields above.
+  struct UserCall {
     Signature signature;
-    std::uint64_t number = 0;  ///< of the program's call, for errors
+    std::uint64_t number = 0;  ///< number of the user's call, for errors
   };
-  std::optional<Told> told{};
+  std::optional<UserCall> user_call{};
 
-  /// Elements that a rank shows the others at most.
+  /// The largest number of elements that a rank shows to the others.
   [[nodiscard]] std::uint64_t shown() const {
     return collective == Collective::kAllgather ? sections->longest() : count;
   }
 };
 
-/// What the collective itself adds to a signature, and the size of elements that are bytes_type(); 0 for an
-/// allreduce of numbers.
+/// The collective's part of a signature, and the element size of a bytes_type(); 0 for an allreduce of
+/// numbers.
 std::uint64_t detail_of(const Call& call);
-inline constexpr int kTypeShift = 48, kOpShift = 56;  ///< in Signature::shape, above the count
+inline constexpr int kTypeShift = 48, kOpShift = 56;  ///< bit positions in Signature::shape, above the count
 
 inline Signature signature_of(const Call& call) {
-  // Of the type and of the operation the low byte: all that is the same on all ranks, but for that size.
+  // Only the low bytes of type and operation are equal on all ranks; detail_of() adds the size of a
+  // bytes_type().
   const bool plain = static_cast<std::uint32_t>(call.type) < std::uint32_t{kNumDataTypes} &&
                      call.collective == Collective::kAllreduce;
   return {call.count | std::uint64_t{static_cast<std::uint8_t>(call.type)} << kTypeShift |
               std::uint64_t{static_cast<std::uint8_t>(call.op)} << kOpShift,
           plain ? 0 : detail_of(call)};
 }
-/// "4 x float32, sum" of an allreduce, "bcast of 4 x float32, root 2"
+/// "4 x float32, sum" for an allreduce, otherwise as in "bcast of 4 x float32, root 2".
 std::string to_string(const Signature& signature);
-/// Of which collective?
+/// The collective of a signature.
 Collective collective_of(const Signature& signature);
 
 }  // namespace hips::node

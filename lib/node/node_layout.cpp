@@ -9,13 +9,14 @@
 namespace hips::node {
 namespace {
 
-// In an exchange every rank reads the operands of all others, so the whole reads grow with the square of the
-// ranks. They meet once for it and not several times, which is worth more reading where a rank that is waited
-// for may have no core. Measured on 2 cores, 16 KiB on 4 ranks: 0.71 of the time, 8 KiB on 9: 0.65.
+// In an exchange every rank reads the operands of all others, so the number of reads grows with the square of
+// the number of ranks. An exchange synchronises once instead of several times. With oversubscribed ranks a
+// missing rank may have no core, and saved synchronisation is worth more reads. Measured on 2 cores: 16 KiB
+// on 4 ranks 0.71 of the time, 8 KiB on 9 ranks 0.65.
 constexpr std::size_t kExchangeBytes = 32U << 10U;
-constexpr std::size_t kCrowdedExchangeBytes = 128U << 10U;
+constexpr std::size_t kOversubscribedExchangeBytes = 128U << 10U;
 constexpr std::size_t kLeastExchange = 1024;
-// A slice of all ranks stays in the caches; a rank that is ahead by a few of them waits for nobody.
+// The slices of all ranks fit the caches; a rank that is ahead by a few slices does not wait.
 constexpr std::size_t kSliceBytes = 128U << 10U;
 constexpr std::size_t kLeastSlice = 1024;
 static_assert(kLeastSlice >= kMaxElementBytes);
@@ -39,11 +40,11 @@ std::size_t StagingLayout::segment_bytes() const {
 }
 
 StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices,
-                                bool crowded) {
+                                bool oversubscribed) {
   StagingLayout layout;
   const auto others = static_cast<std::size_t>(std::max(1, num_ranks - 1));
-  const std::size_t for_all = crowded ? kCrowdedExchangeBytes : kExchangeBytes;
-  // Of little memory most is for slices, which large calls wait for.
+  const std::size_t for_all = oversubscribed ? kOversubscribedExchangeBytes : kExchangeBytes;
+  // With little memory, slices get most of it, because large calls wait for free slices.
   const std::size_t exchange = std::min(std::max(for_all / others, kLeastExchange), max_bytes / 8);
   layout.exchange_bytes = std::max(exchange / kLine * kLine, kLine);
   layout.num_slices = num_slices;

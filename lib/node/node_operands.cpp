@@ -3,55 +3,56 @@
 
 #include "lib/node/node_team.hpp"
 
-/// Buffers that other ranks read where they lie.
+/// Buffers that other ranks read in place.
 namespace hips::node {
 namespace {
 
-// Of two ranks that both fold all each reads everything, but they meet once less. Below so many slices, where
-// all of it stays in the caches of the cores, that is faster; measured on 2 cores with 1 MiB of L2 each, of
-// which a slice is an eighth.
+// Two ranks that both reduce the whole vector read everything, but synchronise once less. Below this number
+// of slices, where everything fits the caches of the cores, that is faster. Measured on 2 cores with 1 MiB of
+// L2 each; a slice is an eighth of that.
 constexpr std::uint64_t kLeastPartSlices = 8;
 
 }  // namespace
 
-void NodeTeam::show_places() {
-  Places places;
+void NodeTeam::publish_locations() {
+  BufferLocations locations;
   if (config_.direct) {
     switch (call_.collective) {
       case Collective::kAllreduce: {
         const bool by_parts = config_.size > 2 || num_slices_ >= kLeastPartSlices;
-        // What two ranks fold whole and in place one would overwrite while the other reads.
-        if (by_parts || call_.in != call_.out) places.in = held_.hold(call_.in, bytes());
-        // A part that is folded where it belongs needs no staging.
-        if (by_parts) places.out = call_.in == call_.out ? places.in : held_.hold(call_.out, bytes());
+        // In place, two ranks that reduce the whole vector would overwrite operands that the other is
+        // reading.
+        if (by_parts || call_.in != call_.out) locations.in = held_.hold(call_.in, bytes());
+        // A part that is reduced directly into the output needs no staging.
+        if (by_parts) locations.out = call_.in == call_.out ? locations.in : held_.hold(call_.out, bytes());
         break;
       }
       case Collective::kReduce:
-        places.in = held_.hold(call_.in, bytes());
+        locations.in = held_.hold(call_.in, bytes());
         break;
       case Collective::kReduceScatter:
-        // In place the result overwrites what others have not read yet.
-        if (!scatters_in_place()) places.in = held_.hold(call_.in, bytes());
+        // In place, the result overwrites operands that others may not have read yet.
+        if (!scatters_in_place()) locations.in = held_.hold(call_.in, bytes());
         break;
       case Collective::kAllgather:
-        places.in = held_.hold(call_.in, call_.sections->count(self()) * element_bytes_);
+        locations.in = held_.hold(call_.in, call_.sections->count(self()) * element_bytes_);
         break;
       case Collective::kBcast:
-        if (is_root()) places.in = held_.hold(call_.out, bytes());
+        if (is_root()) locations.in = held_.hold(call_.out, bytes());
         break;
       case Collective::kBarrier:
         break;
     }
   }
-  shows_in_ = places.in.shared();
-  shows_out_ = places.out.shared();
+  shows_in_ = locations.in.shared();
+  shows_out_ = locations.out.shared();
   operands_known_ = reads_others_ = false;
   if (shows_in_) {
-    // Nothing has to be copied, so that nobody waits for it slice by slice, nor for this rank to get a core.
+    // Nothing is copied in, so no rank waits for this rank slice by slice, or for this rank to get a core.
     copied_ = num_slices_;
     block_->copied.value.store(first_slice_ + num_slices_, std::memory_order_seq_cst);
   }
-  std::memcpy(block_->lines[number_ & 1U].operands.data(), &places, sizeof places);
+  std::memcpy(block_->lines[number_ & 1U].operands.data(), &locations, sizeof locations);
 }
 
 bool NodeTeam::knows_operands() {
@@ -60,15 +61,16 @@ bool NodeTeam::knows_operands() {
   bool any_in = false, all_show = true;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
-    Places places;
-    std::memcpy(&places, peer.block->lines[number_ & 1U].operands.data(), sizeof places);
-    any_in = any_in || places.in.shared();
-    all_show = all_show && places.in.shared() && places.out.shared();
+    BufferLocations locations;
+    std::memcpy(&locations, peer.block->lines[number_ & 1U].operands.data(), sizeof locations);
+    any_in = any_in || locations.in.shared();
+    all_show = all_show && locations.in.shared() && locations.out.shared();
     peer.in = peer.out = nullptr;
     if (r == self()) continue;
-    for (const auto& [place, at] : {std::pair{&places.in, &peer.in}, std::pair{&places.out, &peer.out}}) {
-      if (!place->shared()) continue;
-      auto mapped = peer.segments.find(*place, number_);
+    for (const auto& [location, at] :
+         {std::pair{&locations.in, &peer.in}, std::pair{&locations.out, &peer.out}}) {
+      if (!location->shared()) continue;
+      auto mapped = peer.segments.find(*location, number_);
       if (!mapped) {
         cannot_read(mapped.error(), static_cast<Rank>(r));
         return false;
@@ -77,10 +79,11 @@ bool NodeTeam::knows_operands() {
       reads_others_ = true;
     }
   }
-  // Two ranks that stage take two stages at any size: what one folds, the other would only copy.
+  // Two ranks that use staging take two stages at every size: a third stage would only copy what the other
+  // has reduced.
   if (any_in && call_.collective == Collective::kAllreduce && num_slices_ >= kLeastPartSlices)
     two_stages_ = false;
-  if (all_show) nobody_stages();
+  if (all_show) use_long_runs();
   operands_known_ = true;
   return true;
 }
@@ -97,8 +100,8 @@ void NodeTeam::cannot_read(Status status, Rank rank) {
   }
 }
 
-bool NodeTeam::was_left() const {
-  std::atomic_thread_fence(std::memory_order_acquire);  // after what was read there
+bool NodeTeam::peer_has_left() const {
+  std::atomic_thread_fence(std::memory_order_acquire);  // after the reads of peers' buffers
   return std::ranges::any_of(
       peers_, [](const Peer& peer) { return peer.block->left.load(std::memory_order_seq_cst) != 0; });
 }

@@ -4,23 +4,25 @@
 #include "lib/node/node_team.hpp"
 #include "lib/reduce/reduce.hpp"
 
-/// Calls that are too large for one exchange: slices through staging.
+/// Calls that are too large for one exchange: they go through staging in slices.
 namespace hips::node {
 namespace {
 
-// Parts that are folded where they belong take no staging, so that a rank can be far ahead of one that has
-// lost its core. Beyond about as much as a core's cache holds, others would read them from memory.
+// Parts that are reduced directly into the output use no staging, so a rank can be far ahead of one that has
+// lost its core. The limit is about the size of a core's cache: beyond it, others would read the parts from
+// memory.
 constexpr std::uint64_t kMostAhead = 16;
 
-// Parts of the result that others read where they belong. Of vectors that no cache holds they go past the
-// caches: between cores that share none, memory gives a line sooner than the cache of the core that wrote it.
-// Measured on 2 such cores, 32 MiB: 0.79 of the time, 64 MiB: 0.84; where they share a cache 0.93 and 0.91,
-// but at 16 MiB 1.13.
+// Limit for parts of the result that others read in place. Above it no cache holds the vector, and parts are
+// stored past the caches: between cores that share no cache, memory delivers a line sooner than the cache of
+// the core that wrote it. Measured on 2 such cores: 32 MiB 0.79 of the time, 64 MiB 0.84. On cores that share
+// a cache: 0.93 and 0.91, but 1.13 at 16 MiB.
 constexpr std::size_t kStreamPartsBytes = 32U << 20U;
 
-// Slices of such vectors that are handled as one where nobody stages: nothing has to stay in a cache then,
-// and a core reads ahead within a part, but not into the next. Measured on 2 cores that share no cache, 32
-// MiB: 0.80 of the time, 64 MiB: 0.79; where they share one 0.95 and 0.96; 4 ranks on 2 cores 0.85 and 0.87.
+// Number of slices of such vectors that are processed together if no rank uses staging: nothing has to stay
+// in a cache, and a core prefetches within a part but not into the next one. Measured on 2 cores that share
+// no cache: 32 MiB 0.80 of the time, 64 MiB 0.79. On cores that share a cache: 0.95 and 0.96. 4 ranks on 2
+// cores: 0.85 and 0.87.
 constexpr std::uint64_t kStreamRun = 16;
 
 constexpr std::uint64_t behind(std::uint64_t slices, std::uint64_t by) {
@@ -37,15 +39,14 @@ void NodeTeam::start_slices() {
   std::uint64_t run = slice_elements(), elements = call_.count;
   if (has_sections(call_.collective)) {
     elements = call_.sections->longest();
-    // The pieces of all ranks stand side by side in a slice of what is to be folded, each on lines of its
-    // own.
+    // In a reduce_scatter, a slice holds a piece for each rank, in cache lines of its own.
     if (call_.collective == Collective::kReduceScatter) {
       run = std::max<std::uint64_t>(1, layout_.piece_bytes(config_.size) / element_bytes_);
     }
   }
   piece_elements_ = run;
   num_slices_ = (elements + run - 1) / run;
-  // What is found in the caches later depends on what the program does meanwhile; beyond this, nothing is.
+  // What stays in the caches depends on what the program does next; beyond this size nothing stays.
   constexpr std::size_t kStreamBytes = 4U << 20U;
   stream_ = bytes() >= kStreamBytes;
 }
@@ -53,9 +54,9 @@ void NodeTeam::start_slices() {
 bool NodeTeam::advance_slices() {
   bool moved = false;
   while (true) {
-    // Before all have come nothing is read of others, and it is not known in how many stages they are.
+    // Until all ranks have called, this rank reads nothing of others and does not know the number of stages.
     const bool known = knows_operands();
-    // The last stage first: what it reads is still in the cache, and it makes room for others.
+    // The last stage runs first: its data is still in the cache, and it frees slices for others.
     const std::uint64_t taking = first_slice_ + run_end(taken_);
     if (known && taken_ < (two_stages_ ? copied_ : reduced_) &&
         (two_stages_ ? all_at(&Peer::copied, &SharedBlock::copied, taking)
@@ -66,7 +67,7 @@ bool NodeTeam::advance_slices() {
             elements_of(taken_) * element_bytes_);
       taken_ = run_end(taken_);
       block_->taken.value.store(taking, std::memory_order_seq_cst);
-      ring();
+      wake_others();
       moved = true;
       continue;
     }
@@ -82,7 +83,7 @@ bool NodeTeam::advance_slices() {
             elements_of(reduced_) * element_bytes_);
       reduced_ = run_end(reduced_);
       block_->reduced.value.store(reducing, std::memory_order_seq_cst);
-      ring();
+      wake_others();
       moved = true;
       continue;
     }
@@ -92,7 +93,7 @@ bool NodeTeam::advance_slices() {
       copy_in(copied_);
       ++copied_;
       block_->copied.value.store(copying, std::memory_order_seq_cst);
-      ring();
+      wake_others();
       moved = true;
       continue;
     }
@@ -100,15 +101,16 @@ bool NodeTeam::advance_slices() {
   }
 }
 
-void NodeTeam::nobody_stages() {
+void NodeTeam::use_long_runs() {
   if (bytes() >= kStreamPartsBytes) run_ = kStreamRun;
 }
 
 bool NodeTeam::finish_slices() {
   const std::uint64_t end_slice = first_slice_ + num_slices_;
   if (held_.any() && !all_at(&Peer::taken, &SharedBlock::taken, end_slice)) return false;
-  if (reads_others_ && was_left()) {
-    // What has been read there may be anything. Who leaves has failed, and so has the communicator.
+  if (reads_others_ && peer_has_left()) {
+    // The data that was read may be invalid. The peer that withdrew its buffers has failed, and so has the
+    // communicator.
     stage_ = Stage::kStuck;
     return true;
   }
@@ -121,7 +123,7 @@ bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count,
   for (Peer& peer : peers_) {
     if (peer.*seen >= wanted) continue;
     peer.*seen = (peer.block->*count).value.load(std::memory_order_seq_cst);
-    lacks(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
+    note_missing(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
     if (peer.*seen < wanted) return false;
   }
   return true;
@@ -157,7 +159,7 @@ void NodeTeam::copy_in(std::uint64_t slice) {
   switch (call_.collective) {
     case Collective::kReduceScatter:
       for (std::size_t r = 0; r < peers_.size(); ++r) {
-        // This rank folds its own piece from where it is, unless results overwrite it.
+        // This rank reads its own piece in place, unless results overwrite it.
         if (r == self() && !scatters_in_place()) continue;
         const Part piece = piece_of(slice, r);
         if (piece.elements == 0) continue;
@@ -181,11 +183,11 @@ void NodeTeam::copy_in(std::uint64_t slice) {
   const std::byte* from = call_.in + slice_begin(slice);
   const std::size_t bytes = elements_of(slice) * element_bytes_;
   if (two_stages_) {
-    // Of a reduction of two only the root reads, its own from where it is.
+    // In a reduce of two ranks only the root reads, and it reads its own operands in place.
     if (call_.collective != Collective::kReduce || !is_root()) std::memcpy(to, from, bytes);
     return;
   }
-  // This rank folds its own part, from where it is.
+  // This rank reads its own part in place, so it does not copy it.
   const Part own = part_of(elements_of(slice), element_bytes_, config_.rank, config_.size);
   const std::size_t begin = own.first * element_bytes_, end = (own.first + own.elements) * element_bytes_;
   std::memcpy(to, from, begin);
@@ -249,7 +251,7 @@ void NodeTeam::fold_own_piece(std::uint64_t slice) {
 
 void NodeTeam::copy_parts(std::uint64_t slice) {
   std::byte* const to = call_.out + slice_begin(slice);
-  // Not all from the same rank at once.
+  // Each rank begins with another peer, so that not all ranks read the same peer at once.
   for (int i = shows_out_ ? 1 : 0; i < config_.size; ++i) {
     const int r = (config_.rank + i) % config_.size;
     const Peer& peer = peers_[static_cast<std::size_t>(r)];
@@ -266,7 +268,7 @@ void NodeTeam::copy_pieces(std::uint64_t slice) {
     const std::size_t r = (self() + i) % peers_.size();
     const Part piece = piece_of(slice, r);
     if (piece.elements == 0) continue;
-    std::byte* const to = call_.out + (call_.sections->place(r) + piece.first) * element_bytes_;
+    std::byte* const to = call_.out + (call_.sections->displacement(r) + piece.first) * element_bytes_;
     const std::byte* const brought = r == self() ? call_.in : peers_[r].in;
     const std::byte* const from =
         brought != nullptr ? brought + piece.first * element_bytes_ : staging_of(peers_[r], slice);

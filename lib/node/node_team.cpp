@@ -16,19 +16,19 @@ Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes,
-                                    team->config_.num_slices, team->config_.crowded);
-  // Its owner is the first to write into each page, and so has it on its own NUMA node: the block here,
-  // staging in calls.
+                                    team->config_.num_slices, team->config_.oversubscribed);
+  // The owner is the first to write into each page, and so gets it on its own NUMA node: the block here,
+  // staging during calls.
   auto memory = SharedMemory::create(team->layout_.segment_bytes());
   if (!memory) return hips::fail(memory.error());
   team->own_ = std::move(*memory);
   team->block_ = new (team->own_.data()) SharedBlock;
   team->block_->bytes = team->layout_.segment_bytes();
-  if (team->config_.has_doors) {
-    auto door = WakePipe::create();
-    if (!door) return hips::fail(door.error());
-    team->door_ = *std::move(door);
-    team->block_->door = team->door_.name();
+  if (team->config_.uses_wake_pipes) {
+    auto wake_pipe = WakePipe::create();
+    if (!wake_pipe) return hips::fail(wake_pipe.error());
+    team->wake_pipe_ = *std::move(wake_pipe);
+    team->block_->wake_pipe = team->wake_pipe_.name();
   }
   return team;
 }
@@ -56,19 +56,19 @@ Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
         peer.block->bytes != layout_.segment_bytes()) {
       return Status::error(
           Code::kMismatch,
-          fmt::format("rank {} shares {} bytes of another layout, not {}: do all ranks run the "
+          fmt::format("rank {} shares {} bytes of another layout, expected {}: do all ranks run the "
                       "same library?",
                       name(static_cast<Rank>(r)), peer.memory.size(), layout_.segment_bytes()),
           Scope::kCommunicator);
     }
-    if (!config_.has_doors || static_cast<Rank>(r) == config_.rank) continue;
-    auto door = WakePipe::open_end(peer.block->door);
-    if (!door) {
-      Status status = door.error();
+    if (!config_.uses_wake_pipes || static_cast<Rank>(r) == config_.rank) continue;
+    auto wake_pipe = WakePipe::open_end(peer.block->wake_pipe);
+    if (!wake_pipe) {
+      Status status = wake_pipe.error();
       status.rank = name(static_cast<Rank>(r));
       return status;
     }
-    peer.door = *std::move(door);
+    peer.wake_pipe = *std::move(wake_pipe);
   }
   first_ = peers_[0].block;
   return Status::success();
@@ -82,17 +82,18 @@ void NodeTeam::start(const Call& call) {
   ++number_;
   next_called_ = 0;
   if (failed_.load(std::memory_order_relaxed)) {
-    // A peer may not have heard of it yet, and read what a call that was left had staged: nothing may follow.
+    // A peer may not know of the failure yet, and may still read the staging of the failed call, so nothing
+    // may overwrite it.
     stage_ = Stage::kStuck;
     return;
   }
   const std::size_t element_bytes = element_bytes_ = size_of(call.type);
-  signature_ = call.told ? call.told->signature : signature_of(call);
+  signature_ = call.user_call ? call.user_call->signature : signature_of(call);
   shown_inline_ = shown_bytes() <= CallLine::kInlineBytes;
   if (shown_bytes() > layout_.exchange_bytes) {
     stage_ = Stage::kSlices;
     start_slices();
-    show_places();
+    publish_locations();
     publish({});
     return;
   }
@@ -116,40 +117,42 @@ void NodeTeam::publish(std::span<const std::byte> operands) {
     std::memcpy(own_.data() + layout_.exchange_offset(number_), operands.data(), operands.size());
   }
   line.call.store(number_, std::memory_order_seq_cst);
-  ring();
+  wake_others();
 }
 
-// Whoever stores news and then reads `sleepers`, and whoever enters `sleepers` and then reads the news, do
-// all four in the one order of sequentially consistent operations: one of them sees the other.
-void NodeTeam::ring() {
+// No wake-up is lost: a waker stores its news and then reads `sleepers`; a sleeper increments `sleepers` and
+// then reads the news. All four operations are sequentially consistent, so at least one of the two sees the
+// other.
+void NodeTeam::wake_others() {
   if (first_->sleepers.load(std::memory_order_seq_cst) > 0) wake_sleepers();
 }
 
 void NodeTeam::wake_sleepers() {
-  if (!config_.has_doors) {
-    first_->bell.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake_all(first_->bell);
+  if (!config_.uses_wake_pipes) {
+    first_->wake_word.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(first_->wake_word);
     return;
   }
-  // One ring for each sleep: whoever takes the flag back does it.
+  // One wake-up for each sleep: the rank that clears the flag sends it.
   for (Peer& peer : peers_) {
-    if (!peer.door.valid() || peer.block->at_door.load(std::memory_order_seq_cst) == 0) continue;
-    if (peer.block->at_door.exchange(0, std::memory_order_seq_cst) != 0) WakePipe::ring(peer.door);
+    if (!peer.wake_pipe.valid() || peer.block->asleep.load(std::memory_order_seq_cst) == 0) continue;
+    if (peer.block->asleep.exchange(0, std::memory_order_seq_cst) != 0) WakePipe::ring(peer.wake_pipe);
   }
 }
 
-// The flag before `sleepers`: who sees that somebody sleeps sees who it is, or comes before advance().
+// The flag is set before `sleepers`: a waker that sees `sleepers` also sees the flag, and one that does not
+// has stored its news before the next advance().
 int NodeTeam::arm() {
-  block_->at_door.store(1, std::memory_order_seq_cst);
+  block_->asleep.store(1, std::memory_order_seq_cst);
   first_->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  return door_.fd();
+  return wake_pipe_.fd();
 }
 
 void NodeTeam::disarm() {
   first_->sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  block_->at_door.store(0, std::memory_order_seq_cst);
-  // Whoever took the flag may ring a moment later: the next sleep is then a short one.
-  door_.empty();
+  block_->asleep.store(0, std::memory_order_seq_cst);
+  // The rank that cleared the flag may send the wake-up a moment later. Then the next sleep is short.
+  wake_pipe_.empty();
 }
 
 bool NodeTeam::advance() {
@@ -165,14 +168,14 @@ bool NodeTeam::advance() {
   return false;
 }
 
-// A rank does not read what it has written for the others itself: on some CPUs a line that is read while it
-// is new goes to the reader whole, and would have to come back.
+// A rank does not read its own line: on some CPUs reading moves a newly written line to the reader's cache
+// entirely, and it would have to come back.
 bool NodeTeam::all_called() {
   for (; next_called_ < peers_.size(); ++next_called_) {
     if (next_called_ == self()) continue;
     const CallLine& line = peers_[next_called_].block->lines[number_ & 1U];
     const bool here = line.call.load(std::memory_order_seq_cst) == number_;
-    lacks(!here, static_cast<Rank>(next_called_));
+    note_missing(!here, static_cast<Rank>(next_called_));
     if (!here) return false;
     if (line.signature == signature_) continue;
     mismatch(line.signature, static_cast<Rank>(next_called_));
@@ -181,11 +184,11 @@ bool NodeTeam::all_called() {
   return true;
 }
 
-// Between cores that share no cache a store into a line that others have read takes as long as to read
-// theirs: asked for now, when all have left the call that it was for, it is here by the next call. Measured:
-// 0.82 of the time up to 32 bytes, no gain where operands lie in staging. Not before the operands have been
-// read, which would come later for it.
-void NodeTeam::expect_another() {
+// Between cores that share no cache, a store into a line that others have read takes as long as reading
+// theirs. Prefetched now, when all ranks have left the line's previous call, the line is here before the next
+// call. Measured: 0.82 of the time up to 32 bytes, no gain if operands are in staging. The prefetch follows
+// the reads of the operands, which it would delay.
+void NodeTeam::prefetch_next_line() {
   if (!shown_inline_) return;
   const auto* const line = reinterpret_cast<const std::byte*>(&block_->lines[(number_ + 1) & 1U]);
   const std::size_t end = offsetof(CallLine, operands) + shown_bytes();
@@ -201,7 +204,7 @@ bool NodeTeam::advance_exchange() {
   }
   const std::int64_t begin_ns = now_if_traced();
   finish_exchange();
-  expect_another();
+  prefetch_next_line();
   trace(TraceEvent::Kind::kReduce, begin_ns, 0, bytes());
   end();
   return true;
@@ -219,7 +222,7 @@ void NodeTeam::finish_exchange() {
       return;
     case Collective::kReduceScatter: {
       const Sections& sections = *call_.sections;
-      // In place it may overlap the result without being it.
+      // In place, the operands may overlap the result without being equal to it.
       if (!scatters_in_place()) sources_[self()] = call_.in;
       for (const std::byte*& source : sources_) source += sections.first(self()) * element_bytes;
       reduce::fold(call_.type, call_.op, call_.out, sources_, sections.count(self()));
@@ -229,7 +232,7 @@ void NodeTeam::finish_exchange() {
       const Sections& sections = *call_.sections;
       sources_[self()] = call_.in;
       for (std::size_t r = 0; r < sources_.size(); ++r) {
-        std::byte* const to = call_.out + sections.place(r) * element_bytes;
+        std::byte* const to = call_.out + sections.displacement(r) * element_bytes;
         if (sections.count(r) > 0 && to != sources_[r])
           std::memcpy(to, sources_[r], sections.count(r) * element_bytes);
       }
@@ -266,14 +269,14 @@ void NodeTeam::record(TraceEvent::Kind kind, std::int64_t begin_ns, std::int64_t
                          .bytes = static_cast<std::int64_t>(bytes)});
 }
 
-void NodeTeam::lacks(bool lacking, Rank peer) {
+void NodeTeam::note_missing(bool missing, Rank peer) {
   if (config_.trace == nullptr) return;
-  if (lacking) {
-    if (lacking_since_ns_ == 0) lacking_since_ns_ = config_.clock->now_ns();
-    lacking_ = peer;
-  } else if (lacking_since_ns_ != 0 && peer == lacking_) {
-    trace(TraceEvent::Kind::kWait, lacking_since_ns_, -1, 0, peer);
-    lacking_since_ns_ = 0;
+  if (missing) {
+    if (missing_since_ns_ == 0) missing_since_ns_ = config_.clock->now_ns();
+    missing_rank_ = peer;
+  } else if (missing_since_ns_ != 0 && peer == missing_rank_) {
+    trace(TraceEvent::Kind::kWait, missing_since_ns_, -1, 0, peer);
+    missing_since_ns_ = 0;
   }
 }
 
@@ -286,60 +289,61 @@ std::optional<Status> NodeTeam::test() {
   return leave();
 }
 
-bool NodeTeam::ends_soon() {
+bool NodeTeam::poll_briefly() {
   constexpr int kPolls = 128;
-  // With fewer cores than ranks a peer that has not come by now waits for this core.
-  Idle idle({.spin_polls = std::min(config_.idle.spin_polls, kPolls), .yield_polls = 0});
+  // With fewer cores than ranks, a peer that is missing now may be waiting for this core.
+  SpinWait spin({.spin_polls = std::min(config_.spin.spin_polls, kPolls), .yield_polls = 0});
   do {
     (void)advance();
     if (done()) return true;
-  } while (idle.stay_awake(*config_.clock));
+  } while (spin.stay_awake(*config_.clock));
   return false;
 }
 
 Status NodeTeam::wait(const WaitOptions& options) {
-  Idle idle(config_.idle);
+  SpinWait spin(config_.spin);
   WaitClock time(options, *config_.clock);
   while (!done()) {
     if (advance()) {
-      idle.moved();
+      spin.reset();
       continue;
     }
     if (failed_.load(std::memory_order_acquire)) return leave();
-    if (idle.stay_awake(*config_.clock)) {
-      if (!idle.look_around()) continue;
+    if (spin.stay_awake(*config_.clock)) {
+      if (!spin.time_to_look()) continue;
     } else {
       sleep(time.sleep_ns());
     }
     time.look();
     if (time.late() && !done()) {
-      return Status::error(Code::kTimeout, "the deadline passed; lacking: " + waiting_text());
+      return Status::error(Code::kTimeout, "the deadline passed; missing: " + waiting_text());
     }
   }
   return Status::success();
 }
 
 Status NodeTeam::leave() {
-  let_buffers_go();
+  withdraw_buffers();
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
 void NodeTeam::abandon() noexcept {
   fail(abandoned());
-  let_buffers_go();
+  withdraw_buffers();
 }
 
 Status NodeTeam::abandoned() noexcept {
-  // So short a message takes no memory: there may be none.
+  // A message this short needs no allocation; there may be no memory.
   return Status::error(Code::kOutOfMemory, "out of memory", Scope::kCommunicator);
 }
 
-void NodeTeam::let_buffers_go() noexcept {
-  // Before the user has the buffers again: a peer that reads what he writes into them finds this afterwards.
+void NodeTeam::withdraw_buffers() noexcept {
+  // Mark the buffers as withdrawn before the user gets them back. A peer that reads new data in them sees the
+  // mark afterwards.
   if (held_.any()) {
     block_->left.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before what he writes
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before writes of the user
   }
   held_.drop();
   stage_ = Stage::kIdle;
@@ -347,8 +351,9 @@ void NodeTeam::let_buffers_go() noexcept {
 
 void NodeTeam::sleep(std::int64_t timeout_ns) {
   first_->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  const std::uint32_t bell = first_->bell.load(std::memory_order_seq_cst);
-  if (!advance() && !failed_.load(std::memory_order_seq_cst)) futex_wait(first_->bell, bell, timeout_ns);
+  const std::uint32_t wake_word = first_->wake_word.load(std::memory_order_seq_cst);
+  if (!advance() && !failed_.load(std::memory_order_seq_cst))
+    futex_wait(first_->wake_word, wake_word, timeout_ns);
   first_->sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -359,7 +364,7 @@ void NodeTeam::fail(const Status& status) {
     failure_ = status;
     failed_.store(true, std::memory_order_seq_cst);
   }
-  if (first_ != nullptr) ring();
+  if (first_ != nullptr) wake_others();
 }
 
 void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
@@ -367,8 +372,9 @@ void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
   Status status = Status::error(
       Code::kMismatch,
       fmt::format("{} #{}: rank {} called with {}, but rank {} with {}; all ranks must pass the same",
-                  hips::to_string(collective_of(signature_)), call_.told ? call_.told->number : number_,
-                  name(config_.rank), to_string(signature_), name(rank), to_string(theirs)),
+                  hips::to_string(collective_of(signature_)),
+                  call_.user_call ? call_.user_call->number : number_, name(config_.rank),
+                  to_string(signature_), name(rank), to_string(theirs)),
       Scope::kCommunicator);
   status.rank = name(rank);
   if (config_.on_error) {
@@ -391,7 +397,7 @@ std::vector<Rank> NodeTeam::waiting_for() const {
   const auto below = [](const SliceCount& count, std::uint64_t wanted) {
     return count.value.load(std::memory_order_seq_cst) < wanted;
   };
-  // Who lacks the least holds up everything after it, and only that is worth telling.
+  // Name only the ranks that are furthest behind: all others wait for them.
   auto ranks = behind([&](const SharedBlock& block) {
     return block.lines[number_ & 1U].call.load(std::memory_order_seq_cst) != number_;
   });

@@ -22,7 +22,7 @@
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/base/wait/idle.hpp"
+#include "lib/base/wait/spin_wait.hpp"
 #include "lib/base/wait/wait_options.hpp"
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
@@ -31,35 +31,36 @@
 
 namespace hips::node {
 
-/// The ranks of one host that reduce through memory they share, every rank reading all others directly.
+/// The ranks of one node, which execute collectives through shared memory. Every rank reads all others
+/// directly.
 ///
-/// Small calls: every rank writes its operands where the others see them, and folds or copies those it wants.
-/// Larger ones go slice by slice through staging that stays in the caches, in two stages or in three:
+/// Small calls: every rank writes its operands where the others can read them, and reduces or copies what it
+/// needs. Larger calls are processed in slices through staging that fits the caches, in two or three stages:
 ///
-///   allreduce        copy the slice in; fold a part from all ranks into staging; copy all parts out
+///   allreduce        copy the slice in; reduce a part of all ranks into staging; copy all parts out
 ///   reduce           the same, but only the root copies out
-///   both, 2 ranks    copy the slice in; fold the whole slice
-///   reduce_scatter   copy a piece of each section in; fold the own piece of all ranks
+///   both, 2 ranks    copy the slice in; reduce the whole slice
+///   reduce_scatter   copy a piece of each section in; reduce the own piece of all ranks
 ///   allgather        copy a piece of the own section in; copy the pieces of all ranks out
 ///   bcast            the root copies the slice in; the others copy it out
 ///
-/// A buffer in memory of hips_mem_alloc() is not copied in: the others read it where it lies, and of an
-/// allreduce take parts of the result from there, too. Each rank says in its call line where its buffers lie,
-/// and for that it stays in the call until nobody reads them any more. Ranks only ever read what is
-/// another's.
+/// A buffer in memory of hips_mem_alloc() is not copied in: the other ranks read it in place. In an allreduce
+/// they also read parts of the result there. Each rank writes the locations of its buffers into its call
+/// line, and stays in the call until no rank reads them any more. A rank never writes into memory of another
+/// rank.
 ///
-/// Every call waits for all ranks to come, also those that MPI lets leave early: two lines for calls are
-/// enough then (shared_block.hpp).
+/// Every call waits for all ranks, also where MPI allows a rank to leave early. Therefore two call lines are
+/// enough (shared_block.hpp).
 ///
-/// Shapes   every rank calls with the same collective, count, type, op, root and sections, any number of
-///          elements; StagingLayout::holds() the call.
-/// Result   folded in rank order, so the bits are equal on all ranks and in every size.
-/// Cost     small: a line read from each other rank, and as many more as the operands fill. Large: two reads
-///          and two writes of each byte; a read and a write less where inputs are shared.
-/// Owns     one shared segment of `segment_bytes()`; it ends with its last user, crash or not.
-/// Threads  one call at a time; fail() from any thread. No allocation, lock or system call in a call that
-///          nobody sleeps in, but for buffers that others read: a call by slices locks the process' list of
-///          registered memory, where there is any, and maps a buffer of a peer at its first use.
+/// Shapes   every rank calls with the same collective, count, type, op, root and sections; any number of elements.
+///          StagingLayout::holds() must be true for the call.
+/// Result   reduced in rank order, so the bits are equal on all ranks and for every size.
+/// Cost     small: one cache line read from each other rank, plus the lines that the operands fill. Large: two reads
+///          and two writes of each byte; one read and one write less if inputs are shared.
+/// Owns     one shared segment of `segment_bytes()`; it ends with its last user, even after a crash.
+/// Threads  one call at a time; fail() from any thread. A call in which no rank sleeps makes no allocation, takes no
+///          lock and makes no system call. The exception are buffers that other ranks read: a call by slices locks the
+///          list of registered memory if there is any, and maps a peer's buffer at its first use.
 /// Source   the n-way direct scheme of Open MPI's coll/xhc and MPICH's release-gather, without their trees.
 class NodeTeam {
  public:
@@ -67,17 +68,19 @@ class NodeTeam {
     Rank rank = -1;
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
-    std::uint32_t num_slices = StagingLayout::kFewSlices;  ///< of staging, if they fit
-    IdleLimits idle{};
+    std::uint32_t num_slices = StagingLayout::kFewSlices;  ///< staging slices, if they fit
+    SpinLimits spin{};
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
-    std::uint64_t id = 0;        ///< of the communicator, in traces
-    std::vector<Rank> names{};   ///< what others call the ranks, in errors and answers; empty: as here
-    /// The ranks wait for other things, too: by arm(), and never by wait(). The same on all.
-    bool has_doors = false;
-    bool crowded = false;  ///< ranks outnumber the host's cores. The same on all
-    bool direct = true;    ///< let the others read memory of hips_mem_alloc() where it lies
-    /// Called on a finding of this rank, a mismatched signature; the call ends when fail() follows.
+    std::uint64_t id = 0;        ///< id of the communicator, for traces
+    std::vector<Rank> names{};   ///< ranks of the communicator, for errors and answers; empty: as in the team
+    /// The ranks wait with arm() and poll(), together with other descriptors, and never with wait(). Equal on
+    /// all ranks.
+    bool uses_wake_pipes = false;
+    bool oversubscribed = false;  ///< there are more ranks than cores. Equal on all ranks
+    bool direct = true;           ///< other ranks read memory of hips_mem_alloc() in place
+    /// Called when this rank finds an error, such as a mismatched signature. The call ends when fail()
+    /// follows.
     std::function<void(const Status&)> on_error{};
   };
 
@@ -87,37 +90,38 @@ class NodeTeam {
   NodeTeam(const NodeTeam&) = delete;
   NodeTeam& operator=(const NodeTeam&) = delete;
 
-  /// For the others' connect(), by rank.
+  /// The name of this rank's segment, for connect() of the other ranks.
   [[nodiscard]] const SharedMemoryName& name() const { return own_.name(); }
   Status connect(std::span<const SharedMemoryName> names);
 
-  /// Starts a call; none may be under way.
+  /// Starts a call; no call may be outstanding.
   void start(const Call& call);
-  /// Moves the call as far as it gets; true when anything moved.
+  /// Makes as much progress as is possible now; true if there was any.
   bool advance();
   [[nodiscard]] bool done() const { return stage_ == Stage::kIdle; }
-  /// Moves the call on without waiting; how it ended, once it has.
+  /// Makes progress without waiting. Returns the status of the call once it has ended.
   std::optional<Status> test();
-  /// Polls for about as long as a small call takes whose ranks come together, and says whether it has ended:
-  /// then well. Otherwise, also where it has failed, wait() does the rest.
-  bool ends_soon();
-  /// Moves the call to its end. kTimeout: the deadline passed, and the call goes on; else how it ended.
+  /// Polls for about the duration of a small call whose ranks arrive together. True: the call has ended
+  /// successfully. False: the caller continues with wait(), also if the call has failed.
+  bool poll_briefly();
+  /// Waits for the end of the call and returns its status. kTimeout: the deadline passed, and the call
+  /// remains outstanding.
   Status wait(const WaitOptions& options);
 
-  /// Before a sleep on other things as well, where the team has doors: asks the others to ring. Gives what
-  /// becomes readable then. advance() once more before the sleep, and disarm() after it.
+  /// Requests a wake-up before a sleep in poll(), for Config::uses_wake_pipes. Returns a descriptor that
+  /// becomes readable when there is news. Call advance() once more before the sleep, and disarm() after it.
   [[nodiscard]] int arm();
   void disarm();
 
-  /// Ends the call under way, and every later one at once, with `status`. Any thread; whoever sleeps at its
-  /// own door has to be woken besides.
+  /// Ends the outstanding call, and every later one immediately, with `status`. Any thread. It does not wake
+  /// a rank that sleeps on its own wake pipe.
   void fail(const Status& status);
-  /// Ends the call under way as one that failed, wherever it was: something was thrown in it. Nobody reads
-  /// its buffers any more and ends well. Every later call fails, too.
+  /// Ends the outstanding call as failed, after an exception inside the call. A peer that is still reading
+  /// its buffers does not end successfully. Every later call fails, too.
   void abandon() noexcept;
-  /// What such a call ends with.
+  /// The status of a call after abandon().
   static Status abandoned() noexcept;
-  /// Ranks that the call lacks right now, ascending.
+  /// Ranks that the call is waiting for now, ascending.
   [[nodiscard]] std::vector<Rank> waiting_for() const;
   [[nodiscard]] std::string waiting_text() const;
 
@@ -126,21 +130,21 @@ class NodeTeam {
  private:
   enum class Stage : std::uint8_t {
     kIdle,
-    kExchange,  ///< all operands at once, each rank folds all
-    kSlices,    ///< staging, slice by slice
-    /// Cannot go on until fail() ends it: a signature did not match, a buffer of a peer cannot be mapped, or
-    /// a peer has left its buffers while this rank read them.
+    kExchange,  ///< all operands at once; each rank reduces all
+    kSlices,    ///< slice by slice, through staging
+    /// Cannot make progress; fail() ends it. A signature did not match, a peer's buffer cannot be mapped, or
+    /// a peer withdrew its buffers while this rank read them.
     kStuck,
   };
 
   struct Peer {
     SharedMemory memory;
     SharedBlock* block = nullptr;
-    UniqueFd door;  ///< to be rung; none of this rank's own
-    // What has been seen of its counters, so that they are read only for news.
+    UniqueFd wake_pipe;  ///< the peer's wake pipe; empty for this rank
+    // The last values read of the peer's counters, so that they are read again only for news.
     std::uint64_t copied = 0, reduced = 0, taken = 0;
     PeerSegments segments;
-    // Of the call under way; null: in staging.
+    // Buffers of the outstanding call; null: in staging.
     const std::byte* in = nullptr;
     const std::byte* out = nullptr;
   };
@@ -148,30 +152,30 @@ class NodeTeam {
   explicit NodeTeam(Config config) : config_(std::move(config)) {}
 
   void publish(std::span<const std::byte> operands);
-  void ring();
+  void wake_others();
   [[gnu::noinline]] void wake_sleepers();
   bool advance_exchange();
-  /// Has the lines of a next call like this one ready to be written.
-  void expect_another();
+  /// Prefetches the lines that the next call will write, if it is like this one.
+  void prefetch_next_line();
   void finish_exchange();
   void start_slices();
   bool advance_slices();
-  /// All ranks show where they lie what they bring and what they fold.
-  void nobody_stages();
-  /// All is taken: the end, once nobody needs this rank's buffers.
+  /// All ranks share their inputs and outputs, so no rank uses staging.
+  void use_long_runs();
+  /// All slices are taken: ends the call once no rank needs this rank's buffers.
   bool finish_slices();
   bool all_called();
-  /// Says where this rank's buffers lie, in the line of a call that is not yet published.
-  void show_places();
-  /// Have all called, and is known where their operands lie?
+  /// Writes the locations of this rank's buffers into its call line, before the line is published.
+  void publish_locations();
+  /// Whether all ranks have called, and the locations of their operands are known.
   bool knows_operands();
-  /// Whether a peer has left its buffers while this rank read them.
-  [[nodiscard]] bool was_left() const;
-  /// The call has failed.
+  /// Whether a peer has withdrawn its buffers while this rank read them.
+  [[nodiscard]] bool peer_has_left() const;
+  /// Leaves a failed call and returns its status.
   Status leave();
-  void let_buffers_go() noexcept;
-  /// Whether the call lacks `peer` right now.
-  void lacks(bool lacking, Rank peer);
+  void withdraw_buffers() noexcept;
+  /// Trace: records whether the call is waiting for `peer`.
+  void note_missing(bool missing, Rank peer);
   [[nodiscard]] std::int64_t now_if_traced() const {
     return config_.trace == nullptr ? 0 : config_.clock->now_ns();
   }
@@ -204,16 +208,16 @@ class NodeTeam {
   [[nodiscard]] std::size_t slice_elements() const { return layout_.slice_bytes / element_bytes_; }
   [[nodiscard]] std::size_t bytes() const { return call_.count * element_bytes_; }
   [[nodiscard]] std::size_t shown_bytes() const { return call_.shown() * element_bytes_; }
-  /// The first slice behind the run that begins with this one.
+  /// The first slice after the run that begins with this slice.
   [[nodiscard]] std::uint64_t run_end(std::uint64_t slice) const {
     return std::min(slice + run_, num_slices_);
   }
-  /// Of the run that begins with this slice.
+  /// Number of elements of the run that begins with this slice.
   [[nodiscard]] std::size_t elements_of(std::uint64_t slice) const;
-  /// Of a section, the run that belongs to a slice; counted from the section's beginning.
+  /// The elements of a rank's section that belong to a slice, relative to the section's beginning.
   [[nodiscard]] Part piece_of(std::uint64_t slice, std::size_t rank) const;
   [[nodiscard]] std::byte* staging_of(const Peer& peer, std::uint64_t slice) const;
-  /// A slice of the vector that a rank brings, in its buffer or in staging.
+  /// A slice of a rank's operands, in its buffer or in staging.
   [[nodiscard]] const std::byte* operands_of(const Peer& peer, std::uint64_t slice) const;
   [[nodiscard]] std::uint64_t slice_begin(std::uint64_t slice) const {
     return slice * slice_elements() * element_bytes_;
@@ -224,36 +228,36 @@ class NodeTeam {
   Config config_;
   StagingLayout layout_;
   SharedMemory own_;
-  WakePipe door_;
+  WakePipe wake_pipe_;
   SharedBlock* block_ = nullptr;
-  SharedBlock* first_ = nullptr;  ///< rank 0's, with the bell
-  std::vector<Peer> peers_;       ///< by rank, this one's included
+  SharedBlock* first_ = nullptr;  ///< block of rank 0, with `sleepers` and `wake_word`
+  std::vector<Peer> peers_;       ///< by rank, including this rank
   std::vector<const std::byte*> sources_;
 
-  // The call under way.
+  // The outstanding call.
   Stage stage_ = Stage::kIdle;
   Call call_;
   std::size_t element_bytes_ = 1;
   Signature signature_;
-  bool shown_inline_ = false;      ///< by all ranks alike, whatever this one shows
-  std::uint64_t number_ = 0;       ///< of calls so far
-  std::size_t next_called_ = 0;    ///< ranks before this one have come to the call
-  std::uint64_t first_slice_ = 0;  ///< slices of all earlier calls
+  bool shown_inline_ = false;      ///< operands fit into the call lines; equal on all ranks
+  std::uint64_t number_ = 0;       ///< number of calls so far
+  std::size_t next_called_ = 0;    ///< all ranks before this one have called
+  std::uint64_t first_slice_ = 0;  ///< number of slices of all earlier calls
   std::uint64_t num_slices_ = 0;
-  std::uint64_t run_ = 1;  ///< slices that are folded and taken at a time, as if they were one
+  std::uint64_t run_ = 1;  ///< number of slices that are reduced and taken together
   std::uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;  ///< slices of this call
-  bool two_stages_ = false;                             ///< what is taken is not folded into staging before
-  bool operands_known_ = false;                         ///< where all of them lie
-  bool reads_others_ = false;                           ///< buffers of theirs, not only staging
-  HeldOperands held_;                                   ///< this rank's, which others read
+  bool two_stages_ = false;      ///< ranks take directly from the operands, without a reduction into staging
+  bool operands_known_ = false;  ///< the locations of all operands are known
+  bool reads_others_ = false;    ///< this rank reads buffers of peers, not only staging
+  HeldOperands held_;            ///< buffers of this rank that other ranks read
   bool shows_in_ = false, shows_out_ = false;
-  std::size_t piece_elements_ = 0;  ///< of a section in a slice
-  bool stream_ = false;             ///< the output is too large to be found in a cache later
+  std::size_t piece_elements_ = 0;  ///< elements of a section in a slice
+  bool stream_ = false;             ///< the output is too large to stay in a cache
 
   // Traced calls only.
   std::int64_t begin_ns_ = 0;
-  std::int64_t lacking_since_ns_ = 0;  ///< 0: nobody is lacking
-  Rank lacking_ = -1;
+  std::int64_t missing_since_ns_ = 0;  ///< 0: no rank is missing
+  Rank missing_rank_ = -1;
 
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  ///< guards failure_

@@ -7,7 +7,7 @@
 
 namespace hips::node {
 
-Place HeldOperands::hold(const std::byte* address, std::size_t bytes) {
+BufferLocation HeldOperands::hold(const std::byte* address, std::size_t bytes) {
   UserRange* const range = registry_.hold(address, bytes);
   if (range == nullptr) return {};
   if (range->segment.size() == 0) {
@@ -22,26 +22,27 @@ void HeldOperands::drop() {
   while (num_ > 0) MemoryRegistry::drop(ranges_[--num_]);
 }
 
-Result<const std::byte*> PeerSegments::find(const Place& place, std::uint64_t call) {
-  if (place.offset >= place.segment.bytes)
+Result<const std::byte*> PeerSegments::find(const BufferLocation& location, std::uint64_t call) {
+  if (location.offset >= location.segment.bytes)
     return fail(Code::kMismatch,
-                fmt::format("shared memory: byte {} of a segment of {}", place.offset, place.segment.bytes),
+                fmt::format("shared memory: offset {} is outside a segment of {} bytes", location.offset,
+                            location.segment.bytes),
                 Scope::kCommunicator);
   auto found = std::ranges::find_if(
-      segments_, [&](const Segment& one) { return one.memory.name().token == place.segment.token; });
+      segments_, [&](const Segment& one) { return one.memory.name().token == location.segment.token; });
   if (found == segments_.end()) {
-    auto memory = SharedMemory::attach_readable(place.segment);
+    auto memory = SharedMemory::attach_readable(location.segment);
     if (!memory) return fail(std::move(memory).error());
     if (segments_.size() < kMost) {
       found = segments_.emplace(segments_.end());
     } else {
-      // A call has two buffers, so that none of this call goes.
+      // A call has at most two buffers of a peer, so this evicts no segment of the current call.
       found = std::ranges::min_element(segments_, {}, &Segment::last_call);
     }
     found->memory = std::move(*memory);
   }
   found->last_call = call;
-  return found->memory.data() + place.offset;
+  return found->memory.data() + location.offset;
 }
 
 }  // namespace hips::node

@@ -12,24 +12,23 @@
 
 namespace hips::node {
 
-/// Where a buffer of a call lies, for peers to map it; plain bytes, travel in the call line.
-struct Place {
-  SharedMemoryName segment;  ///< of 0 bytes: nobody else can map it
+/// The location of a buffer of a call, with which peers map it. Plain bytes, part of the call line.
+struct BufferLocation {
+  SharedMemoryName segment;  ///< 0 bytes: other processes cannot map the buffer
   std::uint64_t offset = 0;
 
   [[nodiscard]] bool shared() const { return segment.bytes > 0; }
 };
 
-/// What a rank says of the buffers of a call that goes slice by slice. Each rank speaks for itself and for
-/// one call: its next buffers may be others.
-struct Places {
-  Place in;   ///< what it brings
-  Place out;  ///< where it leaves its part of the result before others copy that
+/// The buffers of a rank in a call by slices. They hold for one rank and one call only.
+struct BufferLocations {
+  BufferLocation in;   ///< its operands
+  BufferLocation out;  ///< its part of the result, until the others have copied it
 };
-static_assert(sizeof(Places) <= CallLine::kInlineBytes,
-              "in the place of operands, which such calls have not");
+static_assert(sizeof(BufferLocations) <= CallLine::kInlineBytes, "replaces the operands in the call line");
 
-/// This rank's buffers in memory of hips_mem_alloc(), held for a call: till then it is not freed.
+/// This rank's buffers in memory of hips_mem_alloc(). They are held for a call: until then the memory is not
+/// freed.
 class HeldOperands {
  public:
   HeldOperands() = default;
@@ -37,8 +36,8 @@ class HeldOperands {
   HeldOperands& operator=(const HeldOperands&) = delete;
   ~HeldOperands() { drop(); }
 
-  /// Holds the buffer where others can map all of it, and says where it lies. Two at most.
-  Place hold(const std::byte* address, std::size_t bytes);
+  /// Holds the buffer if other processes can map all of it. Returns its location; of two buffers at most.
+  BufferLocation hold(const std::byte* address, std::size_t bytes);
   void drop();
   [[nodiscard]] bool any() const { return num_ > 0; }
 
@@ -48,19 +47,19 @@ class HeldOperands {
   std::size_t num_ = 0;
 };
 
-/// The segments of one peer that this rank has mapped, for reading.
+/// The segments of one peer that this rank has mapped for reading.
 ///
-/// They are kept, since buffers are used again and again: mapping takes several system calls and a page fault
-/// for each few pages. A token is given once, so that one that is freed and made anew at the same address, or
-/// with the same descriptor, is another one. Of what its owner has freed a mapping holds no memory any more.
+/// Mappings are kept, because programs reuse buffers, and mapping takes several system calls and page faults.
+/// Tokens are never reused: new memory at the same address, or with the same descriptor, has another token.
+/// If the owner has freed a segment, its mapping holds no memory any more.
 class PeerSegments {
  public:
   static constexpr std::size_t kMost = 64;
 
-  /// The first byte of the place, in this process; good for the call at least.
+  /// The address of the location in this process; valid for the call at least.
   ///
   /// Errors   those of SharedMemory::attach_readable(); kMismatch: beyond its segment.
-  Result<const std::byte*> find(const Place& place, std::uint64_t call);
+  Result<const std::byte*> find(const BufferLocation& location, std::uint64_t call);
   [[nodiscard]] std::size_t num_mapped() const { return segments_.size(); }
 
  private:

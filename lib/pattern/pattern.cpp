@@ -1,4 +1,4 @@
-// The patterns are constexpr headers. This file checks what their comments claim.
+// The patterns are constexpr headers. This file checks the claims of their comments.
 #include "lib/pattern/halving.hpp"
 #include "lib/pattern/mesh.hpp"
 #include "lib/pattern/modulo.hpp"

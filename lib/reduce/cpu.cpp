@@ -7,7 +7,7 @@
 namespace hips::reduce {
 namespace {
 
-/// Conversion of halves. Not every compiler has a name for it in __builtin_cpu_supports().
+/// Conversion of float16. Not every compiler has a name for it in __builtin_cpu_supports().
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;

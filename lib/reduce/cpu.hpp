@@ -2,7 +2,7 @@
 
 namespace hips::reduce {
 
-/// May this machine run kernels_avx2(), kernels_avx512()? False where there are none.
+/// Whether this CPU can run kernels_avx2() and kernels_avx512(). False on other architectures.
 ///
 /// Threads  any thread.
 bool runs_avx2();

@@ -10,8 +10,8 @@ namespace hips::reduce {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The upper half of a product. A quotient by way of the reciprocal is right or one too small, and takes a few
-// cycles where a division takes dozens.
+// The upper half of a product. A multiplication by the reciprocal gives the quotient or one less. It takes a
+// few cycles; a division takes dozens.
 inline std::uint32_t multiply_high(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(a) * b >> 32U);
 }
@@ -20,7 +20,7 @@ inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(static_cast<Wide>(a) * b >> 64U);
 }
 
-/// Towards zero. `Work` is unsigned, and holds the elements and the divisor.
+/// Divides towards zero. `Work` is unsigned, and holds the elements and the divisor.
 template <typename T, typename Work>
 void divide_integers(std::byte* data, std::size_t elements, std::size_t divisor) {
   const auto by = static_cast<Work>(divisor);
@@ -38,9 +38,9 @@ void divide_integers(std::byte* data, std::size_t elements, std::size_t divisor)
   }
 }
 
-/// Elements of 8 and 16 bits, a vector at a time by way of floats. The quotient of integers below 2^17 rounds
-/// to the next integer only if that is nearer than half a unit in the last place, one in 2^24 of it: never,
-/// as it is at least 1 / divisor away, and divisor times quotient is below 2^17.
+/// Divides elements of 8 and 16 bits, a vector at a time, in float. The exact quotient q of integers below
+/// 2^17 differs from the next larger integer by at least 1 / divisor. It would round up only if the
+/// difference were below q / 2^24, which is impossible because divisor * q is below 2^17.
 template <typename T>
 void divide_small_integers(std::byte* data, std::size_t elements, std::size_t divisor) {
   const hn::ScalableTag<float> floats;
@@ -58,14 +58,15 @@ void divide_small_integers(std::byte* data, std::size_t elements, std::size_t di
   divide_integers<T, std::uint32_t>(data + i * sizeof(T), elements - i, divisor);
 }
 
-/// By an IEEE division, once rounded: what Avg does with the sum.
+/// Divides with one rounding (IEEE division), as Avg does with a sum.
 template <typename Elements>
 void divide_floating(std::byte* data, std::size_t elements, std::size_t divisor) {
   const std::byte* const source = data;
   fold_by<Elements, Avg, false>(Avg(divisor), data, &source, 1, elements);
 }
 
-/// Averages of integers. The second loop finds the sums in the cache: calls come with a segment or a slice.
+/// Averages of integers. The second loop finds the sums in the cache, because a call covers a segment or a
+/// slice.
 template <typename T, typename Unsigned, typename Work>
 void average_integers(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
                       std::size_t elements) {

@@ -6,13 +6,13 @@
 #include "lib/reduce/lanes.hpp"
 #include "lib/reduce/ops.hpp"
 
-// One pass over any number of sources. For kernels.cpp, once for each instruction set.
+// One pass over any number of sources. Included by kernels.cpp, once for each instruction set.
 namespace hips::reduce {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Stores past the caches ask for aligned addresses, so how many elements go the ordinary way first; all of
-// them where no element is aligned.
+// Streaming stores need aligned addresses. Returns the number of elements before the first aligned address;
+// all elements if no element is aligned.
 template <typename T>
 std::size_t elements_before_aligned(const std::byte* dst, std::size_t vector_bytes, std::size_t elements) {
   const std::size_t beyond = reinterpret_cast<std::size_t>(dst) % vector_bytes;
@@ -21,8 +21,8 @@ std::size_t elements_before_aligned(const std::byte* dst, std::size_t vector_byt
   return head < elements ? head : elements;
 }
 
-// One vector of every source, folded. The same code serves the tail (through a small buffer), so that an
-// element's bits do not depend on where in the vector it lies.
+// Reduces one vector of every source at a time. The same code handles the tail, through a small buffer, so
+// the bits of an element do not depend on its position in the vector.
 template <typename Elements, typename Op, bool kStream>
 void fold_by(const Op op, std::byte* dst_bytes, const std::byte* const* srcs, std::size_t num_srcs,
              std::size_t elements) {
@@ -33,7 +33,7 @@ void fold_by(const Op op, std::byte* dst_bytes, const std::byte* const* srcs, st
   T* dst = reinterpret_cast<T*>(dst_bytes);
   const auto source = [&](std::size_t s, std::size_t i) { return reinterpret_cast<const T*>(srcs[s]) + i; };
   const auto operand = [&](auto d, const T* from) { return op.enter(d, Elements::load(d, from)); };
-  // Fewer elements than a vector, through a small buffer; one by one where that is quicker.
+  // Reduces fewer elements than a vector holds, through a small buffer; one by one if that is faster.
   const auto fold_few = [&](std::size_t i, std::size_t few) {
     constexpr std::size_t kOneByOne = 4;
     if constexpr (sizeof(T) >= 4) {
@@ -61,7 +61,7 @@ void fold_by(const Op op, std::byte* dst_bytes, const std::byte* const* srcs, st
   if constexpr (kStream) {
     const std::size_t head = elements_before_aligned<T>(dst_bytes, lanes * sizeof(Lane), elements);
     if (head == elements) return fold_by<Elements, Op, false>(op, dst_bytes, srcs, num_srcs, elements);
-    // Of halves a vector of elements is two of lanes.
+    // For 16-bit floats, a vector of elements is two vectors of lanes.
     for (; i + lanes < head; i += lanes) fold_few(i, lanes);
     if (head > i) fold_few(i, head - i);
     i = head;
@@ -90,7 +90,7 @@ void fold_by(const Op op, std::byte* dst_bytes, const std::byte* const* srcs, st
   if constexpr (kStream) hwy::FlushStream();
 }
 
-/// A kernel.
+/// The kernel for an operation.
 template <typename Elements, typename Op, bool kStream>
 void fold(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs, std::size_t elements) {
   fold_by<Elements, Op, kStream>(Op(num_srcs), dst, srcs, num_srcs, elements);

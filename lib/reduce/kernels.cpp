@@ -1,6 +1,6 @@
-// Compiled once for each instruction set (meson.build), each time with another HIPS_KERNELS name. Nothing
-// here may instantiate inline code of the standard library: the linker would keep one copy for all, perhaps
-// the one that needs AVX-512.
+// Compiled once for each instruction set (meson.build), each time with another HIPS_KERNELS name. This file
+// must not instantiate inline code of the standard library: the linker would keep one copy for all
+// instruction sets, perhaps the one that needs AVX-512.
 
 #include "lib/reduce/kernels.hpp"
 
@@ -34,7 +34,7 @@ void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes) {
 
 // Rows are in the order of ReduceOp.
 
-/// Signed or not matters only where operands are compared or divided; the other kernels are shared.
+/// Signedness matters only for comparisons and divisions; the other kernels are shared.
 template <typename T, typename Unsigned, typename Work, bool kStream>
 constexpr KernelRow integers() {
   using Bits = Plain<Unsigned>;

@@ -7,16 +7,16 @@
 
 namespace hips::reduce {
 
-/// Signature of every kernel: folds `num_srcs` inputs of `elements` elements into dst, left to right.
+/// Type of all kernels: reduces `num_srcs` inputs of `elements` elements into dst, left to right.
 using Kernel = void (*)(std::byte* dst, const std::byte* const* srcs, std::size_t num_srcs,
                         std::size_t elements);
 
-/// By ReduceOp; null where the operation does not exist for the type.
+/// Kernels by ReduceOp; null if the operation does not exist for the type.
 struct KernelRow {
   Kernel of[kNumReduceOps];
 };
 
-/// By DataType.
+/// Kernels by DataType.
 struct KernelGrid {
   KernelRow of[kNumDataTypes];
 
@@ -28,12 +28,13 @@ struct KernelGrid {
 /// Kernels of one instruction set.
 struct KernelTable {
   KernelGrid fold;
-  KernelGrid fold_streaming;  ///< stores past the caches
+  KernelGrid fold_streaming;  ///< with streaming stores, which bypass the caches
   void (*divide[kNumDataTypes])(std::byte* data, std::size_t elements, std::size_t divisor);
   void (*copy_streaming)(std::byte* dst, const std::byte* src, std::size_t bytes);
 };
 
-// One table for each instruction set that kernels.cpp is compiled for; nullptr where the compiler could not.
+// One table for each instruction set that kernels.cpp is compiled for; nullptr if the compiler does not
+// support it.
 const KernelTable* kernels_baseline();
 const KernelTable* kernels_avx2();
 const KernelTable* kernels_avx512();

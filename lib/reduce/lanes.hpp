@@ -6,7 +6,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-// How elements in memory become lanes of vectors, and lanes elements. For kernels.cpp, once for each
+// Conversion between elements in memory and lanes of vectors. Included by kernels.cpp, once for each
 // instruction set.
 namespace hips::reduce {
 namespace HWY_NAMESPACE {
@@ -14,7 +14,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Lanes of the elements' own type.
+/// Elements whose lanes have the same type.
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -28,7 +28,7 @@ struct Plain {
   static void store(D tag, V lanes, T* to) {
     hn::StoreU(lanes, tag, to);
   }
-  /// Four vectors in a row; past the caches `to` is aligned to a vector.
+  /// Stores four consecutive vectors. For kStream, `to` is aligned to a vector.
   template <bool kStream, typename D, typename V>
   static void store_four(D tag, V v0, V v1, V v2, V v3, T* to) {
     const std::size_t lanes = hn::Lanes(tag);
@@ -46,15 +46,16 @@ struct Plain {
   }
 };
 
-// Instructions convert float16 from AVX2 on. Elsewhere, and for bfloat16, integer arithmetic does, with the
-// same bits for every input: Highway's own fallbacks know neither infinities nor ties.
+// From AVX2 on, instructions convert float16. Elsewhere, and for bfloat16, integer arithmetic does, with the
+// same bits for every input. Highway's own fallbacks handle neither infinities nor ties.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
 inline constexpr bool kConvertsFloat16 = true;
 #else
 inline constexpr bool kConvertsFloat16 = false;
 #endif
 
-/// Conversions of float16; `D` is a tag of float lanes. As hips/half.hpp, which says why they are right.
+/// Conversions of float16; `D` is a tag of float lanes. The algorithms are those of hips/half.hpp, which
+/// proves them.
 struct Float16Format {
   template <typename D, typename V16>
   static auto widen(D tag, V16 halves) {
@@ -113,7 +114,7 @@ struct Float16Format {
   }
 };
 
-/// The same of bfloat16.
+/// Conversions of bfloat16.
 struct Bfloat16Format {
   template <typename D, typename V16>
   static auto widen(D tag, V16 halves) {
@@ -128,7 +129,7 @@ struct Bfloat16Format {
     const auto upper = hn::ShiftRight<16>(value);
     const auto odd = hn::And(upper, hn::Set(bits, 1U));
     const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(value, hn::Set(bits, 0x7fffU)), odd));
-    // Not by comparing floats with themselves: the vectors' Ne() is an ordered one, false for NaN.
+    // A float is not compared with itself, because the vectors' Ne() is an ordered comparison, false for NaN.
     const auto size = hn::BitCast(integers, hn::And(value, hn::Set(bits, 0x7fffffffU)));
     const auto beyond_infinity = hn::VecFromMask(integers, hn::Gt(size, hn::Set(integers, 0x7f800000)));
     const auto is_nan = hn::MaskFromVec(hn::BitCast(bits, beyond_infinity));
@@ -137,7 +138,7 @@ struct Bfloat16Format {
   }
 };
 
-/// Two bytes in memory, float in lanes: what is folded in one pass is rounded once.
+/// Two bytes in memory, float in lanes: one pass over all sources rounds once.
 template <typename Format>
 struct Half {
   using Stored = std::uint16_t;
@@ -155,8 +156,8 @@ struct Half {
   static void store_four(D tag, V v0, V v1, V v2, V v3, Stored* to) {
     const std::size_t lanes = hn::Lanes(tag);
     if constexpr (kStream && HWY_TARGET != HWY_SCALAR) {
-      // Two vectors of lanes make one of elements, and only whole ones go past the caches well. Combine is
-      // found by its arguments, as targets of one lane have none.
+      // Two vectors of lanes make one vector of elements, and streaming stores need whole vectors. Combine is
+      // found by argument-dependent lookup, because targets of one lane do not define it.
       const hn::Repartition<Stored, D> pair;
       hn::Stream(Combine(pair, Format::narrow(tag, v1), Format::narrow(tag, v0)), pair, to);
       hn::Stream(Combine(pair, Format::narrow(tag, v3), Format::narrow(tag, v2)), pair, to + 2 * lanes);

@@ -5,15 +5,15 @@
 
 #include <hwy/highway.h>
 
-// What the operations do with vectors. For kernels.cpp, once for each instruction set.
+// The operations on vectors. Included by kernels.cpp, once for each instruction set.
 namespace hips::reduce {
 namespace HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// An operation is made for a number of operands. enter() takes each operand as it is loaded, combine() folds
-/// two, and leave() makes the result of the last. All are elementwise.
+/// An operation is constructed for a number of operands. enter() converts each loaded operand, combine()
+/// reduces two, and leave() makes the result of the last combine(). All work elementwise.
 struct Op {
   explicit Op(std::size_t /*num_operands*/) {}
   template <typename D, typename V>
@@ -26,7 +26,8 @@ struct Op {
   }
 };
 
-// Integer sums and products wrap, so they are computed on unsigned lanes: same bits, no undefined overflow.
+// Integer sums and products wrap. They are computed on unsigned lanes: the bits are equal, and there is no
+// undefined overflow.
 struct Sum : Op {
   using Op::Op;
   template <typename D, typename V>
@@ -43,7 +44,7 @@ struct Prod : Op {
     if constexpr (HWY_TARGET == HWY_SCALAR && !hwy::IsFloat<T>()) {
       return hn::Set(tag, static_cast<T>(std::uint64_t{hn::GetLane(a)} * hn::GetLane(b)));
     } else if constexpr (sizeof(T) == 1) {
-      // No instruction multiplies bytes: even and odd ones as halves of 16-bit lanes.
+      // No instruction multiplies bytes, so even and odd bytes are multiplied in 16-bit lanes.
       const hn::RepartitionToWide<D> wide;
       const auto a2 = hn::BitCast(wide, a), b2 = hn::BitCast(wide, b);
       const auto low = hn::Set(wide, std::uint16_t{0xff});
@@ -51,7 +52,8 @@ struct Prod : Op {
       const auto odd = hn::Mul(hn::AndNot(low, a2), hn::ShiftRight<8>(b2));
       return hn::BitCast(tag, hn::Or(even, odd));
     } else if constexpr (sizeof(T) == 8 && !hwy::IsFloat<T>()) {
-      // Nor 64 bits before AVX-512: low halves in full, and of the mixed products what does not overflow.
+      // Before AVX-512, no instruction multiplies 64 bits: add the full product of the low halves and the
+      // mixed products, modulo 2^64.
       const hn::Repartition<std::uint32_t, D> narrow;
       const auto swapped = hn::Or(hn::ShiftLeft<32>(b), hn::ShiftRight<32>(b));
       const auto mixed = hn::BitCast(tag, hn::Mul(hn::BitCast(narrow, a), hn::BitCast(narrow, swapped)));
@@ -63,8 +65,8 @@ struct Prod : Op {
   }
 };
 
-// As std::min and std::max: the first operand unless the second is strictly beyond it. The machine's own
-// minimum of floating lanes treats NaN and signed zero in ways that differ between instruction sets.
+// As std::min and std::max: the first operand, unless the second is strictly beyond it. The minimum
+// instruction for floats treats NaN and signed zero differently on different instruction sets.
 struct Min : Op {
   using Op::Op;
   template <typename D, typename V>
@@ -88,7 +90,7 @@ struct Max : Op {
   }
 };
 
-/// Of floating lanes. A division, not a product with the reciprocal: it is right to the last bit.
+/// For float lanes. It divides instead of multiplying by the reciprocal, so the result is correctly rounded.
 struct Avg : Sum {
   explicit Avg(std::size_t num_operands) : Sum(num_operands), divisor(num_operands) {}
   template <typename D, typename V>
@@ -125,7 +127,7 @@ V all_ones_where_zero(D tag, V operand) {
   return hn::VecFromMask(tag, hn::Eq(operand, hn::Zero(tag)));
 }
 
-/// False if any operand is: found as "any is zero".
+/// False if any operand is false; computed as "any operand is zero".
 struct Land : Bor {
   using Bor::Bor;
   template <typename D, typename V>
@@ -137,7 +139,7 @@ struct Land : Bor {
     return hn::AndNot(any_zero, hn::Set(tag, hn::TFromD<D>{1}));
   }
 };
-/// The bits of all operands together are zero only if each is.
+/// True if any operand is true: the OR of all bits is not zero.
 struct Lor : Bor {
   using Bor::Bor;
   template <typename D, typename V>

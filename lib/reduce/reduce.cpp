@@ -11,16 +11,16 @@ namespace {
 
 const KernelTable& choose() {
 #if defined(HIPS_HAVE_X86_KERNELS)
-  // All ranks of a job compute the same bits with any of the tables: every element is folded by the same
-  // IEEE operations in the same order, and halves are converted to the same bits. Only the payload of a NaN
-  // made of two NaNs is the hardware's choice, and there it is the first operand's.
+  // All tables compute the same bits: they apply the same IEEE operations to an element in the same order,
+  // and convert 16-bit floats to the same bits. Only the payload of a NaN that combines two NaNs is the
+  // hardware's choice; x86 takes that of the first operand.
   if (runs_avx512()) return *kernels_avx512();
   if (runs_avx2()) return *kernels_avx2();
 #endif
   return *kernels_baseline();
 }
 
-/// Beyond the library's operations there are functions only: one comparison in every fold, not two.
+/// Values above the library's operations are functions, so one comparison is enough in every fold().
 constexpr bool by_function(ReduceOp op) {
   return op > ReduceOp::kLxor;
 }
@@ -36,7 +36,7 @@ const KernelTable& kernels() {
 void fold(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
           std::size_t elements) {
   if (elements == 0) return;
-  // One operand is the result, but for logical operations, which make it 0 or 1.
+  // A single operand is the result, except for logical operations, which map it to 0 or 1.
   if (srcs.size() == 1 && (op < ReduceOp::kLand || by_function(op))) {
     if (srcs[0] != dst) std::memcpy(dst, srcs[0], elements * size_of(type));
     return;

@@ -11,22 +11,22 @@ namespace {
 constexpr std::uint32_t kCommutes = 0xfe, kOrdered = 0xff;
 constexpr int kSlotShift = 8, kUseShift = 20;
 constexpr std::uint32_t kSlotMask = 0xfff, kUseMask = 0x7ff;
-// The last place stays empty: HIPS_OP_NULL would be there.
+// The last slot stays empty, because its value could be HIPS_OP_NULL.
 static_assert(kMostUserOps <= kSlotMask);
 
 struct Slot {
-  UserOp op;
-  std::uint32_t value = 0;  ///< of the operation that is here, also while it is only held; 0: free
+  UserFunction op;
+  std::uint32_t value = 0;  ///< value of the operation in this slot, as long as it is held; 0: free
   std::uint32_t uses = 0;
-  std::uint32_t holds = 0;  ///< the program's own one among them
+  std::uint32_t holds = 0;  ///< holds, including that of the program
   bool freed = false;
 };
 
-/// A table in place, so that whoever holds an operation reads its function without a lock.
+/// A fixed table, so that the holder of an operation reads its function without a lock.
 struct Table {
-  std::mutex mutex;  ///< guards all but the `op` of what is held
+  std::mutex mutex;  ///< guards everything except `op` of held slots
   std::array<Slot, kMostUserOps> slots;
-  std::size_t next = 0;  ///< places take turns, so that values return late
+  std::size_t next = 0;  ///< next slot to try; slots are used in turn, so that values repeat late
 
   Slot* find(ReduceOp op) {
     const auto value = static_cast<std::uint32_t>(op);
@@ -37,25 +37,25 @@ struct Table {
 };
 
 Table& table() {
-  // Never destroyed: communicators of static storage may still fold while the process ends.
+  // Never destroyed: static communicators may still reduce while the process ends.
   static Table& only = *new Table;
   return only;
 }
 
-/// One hold less; what is to be released once the lock is gone.
-UserOp drop(Slot& slot) {
+/// Removes one hold. Returns the function to release after the mutex is unlocked.
+UserFunction drop(Slot& slot) {
   if (--slot.holds > 0) return {};
   slot.value = 0;
   return slot.op;
 }
 
-void release(const UserOp& op) {
+void release(const UserFunction& op) {
   if (op.release != nullptr) op.release(op.context);
 }
 
 }  // namespace
 
-std::optional<ReduceOp> create_user_op(const UserOp& op, bool commutative) {
+std::optional<ReduceOp> create_user_op(const UserFunction& op, bool commutative) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
   for (std::size_t tries = 0; tries < all.slots.size(); ++tries) {
@@ -75,7 +75,7 @@ std::optional<ReduceOp> create_user_op(const UserOp& op, bool commutative) {
 }
 
 bool free_user_op(ReduceOp op) {
-  UserOp gone;
+  UserFunction gone;
   {
     Table& all = table();
     const std::lock_guard lock(all.mutex);
@@ -105,7 +105,7 @@ ReduceOp UserOpHold::hold(ReduceOp op) {
 }
 
 void UserOpHold::let_go(ReduceOp op) {
-  UserOp gone;
+  UserFunction gone;
   {
     Table& all = table();
     const std::lock_guard lock(all.mutex);
@@ -116,7 +116,7 @@ void UserOpHold::let_go(ReduceOp op) {
 
 void fold_user(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                std::size_t elements) {
-  const UserOp& user = table().slots[static_cast<std::uint32_t>(op) >> kSlotShift & kSlotMask].op;
+  const UserFunction& user = table().slots[static_cast<std::uint32_t>(op) >> kSlotShift & kSlotMask].op;
   const std::size_t element_bytes = size_of(type);
   const auto fold_into = [&](std::byte* to, std::size_t first, std::size_t count) {
     const std::size_t begin = first * element_bytes;
@@ -125,7 +125,7 @@ void fold_user(DataType type, ReduceOp op, std::byte* dst, std::span<const std::
       user.function(srcs[s] + begin, to, count, static_cast<hips_type_t>(type), user.context);
   };
   if (std::find(srcs.begin(), srcs.end() - 1, dst) == srcs.end() - 1) return fold_into(dst, 0, elements);
-  // The destination is an operand that is still to be read: piece by piece, beside it.
+  // The destination is an operand that is read later, so results go through a small buffer, piece by piece.
   alignas(64) std::array<std::byte, 16 * kMaxElementBytes> piece;
   const std::size_t most = piece.size() / element_bytes;
   for (std::size_t first = 0; first < elements; first += most) {

@@ -8,18 +8,17 @@
 #include <hips/hips.h>
 #include <hips/types.hpp>
 
-/// Reductions by functions of the program. They are named by values of ReduceOp beyond the library's own, so
-/// that all that passes operations on - calls, plans, messages - passes these on as they are; only who folds
-/// looks them up.
+/// Reductions by user-defined functions. Each has a value of ReduceOp above those of the library, so calls,
+/// plans and messages pass it on like any other; only the code that reduces looks the function up.
 ///
 /// | bits of the value | hold                                                                          |
 /// |-------------------|-------------------------------------------------------------------------------|
-/// | 0 to 7            | 0xfe: commutes, 0xff: does not; what ranks compare, as nothing else is equal  |
-/// | 8 to 19           | its place in the table                                                        |
-/// | 20 to 30          | how often the place has been used, so that most values of freed ones are none |
+/// | 0 to 7            | 0xfe: commutes, 0xff: does not; ranks compare only these bits                 |
+/// | 8 to 19           | slot in the table                                                             |
+/// | 20 to 30          | uses of the slot, so that most values of freed functions are invalid          |
 namespace hips::reduce {
 
-struct UserOp {
+struct UserFunction {
   hips_user_function_t function = nullptr;
   void* context = nullptr;
   void (*release)(void* context) = nullptr;  ///< may be null
@@ -27,19 +26,19 @@ struct UserOp {
 
 inline constexpr std::size_t kMostUserOps = 4095;
 
-/// Enters a function, for the whole process; nothing where there are kMostUserOps.
+/// Adds a function, for the whole process. Empty if there are kMostUserOps already.
 ///
-/// Threads  any, as the next two.
-std::optional<ReduceOp> create_user_op(const UserOp& op, bool commutative);
-/// From now on no call can begin with it. It goes, and its context is released, with the last UserOpHold.
-/// False where there is none, or it was freed before.
+/// Threads  any, like the next two functions.
+std::optional<ReduceOp> create_user_op(const UserFunction& op, bool commutative);
+/// Frees a function: no new call can use it. The function ends, and its context is released, with the last
+/// UserOpHold. False if the function is unknown or already freed.
 bool free_user_op(ReduceOp op);
-/// Is it there, and not freed?
+/// Whether the function exists and has not been freed.
 bool is_user_op(ReduceOp op);
 
-/// Keeps a function for a call that may still be folding when the program frees it.
+/// Keeps a function alive for a call that may still be reducing when the program frees it.
 ///
-/// Owns     a share of the function. None where the operation is one of the library's, or has gone.
+/// Owns     a share of the function; nothing if the operation is one of the library's, or the function has ended.
 class UserOpHold {
  public:
   UserOpHold() = default;
@@ -56,7 +55,7 @@ class UserOpHold {
   ~UserOpHold() {
     if (is_user(op_)) let_go(op_);
   }
-  /// What it keeps; one of the library's where it keeps nothing.
+  /// The operation that it keeps alive; one of the library's if it keeps nothing.
   [[nodiscard]] ReduceOp op() const { return op_; }
 
  private:
@@ -66,10 +65,10 @@ class UserOpHold {
   ReduceOp op_ = ReduceOp::kSum;
 };
 
-/// fold() by a function that somebody holds.
+/// fold() with a user-defined function. The caller keeps the function alive.
 ///
-/// Order    from the last operand to the first, which for an associative function is the same as the other
-///          way round: the function overwrites its right operand, so no copy is needed on the way.
+/// Order    from the last operand to the first. For an associative function the result is the same as in the other
+///          direction. The function overwrites its right operand, so this order needs no copies.
 void fold_user(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> srcs,
                std::size_t elements);
 

@@ -9,6 +9,7 @@ docs/architecture.md says why; docs/glossary.md has the words to use instead.
 """
 import ast
 import collections
+import functools
 import os
 import re
 import subprocess
@@ -97,6 +98,7 @@ TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+(?:\
                   r"(\w+)(?:\s+final)?\s*(?::[^:].*)?$", re.DOTALL)
 
 
+@functools.lru_cache(maxsize=None)
 def scopes(text):
     """(kind, name, first line, last line, nested in a type) of each function, type and namespace of a C++ file."""
     text = bare(text)
@@ -173,6 +175,7 @@ def types_of_one_name(root, paths):
 
 # ---- Words ---------------------------------------------------------------------------------------------
 
+ANY_WORD = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern, _ in WORDS))
 PATTERNS = [(re.compile(rf"\b(?:{pattern})\b"), instead) for pattern, instead in WORDS]
 
 
@@ -186,7 +189,10 @@ def bad_words(root, paths):
     for path in paths:
         if path in WORD_EXEMPT or path.startswith(("tests/fuzz/corpus/",)):
             continue
-        for number, text in enumerate([os.path.basename(path), *read(root, path).split("\n")]):
+        text = read(root, path)
+        if not ANY_WORD.search(as_words(os.path.basename(path) + "\n" + text)):
+            continue
+        for number, text in enumerate([os.path.basename(path), *text.split("\n")]):
             for pattern, instead in PATTERNS:
                 for match in pattern.finditer(as_words(PUBLISHED.sub("", text))):
                     yield f'{path}:{number}: "{match.group()}"; write {instead}'

@@ -1,8 +1,10 @@
-"""Programs in documents compile as they stand there, and every link of a document leads somewhere.
+"""Programs in documents compile as they stand there, every link of a document leads somewhere, and every command that
+needs neither a launcher nor hardware works.
 
-pages_test.py SOURCE_ROOT
+pages_test.py SOURCE_ROOT HIPS
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -11,7 +13,8 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(sys.argv.pop(1))
+HIPS = sys.argv.pop()
+ROOT = pathlib.Path(sys.argv.pop())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -25,7 +28,57 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+# A command line of a page: `hips` and one of these.
+COMMAND = re.compile(r"^(?:\$ )?(hips (?:plan|check|compare|topo|info|completion)\b[^#\n]*)", re.MULTILINE)
+# What looks at this machine's hardware, at other servers, or is a pattern to fill in.
+NOT_HERE = re.compile(r"topo discover|\b(SPEC|FILE|DIR|NAME)\b|\.\.\.|\| *dot\b|\\$")
+SLURM = "SwitchName=leaf0 Nodes=node[0-3]\nSwitchName=leaf1 Nodes=node[4-7]\nSwitchName=spine Switches=leaf[0-1]\n"
+
+
+def run_line(line, folder):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HIPS_")}
+    environment.update(PATH=f"{os.path.dirname(HIPS)}:{environment['PATH']}", SLURM_JOB_NODELIST="node[0-3]")
+    line = line.replace("/etc/slurm/", "slurm/").replace("/shared/", "")
+    return subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], cwd=folder, env=environment, capture_output=True,
+                          text=True, timeout=120, check=False)
+
+
+def prepare(folder):
+    """Files that the pages take for granted: a wiring from Slurm and by hand, names of nodes, a stored plan."""
+    (folder / "slurm").mkdir()
+    (folder / "slurm/topology.conf").write_text(SLURM, encoding="utf-8")
+    (folder / "slurm/topology.yaml").write_text(
+        "- topology: default\n  cluster_default: true\n  tree:\n    switches:\n"
+        "      - {switch: leaf0, nodes: 'node[0-3]'}\n      - {switch: leaf1, nodes: 'node[4-7]'}\n"
+        "      - {switch: spine, children: 'leaf[0-1]'}\n", encoding="utf-8")
+    (folder / "hosts").write_text("".join(f"node{i} slots=1\n" for i in range(8)), encoding="utf-8")
+    for line in ("hips topo --slurm slurm/topology.conf --format yaml > cluster.yaml", "cp cluster.yaml draft.yaml",
+                 "hips topo -t bcube:3,1@25Gb --format yaml > here.yaml", "cp here.yaml wiring.yaml",
+                 "hips plan -t switch:8 -a flat-ring --format msccl > allreduce.xml",
+                 "hips plan -t bcube:3,1 --all --json > plan.json"):
+        done = run_line(line, folder)
+        if done.returncode != 0:
+            raise AssertionError(f"{line}: {done.stderr}")
+
+
 class Pages(unittest.TestCase):
+    def test_commands_work(self):
+        number = 0
+        for page in PAGES:
+            with tempfile.TemporaryDirectory(prefix="hips-pages-") as name:
+                folder = pathlib.Path(name)
+                prepare(folder)
+                for block in re.findall(r"^```(?:sh|console)?\n(.*?)^```$", page.read_text(encoding="utf-8"),
+                                        re.MULTILINE | re.DOTALL):
+                    for line in COMMAND.findall(block):
+                        if NOT_HERE.search(line.strip()):
+                            continue
+                        with self.subTest(page=page.name, line=line.strip()):
+                            number += 1
+                            done = run_line(line, folder)
+                            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(number, 20)
+
     def compiled(self, command, text, suffix):
         with tempfile.TemporaryDirectory(prefix="hips-pages-") as folder:
             source = pathlib.Path(folder, "program" + suffix)
@@ -64,4 +117,4 @@ class Pages(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

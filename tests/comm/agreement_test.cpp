@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/comm/control/patience.hpp"
+#include "lib/comm/control/wait_limits.hpp"
 
 namespace agreement_test {
 namespace {
@@ -17,7 +17,7 @@ TEST(Agreement, EqualTermsAgree) {
   EXPECT_TRUE(compare_terms(terms).ok());
 }
 
-TEST(Agreement, TheOddRankIsNamedWithWhatDiffers) {
+TEST(Agreement, TheErrorNamesTheMismatchingRankAndTheTerm) {
   std::vector<Terms> terms(9, Terms{{"topology", "bcube:3,1"}, {"pattern", "mesh"}});
   terms[3][1].second = "ring";
   const Status status = compare_terms(terms);
@@ -27,13 +27,13 @@ TEST(Agreement, TheOddRankIsNamedWithWhatDiffers) {
             "the ranks disagree on the pattern: rank 3 has \"ring\", the 8 others have \"mesh\"");
 }
 
-TEST(Agreement, WithTwoRanksRankZeroIsTheReference) {
+TEST(Agreement, RankZeroIsTheReferenceOfTwoRanks) {
   const std::vector<Terms> terms{{{"credits", "4"}}, {{"credits", "2"}}};
   EXPECT_EQ(compare_terms(terms).message,
             "the ranks disagree on the credits: rank 1 has \"2\", rank 0 has \"4\"");
 }
 
-TEST(Agreement, SeveralOddGroupsAreAllNamed) {
+TEST(Agreement, TheErrorNamesAllMismatchingGroups) {
   std::vector<Terms> terms(7, Terms{{"topology", "a"}});
   terms[1][0].second = "b";
   terms[5][0].second = "b";
@@ -44,28 +44,28 @@ TEST(Agreement, SeveralOddGroupsAreAllNamed) {
       "\"a\"");
 }
 
-TEST(Agreement, AFailureOfOneRankIsToldWithItsNumber) {
+TEST(Agreement, TheErrorNamesTheFailedRank) {
   std::vector<Status> statuses(3);
   statuses[2] = Status::error(Code::kInvalidArgument, "bad spec");
   EXPECT_EQ(hips::comm::first_failure(statuses).message, "rank 2: bad spec");
-  // The same failure everywhere is told once.
+  // If all ranks fail alike, the error names none of them.
   EXPECT_EQ(hips::comm::first_failure(std::vector<Status>(3, statuses[2])).message, "bad spec");
   EXPECT_TRUE(hips::comm::first_failure(std::vector<Status>(3)).ok());
 }
 
-TEST(Agreement, LongListsOfRanksAreCut) {
+TEST(Agreement, LongListsOfRanksAreShortened) {
   const std::vector<hips::Rank> many{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   EXPECT_EQ(hips::comm::ranks_text(many), "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
 
-TEST(Agreement, TermsSurviveTheWireAndRubbishDoesNot) {
+TEST(Agreement, TheReaderReturnsEncodedTermsAndRejectsTruncatedOnes) {
   hips::comm::ByteWriter writer;
   const Terms terms{{"a", "1"}, {"b", ""}};
   hips::comm::put_terms(writer, terms);
   hips::comm::ByteReader reader(writer.blob());
   EXPECT_EQ(hips::comm::get_terms(reader), terms);
   EXPECT_TRUE(reader.ok());
-  // Every shorter prefix is refused, none crashes.
+  // Every shorter prefix is rejected; none crashes.
   for (std::size_t length = 0; length < writer.blob().size(); ++length) {
     hips::comm::ByteReader cut(std::span(writer.blob()).first(length));
     (void)hips::comm::get_terms(cut);
@@ -73,13 +73,13 @@ TEST(Agreement, TermsSurviveTheWireAndRubbishDoesNot) {
   }
 }
 
-TEST(Patience, AsksEachSecondAndWarnsOnceAfterAMinute) {
-  hips::comm::Patience patience;
+TEST(WaitLimits, ARankQueriesEverySecondAndWarnsOnceAfterAMinute) {
+  hips::comm::WaitLimits wait_limits;
   int asked = 0, asked_all = 0, warned = 0;
   std::int64_t warned_at_s = 0;
-  // A rank that comes 90 s late, looked at five times a second.
+  // A rank is 90 s late; the waiting rank checks five times per second.
   for (std::int64_t ns = 0; ns <= 90'000'000'000; ns += 200'000'000) {
-    const auto actions = patience.at(ns);
+    const auto actions = wait_limits.at(ns);
     asked += actions.ask;
     asked_all += actions.ask_all;
     warned += actions.warn;

@@ -17,7 +17,7 @@
 
 namespace hips::test {
 
-/// A running hash (FNV-1a) of all results of a rank: equal on all ranks or the results were not.
+/// A running hash (FNV-1a) of all results of a rank. Equal digests on all ranks mean equal results.
 class Digest {
  public:
   template <typename T>
@@ -34,7 +34,7 @@ class Digest {
 template <typename T>
 inline constexpr bool kIsHalf = std::same_as<T, Float16> || std::same_as<T, Bfloat16>;
 
-/// What prints.
+/// The type in which an element is printed.
 template <typename T>
 using Widened = std::conditional_t<kIsHalf<T>, float, T>;
 
@@ -46,8 +46,8 @@ T element(std::int64_t value) {
     return static_cast<T>(value);
 }
 
-/// What rank r gives for element i: small numbers, so that every order of folding gives the same exact
-/// result, in bfloat16 too.
+/// The input of rank r for element i: small numbers, so that every order of reduction gives the same exact result,
+/// in bfloat16 too.
 template <typename T>
 T operand(ReduceOp op, Rank r, std::size_t i) {
   const auto mix = static_cast<std::int64_t>(static_cast<std::size_t>(r) * 31 + i * 17);
@@ -108,8 +108,8 @@ T expected(ReduceOp op, Rank num_ranks, std::size_t i) {
     return result / static_cast<T>(num_ranks);
 }
 
-/// One call in place and one out of place, checked element by element. Both overwrite their input at once
-/// after the return: no rank may still read it.
+/// Checks one call in place and one out of place, element by element. Overwrites each input right after the call:
+/// no rank may still read it.
 template <typename T>
 void check_allreduce(Communicator& comm, ReduceOp op, std::size_t count, Digest& digest) {
   std::vector<T> in(count), out(count), inout(count);
@@ -133,9 +133,9 @@ void check_allreduce(Communicator& comm, ReduceOp op, std::size_t count, Digest&
   inout.assign(count, element<T>(99));
 }
 
-/// Values whose result depends on the order of operands: only their being equal everywhere is checked.
+/// Reduces values whose result depends on the order of operands. Only checks that all ranks get equal results.
 template <typename T>
-void fold_odd_values(Communicator& comm, ReduceOp op, Digest& digest) {
+void reduce_order_sensitive_values(Communicator& comm, ReduceOp op, Digest& digest) {
   constexpr std::size_t kCount = 97;
   std::vector<T> values(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -160,8 +160,8 @@ void check_if_it_applies(Communicator& comm, ReduceOp op, std::size_t count, Dig
   }
 }
 
-/// `num` of all types with all ops, from the `turn`th on; each call goes on where the last one ended, so that
-/// over the communicators of a test all of them come.
+/// Checks `num` pairs of type and op, from the `turn`th on. Each call continues where the last one ended, so that
+/// the communicators of a test together cover all pairs.
 inline void check_next(Communicator& comm, int num, std::size_t& turn, Digest& digest) {
   using Check = void (*)(Communicator&, ReduceOp, std::size_t, Digest&);
   static constexpr Check kChecks[] = {check_if_it_applies<std::int8_t>,   check_if_it_applies<std::int16_t>,
@@ -174,19 +174,19 @@ inline void check_next(Communicator& comm, int num, std::size_t& turn, Digest& d
   static_assert(std::size(kChecks) == kNumDataTypes);
   if (test::runs_everything()) num = kNumDataTypes * kNumReduceOps;
   for (; num > 0; --num, ++turn) {
-    // 12 types and 11 ops have no common divisor: stepping through both at once meets every pair.
+    // 12 types and 11 ops have no common divisor, so stepping through both at once covers every pair.
     const auto op = static_cast<ReduceOp>(turn % kNumReduceOps);
     kChecks[turn % kNumDataTypes](comm, op, kCounts[turn % std::size(kCounts)], digest);
   }
 }
 
-/// The same turn for all ranks, which make the same calls.
+/// The `turn` of this process; all ranks make the same calls, so it is the same on all.
 inline std::size_t& turn_of_process() {
   thread_local std::size_t turn = 0;
   return turn;
 }
 
-/// Four types and ops in several sizes, and of all of them some.
+/// Checks four types and ops in several sizes, and some pairs of all types and ops.
 inline void check_all(Communicator& comm, Digest& digest) {
   for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax}) {
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1031}}) {
@@ -195,15 +195,15 @@ inline void check_all(Communicator& comm, Digest& digest) {
       check_allreduce<float>(comm, op, count, digest);
       check_allreduce<double>(comm, op, count, digest);
     }
-    fold_odd_values<float>(comm, op, digest);
-    fold_odd_values<double>(comm, op, digest);
+    reduce_order_sensitive_values<float>(comm, op, digest);
+    reduce_order_sensitive_values<double>(comm, op, digest);
   }
   check_next(comm, 22, turn_of_process(), digest);
-  fold_odd_values<Float16>(comm, ReduceOp::kSum, digest);
-  fold_odd_values<Bfloat16>(comm, ReduceOp::kAvg, digest);
+  reduce_order_sensitive_values<Float16>(comm, ReduceOp::kSum, digest);
+  reduce_order_sensitive_values<Bfloat16>(comm, ReduceOp::kAvg, digest);
 }
 
-/// Four types and ops once, in sizes that take turns: for worlds so large that a call takes its time.
+/// Checks four types and ops once, in alternating sizes: for worlds so large that calls are slow.
 inline void check_each(Communicator& comm, Digest& digest) {
   constexpr std::size_t kCounts[] = {1031, 1, 13};
   std::size_t turn = 0;
@@ -215,8 +215,8 @@ inline void check_each(Communicator& comm, Digest& digest) {
     check_allreduce<double>(comm, op, count(), digest);
   }
   check_next(comm, 8, turn_of_process(), digest);
-  fold_odd_values<float>(comm, ReduceOp::kSum, digest);
-  fold_odd_values<double>(comm, ReduceOp::kMin, digest);
+  reduce_order_sensitive_values<float>(comm, ReduceOp::kSum, digest);
+  reduce_order_sensitive_values<double>(comm, ReduceOp::kMin, digest);
 }
 
 }  // namespace hips::test

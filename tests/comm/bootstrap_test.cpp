@@ -55,11 +55,11 @@ class TcpBootstrap : public testing::Test {
     r.connect_timeout_ns = 20'000'000'000;
     return r;
   }
-  using Meeting = std::future<Result<std::unique_ptr<Bootstrap>>>;
-  static Meeting start(TcpRendezvous r) {
+  using PendingBootstrap = std::future<Result<std::unique_ptr<Bootstrap>>>;
+  static PendingBootstrap start(TcpRendezvous r) {
     return std::async(std::launch::async, [r] { return make_tcp_bootstrap(r); });
   }
-  /// Sends bytes to rank 0 as a stranger would; gives what comes back until the other side closes.
+  /// Sends bytes to rank 0 like an unknown process; returns the answer once rank 0 closes the connection.
   std::string talk(const std::string& bytes) const {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -137,7 +137,7 @@ TEST_F(TcpBootstrap, AMegabyteFromEachRankArrives) {
   for (auto& rank : ranks) EXPECT_TRUE(rank.get());
 }
 
-TEST_F(TcpBootstrap, AMissingRankIsNamedOnEveryRankThatCame) {
+TEST_F(TcpBootstrap, EveryConnectedRankNamesTheMissingRanks) {
   auto root = rendezvous(0, 4);
   root.connect_timeout_ns = 300'000'000;
   auto zero = start(root);
@@ -152,7 +152,7 @@ TEST_F(TcpBootstrap, AMissingRankIsNamedOnEveryRankThatCame) {
   EXPECT_EQ(at_two.error().message, at_root.error().message);
 }
 
-TEST_F(TcpBootstrap, WithoutRankZeroTheOthersSayWhereTheyLookedForIt) {
+TEST_F(TcpBootstrap, ARankNamesTheAddressAtWhichItCannotReachRankZero) {
   auto r = rendezvous(1, 2);
   r.connect_timeout_ns = 300'000'000;
   const auto result = make_tcp_bootstrap(r);
@@ -163,7 +163,7 @@ TEST_F(TcpBootstrap, WithoutRankZeroTheOthersSayWhereTheyLookedForIt) {
       AllOf(HasSubstr("rank 1"), HasSubstr("127.0.0.1:" + std::to_string(port_)), HasSubstr("refused")));
 }
 
-TEST_F(TcpBootstrap, StrangersAreRefusedAndDoNotDisturb) {
+TEST_F(TcpBootstrap, RankZeroRejectsUnknownProcessesAndStillConnectsTheJob) {
   auto zero = start(rendezvous(0, 2));
   EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("HiPS job"));
   EXPECT_THAT(talk(std::string(8, '\0')), HasSubstr("HiPS job"));
@@ -173,10 +173,10 @@ TEST_F(TcpBootstrap, StrangersAreRefusedAndDoNotDisturb) {
   EXPECT_TRUE(one.get());
 }
 
-TEST_F(TcpBootstrap, ADuplicateRankIsRefusedAndTheFirstStays) {
+TEST_F(TcpBootstrap, RankZeroRejectsADuplicateRankAndKeepsTheFirst) {
   auto zero = start(rendezvous(0, 3));
   auto one = start(rendezvous(1, 3));
-  // Which of the two comes first is open; exactly one of them is refused, with one line that says why.
+  // Either of the two may connect first. Exactly one of them is rejected, with one line that says why.
   auto other_one = start(rendezvous(1, 3));
   auto two = [&] {
     std::this_thread::sleep_for(100ms);
@@ -192,7 +192,7 @@ TEST_F(TcpBootstrap, ADuplicateRankIsRefusedAndTheFirstStays) {
   EXPECT_THAT(refused.message, AllOf(HasSubstr("rank 1"), HasSubstr("has that rank already")));
 }
 
-TEST_F(TcpBootstrap, AnotherWireVersionOfTheSameJobEndsTheMeetingForAll) {
+TEST_F(TcpBootstrap, ADifferentWireVersionFailsTheRendezvousOnAllRanks) {
   auto zero = start(rendezvous(0, 3));
   auto one = start(rendezvous(1, 3));
   talk(hello(hips::comm::kWireVersion + 1, "job 7", 2, 3));
@@ -205,18 +205,18 @@ TEST_F(TcpBootstrap, AnotherWireVersionOfTheSameJobEndsTheMeetingForAll) {
   EXPECT_EQ(at_one.error().message, at_root.error().message);
 }
 
-TEST_F(TcpBootstrap, AnotherSizeEndsTheMeetingForAll) {
+TEST_F(TcpBootstrap, ADifferentSizeFailsTheRendezvousOnAllRanks) {
   auto zero = start(rendezvous(0, 3));
   auto one = start(rendezvous(1, 4));
   const auto at_root = zero.get();
   const auto at_one = one.get();
   ASSERT_FALSE(at_root);
   ASSERT_FALSE(at_one);
-  EXPECT_THAT(at_root.error().message, AllOf(HasSubstr("4 ranks"), HasSubstr("rank 0 says 3")));
+  EXPECT_THAT(at_root.error().message, AllOf(HasSubstr("4 ranks"), HasSubstr("rank 0 expects 3")));
   EXPECT_EQ(at_one.error().message, at_root.error().message);
 }
 
-TEST_F(TcpBootstrap, ARankThatGoesAwayDuringTheSetUpIsNamed) {
+TEST_F(TcpBootstrap, AllRanksNameTheRankThatDisconnectsDuringTheSetup) {
   auto zero = start(rendezvous(0, 3));
   auto one = start(rendezvous(1, 3));
   auto two = start(rendezvous(2, 3));
@@ -234,7 +234,7 @@ TEST_F(TcpBootstrap, ARankThatGoesAwayDuringTheSetUpIsNamed) {
   EXPECT_EQ(at_one.error().message, at_root.error().message);
 }
 
-TEST(Agree, TheOutcomeIsTheSameOnAllRanks) {
+TEST(Agree, AllRanksGetTheSameOutcome) {
   const std::uint16_t port = hips::test::free_port();
   std::vector<std::future<Status>> ranks;
   for (Rank rank = 0; rank < 3; ++rank)
@@ -259,7 +259,7 @@ TEST(Agree, TheOutcomeIsTheSameOnAllRanks) {
 }
 
 /// A bootstrap of one rank over the callbacks of the C API.
-TEST(CallbackBootstrap, GivesWhatTheCallbackGivesAndItsError) {
+TEST(CallbackBootstrap, ReturnsTheDataAndTheErrorOfTheCallback) {
   static int result = 0;
   hips_bootstrap_t callbacks{};
   callbacks.struct_size = sizeof callbacks;
@@ -276,7 +276,7 @@ TEST(CallbackBootstrap, GivesWhatTheCallbackGivesAndItsError) {
   EXPECT_THAT((*bootstrap)->allgather({}).error().message, HasSubstr("returned 17"));
 }
 
-TEST(CallbackBootstrap, RefusesWhatCannotBe) {
+TEST(CallbackBootstrap, RejectsInvalidArguments) {
   hips_bootstrap_t callbacks{};
   callbacks.size = 1;
   EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("struct_size"));
@@ -284,10 +284,11 @@ TEST(CallbackBootstrap, RefusesWhatCannotBe) {
   EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("allgather is null"));
   callbacks.allgather = [](void*, const void*, void*, std::size_t) { return 0; };
   callbacks.rank = 1;
-  EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message, HasSubstr("rank 1 of 1"));
+  EXPECT_THAT(hips::comm::make_callback_bootstrap(callbacks).error().message,
+              HasSubstr("rank 1 is out of range [0, 0]"));
 }
 
-TEST(Rendezvous, ReadsOurVariables) {
+TEST(Rendezvous, ReadsTheHipsVariables) {
   Config config;
   config.rank = 2;
   config.size = 4;
@@ -302,7 +303,7 @@ TEST(Rendezvous, ReadsOurVariables) {
   EXPECT_EQ(r->connect_timeout_ns, 5'000'000'000);
 }
 
-TEST(Rendezvous, UnderstandsTorchrunAndLeavesItsPortAlone) {
+TEST(Rendezvous, ReadsTorchrunsVariablesAndUsesThePortAboveItsOwn) {
   const auto r = rendezvous_from({}, {{"RANK", "1"},
                                       {"WORLD_SIZE", "2"},
                                       {"MASTER_ADDR", "node1"},
@@ -315,7 +316,7 @@ TEST(Rendezvous, UnderstandsTorchrunAndLeavesItsPortAlone) {
   EXPECT_EQ(r->token, "abc");
 }
 
-TEST(Rendezvous, SaysWhatIsMissingOrWrong) {
+TEST(Rendezvous, NamesTheMissingOrInvalidVariable) {
   const auto message = [](const Config& config, const hips::Environment& environment = {}) {
     const auto r = rendezvous_from(config, environment);
     EXPECT_FALSE(r);
@@ -326,7 +327,7 @@ TEST(Rendezvous, SaysWhatIsMissingOrWrong) {
   config.size = 4;
   EXPECT_THAT(message(config), HasSubstr("HIPS_SIZE is set but HIPS_RANK is not"));
   config.rank = 4;
-  EXPECT_THAT(message(config), HasSubstr("ranks go from 0 to 3"));
+  EXPECT_THAT(message(config), HasSubstr("HIPS_RANK=4 is out of range [0, 3]"));
   config.rank = 3;
   EXPECT_THAT(message(config), HasSubstr("HIPS_ROOT is not"));
   for (const char* root : {"node1", ":1", "node1:0", "node1:65536", "node1:port"}) {
@@ -337,7 +338,7 @@ TEST(Rendezvous, SaysWhatIsMissingOrWrong) {
   EXPECT_THAT(message({}, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}), HasSubstr("MASTER_ADDR"));
 }
 
-TEST(Rendezvous, OneRankAloneNeedsNoRoot) {
+TEST(Rendezvous, ASingleRankNeedsNoRoot) {
   Config config;
   config.rank = 0;
   config.size = 1;

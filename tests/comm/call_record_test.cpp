@@ -13,13 +13,13 @@ using hips::ReduceOp;
 using hips::comm::CallEntry;
 using hips::comm::CallRecord;
 
-TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
+TEST(CallRecord, CountsExecutedAndDelegatedCallsTogether) {
   CallRecord record;
   EXPECT_EQ(record.last().kind, CallEntry::Kind::kNone);
   EXPECT_EQ(record.begin({.count = 4, .type = DataType::kFloat64, .op = ReduceOp::kMax}), 1u);
   EXPECT_FALSE(record.last().finished);
   record.end(1);
-  record.decline("MPI_Allreduce of a derived type");
+  record.add_delegated("MPI_Allreduce of a derived type");
   EXPECT_EQ(record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum}), 3u);
 
   record.end(3);
@@ -28,13 +28,13 @@ TEST(CallRecord, TakenAndDeclinedCallsShareOneCount) {
 
   EXPECT_EQ(to_string(record.at(1)), "allreduce #1 (4 x float64, max)");
   EXPECT_TRUE(record.at(1).finished);
-  EXPECT_EQ(to_string(record.at(2)), "call #2 (MPI_Allreduce of a derived type, left to the host MPI)");
+  EXPECT_EQ(to_string(record.at(2)), "call #2 (MPI_Allreduce of a derived type, delegated to native MPI)");
   EXPECT_EQ(record.last().index, 4u);
   EXPECT_FALSE(record.last().finished);
   EXPECT_EQ(record.at(5).kind, CallEntry::Kind::kNone);
 }
 
-TEST(CallRecord, CallsUnderWayTogetherEndInAnyOrder) {
+TEST(CallRecord, LetsOutstandingCallsCompleteInAnyOrder) {
   CallRecord record;
   for (int i = 0; i < 4; ++i) record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_EQ(record.current().index, 1u);
@@ -51,7 +51,7 @@ TEST(CallRecord, CallsUnderWayTogetherEndInAnyOrder) {
   EXPECT_TRUE(record.current().finished);
 }
 
-TEST(CallRecord, OldCallsLeaveTheHistory) {
+TEST(CallRecord, ForgetsOldCalls) {
   CallRecord record;
   for (std::uint64_t i = 0; i < CallRecord::kHistory + 2; ++i)
     record.begin({.count = i, .type = DataType::kInt32, .op = ReduceOp::kSum});
@@ -59,7 +59,7 @@ TEST(CallRecord, OldCallsLeaveTheHistory) {
   EXPECT_EQ(record.at(3).count, 2u);
 }
 
-TEST(CallRecord, CallsAreTheSameOnlyWithTheSameOutcomeAndSignature) {
+TEST(CallRecord, ComparesKindAndSignatureOfCalls) {
   CallRecord a, b;
   a.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
   b.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
@@ -68,7 +68,7 @@ TEST(CallRecord, CallsAreTheSameOnlyWithTheSameOutcomeAndSignature) {
   b.begin({.count = 5, .type = DataType::kInt32, .op = ReduceOp::kSum});
   EXPECT_FALSE(same_call(a.at(2), b.at(2)));
   a.begin({.count = 4, .type = DataType::kInt32, .op = ReduceOp::kSum});
-  b.decline("MPI_Allreduce");
+  b.add_delegated("MPI_Allreduce");
   EXPECT_FALSE(same_call(a.at(3), b.at(3)));
   a.begin({.collective = hips::Collective::kBcast, .count = 4, .root = 1});
   b.begin({.collective = hips::Collective::kBcast, .count = 4, .root = 2});
@@ -78,9 +78,9 @@ TEST(CallRecord, CallsAreTheSameOnlyWithTheSameOutcomeAndSignature) {
   EXPECT_FALSE(same_call(a.at(5), b.at(5)));
 }
 
-TEST(CallRecord, AnEntrySurvivesTheWire) {
+TEST(CallRecord, SerializesAnEntry) {
   CallRecord record;
-  record.decline("MPI_Allreduce of a user op");
+  record.add_delegated("MPI_Allreduce of a user op");
   hips::comm::ByteWriter writer;
   hips::comm::put_call(writer, record.last());
   hips::comm::ByteReader reader(writer.blob());
@@ -88,7 +88,7 @@ TEST(CallRecord, AnEntrySurvivesTheWire) {
   EXPECT_TRUE(reader.ok());
 }
 
-TEST(CallRecord, AReaderInAnotherThreadSeesWholeEntries) {
+TEST(CallRecord, ShowsAReaderThreadWholeEntries) {
   CallRecord record;
   std::atomic<bool> stop{false};
   std::uint64_t seen = 0, torn = 0;

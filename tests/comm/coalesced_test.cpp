@@ -1,4 +1,4 @@
-// Many vectors in one call. Ranks are processes; each computes for itself what should come out.
+// Many vectors in one call. Ranks are processes; each computes the expected results itself.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using hips::comm::Coalescer;
 using hips::test::expect_texts;
 using testing::HasSubstr;
 
-/// Sizes around every limit, many small ones in a row among them.
+/// Draws sizes around every limit, with runs of many small ones.
 std::vector<std::size_t> draw_bytes(std::mt19937_64& random) {
   const std::size_t limits[] = {0, 8, 4096, Coalescer::kSmallBytes, Coalescer::kBucketBytes};
   std::vector<std::size_t> sizes;
@@ -38,7 +38,7 @@ std::vector<std::size_t> draw_bytes(std::mt19937_64& random) {
   return sizes;
 }
 
-/// A list of vectors of two types, some in place, filled with what makes every sum exact and different.
+/// A list of vectors of two types, some in place, with values that make every sum exact and different.
 struct List {
   List(std::uint64_t seed, int rank, int size) {
     std::mt19937_64 random(seed);
@@ -73,12 +73,12 @@ struct List {
   std::vector<std::vector<char>> in, out, want;
 };
 
-struct Way {
+struct Backend {
   int num_ranks;
   std::string topology, transport;
 };
-void PrintTo(const Way& way, std::ostream* to) {
-  *to << way.num_ranks << " ranks, " << way.topology << ", " << way.transport;
+void PrintTo(const Backend& backend, std::ostream* to) {
+  *to << backend.num_ranks << " ranks, " << backend.topology << ", " << backend.transport;
 }
 
 hips_comm_t communicator(const std::string& topology) {
@@ -89,18 +89,18 @@ hips_comm_t communicator(const std::string& topology) {
   return comm;
 }
 
-class Coalesced : public testing::TestWithParam<Way> {};
+class Coalesced : public testing::TestWithParam<Backend> {};
 
-TEST_P(Coalesced, ListsOfAnySizesAreExact) {
-  const Way& way = GetParam();
+TEST_P(Coalesced, ReducesListsOfAnySizesExactly) {
+  const Backend& backend = GetParam();
   const std::uint64_t from_seed = hips::test::seed();
   const int rounds = hips::test::runs_everything() ? 60 : hips::test::runs_a_sample() ? 2 : 8;
   expect_texts(
-      way.num_ranks,
+      backend.num_ranks,
       [&](int rank) -> std::string {
-        hips_comm_t comm = communicator(way.topology);
+        hips_comm_t comm = communicator(backend.topology);
         for (int round = 0; round < rounds; ++round) {
-          List list(from_seed + static_cast<std::uint64_t>(round), rank, way.num_ranks);
+          List list(from_seed + static_cast<std::uint64_t>(round), rank, backend.num_ranks);
           if (hips_allreduce_coalesced(list.buffers.data(), list.buffers.size(), HIPS_SUM, comm) != HIPS_OK)
             return hips_last_error();
           for (std::size_t i = 0; i < list.out.size(); ++i)
@@ -109,14 +109,15 @@ TEST_P(Coalesced, ListsOfAnySizesAreExact) {
         }
         return hips_comm_destroy(comm) == HIPS_OK ? "right" : "not destroyed";
       },
-      "right", {{"HIPS_TRANSPORT", way.transport}});
+      "right", {{"HIPS_TRANSPORT", backend.transport}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Coalesced,
-                         testing::Values(Way{1, "", "auto"}, Way{3, "", "auto"}, Way{4, "bcube:2,1", "shm"},
-                                         Way{4, "switch:2/2", "auto"}, Way{2, "switch:2", "tcp"}));
+                         testing::Values(Backend{1, "", "auto"}, Backend{3, "", "auto"},
+                                         Backend{4, "bcube:2,1", "shm"}, Backend{4, "switch:2/2", "auto"},
+                                         Backend{2, "switch:2", "tcp"}));
 
-TEST(Coalesced, SpansOfOneTypeAreShort) {
+TEST(Coalesced, AcceptsSpansOfOneType) {
   expect_texts(
       2,
       [](int) -> std::string {
@@ -128,7 +129,7 @@ TEST(Coalesced, SpansOfOneTypeAreShort) {
         comm.allreduce_coalesced<double>(spans, ReduceOp::kSum, priorities);
         try {
           comm.allreduce_coalesced<double>(spans, ReduceOp::kSum, std::span(priorities).first(2));
-          return "took two priorities of three vectors";
+          return "accepted two priorities for three vectors";
         } catch (const hips::Error& error) {
           if (std::string(error.what()).find("3 vectors, but 2 priorities") == std::string::npos)
             return error.what();
@@ -139,41 +140,41 @@ TEST(Coalesced, SpansOfOneTypeAreShort) {
       "right");
 }
 
-/// Notes the calls that are started, of which each ends at once.
-class NotingCommunicator final : public hips::comm::Communicator {
+/// Records the calls that are started. Each is complete at once.
+class RecordingCommunicator final : public hips::comm::Communicator {
  public:
-  struct Noted {
+  struct Started {
     const std::byte* in;
     std::uint64_t count;
     std::int32_t priority;
-    friend bool operator==(const Noted&, const Noted&) = default;
+    friend bool operator==(const Started&, const Started&) = default;
   };
   [[nodiscard]] hips::Rank rank() const override { return 0; }
   [[nodiscard]] hips::Rank size() const override { return 2; }
   [[nodiscard]] const std::string& describe() const override { return name_; }
-  [[nodiscard]] const std::string& carrier() const override { return name_; }
+  [[nodiscard]] const std::string& backend() const override { return name_; }
   hips::Status call(const hips::comm::CallArgs&) override { return {}; }
   hips::Result<std::unique_ptr<hips::comm::Request>> prepare_request(
       const hips::comm::CallArgs& args) override {
-    auto request = std::make_unique<Noting>(noted);
+    auto request = std::make_unique<RecordingRequest>(started);
     (void)request->renew(args);
     return request;
   }
-  void note_declined(const char*) override {}
+  void note_delegated(const char*) override {}
   [[nodiscard]] hips::Status failure() const override { return {}; }
 
-  std::vector<Noted> noted;
+  std::vector<Started> started;
 
  private:
-  class Noting final : public hips::comm::Request {
+  class RecordingRequest final : public hips::comm::Request {
    public:
-    explicit Noting(std::vector<Noted>& noted) : noted_(noted) {}
+    explicit RecordingRequest(std::vector<Started>& started) : started_(started) {}
     hips::Status renew(const hips::comm::CallArgs& args) override {
       args_ = args;
       return {};
     }
     hips::Status start() override {
-      noted_.push_back({args_.in, args_.count, args_.priority});
+      started_.push_back({args_.in, args_.count, args_.priority});
       return {};
     }
     [[nodiscard]] bool active() const override { return false; }
@@ -182,48 +183,48 @@ class NotingCommunicator final : public hips::comm::Communicator {
     hips::Status wait() override { return {}; }
 
    private:
-    std::vector<Noted>& noted_;
+    std::vector<Started>& started_;
     hips::comm::CallArgs args_;
   };
-  std::string name_ = "noting";
+  std::string name_ = "recording";
 };
 
-TEST(Coalesced, LowerPrioritiesGoFirstAndTheListDecidesBetweenEqualOnes) {
+TEST(Coalesced, StartsByPriorityThenByListOrder) {
   constexpr std::size_t kLarge = Coalescer::kSmallBytes;  // elements of four bytes
   std::vector<std::byte> memory(5 * kLarge * 4);
   const auto large = [&](std::size_t i) { return memory.data() + i * kLarge * 4; };
   const auto buffer = [&](std::size_t i, std::int32_t priority) {
     return hips::comm::CoalescedBuffer{large(i), large(i), kLarge, hips::DataType::kFloat32, priority};
   };
-  NotingCommunicator communicator;
+  RecordingCommunicator communicator;
   Coalescer coalescer(communicator);
   const hips::comm::CoalescedBuffer list[] = {buffer(0, 7), buffer(1, -1), buffer(2, 7), buffer(3, 0),
                                               buffer(4, -1)};
   ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
-  const std::vector<NotingCommunicator::Noted> want = {{large(1), kLarge, -1},
-                                                       {large(4), kLarge, -1},
-                                                       {large(3), kLarge, 0},
-                                                       {large(0), kLarge, 7},
-                                                       {large(2), kLarge, 7}};
-  EXPECT_EQ(communicator.noted, want);
+  const std::vector<RecordingCommunicator::Started> want = {{large(1), kLarge, -1},
+                                                            {large(4), kLarge, -1},
+                                                            {large(3), kLarge, 0},
+                                                            {large(0), kLarge, 7},
+                                                            {large(2), kLarge, 7}};
+  EXPECT_EQ(communicator.started, want);
 }
 
-TEST(Coalesced, ABucketHasThePriorityOfItsFirstVector) {
+TEST(Coalesced, GivesABucketThePriorityOfItsFirstVector) {
   float values[6] = {};
   auto* const bytes = reinterpret_cast<std::byte*>(values);
   const auto buffer = [&](std::size_t i, std::int32_t priority) {
     return hips::comm::CoalescedBuffer{bytes + 4 * i, bytes + 4 * i, 1, hips::DataType::kFloat32, priority};
   };
-  NotingCommunicator communicator;
+  RecordingCommunicator communicator;
   Coalescer coalescer(communicator);
   const hips::comm::CoalescedBuffer list[] = {buffer(0, 3), buffer(1, 9), buffer(2, 2)};
   ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
-  ASSERT_EQ(communicator.noted.size(), 1U);
-  EXPECT_EQ(communicator.noted[0].count, 3U);
-  EXPECT_EQ(communicator.noted[0].priority, 2);
+  ASSERT_EQ(communicator.started.size(), 1U);
+  EXPECT_EQ(communicator.started[0].count, 3U);
+  EXPECT_EQ(communicator.started[0].priority, 2);
 }
 
-TEST(Coalesced, AWrongBufferIsNamedAndNothingTookPlace) {
+TEST(Coalesced, NamesAnInvalidBufferAndReducesNothing) {
   expect_texts(
       2,
       [](int) -> std::string {
@@ -241,7 +242,7 @@ TEST(Coalesced, AWrongBufferIsNamedAndNothingTookPlace) {
       HasSubstr("buffer 1 of 2: allreduce: the input buffer is null"));
 }
 
-TEST(Coalesced, ListsThatDifferAreAnErrorOnEveryRank) {
+TEST(Coalesced, ReportsDifferentListsOnEveryRank) {
   expect_texts(
       3,
       [](int rank) -> std::string {

@@ -18,8 +18,8 @@
 
 namespace hips::test {
 
-/// One collective call with its buffers and what should come out, drawn alike on all ranks; what MPI leaves
-/// to each rank (in place or not, places of sections, blocking or not) each rank draws for itself.
+/// One collective call with its buffers and expected results, drawn alike on all ranks. What MPI leaves to each
+/// rank (in place or not, displacements of sections, blocking or not) each rank draws for itself.
 class Task {
  public:
   enum class Kind {
@@ -33,36 +33,36 @@ class Task {
     kBarrier
   };
   static constexpr int kNumKinds = 8;
-  enum class Way { kBlocking, kNonBlocking, kPersistent };
+  enum class Form { kBlocking, kNonBlocking, kPersistent };
 
   virtual ~Task() = default;
-  /// Gives the buffers their values and starts the call; a blocking one has then ended.
+  /// Fills the buffers and starts the call. A blocking call is complete afterwards.
   virtual void start(Communicator& comm) = 0;
   [[nodiscard]] virtual bool test() = 0;
   virtual void wait() = 0;
-  /// Throws where the result is wrong, or memory has changed that is not the result's.
+  /// Throws if the result is wrong or other memory has changed.
   virtual void check() = 0;
-  /// Times that a persistent call is still to be started.
+  /// How often a persistent call is still to be started.
   int starts_left = 1;
 
   static std::unique_ptr<Task> draw(std::mt19937_64& program, std::mt19937_64& own, Rank rank, Rank size,
                                     std::uint64_t most_elements);
 };
 
-/// What of a call all ranks have alike; `counts` of sections, or one of a vector, or none of a barrier.
+/// The properties of a call that all ranks share. `counts`: of all sections, of one vector, or none (barrier).
 struct TaskShape {
   Task::Kind kind = Task::Kind::kAllreduce;
   Rank rank = 0, size = 1, root = 0;
   std::vector<std::uint64_t> counts{};
-  std::size_t salt = 0;  ///< of the values
+  std::size_t salt = 0;  ///< seed of the values
 
-  [[nodiscard]] static bool folds(Task::Kind kind) {
+  [[nodiscard]] static bool reduces(Task::Kind kind) {
     return kind == Task::Kind::kAllreduce || kind == Task::Kind::kReduce ||
            kind == Task::Kind::kReduceScatter || kind == Task::Kind::kReduceScatterBlock;
   }
 };
 
-/// Memory of a buffer: of hips_mem_alloc(), or any. Each rank draws for itself.
+/// An allocator that uses hips_mem_alloc() or std::allocator. Each rank draws which one.
 template <typename T>
 struct TaskMemory {
   using value_type = T;
@@ -78,7 +78,7 @@ struct TaskMemory {
   }
   void deallocate(T* memory, std::size_t count) {
     if (!registered) return std::allocator<T>().deallocate(memory, count);
-    // Refused, should an operation still hold it.
+    // Fails if an operation still uses the memory.
     if (hips_mem_free(memory) != HIPS_OK) std::fprintf(stderr, "%s\n", hips_last_error()), std::abort();
   }
   friend bool operator==(const TaskMemory&, const TaskMemory&) = default;
@@ -92,10 +92,10 @@ class TypedTask final : public Task {
   using T = typename Values::Element;
 
  public:
-  TypedTask(Values values, TaskShape shape, Way way, bool in_place, bool in_registered, bool out_registered)
+  TypedTask(Values values, TaskShape shape, Form form, bool in_place, bool in_registered, bool out_registered)
       : values_(values),
         kind_(shape.kind),
-        way_(way),
+        form_(form),
         rank_(shape.rank),
         size_(shape.size),
         root_(shape.root),
@@ -111,7 +111,7 @@ class TypedTask final : public Task {
     }
   }
 
-  /// Of an allgatherv: sections the other way round, with gaps.
+  /// Places the sections of an allgatherv in reverse order, with gaps.
   void place_apart(std::mt19937_64& own) {
     places_.resize(counts_.size());
     std::uint64_t at = own() % 5;
@@ -129,14 +129,14 @@ class TypedTask final : public Task {
     T* out = out_.data() + kGuard;
     const std::uint64_t count = counts_.empty() ? 0 : counts_[0];
     const std::uint64_t* places = places_.empty() ? nullptr : places_.data();
-    if (way_ == Way::kPersistent && request_ != nullptr) return expect_ok(hips_start(request_));
+    if (form_ == Form::kPersistent && request_ != nullptr) return expect_ok(hips_start(request_));
     const auto call = [&](auto blocking, auto starting, auto preparing, auto... args) {
-      switch (way_) {
-        case Way::kBlocking:
+      switch (form_) {
+        case Form::kBlocking:
           return expect_ok(blocking(args..., c));
-        case Way::kNonBlocking:
+        case Form::kNonBlocking:
           return expect_ok(starting(args..., c, &request_));
-        case Way::kPersistent:
+        case Form::kPersistent:
           expect_ok(preparing(args..., c, &request_));
           return expect_ok(hips_start(request_));
       }
@@ -165,13 +165,13 @@ class TypedTask final : public Task {
   }
 
   bool test() override {
-    if (way_ == Way::kBlocking) return true;
+    if (form_ == Form::kBlocking) return true;
     int done = 0;
     expect_ok(hips_test(&request_, &done));
     return done != 0;
   }
   void wait() override {
-    if (way_ != Way::kBlocking) expect_ok(hips_wait(&request_));
+    if (form_ != Form::kBlocking) expect_ok(hips_wait(&request_));
   }
 
   void check() override {
@@ -179,7 +179,7 @@ class TypedTask final : public Task {
     place_result(right);
     const bool same = std::memcmp(right.data(), out_.data(), right.size() * sizeof(T)) == 0;
     for (std::size_t i = 0; !same && i < right.size(); ++i) {
-      // Of a reduce_scatter in place only the result is worth something.
+      // After a reduce_scatter in place only the result is defined.
       if (scatters() && !uses_input() && i >= kGuard + counts_[own_section()] && i + kGuard < right.size())
         continue;
       if (std::memcmp(&right[i], &out_[i], sizeof(T)) != 0)
@@ -190,7 +190,7 @@ class TypedTask final : public Task {
     }
     if (std::memcmp(in_.data(), in_before_.data(), in_.size() * sizeof(T)) != 0)
       throw std::runtime_error(text() + ": the input has changed");
-    if (starts_left == 0 && way_ == Way::kPersistent) expect_ok(hips_request_free(&request_));
+    if (starts_left == 0 && form_ == Form::kPersistent) expect_ok(hips_request_free(&request_));
   }
 
   ~TypedTask() override = default;
@@ -198,7 +198,7 @@ class TypedTask final : public Task {
   TypedTask& operator=(const TypedTask&) = delete;
 
  private:
-  static constexpr std::size_t kGuard = 3;  ///< elements on both sides that nobody may touch
+  static constexpr std::size_t kGuard = 3;  ///< elements on both sides that must not change
 
   static void expect_ok(hips_status_t status) {
     if (status != HIPS_OK) throw std::runtime_error(hips_last_error());
@@ -207,9 +207,9 @@ class TypedTask final : public Task {
     static constexpr const char* kNames[] = {
         "allreduce", "reduce_scatter_block", "reduce_scatter", "allgather", "allgatherv", "bcast", "reduce",
         "barrier"};
-    static constexpr const char* kWays[] = {"blocking", "non-blocking", "persistent"};
+    static constexpr const char* kForms[] = {"blocking", "non-blocking", "persistent"};
     std::string result = std::string("wrong: ") + kNames[static_cast<int>(kind_)] + ", " +
-                         kWays[static_cast<int>(way_)] + ", " + values_.text() + ", root " +
+                         kForms[static_cast<int>(form_)] + ", " + values_.text() + ", root " +
                          std::to_string(root_) + (in_place_ ? ", in place" : "") +
                          (places_.empty() ? "" : ", placed") + ", counts";
     for (const std::uint64_t count : counts_) result += " " + std::to_string(count);
@@ -226,8 +226,8 @@ class TypedTask final : public Task {
     return !in_place_ || (kind_ == Kind::kReduce && rank_ != root_);
   }
   [[nodiscard]] std::uint64_t place(std::size_t r) const { return places_.empty() ? first_[r] : places_[r]; }
-  // Values repeat after a prime number of elements, which divides no segment, slice or share: an element in
-  // the wrong place shows, and a long vector takes no longer to make up than to read.
+  // Values repeat after a prime number of elements, which divides no segment, slice or share. So a misplaced
+  // element is noticed, and a long vector is generated as fast as it is read.
   static constexpr std::uint64_t kPeriod = 4099;
   static T in_turn(std::vector<T>& table, std::uint64_t i, const auto& make) {
     for (i %= kPeriod; table.size() <= i;) table.push_back(make(table.size()));
@@ -237,8 +237,8 @@ class TypedTask final : public Task {
     return in_turn(given_[static_cast<std::size_t>(r)], i,
                    [&](std::size_t turn) { return values_.given(r, turn + salt_); });
   }
-  [[nodiscard]] T folded(std::uint64_t i) {
-    return in_turn(folded_, i, [&](std::size_t turn) { return values_.folded(size_, turn + salt_); });
+  [[nodiscard]] T reduced(std::uint64_t i) {
+    return in_turn(reduced_, i, [&](std::size_t turn) { return values_.reduced(size_, turn + salt_); });
   }
 
   void fill() {
@@ -273,11 +273,11 @@ class TypedTask final : public Task {
     T* const out = right.data() + kGuard;
     const std::uint64_t vector = counts_.empty() ? 0 : counts_[0];
     if (kind_ == Kind::kAllreduce || (kind_ == Kind::kReduce && rank_ == root_)) {
-      for (std::uint64_t i = 0; i < vector; ++i) out[i] = folded(i);
+      for (std::uint64_t i = 0; i < vector; ++i) out[i] = reduced(i);
     } else if (kind_ == Kind::kBcast) {
       for (std::uint64_t i = 0; i < vector; ++i) out[i] = given(root_, i);
     } else if (scatters()) {
-      for (std::uint64_t i = 0; i < counts_[own_section()]; ++i) out[i] = folded(first_[own_section()] + i);
+      for (std::uint64_t i = 0; i < counts_[own_section()]; ++i) out[i] = reduced(first_[own_section()] + i);
     } else if (gathers()) {
       for (std::size_t r = 0; r < counts_.size(); ++r)
         for (std::uint64_t i = 0; i < counts_[r]; ++i)
@@ -287,20 +287,20 @@ class TypedTask final : public Task {
 
   Values values_;
   Kind kind_;
-  Way way_;
+  Form form_;
   Rank rank_, size_, root_;
   std::vector<std::uint64_t> counts_, first_, places_;
   std::uint64_t total_ = 0, extent_ = 0;
   std::size_t salt_;
   bool in_place_;
   std::vector<std::vector<T>> given_;  ///< by rank
-  std::vector<T> folded_;
+  std::vector<T> reduced_;
   std::vector<T, TaskMemory<T>> in_, out_;
   std::vector<T> in_before_, before_;
   hips_request_t request_ = nullptr;
 };
 
-/// Draws what is not given: `program` alike on all ranks, `own` for this one.
+/// Draws the rest of a call: with `program` alike on all ranks.
 inline TaskShape draw_shape(std::mt19937_64& program, Task::Kind kind, Rank rank, Rank size,
                             std::uint64_t most_elements) {
   TaskShape shape{.kind = kind, .rank = rank, .size = size};
@@ -326,10 +326,10 @@ inline TaskShape draw_shape(std::mt19937_64& program, Task::Kind kind, Rank rank
 
 template <typename Values>
 std::unique_ptr<Task> draw_task(Values values, const TaskShape& shape, std::mt19937_64& own) {
-  const auto way = static_cast<Task::Way>(own() % 3);
-  auto task =
-      std::make_unique<TypedTask<Values>>(values, shape, way, own() % 3 == 0, own() % 2 == 0, own() % 2 == 0);
-  if (way == Task::Way::kPersistent) task->starts_left = 1 + static_cast<int>(own() % 2);
+  const auto form = static_cast<Task::Form>(own() % 3);
+  auto task = std::make_unique<TypedTask<Values>>(values, shape, form, own() % 3 == 0, own() % 2 == 0,
+                                                  own() % 2 == 0);
+  if (form == Task::Form::kPersistent) task->starts_left = 1 + static_cast<int>(own() % 2);
   if (shape.kind == Task::Kind::kAllgatherv && own() % 2 == 0) task->place_apart(own);
   return task;
 }
@@ -339,7 +339,7 @@ std::unique_ptr<Task> typed_task(std::mt19937_64& program, std::mt19937_64& own,
                                  std::uint64_t most_elements) {
   const auto kind = static_cast<Task::Kind>(program() % Task::kNumKinds);
   auto op = static_cast<ReduceOp>(program() % kNumReduceOps);
-  if (!TaskShape::folds(kind) || !applies_to(op, data_type_of<T>())) op = ReduceOp::kSum;
+  if (!TaskShape::reduces(kind) || !applies_to(op, data_type_of<T>())) op = ReduceOp::kSum;
   return draw_task(Numbers<T>{op}, draw_shape(program, kind, rank, size, most_elements), own);
 }
 

@@ -1,5 +1,5 @@
-// All collectives, types, operations and ways to call them, mixed at random on two communicators. Ranks are
-// processes; each computes for itself what should have come out.
+// All collectives, types, operations and forms of calls, mixed at random on two communicators. Ranks are
+// processes; each computes the expected results itself.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,19 +38,19 @@ using namespace std::chrono_literals;
 using Ready = std::function<void()>;
 using Environment = std::map<std::string, std::string>;
 
-/// What carries the calls: memory of one host, or a plan over a transport.
-struct Way {
+/// What executes the calls: shared memory of one node, or a plan over a transport.
+struct Backend {
   std::string name;
   int num_ranks = 0;
   Environment environment{};
-  bool two_hosts = false;  ///< the second half of the ranks is elsewhere
+  bool two_nodes = false;  ///< the second half of the ranks runs on another node
 };
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.name;
+void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
 }
 
-/// A plan of which no broadcast from rank 0 can be cut out: rank 1 passes two blocks on in one message, and
-/// has rank 0's part of one of them.
+/// A plan that cannot be pruned to a broadcast from rank 0: rank 1 forwards two blocks in one message, but has
+/// rank 0's part of only one of them.
 hips::Plan tangled_plan() {
   using hips::tests::from;
   using hips::tests::in;
@@ -71,7 +71,7 @@ hips::Plan tangled_plan() {
   return plan.take();
 }
 
-/// A file with a plan, for as long as this process lives.
+/// Writes a plan to a file that exists until this process ends, and returns its path.
 std::string stored(const char* name, const hips::Plan& plan) {
   static const pid_t owner = getpid();
   static std::vector<std::string> paths;
@@ -80,15 +80,15 @@ std::string stored(const char* name, const hips::Plan& plan) {
   paths.push_back(path);
   if (paths.size() == 1)
     std::atexit([] {
-      // Ranks are forked from here and end, too.
+      // Forked ranks run this handler too.
       for (const std::string& one : paths)
         if (getpid() == owner) std::remove(one.c_str());
     });
   return path;
 }
 
-std::vector<Way> ways() {
-  std::vector<Way> all;
+std::vector<Backend> backends() {
+  std::vector<Backend> all;
   for (const int n : {1, 2, 3, 4, 7, 9}) all.push_back({"Memory" + std::to_string(n), n});
   all.push_back({"LittleMemory4", 4, {{"HIPS_STAGING_BYTES", "65536"}}});
   const auto plan = [&](const std::string& name, int n, const std::string& topology, Environment more = {}) {
@@ -103,7 +103,7 @@ std::vector<Way> ways() {
   plan("Torus6", 6, "torus:3x2");
   plan("LeafSpine4", 4, "leafspine:2,2");
   plan("TwoPerServer4", 4, "switch:2/2");
-  // Memory of each host and a plan between hosts.
+  // Hierarchical calls.
   plan("Hosts4", 4, "switch:2/2", {{"HIPS_TRANSPORT", "auto"}});
   plan("Hosts6OfThree", 6, "switch:2/3", {{"HIPS_TRANSPORT", "auto"}});
   plan("Hosts8Bcube", 8, "bcube:2,1/2", {{"HIPS_TRANSPORT", "auto"}});
@@ -115,11 +115,11 @@ std::vector<Way> ways() {
   }
   plan("Tcp4", 4, "bcube:2,1", {{"HIPS_TRANSPORT", "tcp"}});
   plan("Tcp3", 3, "switch:3", {{"HIPS_TRANSPORT", "tcp"}});
-  // Plans that have no section for every rank.
+  // Plans in which not every rank owns a block.
   plan("Ps4", 4, "bcube:2,1", {{"HIPS_PATTERN", "ps:1"}});
   plan("Doubling5", 5, "switch:5", {{"HIPS_ALGORITHM", "recursive-doubling"}});
   plan("Halving6", 6, "switch:6", {{"HIPS_ALGORITHM", "halving-doubling"}});
-  // Plans of files.
+  // Plans from files.
   const auto hips_plan = hips::plan::build_all(
       *hips::value_or_throw(hips::plan::make_builder(hips::parse_topology("bcube:2,1"), {})));
   plan("Stored4", 4, "bcube:2,1", {{"HIPS_PLAN_FILE", stored("hips", hips_plan)}});
@@ -128,13 +128,13 @@ std::vector<Way> ways() {
   return all;
 }
 
-std::vector<Outcome> outcomes_of(const Way& way, const RankProcesses::Body& body) {
-  const auto somewhere = [&](int rank, const Ready& ready) {
-    if (way.two_hosts && rank >= way.num_ranks / 2) hips::test::move_to_another_host();
+std::vector<Outcome> outcomes_of(const Backend& backend, const RankProcesses::Body& body) {
+  const auto on_its_node = [&](int rank, const Ready& ready) {
+    if (backend.two_nodes && rank >= backend.num_ranks / 2) hips::test::move_to_another_host();
     return body(rank, ready);
   };
-  RankProcesses ranks(way.num_ranks, somewhere, way.environment);
-  return ranks.wait(120s);
+  RankProcesses ranks(backend.num_ranks, on_its_node, backend.environment);
+  return ranks.wait();
 }
 
 void expect_right(const std::vector<Outcome>& outcomes) {
@@ -145,16 +145,15 @@ void expect_right(const std::vector<Outcome>& outcomes) {
   }
 }
 
-class Collectives : public testing::TestWithParam<Way> {};
+class Collectives : public testing::TestWithParam<Backend> {};
 
-// All ranks start the same calls in the same order, on two communicators; when and in which order they look
-// after those under way is each rank's own affair.
-TEST_P(Collectives, AreExactInWhateverWayTheyAreCalled) {
-  const Way& way = GetParam();
+// All ranks start the same calls in the same order, on two communicators. Each rank completes its outstanding
+// calls in an order of its own.
+TEST_P(Collectives, AreExactInEveryForm) {
+  const Backend& backend = GetParam();
   const std::uint64_t seed = hips::test::seed();
   const bool all = hips::test::runs_everything(), sample = hips::test::runs_a_sample();
   const int num_steps = all ? 2000 : sample ? 60 : 200;
-  // Large vectors now and then.
   const auto body = [=](int rank, const Ready&) {
     hips::Communicator comms[] = {hips::Communicator::from_environment(),
                                   hips::Communicator::from_environment()};
@@ -164,7 +163,7 @@ TEST_P(Collectives, AreExactInWhateverWayTheyAreCalled) {
       hips::Communicator* comm;
     };
     std::vector<Open> open;
-    // Persistent calls start twice, but only where all ranks would: a rank's second start is a call of all.
+    // A second start of a persistent call would need all ranks, so here each call starts once.
     const auto end_one = [&] {
       const std::size_t which = own() % open.size();
       Task& task = *open[which].task;
@@ -188,12 +187,12 @@ TEST_P(Collectives, AreExactInWhateverWayTheyAreCalled) {
     while (!open.empty()) end_one();
     return std::string("right");
   };
-  expect_right(outcomes_of(way, body));
+  expect_right(outcomes_of(backend, body));
 }
 
-// A persistent call gives the right result each time, whatever else was called between its starts.
-TEST_P(Collectives, StartAgain) {
-  const Way& way = GetParam();
+// A persistent call gives the right result at each start, whatever was called in between.
+TEST_P(Collectives, RepeatPersistentCalls) {
+  const Backend& backend = GetParam();
   const std::uint64_t seed = hips::test::seed();
   const auto body = [=](int rank, const Ready&) {
     auto comm = hips::Communicator::from_environment();
@@ -214,20 +213,20 @@ TEST_P(Collectives, StartAgain) {
     }
     return std::string("right");
   };
-  expect_right(outcomes_of(way, body));
+  expect_right(outcomes_of(backend, body));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(Backends, Collectives, testing::ValuesIn(backends()),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST(TangledPlan, HasNoExcerptForABroadcast) {
+TEST(TangledPlan, HasNoPrunedPlanForABroadcast) {
   const auto made = hips::plan::prune(tangled_plan(), hips::Collective::kBcast, 0);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, hips::Code::kUnsupported);
 }
 
-// Nobody leaves a barrier before everybody has come.
-TEST(Barrier, HoldsEverybodyBackForTheLast) {
+// No rank leaves a barrier before all ranks have entered it.
+TEST(Barrier, WaitsForTheLastRank) {
   for (const char* topology : {"", "switch:3"}) {
     Environment environment;
     if (*topology != '\0') environment = {{"HIPS_TOPO", topology}, {"HIPS_TRANSPORT", "shm"}};
@@ -255,8 +254,8 @@ struct Misuse {
   const char* says;
 };
 
-// A wrong argument is refused where it is given; the call did not take place.
-TEST(Misuse, IsRefusedWithWhatWouldBeRight) {
+// A call with an invalid argument is rejected and not started.
+TEST(Misuse, IsRejectedWithWhatWouldBeValid) {
   expect_right(outcomes_of({"", 2}, [](int, const Ready&) -> std::string {
     auto comm = hips::Communicator::from_environment();
     std::vector<float> four(4), eight(8);
@@ -268,10 +267,10 @@ TEST(Misuse, IsRefusedWithWhatWouldBeRight) {
       if (status != HIPS_ERR_INVALID_ARGUMENT || text.find(says) == std::string::npos)
         wrong += "[" + says + "] but: " + text + "\n";
     };
-    refused(hips_bcast(four.data(), 4, HIPS_FLOAT32, 2, c), "bcast: root 2 is none of ranks 0 to 1");
+    refused(hips_bcast(four.data(), 4, HIPS_FLOAT32, 2, c), "bcast: root 2 is out of range [0, 1]");
     refused(hips_bcast(nullptr, 4, HIPS_FLOAT32, 0, c), "bcast: the output buffer is null but count is 4");
     refused(hips_reduce(four.data(), eight.data(), 4, HIPS_FLOAT32, HIPS_BAND, 0, c),
-            "band is not for float32");
+            "band does not apply to float32");
     refused(hips_reduce(HIPS_IN_PLACE, eight.data(), 4, HIPS_FLOAT32, HIPS_SUM, 1 - comm.rank(), c),
             "HIPS_IN_PLACE is for the root");
     refused(hips_allgather(eight.data() + 1, eight.data(), 4, HIPS_FLOAT32, c), "overlap by");
@@ -286,7 +285,7 @@ TEST(Misuse, IsRefusedWithWhatWouldBeRight) {
             "overlap by");
     refused(hips_barrier(nullptr), "hips_barrier: comm is null");
     refused(hips_ibarrier(c, nullptr), "hips_ibarrier: request is null");
-    // Through the C++ face, whose sizes come from spans.
+    // In the C++ API sizes come from spans.
     try {
       comm.allgather<float>(four, four);
       wrong += "allgather of wrong sizes\n";
@@ -294,14 +293,14 @@ TEST(Misuse, IsRefusedWithWhatWouldBeRight) {
       if (std::string(error.what()).find("4 elements are not 4 for each of 2 ranks") == std::string::npos)
         wrong += error.what();
     }
-    // None of it took place: the next call is everybody's first.
+    // None of these calls was started: the next call is the first one of all ranks.
     comm.bcast<float>(four, 0);
     return wrong.empty() ? "right" : wrong;
   }));
 }
 
-// Ranks that disagree get an error that names both calls, in memory and by a plan.
-TEST(Mismatch, OfRootsSectionsAndCollectivesIsFound) {
+// Ranks that disagree get an error that names both calls, with shared memory and with a plan.
+TEST(Mismatch, OfRootsSectionsAndCollectivesIsReported) {
   for (const char* topology : {"", "switch:3"}) {
     Environment environment = {{"HIPS_LOG", "error"}};
     if (*topology != '\0') {
@@ -326,14 +325,14 @@ TEST(Mismatch, OfRootsSectionsAndCollectivesIsFound) {
             else
               comm.bcast<std::int32_t>(out, 0);
           }
-          // A root has nobody to wait for: it finds out in a later call.
+          // A root waits for no peer, so it gets the error in a later call.
           comm.barrier();
         } catch (const hips::Error& error) {
           return std::string(error.what());
         }
         return std::string("no error");
       });
-      // With a plan the first trace of another root may be a message that nobody expects.
+      // With a plan the first sign of a different root may be an unexpected message.
       const char* in_memory[] = {"root 1", "sections", "bcast"};
       const char* by_plan[] = {"rank 1", "sections", "bcast"};
       for (const Outcome& outcome : outcomes) {

@@ -48,7 +48,7 @@ std::vector<std::string> topologies_of(int num_ranks) {
   }
 }
 
-/// Ranks and what carries their data.
+/// Number of ranks and transport.
 struct Job {
   int num_ranks;
   std::string transport;
@@ -60,7 +60,7 @@ void PrintTo(const Job& job, std::ostream* out) {
 
 class Ranks : public testing::TestWithParam<Job> {};
 
-TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
+TEST_P(Ranks, GetExactAndBitwiseEqualResultsForEveryAlgorithmTypeAndOp) {
   const int n = GetParam().num_ranks;
   const std::string transport = GetParam().transport;
   const auto body = [n, transport](int, const Ready&) {
@@ -78,7 +78,7 @@ TEST_P(Ranks, EveryAlgorithmTypeAndOpIsExactAndBitwiseEqualOnAllRanks) {
             hips::test::check_each(comm, digest);
           ran += std::string(algorithm.name) + "@" + topology + " ";
         } catch (const hips::Error& error) {
-          // An algorithm may not run on a topology; then it says so, on every rank alike.
+          // If an algorithm does not run on a topology, every rank gets the same error.
           if (error.status().code != Code::kUnsupported) throw;
         }
       }
@@ -101,9 +101,9 @@ INSTANTIATE_TEST_SUITE_P(Of, Ranks, testing::ValuesIn(jobs()), [](const auto& jo
   return job.param.transport + std::to_string(job.param.num_ranks);
 });
 
-TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act for two hosts";
-  // Two hosts of two ranks each: shared memory inside them, sockets between.
+TEST(Communicator, UsesTcpBetweenNodesWithoutRdma) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act as two nodes";
+  // Two nodes of two ranks each: shared memory within the nodes, sockets between them.
   const auto body = [](int rank, const Ready&) {
     if (rank >= 2) hips::test::move_to_another_host();
     try {
@@ -117,12 +117,12 @@ TEST(Communicator, RanksOfDifferentHostsTalkByTcpWhereThereIsNoRdma) {
   };
   const std::string text = run(4, body, {{"HIPS_TRANSPORT", "auto"}});
   if (text.find("only loopback") != text.npos || text.find("verbs") != text.npos)
-    GTEST_SKIP() << "this host has no interface but loopback, or has RDMA: " << text;
+    GTEST_SKIP() << "this node has no interface but loopback, or has RDMA: " << text;
   EXPECT_THAT(text, AllOf(HasSubstr("shm, tcp"), HasSubstr("not emulated")));
 }
 
-TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
-  // Some ranks have registered outputs, which peers write straight into, and some have not.
+TEST(Communicator, ReducesRegisteredMemoryExactlyOverTcp) {
+  // Some ranks have registered outputs, into which peers write directly; others have not.
   const std::string wrong = run(4,
                                 [](int rank, const Ready&) {
                                   auto comm = hips::Communicator::from_environment();
@@ -144,7 +144,7 @@ TEST(Communicator, RegisteredMemoryIsExactOverTcp) {
   EXPECT_EQ(wrong, "");
 }
 
-TEST(Communicator, RunsOnATopologyFileAndWritesWhatItRunsOn) {
+TEST(Communicator, RunsOnATopologyFileAndDumpsIt) {
   const std::string path = ::testing::TempDir() + "hips_communicator_test.yaml", dump = path + ".dump";
   std::ofstream(path) << "hips-topology: 1\nshape: bcube:2,1\nlevels: [{rate: 25Gb}, {rate: 100Gb}]\n";
   const auto describe = [](int, const std::function<void()>&) {
@@ -155,7 +155,7 @@ TEST(Communicator, RunsOnATopologyFileAndWritesWhatItRunsOn) {
     EXPECT_THAT(outcome.text, ::testing::HasSubstr("on BCube(2,1); "));
   const auto written = hips::parse_topology("file:" + dump);
   EXPECT_EQ(written.levels, hips::parse_topology(path).levels);
-  // Ranks with other files find out.
+  // A rank with a different file is reported.
   RankProcesses odd(4,
                     [&](int rank, const std::function<void()>& ready) {
                       if (rank == 2)
@@ -171,7 +171,7 @@ TEST(Communicator, RunsOnATopologyFileAndWritesWhatItRunsOn) {
   for (const std::string& file : {path, dump, path + "2"}) std::remove(file.c_str());
 }
 
-TEST(Communicator, RunsAStoredPlanAndRefusesAWrongOne) {
+TEST(Communicator, RunsAStoredPlanAndRejectsAWrongOne) {
   const std::string path = ::testing::TempDir() + "hips_communicator_plan.json";
   const auto sum = [](int rank, const std::function<void()>&) {
     auto comm = hips::Communicator::from_environment();
@@ -192,7 +192,7 @@ TEST(Communicator, RunsAStoredPlanAndRefusesAWrongOne) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
     EXPECT_THAT(outcome.text, HasSubstr("edited by hand on BCube(3,1)"));
   }
-  // A reduction that leaves its rank's own input out.
+  // A reduction without its rank's own input.
   for (hips::Step& step : plan.programs[5].steps) {
     if (step.op != hips::StepOp::kReduce || step.num_sources < 2) continue;
     ++step.first_source;
@@ -215,7 +215,7 @@ TEST(Communicator, RunsAStoredPlanAndRefusesAWrongOne) {
   std::remove(path.c_str());
 }
 
-TEST(Communicator, OneRankIsACopy) {
+TEST(Communicator, CopiesWithOneRank) {
   run(1, [](int, const Ready&) {
     auto comm = hips::Communicator::from_environment();
     hips::test::Digest digest;
@@ -224,7 +224,7 @@ TEST(Communicator, OneRankIsACopy) {
   });
 }
 
-TEST(Communicator, OfOneRankMakesTruthOneAndRefusesWhatOthersRefuse) {
+TEST(Communicator, OfOneRankNormalizesTruthAndChecksArguments) {
   run(1, [](int, const Ready&) {
     auto comm = hips::Communicator::from_environment();
     std::vector<std::uint16_t> values = {0, 1, 256, 65535};
@@ -235,13 +235,13 @@ TEST(Communicator, OfOneRankMakesTruthOneAndRefusesWhatOthersRefuse) {
   });
 }
 
-TEST(Communicator, EveryTypeWithEveryOperationIsExactOnEveryWayToCarryACall) {
+TEST(Communicator, ReducesEveryTypeWithEveryOpExactlyOnEveryBackend) {
   for (const int n : {2, 3, 4}) {
     run(n, [n](int, const Ready&) {
       std::size_t turn = 0;
       hips::test::Digest digest;
-      // The ranks of one host in shared memory, a plan of one owner for each block, and one where several
-      // ranks fold the same block.
+      // Shared memory of one node, a plan with one owner for each block, and a plan in which several ranks
+      // reduce the same block.
       auto shared = hips::Communicator::from_environment();
       auto planned = hips::Communicator::from_environment({.topology = "switch:" + std::to_string(n)});
       auto doubled = hips::Communicator::from_environment({.algorithm = "recursive-doubling"});
@@ -252,15 +252,15 @@ TEST(Communicator, EveryTypeWithEveryOperationIsExactOnEveryWayToCarryACall) {
   }
 }
 
-TEST(Communicator, SaysWhichPlanRunsOverWhatAndWhetherItIsEmulated) {
+TEST(Communicator, DescribesPlanTransportAndEmulation) {
   const std::string text = run(9, [](int, const Ready&) {
     return hips::Communicator::from_environment({.topology = "bcube:3,1", .pattern = "mesh"}).describe();
   });
   EXPECT_THAT(text, AllOf(HasSubstr("HiPS"), HasSubstr("BCube(3,1)"), HasSubstr("shm"),
-                          HasSubstr("emulated: 9 servers on 1 host")));
+                          HasSubstr("emulated: 9 servers on 1 node")));
 }
 
-TEST(Communicator, SeveralRanksPerServerFollowFromTheSize) {
+TEST(Communicator, DerivesRanksPerServerFromTheSize) {
   const std::string text = run(8, [](int, const Ready&) {
     auto comm = hips::Communicator::from_environment({.topology = "bcube:2,1"});
     hips::test::Digest digest;
@@ -270,8 +270,8 @@ TEST(Communicator, SeveralRanksPerServerFollowFromTheSize) {
   EXPECT_THAT(text, HasSubstr("2 ranks per server"));
 }
 
-TEST(Communicator, ABootstrapOfTheCallerWorksToo) {
-  // The caller's exchange is itself an allgather over a first communicator's allreduce.
+TEST(Communicator, WorksWithABootstrapOfTheCaller) {
+  // The caller's exchange is an allgather, implemented by the allreduce of another communicator.
   run(4, [](int, const Ready&) {
     auto first = hips::Communicator::from_environment();
     hips::Communicator::Bootstrap bootstrap;
@@ -292,8 +292,8 @@ TEST(Communicator, ABootstrapOfTheCallerWorksToo) {
   });
 }
 
-TEST(Communicator, AFastRankMayExitAfterItsLastCall) {
-  // Ranks end at different times, the hub first or last, with and without destroying their communicator.
+TEST(Communicator, LetsAFastRankExitAfterItsLastCall) {
+  // Ranks exit at different times, the hub first or last, with and without destroying their communicator.
   for (int order = 0; order < 4; ++order) {
     run(4, [order](int rank, const Ready&) {
       static hips::Communicator* comm = nullptr;  // kept to the end of the process
@@ -308,7 +308,7 @@ TEST(Communicator, AFastRankMayExitAfterItsLastCall) {
   }
 }
 
-TEST(Communicator, TwoCommunicatorsShareTheProcess) {
+TEST(Communicator, SharesTheProcessWithAnotherCommunicator) {
   run(4, [](int, const Ready&) {
     auto a = hips::Communicator::from_environment({.topology = "bcube:2,1"});
     auto b = hips::Communicator::from_environment({.topology = "torus:2x2"});
@@ -321,7 +321,7 @@ TEST(Communicator, TwoCommunicatorsShareTheProcess) {
   });
 }
 
-TEST(Communicator, ThreadsMayUseDifferentCommunicatorsAtOnce) {
+TEST(Communicator, LetsThreadsUseDifferentCommunicatorsAtOnce) {
   run(3, [](int, const Ready&) {
     auto a = hips::Communicator::from_environment();
     auto b = hips::Communicator::from_environment();

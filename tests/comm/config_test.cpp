@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(Config, AnEmptyEnvironmentGivesTheDefaultsOfTheTable) {
+TEST(Config, AnEmptyEnvironmentGivesTheDefaultValues) {
   const auto loaded = load_config({{"PATH", "/bin"}});
   EXPECT_TRUE(loaded.status.ok());
   EXPECT_THAT(loaded.warnings, IsEmpty());
@@ -28,7 +28,7 @@ TEST(Config, AnEmptyEnvironmentGivesTheDefaultsOfTheTable) {
   EXPECT_FALSE(loaded.config.mpi_report);
 }
 
-TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
+TEST(Config, TheTableListsTheDefaultsOfTheStruct) {
   for (const hips::ConfigVariable& variable : hips::config_variables()) {
     SCOPED_TRACE(variable.name);
     EXPECT_FALSE(variable.doc.empty());
@@ -54,7 +54,7 @@ TEST(Config, DefaultsInTheTableAreThoseOfTheStruct) {
   }
 }
 
-TEST(Config, ReadsEveryKindOfValue) {
+TEST(Config, TheEnvironmentSetsEveryKindOfValue) {
   const auto loaded = load_config({{"HIPS_TOPO", "bcube:3,1"},
                                    {"HIPS_RANK", "2"},
                                    {"HIPS_SIZE", "9"},
@@ -84,7 +84,7 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(loaded.config.credits, 1);
 }
 
-TEST(Config, ATopologyFileIsTheTopologyUnlessASpecIsNamed) {
+TEST(Config, ATopologySpecOverridesATopologyFile) {
   EXPECT_EQ(load_config({{"HIPS_TOPO_FILE", "/etc/wiring"}}).config.topology, "file:/etc/wiring");
   EXPECT_EQ(load_config({{"HIPS_TOPO_FILE", "a.yaml"}, {"HIPS_TOPO", "switch:2"}}).config.topology,
             "switch:2");
@@ -92,7 +92,7 @@ TEST(Config, ATopologyFileIsTheTopologyUnlessASpecIsNamed) {
   EXPECT_FALSE(load_config({{"HIPS_TOPO_DUMP", "b.yaml"}}).config.topology);
 }
 
-TEST(Config, ABadValueNamesVariableValueAndWhatIsRight) {
+TEST(Config, TheErrorNamesTheVariableTheValueAndTheValidValues) {
   const auto message = [](const char* name, const char* value) {
     const auto loaded = load_config({{name, value}});
     EXPECT_EQ(loaded.status.code, hips::Code::kInvalidArgument) << name << "=" << value;
@@ -115,23 +115,23 @@ TEST(Config, ABadValueNamesVariableValueAndWhatIsRight) {
               AllOf(HasSubstr("HIPS_LOG"), HasSubstr("loud"), HasSubstr("info")));
 }
 
-TEST(Config, AWrongVariableLeavesTheOthersReadable) {
-  // A rank with a wrong HIPS_CREDITS must still be able to meet its peers and tell them.
+TEST(Config, AnInvalidVariableDoesNotAffectTheOthers) {
+  // A rank with an invalid HIPS_CREDITS must still connect to its peers and report the error to them.
   const auto loaded = load_config({{"HIPS_CREDITS", "many"}, {"HIPS_RANK", "1"}, {"HIPS_SIZE", "2"}});
   EXPECT_FALSE(loaded.status.ok());
   EXPECT_EQ(loaded.config.rank, 1);
   EXPECT_EQ(loaded.config.size, 2);
 }
 
-TEST(Config, AnUnknownNameIsReportedWithTheNearestOne) {
+TEST(Config, TheWarningForAnUnknownNameSuggestsTheNearestOne) {
   EXPECT_THAT(load_config({{"HIPS_TOPOLOGY", "x"}, {"HIPS_TIMEOUTS", "1"}}).warnings,
               ElementsAre(AllOf(HasSubstr("HIPS_TOPOLOGY"), HasSubstr("HIPS_TOPO?")),
                           AllOf(HasSubstr("HIPS_TIMEOUTS"), HasSubstr("HIPS_TIMEOUT?"))));
-  // Names that only tests read are known.
+  // The names of variables that only tests read are known, too.
   EXPECT_THAT(load_config({{"HIPS_SEED", "1"}}).warnings, IsEmpty());
 }
 
-TEST(Config, SizesTakeBinarySuffixesAndRefuseOverflow) {
+TEST(Config, SizesAcceptBinarySuffixesAndRejectOverflow) {
   EXPECT_EQ(hips::parse_bytes("0"), 0u);
   EXPECT_EQ(hips::parse_bytes("4k"), 4096u);
   EXPECT_EQ(hips::parse_bytes("3G"), 3ull << 30);
@@ -142,14 +142,14 @@ TEST(Config, SizesTakeBinarySuffixesAndRefuseOverflow) {
   EXPECT_FALSE(hips::parse_bytes("18446744073709551615K"));
 }
 
-TEST(Config, BooleansAreOnOffOneZeroAndNothingElse) {
+TEST(Config, BooleansAcceptOnlyOnOffOneAndZero) {
   EXPECT_EQ(hips::parse_bool("on"), true);
   EXPECT_EQ(hips::parse_bool("0"), false);
   for (const char* wrong : {"", "ON", "true", "no", "2", " on"})
     EXPECT_FALSE(hips::parse_bool(wrong)) << wrong;
 }
 
-TEST(Config, TimesTakeUnitsAndAreSecondsWithout) {
+TEST(Config, TimesAcceptUnitsAndDefaultToSeconds) {
   EXPECT_EQ(hips::parse_duration_ns("2"), 2'000'000'000);
   EXPECT_EQ(hips::parse_duration_ns("0.5s"), 500'000'000);
   EXPECT_EQ(hips::parse_duration_ns("250ms"), 250'000'000);
@@ -158,14 +158,14 @@ TEST(Config, TimesTakeUnitsAndAreSecondsWithout) {
     EXPECT_FALSE(hips::parse_duration_ns(wrong)) << wrong;
 }
 
-/// A folder of its own for a test, with a file in it.
+/// Writes a file for a test and returns its path.
 std::string file_with(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + "/hips_" + std::to_string(getpid()) + "_" + name;
   std::ofstream(path) << text;
   return path;
 }
 
-TEST(ConfigFile, LinesHaveANameAndAValueAndMayHaveComments) {
+TEST(ConfigFile, ALineHasANameAValueAndOptionallyAComment) {
   const auto read = hips::parse_config_file(
       "hips.conf", "# ours\n\n  HIPS_LOG = info,plan:debug  # while we look\r\nHIPS_TIMEOUT=2m");
   ASSERT_TRUE(read) << read.error().message;
@@ -180,7 +180,7 @@ TEST(ConfigFile, LinesHaveANameAndAValueAndMayHaveComments) {
   }
 }
 
-TEST(ConfigFile, TheEnvironmentComesBeforeFilesAndTheLaterFileBeforeTheEarlier) {
+TEST(ConfigFile, TheEnvironmentOverridesFilesAndLaterFilesOverrideEarlierOnes) {
   const std::vector<std::string> files = {
       file_with("etc", "HIPS_LOG=info\nHIPS_CREDITS=3\nHIPS_RINGS=2\n"),
       file_with("home", "HIPS_CREDITS=5\nHIPS_RINGS=many\nHIPS_RINGZ=1\n"), "/nowhere/hips.conf"};
@@ -190,14 +190,14 @@ TEST(ConfigFile, TheEnvironmentComesBeforeFilesAndTheLaterFileBeforeTheEarlier) 
                                              hips::Setting{"HIPS_LOG", "info", files[0] + ":1"},
                                              hips::Setting{"HIPS_RINGS", "many", files[1] + ":2"},
                                              hips::Setting{"HIPS_RINGZ", "1", files[1] + ":3"}));
-  // Who finds a mistake in a file is told which.
+  // The error of a value from a file names the file and the line.
   const auto loaded = load_config(gathered.settings);
   EXPECT_EQ(loaded.config.credits, 7);
   EXPECT_THAT(loaded.status.message, HasSubstr("HIPS_RINGS=\"many\" (" + files[1] + ":2) is wrong"));
   EXPECT_THAT(loaded.warnings, ElementsAre(HasSubstr("did you mean HIPS_RINGS?")));
 }
 
-TEST(ConfigFile, AFileThatIsWrongIsAnErrorAndTheOthersCount) {
+TEST(ConfigFile, AnInvalidFileIsAnErrorAndTheOtherFilesApply) {
   const std::vector<std::string> files = {file_with("bad", "nonsense\n"),
                                           file_with("good", "HIPS_CREDITS=5\n")};
   const auto gathered = hips::gather_settings({}, files);

@@ -32,28 +32,28 @@ std::vector<std::string> ordered(const std::vector<const char*>& hosts,
   return result;
 }
 
-TEST(Interfaces, OfAServerWithSeveralNicsOnlyTheSharedNetworksAreTriedFirst) {
-  // Server 3 of BCube(2,1) shares no rail with server 0, but the management network.
+TEST(Interfaces, AddressesInSharedNetworksComeFirst) {
+  // Server 3 of BCube(2,1) shares no rail with server 0, only the management network.
   const std::vector<LocalNetwork> server3 = {
       {address("10.100.1.4"), 24}, {address("10.100.3.4"), 24}, {address("10.99.0.4"), 16}};
   EXPECT_THAT(ordered({"10.100.0.1", "10.100.2.1", "10.99.0.1"}, server3),
               ElementsAre("10.99.0.1", "10.100.0.1", "10.100.2.1"));
 }
 
-TEST(Interfaces, AnAddressThatThisHostHasItselfComesLast) {
-  // Docker gives every host the same bridge.
+TEST(Interfaces, AnAddressOfThisNodeComesLast) {
+  // Docker creates a bridge with the same address on every node.
   const std::vector<LocalNetwork> mine = {{address("172.17.0.1"), 16}, {address("10.1.0.7"), 23}};
   EXPECT_THAT(ordered({"172.17.0.1", "192.0.2.9", "10.1.1.8", "10.1.2.8"}, mine),
               ElementsAre("10.1.1.8", "192.0.2.9", "10.1.2.8", "172.17.0.1"));
 }
 
-TEST(Interfaces, BothFamiliesAreCompared) {
+TEST(Interfaces, AddressesOfBothFamiliesAreSorted) {
   const std::vector<LocalNetwork> mine = {{address("fd00:1::7"), 64}};
   EXPECT_THAT(ordered({"10.0.0.1", "fd00:2::1", "fd00:1::1"}, mine),
               ElementsAre("fd00:1::1", "10.0.0.1", "fd00:2::1"));
 }
 
-/// What data_networks() would take of these interfaces, "lo" among them.
+/// The interfaces that data_networks() chooses among `names`; "lo" is loopback.
 std::vector<std::string> data_interfaces(const std::vector<const char*>& names, const char* filter) {
   std::vector<LocalNetwork> all;
   for (const char* name : names)
@@ -66,18 +66,18 @@ std::vector<std::string> data_interfaces(const std::vector<const char*>& names, 
   return result;
 }
 
-TEST(DataNetworks, AreAllButLoopbackAndBridgesOfContainers) {
+TEST(DataNetworks, TheDefaultSkipsLoopbackAndContainerBridges) {
   EXPECT_THAT(data_interfaces({"lo", "eth0", "docker0", "eth1", "virbr0"}, ""), ElementsAre("eth0", "eth1"));
   EXPECT_THAT(data_interfaces({"lo", "docker0"}, ""), ElementsAre("docker0"));
   EXPECT_THAT(data_interfaces({"lo"}, ""), ElementsAre("lo"));
   EXPECT_THAT(data_interfaces({}, ""), IsEmpty());
 }
 
-TEST(DataNetworks, AnInterfaceOfSeveralAddressesIsOneRail) {
+TEST(DataNetworks, AnInterfaceWithSeveralAddressesIsOneRail) {
   EXPECT_THAT(data_interfaces({"lo", "eth0", "eth0", "eth1", "eth0"}, ""), ElementsAre("eth0", "eth1"));
 }
 
-TEST(DataNetworks, AreThoseThatTheUserNamesInTheUsersOrder) {
+TEST(DataNetworks, TheUserChoosesInterfacesAndTheirOrder) {
   const std::vector<const char*> all = {"lo", "eth0", "eth1", "eth10", "docker0"};
   EXPECT_THAT(data_interfaces(all, "eth"), ElementsAre("eth0", "eth1", "eth10"));
   EXPECT_THAT(data_interfaces(all, "=eth1"), ElementsAre("eth1"));
@@ -88,14 +88,14 @@ TEST(DataNetworks, AreThoseThatTheUserNamesInTheUsersOrder) {
   EXPECT_THAT(data_interfaces(all, "ib"), IsEmpty());
 }
 
-TEST(DataNetworks, AreThoseThatTheUserDoesNotExclude) {
+TEST(DataNetworks, TheUserExcludesInterfaces) {
   const std::vector<const char*> all = {"lo", "eth0", "eth1", "docker0"};
   EXPECT_THAT(data_interfaces(all, "^lo"), ElementsAre("eth0", "eth1", "docker0"));
   EXPECT_THAT(data_interfaces(all, "^eth1,docker"), ElementsAre("eth0"));
   EXPECT_THAT(data_interfaces(all, "^eth,docker"), ElementsAre("lo"));
 }
 
-TEST(DataNetworks, AWrongNameIsAnErrorThatListsWhatThereIs) {
+TEST(DataNetworks, TheErrorForAnUnknownNameListsTheInterfaces) {
   const auto none = hips::comm::data_networks("warp9");
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, hips::Code::kInvalidArgument);
@@ -105,10 +105,10 @@ TEST(DataNetworks, AWrongNameIsAnErrorThatListsWhatThereIs) {
   EXPECT_THAT(wrong.error().message, AllOf(HasSubstr("HIPS_SOCKET_IFNAME"), HasSubstr("a name is missing")));
 }
 
-TEST(Interfaces, ThisHostsAreListedWithoutLoopbackOrSaidToBeNone) {
+TEST(Interfaces, TheListOfThisNodeHasNoLoopback) {
   const auto networks = hips::comm::local_networks();
   if (!networks) {
-    EXPECT_THAT(networks.error().message, testing::HasSubstr("no network address but loopback"));
+    EXPECT_THAT(networks.error().message, testing::HasSubstr("no network address except loopback"));
     return;
   }
   for (const LocalNetwork& network : *networks) {

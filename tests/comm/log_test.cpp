@@ -10,7 +10,7 @@ namespace log_test {
 namespace {
 
 namespace log = hips::log;
-using log::Level;
+using log::LogLevel;
 using log::Subsystem;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class Log : public testing::Test {
  protected:
   Log() {
-    log::redirect([this](Level, std::string_view line) { lines_.emplace_back(line); });
+    log::redirect([this](LogLevel, std::string_view line) { lines_.emplace_back(line); });
   }
   ~Log() override {
     log::redirect({});
@@ -28,7 +28,7 @@ class Log : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(Log, ByDefaultWarningsAndErrorsPass) {
+TEST_F(Log, TheDefaultFilterPassesWarningsAndErrors) {
   log::configure({}, 3);
   log::error(Subsystem::kComm, "one {}", 1);
   log::warn(Subsystem::kPlan, "two");
@@ -36,7 +36,7 @@ TEST_F(Log, ByDefaultWarningsAndErrorsPass) {
   EXPECT_THAT(lines_, ElementsAre("hips[3] error comm: one 1", "hips[3] warn plan: two"));
 }
 
-TEST_F(Log, ALevelForAllAndLevelsForSubsystems) {
+TEST_F(Log, AFilterSetsADefaultLevelAndLevelsOfSubsystems) {
   const auto filter = log::parse_filter("info,plan:debug,comm:error");
   ASSERT_TRUE(filter) << filter.error().message;
   log::configure(*filter, -1);
@@ -48,13 +48,13 @@ TEST_F(Log, ALevelForAllAndLevelsForSubsystems) {
   EXPECT_THAT(lines_, ElementsAre("hips info exec: a", "hips debug plan: c"));
 }
 
-TEST_F(Log, LaterEntriesWin) {
+TEST_F(Log, ALaterEntryOverridesAnEarlierOne) {
   const auto filter = log::parse_filter("plan:trace, warn");
   ASSERT_TRUE(filter);
-  EXPECT_FALSE(filter->passes(Subsystem::kPlan, Level::kInfo));
+  EXPECT_FALSE(filter->passes(Subsystem::kPlan, LogLevel::kInfo));
 }
 
-TEST_F(Log, AWrongEntryIsNamedWithTheWordsThatAreRight) {
+TEST_F(Log, TheErrorForAnInvalidEntryListsTheValidWords) {
   for (const char* text : {"loud", "plan:loud", "planet:info", "", "info,", ":", "info:plan"}) {
     const auto filter = log::parse_filter(text);
     ASSERT_FALSE(filter) << text;

@@ -1,6 +1,6 @@
-// The matrix: collective x type x operation x in place x ranks x count x form x carrier. Every pair of values
-// normally, some of these rows for sanitizers (HIPS_TEST_SAMPLE), all rows under HIPS_TEST_FULL; with both,
-// all rows of small vectors.
+// The matrix: collective x type x operation x in place x ranks x count x form x backend. A normal run covers every
+// pair of values, a run with sanitizers (HIPS_TEST_SAMPLE) some of these rows, HIPS_TEST_FULL all rows. With both
+// variables it covers all rows of small vectors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,7 @@
 #include "tests/choices.hpp"
 #include "tests/comm/collective_task.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/hang_limit.hpp"
 #include "tests/pairwise.hpp"
 
 namespace matrix_test {
@@ -38,15 +39,14 @@ using hips::test::TaskShape;
 using hips::test::TypedTask;
 using namespace std::chrono_literals;
 
-enum Axis : std::uint8_t { kKind, kType, kOp, kPlace, kRanks, kCount, kForm, kCarrier, kNumAxes };
+enum Axis : std::uint8_t { kKind, kType, kOp, kPlace, kRanks, kCount, kForm, kBackend, kNumAxes };
 
-// Beside the library's operations there are two functions of the program, and beside its types one of 24
-// bytes.
+// The axes add two user functions to the library's operations, and one type of 24 bytes to its types.
 constexpr int kCommuting = hips::kNumReduceOps, kInOrder = kCommuting + 1, kNumOps = kInOrder + 1;
 constexpr int kStructure = hips::kNumDataTypes, kNumTypes = kStructure + 1;
 enum Place : std::uint8_t { kApart, kInPlace, kNumPlaces };
 constexpr std::array<int, 7> kNumRanks = {1, 2, 3, 4, 7, 8, 9};
-// Elements of the whole vector, of which sections are shares.
+// Elements of the whole vector; sections are parts of it.
 constexpr std::array<std::uint64_t, 8> kCounts = {0, 1, 2, 3, 7, 13, 31, (1U << 20U) + 1};
 constexpr int kLargeCount = kCounts.size() - 1;
 std::uint64_t count_of(const MatrixRow& row) {
@@ -54,34 +54,33 @@ std::uint64_t count_of(const MatrixRow& row) {
   return kCounts[static_cast<std::size_t>(row[kCount])];
 }
 constexpr int kNumForms = 3;
-/// Memory that all ranks share, a plan over shared memory, a plan over TCP, memory of each emulated host and
-/// a plan between hosts.
-enum Carrier : std::uint8_t { kMemory, kShmPlan, kTcp, kHosts, kNumCarriers };
-/// Every hierarchy that has so many ranks on hosts of several.
-const std::map<int, const char*> kHostsOf = {{4, "switch:2/2"}, {8, "bcube:2,1/2"}, {9, "switch:3/3"}};
+/// Shared memory, a plan over shared memory, a plan over TCP, hierarchical calls on emulated nodes.
+enum Backend : std::uint8_t { kMemory, kShmPlan, kTcp, kHierarchical, kNumBackends };
+/// By number of ranks: a topology with several ranks per node.
+const std::map<int, const char*> kNodesOf = {{4, "switch:2/2"}, {8, "bcube:2,1/2"}, {9, "switch:3/3"}};
 
 bool is_allowed(const MatrixRow& row) {
   if (row[kCount] == kLargeCount && hips::test::runs_everything() && hips::test::runs_a_sample())
     return false;
   const int op = row[kOp], type = row[kType];
-  const bool folds = row[kKind] == kOpen || TaskShape::folds(static_cast<Task::Kind>(row[kKind]));
-  // What does not fold has no operation.
-  if (op != kOpen && op != 0 && !folds) return false;
+  const bool reduces = row[kKind] == kOpen || TaskShape::reduces(static_cast<Task::Kind>(row[kKind]));
+  // Only reductions have an operation.
+  if (op != kOpen && op != 0 && !reduces) return false;
   if (row[kKind] == static_cast<int>(Task::Kind::kBarrier) &&
       (row[kType] > 0 || row[kCount] > 0 || row[kPlace] > 0))
     return false;
-  if (op != kOpen && type != kOpen && row[kKind] != kOpen && folds && op < kCommuting) {
+  if (op != kOpen && type != kOpen && row[kKind] != kOpen && reduces && op < kCommuting) {
     if (type == kStructure) return false;
     if (!hips::applies_to(static_cast<ReduceOp>(op), static_cast<hips::DataType>(type))) return false;
   }
-  if (row[kCarrier] == kHosts && row[kRanks] != kOpen &&
-      !kHostsOf.contains(kNumRanks[static_cast<std::size_t>(row[kRanks])]))
+  if (row[kBackend] == kHierarchical && row[kRanks] != kOpen &&
+      !kNodesOf.contains(kNumRanks[static_cast<std::size_t>(row[kRanks])]))
     return false;
-  // All ranks would have the large vectors of all at once, on one machine.
-  return !(op == kInOrder && row[kCount] == kLargeCount && row[kCarrier] > kMemory && row[kRanks] > 3);
+  // Every rank would hold the large vectors of all ranks, on one machine.
+  return !(op == kInOrder && row[kCount] == kLargeCount && row[kBackend] > kMemory && row[kRanks] > 3);
 }
 
-// Functions for any type, on its bytes.
+// User functions for any type; they work on its bytes.
 template <typename T>
 using BytesOf = std::array<std::uint8_t, sizeof(T)>;
 
@@ -104,8 +103,8 @@ struct Mixture {
   }
 };
 
-/// Of two maps of 0, 1 and 2 to themselves the one that does the right one first; their digits, as numbers
-/// below 27.
+/// The composition (right one first) of two maps of {0, 1, 2} to itself. A map is a number below 27 whose base-3
+/// digits are its values.
 constexpr auto kComposed = [] {
   std::array<std::array<std::uint8_t, 27>, 27> composed{};
   constexpr std::array<int, 3> kPower = {1, 3, 9};
@@ -117,7 +116,7 @@ constexpr auto kComposed = [] {
   return composed;
 }();
 
-/// Composition of such maps, one in each byte: does not commute.
+/// Composition of such maps, one per byte: does not commute.
 template <typename T>
 struct Composition {
   using Element = T;
@@ -138,7 +137,7 @@ struct Composition {
 
 using Structure = std::array<std::uint64_t, 3>;
 
-/// Half of the buffers lie in memory of hips_mem_alloc(), on each rank others.
+/// Half of the buffers are memory of hips_mem_alloc(), different ones on each rank.
 bool in_is_registered(const TaskShape& shape) {
   return (shape.salt / 2 + static_cast<std::size_t>(shape.rank)) % 2 == 0;
 }
@@ -147,7 +146,7 @@ bool out_is_registered(const TaskShape& shape) {
 }
 
 template <template <typename> typename Function, typename T>
-std::unique_ptr<Task> task_of_function(const TaskShape& shape, Task::Way form, bool in_place) {
+std::unique_ptr<Task> task_of_function(const TaskShape& shape, Task::Form form, bool in_place) {
   static const UserOp<T> op = FunctionValues<Function<T>>::make_op();
   return std::make_unique<TypedTask<FunctionValues<Function<T>>>>(
       FunctionValues<Function<T>>{op.handle()}, shape, form, in_place, in_is_registered(shape),
@@ -155,7 +154,7 @@ std::unique_ptr<Task> task_of_function(const TaskShape& shape, Task::Way form, b
 }
 
 template <typename T>
-std::unique_ptr<Task> task_of_type(int op, const TaskShape& shape, Task::Way form, bool in_place) {
+std::unique_ptr<Task> task_of_type(int op, const TaskShape& shape, Task::Form form, bool in_place) {
   if (op == kInOrder) return task_of_function<Composition, T>(shape, form, in_place);
   if constexpr (hips::Element<T>) {
     if (op < kCommuting)
@@ -176,7 +175,7 @@ std::unique_ptr<Task> task_of(const MatrixRow& row, hips::Rank rank, std::size_t
   switch (shape.kind) {
     case Task::Kind::kReduceScatter:
     case Task::Kind::kAllgatherv:
-      // Uneven ones, some of them empty.
+      // Sections of different sizes, some of them empty.
       for (std::uint64_t r = 0; r < size; ++r)
         shape.counts.push_back(r == salt % size ? count - count / 2 / size * (size - 1) : count / 2 / size);
       break;
@@ -189,7 +188,7 @@ std::unique_ptr<Task> task_of(const MatrixRow& row, hips::Rank rank, std::size_t
     default:
       shape.counts.push_back(count);
   }
-  // By number, as everywhere: the order of hips::DataType.
+  // In the order of hips::DataType.
   static constexpr std::array kMakers = {
       task_of_type<std::int32_t>,  task_of_type<std::int64_t>,  task_of_type<float>,
       task_of_type<double>,        task_of_type<std::int8_t>,   task_of_type<std::int16_t>,
@@ -197,21 +196,21 @@ std::unique_ptr<Task> task_of(const MatrixRow& row, hips::Rank rank, std::size_t
       task_of_type<std::uint64_t>, task_of_type<hips::Float16>, task_of_type<hips::Bfloat16>,
       task_of_type<Structure>};
   static_assert(kMakers.size() == kNumTypes);
-  return kMakers[static_cast<std::size_t>(row[kType])](row[kOp], shape, static_cast<Task::Way>(row[kForm]),
+  return kMakers[static_cast<std::size_t>(row[kType])](row[kOp], shape, static_cast<Task::Form>(row[kForm]),
                                                        row[kPlace] == kInPlace);
 }
 
-/// The rows of this run, by carrier and number of ranks: each of these is a group of processes.
+/// The rows of this run, by backend and number of ranks: each of these is a group of processes.
 const std::map<std::pair<int, int>, std::vector<MatrixRow>>& rows() {
   static const auto all = [] {
     const std::vector<int> sizes = {Task::kNumKinds,  kNumTypes,      kNumOps,   kNumPlaces,
-                                    kNumRanks.size(), kCounts.size(), kNumForms, kNumCarriers};
+                                    kNumRanks.size(), kCounts.size(), kNumForms, kNumBackends};
     std::mt19937_64 random(hips::test::seed());
     auto chosen = hips::test::runs_everything() ? hips::test::all_rows(sizes, is_allowed)
                                                 : hips::test::Pairwise(sizes, is_allowed, random).rows();
     if (hips::test::runs_a_sample() && !hips::test::runs_everything()) chosen.resize(chosen.size() / 4);
     std::map<std::pair<int, int>, std::vector<MatrixRow>> groups;
-    for (MatrixRow& row : chosen) groups[{row[kCarrier], row[kRanks]}].push_back(std::move(row));
+    for (MatrixRow& row : chosen) groups[{row[kBackend], row[kRanks]}].push_back(std::move(row));
     return groups;
   }();
   return all;
@@ -229,7 +228,7 @@ TEST_P(Matrix, IsExact) {
     std::mt19937_64 program(seed);
     for (const MatrixRow& row : group->second) {
       auto task = task_of(row, rank, program() % 1000);
-      const int starts = row[kForm] == static_cast<int>(Task::Way::kPersistent) ? 2 : 1;
+      const int starts = row[kForm] == static_cast<int>(Task::Form::kPersistent) ? 2 : 1;
       task->starts_left = starts;
       for (int start = 0; start < starts; ++start) {
         task->start(comm);
@@ -240,33 +239,34 @@ TEST_P(Matrix, IsExact) {
     return "right";
   };
   hips::test::Environment environment;
-  if (GetParam().first == kHosts) {
-    environment["HIPS_TOPO"] = kHostsOf.at(num_ranks);
+  if (GetParam().first == kHierarchical) {
+    environment["HIPS_TOPO"] = kNodesOf.at(num_ranks);
   } else if (GetParam().first != kMemory) {
     environment["HIPS_TRANSPORT"] = GetParam().first == kTcp ? "tcp" : "shm";
-    // Every hierarchy that has so many servers; one switch of the others.
+    // A multi-level topology with this number of servers; otherwise one switch.
     const std::map<int, const char*> wirings = {{4, "bcube:2,1"}, {8, "torus:4x2"}, {9, "bcube:3,1"}};
     const auto wiring = wirings.find(num_ranks);
     environment["HIPS_TOPO"] =
         wiring != wirings.end() ? wiring->second : "switch:" + std::to_string(num_ranks);
   }
-  hips::test::expect_texts(num_ranks, body, "right", environment,
-                           hips::test::runs_everything() ? 50min : 60s);
+  hips::test::expect_texts(
+      num_ranks, body, "right", environment,
+      hips::test::runs_everything() ? std::chrono::seconds(50min) : hips::test::kHangLimit);
 }
 
 std::vector<std::pair<int, int>> groups() {
   std::vector<std::pair<int, int>> all;
-  for (int carrier = 0; carrier < kNumCarriers; ++carrier)
+  for (int backend = 0; backend < kNumBackends; ++backend)
     for (int ranks = 0; ranks < static_cast<int>(kNumRanks.size()); ++ranks)
-      if (carrier != kHosts || kHostsOf.contains(kNumRanks[static_cast<std::size_t>(ranks)]))
-        all.emplace_back(carrier, ranks);
+      if (backend != kHierarchical || kNodesOf.contains(kNumRanks[static_cast<std::size_t>(ranks)]))
+        all.emplace_back(backend, ranks);
   return all;
 }
 
 std::string name_of(const testing::TestParamInfo<std::pair<int, int>>& group) {
-  constexpr std::array<const char*, kNumCarriers> kNames = {"Memory", "ShmPlan", "Tcp", "Hosts"};
-  const auto [carrier, ranks] = group.param;
-  return kNames[static_cast<std::size_t>(carrier)] +
+  constexpr std::array<const char*, kNumBackends> kNames = {"Memory", "ShmPlan", "Tcp", "Hierarchical"};
+  const auto [backend, ranks] = group.param;
+  return kNames[static_cast<std::size_t>(backend)] +
          std::to_string(kNumRanks[static_cast<std::size_t>(ranks)]);
 }
 

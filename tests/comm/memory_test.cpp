@@ -1,4 +1,4 @@
-// hips_mem_register and its kin, in C and in C++: what they refuse, and that each refusal says why.
+// hips_mem_register and related functions, in C and C++: what they reject, and the reasons that they give.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(Memory, is_registered_and_deregistered_and_its_handle_is_then_null) {
   EXPECT_THAT(hips_last_error(), HasSubstr("*mem is null"));
 }
 
-TEST(Memory, that_is_null_or_empty_or_endless_is_refused_and_the_handle_left_alone) {
+TEST(Memory, is_rejected_if_null_empty_or_too_large_and_leaves_the_handle_unchanged) {
   char byte = 0;
   hips_mem_t mem = nullptr;
   EXPECT_EQ(hips_mem_register(nullptr, kBytes, &mem), HIPS_ERR_INVALID_ARGUMENT);
@@ -43,7 +43,7 @@ TEST(Memory, that_is_null_or_empty_or_endless_is_refused_and_the_handle_left_alo
   EXPECT_EQ(mem, nullptr);
 }
 
-TEST(Memory, that_overlaps_in_any_way_is_refused_and_neighbours_are_not) {
+TEST(Memory, is_rejected_if_it_overlaps_but_not_if_it_is_adjacent) {
   std::vector<char> memory(kBytes);
   char* const middle = memory.data() + 4000;
   hips_mem_t mem = nullptr, other = nullptr;
@@ -68,7 +68,7 @@ TEST(Memory, cannot_be_deregistered_twice_by_a_copied_handle) {
   EXPECT_EQ(hips_mem_deregister(&mem), HIPS_OK);
   EXPECT_EQ(hips_mem_deregister(&copy), HIPS_ERR_INVALID_ARGUMENT);
   EXPECT_THAT(hips_last_error(), HasSubstr("deregistered before"));
-  // Nor does it end what was registered there since.
+  // The old handle does not deregister memory that was registered there since.
   ASSERT_EQ(hips_mem_register(&byte, 1, &mem), HIPS_OK);
   EXPECT_EQ(hips_mem_deregister(&copy), HIPS_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(hips_mem_deregister(&mem), HIPS_OK);
@@ -92,7 +92,7 @@ TEST(Memory, is_allocated_zero_and_aligned_and_freed_once) {
   EXPECT_EQ(hips_mem_alloc(1, nullptr), HIPS_ERR_INVALID_ARGUMENT);
 }
 
-TEST(Memory, that_was_registered_is_not_freed) {
+TEST(Memory, is_not_freed_if_it_was_registered) {
   std::vector<char> memory(kBytes);
   hips_mem_t mem = nullptr;
   ASSERT_EQ(hips_mem_register(memory.data(), kBytes, &mem), HIPS_OK);
@@ -100,7 +100,7 @@ TEST(Memory, that_was_registered_is_not_freed) {
   EXPECT_EQ(hips_mem_deregister(&mem), HIPS_OK);
 }
 
-TEST(Memory, of_the_cpp_api_ends_with_its_object) {
+TEST(Memory, of_the_cpp_api_is_deregistered_by_its_object) {
   std::vector<float> memory(1000);
   {
     hips::RegisteredMemory first{std::span(memory)};

@@ -1,4 +1,4 @@
-// Calls that end because something was thrown while they moved.
+// Calls that fail because of an exception while they make progress.
 
 #include "lib/comm/calls/node_calls.hpp"
 
@@ -27,7 +27,7 @@ CallArgs allreduce(const float* in, float* out) {
   return args;
 }
 
-/// There is no memory for what a long wait says.
+/// Wait options whose tick runs out of memory.
 WaitOptions without_memory() {
   WaitOptions options;
   options.tick_ns = 0;
@@ -35,7 +35,7 @@ WaitOptions without_memory() {
   return options;
 }
 
-TEST(NodeCalls, ThatThrowAreOverForWhoeverWaitsAndForThoseInFront) {
+TEST(NodeCalls, CompleteTheWaitingCallAndThoseBeforeItOnAnException) {
   auto teams = make_teams(2, {});
   NodeCalls calls(*teams[0]);
   std::vector<float> in(kCount, 1), out(kCount);
@@ -47,18 +47,18 @@ TEST(NodeCalls, ThatThrowAreOverForWhoeverWaitsAndForThoseInFront) {
     NodeCall mine(calls);
     ASSERT_TRUE(mine.set(allreduce(in.data(), out.data())).ok());
     mine.start();
-    EXPECT_FALSE(calls.ends_soon(mine));
+    EXPECT_FALSE(calls.poll_briefly(mine));
     EXPECT_THROW((void)calls.wait(mine, without_memory()), std::bad_alloc);
     EXPECT_TRUE(mine.done());
   }
   ASSERT_TRUE(request.test().has_value());
   EXPECT_EQ(request.test()->code, Code::kOutOfMemory);
-  // Nothing is left of them in the list, and nothing can follow.
+  // The list is empty, and later calls fail.
   later.start();
   EXPECT_EQ(later.wait({}).code, Code::kOutOfMemory);
 }
 
-TEST(NodeCalls, ThatThrowLetNobodySucceedWithTheirBuffers) {
+TEST(NodeCalls, KeepPeersFromSucceedingAfterAnException) {
   auto teams = make_teams(2, {});
   auto& memory = MemoryRegistry::process();
   std::array<float*, 2> in{}, out{};
@@ -73,7 +73,7 @@ TEST(NodeCalls, ThatThrowLetNobodySucceedWithTheirBuffers) {
     mine.start();
     EXPECT_THROW((void)calls.wait(mine, without_memory()), std::bad_alloc);
   }
-  // His again.
+  // The caller owns the buffers again.
   EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(in[0])).ok());
   EXPECT_TRUE(memory.free(reinterpret_cast<std::byte*>(out[0])).ok());
   NodeCalls others(*teams[1]);

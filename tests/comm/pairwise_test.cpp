@@ -1,4 +1,4 @@
-// The rows that stand for a whole matrix.
+// The rows that represent a whole matrix.
 
 #include "tests/pairwise.hpp"
 
@@ -25,7 +25,7 @@ Pairs pairs_of(const std::vector<MatrixRow>& rows) {
   return pairs;
 }
 
-/// Forbids some values of three axes to meet.
+/// Forbids a combination of values of three axes.
 struct Rule {
   std::size_t axes[3];
   int values[3];
@@ -36,8 +36,8 @@ struct Rule {
   }
 };
 
-// Whatever is forbidden: the rows have the very pairs that the whole matrix has, and none that is forbidden.
-TEST(Pairwise, CoversWhatTheWholeMatrixCovers) {
+// Under any rules the rows contain exactly the pairs of the whole matrix, and no forbidden row.
+TEST(Pairwise, CoversAllPairsOfTheMatrix) {
   std::mt19937_64 random(seed());
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<int> sizes(2 + random() % 4);
@@ -45,7 +45,7 @@ TEST(Pairwise, CoversWhatTheWholeMatrixCovers) {
     std::vector<Rule> rules(random() % 12);
     for (Rule& rule : rules)
       for (int i = 0; i < 3; ++i) {
-        // The same axis twice forbids a pair; three times, a value.
+        // The same axis twice forbids a pair of values, three times a single value.
         rule.axes[i] = i > 0 && random() % 2 == 0 ? rule.axes[i - 1] : random() % sizes.size();
         rule.values[i] = i > 0 && rule.axes[i] == rule.axes[i - 1]
                              ? rule.values[i - 1]

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/hang_limit.hpp"
+
 namespace hips::test {
 
 using namespace std::chrono_literals;
@@ -47,10 +49,10 @@ class RankProcesses {
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   /// Waits until all ranks have called ready(); false when one ended before or time is up.
-  bool wait_ready(std::chrono::milliseconds limit = 60s);
+  bool wait_ready(std::chrono::milliseconds limit = kHangLimit);
   void signal(int rank, int signal);
   /// Waits for all; kills and marks those that are still there at the limit.
-  std::vector<Outcome> wait(std::chrono::milliseconds limit = 60s);
+  std::vector<Outcome> wait(std::chrono::milliseconds limit = kHangLimit);
 
  private:
   struct Child {

@@ -10,18 +10,18 @@
 namespace hips::comm {
 namespace {
 
-ProcessInfo process_on(const std::string& host, std::uint32_t rdma_rails, std::uint32_t socket_rails) {
+ProcessInfo process_on(const std::string& node, std::uint32_t rdma_rails, std::uint32_t socket_rails) {
   ProcessInfo process;
   process.uid = ProcessUid::random();
-  process.host = process.host_key = host;
+  process.host = process.node_key = node;
   process.rdma_rails = rdma_rails;
   process.socket_rails = socket_rails;
   return process;
 }
 
-std::vector<ProcessInfo> processes_on(const std::vector<std::string>& hosts, std::uint32_t rdma_rails) {
+std::vector<ProcessInfo> processes_on(const std::vector<std::string>& nodes, std::uint32_t rdma_rails) {
   std::vector<ProcessInfo> processes;
-  for (const std::string& host : hosts) processes.push_back(process_on(host, rdma_rails, 1));
+  for (const std::string& node : nodes) processes.push_back(process_on(node, rdma_rails, 1));
   return processes;
 }
 
@@ -32,11 +32,11 @@ void expect_medium(const std::vector<ProcessInfo>& processes, const std::string&
   EXPECT_EQ(medium.message_seconds, expected.message_seconds) << choice;
 }
 
-TEST(Reach, a_medium_is_what_carries_most_messages_dearest) {
-  const auto one_host = processes_on({"a", "a", "a"}, 0);
-  expect_medium(one_host, "auto", cost::Medium::kMemory);
-  expect_medium(one_host, "shm", cost::Medium::kMemory);
-  expect_medium(one_host, "tcp", cost::Medium::kSocketsOnNode);
+TEST(Reach, the_medium_has_the_highest_cost_per_message_of_all_pairs) {
+  const auto one_node = processes_on({"a", "a", "a"}, 0);
+  expect_medium(one_node, "auto", cost::Medium::kMemory);
+  expect_medium(one_node, "shm", cost::Medium::kMemory);
+  expect_medium(one_node, "tcp", cost::Medium::kSocketsOnNode);
   const auto with_rdma = processes_on({"a", "b", "a", "c"}, 2);
   expect_medium(with_rdma, "auto", cost::Medium::kWires);
   expect_medium(with_rdma, "verbs", cost::Medium::kWires);
@@ -44,7 +44,7 @@ TEST(Reach, a_medium_is_what_carries_most_messages_dearest) {
   expect_medium(processes_on({"a", "a", "b", "b"}, 0), "auto", cost::Medium::kSockets);
 }
 
-TEST(Reach, one_host_without_rdma_makes_messages_dear_wherever_its_rank_is) {
+TEST(Reach, one_node_without_rdma_raises_the_cost_per_message_whatever_its_rank) {
   for (std::size_t at = 0; at < 5; ++at) {
     auto processes = processes_on({"a", "b", "c", "d", "e"}, 1);
     processes[at].rdma_rails = 0;
@@ -52,17 +52,18 @@ TEST(Reach, one_host_without_rdma_makes_messages_dear_wherever_its_rank_is) {
   }
 }
 
-TEST(Reach, names_two_that_no_transport_connects) {
+TEST(Reach, the_error_names_two_ranks_that_no_transport_connects) {
   auto processes = processes_on({"a", "b", "c"}, 1);
   EXPECT_TRUE(check_reach("auto", processes).ok());
   EXPECT_TRUE(check_reach("tcp", processes).ok());
-  EXPECT_THAT(check_reach("shm", processes).message, testing::HasSubstr("from rank 0"));
+  EXPECT_THAT(check_reach("shm", processes).message, testing::HasSubstr("connects rank 0"));
   processes[2].rdma_rails = processes[2].socket_rails = 0;
   const Status status = check_reach("auto", processes);
   EXPECT_EQ(status.code, Code::kUnsupported);
   EXPECT_THAT(status.message, testing::HasSubstr("to rank 2"));
   processes[2].uid = processes[1].uid;
-  EXPECT_THAT(check_reach("auto", processes).message, testing::HasSubstr("ranks 1 and 2 are one process"));
+  EXPECT_THAT(check_reach("auto", processes).message,
+              testing::HasSubstr("ranks 1 and 2 are the same process"));
 }
 
 }  // namespace

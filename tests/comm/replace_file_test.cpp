@@ -19,7 +19,7 @@ namespace replace_file_test {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own for each test.
+/// Each test has its own folder.
 class ReplaceFile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class ReplaceFile : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(ReplaceFile, MakesAndReplacesAFileAndLeavesNothingBeside) {
+TEST_F(ReplaceFile, CreatesAndReplacesAFileAndLeavesNoOtherFile) {
   const fs::path path = folder_ / "a";
   ASSERT_TRUE(replace_file(path, "old and long").ok());
   ASSERT_TRUE(replace_file(path, "new").ok());
@@ -48,7 +48,7 @@ TEST_F(ReplaceFile, MakesAndReplacesAFileAndLeavesNothingBeside) {
   EXPECT_EQ(entries(), 1);
 }
 
-TEST_F(ReplaceFile, FollowsLinksAndKeepsThem) {
+TEST_F(ReplaceFile, FollowsAndKeepsSymbolicLinks) {
   fs::create_directory(folder_ / "real");
   std::ofstream(folder_ / "real" / "a") << "old";
   fs::create_symlink("real/a", folder_ / "link");
@@ -62,7 +62,7 @@ TEST_F(ReplaceFile, FollowsLinksAndKeepsThem) {
   EXPECT_EQ(entries(), 3);
 }
 
-TEST_F(ReplaceFile, WritesIntoWhatIsNoFile) {
+TEST_F(ReplaceFile, WritesIntoAPipe) {
   const fs::path path = folder_ / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -77,7 +77,7 @@ TEST_F(ReplaceFile, WritesIntoWhatIsNoFile) {
   }
 }
 
-TEST_F(ReplaceFile, SaysWhyItCannot) {
+TEST_F(ReplaceFile, ReturnsTheReasonOfAFailure) {
   const Status missing = replace_file(folder_ / "none" / "a", "text");
   EXPECT_EQ(missing.message, "cannot be written: No such file or directory");
   EXPECT_EQ(missing.sys_errno, ENOENT);

@@ -1,4 +1,4 @@
-// Communicators of some ranks of another. Ranks are processes; each computes for itself what should come out.
+// Tests of split() and duplicate(). Ranks are processes; each computes the expected result itself.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,10 +31,10 @@ void expect_right(int num_ranks, const std::function<std::string(int rank)>& bod
   hips::test::expect_texts(num_ranks, body, "right", environment);
 }
 
-/// A part as its ranks should see it: ranks of the world in their order.
+/// The expected members of a part: ranks of the world in the part's order.
 using Members = std::vector<int>;
 
-/// Does a communicator reduce and gather over exactly these ranks, in this order?
+/// Checks that a communicator reduces and gathers over exactly these ranks, in this order; "" if it does.
 std::string check(hips::Communicator& comm, const Members& members, int world_rank, std::size_t count) {
   const auto place = std::ranges::find(members, world_rank) - members.begin();
   if (comm.rank() != place || comm.size() != static_cast<int>(members.size()))
@@ -51,7 +51,7 @@ std::string check(hips::Communicator& comm, const Members& members, int world_ra
   return "";
 }
 
-/// What every rank passes; the same everywhere.
+/// The arguments of one rank. Each rank knows those of all ranks.
 struct Choice {
   int color, key;
 };
@@ -133,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Split,
                                          Way{9, "bcube:3,1", "shm"}, Way{8, "bcube:2,1/2", "shm"},
                                          Way{8, "switch:4/2", "auto"}, Way{6, "leafspine:3,2", "tcp"}));
 
-TEST(Split, PlansOnWhatTheRanksOccupyOfTheTopology) {
-  // Rows of a BCube share a switch; the environment's plan of two levels is not for one.
+TEST(Split, APartIsPlannedOnTheServersOfItsRanks) {
+  // The ranks of a row share a switch. The pattern in the environment is for two levels, so the row ignores it.
   expect_right(9,
                [](int rank) -> std::string {
                  auto world = hips::Communicator::from_environment();
@@ -150,7 +150,7 @@ TEST(Split, PlansOnWhatTheRanksOccupyOfTheTopology) {
                {{"HIPS_TOPO", "bcube:3,1"}, {"HIPS_PATTERN", "mesh,ring"}});
 }
 
-TEST(Split, AColourThatIsNoneIsOneErrorOnEveryRank) {
+TEST(Split, AnInvalidColourIsTheSameErrorOnEveryRank) {
   expect_right(3, [](int rank) -> std::string {
     auto world = hips::Communicator::from_environment();
     try {
@@ -158,14 +158,15 @@ TEST(Split, AColourThatIsNoneIsOneErrorOnEveryRank) {
       return "no error";
     } catch (const hips::Error& error) {
       const std::string text = error.what();
-      if (text != "split: rank 1 passed colour -5; colours are 0 and above, or -1 for no part") return text;
+      if (text != "split: rank 1 passed invalid colour -5 (valid: 0 and above, or -1 for no part)")
+        return text;
     }
-    // Nothing is broken.
+    // The communicator is still usable.
     return check(world, {0, 1, 2}, rank, 5).empty() ? "right" : "wrong afterwards";
   });
 }
 
-TEST(Split, PartsLiveOnWithoutTheWholeAndOnThreadsOfTheirOwn) {
+TEST(Split, PartsOutliveTheirParentAndRunOnSeparateThreads) {
   expect_right(4, [](int rank) -> std::string {
     auto world = std::make_optional(hips::Communicator::from_environment());
     auto pair = *world->split(rank / 2);
@@ -183,7 +184,7 @@ TEST(Split, PartsLiveOnWithoutTheWholeAndOnThreadsOfTheirOwn) {
   });
 }
 
-/// KiB of this process that lie in memory.
+/// The resident memory of this process in KiB.
 long resident_kib() {
   long pages = 0, resident = 0;
   FILE* const file = std::fopen("/proc/self/statm", "r");
@@ -192,7 +193,7 @@ long resident_kib() {
   return resident * 4;
 }
 
-TEST(Split, AThousandCommunicatorsLeaveNothing) {
+TEST(Split, AThousandCommunicatorsLeakNoMemory) {
   const int rounds = hips::test::runs_a_sample() ? 20 : 1000;
   expect_right(3, [&](int rank) -> std::string {
     auto world = hips::Communicator::from_environment();
@@ -208,7 +209,7 @@ TEST(Split, AThousandCommunicatorsLeaveNothing) {
     const long before = resident_kib();
     if (!some(rounds)) return "wrong";
     const long grown = resident_kib() - before;
-    // What a communicator has is more than 100 KiB; sanitizers keep what was freed for a while.
+    // A communicator needs more than 100 KiB. Sanitizers delay the release of freed memory, so skip them.
     if (!hips::test::runs_a_sample() && grown > 2048) return std::to_string(grown) + " KiB more";
     return "right";
   });

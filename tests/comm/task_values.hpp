@@ -10,11 +10,11 @@
 
 #include "tests/comm/allreduce_check.hpp"
 
-// What ranks bring to a collective call in tests, and what should come out: numbers and an operation of the
-// library's, or structures and a function of the program.
+// Inputs and expected outputs of collective calls in tests: numbers with an operation of the library, or
+// structures with a user function.
 namespace hips::test {
 
-/// Numbers, for an operation of the library's.
+/// Numbers with an operation of the library.
 template <typename T>
 struct Numbers {
   using Element = T;
@@ -23,7 +23,7 @@ struct Numbers {
   [[nodiscard]] hips_type_t type() const { return static_cast<hips_type_t>(data_type_of<T>()); }
   [[nodiscard]] hips_op_t handle() const { return static_cast<hips_op_t>(op); }
   [[nodiscard]] T given(Rank rank, std::size_t i) const { return operand<T>(op, rank, i); }
-  [[nodiscard]] T folded(Rank size, std::size_t i) const { return expected<T>(op, size, i); }
+  [[nodiscard]] T reduced(Rank size, std::size_t i) const { return expected<T>(op, size, i); }
   [[nodiscard]] static T guard() { return element<T>(77); }
   [[nodiscard]] static std::string number(T value) {
     return std::to_string(static_cast<double>(static_cast<Widened<T>>(value)));
@@ -33,8 +33,8 @@ struct Numbers {
   }
 };
 
-/// Functions of the program, each with its elements: any() draws one. All are associative.
-///
+/// User functions, each with its element type; any() draws an element. All are associative.
+
 /// Product of 2x2 matrices modulo a prime: does not commute.
 struct MatrixProduct {
   struct Element {
@@ -82,7 +82,7 @@ struct AffineMaps {
   }
 };
 
-/// The last text that is not empty: does not commute, and its size divides no line and no page.
+/// The last text that is not empty: does not commute. Its size divides neither cache line nor page.
 struct LastText {
   struct Element {
     std::array<char, 13> of;
@@ -98,7 +98,7 @@ struct LastText {
   static Element combine(const Element& a, const Element& b) { return b.of[0] == 0 ? a : b; }
 };
 
-/// Sums of points: commutes, so it goes by any plan.
+/// Sums of points: commutes, so any plan can be used.
 struct PointSum {
   struct Element {
     std::array<std::int32_t, 3> of;
@@ -114,7 +114,7 @@ struct PointSum {
   }
 };
 
-/// On numbers that the library knows: multiplication modulo 251, which commutes.
+/// A function on a type of the library: multiplication modulo 251, which commutes.
 struct ByteProduct {
   using Element = std::uint8_t;
   static constexpr const char* kName = "product of bytes";
@@ -123,7 +123,7 @@ struct ByteProduct {
   static Element combine(Element a, Element b) { return static_cast<Element>(a * b % 251); }
 };
 
-/// On half-precision numbers, which the function sees as they are: the later one, which does not commute.
+/// The later of two half-precision numbers, which the function gets unconverted: does not commute.
 struct LaterHalf {
   using Element = Float16;
   static constexpr const char* kName = "later half";
@@ -132,7 +132,7 @@ struct LaterHalf {
   static Element combine(Element /*a*/, Element b) { return b; }
 };
 
-/// Elements of a function, and the op that was made of it, which has to live longer.
+/// The elements of a function with its op, which has to live longer.
 template <typename Function>
 struct FunctionValues {
   using Element = typename Function::Element;
@@ -149,7 +149,7 @@ struct FunctionValues {
     mix *= 0x9e3779b97f4a7c15U;
     return Function::any((mix ^ mix >> 29U) * 0xbf58476d1ce4e5b9U >> 7U);
   }
-  [[nodiscard]] Element folded(Rank size, std::size_t i) const {
+  [[nodiscard]] Element reduced(Rank size, std::size_t i) const {
     Element result = given(0, i);
     for (Rank r = 1; r < size; ++r) result = Function::combine(result, given(r, i));
     return result;

@@ -1,5 +1,5 @@
-// Reductions by functions of the program, in every form and on every way. Ranks are processes; each computes
-// for itself what should have come out.
+// Reductions by user functions, in every form and on every backend. Ranks are processes; each computes the expected
+// results itself.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,20 +42,20 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What carries the calls: memory of one host, or a plan over a transport.
-struct Way {
+/// What executes the calls: shared memory of one node, or a plan over a transport.
+struct Backend {
   std::string name;
   int num_ranks = 0;
   Environment environment{};
 };
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.name;
+void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
 }
 
-std::vector<Way> ways() {
-  std::vector<Way> all;
+std::vector<Backend> backends() {
+  std::vector<Backend> all;
   for (const int n : {1, 2, 3, 4, 7, 8, 9}) all.push_back({"Memory" + std::to_string(n), n});
-  // Slices of few elements.
+  // Slices hold few elements.
   all.push_back({"LittleMemory4", 4, {{"HIPS_STAGING_BYTES", "65536"}}});
   const auto plan = [&](const std::string& name, int n, const std::string& topology, Environment more = {}) {
     more.emplace("HIPS_TOPO", topology);
@@ -68,21 +68,21 @@ std::vector<Way> ways() {
   plan("OneCredit4", 4, "bcube:2,1", {{"HIPS_CREDITS", "1"}, {"HIPS_SEGMENT_BYTES", "4096"}});
   plan("Tcp3", 3, "switch:3", {{"HIPS_TRANSPORT", "tcp"}});
   plan("Tcp4", 4, "bcube:2,1", {{"HIPS_TRANSPORT", "tcp"}});
-  // Where the thread that folds may be none of the program's.
+  // The progress thread may reduce.
   plan("ProgressThread3", 3, "switch:3", {{"HIPS_PROGRESS_THREAD", "on"}});
   all.push_back({"MemoryProgressThread3", 3, {{"HIPS_PROGRESS_THREAD", "on"}}});
-  // No section for every rank, so that the allgather of a function that does not commute is made by hand.
+  // Not every rank owns a block, so an allreduce replaces the allgather for functions that do not commute.
   plan("Ps4", 4, "bcube:2,1", {{"HIPS_PATTERN", "ps:1"}});
   plan("Doubling5", 5, "switch:5", {{"HIPS_ALGORITHM", "recursive-doubling"}});
   plan("Halving6", 6, "switch:6", {{"HIPS_ALGORITHM", "halving-doubling"}});
   plan("Ring4", 4, "switch:4", {{"HIPS_ALGORITHM", "flat-ring"}});
-  // The plan that folds by rank itself.
+  // The plan itself reduces in rank order.
   plan("ByRank4", 4, "bcube:2,1", {{"HIPS_REPRODUCIBLE", "any"}});
   plan("ByRank9", 9, "bcube:3,1", {{"HIPS_REPRODUCIBLE", "any"}});
   return all;
 }
 
-/// All functions with an op of each, as a program that loves them would have.
+/// All user functions, with an op of each.
 class Functions {
  public:
   std::unique_ptr<Task> draw(std::mt19937_64& program, std::mt19937_64& own, hips::Rank rank,
@@ -115,22 +115,23 @@ class Functions {
       ops_;
 };
 
-/// Of a sample, to which sanitizers look, every third way.
-bool is_left_out(const Way& way) {
-  if (!hips::test::runs_a_sample() || way.name.find("ProgressThread") != std::string::npos) return false;
-  const std::vector<Way> all = ways();
-  const auto index = static_cast<std::uint64_t>(std::ranges::find(all, way.name, &Way::name) - all.begin());
+/// True for two of three backends in a sampled run, as with sanitizers.
+bool is_left_out(const Backend& backend) {
+  if (!hips::test::runs_a_sample() || backend.name.find("ProgressThread") != std::string::npos) return false;
+  const std::vector<Backend> all = backends();
+  const auto index =
+      static_cast<std::uint64_t>(std::ranges::find(all, backend.name, &Backend::name) - all.begin());
   return (index + hips::test::seed()) % 3 != 0;
 }
 
-class UserOps : public testing::TestWithParam<Way> {
+class UserOps : public testing::TestWithParam<Backend> {
   void SetUp() override {
     if (is_left_out(GetParam())) GTEST_SKIP() << "not in this sample";
   }
 };
 
-// Blocking, non-blocking and persistent calls, several under way, on two communicators.
-TEST_P(UserOps, AreExactInWhateverWayTheyAreCalled) {
+// Blocking, non-blocking and persistent calls, several of them outstanding, on two communicators.
+TEST_P(UserOps, AreExactInEveryForm) {
   const std::uint64_t seed = hips::test::seed();
   const int num_steps = hips::test::runs_everything() ? 1500 : hips::test::runs_a_sample() ? 40 : 120;
   const auto body = [=](int rank) -> std::string {
@@ -157,7 +158,7 @@ TEST_P(UserOps, AreExactInWhateverWayTheyAreCalled) {
       while (open.size() > 6 || (!open.empty() && own() % 3 == 0)) end_one();
     }
     while (!open.empty()) end_one();
-    // Again and again, with others between.
+    // Repeated starts, with other calls in between.
     for (int i = 0; i < 4; ++i) {
       auto task = functions.draw(program, own, rank, comms[0].size());
       auto other = functions.draw(program, own, rank, comms[0].size());
@@ -176,8 +177,8 @@ TEST_P(UserOps, AreExactInWhateverWayTheyAreCalled) {
   expect_texts(GetParam().num_ranks, body, "right", GetParam().environment);
 }
 
-// Lists of vectors: small ones share a call, so elements of all of them are folded together.
-TEST_P(UserOps, FoldListsOfVectors) {
+// Small vectors of a list share a call, so the function gets elements of several vectors.
+TEST_P(UserOps, ReduceListsOfVectors) {
   const std::uint64_t seed = hips::test::seed();
   const auto body = [=](int rank) -> std::string {
     Communicator comm = Communicator::from_environment();
@@ -195,7 +196,7 @@ TEST_P(UserOps, FoldListsOfVectors) {
       comm.allreduce_coalesced<MatrixProduct::Element>(list, op);
       for (const auto& vector : vectors)
         for (std::size_t i = 0; i < vector.size(); ++i)
-          if (vector[i].of != Values{}.folded(comm.size(), i).of)
+          if (vector[i].of != Values{}.reduced(comm.size(), i).of)
             return "element " + std::to_string(i) + " is wrong";
     }
     return "right";
@@ -203,18 +204,18 @@ TEST_P(UserOps, FoldListsOfVectors) {
   expect_texts(GetParam().num_ranks, body, "right", GetParam().environment);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, UserOps, testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(Backends, UserOps, testing::ValuesIn(backends()),
                          [](const auto& instance) { return instance.param.name; });
 
-/// In memory of one host, and by a plan.
+/// Shared memory of one node, and a plan.
 std::vector<Environment> memory_and_plan() {
   return {{{"HIPS_LOG", "error"}},
           {{"HIPS_LOG", "error"}, {"HIPS_TOPO", "switch:3"}, {"HIPS_TRANSPORT", "shm"}}};
 }
 
-// An op may go while calls with it are under way, and before a persistent one starts; its function and what
-// that refers to stay until those have ended, and no longer.
-TEST(UserOp, LivesUntilItsLastCallHasEnded) {
+// An op may be freed while calls with it are outstanding, and before a persistent one starts. Its function and
+// context live until these calls are complete, and no longer.
+TEST(UserOp, LivesUntilItsLastCallIsComplete) {
   for (const Environment& environment : memory_and_plan()) {
     for (const auto order : {UserOrder::kCommutes, UserOrder::kOrdered}) {
       const auto body = [&](int rank) -> std::string {
@@ -234,7 +235,7 @@ TEST(UserOp, LivesUntilItsLastCallHasEnded) {
         hips::Request persistent = comm.allreduce_init(std::span(again), *op);
         hips::Request request = comm.iallreduce(std::span(data), *op);
         op.reset();
-        if (watch.expired()) return "gone while a call is under way";
+        if (watch.expired()) return "gone while a call is outstanding";
         request.wait();
         if (data[2999] != Element{3, 6, 9, 12, 3}) return "wrong";
         for (int turn = 0; turn < 2; ++turn) {
@@ -251,7 +252,7 @@ TEST(UserOp, LivesUntilItsLastCallHasEnded) {
   }
 }
 
-// What the function gets is aligned as memory of malloc() is, wherever the library keeps it.
+// The function's arguments are aligned like memory of malloc(), also inside the library's buffers.
 TEST(UserOp, GetsAlignedElements) {
   for (const Environment& environment : memory_and_plan()) {
     const auto body = [](int /*rank*/) -> std::string {
@@ -287,8 +288,8 @@ TEST(UserOp, GetsAlignedElements) {
   }
 }
 
-// On one rank, too, where nothing is folded.
-TEST(UserOp, LivesUntilItsLastRequestAlone) {
+// The same on one rank, where nothing is reduced.
+TEST(UserOp, LivesUntilItsLastRequestOnOneRank) {
   expect_texts(
       1,
       [](int) -> std::string {
@@ -311,7 +312,7 @@ TEST(UserOp, LivesUntilItsLastRequestAlone) {
       "right");
 }
 
-TEST(UserOp, ThatIsNoneOrOnWhatItIsNotForIsRefused) {
+TEST(UserOp, IsRejectedIfInvalidOrNotApplicable) {
   expect_texts(
       2,
       [](int) -> std::string {
@@ -334,20 +335,21 @@ TEST(UserOp, ThatIsNoneOrOnWhatItIsNotForIsRefused) {
         hips_op_t old = op;
         if (hips_op_free(&op) != HIPS_OK || op != HIPS_OP_NULL) wrong += "not freed\n";
         refused(hips_op_free(&old), "or has been freed");
-        refused(hips_allreduce(in.data(), out.data(), 4, HIPS_INT32, old, c), "or it has been freed");
+        refused(hips_allreduce(in.data(), out.data(), 4, HIPS_INT32, old, c), "or already freed");
         refused(hips_allreduce(in.data(), out.data(), 4, HIPS_INT32, HIPS_OP_NULL, c),
-                "allreduce: op 0x7fffffff is none");
+                "allreduce: invalid op 0x7fffffff");
         refused(hips_allreduce(in.data(), out.data(), 4, HIPS_BYTES(24), HIPS_SUM, c),
-                "allreduce: sum is not for elements of 24 bytes; give an op of hips_op_create()");
+                "allreduce: sum does not apply to elements of 24 bytes; pass an op of hips_op_create()");
         refused(hips_allreduce(in.data(), out.data(), 1, HIPS_BYTES(HIPS_MAX_ELEMENT_BYTES + 1), HIPS_SUM, c),
-                "allreduce: elements of HIPS_BYTES() have 1 to 1024 bytes");
+                "allreduce: invalid element size in HIPS_BYTES() (valid: 1 to 1024 bytes)");
         refused(hips_bcast(out.data(), 1, HIPS_BYTES(0), 0, c),
-                "bcast: elements of HIPS_BYTES() have 1 to 1024 bytes");
-        refused(hips_bcast(out.data(), 1, HIPS_TYPE_NULL, 0, c), "bcast: elements of HIPS_BYTES()");
+                "bcast: invalid element size in HIPS_BYTES() (valid: 1 to 1024 bytes)");
+        refused(hips_bcast(out.data(), 1, HIPS_TYPE_NULL, 0, c),
+                "bcast: invalid element size in HIPS_BYTES()");
         refused(
             hips_reduce_scatter_block(in.data(), out.data(), UINT64_MAX / 40, HIPS_BYTES(24), HIPS_SUM, c),
             "all sections of 24 bytes together are more than memory can hold");
-        // None of it took place; and what only moves data takes elements of any size.
+        // No call was started. Collectives that only move data accept elements of any size.
         std::vector<char> text(13 * 5, comm.rank() == 0 ? 'x' : ' ');
         if (hips_bcast(text.data(), 5, HIPS_BYTES(13), 0, c) != HIPS_OK || text.back() != 'x')
           wrong += "no broadcast\n";
@@ -356,27 +358,28 @@ TEST(UserOp, ThatIsNoneOrOnWhatItIsNotForIsRefused) {
       "right");
 }
 
-// With little memory a slice has no room for a large element of each rank; that is said before anybody waits.
-TEST(UserOp, OnElementsThatNoSliceHoldsIsUnsupported) {
-  expect_texts(9,
-               [](int) -> std::string {
-                 Communicator comm = Communicator::from_environment();
-                 using Values = FunctionValues<AffineMaps<128>>;
-                 const auto op = Values::make_op();
-                 std::vector<AffineMaps<128>::Element> in(9), out(1);
-                 std::string text = hips::test::error_text(
-                     [&] { comm.reduce_scatter_block<AffineMaps<128>::Element>(in, out, op); });
-                 comm.barrier();
-                 return text;
-               },
-               AllOf(HasSubstr("unsupported: reduce_scatter: slices of 1024 bytes have no room for 1024 "
-                               "bytes of 9 ranks each"),
-                     HasSubstr("HIPS_STAGING_BYTES")),
-               {{"HIPS_STAGING_BYTES", "4096"}});
+// With little staging a slice cannot hold a large element of each rank. The error comes before any rank waits.
+TEST(UserOp, IsUnsupportedForElementsLargerThanASlice) {
+  expect_texts(
+      9,
+      [](int) -> std::string {
+        Communicator comm = Communicator::from_environment();
+        using Values = FunctionValues<AffineMaps<128>>;
+        const auto op = Values::make_op();
+        std::vector<AffineMaps<128>::Element> in(9), out(1);
+        std::string text =
+            hips::test::error_text([&] { comm.reduce_scatter_block<AffineMaps<128>::Element>(in, out, op); });
+        comm.barrier();
+        return text;
+      },
+      AllOf(HasSubstr("unsupported: reduce_scatter: slices of 1024 bytes are too small for one element of "
+                      "1024 bytes from each of 9 ranks"),
+            HasSubstr("HIPS_STAGING_BYTES")),
+      {{"HIPS_STAGING_BYTES", "4096"}});
 }
 
 // Ranks that disagree get an error that names both calls.
-TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
+TEST(UserOp, ReportsADifferentKindOrSizeOnARank) {
   for (const Environment& environment : memory_and_plan()) {
     const auto text_of = [&](hips_type_t type, hips_type_t other_type, int commutes, int other_commutes) {
       const auto body = [=](int rank, const hips::test::Ready&) -> std::string {
@@ -396,7 +399,7 @@ TEST(UserOp, OfAnotherKindOrSizeOnARankIsFound) {
     EXPECT_THAT(text_of(HIPS_BYTES(4), HIPS_INT32, 1, 1), AllOf(HasSubstr("4 bytes"), HasSubstr("int32")));
     EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(24), 1, 0),
                 AllOf(HasSubstr(", user op"), HasSubstr(", ordered user op")));
-    // What was called is told, not the allgather that it is made of.
+    // The error names the call, not the allgather that implements it.
     EXPECT_THAT(text_of(HIPS_BYTES(24), HIPS_BYTES(40), 0, 0),
                 AllOf(HasSubstr("24 bytes"), HasSubstr("40 bytes"), HasSubstr("ordered user op"),
                       Not(HasSubstr("15")), Not(HasSubstr("allgather"))));
@@ -410,7 +413,7 @@ struct Particle {
   friend bool operator==(const Particle&, const Particle&) = default;
 };
 
-TEST(PlainData, IsMovedAsItIs) {
+TEST(PlainData, IsTransferredUnchanged) {
   constexpr int kRanks = 3;
   const auto particle = [](int rank, int i) {
     return Particle{{rank + 0.5, i + 0.25, -1.0}, 100 * rank + i, static_cast<char>('a' + rank)};
@@ -429,7 +432,7 @@ TEST(PlainData, IsMovedAsItIs) {
         comm.iallgatherv<Particle>(std::span<const Particle>(own).first(count), all_v, counts).wait();
         if (rank == 1) root = own;
         comm.bcast<Particle>(root, 1);
-        // An enumeration is plain data, too.
+        // An enumeration is plain data too.
         std::vector<hips::ReduceOp> ops = {rank == 2 ? hips::ReduceOp::kMax : hips::ReduceOp::kSum};
         comm.bcast<hips::ReduceOp>(ops, 2);
         for (int r = 0; r < kRanks; ++r)

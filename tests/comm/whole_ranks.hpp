@@ -16,6 +16,7 @@
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "tests/comm/rank_processes.hpp"
+#include "tests/hang_limit.hpp"
 
 // What tests of whole communicators share.
 namespace hips::test {
@@ -54,13 +55,13 @@ inline std::string same_text(const std::vector<Outcome>& outcomes) {
 
 inline std::string run(int num_ranks, const RankProcesses::Body& body, const Environment& environment = {}) {
   RankProcesses ranks(num_ranks, body, environment);
-  return same_text(ranks.wait(60s));
+  return same_text(ranks.wait());
 }
 
 /// What every rank returns matches, and nothing is left.
 inline void expect_texts(int num_ranks, const std::function<std::string(int rank)>& body,
                          const testing::Matcher<std::string>& text, const Environment& environment = {},
-                         std::chrono::milliseconds limit = 60s) {
+                         std::chrono::milliseconds limit = kHangLimit) {
   RankProcesses ranks(
       num_ranks, [&](int rank, const Ready&) { return body(rank); }, environment);
   const auto outcomes = ranks.wait(limit);

@@ -1,4 +1,5 @@
 #include "lib/cost/bound.hpp"
+#include "tests/processor_time.hpp"
 
 #include <gtest/gtest.h>
 
@@ -118,13 +119,13 @@ TEST(Bound, IsTheLargestOverAllSubsetsOfLevels) {
 }
 
 TEST(Bound, CostsNoMoreForAMillionServersOrThirtyLevels) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = test::processor_time();
   for (int i = 0; i < 100; ++i) {
     EXPECT_DOUBLE_EQ(relative(parse_topology("bcube:10,5")), 2 * 999999.0 / (1e6 * 6));
     EXPECT_GT(relative(parse_topology("bcube:2,29")), 0);
     EXPECT_GT(relative(parse_topology("fattree:2000")), 0);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(test::processor_time() - begin, std::chrono::seconds(3));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ using testing::WorldOptions;
 using testing::Case;
 using testing::cases;
 
-// Runs one allreduce of small integers, whose sums and products are exact in every type, or wrap.
+// Runs one allreduce of small integers, whose sums and products are exact, or wrap, in every type.
 template <typename T>
 void run_one(World& world, DataType type, ReduceOp op, std::uint64_t count, bool in_place,
              std::uint64_t salt) {
@@ -39,14 +39,14 @@ void run_one(World& world, DataType type, ReduceOp op, std::uint64_t count, bool
     inputs[rank].resize(count);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t hash = (i * 31 + static_cast<std::uint64_t>(rank) * 17 + salt) % 64;
-      // Few factors other than 1, so that products of many ranks stay exact.
-      // Sums of 16-bit floats are exact up to 256 only.
+      // Few factors differ from 1, so that products of many ranks stay exact. Sums of 16-bit floats are exact
+      // up to 256 only.
       const auto small = kHalf ? static_cast<std::uint64_t>(hash < 3 ? hash : 0) : hash;
       inputs[rank][i] = element(static_cast<int>(op == ReduceOp::kProd ? (hash < 4 ? 2 : 1) : small));
     }
     outputs[rank] = in_place ? inputs[rank] : std::vector<T>(count, element(99));
   }
-  // Exact in any order, so by one fold of all.
+  // The result is exact in any order, so one fold of all inputs gives the expected values.
   std::vector<const std::byte*> operands;
   for (const auto& input : inputs) operands.push_back(reinterpret_cast<const std::byte*>(input.data()));
   reduce::fold(type, op, reinterpret_cast<std::byte*>(expected.data()), operands, count);
@@ -59,7 +59,7 @@ void run_one(World& world, DataType type, ReduceOp op, std::uint64_t count, bool
                                                   .count = count,
                                                   .type = type,
                                                   .op = op}));
-    // What a user may do: the moment an operation is done its buffers are the user's again.
+    // As a user may: when an operation is done, its buffers belong to the user again.
     if (world.random()() % 4 == 0) world[rank].engine->progress();
   }
   std::vector<bool> overwritten(static_cast<std::size_t>(size), false);
@@ -91,7 +91,8 @@ void run_one(World& world, DataType type, ReduceOp op, std::uint64_t count, bool
 void run_any(World& world, std::uint64_t count, bool in_place, std::uint64_t salt) {
   const auto type = static_cast<DataType>(salt / kNumReduceOps % kNumDataTypes);
   auto op = static_cast<ReduceOp>(salt % kNumReduceOps);
-  // A plan of one rank folds nothing, so nothing makes truth 0 or 1; communicators of one rank have no plan.
+  // A plan of one rank does not reduce, so logical operations do not map values to 0 or 1. Communicators of
+  // one rank use no plan.
   if (!applies_to(op, type) || (world.size() == 1 && op >= ReduceOp::kLand)) op = ReduceOp::kAvg;
   visit_type(type, [&]<typename T>(T) { run_one<T>(world, type, op, count, in_place, salt); });
 }
@@ -110,7 +111,7 @@ TEST_P(Allreduce, is_exact_for_every_size_in_and_out_of_place) {
   }
 }
 
-TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_out_of_order) {
+TEST_P(Allreduce, is_exact_with_one_credit_on_a_late_full_and_reordering_network) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
@@ -126,19 +127,20 @@ TEST_P(Allreduce, is_exact_with_one_credit_and_a_network_that_is_late_full_and_o
   }
 }
 
-TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
+TEST_P(Allreduce, is_exact_if_the_nic_needs_registered_memory) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
   options.needs_registration = true;
   options.credits = 1 + static_cast<std::int32_t>(random() % 4);
-  // Sources are read at any time until completion: a slot that is filled too early shows in the sums.
+  // The network may read sources at any time until completion, so a slot that is filled too early changes the
+  // sums.
   options.faults = {
       .delay = 0.3, .reorder = 0.3, .late_completion = 0.7, .queue_full = 0.2, .max_delay_steps = 30};
   World world(GetParam().spec, seed, options);
   if (world.size() > 1) {
-    EXPECT_GT(world[0].team->departure_bytes(), 0u);
-    EXPECT_LE(world[0].team->departure_bytes(), std::size_t{8} << 20);
+    EXPECT_GT(world[0].team->send_slot_bytes(), 0u);
+    EXPECT_LE(world[0].team->send_slot_bytes(), std::size_t{8} << 20);
   }
   for (std::uint64_t count : {std::uint64_t{1}, std::uint64_t{5003}}) {
     run_any(world, count, false, random());
@@ -150,7 +152,7 @@ TEST_P(Allreduce, is_exact_where_only_registered_memory_can_be_sent) {
 INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 3)),
                          testing::name_of);
 
-TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicator) {
+TEST(Executor, runs_outstanding_operations_in_the_order_of_the_communicator) {
   const std::uint64_t seed = test::seed();
   WorldOptions options{.credits = 1};
   options.faults = {.delay = 0.2, .reorder = 0.3, .late_completion = 0.5, .queue_full = 0.1};
@@ -166,7 +168,7 @@ TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicato
       auto* bytes = reinterpret_cast<std::byte*>(data[o][rank].data());
       operations.push_back(world[rank].team->start(
           {.in = bytes, .out = bytes, .count = counts[o], .type = DataType::kInt64, .op = ReduceOp::kSum}));
-      // Ranks run ahead of one another by any number of operations.
+      // Ranks run ahead of each other by any number of operations.
       for (std::uint64_t i = world.random()() % 3; i > 0; --i) world[rank].engine->progress();
     }
   }
@@ -179,7 +181,7 @@ TEST(Executor, runs_several_operations_in_flight_in_the_order_of_the_communicato
   }
 }
 
-TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
+TEST(Executor, gives_equal_bits_on_all_ranks_also_for_nan_and_signed_zero) {
   const std::uint64_t seed = test::seed();
   for (const Case& tested : hips::test::or_every_nth(cases(), 2)) {
     World world(tested.spec, seed, {.request = tested.request});
@@ -217,7 +219,7 @@ TEST(Executor, gives_the_same_bits_on_all_ranks_nan_and_signed_zero_included) {
   }
 }
 
-TEST(Executor, moves_only_sizes_where_memory_is_phantom) {
+TEST(Executor, moves_no_data_if_memory_is_phantom) {
   const std::uint64_t seed = test::seed();
   World world("bcube:4,1", seed, {.credits = 2, .segment_bytes = 1U << 20U, .phantom = true});
   std::vector<std::shared_ptr<Operation>> operations;

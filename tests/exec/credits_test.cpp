@@ -1,4 +1,4 @@
-// How receive slots come back to the sender.
+// How credits for receive slots return to the sender.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -22,7 +22,7 @@ void PrintTo(const Traffic& traffic, std::ostream* out) {
   *out << traffic.algorithm << " on " << traffic.spec << ", " << traffic.credits << " credits";
 }
 
-/// What the network saw of `calls` sums of `count` floats.
+/// The network's counters after `calls` sums of `count` floats.
 Seen run(const Traffic& traffic, int calls, std::size_t count, inproc::Faults faults = {}) {
   Seen seen;
   World world(traffic.spec, test::seed(),
@@ -56,19 +56,20 @@ Seen run(const Traffic& traffic, int calls, std::size_t count, inproc::Faults fa
 
 class BothWays : public ::testing::TestWithParam<Traffic> {};
 
-// Where every channel has one in the other direction, its segments bring the credits. Two arrivals before the
-// next segment leaves, which the ranks' random order brings about now and then, need a notification.
-TEST_P(BothWays, HardlyANotificationIsSpentOnCredits) {
+// If every channel has one in the opposite direction, segments carry the credits. A notification is needed
+// only if two segments arrive before the next one is sent, which the random order of ranks causes now and
+// then.
+TEST_P(BothWays, SegmentsCarryAlmostAllCredits) {
   const Seen seen = run(GetParam(), 100, 64);
   EXPECT_LE(20 * seen.notes, seen.segments);
 }
 
-TEST_P(BothWays, OfManySegmentsFewNeedThem) {
+TEST_P(BothWays, LongCallsNeedFewNotifications) {
   const Seen seen = run(GetParam(), 5, 20000);
   EXPECT_LT(seen.notes, seen.segments / 2);
 }
 
-TEST_P(BothWays, LateAndReorderedArrivalsLoseNone) {
+TEST_P(BothWays, LateAndReorderedArrivalsLoseNoCredits) {
   (void)run(GetParam(), 30, 3000, {.delay = 0.3, .reorder = 0.3, .late_completion = 0.3, .queue_full = 0.2});
 }
 
@@ -81,8 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Plans, BothWays,
 
 class OneWay : public ::testing::TestWithParam<Traffic> {};
 
-// A ring has no way back, and with one slot nothing can wait for a segment.
-TEST_P(OneWay, CreditsComeByThemselves) {
+// A ring has no channel in the opposite direction, and with one slot a credit cannot wait for a segment.
+TEST_P(OneWay, NotificationsReturnAllCredits) {
   EXPECT_GT(run(GetParam(), 20, 2000).notes, 0);
 }
 

@@ -1,4 +1,4 @@
-// What the engine keeps of requests whose completion never comes.
+// The engine's records of requests that never complete.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace hips::exec {
 namespace {
 
-/// Takes as many requests as it is told to and completes none.
+/// Accepts at most `takes` requests of a batch and completes none.
 class SilentTransport final : public testing::PassingTransport {
  public:
   SilentTransport() : PassingTransport(nullptr) {}
@@ -34,12 +34,12 @@ class LostRequests : public ::testing::Test {
   LostRequests() {
     auto transport = std::make_unique<SilentTransport>();
     transport_ = transport.get();
-    engine_.ports.push_back(std::make_unique<Port>());
+    engine_.ports.push_back(std::make_unique<EnginePort>());
     engine_.ports.front()->transport = std::move(transport);
   }
-  Port& port() { return *engine_.ports.front(); }
+  EnginePort& port() { return *engine_.ports.front(); }
 
-  /// Its number.
+  /// Returns the number of the record.
   std::uint32_t batch(transport::PeerId peer, std::uint32_t bytes) {
     Posted record;
     record.port = &port();
@@ -66,20 +66,20 @@ class LostRequests : public ::testing::Test {
   SilentTransport* transport_ = nullptr;
 };
 
-TEST_F(LostRequests, to_a_peer_that_died_leave_room_for_others) {
+TEST_F(LostRequests, to_a_dead_peer_free_their_bytes) {
   (void)batch(7, 1000);
   (void)batch(8, 10);
   engine_.flush(port());
   EXPECT_EQ(port().posted_bytes, 1010u);
   die(7);
-  EXPECT_EQ(port().posted_bytes, 10u) << "taken before";
+  EXPECT_EQ(port().posted_bytes, 10u) << "accepted before the peer died";
   (void)batch(7, 1000);
   (void)batch(8, 10);
   engine_.flush(port());
-  EXPECT_EQ(port().posted_bytes, 20u) << "taken afterwards";
+  EXPECT_EQ(port().posted_bytes, 20u) << "accepted after the peer died";
 }
 
-TEST_F(LostRequests, keep_their_number_until_the_transport_has_taken_them) {
+TEST_F(LostRequests, keep_their_record_until_the_transport_accepts_them) {
   transport_->takes = 1;
   const std::uint32_t first = batch(8, 1);
   const std::uint32_t second = batch(8, 1);
@@ -87,16 +87,16 @@ TEST_F(LostRequests, keep_their_number_until_the_transport_has_taken_them) {
   engine_.flush(port());
   ASSERT_EQ(port().num_batched, 2u);
   die(7);
-  Posted strangers;
-  strangers.port = &port();
-  strangers.peer = 9;
-  const std::uint32_t other = engine_.add_posted(strangers);
-  EXPECT_EQ(std::set({first, second, dead, other}).size(), 4u) << "it is still in the batch";
+  Posted other_record;
+  other_record.port = &port();
+  other_record.peer = 9;
+  const std::uint32_t other = engine_.add_posted(other_record);
+  EXPECT_EQ(std::set({first, second, dead, other}).size(), 4u) << "a record in the batch was reused";
   transport_->takes = SIZE_MAX;
   engine_.flush(port());
   EXPECT_EQ(port().posted_bytes, 2u);
   EXPECT_EQ(engine_.posted[other].peer, 9);
-  EXPECT_EQ(engine_.add_posted(strangers), dead) << "it is free now";
+  EXPECT_EQ(engine_.add_posted(other_record), dead) << "the record is not free";
 }
 
 }  // namespace

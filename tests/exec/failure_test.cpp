@@ -37,7 +37,7 @@ bool any_error(World& world) {
 
 class Mismatch : public ::testing::TestWithParam<Call> {};
 
-TEST_P(Mismatch, of_one_rank_is_found_before_any_wrong_result) {
+TEST_P(Mismatch, is_reported_before_any_wrong_result) {
   const std::uint64_t seed = test::seed();
   for (Rank odd = 0; odd < 9; ++odd) {
     World world("bcube:3,1", seed + static_cast<std::uint64_t>(odd));
@@ -57,7 +57,7 @@ TEST_P(Mismatch, of_one_rank_is_found_before_any_wrong_result) {
     EXPECT_THAT(text, HasSubstr("allreduce #1: rank "));
     EXPECT_THAT(text, HasSubstr("called with count"));
     EXPECT_THAT(text, HasSubstr("rank " + std::to_string(odd) + " "));
-    // The communicator is told; every operation ends with that status, and so does every later one.
+    // The communicator gets the error. Every operation ends with that status, and so does every later one.
     for (Rank rank = 0; rank < 9; ++rank) world[rank].team->fail(Status::error(Code::kMismatch, "agreed"));
     ASSERT_TRUE(world.run(operations));
     for (auto& operation : operations) EXPECT_FALSE(operation->status().ok());
@@ -72,12 +72,12 @@ INSTANTIATE_TEST_SUITE_P(Signatures, Mismatch,
                                            Call{.type = DataType::kFloat32}, Call{.type = DataType::kInt64},
                                            Call{.op = ReduceOp::kMax}));
 
-TEST(Failure, a_dead_peer_is_named_with_what_was_awaited_from_it) {
+TEST(Failure, error_names_the_dead_peer_and_its_missing_message) {
   const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::vector<std::byte>> buffers(9);
   std::vector<std::shared_ptr<Operation>> operations;
-  // Rank 4 dies without having called.
+  // Rank 4 dies before it calls.
   for (Rank rank = 0; rank < 9; ++rank) {
     if (rank != 4) operations.push_back(start(world, rank, buffers[rank], Call{}));
   }
@@ -103,7 +103,7 @@ TEST(Failure, a_peer_that_left_after_its_last_call_is_no_error) {
   ASSERT_TRUE(world.run([&] {
     for (Rank rank = 0; rank < 9; ++rank) {
       if (!operations[rank]->done()) continue;
-      // Whoever is done says goodbye at once.
+      // A rank that is done leaves immediately.
       for (Rank other = 0; other < 9; ++other) {
         if (other != rank) world[other].team->peer_left(rank);
       }
@@ -114,7 +114,7 @@ TEST(Failure, a_peer_that_left_after_its_last_call_is_no_error) {
   for (auto& operation : operations) EXPECT_TRUE(operation->status().ok());
 }
 
-TEST(Failure, a_peer_that_left_before_a_call_is_an_error_in_that_call) {
+TEST(Failure, a_peer_that_left_before_a_call_fails_that_call) {
   const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::vector<std::byte>> buffers(9);
@@ -130,8 +130,8 @@ TEST(Failure, a_peer_that_left_before_a_call_is_an_error_in_that_call) {
   }
 }
 
-/// Keeps what its NIC says of requests that are done, and can say that a peer is gone: as where the
-/// acknowledgement of the last packets was lost and the peer has closed meanwhile.
+/// Withholds completions, and can report that a peer is gone. This is the case in which the last
+/// acknowledgement was lost and the peer has closed in the meantime.
 class DeafTransport final : public testing::PassingTransport {
  public:
   struct State {
@@ -162,7 +162,7 @@ class DeafTransport final : public testing::PassingTransport {
   State& state_;
 };
 
-/// Two ranks, of which rank 1 hears nothing of what it has sent; rank 0 is done with its call.
+/// Two ranks. Rank 1 gets no completions for its requests; rank 0 is done with its call.
 class Unacknowledged : public ::testing::Test {
  protected:
   Unacknowledged() {
@@ -186,7 +186,7 @@ class Unacknowledged : public ::testing::Test {
   std::vector<std::shared_ptr<Operation>> operations_;
 };
 
-TEST_F(Unacknowledged, segments_have_come_when_the_peer_closed_and_then_said_goodbye) {
+TEST_F(Unacknowledged, segments_count_as_received_if_the_peer_closed_and_then_left) {
   close_connection();
   world_.run([] { return false; }, 100);
   EXPECT_FALSE(operations_[1]->done());
@@ -195,7 +195,7 @@ TEST_F(Unacknowledged, segments_have_come_when_the_peer_closed_and_then_said_goo
   EXPECT_TRUE(operations_[1]->status().ok()) << operations_[1]->status().message;
 }
 
-TEST_F(Unacknowledged, segments_have_come_when_the_peer_said_goodbye_and_then_closed) {
+TEST_F(Unacknowledged, segments_count_as_received_if_the_peer_left_and_then_closed) {
   world_[1].team->peer_left(0);
   world_.run([] { return false; }, 100);
   EXPECT_FALSE(operations_[1]->done());
@@ -205,7 +205,7 @@ TEST_F(Unacknowledged, segments_have_come_when_the_peer_said_goodbye_and_then_cl
   EXPECT_TRUE(operations_[1]->status().ok()) << operations_[1]->status().message;
 }
 
-TEST_F(Unacknowledged, segments_for_a_peer_that_died_end_with_the_communicator) {
+TEST_F(Unacknowledged, segments_for_a_dead_peer_end_with_the_communicator) {
   close_connection();
   world_.run([] { return false; }, 100);
   ASSERT_FALSE(world_[1].errors.empty());
@@ -215,7 +215,7 @@ TEST_F(Unacknowledged, segments_for_a_peer_that_died_end_with_the_communicator) 
   EXPECT_EQ(operations_[1]->status().message, "agreed");
 }
 
-TEST(Failure, late_is_only_late_whatever_the_clock_says) {
+TEST(Failure, a_late_rank_is_no_failure) {
   const std::uint64_t seed = test::seed();
   ManualClock clock;
   World world("bcube:3,1", seed, {.clock = &clock});
@@ -234,7 +234,7 @@ TEST(Failure, late_is_only_late_whatever_the_clock_says) {
   for (auto& operation : operations) EXPECT_TRUE(operation->status().ok());
 }
 
-TEST(Failure, a_users_deadline_ends_the_wait_and_names_who_is_lacking) {
+TEST(Failure, a_deadline_ends_the_wait_and_names_the_missing_rank) {
   const std::uint64_t seed = test::seed();
   World world("switch:2", seed);
   std::vector<std::byte> buffer;
@@ -246,7 +246,7 @@ TEST(Failure, a_users_deadline_ends_the_wait_and_names_who_is_lacking) {
   EXPECT_FALSE(operation->done());
 }
 
-TEST(Failure, destroying_a_team_with_work_in_flight_ends_that_work) {
+TEST(Failure, destroying_a_team_ends_its_outstanding_operations) {
   const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);
   std::vector<std::byte> buffer;

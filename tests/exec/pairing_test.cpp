@@ -1,4 +1,4 @@
-// Communicators of one process that join its ports with those of the peers in different ways.
+// Communicators of one process that connect its ports with the peers' ports in different ways.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -36,7 +36,7 @@ class Ports : public ::testing::Test {
     }
   }
 
-  /// A communicator of all processes.
+  /// Creates a communicator of all processes.
   Teams make(std::uint64_t id, const std::string& spec) {
     const Topology topology = parse_topology(spec);
     const auto builder = value_or_throw(plan::make_builder(topology, {}));
@@ -73,7 +73,7 @@ class Ports : public ::testing::Test {
     std::vector<std::shared_ptr<Operation>> operations;
   };
 
-  /// A sum of 5000 elements in place.
+  /// Computes a sum of 5000 elements in place.
   Call start(Teams& teams, float value) {
     Call call;
     call.buffers.assign(kSize, std::vector<float>(5000));
@@ -107,9 +107,9 @@ class Ports : public ::testing::Test {
   std::vector<std::string> errors_;
 };
 
-// On a cable what leaves by one port of a server arrives by the other port of its neighbour; on a rail the
-// ports of one number meet.
-TEST_F(Ports, communicators_may_pair_them_differently_in_any_order_and_at_one_time) {
+// In a torus, data leaves by one port of a server and arrives by the other port of its neighbour. In a rail
+// topology, ports of equal number are connected.
+TEST_F(Ports, serve_communicators_that_pair_them_differently) {
   Teams torus = make(1, "torus:3"), rails = make(2, "rail:3,2"), again = make(3, "torus:3");
   for (int turn = 1; turn <= 3; ++turn) {
     const auto value = static_cast<float>(turn);
@@ -121,7 +121,7 @@ TEST_F(Ports, communicators_may_pair_them_differently_in_any_order_and_at_one_ti
   EXPECT_TRUE(errors_.empty()) << errors_.front();
 }
 
-TEST_F(Ports, communicators_that_pair_them_alike_share_the_endpoints) {
+TEST_F(Ports, share_endpoints_between_communicators_that_pair_them_equally) {
   Teams a = make(1, "torus:3");
   const int opened = seen_.opened;
   EXPECT_EQ(opened, 2 * kSize);

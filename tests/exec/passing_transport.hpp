@@ -7,7 +7,7 @@
 
 namespace hips::exec::testing {
 
-/// Passes everything on. Tests override what they look at or change.
+/// Forwards everything to another transport. Tests override what they observe or change.
 class PassingTransport : public transport::Transport {
  public:
   explicit PassingTransport(std::unique_ptr<transport::Transport> inner) : inner_(std::move(inner)) {}

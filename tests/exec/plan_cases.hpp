@@ -12,7 +12,7 @@
 
 namespace hips::exec::testing {
 
-/// A topology and what to build on it.
+/// A topology and the plan to build on it.
 struct Case {
   std::string spec;
   PlanRequest request;
@@ -46,7 +46,8 @@ inline std::vector<Case> cases() {
     if (algorithm.name == "hips") continue;
     for (const char* spec : {"switch:1", "switch:2", "switch:3", "switch:6", "switch:9", "rail:4,2",
                              "bcube:3,1", "torus:4x2", "torus:8"}) {
-      // Each algorithm where it exists; those of a torus only there, and the others not there.
+      // Each algorithm on topologies that it supports: those for a torus only there, and the others
+      // elsewhere.
       const bool of_torus = algorithm.name == "bucket" || algorithm.name == "swing";
       if (of_torus == std::string_view(spec).starts_with("torus"))
         all.push_back({spec, {.algorithm = std::string(algorithm.name)}});

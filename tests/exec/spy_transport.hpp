@@ -9,19 +9,19 @@
 
 namespace hips::exec::testing {
 
-/// What a SpyTransport has seen; outlives it.
+/// Counters of a SpyTransport; they outlive it.
 struct Seen {
-  std::set<transport::MemoryId> user_memory;  ///< registered ordinary memory: the user's
-  int registered = 0, deregistered = 0;       ///< of it
-  int segments = 0;                           ///< puts with a payload
-  int granted = 0;                            ///< those into memory that the receiver has granted
-  int in_place = 0;                           ///< those whose payload leaves from the user's memory
-  int notes = 0;                              ///< notifications without a byte: credits
-  int opened = 0;                             ///< endpoints
-  bool refuses = false;                       ///< answers that memory must not be locked
+  std::set<transport::MemoryId> user_memory;  ///< registrations of ordinary memory: the user's
+  int registered = 0, deregistered = 0;       ///< registrations and deregistrations of user memory
+  int segments = 0;                           ///< number of puts with a payload
+  int granted = 0;                            ///< those into granted memory
+  int in_place = 0;                           ///< those whose payload is sent from the user's memory
+  int notes = 0;                              ///< notifications without data: credits
+  int opened = 0;                             ///< endpoints that were opened
+  bool refuses = false;                       ///< refuses registrations: memory cannot be locked
 };
 
-/// Counts what passes.
+/// Counts requests and registrations.
 class SpyTransport final : public PassingTransport {
  public:
   SpyTransport(std::unique_ptr<transport::Transport> inner, Seen& seen)

@@ -1,4 +1,4 @@
-// Ranks as threads over shared memory: what only real concurrency shows. Runs under TSan in tools/check.
+// Ranks as threads over shared memory, to test concurrency. Runs under TSan in tools/check.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@
 namespace hips::exec {
 namespace {
 
-/// Carries the two exchanges of a team's set-up between the threads.
+/// Performs the two exchanges of a team's set-up between threads.
 class Exchange {
  public:
   explicit Exchange(Rank size) : barrier_(size), blobs_(static_cast<std::size_t>(size)) {}
@@ -70,14 +70,14 @@ void reduce_and_check(Engine& engine, Team& team, Rank rank, Rank size, std::uin
   for (const std::int64_t value : data) ASSERT_EQ(value, expected);
 }
 
-TEST(Threads, as_ranks_reduce_exactly_awake_and_asleep) {
+TEST(Threads, compute_exact_sums_as_ranks_awake_and_asleep) {
   constexpr Rank kSize = 4;
   Exchange exchange(kSize);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
-      // No spinning and few yields: most waits end in a sleep.
-      Engine engine({.idle = {0, rank % 2}});
+      // No spinning and few yields, so most waits end in a sleep.
+      Engine engine({.spin = {0, rank % 2}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "bcube:2,1", 1, rank, exchange);
       for (int i = 0; i < 300; ++i) {
@@ -89,14 +89,14 @@ TEST(Threads, as_ranks_reduce_exactly_awake_and_asleep) {
   for (auto& thread : threads) thread.join();
 }
 
-TEST(Threads, of_one_rank_use_different_communicators_at_once) {
+TEST(Threads, of_one_rank_use_different_communicators_concurrently) {
   constexpr Rank kSize = 3;
   constexpr int kTeams = 3;
   Exchange exchange(kSize);
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
-      Engine engine({.idle = {10, 10}});
+      Engine engine({.spin = {10, 10}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       std::vector<std::unique_ptr<Team>> teams;
       for (int t = 0; t < kTeams; ++t) {
@@ -119,13 +119,13 @@ TEST(Threads, of_one_rank_use_different_communicators_at_once) {
   for (auto& rank : ranks) rank.join();
 }
 
-TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
+TEST(Threads, wake_from_a_wait_when_another_thread_reports_a_failure) {
   constexpr Rank kSize = 2;
   Exchange exchange(kSize);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
-      Engine engine({.idle = {0, 0}});
+      Engine engine({.spin = {0, 0}});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "switch:2", 1, rank, exchange);
       if (rank == 0) {
@@ -147,8 +147,8 @@ TEST(Threads, a_failure_told_by_another_thread_ends_a_sleeping_wait) {
   for (auto& thread : threads) thread.join();
 }
 
-/// Never ends.
-class Endless final : public Awaited {
+/// A wait that never ends.
+class Endless final : public Waitable {
  public:
   [[nodiscard]] bool done() const override { return false; }
   [[nodiscard]] const Status& status() const override { return status_; }
@@ -158,10 +158,10 @@ class Endless final : public Awaited {
   Status status_;
 };
 
-TEST(Threads, that_arrange_something_do_not_wait_for_those_that_only_wait) {
+TEST(Threads, get_the_lock_before_threads_that_wait) {
   Engine engine{Engine::Options()};
   const std::int64_t begin_ns = engine.clock().now_ns();
-  constexpr std::int64_t kTickNs = 4'000'000'000;
+  constexpr std::int64_t kTickNs = 20'000'000'000;
   std::vector<std::thread> waiting;
   for (int i = 0; i < 3; ++i) {
     waiting.emplace_back([&] {
@@ -176,8 +176,8 @@ TEST(Threads, that_arrange_something_do_not_wait_for_those_that_only_wait) {
   for (std::thread& thread : waiting) thread.join();
 }
 
-/// Moves once, and then has no memory for it.
-class OutOfMemory final : public Companion {
+/// Makes progress once, and then throws std::bad_alloc.
+class OutOfMemory final : public EngineClient {
  public:
   bool advance() override {
     if (++num_advances > 1) return false;
@@ -190,15 +190,15 @@ class OutOfMemory final : public Companion {
   int num_advances = 0;
 };
 
-TEST(Threads, that_throw_while_they_drive_leave_the_engine_to_others) {
+TEST(Threads, release_the_engine_when_a_client_throws) {
   Engine engine{Engine::Options()};
-  OutOfMemory companion;
-  EXPECT_THROW(engine.enlist(companion), std::bad_alloc);
+  OutOfMemory client;
+  EXPECT_THROW(engine.activate(client), std::bad_alloc);
   std::thread other([&] { (void)engine.progress(); });
   other.join();
   engine.try_progress();
-  EXPECT_EQ(companion.num_advances, 3);
-  engine.dismiss(companion);
+  EXPECT_EQ(client.num_advances, 3);
+  engine.remove(client);
 }
 
 }  // namespace

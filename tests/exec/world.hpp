@@ -27,23 +27,23 @@ struct WorldOptions {
   std::size_t segment_bytes = 1024;
   inproc::Faults faults{};
   bool phantom = false;
-  /// As over a NIC: what is sent must lie in registered memory, and no memory is shared.
+  /// As with a NIC: only registered memory can be sent, and no memory is shared.
   bool needs_registration = false;
-  /// As over TCP: memory may be registered for one call, nothing has to be, and none is shared.
+  /// As with TCP: memory can be registered for one call but need not be, and no memory is shared.
   bool registers_freely = false;
   Clock* clock = nullptr;
-  /// Puts something between the executor and the network.
+  /// Wraps the transport between the executor and the network.
   std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
 };
 
-/// All ranks of a job in one thread over the inproc network; each has its engine and team and is stepped in
-/// random order.
+/// All ranks of a job in one thread, over the inproc network. Each rank has its engine and team; ranks are
+/// stepped in random order.
 class World {
  public:
   struct Member {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Team> team;
-    std::vector<Status> errors;  ///< what on_error was told
+    std::vector<Status> errors;  ///< errors that on_error received
   };
 
   World(const std::string& spec, std::uint64_t seed, WorldOptions options = {})
@@ -98,7 +98,7 @@ class World {
   std::mt19937_64& random() { return random_; }
   inproc::Network& network() { return *network_; }
 
-  /// Steps random ranks until `finished` says so; false after `max_rounds` rounds of all ranks.
+  /// Steps random ranks until `finished` returns true; false after `max_rounds` rounds of all ranks.
   template <typename Finished>
   bool run(Finished finished, int max_rounds = 20000) {
     std::vector<Rank> order(members_.size());

@@ -1,5 +1,5 @@
-// Registered memory of the user: what leaves from where it lies, what happens when it is not registered, not
-// registrable, or deregistered at a bad moment.
+// Registered user memory: it is sent in place. Also memory that is not registered, that a device refuses, or
+// that is deregistered at an unfavourable moment.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::byte* bytes_of(std::vector<std::int64_t>& data) {
   return reinterpret_cast<std::byte*>(data.data());
 }
 
-/// A registration that ends with it, and asserts that it may.
+/// A registration for the lifetime of the object; asserts that it can be removed.
 class Registration {
  public:
   Registration() = default;
@@ -63,7 +63,7 @@ std::int64_t value(Rank rank, std::uint64_t i, std::uint64_t salt) {
   return static_cast<std::int64_t>((i * 31 + static_cast<std::uint64_t>(rank) * 17 + salt) % 1009);
 }
 
-/// What a rank brings: its vectors lie somewhere inside larger ones, registered each for itself or not.
+/// The vectors of a rank. They lie somewhere inside larger ones, and each is registered or not.
 struct Buffers {
   std::vector<std::int64_t> in, out;
   std::size_t offset = 0;
@@ -72,7 +72,7 @@ struct Buffers {
   [[nodiscard]] std::int64_t* result() { return out.data() + offset; }
 };
 
-// One allreduce; each rank registers what it likes, and uses its memory otherwise the moment it may.
+// One allreduce. Each rank registers any of its vectors, and reuses its memory as soon as it may.
 void run_mixed(World& world, std::uint64_t count) {
   auto& random = world.random();
   const std::uint64_t salt = random() % 1000;
@@ -122,20 +122,20 @@ void run_mixed(World& world, std::uint64_t count) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     ASSERT_TRUE(operations[rank]->status().ok()) << operations[rank]->status().message;
     ASSERT_EQ(results[rank], expected) << "rank " << rank << " count " << count << " in place " << in_place;
-    // Nobody wrote once the memory was the user's again.
+    // No rank wrote into the memory after it belonged to the user again.
     for (const std::int64_t element : all[rank].out) ASSERT_EQ(element, 78) << "rank " << rank;
   }
 }
 
 class ZeroCopy : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ZeroCopy, is_exact_whatever_each_rank_registers_on_a_late_full_and_disordered_network) {
+TEST_P(ZeroCopy, is_exact_for_any_registration_on_a_late_full_and_reordering_network) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
   options.needs_registration = true;
   options.credits = random() % 2 == 0 ? 1 : 1 + static_cast<std::int32_t>(random() % 5);
-  // Sources are read at any time until their completion.
+  // The network may read sources at any time until completion.
   options.faults = {
       .delay = 0.3, .reorder = 0.3, .late_completion = 0.7, .queue_full = 0.2, .max_delay_steps = 30};
   World world(GetParam().spec, seed, options);
@@ -145,7 +145,7 @@ TEST_P(ZeroCopy, is_exact_whatever_each_rank_registers_on_a_late_full_and_disord
   }
 }
 
-TEST_P(ZeroCopy, is_exact_where_outputs_are_lent_for_the_call) {
+TEST_P(ZeroCopy, is_exact_with_temporary_registrations) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   WorldOptions options{.request = GetParam().request};
@@ -163,7 +163,7 @@ TEST_P(ZeroCopy, is_exact_where_outputs_are_lent_for_the_call) {
 INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 4)),
                          testing::name_of);
 
-/// A world whose transports tell what they saw.
+/// A world whose transports count requests and registrations.
 struct SpiedWorld {
   explicit SpiedWorld(const std::string& spec, WorldOptions options = {}) : world(spec, 1, with(options)) {}
   WorldOptions with(WorldOptions options) {
@@ -192,13 +192,13 @@ struct SpiedWorld {
   World world;
 };
 
-TEST(RegisteredMemory, is_sent_from_where_it_lies_and_other_memory_is_not) {
+TEST(RegisteredMemory, is_sent_in_place_and_other_memory_is_copied) {
   SpiedWorld spied("switch:3");
   std::vector<std::vector<std::int64_t>> data(3, std::vector<std::int64_t>(4000));
   Registration first(data[0]), second(data[1]);
   spied.sum(data);
   for (const int rank : {0, 1}) {
-    // To send from, and for peers to write into.
+    // One registration for sending, and one for peers that write.
     EXPECT_EQ(spied.seen[rank]->registered, 2);
     EXPECT_GT(spied.seen[rank]->in_place, 0);
     EXPECT_EQ(spied.seen[rank]->in_place, spied.seen[rank]->segments);
@@ -206,7 +206,7 @@ TEST(RegisteredMemory, is_sent_from_where_it_lies_and_other_memory_is_not) {
   EXPECT_GT(spied.seen[2]->segments, 0);
   EXPECT_EQ(spied.seen[2]->registered, 0);
   EXPECT_EQ(spied.seen[2]->in_place, 0);
-  // It is registered once, and forgotten at the end.
+  // It is registered once, and deregistered at the end.
   spied.sum(data);
   EXPECT_EQ(spied.seen[0]->registered, 2);
   first.end();
@@ -216,7 +216,7 @@ TEST(RegisteredMemory, is_sent_from_where_it_lies_and_other_memory_is_not) {
   EXPECT_EQ(spied.seen[0]->in_place, in_place);
 }
 
-TEST(RegisteredMemory, of_which_the_buffer_lies_partly_outside_is_not_used) {
+TEST(RegisteredMemory, is_not_used_if_the_buffer_lies_partly_outside) {
   SpiedWorld spied("switch:2");
   std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(1000));
   auto half = registry().add(bytes_of(data[0]), 4000);
@@ -228,9 +228,9 @@ TEST(RegisteredMemory, of_which_the_buffer_lies_partly_outside_is_not_used) {
   EXPECT_TRUE(registry().remove(*rest).ok());
 }
 
-TEST(RegisteredMemory, that_a_device_refuses_goes_through_staging_with_one_warning) {
+TEST(RegisteredMemory, goes_through_staging_with_one_warning_if_the_device_refuses_it) {
   std::vector<std::string> lines;
-  log::redirect([&](log::Level, std::string_view line) { lines.emplace_back(line); });
+  log::redirect([&](log::LogLevel, std::string_view line) { lines.emplace_back(line); });
   {
     SpiedWorld spied("switch:2");
     spied.seen[0]->refuses = true;
@@ -246,7 +246,7 @@ TEST(RegisteredMemory, that_a_device_refuses_goes_through_staging_with_one_warni
   EXPECT_THAT(lines[0], ::testing::HasSubstr("through staging instead: spy: RLIMIT_MEMLOCK is too low"));
 }
 
-TEST(RegisteredMemory, comes_and_goes_a_thousand_times_without_growth) {
+TEST(RegisteredMemory, is_registered_a_thousand_times_without_growth) {
   SpiedWorld spied("switch:2");
   std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(300));
   transport::MemoryId highest = 0;
@@ -262,7 +262,7 @@ TEST(RegisteredMemory, comes_and_goes_a_thousand_times_without_growth) {
   EXPECT_LT(highest, 10);
 }
 
-TEST(RegisteredMemory, cannot_be_deregistered_while_an_operation_runs_on_it) {
+TEST(RegisteredMemory, cannot_be_deregistered_while_an_operation_uses_it) {
   SpiedWorld spied("switch:2");
   std::vector<std::int64_t> data(100, 1), other(100, 1);
   auto id = registry().add(bytes_of(data), 800);
@@ -280,7 +280,7 @@ TEST(RegisteredMemory, cannot_be_deregistered_while_an_operation_runs_on_it) {
   EXPECT_FALSE(registry().remove(*id).ok());
 }
 
-TEST(RegisteredMemory, of_a_call_that_failed_stays_with_the_device_until_it_has_read_all) {
+TEST(RegisteredMemory, stays_registered_after_a_failed_call_until_the_device_has_read_it) {
   WorldOptions options{.credits = 4};
   options.faults = {.late_completion = 1, .max_delay_steps = 100};
   SpiedWorld spied("switch:2", options);
@@ -293,8 +293,8 @@ TEST(RegisteredMemory, of_a_call_that_failed_stays_with_the_device_until_it_has_
   ASSERT_GT(spied.seen[0]->in_place, 0);
   spied.world[0].team->fail(Status::error(Code::kAborted, "given up"));
   ASSERT_TRUE(spied.world.run({mine}));
-  // The call is over, so no peer writes any more and the range may go; requests under way keep what they
-  // read.
+  // The call is over, so no peer writes any more and the range may be removed. Outstanding requests keep the
+  // memory that they read.
   EXPECT_EQ(spied.seen[0]->deregistered, 1);
   EXPECT_TRUE(registry().remove(*id).ok());
   EXPECT_EQ(spied.seen[0]->deregistered, 1);
@@ -303,7 +303,7 @@ TEST(RegisteredMemory, of_a_call_that_failed_stays_with_the_device_until_it_has_
   EXPECT_TRUE(spied.world[0].errors.empty());
 }
 
-TEST(RegisteredMemory, may_come_before_the_engine_and_outlive_it) {
+TEST(RegisteredMemory, may_exist_before_and_after_the_engine) {
   std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(1000));
   Registration first(data[0]), second(data[1]);
   std::unique_ptr<Seen> last;
@@ -318,7 +318,7 @@ TEST(RegisteredMemory, may_come_before_the_engine_and_outlive_it) {
   }
 }
 
-TEST(Grants, bring_final_values_straight_into_the_output) {
+TEST(Grants, put_final_values_directly_into_the_output) {
   for (const char* spec : {"switch:2", "switch:5", "bcube:3,1", "torus:3x3"}) {
     SpiedWorld spied(spec);
     const auto size = static_cast<std::size_t>(spied.world.size());
@@ -329,13 +329,13 @@ TEST(Grants, bring_final_values_straight_into_the_output) {
     int granted = 0;
     for (const auto& seen : spied.seen) granted += seen->granted;
     EXPECT_GT(granted, 0) << spec;
-    // Memory that is not registered is granted to nobody, and needs none to write into others'.
+    // A rank without registered memory grants no access, but it can write into granted memory of others.
     EXPECT_EQ(spied.seen[size - 1]->registered, 0);
     EXPECT_GT(spied.seen[size - 1]->granted, 0) << spec;
   }
 }
 
-TEST(Grants, of_operations_in_flight_do_not_mix) {
+TEST(Grants, of_outstanding_operations_do_not_mix) {
   const std::uint64_t seed = test::seed();
   WorldOptions options{.credits = 1, .needs_registration = true};
   options.faults = {.delay = 0.3, .reorder = 0.5, .late_completion = 0.5, .queue_full = 0.1};
@@ -365,7 +365,7 @@ TEST(Grants, of_operations_in_flight_do_not_mix) {
   }
 }
 
-TEST(Grants, end_with_a_call_that_fails_so_that_no_late_peer_writes_into_what_is_the_users_again) {
+TEST(Grants, end_when_a_call_fails) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   for (int trial = 0; trial < 300; ++trial) {
@@ -383,7 +383,7 @@ TEST(Grants, end_with_a_call_that_fails_so_that_no_late_peer_writes_into_what_is
                                                     .type = DataType::kInt64,
                                                     .op = ReduceOp::kSum}));
     }
-    // Rank 0 is told to give up at some moment, and uses its memory for something else.
+    // Rank 0 fails at a random moment, and then reuses its memory.
     world.run([&, rounds = random() % 200]() mutable { return rounds-- == 0; });
     world[0].team->fail(Status::error(Code::kAborted, "given up"));
     ASSERT_TRUE(world.run({operations[0]}));
@@ -395,11 +395,11 @@ TEST(Grants, end_with_a_call_that_fails_so_that_no_late_peer_writes_into_what_is
   }
 }
 
-int lent(const Seen& seen) {
+int num_registrations(const Seen& seen) {
   return static_cast<int>(seen.user_memory.size());
 }
 
-TEST(Loans, bring_final_values_straight_into_an_output_that_nobody_has_registered) {
+TEST(TemporaryRegistrations, put_final_values_directly_into_an_unregistered_output) {
   for (const char* spec : {"switch:2", "switch:5", "bcube:3,1", "torus:3x3"}) {
     SpiedWorld spied(spec, {.registers_freely = true});
     std::vector<std::vector<std::int64_t>> data(static_cast<std::size_t>(spied.world.size()),
@@ -407,16 +407,16 @@ TEST(Loans, bring_final_values_straight_into_an_output_that_nobody_has_registere
     for (int call = 1; call <= 4; ++call) {
       spied.sum(data);
       for (const auto& seen : spied.seen) {
-        // Once for each call, and taken back when it ends.
+        // Registered once for each call, and deregistered at its end.
         EXPECT_EQ(seen->registered, call) << spec;
-        EXPECT_EQ(lent(*seen), 0) << spec;
+        EXPECT_EQ(num_registrations(*seen), 0) << spec;
       }
     }
     for (const auto& seen : spied.seen) EXPECT_GT(seen->granted, 0) << spec;
   }
 }
 
-TEST(Loans, of_vectors_that_a_copy_is_cheaper_for_are_not_made) {
+TEST(TemporaryRegistrations, are_not_made_for_small_vectors) {
   SpiedWorld spied("switch:2", {.registers_freely = true});
   std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(kMinDirectBytes / 8 - 1));
   spied.sum(data);
@@ -424,7 +424,7 @@ TEST(Loans, of_vectors_that_a_copy_is_cheaper_for_are_not_made) {
   EXPECT_EQ(spied.seen[0]->granted, 0);
 }
 
-TEST(Loans, that_a_transport_refuses_are_gone_without) {
+TEST(TemporaryRegistrations, are_not_needed_if_the_transport_refuses_them) {
   SpiedWorld spied("switch:2", {.registers_freely = true});
   spied.seen[0]->refuses = true;
   std::vector<std::vector<std::int64_t>> data(2, std::vector<std::int64_t>(3000));
@@ -433,7 +433,7 @@ TEST(Loans, that_a_transport_refuses_are_gone_without) {
   EXPECT_GT(spied.seen[0]->granted, 0);
 }
 
-TEST(Loans, end_with_a_call_that_fails_and_the_peers_connections_stay) {
+TEST(TemporaryRegistrations, end_when_a_call_fails_and_keep_the_connections) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   int late = 0;
@@ -451,13 +451,13 @@ TEST(Loans, end_with_a_call_that_fails_and_the_peers_connections_stay) {
                                                     .type = DataType::kInt64,
                                                     .op = ReduceOp::kSum}));
     }
-    // Rank 0 is told to give up, or rank 1 dies and rank 0 is told of that, at some moment.
+    // At a random moment rank 0 fails, or rank 1 dies and rank 0 learns of it.
     const bool dies = random() % 2 == 0;
     world.run([&, rounds = random() % 200]() mutable { return rounds-- == 0; });
     if (dies) world.network().kill(1);
     world[0].team->fail(Status::error(Code::kAborted, "given up"));
     ASSERT_TRUE(world.run({operations[0]}));
-    EXPECT_EQ(lent(*spied.seen[0]), 0);
+    EXPECT_EQ(num_registrations(*spied.seen[0]), 0);
     std::fill(data[0].begin(), data[0].end(), 78);
     const int before = spied.seen[2]->granted;
     world.run([&, rounds = 300]() mutable { return rounds-- == 0; });
@@ -467,12 +467,12 @@ TEST(Loans, end_with_a_call_that_fails_and_the_peers_connections_stay) {
       for (const Status& error : world[rank].errors) EXPECT_TRUE(dies && error.rank == 1) << error.message;
     for (Rank rank = 1; rank < 3; ++rank) world[rank].team->fail(Status::error(Code::kAborted, "given up"));
     ASSERT_TRUE(world.run(operations));
-    for (const auto& seen : spied.seen) EXPECT_EQ(lent(*seen), 0);
+    for (const auto& seen : spied.seen) EXPECT_EQ(num_registrations(*seen), 0);
   }
-  EXPECT_GT(late, 0) << "no trial has put anything to the test";
+  EXPECT_GT(late, 0) << "no trial had a late write";
 }
 
-TEST(Loans, end_with_a_team_that_goes_in_the_middle_of_a_call) {
+TEST(TemporaryRegistrations, end_when_the_team_is_destroyed_during_a_call) {
   const std::uint64_t seed = test::seed();
   std::mt19937_64 random(seed);
   for (int trial = 0; trial < 50; ++trial) {
@@ -486,7 +486,7 @@ TEST(Loans, end_with_a_team_that_goes_in_the_middle_of_a_call) {
                                      .op = ReduceOp::kSum});
     spied.world.run([&, rounds = random() % 10]() mutable { return rounds-- == 0; });
     spied.world[0].team.reset();
-    EXPECT_EQ(lent(*spied.seen[0]), 0);
+    EXPECT_EQ(num_registrations(*spied.seen[0]), 0);
     std::fill(data[0].begin(), data[0].end(), 78);
     spied.world.run([&, rounds = 100]() mutable { return rounds-- == 0; });
     ASSERT_EQ(data[0], std::vector<std::int64_t>(3000, 78));

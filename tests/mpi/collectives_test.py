@@ -14,8 +14,7 @@ class Collectives(Case):
         for ranks in possible(2, 3, 4, 9) if FULL else random.sample(possible(2, 3, 4, 9), 2):
             seed = random.randrange(1 << 32)
             with self.subTest(ranks=ranks, seed=seed):
-                outcome = launch(ranks, "collectives", str(seed), str(self.PROGRAMS_PER_LAUNCH), types,
-                                 limit_s=300 if FULL else 40)
+                outcome = launch(ranks, "collectives", str(seed), str(self.PROGRAMS_PER_LAUNCH), types)
                 self.assert_exact(outcome)
                 self.assertRegex(outcome.out, rf"programs {self.PROGRAMS_PER_LAUNCH} calls \d+ wrong 0")
                 yield outcome

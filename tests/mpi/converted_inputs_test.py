@@ -31,7 +31,7 @@ class ConvertedInputs(Case):
         return path
 
     def hips(self, *arguments):
-        return subprocess.run([args.hips, *arguments], stdout=subprocess.PIPE, text=True, timeout=30, check=True).stdout
+        return subprocess.run([args.hips, *arguments], stdout=subprocess.PIPE, text=True, timeout=240, check=True).stdout
 
     def mesh(self):
         return self.write("mesh.xml", self.hips("plan", "-t", "switch:4", "--algorithm", "flat-mesh", "--format", "msccl"))
@@ -40,7 +40,7 @@ class ConvertedInputs(Case):
         return mpirun(ranks, args.hips, "run", "--report", *options, *program, PROGRAMS["exact"], **more)
 
     def preloaded(self, **more):
-        return mpirun(4, "env", f"LD_PRELOAD={LIBRARY}", PROGRAMS["exact"], limit_s=20, **more)
+        return mpirun(4, "env", f"LD_PRELOAD={LIBRARY}", PROGRAMS["exact"], **more)
 
     def test_a_plan_in_xml_runs(self):
         outcome = self.run_program(HIPS_PLAN_FILE=self.mesh())
@@ -108,7 +108,7 @@ class ConvertedInputs(Case):
                     self.assertIn("start the program with hips run", line)
 
     def test_the_preloaded_library_holds_no_readers_of_these_inputs(self):
-        symbols = subprocess.run(["nm", "-C", LIBRARY], stdout=subprocess.PIPE, text=True, timeout=30, check=True).stdout
+        symbols = subprocess.run(["nm", "-C", LIBRARY], stdout=subprocess.PIPE, text=True, timeout=240, check=True).stdout
         if "parse_topology" not in symbols:
             self.skipTest("the library is stripped")
         self.assertEqual(re.findall(r".*(?:Hostlist|[Ss]lurm|[Mm]sccl|GoalWriter|read_xml|read_nodelist|read_hostfile).*", symbols), [])

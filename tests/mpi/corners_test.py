@@ -41,7 +41,7 @@ class Corners(Case):
     def test_all_ranks_get_an_error_where_one_has_no_memory(self):
         for call in ("bcast", "ibcast"):
             with self.subTest(call=call):
-                self.check("short-of-memory", call, on_native=False, limit_s=20)
+                self.check("short-of-memory", call, on_native=False)
 
     @unittest.skipIf(MPICH, "its functions of Fortran call those of C")
     def test_a_stale_handle_is_an_error_in_fortran(self):

@@ -256,7 +256,7 @@ class TableFile : public testing::Test {
     std::string name = testing::TempDir() + "/guard_table.XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
-    log::redirect([this](log::Level, std::string_view line) { log_ += std::string(line) + "\n"; });
+    log::redirect([this](log::LogLevel, std::string_view line) { log_ += std::string(line) + "\n"; });
   }
   void TearDown() override {
     log::redirect({});

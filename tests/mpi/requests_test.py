@@ -100,19 +100,16 @@ class RandomRequests(Case):
 class RequestErrors(Case):
     def test_ranks_that_disagree_get_an_error_from_the_completion_function(self):
         for completion in ("wait", "waitany", "waitall", "gather-wait", "gather-waitall"):
-            for outcome in (under_hips(3, "requests", "mismatch", completion, limit_s=20),
-                            in_memory(3, "requests", "mismatch", completion, limit_s=20)):
+            for outcome in (under_hips(3, "requests", "mismatch", completion),
+                            in_memory(3, "requests", "mismatch", completion)):
                 with self.subTest(completion=completion):
                     self.assert_ok(outcome)
-                    self.assertLess(outcome.seconds, 5, outcome.text())
                     errors = [line for line in outcome.lines_of_hips() if " error " in line]
                     self.assertEqual(len(errors), 3, outcome.text())
 
     @unittest.skipIf(MPICH, "mpiexec.hydra ends the others, with -disable-auto-cleanup too")
     def test_ranks_that_wait_name_a_rank_that_dies(self):
-        outcome = mpirun(3, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[3], PROGRAMS["requests"], "killed",
-                         limit_s=20)
-        self.assertLess(outcome.seconds, 5, outcome.text())
+        outcome = mpirun(3, "--enable-recovery", args.hips, "run", "-t", TOPOLOGIES[3], PROGRAMS["requests"], "killed")
         errors = outcome.lines_of_hips()
         self.assertEqual(len(errors), 2, outcome.text())
         for line in errors:

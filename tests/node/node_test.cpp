@@ -1,4 +1,4 @@
-// Ranks as threads that share memory as processes do. Runs under TSan in tools/check.
+// Ranks as threads that share memory like processes. Runs under TSan in tools/check.
 
 #include "lib/node/node_team.hpp"
 
@@ -21,12 +21,12 @@
 
 namespace {
 
-/// Allocations of this thread.
+/// Number of allocations of this thread.
 thread_local std::int64_t num_allocations = 0;
 
 }  // namespace
 
-// Not inlined: the compiler would see malloc behind new, and warn of delete.
+// Not inlined: otherwise the compiler would see malloc behind new, and warn about delete.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++num_allocations;
   if (void* memory = std::malloc(bytes)) return memory;
@@ -58,16 +58,16 @@ double value_of(Rank rank, std::uint64_t i, std::uint64_t salt) {
 struct Shape {
   Rank size;
   std::size_t staging;
-  IdleLimits idle;
+  SpinLimits spin;
 };
 
 class Teams : public testing::TestWithParam<Shape> {};
 
-TEST_P(Teams, fold_in_rank_order_whatever_the_size_in_place_and_not) {
+TEST_P(Teams, reduce_in_rank_order_for_every_size_in_and_out_of_place) {
   const Shape shape = GetParam();
   NodeTeam::Config config;
   config.max_staging_bytes = shape.staging;
-  config.idle = shape.idle;
+  config.spin = shape.spin;
   auto teams = make_teams(shape.size, config);
   std::mt19937_64 random(seed());
   constexpr std::size_t shown_inline = CallLine::kInlineBytes / sizeof(double);
@@ -97,7 +97,7 @@ TEST_P(Teams, fold_in_rank_order_whatever_the_size_in_place_and_not) {
           {.in = from, .out = to, .count = count, .type = DataType::kFloat64, .op = ReduceOp::kSum});
       const Status status = teams[rank]->wait({});
       ASSERT_TRUE(status.ok()) << status.message;
-      // The caller may write to its buffer at once.
+      // The caller may write to its buffer immediately.
       const std::vector<double> result = in_place ? in : out;
       std::fill(in.begin(), in.end(), -2);
       ASSERT_EQ(result, expected) << count << " elements in call " << call;
@@ -113,19 +113,19 @@ INSTANTIATE_TEST_SUITE_P(All, Teams,
                          [](const auto& shape) {
                            return "ranks" + std::to_string(shape.param.size) +
                                   (shape.param.staging < 1000000 ? "_small_staging" : "") +
-                                  (shape.param.idle.yield_polls == 0 ? "_asleep" : "");
+                                  (shape.param.spin.yield_polls == 0 ? "_asleep" : "");
                          });
 
 TEST(NodeTeam, allocates_nothing_in_a_call) {
   NodeTeam::Config config;
-  config.idle = {100, 100};
+  config.spin = {100, 100};
   auto teams = make_teams(3, config);
   on_all_ranks(3, [&](Rank rank) {
     constexpr std::size_t kMost = 500000;
     std::vector<float> data(kMost, 1);
     std::byte* const segment = value_or_throw(MemoryRegistry::process().allocate(kMost * sizeof(float)));
     for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, kMost}) {
-      // Of the large ones the first maps the others' segments.
+      // The first large call maps the segments of the others.
       auto* bytes = count < kMost || rank == 0 ? reinterpret_cast<std::byte*>(data.data()) : segment;
       int ticks = 0;
       teams[rank]->start({.in = bytes, .out = bytes, .count = count});
@@ -143,13 +143,13 @@ TEST(NodeTeam, allocates_nothing_in_a_call) {
   });
 }
 
-TEST(NodeTeam, keeps_within_its_staging) {
+TEST(NodeTeam, uses_at_most_the_given_staging) {
   for (const Rank size : {2, 3, 8, 64, 200}) {
     for (const std::size_t bytes : {std::size_t{8} << 10U, std::size_t{64} << 10U, std::size_t{256} << 10U,
                                     std::size_t{1} << 20U, std::size_t{8} << 20U}) {
       for (const std::uint32_t slices : {StagingLayout::kFewSlices, 16U}) {
-        for (const bool crowded : {false, true}) {
-          const StagingLayout layout = StagingLayout::of(size, bytes, slices, crowded);
+        for (const bool oversubscribed : {false, true}) {
+          const StagingLayout layout = StagingLayout::of(size, bytes, slices, oversubscribed);
           EXPECT_LE(layout.segment_bytes(), bytes) << size;
           EXPECT_LE(layout.elements_at_once(4, size) * 4, layout.num_slices * layout.slice_bytes) << size;
         }
@@ -172,13 +172,13 @@ TEST(NodeTeam, parts_cover_a_slice_once) {
   }
 }
 
-TEST(NodeTeam, names_both_calls_where_ranks_disagree_in_every_pair_of_sizes) {
+TEST(NodeTeam, names_both_calls_if_ranks_disagree_for_every_pair_of_sizes) {
   constexpr std::array<std::uint64_t, 5> kCounts = {1, 100, 1000, 40000, 300000};
   for (const std::uint64_t mine : kCounts) {
     for (const std::uint64_t theirs : kCounts) {
       if (mine == theirs) continue;
       NodeTeam::Config config;
-      config.idle = {100, 100};
+      config.spin = {100, 100};
       std::vector<std::unique_ptr<NodeTeam>> teams;
       std::mutex mutex;
       std::string message;
@@ -201,10 +201,10 @@ TEST(NodeTeam, names_both_calls_where_ranks_disagree_in_every_pair_of_sizes) {
   }
 }
 
-TEST(NodeTeam, says_who_is_late_ends_at_the_deadline_and_goes_on) {
+TEST(NodeTeam, names_the_late_rank_at_the_deadline_and_continues) {
   for (const std::uint64_t count : {1U, 300000U}) {
     NodeTeam::Config config;
-    config.idle = {10, 10};
+    config.spin = {10, 10};
     auto teams = make_teams(3, config);
     std::vector<std::vector<float>> data(3, std::vector<float>(count, 1));
     const auto start = [&](Rank rank) {
@@ -237,9 +237,9 @@ TEST(NodeTeam, says_who_is_late_ends_at_the_deadline_and_goes_on) {
   }
 }
 
-TEST(NodeTeam, rings_at_the_doors_of_those_who_sleep_there_and_loses_no_wake_up) {
+TEST(NodeTeam, wakes_sleepers_through_their_pipes_and_loses_no_wake_up) {
   NodeTeam::Config config;
-  config.has_doors = true;
+  config.uses_wake_pipes = true;
   auto teams = make_teams(3, config);
   const int rounds = std::getenv("HIPS_TEST_SAMPLE") != nullptr ? 5'000 : 100'000;
   on_all_ranks(3, [&](Rank rank) {
@@ -252,14 +252,14 @@ TEST(NodeTeam, rings_at_the_doors_of_those_who_sleep_there_and_loses_no_wake_up)
         pollfd door{team.arm(), POLLIN, 0};
         const int rung = team.advance() ? 1 : poll(&door, 1, 20'000);
         team.disarm();
-        ASSERT_EQ(rung, 1) << "nobody rang in round " << round;
+        ASSERT_EQ(rung, 1) << "no wake-up in round " << round;
       }
       ASSERT_EQ(value, 3 * std::int64_t{round} + 3);
     }
   });
 }
 
-TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {
+TEST(NodeTeam, fail_ends_a_sleeping_call_and_every_later_call) {
   NodeTeam::Config config;
   auto teams = make_teams(2, config);
   std::vector<float> data(1);
@@ -277,8 +277,8 @@ TEST(NodeTeam, failing_wakes_a_sleeper_and_every_later_call) {
   EXPECT_EQ(teams[0]->wait(options).code, Code::kPeerLost);
 }
 
-TEST(NodeTeam, overwrites_nothing_that_a_failed_call_had_shown) {
-  // Rank 0 hears of the failure first, and has a call queued behind the one that it leaves.
+TEST(NodeTeam, keeps_the_operands_of_a_failed_call) {
+  // Rank 0 learns of the failure first, and starts its next call after it has left the failed one.
   NodeTeam::Config config;
   auto teams = make_teams(2, config);
   const std::uint64_t count = teams[0]->layout().elements_at_once(sizeof(float), 2);

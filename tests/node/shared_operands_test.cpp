@@ -1,5 +1,5 @@
-// Buffers in memory of hips_mem_alloc, which the other ranks read where they lie. Ranks are threads; runs
-// under TSan in tools/check.
+// Buffers in memory of hips_mem_alloc, which other ranks read in place. Ranks are threads; runs under TSan in
+// tools/check.
 
 #include "lib/node/shared_operands.hpp"
 
@@ -52,7 +52,7 @@ double value_of(Rank rank, std::uint64_t i, std::uint64_t salt) {
          7;
 }
 
-/// A buffer of one rank with a border that nobody may touch: of malloc, or somewhere in a segment.
+/// A buffer of one rank with a border that must not change, in ordinary memory or somewhere in a segment.
 class Buffer {
  public:
   static constexpr std::size_t kBorder = 3;
@@ -84,7 +84,7 @@ class Buffer {
   double* data_ = nullptr;
 };
 
-/// What all ranks have alike.
+/// The parameters that are equal on all ranks.
 struct Plan {
   Collective collective;
   std::uint64_t count;
@@ -120,8 +120,7 @@ std::vector<double> folded(const Plan& plan, Rank size) {
   return sum;
 }
 
-/// One call of one rank: each rank chooses its memory for itself, and uses it otherwise once the call is
-/// done.
+/// One call of one rank. Each rank chooses its kind of memory, and reuses it once the call is done.
 void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* in_segment,
          const Segment* out_segment, std::mt19937_64& own) {
   const auto r = static_cast<std::size_t>(rank);
@@ -134,7 +133,7 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
     num_in = plan.sections->count(r);
     if (in_place) in_first = plan.sections->first(r);
   }
-  // Two buffers in one segment would overlap.
+  // In one segment, the two buffers would overlap.
   if (in_segment == out_segment) in_segment = nullptr;
   Buffer in(num_in, in_segment, own), out(num_out, out_segment, own);
   double* const from = in_place ? out.data() + in_first : in.data();
@@ -152,7 +151,7 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
               .op = ReduceOp::kSum,
               .root = plan.root,
               .sections = plan.sections.get()});
-  // A rank that has found a mistake comes no more.
+  // A rank that has found an error makes no further call.
   WaitOptions options;
   options.deadline_ns = SystemClock::instance().now_ns() + 20'000'000'000;
   const Status status = team.wait(options);
@@ -187,7 +186,7 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
       if (in.data()[i] != value_of(rank, i, plan.salt)) return false;
     return true;
   }();
-  // A peer that still reads gets a wrong sum.
+  // If a peer still reads, it gets a wrong sum.
   std::fill(in.data(), in.data() + num_in, -2);
   std::fill(out.data(), out.data() + num_out, -3);
   const std::string text = std::string(to_string(plan.collective)) + " of " + std::to_string(plan.count) +
@@ -200,16 +199,16 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
 struct Shape {
   Rank size;
   std::size_t staging;
-  IdleLimits idle;
+  SpinLimits spin;
 };
 
 class Mixed : public testing::TestWithParam<Shape> {};
 
-TEST_P(Mixed, memory_of_each_rank_gives_what_ordinary_memory_gives_whatever_is_freed_in_between) {
+TEST_P(Mixed, memory_gives_the_same_result_as_ordinary_memory) {
   const Shape shape = GetParam();
   NodeTeam::Config config;
   config.max_staging_bytes = shape.staging;
-  config.idle = shape.idle;
+  config.spin = shape.spin;
   auto teams = make_teams(shape.size, config);
   const std::size_t slice = teams[0]->layout().slice_bytes / sizeof(double);
   const std::uint64_t seed = test::seed();
@@ -219,7 +218,7 @@ TEST_P(Mixed, memory_of_each_rank_gives_what_ordinary_memory_gives_whatever_is_f
     for (int call = 0; call < (test::runs_a_sample() ? 25 : 80); ++call) {
       for (auto& segment : segments) {
         if (own() % 8 != 0) continue;
-        segment.reset();  // the next one is likely to lie at the same address
+        segment.reset();  // the next segment probably gets the same address
         if (own() % 4 != 0)
           segment =
               std::make_unique<Segment>(MemoryRegistry::kLeastShared + own() % (24 * slice * sizeof(double)));
@@ -243,11 +242,11 @@ INSTANTIATE_TEST_SUITE_P(All, Mixed,
                          [](const auto& shape) {
                            return "ranks" + std::to_string(shape.param.size) +
                                   (shape.param.staging < 1000000 ? "_small_staging" : "") +
-                                  (shape.param.idle.yield_polls == 0 ? "_asleep" : "");
+                                  (shape.param.spin.yield_polls == 0 ? "_asleep" : "");
                          });
 
-// Parts of such results go past the caches while others read them, and are longer where nobody stages.
-TEST(SharedOperands, that_no_cache_holds_give_what_ordinary_memory_gives) {
+// Parts of such results are streamed while others read them, and runs are longer if no rank uses staging.
+TEST(SharedOperands, give_the_same_result_beyond_the_cache_size) {
   constexpr std::size_t kBytes = 33U << 20U;
   const std::uint64_t seed = test::seed();
   for (const Rank size : {2, 3}) {
@@ -261,7 +260,7 @@ TEST(SharedOperands, that_no_cache_holds_give_what_ordinary_memory_gives) {
                         .root = 0,
                         .sections = nullptr,
                         .salt = seed + call};
-        // In the second and the last call somebody stages.
+        // In the second and the last call, some ranks use staging.
         const bool stages = call % 2 == 1 && rank == static_cast<Rank>((seed + call) % 2);
         run(*teams[static_cast<std::size_t>(rank)], plan, rank, size, stages ? nullptr : &in, &out, own);
         if (testing::Test::HasFatalFailure()) return;
@@ -274,7 +273,7 @@ Call allreduce_of(std::byte* data, std::uint64_t count) {
   return {.in = data, .out = data, .count = count};
 }
 
-TEST(SharedOperands, cannot_be_freed_while_a_call_runs_on_them) {
+TEST(SharedOperands, cannot_be_freed_while_a_call_uses_them) {
   auto teams = make_teams(2, {});
   Segment mine(2U << 20U);
   constexpr std::uint64_t kCount = 400000;
@@ -288,12 +287,12 @@ TEST(SharedOperands, cannot_be_freed_while_a_call_runs_on_them) {
   EXPECT_TRUE(teams[0]->wait({}).ok());
   other.join();
   EXPECT_EQ(theirs, std::vector<float>(kCount, 1));
-  // And now they can: the segment's end asserts it.
+  // Now they can be freed: the destructor of the segment asserts it.
 }
 
-// A broadcast of a few slices is all there for others to take before anybody has: the root stays none the
-// less.
-TEST(SharedOperands, keep_their_rank_in_the_call_until_nobody_reads_them) {
+// A broadcast of a few slices is completely readable before any rank has read it; the root stays in the call
+// anyway.
+TEST(SharedOperands, keep_their_rank_in_the_call_until_all_peers_have_read_them) {
   auto teams = make_teams(3, {});
   Segment mine(1U << 20U);
   const Call call{.collective = Collective::kBcast, .out = mine.data(), .count = 50000};
@@ -304,7 +303,7 @@ TEST(SharedOperands, keep_their_rank_in_the_call_until_nobody_reads_them) {
     teams[rank]->start(other);
   };
   start(2);
-  (void)teams[2]->advance();  // it has come, and waits for the root
+  (void)teams[2]->advance();  // it has called, and waits for the root
   start(1);
   teams[0]->start(call);
   (void)teams[0]->advance();
@@ -320,7 +319,7 @@ TEST(SharedOperands, keep_their_rank_in_the_call_until_nobody_reads_them) {
   EXPECT_TRUE(teams[0]->done());
 }
 
-TEST(SharedOperands, of_a_rank_that_has_failed_give_nobody_a_result) {
+TEST(SharedOperands, of_a_failed_rank_give_no_result) {
   auto teams = make_teams(2, {});
   Segment mine(1U << 20U);
   constexpr std::uint64_t kCount = 50000;
@@ -328,11 +327,11 @@ TEST(SharedOperands, of_a_rank_that_has_failed_give_nobody_a_result) {
   teams[0]->start({.collective = Collective::kBcast, .out = mine.data(), .count = kCount});
   while (teams[0]->advance()) {
   }
-  // Rank 0 learns that the communicator has failed, leaves, and its user writes into the buffer.
+  // Rank 0 learns that the communicator has failed and leaves. Its user writes into the buffer.
   teams[0]->fail(Status::error(Code::kPeerLost, "a third one died"));
   EXPECT_EQ(teams[0]->wait({}).code, Code::kPeerLost);
   std::memset(mine.data(), 1, mine.size());
-  // Rank 1, which has not heard of it, can read all.
+  // Rank 1 does not know of the failure and can read all operands.
   auto* const out = reinterpret_cast<std::byte*>(theirs.data());
   teams[1]->start({.collective = Collective::kBcast, .out = out, .count = kCount});
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(teams[1]->test());
@@ -340,12 +339,12 @@ TEST(SharedOperands, of_a_rank_that_has_failed_give_nobody_a_result) {
   EXPECT_EQ(teams[1]->test()->message, "a third one died");
 }
 
-TEST(SharedOperands, that_cannot_be_mapped_end_the_call_and_say_how_to_do_without) {
+TEST(SharedOperands, that_cannot_be_mapped_end_the_call_with_advice) {
   NodeTeam::Config config;
   auto teams = make_teams(2, config);
   auto mine = std::make_unique<Segment>(1U << 20U);
   HeldOperands held;
-  Place place = held.hold(mine->data(), 100);
+  BufferLocation place = held.hold(mine->data(), 100);
   held.drop();
   ASSERT_TRUE(place.shared());
   PeerSegments segments;
@@ -357,14 +356,14 @@ TEST(SharedOperands, that_cannot_be_mapped_end_the_call_and_say_how_to_do_withou
   EXPECT_EQ(segments.find(place, 1).error().code, Code::kPeerLost);
 }
 
-TEST(SharedOperands, are_told_apart_whatever_address_they_get_and_few_mappings_are_kept) {
+TEST(SharedOperands, are_identified_by_token_and_few_mappings_are_kept) {
   PeerSegments segments;
   std::uint64_t call = 0;
   std::map<std::uint64_t, int> tokens;
   for (int i = 0; i < 200; ++i) {
     Segment segment(MemoryRegistry::kLeastShared);
     HeldOperands held;
-    const Place place = held.hold(segment.data() + 8, 100);
+    const BufferLocation place = held.hold(segment.data() + 8, 100);
     ASSERT_TRUE(place.shared());
     EXPECT_EQ(place.offset, 8U);
     EXPECT_EQ(++tokens[place.segment.token], 1);
@@ -375,7 +374,7 @@ TEST(SharedOperands, are_told_apart_whatever_address_they_get_and_few_mappings_a
   EXPECT_EQ(segments.num_mapped(), PeerSegments::kMost);
 }
 
-TEST(SharedOperands, are_large_few_and_wholly_inside) {
+TEST(SharedOperands, are_limited_in_size_and_number) {
   HeldOperands held;
   Segment small(MemoryRegistry::kLeastShared - 1), large(MemoryRegistry::kLeastShared);
   EXPECT_FALSE(held.hold(small.data(), 1).shared());
@@ -386,7 +385,7 @@ TEST(SharedOperands, are_large_few_and_wholly_inside) {
   EXPECT_FALSE(held.hold(registered.data(), 10).shared());
   EXPECT_TRUE(MemoryRegistry::process().remove(id).ok());
   held.drop();
-  // Beyond the most, memory is as private as malloc's.
+  // Beyond the limit, memory is private, like that of malloc().
   std::vector<std::unique_ptr<Segment>> many;
   std::size_t num_shared = 0;
   for (std::size_t i = 0; i < MemoryRegistry::kMostShared + 10; ++i) {

@@ -9,7 +9,7 @@
 
 namespace hips::test {
 
-/// The teams of all ranks, connected.
+/// Creates the connected teams of all ranks.
 inline std::vector<std::unique_ptr<node::NodeTeam>> make_teams(Rank size, node::NodeTeam::Config config) {
   std::vector<std::unique_ptr<node::NodeTeam>> teams;
   std::vector<SharedMemoryName> names;

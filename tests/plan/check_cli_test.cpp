@@ -19,6 +19,7 @@
 
 #include "lib/plan/builder.hpp"
 #include "lib/plan/formats/plan_json.hpp"
+#include "tests/processor_time.hpp"
 
 namespace hips::tests {
 namespace {
@@ -167,12 +168,12 @@ TEST(CheckCliTest, DoesNotReportATooLargePlanAsWrong) {
 
 TEST(CheckCliTest, RejectsATooLargePlanBeforeItIsBuilt) {
   for (const char* spec : {"switch:20000", "fattree:1000", "switch:100000000"}) {
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = hips::test::processor_time();
     const Ran ran = hips_check(std::string("-t ") + spec);
     EXPECT_EQ(ran.exit_code, 2) << spec;
     EXPECT_THAT(ran.output, StartsWith("hips: ")) << spec;
     EXPECT_EQ(std::count(ran.output.begin(), ran.output.end(), '\n'), 1) << ran.output;
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10)) << spec;
+    EXPECT_LT(hips::test::processor_time() - began, std::chrono::seconds(10)) << spec;
   }
 }
 

@@ -69,11 +69,12 @@ TEST(GoldenPlans, EqualTheReviewedText) {
 
 TEST(PlanText, PrintsBytesInShortForm) {
   EXPECT_EQ(plan::bytes_text(0), "0 B");
-  EXPECT_EQ(plan::bytes_text(999), "999 B");
-  EXPECT_EQ(plan::bytes_text(1000), "1.0 kB");
-  EXPECT_EQ(plan::bytes_text(999'960), "1.0 MB");
-  EXPECT_EQ(plan::bytes_text(67'108'864), "67.1 MB");
-  EXPECT_EQ(plan::bytes_text(INT64_MAX), "9.2 EB");
+  EXPECT_EQ(plan::bytes_text(1023), "1023 B");
+  EXPECT_EQ(plan::bytes_text(1024), "1 KiB");
+  EXPECT_EQ(plan::bytes_text(1'048'530), "1.0 MiB");
+  EXPECT_EQ(plan::bytes_text(67'108'864), "64 MiB");
+  EXPECT_EQ(plan::bytes_text(70'000'000), "66.8 MiB");
+  EXPECT_EQ(plan::bytes_text(INT64_MAX), "8 EiB");
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ class PlanCommand(unittest.TestCase):
         done = hips("plan", "-t", "bcube:3,1", "--rank", "1", "--bytes", "18K")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("HiPS, 2 lanes, mesh on both levels", done.stdout)
-        self.assertIn("server <01>: gather stage 1, level 0, to <00>: blocks 3-5, 3.1 kB, NIC 0\n", done.stdout)
+        self.assertIn("server <01>: gather stage 3, level 0, to <00>: blocks 3-5, 3 KiB, NIC 0\n", done.stdout)
         self.assertIn("steps       4 ", done.stdout)
-        self.assertIn("NIC out     16.4 kB each (all servers)", done.stdout)
+        self.assertIn("NIC out     16 KiB each (all servers)", done.stdout)
         self.assertIn("ratio       1.000 times the bound", done.stdout)
 
     def test_takes_topology_algorithm_and_pattern_from_the_environment(self):
@@ -55,7 +55,7 @@ class PlanCommand(unittest.TestCase):
             done = hips("plan", "-t", spec, "--bytes", size, "--json")
             self.assertEqual(json.loads(done.stdout)["notes"]["selected"], selected)
         # Within a node there is no incast.
-        self.assertIn("hips, rings, for 67.1 MB between nodes (hips within a node)",
+        self.assertIn("hips, rings, for 64 MiB between nodes (hips within a node)",
                       hips("plan", "-t", "bcube:3,1").stdout)
 
     def test_shows_the_plan_that_the_table_has_for_the_size(self):

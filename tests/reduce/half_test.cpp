@@ -1,5 +1,5 @@
 // Conversions of float16 and bfloat16: those of the public header, and those of the kernels of every
-// instruction set, which a fold shows.
+// instruction set.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class Halves : public testing::Test {
     return values;
   }
 
-  /// a op b by each instruction set; all have to give what the oracle says.
+  /// Checks a op b with every instruction set against the oracle.
   static void check(ReduceOp op, const std::vector<T>& a, const std::vector<T>& b) {
     const std::byte* sources[] = {reinterpret_cast<const std::byte*>(a.data()),
                                   reinterpret_cast<const std::byte*>(b.data())};
@@ -43,7 +43,7 @@ class Halves : public testing::Test {
 using HalfTypes = testing::Types<Float16, Bfloat16>;
 TYPED_TEST_SUITE(Halves, HalfTypes);
 
-TYPED_TEST(Halves, every_value_becomes_the_float_of_the_same_worth_and_comes_back) {
+TYPED_TEST(Halves, every_value_converts_to_the_equal_float_and_back) {
   for (const TypeParam half : this->all()) {
     const auto value = static_cast<float>(half);
     const double worth = test::worth(half);
@@ -59,7 +59,7 @@ TYPED_TEST(Halves, every_value_becomes_the_float_of_the_same_worth_and_comes_bac
   }
 }
 
-TYPED_TEST(Halves, floats_go_to_the_nearest_and_ties_to_even) {
+TYPED_TEST(Halves, floats_round_to_nearest_and_ties_to_even) {
   // Around each value: itself, half a step above, and the floats next to that, where rounding changes.
   std::vector<float> directed;
   for (const TypeParam half : this->all()) {
@@ -83,8 +83,8 @@ TYPED_TEST(Halves, floats_go_to_the_nearest_and_ties_to_even) {
     ASSERT_EQ(TypeParam(value).bits, test::nearest<TypeParam>(value).bits) << std::hexfloat << value;
 }
 
-TYPED_TEST(Halves, kernels_convert_every_value_right) {
-  // Plus zero, times one, and compared with itself: every value goes through lanes and back.
+TYPED_TEST(Halves, kernels_convert_every_value_correctly) {
+  // Adds zero, multiplies by one and compares with itself: every value is converted to lanes and back.
   const std::vector<TypeParam> all = this->all();
   std::vector<TypeParam> zeros(all.size()), ones(all.size(), TypeParam(1.0F));
   this->check(ReduceOp::kSum, all, zeros);
@@ -94,8 +94,8 @@ TYPED_TEST(Halves, kernels_convert_every_value_right) {
 }
 
 TYPED_TEST(Halves, kernels_round_ties_to_even_overflow_to_infinity_and_keep_subnormals) {
-  // Times a power of two, values slide below the smallest normal and above the largest; plus half a step they
-  // tie.
+  // Multiplied by a power of two, values fall below the smallest normal and above the largest. With half a
+  // step added, they tie.
   const std::vector<TypeParam> all = this->all();
   std::mt19937_64 random(test::seed());
   for (const float factor : hips::test::or_every_nth<float>(
@@ -104,7 +104,7 @@ TYPED_TEST(Halves, kernels_round_ties_to_even_overflow_to_infinity_and_keep_subn
   for (int trial = 0; trial < (test::runs_a_sample() ? 1 : 8); ++trial) {
     std::vector<TypeParam> others = all;
     for (TypeParam& other : others) {
-      // Close in size, so that the sum has a few bits too many.
+      // The operands are close in size, so the sum has a few bits too many.
       const int distance = static_cast<int>(random() % 13) << (std::is_same_v<TypeParam, Float16> ? 10 : 7);
       other.bits = static_cast<std::uint16_t>((other.bits ^ (random() & 0x807f)) - distance);
     }
@@ -113,8 +113,8 @@ TYPED_TEST(Halves, kernels_round_ties_to_even_overflow_to_infinity_and_keep_subn
   }
 }
 
-TYPED_TEST(Halves, many_inputs_are_rounded_once) {
-  // One, and 16 times 2^-12 (float16; 2^-9 for bfloat16), each too small to change one by itself.
+TYPED_TEST(Halves, kernels_round_many_inputs_once) {
+  // One, plus 16 times 2^-12 (float16; 2^-9 for bfloat16). Each addend alone is too small to change one.
   const float small = std::is_same_v<TypeParam, Float16> ? 0x1p-12F : 0x1p-9F;
   std::vector<TypeParam> one(100, TypeParam(1.0F)), little(100, TypeParam(small)), out(100);
   std::vector<const std::byte*> sources(17, reinterpret_cast<const std::byte*>(little.data()));

@@ -1,6 +1,6 @@
-// Bytes/s of each kernel - type x operation x number of inputs, in the cache and past it - and their share of
-// what the memory gives to plain loops: the measure is the faster of memcpy() and a triad, a = b + s * c, of
-// the same size. What is read and written counts; a kernel at 100 % is as fast as its memory.
+// Bytes/s of each kernel - type x operation x number of inputs, inside and outside the cache - and their
+// share of the memory bandwidth of plain loops. The reference is the faster of memcpy() and a triad, a = b +
+// s * c, of the same size. Bytes read and written count; a kernel at 100 % is as fast as the memory.
 //
 //   kernels_benchmark --benchmark_filter='sum/float32'
 
@@ -20,12 +20,12 @@ namespace {
 using hips::DataType;
 using hips::ReduceOp;
 
-/// Together, the buffers of a call: they fit into a core's own cache, or into none.
+/// Total size of the buffers of a call: they fit a core's own cache, or no cache.
 constexpr std::size_t kCachedBytes = std::size_t{256} << 10, kStreamedBytes = std::size_t{192} << 20;
 
 /// Aligned to pages, as large vectors are, and filled with ordinary numbers: 0x3c3c is about 1 as float16,
-/// and its products stay away from the slow subnormals in each type. The start of each differs by some lines,
-/// or all streams would share a set of the cache.
+/// and its products avoid slow subnormals in every type. The buffers start at different cache lines of a
+/// page; otherwise all streams would share a set of the cache.
 std::byte* memory(bool cached) {
   const auto make = [](std::size_t bytes) {
     auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, bytes + (std::size_t{1} << 20)));
@@ -103,7 +103,7 @@ const Measure& measure(bool cached) {
 void run_kernel(benchmark::State& state, DataType type, ReduceOp op, std::size_t num_inputs, bool cached) {
   const Buffers made = buffers(cached, num_inputs);
   const std::size_t elements = made.bytes / hips::size_of(type);
-  // Past the caches as callers do: the results of large calls are streamed.
+  // With streaming stores, which callers use for the results of large calls.
   const auto fold = cached ? hips::reduce::fold : hips::reduce::fold_streaming;
   const double best = measure(cached).best();
   const auto begin = std::chrono::steady_clock::now();

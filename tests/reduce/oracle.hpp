@@ -20,7 +20,7 @@ namespace hips::reduce::test {
 template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
-/// What a float16 or bfloat16 is worth, from the definition of the formats: sign, exponent, fraction.
+/// The value of a float16 or bfloat16, from the definition of the formats: sign, exponent, fraction.
 template <typename T>
 double worth(T half) {
   constexpr int kFraction = std::is_same_v<T, Float16> ? 10 : 7;
@@ -37,8 +37,8 @@ double worth(T half) {
   return std::copysign(size, (half.bits & 0x8000) != 0 ? -1.0 : 1.0);
 }
 
-/// The nearest float16 or bfloat16, looked for among all of them; of two equally near ones that with the even
-/// fraction. Shares no arithmetic with what it checks.
+/// The nearest float16 or bfloat16, by search among all of them; of two equally near values the one with the
+/// even fraction. It shares no arithmetic with the code under test.
 template <typename T>
 T nearest(float value) {
   static const std::vector<double> sizes = [] {
@@ -50,7 +50,7 @@ T nearest(float value) {
   T result;
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
   if (std::isnan(value)) {
-    // Quiet, with the upper bits of the payload.
+    // A quiet NaN, with the upper bits of the payload.
     constexpr int kFraction = std::is_same_v<T, Float16> ? 10 : 7;
     const std::uint32_t payload =
         std::bit_cast<std::uint32_t>(value) >> (23 - kFraction) & ((1U << kFraction) - 1);
@@ -59,7 +59,7 @@ T nearest(float value) {
     return result;
   }
   const double size = std::fabs(static_cast<double>(value));
-  // Beyond the largest one by half a step or more lies infinity, which is even.
+  // From half a step above the largest value on, the result is infinity, which is even.
   const double step = sizes[sizes.size() - 1] - sizes[sizes.size() - 2];
   std::size_t bits = sizes.size();
   if (size < sizes.back() + step / 2) {
@@ -72,7 +72,7 @@ T nearest(float value) {
   return result;
 }
 
-/// One after the other, in the arithmetic of the language.
+/// Reduces one operand after the other, in the arithmetic of the language.
 template <typename T>
 T fold_one(ReduceOp op, std::span<const T> operands) {
   using Sum = std::conditional_t<kIsHalf<T>, float, T>;
@@ -150,8 +150,8 @@ T fold_one(ReduceOp op, std::span<const T> operands) {
   return result_of(acc);
 }
 
-/// A value that shows mistakes: any bits for integers, and for floating types numbers of all sizes, among
-/// them zeros of both signs, infinities, subnormals and NaN.
+/// A value that reveals errors: any bits for integers, and numbers of all sizes for floating types, including
+/// zeros of both signs, infinities, subnormals and NaN.
 template <typename T>
 T any_value(std::mt19937_64& random) {
   const std::uint64_t bits = random();
@@ -163,7 +163,7 @@ T any_value(std::mt19937_64& random) {
   } else if constexpr (kIsHalf<T>) {
     T half;
     half.bits = static_cast<std::uint16_t>(bits);
-    // Half of them near one, where sums neither overflow nor vanish.
+    // Half of the values are near one, where sums neither overflow nor vanish.
     if (bits >> 63 != 0) half = nearest<T>(static_cast<float>(static_cast<int>(bits % 2000) - 1000) / 70.0F);
     return half;
   } else {
@@ -183,7 +183,7 @@ T any_value(std::mt19937_64& random) {
   }
 }
 
-/// Bitwise, but any NaN for any: which of two NaN a sum gives is the hardware's choice.
+/// Bitwise equality, except that all NaN are equal: the hardware chooses which of two NaN a sum returns.
 template <typename T>
 bool is_same(T a, T b) {
   if constexpr (std::is_integral_v<T>)

@@ -30,7 +30,7 @@ constexpr DataType type_of() {
   return DataType::kFloat64;
 }
 
-/// `count` elements at some distance in bytes from an aligned address, and a guard behind them.
+/// `count` elements at a given distance in bytes from an aligned address, followed by a guard.
 template <typename T>
 class Buffer {
  public:
@@ -109,8 +109,8 @@ TYPED_TEST(Fold, folds_left_to_right_for_every_length_number_of_sources_and_alig
   }
 }
 
-TYPED_TEST(Fold, averages_are_partial_sums_divided_once) {
-  // As ranks do who hold a part of the contributions each.
+TYPED_TEST(Fold, averages_equal_partial_sums_divided_once) {
+  // As on ranks that each have a part of the contributions.
   std::mt19937_64 random(test::seed());
   constexpr std::size_t kElements = 1003;
   for (const std::size_t divisor : {1u, 2u, 3u, 7u, 9u, 64u, 255u, 256u, 1000u, 65537u, 2147483647u}) {
@@ -137,7 +137,7 @@ TYPED_TEST(Fold, averages_are_partial_sums_divided_once) {
   }
 }
 
-TEST(Copy, past_the_caches_is_a_copy_at_every_length_and_alignment) {
+TEST(Copy, streaming_copies_every_length_and_alignment) {
   std::mt19937_64 random(test::seed());
   std::vector<std::byte> from(3000);
   for (auto& value : from) value = static_cast<std::byte>(random());
@@ -164,7 +164,7 @@ TEST(Kernels, exist_for_every_operation_that_applies_to_the_type) {
   }
 }
 
-TYPED_TEST(Fold, gives_the_same_bits_by_all_instruction_sets_of_this_machine_nan_and_signed_zero_included) {
+TYPED_TEST(Fold, gives_equal_bits_with_all_instruction_sets_also_for_nan_and_signed_zero) {
   std::mt19937_64 random(test::seed());
   constexpr std::size_t kElements = 1027;
   std::vector<std::vector<TypeParam>> srcs(3, std::vector<TypeParam>(kElements));
@@ -183,7 +183,7 @@ TYPED_TEST(Fold, gives_the_same_bits_by_all_instruction_sets_of_this_machine_nan
       if (reference.empty()) reference = out;
       ASSERT_EQ(out, reference) << to_string(op_at(o));
       table->fold_streaming.at(kType, op_at(o))(out.data(), pointers.data(), 3, kElements);
-      ASSERT_EQ(out, reference) << to_string(op_at(o)) << ", past the caches";
+      ASSERT_EQ(out, reference) << to_string(op_at(o)) << ", streaming";
     }
   }
 }

@@ -15,7 +15,7 @@ namespace hips::reduce::test {
 using hips::test::runs_a_sample;
 using hips::test::seed;
 
-/// Of the instruction sets that this machine has.
+/// The kernel tables of the instruction sets that this machine has.
 inline std::vector<const KernelTable*> tables() {
   std::vector<const KernelTable*> all = {kernels_baseline()};
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Functions of the program as reductions: the table that they stand in, and folds by them.
+// User-defined functions as reductions: their table, and folds with them.
 
 #include "lib/reduce/user_op.hpp"
 
@@ -42,9 +42,9 @@ ReduceOp make(hips_user_function_t function, bool commutative, void* context = n
   return *made;
 }
 
-// dst beside the sources, or any one of them: always the fold in the sources' order, and nothing else
-// changes.
-TEST(UserOp, FoldsInOrderWhereverTheResultGoes) {
+// dst is separate from the sources or any one of them: the operands are always reduced in their order, and
+// nothing else changes.
+TEST(UserOp, ReducesInOrderForEveryDestination) {
   std::mt19937_64 random(test::seed());
   std::uint64_t folded = 0;
   const ReduceOp op = make(join, false, &folded);
@@ -84,7 +84,7 @@ TEST(UserOp, FoldsInOrderWhereverTheResultGoes) {
   EXPECT_TRUE(free_user_op(op));
 }
 
-TEST(UserOp, OfTheLargestElementFoldsOntoAnEarlierOperand) {
+TEST(UserOp, OfTheLargestElementReducesIntoAnEarlierOperand) {
   using Row = std::array<std::uint8_t, kMaxElementBytes>;
   const ReduceOp op = make(
       [](const void* in, void* inout, std::uint64_t count, hips_type_t type, void* /*context*/) {
@@ -103,7 +103,7 @@ TEST(UserOp, OfTheLargestElementFoldsOntoAnEarlierOperand) {
   EXPECT_TRUE(free_user_op(op));
 }
 
-TEST(UserOp, SaysWhetherItCommutesInTheByteThatRanksCompare) {
+TEST(UserOp, EncodesWhetherItCommutesInTheByteThatRanksCompare) {
   const ReduceOp commutes = make(join, true), ordered = make(join, false);
   EXPECT_TRUE(is_user(commutes) && !is_ordered(commutes));
   EXPECT_TRUE(is_user(ordered) && is_ordered(ordered));
@@ -113,7 +113,7 @@ TEST(UserOp, SaysWhetherItCommutesInTheByteThatRanksCompare) {
   for (int op = 0; op < kNumReduceOps; ++op) EXPECT_FALSE(is_user(static_cast<ReduceOp>(op)));
 }
 
-TEST(UserOp, OfTheLibraryOrFreedOrMadeUpIsNone) {
+TEST(UserOp, IsInvalidIfBuiltInFreedOrUnknown) {
   const ReduceOp op = make(join, true);
   EXPECT_TRUE(is_user_op(op));
   EXPECT_TRUE(free_user_op(op));
@@ -126,7 +126,7 @@ TEST(UserOp, OfTheLibraryOrFreedOrMadeUpIsNone) {
   }
 }
 
-// The program frees an op while calls hold it: its context is released with the last of them, once.
+// The program frees a function while calls hold it: its context is released once, with the last hold.
 TEST(UserOp, IsReleasedWithItsLastHold) {
   int released = 0;
   const auto count = [](void* context) { ++*static_cast<int*>(context); };
@@ -145,18 +145,18 @@ TEST(UserOp, IsReleasedWithItsLastHold) {
   EXPECT_EQ(released, 1);
 }
 
-TEST(UserOp, ThereIsRoomForAllOfThemAndForNoMore) {
+TEST(UserOp, TableHoldsExactlyTheLargestNumber) {
   std::set<ReduceOp> ops;
   while (const auto made = create_user_op({join}, ops.size() % 2 == 0)) ASSERT_TRUE(ops.insert(*made).second);
   EXPECT_EQ(ops.size(), kMostUserOps);
   for (const ReduceOp op : ops) EXPECT_TRUE(free_user_op(op));
-  // Values are not used again at once.
+  // Values are not reused immediately.
   const ReduceOp next = make(join, true);
   EXPECT_FALSE(ops.contains(next));
   EXPECT_TRUE(free_user_op(next));
 }
 
-TEST(UserOp, IsMadeAndFreedByThreadsAtOnce) {
+TEST(UserOp, IsCreatedAndFreedByThreadsConcurrently) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([] {

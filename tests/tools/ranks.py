@@ -17,7 +17,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def run_ranks(size, command, timeout=60, **extra):
+def run_ranks(size, command, timeout=240, **extra):
     """A CompletedProcess for each rank. No rank outlives the call."""
     root = f"127.0.0.1:{free_port()}"
     ranks = []

@@ -25,14 +25,15 @@ std::string cell(std::string_view text) {
   return escaped.empty() ? "-" : escaped;
 }
 
-TEST(ReadmeTest, TheReadmeListsEveryVariable) {
+TEST(EnvironmentPageTest, ThePageListsEveryVariable) {
   std::string table;
   for (const ConfigVariable& variable : config_variables()) {
     table += fmt::format("| `{}` | {} | {} | {} |\n", variable.name, cell(variable.values),
                          cell(variable.default_value), cell(variable.doc));
   }
-  EXPECT_THAT(read("README.md"), ::testing::HasSubstr("|---|---|---|---|\n" + table + "\n")) << "write:\n"
-                                                                                             << table;
+  EXPECT_THAT(read("docs/environment.md"), ::testing::HasSubstr("|---|---|---|---|\n" + table + "\n"))
+      << "write:\n"
+      << table;
 }
 
 TEST(ReadmeTest, TheProgramOfTheReadmeIsTheExample) {

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <random>
 
+#include "tests/processor_time.hpp"
 #include "tests/topology/samples.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/names.hpp"
@@ -151,9 +152,9 @@ TEST(ParseTopology, ReadsItsOwnCanonicalSpec) {
 
 TEST(ParseTopology, CostsNoMoreForMillionsOfServers) {
   // A second for a thousand topologies of millions of servers is a thousand times what is needed.
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = hips::test::processor_time();
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(parse_topology("bcube:10,5").num_ranks(), 1'000'000);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(hips::test::processor_time() - begin, std::chrono::seconds(1));
   EXPECT_EQ(parse_topology("fattree:2046").num_ranks(), 2046LL * 2046 * 2046 / 4);
   EXPECT_EQ(parse_topology("switch:2147483647").num_ranks(), 2147483647);
 }

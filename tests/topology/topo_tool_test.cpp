@@ -16,6 +16,7 @@
 
 #include <hips/topology.hpp>
 
+#include "tests/processor_time.hpp"
 #include "tests/topology/samples.hpp"
 
 // Runs the tool as a user does; HIPS_TOOL names it.
@@ -203,11 +204,11 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
 
   // A file that would expand to more memory than there is.
   write("SwitchName=leaf0 Nodes=r[0-999999]n[0-999999]\n");
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = hips::test::processor_time();
   const Outcome outcome = run("topo --slurm " + path + " 2>&1");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.out, HasSubstr("has 1000000000000 names"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(hips::test::processor_time() - begin, std::chrono::seconds(5));
   std::remove(path.c_str());
 }
 
@@ -288,11 +289,11 @@ TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
 }
 
 TEST(TopoTool, SummarisesAMillionServersAtOnceAndStreamsThem) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = hips::test::processor_time();
   EXPECT_THAT(run("topo -t bcube:10,5").out, HasSubstr("servers   1000000, 6 NICs each"));
   // The first servers are printed at once, although all of them would take seconds.
   EXPECT_THAT(run("topo -t bcube:10,5 --verbose | head -n 20").out, HasSubstr("server 0 <000000>"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(hips::test::processor_time() - begin, std::chrono::seconds(5));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "lib/base/os/unique_fd.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
+#include "tests/processor_time.hpp"
 #include "tests/topology/samples.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/parse.hpp"
@@ -554,7 +555,7 @@ TEST(TopologyFileTest, RejectsEveryMalformedFileInOneLineWithPlaceAndRemedy) {
 }
 
 TEST(TopologyFileTest, HostileTextsTakeLittleTimeAndMemory) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = hips::test::processor_time();
   const auto repeat = [](const std::string& text, std::size_t times) {
     std::string all;
     for (std::size_t i = 0; i < times; ++i) all += text;
@@ -573,7 +574,7 @@ TEST(TopologyFileTest, HostileTextsTakeLittleTimeAndMemory) {
   }
   const auto large = parse_topology_file("t.yaml", std::string(topology::kMostYamlBytes + 1, '#'));
   EXPECT_THAT(large.error().message, HasSubstr("(valid: up to 16777216)"));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
+  EXPECT_LT(hips::test::processor_time() - began, std::chrono::seconds(30));
 }
 
 TEST(TopologyFileTest, TheReaderSurvivesAnyChangeOfAFile) {

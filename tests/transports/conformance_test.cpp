@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/hang_limit.hpp"
 #include "tests/transports/world.hpp"
 
 namespace hips::test {
@@ -210,7 +211,7 @@ TEST_P(Conformance, AFullQueueIsAnAnswerAndEverythingArrivesOnceItIsPolled) {
       full = ++refusals == 100;  // injected refusals are not in a row
     }
   }
-  if (!full) GTEST_SKIP() << "capability lacking: a bound on what is posted and not polled";
+  if (!full) GTEST_SKIP() << "capability missing: a bound on what is posted and not polled";
   EXPECT_GE(posted, std::min<std::size_t>(world.transport(0).query().max_posted, 4));
   // Rank 1 polls, rank 0 goes on.
   for (std::uint32_t more = 0; more < 1000; ++more) world.post(0, notification(1, posted++));
@@ -393,7 +394,7 @@ TEST_P(Conformance, MemoryMayBeDeregisteredAndOtherMemoryRegistered) {
 
 TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
   World world(GetParam(), 2);
-  if (!world.transport(1).query().registers_freely) GTEST_SKIP() << "capability lacking: registers_freely";
+  if (!world.transport(1).query().registers_freely) GTEST_SKIP() << "capability missing: registers_freely";
   world.join_all();
   const auto data = random_bytes(random_, 100'000);
   std::vector<std::byte> memory(data.size());
@@ -451,7 +452,7 @@ TEST_P(Conformance, AttachedMemoryIsThePeersMemory) {
   if (!world.transport(0).query().attaches_memory) {
     ASSERT_FALSE(span.has_value());
     EXPECT_EQ(span.error().code, Code::kUnsupported);
-    GTEST_SKIP() << "capability lacking: attaches_memory";
+    GTEST_SKIP() << "capability missing: attaches_memory";
   }
   ASSERT_TRUE(span.has_value()) << span.error().message;
   ASSERT_EQ(span->size(), World::kBytes);
@@ -469,7 +470,7 @@ TEST_P(Conformance, OrdinaryMemoryIsAsGoodAsShared) {
       {.address = memory.data(), .bytes = memory.size(), .kind = MemoryKind::kHost});
   if (!region) {
     ASSERT_EQ(region.error().code, Code::kUnsupported) << region.error().message;
-    GTEST_SKIP() << "capability lacking: registration of ordinary memory";
+    GTEST_SKIP() << "capability missing: registration of ordinary memory";
   }
   const auto data = random_bytes(random_, 1000);
   world.post(0, put(Verb::kPutNotify, 1, data, region->remote, 0));
@@ -485,7 +486,7 @@ TEST_P(Conformance, PhantomMemoryMovesSizesOnly) {
       world.transport(1).register_memory({.address = nullptr, .bytes = bytes, .kind = MemoryKind::kPhantom});
   if (!region) {
     ASSERT_EQ(region.error().code, Code::kUnsupported) << region.error().message;
-    GTEST_SKIP() << "capability lacking: phantom memory";
+    GTEST_SKIP() << "capability missing: phantom memory";
   }
   // A quarter of a terabyte out of nothing, and real bytes into nothing.
   WorkRequest request = put(Verb::kPutNotify, 1, {}, region->remote, 0, 3);
@@ -518,7 +519,7 @@ TEST_P(Conformance, APeerThatIsGoneRaisesPeerDeadAfterAllItSent) {
     sent += static_cast<std::uint32_t>(world.transport(0).post({&request, 1}));
     completed += world.poll(0);
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + kHangLimit;
   while (completed < count && std::chrono::steady_clock::now() < end) completed += world.poll(0);
   ASSERT_EQ(completed, count);
   world[0].transport.reset();
@@ -584,9 +585,9 @@ TEST_P(Conformance, MisuseIsNamed) {
   EXPECT_EQ(event.error.code, Code::kInvalidArgument);
 }
 
-bool readable(int fd, int patience_ms) {
+bool readable(int fd, int wait_limit_ms) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&waiting, 1, patience_ms) == 1;
+  return poll(&waiting, 1, wait_limit_ms) == 1;
 }
 
 TEST_P(Conformance, AnArmedTransportWakesWhenSomethingComesAndNotBefore) {
@@ -603,7 +604,7 @@ TEST_P(Conformance, AnArmedTransportWakesWhenSomethingComesAndNotBefore) {
     // Rank 0 posts, and polls for those transports that move only when polled.
     world.post(0, notification(1, 1));
     for (int i = 0; i < 100; ++i) world.poll(0);
-    EXPECT_TRUE(readable(armed.fd, world.patience_ms()) || !world[1].events.empty());
+    EXPECT_TRUE(readable(armed.fd, world.wait_limit_ms()) || !world[1].events.empty());
     world.transport(1).disarm();
     (void)world.wait(1, Event::Kind::kArrival);
     if (round > 20) continue;
@@ -620,7 +621,7 @@ TEST_P(Conformance, ArmSaysReadyWhenSomethingIsThereAlready) {
   // Where requests take their time, what comes after arm() wakes instead.
   const auto ready_or_woken = [&](Rank rank) {
     const transport::Armed armed = world.transport(rank).arm();
-    return armed.ready || (world.patience_ms() > 0 && readable(armed.fd, world.patience_ms()));
+    return armed.ready || (world.wait_limit_ms() > 0 && readable(armed.fd, world.wait_limit_ms()));
   };
   world.post(0, notification(1, 1));
   EXPECT_TRUE(ready_or_woken(1));
@@ -651,7 +652,7 @@ TEST_P(Conformance, AnArmedTransportWakesWhenAPeerIsGone) {
   const transport::Armed armed = world.transport(1).arm();
   ASSERT_FALSE(armed.ready);
   world[0].transport.reset();
-  if (!readable(armed.fd, world.patience_ms())) {
+  if (!readable(armed.fd, world.wait_limit_ms())) {
     EXPECT_TRUE(world.transport(1).arm().ready) << "neither woken nor ready";
   }
   world.transport(1).disarm();
@@ -669,11 +670,11 @@ TEST_P(Conformance, ASenderThatSleepsOnAFullQueueWakesWhenThereIsRoom) {
     refusals = taken ? 0 : refusals + 1;
     posted += taken;
   }
-  if (refusals < 100) GTEST_SKIP() << "capability lacking: a bound on what is posted and not polled";
+  if (refusals < 100) GTEST_SKIP() << "capability missing: a bound on what is posted and not polled";
   world.poll(0);  // nothing else may wake it
   const transport::Armed armed = world.transport(0).arm();
   for (int i = 0; i < 3000; ++i) world.poll(1);
-  EXPECT_TRUE(armed.ready || readable(armed.fd, world.patience_ms()));
+  EXPECT_TRUE(armed.ready || readable(armed.fd, world.wait_limit_ms()));
   world.transport(0).disarm();
   world.post(0, request);
 }

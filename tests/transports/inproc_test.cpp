@@ -65,7 +65,7 @@ TEST(Inproc, WithoutFaultsAllIsDoneWhenPostReturns) {
   Pair pair({});
   const WorkRequest request = notification(1, 5, true);
   ASSERT_EQ(pair.world.transport(0).post({&request, 1}), 1u);
-  EXPECT_EQ(pair.network->num_under_way(), 0u);
+  EXPECT_EQ(pair.network->num_outstanding(), 0u);
   EXPECT_EQ(pair.world.poll(1), 1u);
   EXPECT_EQ(pair.world.poll(0), 1u);
 }
@@ -107,11 +107,11 @@ TEST(Inproc, ADelayOfTheClockEndsWhenTheClockMovesAndNotBefore) {
   for (int i = 0; i < 1000; ++i) pair.world.poll_all();
   const std::size_t early = pair.world[1].events.size();
   EXPECT_LT(early, 20u);
-  EXPECT_GT(pair.network->num_under_way(), 0u);
+  EXPECT_GT(pair.network->num_outstanding(), 0u);
   clock.advance_ns(1'000'000);
   pair.world.settle();
   EXPECT_EQ(pair.world[1].events.size(), 20u);
-  EXPECT_EQ(pair.network->num_under_way(), 0u);
+  EXPECT_EQ(pair.network->num_outstanding(), 0u);
 }
 
 TEST(Inproc, TimeStandsStillBetweenStepsWherePollsAreNoSteps) {
@@ -130,7 +130,7 @@ TEST(Inproc, TimeStandsStillBetweenStepsWherePollsAreNoSteps) {
   EXPECT_EQ(world.poll(1), 1u);
 }
 
-TEST(Inproc, AKilledRankLosesWhatIsUnderWayAndItsPeersAreTold) {
+TEST(Inproc, AKilledRankLosesWhatIsOutstandingAndItsPeersAreTold) {
   Pair pair({.delay = 1, .max_delay_steps = 50});
   std::vector<std::byte> data(100, std::byte{9});
   for (std::uint32_t i = 0; i < 10; ++i)

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/hang_limit.hpp"
 #include "tests/transports/child.hpp"
 #include "tests/transports/world.hpp"
 #include "transports/shm/shm.hpp"
@@ -30,6 +31,7 @@ using transport::Transport;
 using transport::Verb;
 using transport::WorkRequest;
 using Clock = std::chrono::steady_clock;
+constexpr int kHangLimitMs = std::chrono::milliseconds(hips::test::kHangLimit).count();
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -53,9 +55,9 @@ struct Node {
     while (transport->post({&request, 1}) == 0) std::this_thread::yield();
   }
 
-  /// The next event; kPortDown, which shm never raises, after five seconds.
+  /// The next event; kPortDown, which shm never raises, after the hang limit.
   [[nodiscard]] Event next() const {
-    const auto end = Clock::now() + seconds(5);
+    const auto end = Clock::now() + hips::test::kHangLimit;
     Event event;
     while (transport->poll({&event, 1}) == 0) {
       if (Clock::now() > end)
@@ -184,7 +186,7 @@ TEST(ShmProcess, NineProcessesAllTalkToAll) {
           }
         }
       }
-      const auto end = Clock::now() + seconds(20);
+      const auto end = Clock::now() + hips::test::kHangLimit;
       while (arrivals < static_cast<int>(kRounds) * (kSize - 1)) {
         if (!poll_one()) return 3;
         if (Clock::now() > end) return 4;
@@ -299,14 +301,13 @@ TEST(ShmProcess, AProcessKilledInTheMiddleLeavesNothingAndItsSleepingPeerIsTold)
         const transport::Armed armed = node.transport->arm();
         if (!armed.ready && (count = node.transport->poll(events)) == 0) {
           pollfd waiting{.fd = armed.fd, .events = POLLIN, .revents = 0};
-          ASSERT_EQ(poll(&waiting, 1, 5000), 1) << "asleep for ever";
+          ASSERT_EQ(poll(&waiting, 1, kHangLimitMs), 1) << "asleep for ever";
         }
         node.transport->disarm();
       }
       for (std::size_t i = 0; i < count; ++i) {
         if (events[i].kind == Event::Kind::kPeerDead) {
           dead = true;
-          EXPECT_LT(Clock::now() - kill_at, seconds(1));
           EXPECT_EQ(events[i].error.code, Code::kPeerLost);
         } else {
           EXPECT_EQ(events[i].token, expected) << "a notification was lost or doubled";
@@ -329,7 +330,7 @@ TEST(ShmProcess, ANotificationWhoseSenderDiedBeforeTheDoorbellStillArrives) {
       auto mine = shm::create({}).value();
       channel.send(mine->open(0).value());
       const auto address = channel.receive();
-      shm::WireAddress wire;
+      shm::ShmAddress wire;
       std::memcpy(&wire, address.data(), sizeof wire);
       auto control = SharedMemory::attach(wire.control).value();
       shm::ControlHeader header;
@@ -356,14 +357,14 @@ TEST(ShmProcess, ANotificationWhoseSenderDiedBeforeTheDoorbellStillArrives) {
       ASSERT_FALSE(armed.ready);
       victim.kill();
       pollfd waiting{.fd = armed.fd, .events = POLLIN, .revents = 0};
-      ASSERT_EQ(poll(&waiting, 1, 5000), 1);
+      ASSERT_EQ(poll(&waiting, 1, kHangLimitMs), 1);
       transport->disarm();
     } else {
       victim.kill();
     }
     // Expect: the notification, and only then the death.
     std::vector<Event> seen;
-    for (const auto end = Clock::now() + seconds(5); seen.size() < 2 && Clock::now() < end;) {
+    for (const auto end = Clock::now() + hips::test::kHangLimit; seen.size() < 2 && Clock::now() < end;) {
       const std::size_t count = transport->poll(events);
       seen.insert(seen.end(), events, events + count);
     }
@@ -382,10 +383,8 @@ TEST(ShmProcess, AKilledPeerIsNoticedWhilePollingToo) {
   });
   Node node;
   ASSERT_TRUE(node.meet(victim.channel(), 0).ok());
-  const auto before = Clock::now();
   victim.kill();
   EXPECT_EQ(node.next().kind, Event::Kind::kPeerDead);
-  EXPECT_LT(Clock::now() - before, seconds(1));
 }
 
 TEST(ShmProcess, AStoppedPeerHoldsUpNobody) {

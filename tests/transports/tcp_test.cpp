@@ -1,5 +1,5 @@
-// What only the TCP transport has: strangers at its door, frames that lie, processes that end, and dials that
-// lead nowhere.
+// Tests of the TCP transport alone: unknown processes that connect, invalid frames, processes that end, and
+// failing connection attempts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/base/os/socket.hpp"
+#include "tests/hang_limit.hpp"
 #include "tests/transports/child.hpp"
 #include "tests/transports/world.hpp"
 #include "transports/tcp/tcp.hpp"
@@ -32,8 +33,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using tcp::FrameHeader;
-using tcp::Hello;
-using tcp::WireAddress;
+using tcp::TcpAddress;
+using tcp::TcpHello;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -64,47 +65,47 @@ SocketAddress loopback_of_ipv6() {
   return loopback;
 }
 
-WireAddress read(const transport::Address& address) {
-  WireAddress wire;
+TcpAddress read(const transport::Address& address) {
+  TcpAddress wire;
   std::memcpy(&wire, address.data(), sizeof wire);
   return wire;
 }
 
-transport::Address write(const WireAddress& wire) {
+transport::Address write(const TcpAddress& wire) {
   transport::Address address(sizeof wire);
   std::memcpy(address.data(), &wire, sizeof wire);
   return address;
 }
 
-SocketAddress socket_address(const WireAddress& wire) {
+SocketAddress socket_address(const TcpAddress& wire) {
   SocketAddress address{.length = wire.length};
   std::memcpy(&address.storage, wire.address.data(), wire.length);
   return address;
 }
 
-UniqueFd dial(const SocketAddress& address) {
+UniqueFd connect_to(const SocketAddress& address) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(connect(fd.get(), address.get(), address.length), 0);
   return fd;
 }
 
 template <typename T>
-void say(const UniqueFd& fd, const T& words) {
-  EXPECT_EQ(send(fd.get(), &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
+void send_value(const UniqueFd& fd, const T& value) {
+  EXPECT_EQ(send(fd.get(), &value, sizeof value, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof value));
 }
 
-/// The first event of a transport within ten seconds; kCompletion of peer -1 where none came.
+/// The first event of a transport within the hang limit; kCompletion of peer -1 if there is none.
 Event next_event(Transport& transport) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
+  const auto end = std::chrono::steady_clock::now() + hips::test::kHangLimit;
   Event event;
   while (std::chrono::steady_clock::now() < end)
     if (transport.poll({&event, 1}) == 1) return event;
   return {};
 }
 
-/// Whether the other side hangs up within ten seconds, while `transport` is polled and tells nothing.
-bool is_sent_away(const UniqueFd& fd, Transport& transport) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
+/// True if `transport` closes the connection within the hang limit without raising an event.
+bool is_closed(const UniqueFd& fd, Transport& transport) {
+  const auto end = std::chrono::steady_clock::now() + hips::test::kHangLimit;
   while (std::chrono::steady_clock::now() < end) {
     Event event;
     EXPECT_EQ(transport.poll({&event, 1}), 0u) << event.error.message;
@@ -115,23 +116,23 @@ bool is_sent_away(const UniqueFd& fd, Transport& transport) {
   return false;
 }
 
-/// A peer made of a bare socket, which an honest transport believes and which then says what it likes.
-class Liar {
+/// A peer made of a bare socket. It connects to `honest` with the right token and can then send any bytes.
+class RoguePeer {
  public:
-  Liar() : honest(make()), memory_(4096, std::byte{7}) {
+  RoguePeer() : honest(make()), memory_(4096, std::byte{7}) {
     region = honest->register_memory({.address = memory_.data(), .bytes = memory_.size()}).value();
-    const WireAddress theirs = read(honest->open(0).value());
-    door = socket_address(theirs);
+    const TcpAddress theirs = read(honest->open(0).value());
+    listener = socket_address(theirs);
     hello.to = theirs.token;
-    // The smaller token dials: ours is the smallest.
-    WireAddress mine = theirs;
+    // The smaller token connects: ours is the smallest.
+    TcpAddress mine = theirs;
     mine.token = {0, 1};
     EXPECT_TRUE(honest->connect(0, write(mine)).ok());
-    fd = dial(door);
-    say(fd, hello);
-    // Its hello says that it believes us.
-    Hello answer;
-    const auto end = std::chrono::steady_clock::now() + 10s;
+    fd = connect_to(listener);
+    send_value(fd, hello);
+    // `honest` answers with its hello.
+    TcpHello answer;
+    const auto end = std::chrono::steady_clock::now() + hips::test::kHangLimit;
     Event event;
     while (recv(fd.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) != sizeof answer &&
            std::chrono::steady_clock::now() < end)
@@ -140,7 +141,7 @@ class Liar {
     EXPECT_EQ(answer.to, mine.token);
   }
 
-  /// A header that would be right for `bytes` at `offset` of the region.
+  /// A valid header for `bytes` at `offset` of the region.
   [[nodiscard]] FrameHeader header(FrameHeader::Kind kind, std::uint64_t offset, std::uint64_t bytes) const {
     return {.kind = kind,
             .token = 5,
@@ -150,193 +151,194 @@ class Liar {
             .bytes = bytes};
   }
 
-  /// The error that the honest side gives the endpoint up with; nothing else may come of it.
-  Status verdict() {
+  /// The error with which `honest` breaks the endpoint. Nothing else may happen.
+  Status failure() {
     const Event event = next_event(*honest);
     EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
     EXPECT_EQ(event.error.scope, Scope::kPeer);
     EXPECT_EQ(std::ranges::count(memory_, std::byte{7}), static_cast<std::ptrdiff_t>(memory_.size()));
-    EXPECT_TRUE(is_sent_away(fd, *honest));
+    EXPECT_TRUE(is_closed(fd, *honest));
     return event.error;
   }
 
   std::unique_ptr<Transport> honest;
   transport::Region region;
-  SocketAddress door;
-  Hello hello;  ///< what it said at the door
+  SocketAddress listener;
+  TcpHello hello;  ///< the hello that it sent
   UniqueFd fd;
 
  private:
   std::vector<std::byte> memory_;
 };
 
-TEST(TcpStrangers, WhoeverDoesNotKnowTheTokenIsSentAwayAndNobodyNoticed) {
+TEST(TcpAcceptor, AConnectionWithoutTheTokenIsClosedAndDisturbsNoPeer) {
   World world(backend(), 2);
   world.join_all();
-  const WireAddress door = read(world.transport(0).open(7).value());
-  std::vector<UniqueFd> strangers;
-  // A web browser, a HiPS process with another token, one that hangs up at once, and one of each half said.
-  strangers.push_back(dial(socket_address(door)));
+  const TcpAddress listener = read(world.transport(0).open(7).value());
+  std::vector<UniqueFd> unknown;
+  // A web browser, a HiPS process with another token, one that closes at once, and one that sends half a hello.
+  unknown.push_back(connect_to(socket_address(listener)));
   const char browser[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
-  say(strangers.back(), browser);
-  strangers.push_back(dial(socket_address(door)));
-  say(strangers.back(), Hello{.to = {door.token.high, door.token.low + 1}});
-  for (const UniqueFd& stranger : strangers) EXPECT_TRUE(is_sent_away(stranger, world.transport(0)));
-  dial(socket_address(door)).reset();
-  UniqueFd half = dial(socket_address(door));
-  say(half, tcp::kMagic);
+  send_value(unknown.back(), browser);
+  unknown.push_back(connect_to(socket_address(listener)));
+  send_value(unknown.back(), TcpHello{.to = {listener.token.high, listener.token.low + 1}});
+  for (const UniqueFd& connection : unknown) EXPECT_TRUE(is_closed(connection, world.transport(0)));
+  connect_to(socket_address(listener)).reset();
+  UniqueFd half = connect_to(socket_address(listener));
+  send_value(half, tcp::kMagic);
   world.settle();
   EXPECT_TRUE(world[0].events.empty());
   half.reset();
 
-  // Expect: those who know one another talk on, and a late half hello disturbs nobody.
+  // Expect: connected peers keep communicating, and the incomplete hello disturbs none.
   world.post(0, notification(1, 1));
   EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 1u);
 }
 
-TEST(TcpStrangers, WithoutDescriptorsLeftTheyWaitAndNobodyIsKeptAwake) {
+TEST(TcpAcceptor, AConnectionWaitsWithoutWakingTheProcessWhileDescriptorsAreExhausted) {
   Child child([](Channel& channel) {
     auto transport = make();
     channel.send(transport->open(0).value());
     rlimit limit{};
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    // What is open stays; no number is left for a new one.
+    // Open descriptors stay open; no new one can be made.
     const int next = dup(0);
     const rlimit none{static_cast<rlim_t>(next), limit.rlim_max};
     EXPECT_EQ(::close(next), 0);
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    channel.receive_value<int>();  // somebody is at the door
-    std::string told;
-    log::redirect([&](log::Level, std::string_view line) { told += line; });
+    channel.receive_value<int>();  // a connection is waiting
+    std::string logged;
+    log::redirect([&](log::LogLevel, std::string_view line) { logged += line; });
     Event event;
     EXPECT_EQ(transport->poll({&event, 1}), 0u);
     EXPECT_FALSE(transport->arm().ready);
     log::redirect({});
-    EXPECT_THAT(told, HasSubstr("ulimit -n"));
+    EXPECT_THAT(logged, HasSubstr("ulimit -n"));
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     const auto end = std::chrono::steady_clock::now() + 2500ms;
     while (std::chrono::steady_clock::now() < end) EXPECT_EQ(transport->poll({&event, 1}), 0u);
     return ::testing::Test::HasFailure() ? 1 : 0;
   });
-  const UniqueFd stranger = dial(socket_address(read(child.channel().receive())));
-  say(stranger, Hello{});
+  const UniqueFd connection = connect_to(socket_address(read(child.channel().receive())));
+  send_value(connection, TcpHello{});
   child.channel().send_value(1);
-  pollfd sent_away{.fd = stranger.get(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(poll(&sent_away, 1, 4000), 1) << "it was not heard once there was a descriptor";
+  pollfd closed{.fd = connection.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&closed, 1, 4000), 1)
+      << "the connection was not handled after a descriptor became available";
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(TcpStrangers, AnEndpointIsGivenOnce) {
-  Liar first;
-  // The same hello again, by somebody who overheard it: the connection that stands goes on.
-  const UniqueFd second = dial(first.door);
-  say(second, first.hello);
-  EXPECT_TRUE(is_sent_away(second, *first.honest));
-  say(first.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 9});
+TEST(TcpAcceptor, AnEndpointAcceptsOneConnectionOnly) {
+  RoguePeer first;
+  // A second connection sends the same hello: the first one stays connected.
+  const UniqueFd second = connect_to(first.listener);
+  send_value(second, first.hello);
+  EXPECT_TRUE(is_closed(second, *first.honest));
+  send_value(first.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 9});
   EXPECT_EQ(next_event(*first.honest).token, 9u);
 }
 
-TEST(TcpFrames, OnesThatLieBreakTheEndpointAndTouchNoMemory) {
+TEST(TcpFrames, AnInvalidFrameBreaksTheEndpointAndTouchesNoMemory) {
   using Kind = FrameHeader::Kind;
-  const auto told = [](const auto& lie) {
-    Liar liar;
-    say(liar.fd, lie(liar));
-    const Status status = liar.verdict();
+  const auto error_of = [](const auto& make_frame) {
+    RoguePeer rogue;
+    send_value(rogue.fd, make_frame(rogue));
+    const Status status = rogue.failure();
     EXPECT_EQ(status.code, Code::kInternal);
     return status.message;
   };
-  EXPECT_THAT(told([](Liar&) { return FrameHeader{.kind = static_cast<Kind>(77)}; }),
+  EXPECT_THAT(error_of([](RoguePeer&) { return FrameHeader{.kind = static_cast<Kind>(77)}; }),
               AllOf(HasSubstr("pid "), HasSubstr("unknown kind 77")));
-  EXPECT_THAT(told([](Liar&) { return FrameHeader{}; }), HasSubstr("unknown kind 0"));
-  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPut, 4000, 97); }),
+  EXPECT_THAT(error_of([](RoguePeer&) { return FrameHeader{}; }), HasSubstr("unknown kind 0"));
+  EXPECT_THAT(error_of([](RoguePeer& rogue) { return rogue.header(Kind::kPut, 4000, 97); }),
               HasSubstr("97 bytes at offset 4000 of a region of 4096 bytes"));
-  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPutNotify, ~std::uint64_t{0}, 2); }),
+  EXPECT_THAT(error_of([](RoguePeer& rogue) { return rogue.header(Kind::kPutNotify, ~std::uint64_t{0}, 2); }),
               HasSubstr("2 bytes at offset 18446744073709551615"));
-  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kPut, 8, ~std::uint64_t{0}); }),
+  EXPECT_THAT(error_of([](RoguePeer& rogue) { return rogue.header(Kind::kPut, 8, ~std::uint64_t{0}); }),
               HasSubstr("18446744073709551615 bytes at offset 8"));
-  EXPECT_THAT(told([](Liar& liar) {
-                FrameHeader header = liar.header(Kind::kPut, 0, 8);
+  EXPECT_THAT(error_of([](RoguePeer& rogue) {
+                FrameHeader header = rogue.header(Kind::kPut, 0, 8);
                 ++header.stamp;
                 return header;
               }),
               HasSubstr("not registered"));
-  EXPECT_THAT(told([](Liar& liar) {
-                FrameHeader header = liar.header(Kind::kPut, 0, 8);
+  EXPECT_THAT(error_of([](RoguePeer& rogue) {
+                FrameHeader header = rogue.header(Kind::kPut, 0, 8);
                 header.memory = -1;
                 return header;
               }),
               HasSubstr("not registered"));
-  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kGet, 1, 4096); }),
-              HasSubstr("a request for 4096 bytes at offset 1"));
-  EXPECT_THAT(told([](Liar& liar) { return liar.header(Kind::kGetReply, 0, 64); }),
-              HasSubstr("64 bytes that nobody asked for"));
+  EXPECT_THAT(error_of([](RoguePeer& rogue) { return rogue.header(Kind::kGet, 1, 4096); }),
+              HasSubstr("a get of 4096 bytes at offset 1"));
+  EXPECT_THAT(error_of([](RoguePeer& rogue) { return rogue.header(Kind::kGetReply, 0, 64); }),
+              HasSubstr("a get reply of 64 bytes that no get"));
 }
 
-TEST(TcpFrames, MoreRequestsForMemoryThanAgreedAreRefused) {
-  Liar liar;
-  // It asks for so much, and reads nothing, that the answers cannot all be sent.
+TEST(TcpFrames, TooManyOutstandingGetsBreakTheEndpoint) {
+  RoguePeer rogue;
+  // It requests more than fits into the socket buffers and reads nothing, so the answers cannot all be sent.
   std::vector<std::byte> large(32 << 20);
-  const auto region = liar.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
-  FrameHeader get = liar.header(FrameHeader::Kind::kGet, 0, large.size());
+  const auto region = rogue.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
+  FrameHeader get = rogue.header(FrameHeader::Kind::kGet, 0, large.size());
   get.memory = static_cast<std::int32_t>(region.remote.key[0]);
   get.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
-  for (std::uint32_t i = 0; i < tcp::kMaxGets + 1; ++i) say(liar.fd, get);
-  const Event event = next_event(*liar.honest);
+  for (std::uint32_t i = 0; i < tcp::kMaxGets + 1; ++i) send_value(rogue.fd, get);
+  const Event event = next_event(*rogue.honest);
   EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
   EXPECT_THAT(event.error.message, HasSubstr("more than 16"));
 }
 
-TEST(TcpFrames, NoiseNeverCrashes) {
+TEST(TcpFrames, RandomBytesNeverCrash) {
   std::mt19937_64 random(seed());
   for (int round = 0; round < 50; ++round) {
-    Liar liar;
-    // A frame that is almost right, then anything.
-    FrameHeader header = liar.header(static_cast<FrameHeader::Kind>(random() % 7), random() % 5000, 0);
+    RoguePeer rogue;
+    // An almost valid frame, then random bytes.
+    FrameHeader header = rogue.header(static_cast<FrameHeader::Kind>(random() % 7), random() % 5000, 0);
     auto noise = random_bytes(random, 1 + random() % 10'000);
     std::memcpy(noise.data(), &header, std::min(noise.size(), sizeof header));
-    (void)send(liar.fd.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
-    liar.fd.reset();
+    (void)send(rogue.fd.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
+    rogue.fd.reset();
     Event event;
     do {
-      event = next_event(*liar.honest);
+      event = next_event(*rogue.honest);
     } while (event.kind == Event::Kind::kArrival);
     EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
     EXPECT_FALSE(event.error.message.empty());
   }
 }
 
-TEST(TcpFrames, WhatIsHalfReceivedWhenItsMemoryIsDeregisteredIsDroppedAndTheRestGoesOn) {
+TEST(TcpFrames, APartlyReceivedPayloadIsDroppedWhenItsMemoryIsDeregistered) {
   std::mt19937_64 random(seed());
   for (int round = 0; round < 50; ++round) {
-    Liar liar;
+    RoguePeer rogue;
     // Cut anywhere: in the header, with it, or in the payload.
     const std::size_t bytes = 1 + random() % 100'000;
     std::vector<std::byte> target(bytes, std::byte{7}), stream(sizeof(FrameHeader) + bytes, std::byte{9});
-    const auto region = liar.honest->register_memory({.address = target.data(), .bytes = bytes}).value();
-    FrameHeader put = liar.header(FrameHeader::Kind::kPutNotify, 0, bytes);
+    const auto region = rogue.honest->register_memory({.address = target.data(), .bytes = bytes}).value();
+    FrameHeader put = rogue.header(FrameHeader::Kind::kPutNotify, 0, bytes);
     put.memory = static_cast<std::int32_t>(region.remote.key[0]);
     put.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
     std::memcpy(stream.data(), &put, sizeof put);
     const std::size_t cut = random() % stream.size();
-    ASSERT_EQ(send(liar.fd.get(), stream.data(), cut, MSG_NOSIGNAL), static_cast<ssize_t>(cut));
+    ASSERT_EQ(send(rogue.fd.get(), stream.data(), cut, MSG_NOSIGNAL), static_cast<ssize_t>(cut));
     Event event;
-    for (int i = 0; i < 100; ++i) ASSERT_EQ(liar.honest->poll({&event, 1}), 0u);
-    liar.honest->deregister(region.local);
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(rogue.honest->poll({&event, 1}), 0u);
+    rogue.honest->deregister(region.local);
     std::ranges::fill(target, std::byte{7});
-    // Its number is given to other memory at once, which the rest does not hit either.
+    // Its number goes to other memory at once. The rest of the payload must not be written there either.
     std::vector<std::byte> other(bytes, std::byte{7});
-    const auto next = liar.honest->register_memory({.address = other.data(), .bytes = bytes}).value();
+    const auto next = rogue.honest->register_memory({.address = other.data(), .bytes = bytes}).value();
     EXPECT_EQ(next.local, region.local);
     std::jthread rest([&] {
-      EXPECT_EQ(send(liar.fd.get(), stream.data() + cut, stream.size() - cut, MSG_NOSIGNAL),
+      EXPECT_EQ(send(rogue.fd.get(), stream.data() + cut, stream.size() - cut, MSG_NOSIGNAL),
                 static_cast<ssize_t>(stream.size() - cut));
-      // And once more, all of it too late.
-      EXPECT_EQ(send(liar.fd.get(), stream.data(), stream.size(), MSG_NOSIGNAL),
+      // The whole frame again, now for deregistered memory.
+      EXPECT_EQ(send(rogue.fd.get(), stream.data(), stream.size(), MSG_NOSIGNAL),
                 static_cast<ssize_t>(stream.size()));
-      say(liar.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 77});
+      send_value(rogue.fd, FrameHeader{.kind = FrameHeader::Kind::kPutNotify, .token = 77});
     });
     for (const std::uint32_t token : {5U, 5U, 77U}) {
-      event = next_event(*liar.honest);
+      event = next_event(*rogue.honest);
       ASSERT_EQ(event.kind, Event::Kind::kArrival) << event.error.message;
       EXPECT_EQ(event.token, token);
     }
@@ -345,31 +347,31 @@ TEST(TcpFrames, WhatIsHalfReceivedWhenItsMemoryIsDeregisteredIsDroppedAndTheRest
   }
 }
 
-TEST(TcpFrames, ThatEndInTheMiddleOfWhatIsDroppedAreADeadPeer) {
-  Liar liar;
-  liar.honest->deregister(liar.region.local);
-  say(liar.fd, liar.header(FrameHeader::Kind::kPut, 0, 1 << 20));
-  liar.fd.reset();
-  EXPECT_EQ(next_event(*liar.honest).kind, Event::Kind::kPeerDead);
+TEST(TcpFrames, AStreamThatEndsInADroppedPayloadRaisesPeerDead) {
+  RoguePeer rogue;
+  rogue.honest->deregister(rogue.region.local);
+  send_value(rogue.fd, rogue.header(FrameHeader::Kind::kPut, 0, 1 << 20));
+  rogue.fd.reset();
+  EXPECT_EQ(next_event(*rogue.honest).kind, Event::Kind::kPeerDead);
 }
 
-TEST(TcpFrames, MemoryThatIsDeregisteredIsReadNoMore) {
-  Liar liar;
+TEST(TcpFrames, DeregisteredMemoryIsNotRead) {
+  RoguePeer rogue;
   std::vector<std::byte> large(32 << 20);
-  const auto region = liar.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
-  FrameHeader get = liar.header(FrameHeader::Kind::kGet, 0, large.size());
+  const auto region = rogue.honest->register_memory({.address = large.data(), .bytes = large.size()}).value();
+  FrameHeader get = rogue.header(FrameHeader::Kind::kGet, 0, large.size());
   get.memory = static_cast<std::int32_t>(region.remote.key[0]);
   get.stamp = static_cast<std::uint32_t>(region.remote.key[1]);
-  say(liar.fd, get);
+  send_value(rogue.fd, get);
   Event event;
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(liar.honest->poll({&event, 1}), 0u);
-  liar.honest->deregister(region.local);
-  event = next_event(*liar.honest);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(rogue.honest->poll({&event, 1}), 0u);
+  rogue.honest->deregister(region.local);
+  event = next_event(*rogue.honest);
   EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
   EXPECT_THAT(event.error.message, HasSubstr("deregistered while"));
 }
 
-TEST(TcpEnds, AKilledProcessIsDeadAfterAllThatItSent) {
+TEST(TcpShutdown, AKilledProcessRaisesPeerDeadAfterEverythingItSent) {
   World world(backend(), 1, 4096);
   Child child([](Channel& channel) {
     World own(backend(), 1, 4096);
@@ -394,14 +396,14 @@ TEST(TcpEnds, AKilledProcessIsDeadAfterAllThatItSent) {
               AllOf(HasSubstr("pid " + std::to_string(child.pid())), HasSubstr("127.0.0.1")));
   EXPECT_EQ(world[0].events.size(), 50u);
   EXPECT_EQ(child.wait(), 128 + SIGKILL);
-  // Expect: what is posted to it now raises no signal and no second death.
+  // Expect: posting to it now raises neither SIGPIPE nor a second kPeerDead.
   for (int i = 0; i < 1000; ++i) world.post(0, notification(0, 1));
   world[0].events.clear();
   world.settle();
   EXPECT_TRUE(world[0].events.empty());
 }
 
-TEST(TcpEnds, AForkedChildMayEndWithoutThePeersNoticing) {
+TEST(TcpShutdown, AForkedChildEndsWithoutDisturbingThePeers) {
   World world(backend(), 2);
   world.join_all();
   Child child([&](Channel&) {
@@ -416,11 +418,11 @@ TEST(TcpEnds, AForkedChildMayEndWithoutThePeersNoticing) {
   EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 4u);
 }
 
-TEST(TcpEnds, WhatIsOnItsWayArrivesAlthoughBothCloseAndNobodyPolls) {
+TEST(TcpShutdown, PostedDataArrivesAlthoughTheSenderClosesWithoutPolling) {
   World world(backend(), 2, 1 << 16);
   world.join_all();
   const std::vector<std::byte> data(1 << 16, std::byte{9});
-  // Both have unread data: a careless close would reset the connection and lose it.
+  // Both have unread data: a plain close() of the socket would reset the connection and lose it.
   for (std::uint32_t i = 0; i < 8; ++i) {
     world.post(0, put(Verb::kPutNotify, 1, data, world.remote(1), 0, i));
     world.post(1, put(Verb::kPutNotify, 0, data, world.remote(0), 0, i));
@@ -438,10 +440,10 @@ TEST(TcpEnds, WhatIsOnItsWayArrivesAlthoughBothCloseAndNobodyPolls) {
   EXPECT_EQ(last, 100u);
 }
 
-TEST(TcpConnect, ADialThatNobodyAnswersIsADeadPeer) {
+TEST(TcpConnect, ARefusedConnectionRaisesPeerDead) {
   auto transport = make();
-  WireAddress wire = read(transport->open(0).value());
-  // A port on which nobody listens any more, and the larger token, so that we dial.
+  TcpAddress wire = read(transport->open(0).value());
+  // A port without a listener, and the larger token, so that our side connects.
   wire.token = {~std::uint64_t{0}, 0};
   {
     const auto listener = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK)).value();
@@ -460,9 +462,9 @@ TEST(TcpConnect, ADialThatNobodyAnswersIsADeadPeer) {
   EXPECT_THAT(event.error.message, AllOf(HasSubstr("cannot connect"), HasSubstr("refused")));
 }
 
-TEST(TcpConnect, SomebodyElseAtTheAddressGetsNoData) {
+TEST(TcpConnect, AnotherProcessAtTheAddressGetsNoData) {
   auto transport = make();
-  WireAddress wire = read(transport->open(0).value());
+  TcpAddress wire = read(transport->open(0).value());
   wire.token = {~std::uint64_t{0}, 0};
   const auto listener = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK)).value();
   const SocketAddress other = local_address(listener.get());
@@ -470,17 +472,17 @@ TEST(TcpConnect, SomebodyElseAtTheAddressGetsNoData) {
   ASSERT_TRUE(transport->connect(0, write(wire)).ok());
   const transport::WorkRequest request = notification(0, 1);
   ASSERT_EQ(transport->post({&request, 1}), 1u);
-  pollfd door{.fd = listener.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(poll(&door, 1, 10'000), 1);
+  pollfd pending{.fd = listener.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&pending, 1, 10'000), 1);
   const UniqueFd fd(accept(listener.get(), nullptr, nullptr));
   Event event;
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(transport->poll({&event, 1}), 0u);
-  std::byte said[100];
-  EXPECT_EQ(recv(fd.get(), said, sizeof said, MSG_DONTWAIT), static_cast<ssize_t>(sizeof(Hello)));
-  say(fd, Hello{});
+  std::byte received[100];
+  EXPECT_EQ(recv(fd.get(), received, sizeof received, MSG_DONTWAIT), static_cast<ssize_t>(sizeof(TcpHello)));
+  send_value(fd, TcpHello{});
   event = next_event(*transport);
   EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
-  EXPECT_THAT(event.error.message, HasSubstr("somebody else"));
+  EXPECT_THAT(event.error.message, HasSubstr("another process"));
 }
 
 TEST(TcpConnect, NoAddressCrashes) {
@@ -489,17 +491,18 @@ TEST(TcpConnect, NoAddressCrashes) {
   const auto good = transport->open(0).value();
   for (int round = 0; round < 1000; ++round) {
     auto bad = good;
-    // The magic stays, so that the rest is looked at; no port, so that nobody is dialled.
+    // The magic stays valid, so that the rest is parsed. The token is our own, so that nothing connects.
     for (int i = 0; i < 3; ++i) bad[28 + random() % 8] = static_cast<std::byte>(random());
     if (bad != good) {
       const Status status = transport->connect(0, bad);
       EXPECT_FALSE(status.ok());
     }
   }
-  EXPECT_EQ(transport->connect(0, good).code, Code::kInvalidArgument) << "it is our own";
+  EXPECT_EQ(transport->connect(0, good).code, Code::kInvalidArgument)
+      << "the address is that of this endpoint";
 }
 
-TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
+TEST(TcpConnect, TheErrorNamesAnAddressThatIsNotLocal) {
   SocketAddress address = any_address(AF_INET, 0xc0000201);  // 192.0.2.1, for documentation
   const auto transport = tcp::create({.address = address, .device = "eth9"});
   ASSERT_FALSE(transport.has_value());
@@ -507,7 +510,7 @@ TEST(TcpConnect, AnAddressThatIsNotOursIsNamed) {
   EXPECT_THAT(transport.error().message, HasSubstr("192.0.2.1"));
 }
 
-/// Of each TCP socket of this process, those that listen included.
+/// The congestion control of each TCP socket of this process, including listeners.
 std::vector<std::string> congestion_controls() {
   std::vector<std::string> names;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -522,17 +525,17 @@ std::vector<std::string> congestion_controls() {
   return names;
 }
 
-TEST(TcpConnect, BetweenTwoEndsOnThisHostNobodyPaces) {
+TEST(TcpConnect, ConnectionsWithinANodeUseNoPacing) {
   for (const SocketAddress& loopback : {any_address(AF_INET, INADDR_LOOPBACK), loopback_of_ipv6()}) {
-    if (!listen_tcp(loopback)) continue;  // a host without IPv6
+    if (!listen_tcp(loopback)) continue;  // a node without IPv6
     World world(backend_at(loopback), 3);
     world.join_all();
-    // A listener's is what a connection begins with: one that paces would go on pacing.
+    // A connection inherits the listener's congestion control, so that of the listener must not pace either.
     EXPECT_THAT(congestion_controls(), AllOf(SizeIs(3 + 6), Each("reno"))) << to_string(loopback);
   }
 }
 
-TEST(Addresses, OfThisHostAreThoseOfItsInterfacesAndAllThatLoopBack) {
+TEST(Addresses, AddressesOfInterfacesAndLoopbackAreLocal) {
   ifaddrs* all = nullptr;
   ASSERT_EQ(getifaddrs(&all), 0);
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
@@ -542,18 +545,18 @@ TEST(Addresses, OfThisHostAreThoseOfItsInterfacesAndAllThatLoopBack) {
     SocketAddress address;
     address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     std::memcpy(&address.storage, one->ifa_addr, address.length);
-    EXPECT_TRUE(is_of_this_host(address)) << one->ifa_name << " " << to_string(address);
+    EXPECT_TRUE(is_local_address(address)) << one->ifa_name << " " << to_string(address);
   }
   freeifaddrs(all);
-  EXPECT_TRUE(is_of_this_host(any_address(AF_INET, 0x7f030201)));  // 127.3.2.1
+  EXPECT_TRUE(is_local_address(any_address(AF_INET, 0x7f030201)));  // 127.3.2.1
   EXPECT_TRUE(is_loopback(any_address(AF_INET, 0x7f030201)));
   EXPECT_FALSE(is_loopback(any_address(AF_INET, 0x80030201)));
-  EXPECT_FALSE(is_of_this_host(any_address(AF_INET, 0xc0000201)));  // 192.0.2.1, for documentation
-  EXPECT_FALSE(is_of_this_host(SocketAddress{}));
+  EXPECT_FALSE(is_local_address(any_address(AF_INET, 0xc0000201)));  // 192.0.2.1, for documentation
+  EXPECT_FALSE(is_local_address(SocketAddress{}));
 }
 
-TEST(TcpConnect, OverIpv6AsWell) {
-  if (!listen_tcp(loopback_of_ipv6())) GTEST_SKIP() << "this host has no IPv6";
+TEST(TcpConnect, ConnectionsWorkOverIpv6) {
+  if (!listen_tcp(loopback_of_ipv6())) GTEST_SKIP() << "this node has no IPv6";
   World world(backend_at(loopback_of_ipv6()), 2);
   world.join_all();
   world.post(0, notification(1, 3));

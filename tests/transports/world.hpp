@@ -22,6 +22,7 @@
 
 #include "lib/base/os/shared_memory.hpp"
 #include "tests/choices.hpp"
+#include "tests/hang_limit.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::test {
@@ -116,9 +117,9 @@ class World {
     for (Rank rank = 0; rank < size(); ++rank) poll(rank);
   }
 
-  /// Polls all until `done`; false after ten seconds.
+  /// Polls all until `done`; false after kHangLimit.
   bool poll_until(const std::function<bool()>& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + kHangLimit;
     while (!done()) {
       poll_all();
       if (std::chrono::steady_clock::now() > end) return false;
@@ -162,7 +163,7 @@ class World {
     return std::nullopt;
   }
 
-  /// Polls long enough for anything that is under way to show up.
+  /// Polls long enough for every outstanding request to arrive.
   void settle() {
     for (int i = 0; i < 3000; ++i) poll_all();
     if (!transport_of_first().query().asynchronous) return;
@@ -171,7 +172,7 @@ class World {
   }
 
   /// How long what was posted may take to show up at the peer, in ms.
-  [[nodiscard]] int patience_ms() { return transport_of_first().query().asynchronous ? 5000 : 0; }
+  [[nodiscard]] int wait_limit_ms() { return transport_of_first().query().asynchronous ? 60'000 : 0; }
 
  private:
   static transport::WorkRequest greeting(Rank to) {

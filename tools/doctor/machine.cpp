@@ -74,7 +74,7 @@ NodeFacts inspect_node(const FileTree& tree) {
   NodeFacts node;
   const comm::ProcessInfo self = comm::ProcessInfo::self();
   node.name = self.host;
-  node.key = self.host_key;
+  node.key = self.node_key;
   utsname system{};
   if (uname(&system) == 0) node.kernel = std::string(system.sysname) + " " + system.release;
   node.version = hips_version();

@@ -56,7 +56,7 @@ RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config) {
                   .gid = {},
                   .why_not = {}};
       seen += fmt::format("{}{}", seen.empty() ? "" : ", ", use.name);
-      const auto found = filter.places_of(device.name, static_cast<std::uint8_t>(port.number));
+      const auto found = filter.positions_of(device.name, static_cast<std::uint8_t>(port.number));
       if (found.empty()) {
         use.why_not = fmt::format("HIPS_IB_HCA={} excludes it", config.hca);
       } else {

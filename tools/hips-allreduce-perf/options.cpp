@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "lib/base/config/config.hpp"
+#include "tools/common/unknown_argument.hpp"
 
 namespace hips::perf {
 namespace {
@@ -66,6 +67,39 @@ std::vector<ReduceOp> ops_of(const std::string& text) {
   return ops;
 }
 
+/// Options of nccl-tests without a counterpart here.
+constexpr std::array kRefused = {
+    cli::RefusedOption{"-m", "--agg_iters",
+                       "calls are timed one by one; the library has allreduce_coalesced()"},
+    cli::RefusedOption{"-N", "--run_cycles", "start the program again, or raise -n"},
+    cli::RefusedOption{"-p", "--parallel_init", "a rank has one thread"},
+    cli::RefusedOption{"-z", "--blocking", "there are no GPU streams; calls block"},
+    cli::RefusedOption{"-y", "--stream_null", "there are no GPU streams"},
+    cli::RefusedOption{"-G", "--cudagraph", "there are no GPU graphs"},
+    cli::RefusedOption{"-C", "--report_cputime", "times are those of the CPU already"},
+    cli::RefusedOption{"-r", "--root", "an allreduce has no root"},
+    cli::RefusedOption{"-T", "--timeout", "set HIPS_TIMEOUT instead"},
+    cli::RefusedOption{"-D", "--device_implementation", "there are no GPU kernels"},
+    cli::RefusedOption{"-V", "--device_cta_count", "there are no GPU kernels"},
+    cli::RefusedOption{"-M", "--memory_report", "run it under /usr/bin/time -v instead"},
+    cli::RefusedOption{"-K", "--iter_stats_raw", "-I prints statistics of single calls"},
+    cli::RefusedOption{"-u", "--unalign", "buffers are aligned"},
+    cli::RefusedOption{"-S", "--report_timestamps", "pipe the output through ts instead"},
+    cli::RefusedOption{"-x", "--cta_policy", "there are no GPU kernels"},
+};
+
+void expect_one_thread(const std::string& text) {
+  if (text == "1") return;
+  throw CLI::ValidationError("-t", "the number of threads of a rank is always 1, but \"" + text +
+                                       "\" was given; the topology is --topo, as in --topo bcube:3,1");
+}
+
+void expect_one_gpu(const std::string& text) {
+  if (text == "1") return;
+  throw CLI::ValidationError(
+      "-g", "vectors are in CPU memory, so that only 1 is valid, but \"" + text + "\" was given");
+}
+
 void add_sizes(CLI::App& app, PerfOptions& options) {
   app.add_option_function<std::string>(
          "-b,--minbytes", [&](const std::string& text) { options.min_bytes = bytes_of("-b", text); },
@@ -117,16 +151,13 @@ void add_calls(CLI::App& app, PerfOptions& options) {
                "Also time every call individually: minimum, maximum, 99th percentile and deviation");
   app.add_option("-J,--output_file", options.json_file, "Also write the results as JSON")->type_name("FILE");
   // Command lines for nccl-tests have these; a rank has one thread and no GPU.
-  app.add_option_function<int>(
-         "-t,--nthreads", [](int) {},
-         "Accepted for compatibility with nccl-tests: 1 (the "
-         "topology is --topo)")
-      ->type_name("1")
-      ->check(CLI::Range(1, 1));
-  app.add_option_function<int>(
-         "-g,--ngpus", [](int) {}, "Accepted for compatibility with nccl-tests: 1")
-      ->type_name("1")
-      ->check(CLI::Range(1, 1));
+  app.add_option_function<std::string>(
+         "-t,--nthreads", expect_one_thread,
+         "Accepted for compatibility with nccl-tests: 1 (the topology is --topo)")
+      ->type_name("1");
+  app.add_option_function<std::string>("-g,--ngpus", expect_one_gpu,
+                                       "Accepted for compatibility with nccl-tests: 1")
+      ->type_name("1");
 }
 
 void add_plan(CLI::App& app, PerfOptions& options) {
@@ -140,10 +171,8 @@ void add_comparisons(CLI::App& app, PerfOptions& options) {
   app.add_option_function<std::string>(
          "--compare", [&](const std::string& what) { options.compare = kOthers.at(what); },
          "Time another allreduce alternately with HiPS, and print the ratio of the times. mpi: native MPI; "
-         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; "
-         "nonblocking, "
-         "persistent: hips_wait() after hips_iallreduce() or hips_start(); ordinary: the same call in memory "
-         "of "
+         "interposer: MPI_Allreduce as the program finds it, which under hips run is HiPS again; nonblocking, "
+         "persistent: hips_wait() after hips_iallreduce() or hips_start(); ordinary: the same call in memory of "
          "malloc, for -R 1")
       ->type_name("mpi|interposer|nonblocking|persistent|ordinary")
       ->check(CLI::IsMember({"mpi", "interposer", "nonblocking", "persistent", "ordinary"}));
@@ -258,6 +287,11 @@ ParsedPerfOptions parse_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, const_cast<char**>(argv));
     check_options(app, options);
+  } catch (const CLI::ExtrasError&) {
+    parsed.stop = true;
+    parsed.exit_status = 2;
+    parsed.message = "hips-allreduce-perf: " + cli::unknown_argument(app, kRefused, "nccl-tests") +
+                     "; --help lists the options\n";
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int status = app.exit(error, out, err);

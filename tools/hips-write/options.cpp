@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lib/base/config/config.hpp"
+#include "tools/common/unknown_argument.hpp"
 
 namespace hips::write {
 namespace {
@@ -259,9 +260,7 @@ ParsedWriteOptions parse_options(WriteProgram program, int argc, const char* con
   } catch (const CLI::ExtrasError&) {
     parsed.stop = true;
     parsed.exit_status = 2;
-    const auto extras = app.remaining();
-    parsed.message = name + ": unsupported argument " + (extras.empty() ? "" : extras.front()) +
-                     "; --help lists the supported flags of perftest\n";
+    parsed.message = name + ": " + cli::unknown_argument(app) + "; --help lists the options\n";
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int status = app.exit(error, out, err);

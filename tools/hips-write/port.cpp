@@ -54,7 +54,7 @@ Result<verbs::PortChoice> choose_port(const WriteOptions& options) {
   if (!known)
     return fail(Code::kInvalidArgument, fmt::format("invalid -d {}: this node has {}", device, seen));
   contexts->clear();
-  verbs::Options wanted;
+  verbs::VerbsOptions wanted;
   wanted.hca = fmt::format("={}:{}", device, options.ib_port);
   wanted.gid_index = options.gid_index;
   auto ports = verbs::find_ports(wanted);

@@ -52,12 +52,12 @@ class PutLink final : public WriteLink {
         pages_(2 * buffer_bytes_) {}
   class StreamLoop;
   Status start(const verbs::PortChoice& port);
-  [[nodiscard]] verbs::Options settings() const;
+  [[nodiscard]] verbs::VerbsOptions settings() const;
   Status check_inline(const verbs::PortChoice& port) const;
   Status exchange_hello(PeerMonitor& monitor);
   Status read_inline();
   [[nodiscard]] Status inline_error(std::uint32_t available) const;
-  [[nodiscard]] EndDescription describe_end(const verbs::WireAddress& end,
+  [[nodiscard]] EndDescription describe_end(const verbs::VerbsAddress& end,
                                             const transport::RemoteRegion& region) const;
   [[nodiscard]] WorkRequest put(std::size_t bytes) const;
 
@@ -69,7 +69,7 @@ class PutLink final : public WriteLink {
   std::unique_ptr<transport::Transport> transport_;
   transport::Region region_;
   transport::RemoteRegion their_region_;
-  verbs::WireAddress mine_, theirs_;
+  verbs::VerbsAddress mine_, theirs_;
 };
 
 Result<std::unique_ptr<WriteLink>> PutLink::create(const WriteOptions& options,
@@ -99,8 +99,8 @@ Status PutLink::start(const verbs::PortChoice& port) {
   return read_inline();
 }
 
-verbs::Options PutLink::settings() const {
-  verbs::Options settings;
+verbs::VerbsOptions PutLink::settings() const {
+  verbs::VerbsOptions settings;
   settings.traffic_class = static_cast<std::uint8_t>(options_.traffic_class);
   settings.service_level = static_cast<std::uint8_t>(options_.service_level);
   settings.timeout = static_cast<std::uint8_t>(options_.timeout);
@@ -117,7 +117,7 @@ verbs::Options PutLink::settings() const {
 Status PutLink::check_inline(const verbs::PortChoice& port) const {
   // iWARP devices have no queue pairs without rdma_cm.
   if (!options_.rdma_cm || options_.inline_bytes < 0 || port.iwarp) return Status::success();
-  verbs::Options direct = settings();
+  verbs::VerbsOptions direct = settings();
   direct.cm = false;
   auto transport = verbs::create(port, direct);
   if (!transport) return std::move(transport).error();
@@ -367,7 +367,7 @@ Result<Samples> PutLink::ping_pong(const PingPong& run, PeerMonitor& monitor) {
   return samples;
 }
 
-EndDescription PutLink::describe_end(const verbs::WireAddress& end,
+EndDescription PutLink::describe_end(const verbs::VerbsAddress& end,
                                      const transport::RemoteRegion& region) const {
   EndDescription end_description{.lid = end.lid,
                                  .pairs = {},

@@ -25,7 +25,7 @@ using transport::WorkRequest;
 namespace {
 
 /// What an Address carries.
-struct WireAddress {
+struct InprocAddress {
   std::uint64_t magic = 0;
   std::uint64_t fabric = 0;
   PortIdx port = -1;
@@ -106,7 +106,7 @@ void Fabric::remove_port(PortIdx idx) {
   port.events.clear();
 }
 
-Fabric::Endpoint* Fabric::endpoint(Port& port, PeerId peer) {
+Fabric::Endpoint* Fabric::find_endpoint(Port& port, PeerId peer) {
   if (peer < 0 || static_cast<std::size_t>(peer) >= port.endpoints.size()) return nullptr;
   return &port.endpoints[static_cast<std::size_t>(peer)];
 }
@@ -118,20 +118,20 @@ Result<Address> Fabric::open(PortIdx idx, PeerId peer) {
   if (static_cast<std::size_t>(peer) >= port.endpoints.size()) {
     port.endpoints.resize(static_cast<std::size_t>(peer) + 1);
   }
-  Endpoint& mine = port.endpoints[static_cast<std::size_t>(peer)];
-  if (mine.state != Endpoint::State::kClosed) {
+  Endpoint& endpoint = port.endpoints[static_cast<std::size_t>(peer)];
+  if (endpoint.state != Endpoint::State::kClosed) {
     return fail(Code::kInvalidArgument, fmt::format("inproc: peer {} is open already; close it first", peer));
   }
-  const std::uint32_t generation = mine.generation + 1;
-  mine = Endpoint{};
-  mine.generation = generation;
-  mine.state = Endpoint::State::kOpen;
+  const std::uint32_t generation = endpoint.generation + 1;
+  endpoint = Endpoint{};
+  endpoint.generation = generation;
+  endpoint.state = Endpoint::State::kOpen;
 
-  const WireAddress wire{.magic = kMagic,
-                         .fabric = reinterpret_cast<std::uintptr_t>(this),
-                         .port = idx,
-                         .peer = peer,
-                         .generation = generation};
+  const InprocAddress wire{.magic = kMagic,
+                           .fabric = reinterpret_cast<std::uintptr_t>(this),
+                           .port = idx,
+                           .peer = peer,
+                           .generation = generation};
   Address address(sizeof wire);
   std::memcpy(address.data(), &wire, sizeof wire);
   return address;
@@ -139,13 +139,13 @@ Result<Address> Fabric::open(PortIdx idx, PeerId peer) {
 
 Status Fabric::connect(PortIdx idx, PeerId peer, std::span<const std::byte> address) {
   Port& port = at(idx);
-  Endpoint* mine = endpoint(port, peer);
-  if (mine == nullptr || mine->state != Endpoint::State::kOpen) {
+  Endpoint* endpoint = find_endpoint(port, peer);
+  if (endpoint == nullptr || endpoint->state != Endpoint::State::kOpen) {
     return Status::error(
         Code::kInvalidArgument,
         fmt::format("inproc: connect of peer {}, which is not open or is connected already", peer));
   }
-  WireAddress wire;
+  InprocAddress wire;
   if (address.size() != sizeof wire) {
     return Status::error(Code::kInvalidArgument, fmt::format("inproc: an address of {} bytes; it has {}",
                                                              address.size(), sizeof wire));
@@ -154,15 +154,15 @@ Status Fabric::connect(PortIdx idx, PeerId peer, std::span<const std::byte> addr
   if (wire.magic != kMagic || wire.fabric != reinterpret_cast<std::uintptr_t>(this)) {
     return Status::error(Code::kInvalidArgument, "inproc: the address is of another transport or network");
   }
-  mine->state = Endpoint::State::kConnected;
-  mine->remote_port = wire.port;
-  mine->remote_peer = wire.peer;
-  mine->remote_generation = wire.generation;
+  endpoint->state = Endpoint::State::kConnected;
+  endpoint->remote_port = wire.port;
+  endpoint->remote_peer = wire.peer;
+  endpoint->remote_generation = wire.generation;
   Port& remote = at(wire.port);
-  const Endpoint* theirs = endpoint(remote, wire.peer);
+  const Endpoint* theirs = find_endpoint(remote, wire.peer);
   if (!remote.running || theirs == nullptr || theirs->generation != wire.generation ||
       theirs->state == Endpoint::State::kClosed) {
-    mine->state = Endpoint::State::kBroken;
+    endpoint->state = Endpoint::State::kBroken;
     return Status::error(
         Code::kPeerLost,
         fmt::format("inproc: {} has left before it was connected", describe(remote.rank, remote.rail)),
@@ -173,29 +173,29 @@ Status Fabric::connect(PortIdx idx, PeerId peer, std::span<const std::byte> addr
 
 void Fabric::close(PortIdx idx, PeerId peer) {
   Port& port = at(idx);
-  Endpoint* mine = endpoint(port, peer);
-  if (mine == nullptr || mine->state == Endpoint::State::kClosed) return;
-  const bool told = mine->state == Endpoint::State::kConnected && port.running;
-  mine->state = Endpoint::State::kClosed;
+  Endpoint* endpoint = find_endpoint(port, peer);
+  if (endpoint == nullptr || endpoint->state == Endpoint::State::kClosed) return;
+  const bool told = endpoint->state == Endpoint::State::kConnected && port.running;
+  endpoint->state = Endpoint::State::kClosed;
   std::erase_if(port.events, [peer](const Event& event) { return event.peer == peer; });
   if (told) {
-    tell_peer(*mine,
+    tell_peer(*endpoint,
               Status::error(Code::kPeerLost,
                             fmt::format("inproc: {} has closed its endpoint", describe(port.rank, port.rail)),
                             Scope::kPeer));
   }
 }
 
-void Fabric::tell_peer(const Endpoint& mine, const Status& error) {
+void Fabric::tell_peer(const Endpoint& endpoint, const Status& error) {
   // What has left our memory still arrives, so the news comes after it.
-  Due due = Due::later(now(), Due::later(mine.last_arrival, mine.last_move));
+  Due due = Due::later(now(), Due::later(endpoint.last_arrival, endpoint.last_move));
   if (chance(options_.faults.delay)) due = delayed(due);
   schedule_.add(due, Action{.kind = Action::Kind::kPeerDead,
                             .piece = 0,
                             .transfer = nullptr,
-                            .port = mine.remote_port,
-                            .peer = mine.remote_peer,
-                            .generation = mine.remote_generation,
+                            .port = endpoint.remote_port,
+                            .peer = endpoint.remote_peer,
+                            .generation = endpoint.remote_generation,
                             .error = error});
   run_due();
 }
@@ -275,13 +275,13 @@ Result<std::span<std::byte>> Fabric::attach(PortIdx idx, PeerId peer, const Remo
   if (!options_.attaches_memory) {
     return fail(Code::kUnsupported, "inproc: this network was made with attaches_memory = false");
   }
-  const Endpoint* mine = endpoint(at(idx), peer);
-  if (mine == nullptr || mine->state != Endpoint::State::kConnected) {
+  const Endpoint* endpoint = find_endpoint(at(idx), peer);
+  if (endpoint == nullptr || endpoint->state != Endpoint::State::kConnected) {
     return fail(Code::kInvalidArgument,
                 fmt::format("inproc: attach to peer {}, which is not connected", peer));
   }
-  const Port& remote = at(mine->remote_port);
-  if (region.key[3] != kMagic || region.key[0] != static_cast<std::uint64_t>(mine->remote_port) ||
+  const Port& remote = at(endpoint->remote_port);
+  if (region.key[3] != kMagic || region.key[0] != static_cast<std::uint64_t>(endpoint->remote_port) ||
       region.key[1] >= remote.memories.size() || !remote.memories[region.key[1]].registered ||
       remote.memories[region.key[1]].generation != region.key[2]) {
     return fail(Code::kInvalidArgument, fmt::format("inproc: peer {} has no such region registered", peer));
@@ -347,34 +347,36 @@ bool Fabric::sends_registered(const Port& port, const WorkRequest& request) {
 
 void Fabric::post_one(PortIdx from, const WorkRequest& request) {
   Port& port = at(from);
-  Endpoint* mine = endpoint(port, request.peer);
-  if (mine == nullptr || mine->state == Endpoint::State::kClosed || mine->state == Endpoint::State::kOpen) {
+  Endpoint* endpoint = find_endpoint(port, request.peer);
+  if (endpoint == nullptr || endpoint->state == Endpoint::State::kClosed ||
+      endpoint->state == Endpoint::State::kOpen) {
     break_endpoint(from, request.peer,
                    Status::error(Code::kInvalidArgument,
                                  fmt::format("inproc: post to peer {}, which is not connected", request.peer),
                                  Scope::kPeer));
     return;
   }
-  if (mine->state == Endpoint::State::kBroken) return;
+  if (endpoint->state == Endpoint::State::kBroken) return;
 
   if (options_.needs_local_registration && !sends_registered(port, request)) {
-    break_endpoint(from, request.peer,
-                   Status::error(Code::kInternal,
-                                 fmt::format("inproc: {} was to send memory that is not registered with it",
-                                             describe(port.rank, port.rail)),
-                                 Scope::kPeer));
+    break_endpoint(
+        from, request.peer,
+        Status::error(Code::kInternal,
+                      fmt::format("inproc: {}: a request sends memory that is not registered with it",
+                                  describe(port.rank, port.rail)),
+                      Scope::kPeer));
     return;
   }
 
   auto transfer = std::make_shared<Transfer>();
   transfer->number = next_transfer_++;
   transfer->from = from;
-  transfer->to = mine->remote_port;
+  transfer->to = endpoint->remote_port;
   transfer->from_life = port.life;
-  transfer->to_life = at(mine->remote_port).life;
-  transfer->generation = mine->generation;
-  transfer->remote_generation = mine->remote_generation;
-  transfer->remote_peer = mine->remote_peer;
+  transfer->to_life = at(endpoint->remote_port).life;
+  transfer->generation = endpoint->generation;
+  transfer->remote_generation = endpoint->remote_generation;
+  transfer->remote_peer = endpoint->remote_peer;
   transfer->request = request;
   transfer->has_remote = request.remote != nullptr;
   if (transfer->has_remote) transfer->remote = *request.remote;
@@ -397,18 +399,18 @@ void Fabric::post_one(PortIdx from, const WorkRequest& request) {
                               .generation = 0,
                               .error = {}});
   }
-  mine->last_move = Due::later(mine->last_move, moved);
-  if (request.verb == Verb::kPut) mine->last_put = Due::later(mine->last_put, moved);
+  endpoint->last_move = Due::later(endpoint->last_move, moved);
+  if (request.verb == Verb::kPut) endpoint->last_put = Due::later(endpoint->last_put, moved);
 
   if (request.verb == Verb::kPutNotify) {
-    Due due = Due::later(moved, mine->last_put);
+    Due due = Due::later(moved, endpoint->last_put);
     if (chance(faults.reorder)) {
       due = delayed(due);
     } else {
-      due = Due::later(due, mine->last_ordered);
-      mine->last_ordered = due;
+      due = Due::later(due, endpoint->last_ordered);
+      endpoint->last_ordered = due;
     }
-    mine->last_arrival = Due::later(mine->last_arrival, due);
+    endpoint->last_arrival = Due::later(endpoint->last_arrival, due);
     schedule_.add(due, Action{.kind = Action::Kind::kArrive,
                               .piece = 0,
                               .transfer = transfer,
@@ -417,8 +419,8 @@ void Fabric::post_one(PortIdx from, const WorkRequest& request) {
                               .generation = 0,
                               .error = {}});
   }
-  // A completion also tells that the unsignalled requests before it are done, as on a queue pair.
-  const Due finished = late ? delayed(mine->last_move) : mine->last_move;
+  // A completion also covers the unsignalled requests before it, as on a queue pair.
+  const Due finished = late ? delayed(endpoint->last_move) : endpoint->last_move;
   schedule_.add(finished, Action{.kind = Action::Kind::kFinish,
                                  .piece = 0,
                                  .transfer = std::move(transfer),
@@ -446,7 +448,7 @@ void Fabric::run_due() {
         finish(*action);
         break;
       case Action::Kind::kPeerDead: {
-        const Endpoint* told = endpoint(at(action->port), action->peer);
+        const Endpoint* told = find_endpoint(at(action->port), action->peer);
         if (told == nullptr || told->generation != action->generation) break;
         break_endpoint(action->port, action->peer, action->error);
         break;
@@ -477,7 +479,7 @@ void Fabric::move(const Action& action) {
   Transfer& transfer = *action.transfer;
   const WorkRequest& request = transfer.request;
   if (transfer.failed) return;
-  // Without either end nothing is read and nothing is written: the memory may be gone.
+  // If either end is gone, nothing is read or written, because the memory may be freed.
   if (!endpoint_alive(transfer, true) || !endpoint_alive(transfer, false)) {
     transfer.failed = true;
     return;
@@ -516,7 +518,7 @@ void Fabric::move(const Action& action) {
 
 void Fabric::arrive(const Action& action) {
   Transfer& transfer = *action.transfer;
-  // What a closed endpoint had sent still arrives; what a killed rank or a lost port had under way does not.
+  // Requests of a closed endpoint still arrive; outstanding ones of a killed rank or a lost port do not.
   const Port& from = at(transfer.from);
   if (transfer.failed || from.life != transfer.from_life || !endpoint_alive(transfer, false)) return;
   Port& port = at(transfer.to);
@@ -552,10 +554,10 @@ void Fabric::fail_transfer(Transfer& transfer, std::string message) {
 void Fabric::break_endpoint(PortIdx idx, PeerId peer, Status error) {
   Port& port = at(idx);
   if (!port.running) return;
-  Endpoint* mine = endpoint(port, peer);
-  if (mine != nullptr) {
-    if (mine->state == Endpoint::State::kBroken) return;
-    if (mine->state != Endpoint::State::kClosed) mine->state = Endpoint::State::kBroken;
+  Endpoint* endpoint = find_endpoint(port, peer);
+  if (endpoint != nullptr) {
+    if (endpoint->state == Endpoint::State::kBroken) return;
+    if (endpoint->state != Endpoint::State::kClosed) endpoint->state = Endpoint::State::kBroken;
   }
   record(Action::Kind::kPeerDead, idx, idx, static_cast<std::uint64_t>(peer));
   push_event(
@@ -589,7 +591,7 @@ Armed Fabric::arm(PortIdx idx) {
     if (!port.wake_fd.valid()) return {.ready = true, .fd = -1};  // no descriptor left: the caller must poll
   }
   port.armed = true;
-  // What is under way moves only when somebody polls, and all of us are in this one thread.
+  // Outstanding requests make progress only when some rank polls, and all ranks share this thread.
   return {.ready = !port.events.empty() || schedule_.size() > 0, .fd = port.wake_fd.get()};
 }
 

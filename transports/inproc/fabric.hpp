@@ -14,10 +14,10 @@
 
 namespace hips::inproc {
 
-/// A NIC in the fabric; numbered in the order in which they were made, never reused.
+/// A NIC in the fabric. Numbers are given in the order of creation and never reused.
 using PortIdx = std::int32_t;
 
-/// The state of all NICs and of what is under way between them; Network and its transports share it.
+/// The state of all NICs and of all outstanding requests. Network and its transports share it.
 class Fabric {
  public:
   explicit Fabric(const Network::Options& options);
@@ -43,7 +43,7 @@ class Fabric {
   void kill(Rank rank);
   void take_down(Rank rank, Rail rail);
   [[nodiscard]] std::uint64_t trace_hash() const { return hash_; }
-  [[nodiscard]] std::size_t num_under_way() const { return schedule_.size(); }
+  [[nodiscard]] std::size_t num_outstanding() const { return schedule_.size(); }
 
   /// Errors   kInvalidArgument: names the field and the value seen.
   static Status validate(const Network::Options& options, const Faults& faults);
@@ -52,9 +52,9 @@ class Fabric {
   struct Endpoint {
     enum class State : std::uint8_t { kClosed, kOpen, kConnected, kBroken };
     State state = State::kClosed;
-    std::uint32_t generation = 0;  ///< counts open() calls: what is under way belongs to one of them
+    std::uint32_t generation = 0;  ///< counts open() calls; each outstanding request belongs to one
     PortIdx remote_port = -1;
-    transport::PeerId remote_peer = -1;  ///< what the other side calls us
+    transport::PeerId remote_peer = -1;  ///< the id that the peer uses for this endpoint
     std::uint32_t remote_generation = 0;
     Due last_put;      ///< data of all earlier kPut has landed
     Due last_ordered;  ///< arrivals that keep their order have been raised
@@ -78,12 +78,12 @@ class Fabric {
     std::vector<Memory> memories;     ///< by MemoryId
     std::deque<transport::Event> events;
     std::size_t num_posted = 0;
-    std::uint32_t life = 0;  ///< grows when everything under way is lost
+    std::uint32_t life = 0;  ///< increases when all outstanding requests are lost
     bool armed = false;
     UniqueFd wake_fd;
   };
 
-  /// A request under way.
+  /// An outstanding request.
   struct Transfer {
     std::uint64_t number = 0;  ///< in the order of posting
     PortIdx from = -1, to = -1;
@@ -91,7 +91,7 @@ class Fabric {
     std::uint32_t generation = 0, remote_generation = 0;  ///< of the two endpoints
     transport::PeerId remote_peer = -1;
     transport::WorkRequest request;
-    transport::RemoteRegion remote;  ///< a copy: the caller's may be gone by then
+    transport::RemoteRegion remote;  ///< a copy, because the caller's may be destroyed before
     bool has_remote = false;
     bool failed = false;
   };
@@ -101,7 +101,7 @@ class Fabric {
     Kind kind = Kind::kMove;
     std::int32_t piece = 0;              ///< kMove
     std::shared_ptr<Transfer> transfer;  ///< all but kPeerDead
-    PortIdx port = -1;                   ///< kPeerDead: who hears of it
+    PortIdx port = -1;                   ///< kPeerDead: the NIC that reports it
     transport::PeerId peer = -1;
     std::uint32_t generation = 0;
     Status error;
@@ -109,7 +109,7 @@ class Fabric {
 
   [[nodiscard]] Port& at(PortIdx port) { return *ports_[static_cast<std::size_t>(port)]; }
   [[nodiscard]] const Port& at(PortIdx port) const { return *ports_[static_cast<std::size_t>(port)]; }
-  Endpoint* endpoint(Port& port, transport::PeerId peer);
+  Endpoint* find_endpoint(Port& port, transport::PeerId peer);
 
   [[nodiscard]] bool chance(double probability);
   [[nodiscard]] Due now() const;
@@ -122,13 +122,13 @@ class Fabric {
   void arrive(const Action& action);
   void finish(const Action& action);
   void fail_transfer(Transfer& transfer, std::string message);
-  /// The endpoint of `port` to `peer` is of no use any more; kPeerDead says so, once.
+  /// Breaks the endpoint of `port` to `peer` and raises kPeerDead, once.
   void break_endpoint(PortIdx port, transport::PeerId peer, Status error);
-  /// Tells every peer that is connected to `gone`, no earlier than what it sent them.
+  /// Raises kPeerDead at every peer connected to `gone`, after everything that it sent them.
   void tell_peers(PortIdx gone, const Status& error);
   void tell_peer(const Endpoint& endpoint, const Status& error);
   void push_event(Port& port, transport::Event event);
-  /// The region was registered once and is no more.
+  /// True if the region was registered once and is deregistered.
   [[nodiscard]] bool is_gone(PortIdx port, const transport::RemoteRegion& region) const;
   [[nodiscard]] bool endpoint_alive(const Transfer& transfer, bool source) const;
   void record(Action::Kind kind, PortIdx from, PortIdx to, std::uint64_t detail);

@@ -8,13 +8,13 @@ namespace hips::inproc {
 
 namespace {
 
-/// A NIC of the fabric, in the shape of the contract.
-class Port final : public transport::Transport {
+/// The transport over one NIC of the fabric.
+class InprocTransport final : public transport::Transport {
  public:
-  Port(std::shared_ptr<Fabric> fabric, PortIdx port) : fabric_(std::move(fabric)), port_(port) {}
-  ~Port() override { fabric_->remove_port(port_); }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
+  InprocTransport(std::shared_ptr<Fabric> fabric, PortIdx port) : fabric_(std::move(fabric)), port_(port) {}
+  ~InprocTransport() override { fabric_->remove_port(port_); }
+  InprocTransport(const InprocTransport&) = delete;
+  InprocTransport& operator=(const InprocTransport&) = delete;
 
   [[nodiscard]] const transport::Limits& query() const override { return fabric_->limits(port_); }
   Result<transport::Address> open(transport::PeerId peer) override { return fabric_->open(port_, peer); }
@@ -53,7 +53,7 @@ Network::Network(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)) {}
 Network::~Network() = default;
 
 std::unique_ptr<transport::Transport> Network::make_transport(Rank rank, Rail rail) {
-  return std::make_unique<Port>(fabric_, fabric_->add_port(rank, rail));
+  return std::make_unique<InprocTransport>(fabric_, fabric_->add_port(rank, rail));
 }
 
 void Network::step() {
@@ -71,8 +71,8 @@ void Network::take_down(Rank rank, Rail rail) {
 std::uint64_t Network::trace_hash() const {
   return fabric_->trace_hash();
 }
-std::size_t Network::num_under_way() const {
-  return fabric_->num_under_way();
+std::size_t Network::num_outstanding() const {
+  return fabric_->num_outstanding();
 }
 
 }  // namespace hips::inproc

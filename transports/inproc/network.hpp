@@ -15,18 +15,18 @@ namespace hips::inproc {
 
 class Fabric;
 
-/// What goes wrong, and how often. Each chance is drawn anew for each request and lies in [0, 1]; all are
-/// within what transport.hpp allows, so a correct user sees late and odd, never wrong.
+/// Faults to inject and their probabilities in [0, 1], drawn anew for each request. All stay within the contract
+/// of transport.hpp: a correct user sees delays and reordering, never a wrong result.
 struct Faults {
-  /// A request is late: its data, arrival and completion are put off by a delay.
+  /// A delay postpones the data, arrival and completion of a request.
   double delay = 0;
-  /// An arrival is held back by a delay while later ones of the same pair overtake it. With 0, arrivals of a
-  /// pair keep the order in which they were posted.
+  /// A delay holds an arrival back while later ones of the same pair overtake it. With 0, the arrivals of a pair
+  /// keep the order of posting.
   double reorder = 0;
-  /// The local completion is late, and each piece of the source is read at some moment between post() and
-  /// completion: a source that is overwritten before its completion arrives changed.
+  /// The local completion is late, and each piece of the source is read at a random moment between post() and
+  /// completion. A source that is overwritten too early therefore arrives changed.
   double late_completion = 0;
-  /// post() answers "full" in front of a request. With 1 nothing is ever taken.
+  /// post() stops before a request as if the queue were full. With 1 it accepts none.
   double queue_full = 0;
   /// A delay is uniform in [1, max_delay_steps] steps and [0, max_delay_ns] of the clock; both must pass.
   std::uint32_t max_delay_steps = 8;
@@ -35,8 +35,8 @@ struct Faults {
 
 /// A network of ranks that live in one thread: for tests, and for anything else that must run step by step.
 ///
-/// Everything that happens is drawn from one random sequence, so the same seed and the same calls give the
-/// same run, to the bit; trace_hash() says so. Without faults each request is done, and has arrived, before
+/// All random choices come from one sequence, so the same seed and calls give the same run, bit for bit;
+/// trace_hash() proves it. Without faults each request is done, and has arrived, before
 /// post() returns. Time passes in steps: each poll() of any transport is one (Options::step_on_poll), and
 /// step() is one.
 ///
@@ -45,7 +45,7 @@ struct Faults {
 ///
 /// Memory may be phantom: requests between phantom regions, or with null addresses, move sizes only.
 ///
-/// Owns     its state together with the transports; they may go in any order.
+/// Owns     its state, shared with the transports; they may be destroyed in any order.
 /// Threads  one thread for the network and all its transports.
 /// Source   the seam is Seastar's loopback socket; the faults are FoundationDB's way of testing.
 /// Example  std::mt19937_64 random(seed);
@@ -57,14 +57,14 @@ class Network {
     std::mt19937_64* random = nullptr;  ///< outlives the network; null: allowed where all chances are 0
     Clock* clock = nullptr;             ///< outlives the network; null: only steps count
     Faults faults{};
-    std::size_t max_posted = 256;  ///< unfinished requests of one transport; more are "full"
+    std::size_t max_posted = 256;  ///< unfinished requests of one transport; post() accepts no more
     bool attaches_memory = true;   ///< false: as over a wire, attach() is kUnsupported
     /// Requests may send from registered memory only, as over a NIC; others break the endpoint.
     bool needs_local_registration = false;
-    /// What comes for a region that was deregistered is dropped; else it breaks the endpoint.
+    /// Data for a deregistered region is dropped; false: it breaks the endpoint.
     bool registers_freely = false;
     bool step_on_poll = true;  ///< false: only step() moves time
-    double latency_ns = 1000;  ///< what query() says; the network itself is not slowed down
+    double latency_ns = 1000;  ///< reported by query(); the network itself adds no delay
     double bandwidth_bytes_per_s = 12.5e9;
   };
 
@@ -81,21 +81,21 @@ class Network {
   /// Lets one step pass and does what is due.
   void step();
 
-  /// Changes the faults from now on; what is under way keeps its delays.
+  /// Changes the faults for later requests; outstanding ones keep their delays.
   Status set_faults(const Faults& faults);
 
-  /// The rank ends as by kill -9: what it has under way is lost, its peers get kPeerDead, its memory is not
-  /// touched any more, its own transports take requests and do nothing.
+  /// Ends the rank as kill -9 does: its outstanding requests are lost, its peers get kPeerDead, its memory is no
+  /// longer accessed, and its transports accept requests and discard them.
   void kill(Rank rank);
 
-  /// A NIC goes down: kPortDown on it, kPeerDead at each peer that reaches it, what is under way is lost.
+  /// Takes a NIC down: kPortDown on it, kPeerDead at each peer connected to it; outstanding requests are lost.
   void take_down(Rank rank, Rail rail);
 
-  /// Hash of all that happened, in order: data, arrivals, completions, deaths, with their steps.
+  /// Hash of everything that happened, in order: data, arrivals, completions and dead peers, with their steps.
   [[nodiscard]] std::uint64_t trace_hash() const;
 
-  /// Things that still wait for their step or time.
-  [[nodiscard]] std::size_t num_under_way() const;
+  /// Actions that wait for their step or time.
+  [[nodiscard]] std::size_t num_outstanding() const;
 
  private:
   explicit Network(std::shared_ptr<Fabric> fabric);

@@ -10,7 +10,7 @@
 
 namespace hips::inproc {
 
-/// When something may happen: both the step and the time must have come.
+/// When an action may happen: both the step and the time must be reached.
 struct Due {
   std::uint64_t step = 0;
   std::int64_t ns = 0;
@@ -21,8 +21,8 @@ struct Due {
   }
 };
 
-/// What waits for its moment. Of two things of which one is due no earlier than the other in step and in
-/// time, and was added no earlier, it also comes out no earlier: this is what keeps data before its arrival.
+/// Actions ordered by when they are due. An action that is due no earlier than another in step and time, and was
+/// added later, also comes out later. This keeps data before its arrival.
 ///
 /// Cost     O(log n) each.
 template <typename Action>
@@ -33,7 +33,7 @@ class Schedule {
     ++next_seq_;
   }
 
-  /// Takes out the next thing that is due at `now`, if any.
+  /// Removes the next action that is due at `now`, if any.
   std::optional<Action> take(const Due& now) {
     while (!by_step_.empty() && by_step_.top().key <= static_cast<std::int64_t>(now.step)) {
       Item item = by_step_.top();

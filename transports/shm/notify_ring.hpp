@@ -12,7 +12,7 @@ namespace hips::shm {
 ///     entry = lap << 32 | token      lap = 1 + position / capacity
 ///
 /// The lap tells the receiver whether an entry is new, so a notification moves one cache line, the entry's.
-/// The receiver says how far it has read only every quarter of the capacity.
+/// The receiver publishes its position only every quarter of the capacity.
 struct alignas(64) NotifyRing {
   // Written by the receiver.
   std::atomic<std::uint64_t> taken{0};   ///< entries read
@@ -21,7 +21,7 @@ struct alignas(64) NotifyRing {
   alignas(64) std::atomic<std::uint64_t> owner{0};  ///< see below
   std::atomic<std::uint32_t> wants_space{0};        ///< 1: the sender found it full
 
-  // `owner` keeps a late or mistaken sender out of a ring that serves another by now:
+  // `owner` keeps a late sender out of a ring that another sender uses meanwhile:
   //   0 free -> token (even, not 0): open, waits for its sender -> token | 1: taken -> 0: its sender has
   //   left.
 
@@ -40,18 +40,18 @@ class RingSender {
   RingSender() = default;
   RingSender(NotifyRing* ring, std::uint32_t capacity) : ring_(ring), capacity_(capacity) {}
 
-  /// Room for one more? When not, the receiver will tell when there is (publish_if_due()).
+  /// True if there is room for one more entry. If not, the receiver reports it later (publish_if_due()).
   [[nodiscard]] bool has_space() {
     if (head_ - taken_ < capacity_) return true;
     taken_ = ring_->taken.load(std::memory_order_acquire);
     if (head_ - taken_ < capacity_) return true;
-    // Say so, then look once more: either we see the room that the receiver made, or it sees our wish.
+    // Set the flag, then check again: either we see the room that the receiver made, or it sees the flag.
     ring_->wants_space.store(1, std::memory_order_seq_cst);
     taken_ = ring_->taken.load(std::memory_order_seq_cst);
     return head_ - taken_ < capacity_;
   }
 
-  /// Needs has_space(). All that was written before is visible to whoever reads the entry.
+  /// Requires has_space(). A process that reads the entry sees all earlier writes.
   void push(std::uint32_t token) {
     const std::uint64_t lap = 1 + head_ / capacity_;
     ring_->entries()[head_ % capacity_].store(lap << 32 | token, std::memory_order_release);
@@ -81,7 +81,8 @@ class RingReceiver {
     return token;
   }
 
-  /// Tells the sender what was read, when enough was; true when the sender waits for room and must be woken.
+  /// Publishes the read position once a quarter of the ring is read. True if the sender waits for room and must be
+  /// woken.
   [[nodiscard]] bool publish_if_due() {
     if (tail_ - published_ < capacity_ / 4) return false;
     published_ = tail_;

@@ -9,15 +9,15 @@
 
 namespace hips::shm {
 
-struct Options {
+struct ShmOptions {
   std::int32_t max_peers = 1024;  ///< open at one time; address space only, touched when opened
   std::uint32_t ring_entries =
       256;                  ///< notifications from one peer that wait to be polled; a power of two >= 4
-  double latency_ns = 200;  ///< what query() says; the planner's default, not a measurement
+  double latency_ns = 200;  ///< reported by query(): the planner's default, not a measurement
   double bandwidth_bytes_per_s = 10e9;
 };
 
-/// Makes the transport between processes of one machine, or between any in one process.
+/// Makes the transport between processes of one node, or between ranks in one process.
 ///
 /// Memory to be reached is a SharedMemory segment (MemoryKind::kShared, MemoryDesc::address its start); peers
 /// map it at attach(), or at their first request to it. A put is a memcpy by the sender, so what a process
@@ -27,22 +27,22 @@ struct Options {
 ///     memcpy       ------------->    registered region
 ///     push token   ------------->    ring of this sender
 ///     set bit      ------------->    doorbell              <- poll reads one word when nothing came
-///     asleep? write to its pipe                            <- arm() says so
+///     asleep? write to its pipe                            <- set by arm()
 ///
 /// Processes need the same machine, pid namespace and user; connect() names the one that differs. A peer
 /// whose process ends raises kPeerDead after all that it sent: at once in arm() or when asleep, within a
 /// thousand idle polls otherwise. A peer that closes its endpoint raises the same.
 ///
-/// Nobody waits for anybody: the ring of a peer that does not poll fills, and post() to it says "full" until
-/// that peer polls, which wakes the sender if it sleeps.
+/// No side blocks. If a peer does not poll, its ring fills and post() accepts no more requests to it until it
+/// polls, which wakes a sleeping sender.
 ///
-/// Cost     no lock, allocation or system call in post() and poll() while nobody sleeps, but for the first
-///          request to a region that was not attached, and one look at the peers' processes every 1024 idle
+/// Cost     no lock, allocation or system call in post() and poll() while no process sleeps. Exceptions: the
+///          first request to a region that is not attached, and a check of the peers' processes every 1024 idle
 ///          polls. Memory: 128 + 8 * ring_entries bytes for each open peer.
 /// Owns     its control segment, which ends with its last user; nothing has a name in /dev/shm.
-/// Threads  as Transport. A child of fork() may destroy its copy, and nothing else; peers do not notice.
-/// Errors   kInvalidArgument: an option out of range. kOutOfMemory, kSystem: the kernel refuses.
+/// Threads  as Transport. A child of fork() may only destroy its copy; peers do not notice.
+/// Errors   kInvalidArgument: an option out of range. kOutOfMemory, kSystem: the kernel rejects a call.
 /// Example  auto transport = shm::create({});
-Result<std::unique_ptr<transport::Transport>> create(const Options& options);
+Result<std::unique_ptr<transport::Transport>> create(const ShmOptions& options);
 
 }  // namespace hips::shm

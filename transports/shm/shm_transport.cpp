@@ -53,11 +53,11 @@ void ring_bell(Doorbell& bell, std::uint32_t slot, const UniqueFd& pipe) {
 
 // --- Making and ending -----------------------------------------------------------------------------------
 
-Result<std::unique_ptr<transport::Transport>> create(const Options& options) {
+Result<std::unique_ptr<transport::Transport>> create(const ShmOptions& options) {
   return ShmTransport::create(options);
 }
 
-Result<std::unique_ptr<transport::Transport>> ShmTransport::create(const Options& options) {
+Result<std::unique_ptr<transport::Transport>> ShmTransport::create(const ShmOptions& options) {
   if (options.max_peers < 1 || options.max_peers > static_cast<std::int32_t>(Doorbell::kMaxRings)) {
     return fail(Code::kInvalidArgument, fmt::format("shm: max_peers is {}; it must lie in [1, {}]",
                                                     options.max_peers, Doorbell::kMaxRings));
@@ -77,7 +77,7 @@ Result<std::unique_ptr<transport::Transport>> ShmTransport::create(const Options
       new ShmTransport(options, *std::move(control), *std::move(watch)));
 }
 
-ShmTransport::ShmTransport(const Options& options, SharedMemory control, Watch watch)
+ShmTransport::ShmTransport(const ShmOptions& options, SharedMemory control, Watch watch)
     : options_(options),
       limits_{.name = "shm",
               .device = "memory",
@@ -124,7 +124,7 @@ Result<std::uint32_t> ShmTransport::take_slot() {
   if (free_slots_.empty()) {
     return fail(Code::kInvalidArgument,
                 fmt::format("shm: {} peers are open, or closed here while they are not at the peer; raise "
-                            "Options::max_peers",
+                            "ShmOptions::max_peers",
                             options_.max_peers));
   }
   const std::uint32_t slot = free_slots_.back();
@@ -137,7 +137,7 @@ Result<Address> ShmTransport::open(PeerId peer) {
     return fail(Code::kUnsupported, "shm: this process is a fork of the one that made the transport");
   if (peer < 0)
     return fail(Code::kInvalidArgument, fmt::format("shm: open of peer {}; peers count from 0", peer));
-  if (endpoint(peer) != nullptr) {
+  if (find_endpoint(peer) != nullptr) {
     return fail(Code::kInvalidArgument, fmt::format("shm: peer {} is open already; close it first", peer));
   }
   std::uint64_t token = 0;
@@ -166,7 +166,7 @@ Result<Address> ShmTransport::open(PeerId peer) {
     endpoints_.resize(static_cast<std::size_t>(peer) + 1);
   endpoints_[static_cast<std::size_t>(peer)] = std::move(made);
 
-  WireAddress wire;
+  ShmAddress wire;
   machine_.boot_id.copy(wire.boot_id.data(), wire.boot_id.size() - 1);
   wire.pid_namespace = machine_.pid_namespace;
   wire.control = control_.name();
@@ -178,14 +178,14 @@ Result<Address> ShmTransport::open(PeerId peer) {
   return address;
 }
 
-Status ShmTransport::read_address(std::span<const std::byte> bytes, WireAddress& wire) const {
+Status ShmTransport::read_address(std::span<const std::byte> bytes, ShmAddress& wire) const {
   if (bytes.size() != sizeof wire) {
     return Status::error(Code::kInvalidArgument,
                          fmt::format("shm: an address of {} bytes; it has {}", bytes.size(), sizeof wire));
   }
   std::memcpy(&wire, bytes.data(), sizeof wire);
   wire.boot_id.back() = 0;
-  if (wire.magic != WireAddress::kMagic) {
+  if (wire.magic != ShmAddress::kMagic) {
     return Status::error(Code::kInvalidArgument, "shm: the address is of another transport or version");
   }
   if (machine_.boot_id != wire.boot_id.data()) {
@@ -206,22 +206,22 @@ Status ShmTransport::read_address(std::span<const std::byte> bytes, WireAddress&
 }
 
 Status ShmTransport::connect(PeerId peer, std::span<const std::byte> address) {
-  Endpoint* mine = endpoint(peer);
-  if (mine != nullptr && mine->state == Endpoint::State::kBroken) {
+  Endpoint* endpoint = find_endpoint(peer);
+  if (endpoint != nullptr && endpoint->state == Endpoint::State::kBroken) {
     return Status::error(Code::kPeerLost, fmt::format("shm: peer {} has left before it was connected", peer),
                          Scope::kPeer);
   }
-  if (mine == nullptr || mine->state != Endpoint::State::kOpen || pid_ != getpid()) {
+  if (endpoint == nullptr || endpoint->state != Endpoint::State::kOpen || pid_ != getpid()) {
     return Status::error(
         Code::kInvalidArgument,
         fmt::format("shm: connect of peer {}, which is not open or is connected already", peer));
   }
-  WireAddress wire;
+  ShmAddress wire;
   if (Status status = read_address(address, wire); !status.ok()) return status;
-  return join(*mine, wire);
+  return join(*endpoint, wire);
 }
 
-Status ShmTransport::join(Endpoint& mine, const WireAddress& wire) {
+Status ShmTransport::join(Endpoint& endpoint, const ShmAddress& wire) {
   const std::int32_t pid = wire.control.file.pid;
   // First of all a hold on the process: if its number was reused, the segment's token will not be found
   // below; if it was not, this descriptor is the owner's.
@@ -257,72 +257,72 @@ Status ShmTransport::join(Endpoint& mine, const WireAddress& wire) {
         Scope::kPeer);
   }
   if (pidfd.valid()) {
-    if (Status status = watch_.add(mine.peer, pidfd.get()); !status.ok()) {
+    if (Status status = watch_.add(endpoint.peer, pidfd.get()); !status.ok()) {
       ring_of_mine->owner.store(0, std::memory_order_seq_cst);
       return status;
     }
-    mine.watched = true;
+    endpoint.watched = true;
   }
-  mine.pid = pid;
-  mine.pidfd = std::move(pidfd);
-  mine.control = *std::move(control);
-  mine.bell = reinterpret_cast<Doorbell*>(mine.control.data() + kBellOffset);
-  mine.their_ring = ring_of_mine;
-  mine.their_slot = wire.slot;
-  mine.outbox = RingSender(ring_of_mine, header.ring_entries);
-  mine.pipe = *std::move(pipe);
-  mine.state = Endpoint::State::kConnected;
+  endpoint.pid = pid;
+  endpoint.pidfd = std::move(pidfd);
+  endpoint.control = *std::move(control);
+  endpoint.bell = reinterpret_cast<Doorbell*>(endpoint.control.data() + kBellOffset);
+  endpoint.their_ring = ring_of_mine;
+  endpoint.their_slot = wire.slot;
+  endpoint.outbox = RingSender(ring_of_mine, header.ring_entries);
+  endpoint.pipe = *std::move(pipe);
+  endpoint.state = Endpoint::State::kConnected;
   // It may have filled our ring already, and wait for room that we made but could not tell it of.
-  ring_bell(*mine.bell, mine.their_slot, mine.pipe);
+  ring_bell(*endpoint.bell, endpoint.their_slot, endpoint.pipe);
   return Status::success();
 }
 
-void ShmTransport::release_slot(Endpoint& mine) {
-  NotifyRing* inbox = ring(mine.slot);
-  std::uint64_t token = mine.ring_token;
-  by_slot_[mine.slot] = nullptr;
+void ShmTransport::release_slot(Endpoint& endpoint) {
+  NotifyRing* inbox = ring(endpoint.slot);
+  std::uint64_t token = endpoint.ring_token;
+  by_slot_[endpoint.slot] = nullptr;
   inbox->closed.store(1, std::memory_order_seq_cst);
   // Never taken, or left again: free. Else its sender may be writing to it this very moment.
   if (inbox->owner.compare_exchange_strong(token, 0, std::memory_order_acq_rel) || token == 0) {
-    free_slots_.push_back(mine.slot);
+    free_slots_.push_back(endpoint.slot);
   } else {
-    abandoned_.push_back({.slot = mine.slot, .pidfd = std::move(mine.pidfd)});
+    abandoned_.push_back({.slot = endpoint.slot, .pidfd = std::move(endpoint.pidfd)});
   }
 }
 
 void ShmTransport::close(PeerId peer) {
-  Endpoint* mine = endpoint(peer);
-  if (mine == nullptr) return;
+  Endpoint* endpoint = find_endpoint(peer);
+  if (endpoint == nullptr) return;
   if (pid_ == getpid()) {
-    if (mine->watched) watch_.forget(mine->pidfd.get());
-    if (mine->their_ring != nullptr) {
-      mine->their_ring->owner.store(0, std::memory_order_seq_cst);
-      ring_bell(*mine->bell, mine->their_slot, mine->pipe);
+    if (endpoint->watched) watch_.forget(endpoint->pidfd.get());
+    if (endpoint->their_ring != nullptr) {
+      endpoint->their_ring->owner.store(0, std::memory_order_seq_cst);
+      ring_bell(*endpoint->bell, endpoint->their_slot, endpoint->pipe);
     }
-    release_slot(*mine);
+    release_slot(*endpoint);
   }
   std::erase_if(broken_, [peer](const Broken& broken) { return broken.peer == peer; });
   drop_completions(peer);
   endpoints_[static_cast<std::size_t>(peer)].reset();
 }
 
-void ShmTransport::break_endpoint(Endpoint& mine, Status error, bool after_arrivals) {
-  if (mine.state == Endpoint::State::kBroken) return;
-  mine.state = Endpoint::State::kBroken;
-  if (std::exchange(mine.watched, false)) watch_.forget(mine.pidfd.get());
-  broken_.push_back({.peer = mine.peer, .error = std::move(error), .after_arrivals = after_arrivals});
+void ShmTransport::break_endpoint(Endpoint& endpoint, Status error, bool after_arrivals) {
+  if (endpoint.state == Endpoint::State::kBroken) return;
+  endpoint.state = Endpoint::State::kBroken;
+  if (std::exchange(endpoint.watched, false)) watch_.forget(endpoint.pidfd.get());
+  broken_.push_back({.peer = endpoint.peer, .error = std::move(error), .after_arrivals = after_arrivals});
 }
 
 void ShmTransport::look_at_processes() {
   ended_.clear();
   watch_.look(ended_);
   for (const PeerId peer : ended_) {
-    Endpoint* mine = endpoint(peer);
-    if (mine == nullptr) continue;
-    set_pending(mine->slot);  // it may have ended between an entry and the doorbell
+    Endpoint* endpoint = find_endpoint(peer);
+    if (endpoint == nullptr) continue;
+    set_pending(endpoint->slot);  // it may have ended between an entry and the doorbell
     break_endpoint(
-        *mine,
-        Status::error(Code::kPeerLost, fmt::format("shm: process {} has ended", mine->pid), Scope::kPeer),
+        *endpoint,
+        Status::error(Code::kPeerLost, fmt::format("shm: process {} has ended", endpoint->pid), Scope::kPeer),
         true);
   }
 }
@@ -362,61 +362,62 @@ void ShmTransport::deregister(MemoryId memory) {
   regions_[static_cast<std::size_t>(memory)] = false;
 }
 
-Result<ShmTransport::MappedRegion*> ShmTransport::map(Endpoint& mine, const RemoteRegion& region) {
+Result<ShmTransport::MappedRegion*> ShmTransport::map(Endpoint& endpoint, const RemoteRegion& region) {
   const auto index = static_cast<std::uint32_t>(region.key[0]);
   if (index >= kMaxRegions) {
     return fail(Code::kInvalidArgument, fmt::format("shm: no region of this transport (number {})", index));
   }
-  if (mine.has(region)) {
-    return &mine.regions[index];
+  if (endpoint.has(region)) {
+    return &endpoint.regions[index];
   }
-  auto memory = SharedMemory::attach({.file = {.pid = mine.pid,
+  auto memory = SharedMemory::attach({.file = {.pid = endpoint.pid,
                                                .fd = static_cast<std::int32_t>(region.key[0] >> 32),
                                                .device = region.key[3],
                                                .inode = region.key[2]},
                                       .token = region.key[1],
                                       .bytes = region.bytes});
   if (!memory) return fail(std::move(memory).error());
-  if (index >= mine.regions.size()) mine.regions.resize(index + 1);
+  if (index >= endpoint.regions.size()) endpoint.regions.resize(index + 1);
   // The peer gives a number anew only after deregister(), so this also drops the mapping of a region that is
   // gone.
-  mine.regions[index] = {.token = region.key[1], .memory = *std::move(memory)};
-  return &mine.regions[index];
+  endpoint.regions[index] = {.token = region.key[1], .memory = *std::move(memory)};
+  return &endpoint.regions[index];
 }
 
 Result<std::span<std::byte>> ShmTransport::attach(PeerId peer, const RemoteRegion& region) {
-  Endpoint* mine = endpoint(peer);
-  if (mine == nullptr || mine->state != Endpoint::State::kConnected) {
+  Endpoint* endpoint = find_endpoint(peer);
+  if (endpoint == nullptr || endpoint->state != Endpoint::State::kConnected) {
     return fail(Code::kInvalidArgument, fmt::format("shm: attach to peer {}, which is not connected", peer));
   }
-  auto mapped = map(*mine, region);
+  auto mapped = map(*endpoint, region);
   if (!mapped) return fail(std::move(mapped).error());
   return (*mapped)->memory.bytes().first(region.bytes);
 }
 
 // --- Posting ---------------------------------------------------------------------------------------------
 
-std::byte* ShmTransport::resolve(Endpoint& mine, const WorkRequest& request, std::size_t bytes) {
+std::byte* ShmTransport::resolve(Endpoint& endpoint, const WorkRequest& request, std::size_t bytes) {
   if (request.remote == nullptr) {
     break_endpoint(
-        mine, Status::error(Code::kInternal, fmt::format("shm: {} bytes for no region", bytes), Scope::kPeer),
+        endpoint,
+        Status::error(Code::kInternal, fmt::format("shm: {} bytes for no region", bytes), Scope::kPeer),
         false);
     return nullptr;
   }
   const RemoteRegion& remote = *request.remote;
   MappedRegion* region = nullptr;
-  if (mine.has(remote)) [[likely]] {
-    region = &mine.regions[static_cast<std::uint32_t>(remote.key[0])];
+  if (endpoint.has(remote)) [[likely]] {
+    region = &endpoint.regions[static_cast<std::uint32_t>(remote.key[0])];
   } else {
-    auto mapped = map(mine, remote);
+    auto mapped = map(endpoint, remote);
     if (!mapped) {
-      break_endpoint(mine, std::move(mapped).error(), false);
+      break_endpoint(endpoint, std::move(mapped).error(), false);
       return nullptr;
     }
     region = *mapped;
   }
   if (request.remote_offset > remote.bytes || bytes > remote.bytes - request.remote_offset) [[unlikely]] {
-    break_endpoint(mine,
+    break_endpoint(endpoint,
                    Status::error(Code::kInternal,
                                  fmt::format("shm: {} bytes at offset {} of a region of {} bytes", bytes,
                                              request.remote_offset, remote.bytes),
@@ -427,10 +428,10 @@ std::byte* ShmTransport::resolve(Endpoint& mine, const WorkRequest& request, std
   return region->memory.data() + request.remote_offset;
 }
 
-bool ShmTransport::move(Endpoint& mine, const WorkRequest& request) {
+bool ShmTransport::move(Endpoint& endpoint, const WorkRequest& request) {
   if (request.verb == Verb::kGet) {
     if (request.into.empty()) return true;
-    const std::byte* from = resolve(mine, request, request.into.size());
+    const std::byte* from = resolve(endpoint, request, request.into.size());
     if (from == nullptr) return false;
     if (request.into.data() != nullptr) std::memcpy(request.into.data(), from, request.into.size());
     return true;
@@ -439,7 +440,7 @@ bool ShmTransport::move(Endpoint& mine, const WorkRequest& request) {
   std::size_t bytes = 0;
   for (const auto& piece : pieces) bytes += piece.bytes;
   if (bytes == 0) return true;
-  std::byte* to = resolve(mine, request, bytes);
+  std::byte* to = resolve(endpoint, request, bytes);
   if (to == nullptr) return false;
   for (const auto& piece : pieces) {
     if (piece.address != nullptr && piece.bytes > 0) std::memcpy(to, piece.address, piece.bytes);
@@ -452,8 +453,8 @@ void ShmTransport::refuse(PeerId peer) {
   Status error =
       Status::error(Code::kInvalidArgument, fmt::format("shm: post to peer {}, which is not connected", peer),
                     Scope::kPeer);
-  if (Endpoint* mine = endpoint(peer); mine != nullptr) {
-    break_endpoint(*mine, std::move(error), false);
+  if (Endpoint* endpoint = find_endpoint(peer); endpoint != nullptr) {
+    break_endpoint(*endpoint, std::move(error), false);
   } else if (std::none_of(broken_.begin(), broken_.end(),
                           [peer](const Broken& b) { return b.peer == peer; })) {
     broken_.push_back({.peer = peer, .error = std::move(error), .after_arrivals = false});
@@ -479,7 +480,7 @@ void ShmTransport::drop_completions(PeerId peer) {
 std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
   std::size_t taken = 0;
   for (const WorkRequest& request : requests) {
-    Endpoint* peer = endpoint(request.peer);
+    Endpoint* peer = find_endpoint(request.peer);
     if (peer == nullptr || peer->state != Endpoint::State::kConnected) [[unlikely]] {
       if (peer == nullptr || peer->state == Endpoint::State::kOpen) refuse(request.peer);
       ++taken;  // a broken endpoint takes all and does nothing
@@ -598,7 +599,7 @@ std::size_t ShmTransport::take_completions(std::span<Event> events) {
 std::size_t ShmTransport::take_broken(std::span<Event> events) {
   std::size_t filled = 0;
   for (auto it = broken_.begin(); it != broken_.end() && filled < events.size();) {
-    const Endpoint* peer = endpoint(it->peer);
+    const Endpoint* peer = find_endpoint(it->peer);
     if (it->after_arrivals && peer != nullptr && !peer->inbox.empty()) {
       ++it;
       continue;

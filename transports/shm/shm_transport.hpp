@@ -37,7 +37,7 @@ constexpr std::size_t ring_offset(std::uint32_t slot, std::uint32_t ring_entries
 }
 
 /// What an Address carries: how to reach the control segment and the pipe, and which ring is the peer's.
-struct WireAddress {
+struct ShmAddress {
   static constexpr std::uint64_t kMagic = 0x31306d6873706968;
   std::uint64_t magic = kMagic;
   std::array<char, 48> boot_id{};  ///< ends with a 0
@@ -51,7 +51,7 @@ struct WireAddress {
 
 class ShmTransport final : public transport::Transport {
  public:
-  static Result<std::unique_ptr<transport::Transport>> create(const Options& options);
+  static Result<std::unique_ptr<transport::Transport>> create(const ShmOptions& options);
   ~ShmTransport() override;
   ShmTransport(const ShmTransport&) = delete;
   ShmTransport& operator=(const ShmTransport&) = delete;
@@ -121,17 +121,17 @@ class ShmTransport final : public transport::Transport {
     bool after_arrivals = false;  ///< it left by itself: what it has sent comes first
   };
 
-  ShmTransport(const Options& options, SharedMemory control, Watch watch);
+  ShmTransport(const ShmOptions& options, SharedMemory control, Watch watch);
 
   [[nodiscard]] NotifyRing* ring(std::uint32_t slot) const;
-  [[nodiscard]] Endpoint* endpoint(transport::PeerId peer) const {
+  [[nodiscard]] Endpoint* find_endpoint(transport::PeerId peer) const {
     return peer >= 0 && static_cast<std::size_t>(peer) < endpoints_.size()
                ? endpoints_[static_cast<std::size_t>(peer)].get()
                : nullptr;
   }
   Result<std::uint32_t> take_slot();
-  Status read_address(std::span<const std::byte> bytes, WireAddress& address) const;
-  Status join(Endpoint& endpoint, const WireAddress& address);
+  Status read_address(std::span<const std::byte> bytes, ShmAddress& address) const;
+  Status join(Endpoint& endpoint, const ShmAddress& address);
   Result<MappedRegion*> map(Endpoint& endpoint, const transport::RemoteRegion& region);
 
   bool move(Endpoint& endpoint, const transport::WorkRequest& request);
@@ -151,7 +151,7 @@ class ShmTransport final : public transport::Transport {
   void clear_pending(std::uint32_t slot);
   void look_at_processes();
 
-  Options options_;
+  ShmOptions options_;
   transport::Limits limits_;
   std::int32_t pid_;  ///< that made it: a forked child must not touch what peers see
   Machine machine_;

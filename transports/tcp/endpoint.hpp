@@ -13,34 +13,34 @@
 namespace hips::tcp {
 
 /// One peer and the connection to it.
-struct Endpoint {
+struct TcpEndpoint {
   enum class State : std::uint8_t {
-    kOpen,        ///< not yet connect()ed; a dialling peer may be at the door
-    kConnecting,  ///< hellos are under way
+    kOpen,        ///< before connect(); the peer may have connected already
+    kConnecting,  ///< waits for the peer's hello
     kConnected,
-    kBroken,  ///< takes all requests and does nothing
+    kBroken,  ///< accepts requests and discards them
   };
 
-  Endpoint(transport::PeerId id, std::uint32_t queue_entries)
-      : peer(id), mine(Token::random()), outbox(queue_entries) {}
+  TcpEndpoint(transport::PeerId id, std::uint32_t queue_entries)
+      : peer(id), own_token(EndpointToken::random()), outbox(queue_entries) {}
 
   State state = State::kOpen;
   transport::PeerId peer;
-  Token mine;               ///< what the peer says to find this endpoint
-  Token theirs;             ///< from connect() on
-  SocketAddress address{};  ///< the peer's listener, from connect() on
-  std::string name{};       ///< "pid 17 on node1 (10.0.0.2:4711)"
+  EndpointToken own_token;   ///< the peer's hello carries it
+  EndpointToken peer_token;  ///< known after connect()
+  SocketAddress address{};   ///< of the peer's listener, known after connect()
+  std::string name{};        ///< "pid 17 on node1 (10.0.0.2:4711)"
 
   UniqueFd fd{};
-  std::uint32_t watched = 0;  ///< what the epoll set looks for
-  bool said_hello = false;
+  std::uint32_t watched = 0;  ///< epoll events
+  bool hello_sent = false;
   Inbox inbox{};
-  FrameHeader frame{};  ///< whose payload is under way, or which waits for room; kNone: none
+  FrameHeader frame{};  ///< whose payload is being received, or whose event has no room yet; kNone: none
   Outbox outbox;
-  int send_error = 0;  ///< what the peer has sent still arrives
+  int send_error = 0;  ///< errno; data that the peer sent before still arrives
 
-  bool ready = false;     ///< in the transport's queue of those that have something to read
-  bool finished = false;  ///< in its queue of those that have something to report
+  bool ready = false;     ///< is in TcpTransport::ready_
+  bool finished = false;  ///< is in TcpTransport::finished_
 };
 
 }  // namespace hips::tcp

@@ -9,7 +9,7 @@
 
 namespace hips::tcp {
 
-Inbox::Got Inbox::receive(int fd, int& error) {
+Inbox::ReceiveResult Inbox::receive(int fd, int& error) {
   if (dropped_ > 0) [[unlikely]]
     return drop(fd, error);
   // What is left is less than a header.
@@ -30,46 +30,46 @@ Inbox::Got Inbox::receive(int fd, int& error) {
       got = recvmsg(fd, &message, MSG_DONTWAIT);
     }
   } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Got::kNothing;
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ReceiveResult::kNothing;
   if (got <= 0) {
     error = got == 0 ? 0 : errno;
-    return Got::kEnd;
+    return ReceiveResult::kEnd;
   }
   const auto bytes = static_cast<std::size_t>(got);
   const std::size_t asked = payload_.size() + staged_.size() - end_;
   const std::size_t placed = std::min(bytes, payload_.size());
   payload_ = payload_.subspan(placed);
   end_ += bytes - placed;
-  return bytes < asked ? Got::kAll : Got::kSome;
+  return bytes < asked ? ReceiveResult::kAll : ReceiveResult::kSome;
 }
 
 // The kernel takes it from the stream and copies it nowhere.
-Inbox::Got Inbox::drop(int fd, int& error) {
+Inbox::ReceiveResult Inbox::drop(int fd, int& error) {
   const std::size_t asked = std::min<std::uint64_t>(dropped_, std::size_t{1} << 30U);
   ssize_t got = 0;
   do {
     got = recv(fd, nullptr, asked, MSG_DONTWAIT | MSG_TRUNC);
   } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Got::kNothing;
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ReceiveResult::kNothing;
   if (got <= 0) {
     error = got == 0 ? 0 : errno;
-    return Got::kEnd;
+    return ReceiveResult::kEnd;
   }
   dropped_ -= static_cast<std::uint64_t>(got);
-  return static_cast<std::size_t>(got) < asked ? Got::kAll : Got::kSome;
+  return static_cast<std::size_t>(got) < asked ? ReceiveResult::kAll : ReceiveResult::kSome;
 }
 
 std::optional<FrameHeader> Inbox::next() {
-  if (payload_under_way() || end_ - begin_ < sizeof(FrameHeader)) return std::nullopt;
+  if (in_payload() || end_ - begin_ < sizeof(FrameHeader)) return std::nullopt;
   FrameHeader header;
   std::memcpy(&header, staged_.data() + begin_, sizeof header);
   begin_ += sizeof header;
   return header;
 }
 
-std::optional<Hello> Inbox::next_hello() {
-  if (end_ - begin_ < sizeof(Hello)) return std::nullopt;
-  Hello hello;
+std::optional<TcpHello> Inbox::next_hello() {
+  if (end_ - begin_ < sizeof(TcpHello)) return std::nullopt;
+  TcpHello hello;
   std::memcpy(&hello, staged_.data() + begin_, sizeof hello);
   begin_ += sizeof hello;
   return hello;

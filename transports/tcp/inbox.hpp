@@ -12,46 +12,46 @@ namespace hips::tcp {
 
 /// The receiving end of a stream of headers and payloads.
 ///
-///     recvmsg fills   [ rest of the payload, in the region ][ staged: next headers and beginnings ]
+///     recvmsg fills   [ rest of the payload, in the region ][ staged: next headers and first payload bytes ]
 ///
-/// A large payload goes straight where it belongs but for its first bytes, which came along with its header;
-/// small ones share a system call.
+/// A large payload is received directly into its region, except its first bytes, which arrive with the header.
+/// Small frames share a system call.
 class Inbox {
  public:
-  enum class Got {
-    kSome,     ///< and there may be more
-    kAll,      ///< and the socket is empty now
+  enum class ReceiveResult {
+    kSome,     ///< received data; there may be more
+    kAll,      ///< received data; the socket is empty now
     kNothing,  ///< the socket is empty
-    kEnd,      ///< of the stream, or an error
+    kEnd,      ///< end of the stream, or an error
   };
 
-  /// One system call. `error` is the errno at kEnd, 0 where the peer ended it.
-  /// Needs: next() gives nothing, or a payload is under way.
-  Got receive(int fd, int& error);
+  /// Makes one system call. At kEnd, `error` is the errno, or 0 if the peer ended the stream.
+  /// Requires that next() returns nothing or in_payload() is true.
+  ReceiveResult receive(int fd, int& error);
 
-  /// The next header, where it is there whole and no payload is under way.
+  /// The next header, if it is complete and no payload precedes it.
   std::optional<FrameHeader> next();
-  /// The same bytes, read as what a connection begins with.
-  std::optional<Hello> next_hello();
+  /// The same for the hello with which a connection begins.
+  std::optional<TcpHello> next_hello();
 
-  /// Bytes that follow the header just taken, and where they go.
+  /// Sets where the payload of the header just taken is written.
   void expect(std::span<std::byte> payload);
-  /// The same, where they go nowhere.
+  /// Discards the payload of the header just taken.
   void expect_dropped(std::uint64_t bytes);
-  /// The memory of the payload under way is no more: the rest of it goes nowhere.
+  /// Discards the rest of the current payload, because its memory is deregistered.
   void drop_payload();
-  [[nodiscard]] bool payload_under_way() const { return !payload_.empty() || dropped_ > 0; }
+  [[nodiscard]] bool in_payload() const { return !payload_.empty() || dropped_ > 0; }
   /// True when the stream ends between two frames.
-  [[nodiscard]] bool between_frames() const { return !payload_under_way() && begin_ == end_; }
+  [[nodiscard]] bool between_frames() const { return !in_payload() && begin_ == end_; }
 
  private:
-  Got drop(int fd, int& error);
+  ReceiveResult drop(int fd, int& error);
 
-  /// A message of a page and its headers comes with one system call; of a large one so much is copied twice.
+  /// A page with its headers arrives in one system call. At most this much of a large payload is copied twice.
   static constexpr std::size_t kStagedBytes = 8192;
 
-  std::span<std::byte> payload_;  ///< what is still to come of it
-  std::uint64_t dropped_ = 0;     ///< the same, of one that goes nowhere
+  std::span<std::byte> payload_;  ///< rest of the current payload
+  std::uint64_t dropped_ = 0;     ///< bytes of the current payload left to discard
   std::size_t begin_ = 0, end_ = 0;
   std::array<std::byte, kStagedBytes> staged_;
 };

@@ -31,13 +31,13 @@ void set_up_link(int fd, const LinkOptions& options) {
       static_cast<int>(std::clamp<std::int64_t>(options.dead_after_ns / 1'000'000'000, 2, 3600));
   const int interval_s = std::max(1, dead_after_s / 10);
   set(IPPROTO_TCP, TCP_NODELAY, 1);
-  // No TCP_USER_TIMEOUT: it also ends connections whose receiver answers but has no room, and a rank that
-  // computes for minutes without polling is late, not dead.
+  // TCP_USER_TIMEOUT is not set: it would also end connections whose receiver answers but has no room. A rank
+  // that computes for minutes without polling is slow, not dead.
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
   set(IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
   set(IPPROTO_TCP, TCP_KEEPCNT, std::max(1, dead_after_s / interval_s - 1));
-  // The first packet is sent again after 1, 2, 4, ... s: with n times it is given up after 2^(n+1) - 1 s.
+  // The SYN is sent again after 1, 2, 4, ... s: n retries end after 2^(n+1) - 1 s.
   int attempts = 1;
   while (attempts < 10 && (2 << attempts) - 1 < dead_after_s) ++attempts;
   set(IPPROTO_TCP, TCP_SYNCNT, attempts);
@@ -48,9 +48,9 @@ void set_up_link(int fd, const LinkOptions& options) {
 }
 
 void choose_congestion_control(int fd, const SocketAddress& peer) {
-  // The one that every kernel has and every user may choose. Where it is refused nothing is lost but time.
+  // Every kernel has it and every user may choose it. A failure costs only speed.
   constexpr std::string_view kNeverPaces = "reno";
-  if (is_of_this_host(peer))
+  if (is_local_address(peer))
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kNeverPaces.data(), kNeverPaces.size());
 }
 
@@ -66,8 +66,8 @@ Result<UniqueFd> dial(const SocketAddress& from, const SocketAddress& to, const 
     status.scope = Scope::kPeer;
     return fail(std::move(status));
   };
-  // The port is chosen when connecting: then two connections to different peers may have the same one, and a
-  // host with many ranks does not run out of them.
+  // The port is chosen at connect(), so that connections to different peers may share one. A node with many
+  // ranks would otherwise run out of ports.
   const int on = 1;
   (void)setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
   const SocketAddress local = with_any_port(from);

@@ -9,8 +9,8 @@ using transport::MemoryId;
 using transport::MemoryKind;
 using transport::Region;
 
-// Random at first, so that a key of another process is not one of ours by chance.
-RegionTable::RegionTable() : first_stamp_(static_cast<std::uint32_t>(Token::random().low)) {}
+// Starts at a random number, so that a key of another process does not match one of ours by chance.
+RegionTable::RegionTable() : first_stamp_(static_cast<std::uint32_t>(EndpointToken::random().low)) {}
 
 Result<Region> RegionTable::add(const MemoryDesc& memory) {
   if (memory.kind == MemoryKind::kPhantom)

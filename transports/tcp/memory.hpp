@@ -12,8 +12,8 @@
 
 namespace hips::tcp {
 
-/// The memory that peers may reach. A region's key is its number here and a stamp that no earlier region of
-/// that number had, so that a late frame never hits other memory.
+/// The memory that peers may access. The key of a region is its number and a stamp. The stamp differs from those
+/// of earlier regions with that number, so a late frame never writes to other memory.
 ///
 /// Threads  one at a time.
 class RegionTable {
@@ -22,14 +22,14 @@ class RegionTable {
 
   /// Errors   kInvalidArgument: no memory. kUnsupported: phantom memory.
   Result<transport::Region> add(const transport::MemoryDesc& memory);
-  /// Without effect where there is none of that number.
+  /// Does nothing if there is no such region.
   void remove(transport::MemoryId memory);
 
-  /// The bytes that a frame wants to write or read.
+  /// The bytes that a frame writes or reads.
   ///
-  /// Errors   kInternal: no such region, or not inside it.
+  /// Errors   kInternal: no such region, or the bytes lie outside it.
   [[nodiscard]] Result<std::span<std::byte>> find(const FrameHeader& frame) const;
-  /// The frame names a region that there was once and is no more.
+  /// True if the frame names a region that was registered once and is deregistered.
   [[nodiscard]] bool is_gone(const FrameHeader& frame) const;
 
  private:
@@ -41,7 +41,7 @@ class RegionTable {
   std::vector<Entry> entries_;  ///< by MemoryId
   std::vector<transport::MemoryId> free_;
   std::uint32_t first_stamp_;
-  std::uint64_t num_given_ = 0;  ///< stamps
+  std::uint64_t num_given_ = 0;  ///< stamps used so far
 };
 
 }  // namespace hips::tcp

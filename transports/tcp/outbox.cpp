@@ -12,9 +12,9 @@ using Kind = FrameHeader::Kind;
 
 namespace {
 
-/// Some twenty small requests, each a header and two pieces; far below the kernel's IOV_MAX.
+/// About twenty small requests of a header and two pieces each; far below the kernel's IOV_MAX.
 constexpr std::size_t kPiecesPerCall = 64;
-/// Up to so many bytes a copy into one piece takes less time than the kernel takes for a list of pieces.
+/// Up to this size, copying into one piece is faster than handing the kernel a list of pieces.
 constexpr std::size_t kCopiedBytes = 1024;
 
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -83,7 +83,7 @@ bool Outbox::answers_from(transport::MemoryId memory) const {
 }
 
 Outgoing* Outbox::frame(std::size_t k) {
-  // A frame that has begun goes on.
+  // A frame that is partly sent comes first.
   if (partial_ > 0 && partial_is_request_) {
     if (k == 0) return &request(sent_);
     --k;
@@ -132,7 +132,7 @@ void Outbox::advance(std::size_t bytes, std::uint64_t ticket) {
   }
 }
 
-Outbox::Sent Outbox::flush(int fd, int& error) {
+Outbox::SendResult Outbox::flush(int fd, int& error) {
   while (!all_sent()) {
     std::array<iovec, kPiecesPerCall> pieces;
     std::size_t bytes = 0;
@@ -141,19 +141,19 @@ Outbox::Sent Outbox::flush(int fd, int& error) {
     std::uint64_t ticket = 0;
     ssize_t sent = zero_copy ? send_message(fd, {pieces.data(), count}, kFlags | MSG_ZEROCOPY) : -1;
     if (zero_copy && sent > 0) ticket = zero_copy_.sent();
-    // Without room to remember what is pinned, or the right to pin, it is copied.
+    // ENOBUFS: the kernel cannot pin more memory for this process, so the bytes are copied.
     if (!zero_copy || (sent < 0 && errno == ENOBUFS)) sent = send_pieces(fd, {pieces.data(), count}, bytes);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kFull;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return SendResult::kFull;
       error = errno;
-      return Sent::kBroken;
+      return SendResult::kBroken;
     }
     advance(static_cast<std::size_t>(sent), ticket);
-    // Less than asked: it is full. The next attempt would only say so.
-    if (static_cast<std::size_t>(sent) < bytes) return Sent::kFull;
+    // A short send means a full socket; another attempt would only return EAGAIN.
+    if (static_cast<std::size_t>(sent) < bytes) return SendResult::kFull;
   }
-  return Sent::kAll;
+  return SendResult::kAll;
 }
 
 }  // namespace hips::tcp

@@ -14,7 +14,7 @@
 
 namespace hips::tcp {
 
-/// A frame on its way out and the request that it carries out.
+/// A frame to be sent, and the request that it belongs to.
 struct Outgoing {
   FrameHeader header;
   std::array<iovec, 2> pieces{};
@@ -24,22 +24,22 @@ struct Outgoing {
   std::uint32_t token = 0;
   std::uint64_t context = 0;
   bool signalled = false;
-  std::uint64_t ticket = 0;  ///< of the last zero-copy send that had bytes of it
+  std::uint64_t ticket = 0;  ///< of the last zero-copy send that included bytes of it
 };
-static_assert(sizeof(Outgoing) == 128, "tcp.hpp says what a queue costs");
+static_assert(sizeof(Outgoing) == 128, "tcp.hpp states the memory of a queue");
 
-/// The sending end: requests in the order of post(), and answers to the peer's gets, which go first.
+/// The sending end: requests in the order of post(), and answers to the peer's gets, which are sent first.
 ///
-///     requests   head ... done and to be reported ... sent ... to be sent ... tail
+///     requests   head ... done, to be reported ... sent ... to be sent ... tail
 ///
-/// A request is done when all its bytes are copied by the kernel or, where that reads them later, released by
-/// it; a get when its answer is here. They are reported in order, so a completion stands for all before it.
+/// A request is done when the kernel has copied all its bytes or, with zero copy, released them. A get is done
+/// when its answer has arrived. Requests are reported in order, so a completion covers all earlier ones.
 class Outbox {
  public:
-  enum class Sent {
-    kAll,     ///< nothing is left
-    kFull,    ///< the socket takes no more now
-    kBroken,  ///< the connection is
+  enum class SendResult {
+    kAll,     ///< nothing is left to send
+    kFull,    ///< the socket has no room now
+    kBroken,  ///< the connection failed
   };
 
   explicit Outbox(std::uint32_t entries) : requests_(entries), answers_(kMaxGets) {}
@@ -47,52 +47,52 @@ class Outbox {
   // Requests.
   [[nodiscard]] bool full() const { return tail_ - head_ == requests_.size(); }
   [[nodiscard]] bool may_get() const { return gets_posted_ - gets_answered_ < kMaxGets; }
-  /// Needs !full(), and may_get() for a get.
+  /// Requires !full(), and may_get() for a get.
   void push(const Outgoing& request);
-  /// The oldest request, where it is done and wants to be reported; those that do not are dropped.
+  /// The oldest signalled request if it is done, else null. Drops unsignalled ones that are done.
   const Outgoing* done();
-  /// After done().
+  /// Removes the request that done() returned.
   void pop();
 
   // Gets.
-  /// Where the answer to the oldest get goes; null where there is none.
+  /// The oldest unanswered get; null if there is none.
   [[nodiscard]] const Outgoing* oldest_get() const;
   void get_answered() { ++gets_answered_; }
-  /// The peer's; false when it asks for more than it may.
+  /// Queues the answer to a get of the peer; false if the peer exceeds kMaxGets.
   bool push_answer(const Outgoing& answer);
-  /// Whether an answer that is not sent yet reads from this memory.
+  /// True if an answer that is not sent yet reads from this memory.
   [[nodiscard]] bool answers_from(transport::MemoryId memory) const;
 
   [[nodiscard]] bool all_sent() const { return sent_ == tail_ && answers_sent_ == answers_tail_; }
   /// True when no frame is half sent.
   [[nodiscard]] bool between_frames() const { return partial_ == 0; }
-  /// Sends as much as the socket takes, many frames with one system call. `error`: the errno at kBroken.
-  Sent flush(int fd, int& error);
+  /// Sends as much as the socket accepts, many frames per system call. At kBroken, `error` is the errno.
+  SendResult flush(int fd, int& error);
 
-  /// Of the socket, before the first flush().
+  /// Prepares the socket. Call it before the first flush().
   void set_up(int fd, ZeroCopy use) { zero_copy_.set_up(fd, use); }
-  /// Does the kernel hold memory that it will release with a message?
+  /// True if the kernel still reads from memory of zero-copy sends.
   [[nodiscard]] bool awaits_release() const { return zero_copy_.any_held(); }
-  void look_for_releases(int fd) { zero_copy_.look(fd); }
+  void read_releases(int fd) { zero_copy_.read_releases(fd); }
 
  private:
-  /// The k-th of the frames that are to be sent; null beyond them.
+  /// The k-th of the frames to be sent; null beyond the last.
   [[nodiscard]] Outgoing* frame(std::size_t k);
   Outgoing& request(std::uint64_t number) { return requests_[number % requests_.size()]; }
   std::size_t gather(std::span<iovec> pieces, std::size_t& bytes);
-  /// Answers lie where the next ones go, so that only requests can be the kernel's for longer.
+  /// Zero copy is for requests only: the slot of an answer is reused as soon as it is sent.
   [[nodiscard]] bool only_requests() const {
     return answers_sent_ == answers_tail_ && (partial_ == 0 || partial_is_request_);
   }
-  /// `ticket`: of the send; 0: it copied.
+  /// `ticket` of the send; 0: the kernel copied the bytes.
   void advance(std::size_t bytes, std::uint64_t ticket);
 
   std::vector<Outgoing> requests_;
   std::uint64_t head_ = 0, sent_ = 0, tail_ = 0;
   std::vector<Outgoing> answers_;
   std::uint64_t answers_sent_ = 0, answers_tail_ = 0;
-  std::size_t partial_ = 0;          ///< bytes of the first frame that are sent
-  bool partial_is_request_ = false;  ///< else it is an answer
+  std::size_t partial_ = 0;          ///< bytes of the first frame already sent
+  bool partial_is_request_ = false;  ///< false: it is an answer
   std::uint64_t gets_posted_ = 0, gets_answered_ = 0, gets_reported_ = 0;
   ZeroCopySends zero_copy_;
 };

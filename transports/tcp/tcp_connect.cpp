@@ -26,51 +26,54 @@ Status misuse(std::string message) {
   return Status::error(Code::kInvalidArgument, std::move(message), Scope::kPeer);
 }
 
-/// Reads what a peer's open() made.
-Status read_address(std::span<const std::byte> bytes, WireAddress& wire) {
+/// Parses the address from a peer's open().
+Status read_address(std::span<const std::byte> bytes, TcpAddress& wire) {
   if (bytes.size() != sizeof wire)
-    return misuse(fmt::format("tcp: an address of {} bytes; it has {}", bytes.size(), sizeof wire));
+    return misuse(fmt::format("tcp: the address has {} bytes; expected {}", bytes.size(), sizeof wire));
   std::memcpy(&wire, bytes.data(), sizeof wire);
   if (wire.magic != kMagic)
     return misuse(
-        fmt::format("tcp: an address that begins with {:#x}, not {:#x}; do both ends run the same version "
-                    "on machines of the same byte order?",
+        fmt::format("tcp: the address begins with {:#x}; expected {:#x}. Both ends must run the same version "
+                    "on nodes of the same byte order",
                     wire.magic, kMagic));
   if (wire.length != sizeof(sockaddr_in) && wire.length != sizeof(sockaddr_in6))
-    return misuse(fmt::format("tcp: an address whose socket address has {} bytes", wire.length));
+    return misuse(fmt::format("tcp: the socket address in the address has {} bytes; expected {} or {}",
+                              wire.length, sizeof(sockaddr_in), sizeof(sockaddr_in6)));
   sa_family_t family = AF_UNSPEC;
   std::memcpy(&family, wire.address.data(), sizeof family);
   if (family != (wire.length == sizeof(sockaddr_in) ? AF_INET : AF_INET6))
-    return misuse(fmt::format("tcp: an address of the unknown family {}", family));
+    return misuse(
+        fmt::format("tcp: the address has address family {}; expected AF_INET or AF_INET6", family));
   wire.host.back() = 0;
   return Status::success();
 }
 
 }  // namespace
 
-Endpoint* TcpTransport::endpoint(PeerId peer) const {
+TcpEndpoint* TcpTransport::find_endpoint(PeerId peer) const {
   return peer >= 0 && static_cast<std::size_t>(peer) < endpoints_.size()
              ? endpoints_[static_cast<std::size_t>(peer)].get()
              : nullptr;
 }
 
-void TcpTransport::watch(Endpoint& mine, std::uint32_t events) {
-  Status status = watch(mine.fd.get(), Watched::kEndpoint, static_cast<std::uint32_t>(mine.peer), events,
-                        std::exchange(mine.watched, events));
-  if (!status.ok() && events != 0) break_endpoint(mine, std::move(status));
+void TcpTransport::watch(TcpEndpoint& endpoint, std::uint32_t events) {
+  Status status = watch(endpoint.fd.get(), Watched::kEndpoint, static_cast<std::uint32_t>(endpoint.peer),
+                        events, std::exchange(endpoint.watched, events));
+  if (!status.ok() && events != 0) break_endpoint(endpoint, std::move(status));
 }
 
 Result<Address> TcpTransport::open(PeerId peer) {
-  if (peer < 0) return fail(misuse(fmt::format("tcp: {} is no peer", peer)));
-  if (endpoint(peer) != nullptr) return fail(misuse(fmt::format("tcp: peer {} is open already", peer)));
+  if (peer < 0) return fail(misuse(fmt::format("tcp: invalid peer {}; peers count from 0", peer)));
+  if (find_endpoint(peer) != nullptr)
+    return fail(misuse(fmt::format("tcp: peer {} is already open; close it first", peer)));
   const auto index = static_cast<std::size_t>(peer);
   if (index >= endpoints_.size()) endpoints_.resize(index + 1);
-  endpoints_[index] = std::make_unique<Endpoint>(peer, options_.queue_entries);
-  WireAddress wire;
-  wire.token = endpoints_[index]->mine;
+  endpoints_[index] = std::make_unique<TcpEndpoint>(peer, options_.queue_entries);
+  TcpAddress wire;
+  wire.token = endpoints_[index]->own_token;
   wire.pid = getpid();
-  wire.length = doorman_.address().length;
-  std::memcpy(wire.address.data(), &doorman_.address().storage,
+  wire.length = acceptor_.address().length;
+  std::memcpy(wire.address.data(), &acceptor_.address().storage,
               std::min<std::size_t>(wire.length, wire.address.size()));
   if (gethostname(wire.host.data(), wire.host.size() - 1) != 0) wire.host = {'?'};
   Address address(sizeof wire);
@@ -79,199 +82,207 @@ Result<Address> TcpTransport::open(PeerId peer) {
 }
 
 Status TcpTransport::connect(PeerId peer, std::span<const std::byte> address) {
-  Endpoint* mine = endpoint(peer);
-  if (mine == nullptr) return misuse(fmt::format("tcp: peer {} is not open", peer));
-  if (mine->state != Endpoint::State::kOpen)
-    return misuse(fmt::format("tcp: peer {} is connected already", peer));
-  WireAddress wire;
+  TcpEndpoint* endpoint = find_endpoint(peer);
+  if (endpoint == nullptr) return misuse(fmt::format("tcp: peer {} is not open", peer));
+  if (endpoint->state != TcpEndpoint::State::kOpen)
+    return misuse(fmt::format("tcp: peer {} is already connected", peer));
+  TcpAddress wire;
   if (Status status = read_address(address, wire); !status.ok()) return status;
-  if (wire.token == mine->mine) return misuse(fmt::format("tcp: the address of peer {} is our own", peer));
-  mine->theirs = wire.token;
-  mine->address.length = wire.length;
-  std::memcpy(&mine->address.storage, wire.address.data(), wire.length);
-  mine->name = fmt::format("pid {} on {} ({})", wire.pid, wire.host.data(), to_string(mine->address));
-  mine->state = Endpoint::State::kConnecting;
-  // Both sides know both tokens, so they agree on who dials without a word.
-  if (mine->theirs < mine->mine) {
-    if (mine->fd.valid()) settle(*mine);
+  if (wire.token == endpoint->own_token)
+    return misuse(
+        fmt::format("tcp: the address of peer {} is that of this endpoint; expected the peer's", peer));
+  endpoint->peer_token = wire.token;
+  endpoint->address.length = wire.length;
+  std::memcpy(&endpoint->address.storage, wire.address.data(), wire.length);
+  endpoint->name = fmt::format("pid {} on {} ({})", wire.pid, wire.host.data(), to_string(endpoint->address));
+  endpoint->state = TcpEndpoint::State::kConnecting;
+  // Both sides know both tokens, so they agree on who connects without communication.
+  if (endpoint->peer_token < endpoint->own_token) {
+    if (endpoint->fd.valid()) finish_connecting(*endpoint);
     return Status::success();
   }
-  auto dialled = dial(options_.address, mine->address, link_options_);
-  if (!dialled) {
-    mine->state = Endpoint::State::kBroken;
-    return std::move(dialled).error();
+  auto socket = dial(options_.address, endpoint->address, link_options_);
+  if (!socket) {
+    endpoint->state = TcpEndpoint::State::kBroken;
+    return std::move(socket).error();
   }
-  mine->fd = *std::move(dialled);
-  watch(*mine, EPOLLOUT);
+  endpoint->fd = *std::move(socket);
+  watch(*endpoint, EPOLLOUT);
   return Status::success();
 }
 
 void TcpTransport::close(PeerId peer) {
-  Endpoint* mine = endpoint(peer);
-  if (mine == nullptr) return;
-  if (mine->state == Endpoint::State::kConnected) flush(*mine);
-  if (mine->fd.valid()) {
-    if (mine->watched != 0) watch(*mine, 0);
-    std::array<std::byte, sizeof(Hello) + sizeof(FrameHeader)> words;
+  TcpEndpoint* endpoint = find_endpoint(peer);
+  if (endpoint == nullptr) return;
+  if (endpoint->state == TcpEndpoint::State::kConnected) flush(*endpoint);
+  if (endpoint->fd.valid()) {
+    if (endpoint->watched != 0) watch(*endpoint, 0);
+    std::array<std::byte, sizeof(TcpHello) + sizeof(FrameHeader)> frames;
     std::size_t size = 0;
-    // A peer that was dialled and not yet greeted learns who it was that left.
-    if (mine->state == Endpoint::State::kConnecting && !mine->said_hello) {
-      const Hello hello{.to = mine->theirs};
-      std::memcpy(words.data(), &hello, sizeof hello);
+    // If the hello is not sent yet it goes first, so that the peer can tell which endpoint closed.
+    if (endpoint->state == TcpEndpoint::State::kConnecting && !endpoint->hello_sent) {
+      const TcpHello hello{.to = endpoint->peer_token};
+      std::memcpy(frames.data(), &hello, sizeof hello);
       size += sizeof hello;
     }
-    // Behind half a frame nothing can be said; the peer sees the end in the middle of it.
-    if (mine->state != Endpoint::State::kOpen && mine->outbox.between_frames()) {
-      const FrameHeader goodbye{.kind = FrameHeader::Kind::kGoodbye};
-      std::memcpy(words.data() + size, &goodbye, sizeof goodbye);
-      size += sizeof goodbye;
+    // After a partly sent frame no other can follow. The peer then sees the stream end within a frame.
+    if (endpoint->state != TcpEndpoint::State::kOpen && endpoint->outbox.between_frames()) {
+      const FrameHeader close_frame{.kind = FrameHeader::Kind::kClose};
+      std::memcpy(frames.data() + size, &close_frame, sizeof close_frame);
+      size += sizeof close_frame;
     }
-    Farewell farewell(std::move(mine->fd), std::span(words).first(size), std::move(mine->outbox));
-    if (!farewell.step()) farewells_.push_back(std::move(farewell));
+    ClosingConnection closing(std::move(endpoint->fd), std::span(frames).first(size),
+                              std::move(endpoint->outbox));
+    if (!closing.progress()) closing_connections_.push_back(std::move(closing));
   }
-  forget_events(peer);
+  discard_events(peer);
   endpoints_[static_cast<std::size_t>(peer)].reset();
 }
 
-void TcpTransport::forget_events(PeerId peer) {
-  const auto is_peer = [peer](const Endpoint* mine) { return mine->peer == peer; };
+void TcpTransport::discard_events(PeerId peer) {
+  const auto is_peer = [peer](const TcpEndpoint* endpoint) { return endpoint->peer == peer; };
   std::erase_if(ready_, is_peer);
   std::erase_if(finished_, is_peer);
   std::erase_if(broken_, [peer](const Event& event) { return event.peer == peer; });
 }
 
-void TcpTransport::step_farewells() {
-  std::erase_if(farewells_, [](Farewell& farewell) { return farewell.step(); });
+void TcpTransport::progress_closing() {
+  std::erase_if(closing_connections_, [](ClosingConnection& closing) { return closing.progress(); });
 }
 
 // --- Hellos ----------------------------------------------------------------------------------------------
 
-void TcpTransport::take_strangers() {
-  // Not without end, so that a crowd at the door does not hold up those inside.
+void TcpTransport::accept_connections() {
+  // Bounded, so that many new connections do not delay the established ones.
   for (int i = 0; i < 64; ++i) {
-    const int stranger = doorman_.accept();
-    if (stranger < 0) break;
-    (void)watch(stranger, Watched::kStranger, static_cast<std::uint32_t>(stranger), EPOLLIN);
-    hear_stranger(stranger);
+    const int pending = acceptor_.accept();
+    if (pending < 0) break;
+    (void)watch(pending, Watched::kPending, static_cast<std::uint32_t>(pending), EPOLLIN);
+    identify(pending);
   }
-  if (doorman_.may_accept()) return;
-  (void)watch(doorman_.listener(), Watched::kListener, 0, 0, EPOLLIN);
-  listening_ = false;
+  if (acceptor_.may_accept()) return;
+  (void)watch(acceptor_.listener(), Watched::kListener, 0, 0, EPOLLIN);
+  accepting_ = false;
 }
 
-void TcpTransport::listen_again() {
-  if (doorman_.may_accept()) listening_ = watch(doorman_.listener(), Watched::kListener, 0, EPOLLIN).ok();
+void TcpTransport::resume_accepting() {
+  if (acceptor_.may_accept()) accepting_ = watch(acceptor_.listener(), Watched::kListener, 0, EPOLLIN).ok();
 }
 
-void TcpTransport::hear_stranger(int stranger) {
-  auto guest = doorman_.hear(stranger);
-  if (!guest) return;
-  (void)watch(guest->fd.get(), Watched::kStranger, 0, 0, EPOLLIN);
-  const auto at = std::find_if(endpoints_.begin(), endpoints_.end(),
-                               [&](const auto& mine) { return mine != nullptr && mine->mine == guest->to; });
-  const bool expected = at != endpoints_.end() && !(*at)->fd.valid() &&
-                        ((*at)->state == Endpoint::State::kOpen ||
-                         ((*at)->state == Endpoint::State::kConnecting && (*at)->theirs < (*at)->mine));
+void TcpTransport::identify(int pending) {
+  auto accepted = acceptor_.receive_hello(pending);
+  if (!accepted) return;
+  (void)watch(accepted->fd.get(), Watched::kPending, 0, 0, EPOLLIN);
+  const auto at = std::find_if(endpoints_.begin(), endpoints_.end(), [&](const auto& endpoint) {
+    return endpoint != nullptr && endpoint->own_token == accepted->to;
+  });
+  const bool expected =
+      at != endpoints_.end() && !(*at)->fd.valid() &&
+      ((*at)->state == TcpEndpoint::State::kOpen ||
+       ((*at)->state == TcpEndpoint::State::kConnecting && (*at)->peer_token < (*at)->own_token));
   if (!expected) {
-    log::info(log::Subsystem::kTransport, "tcp: {}: sent away somebody who looked for an endpoint that is {}",
-              to_string(doorman_.address()), at == endpoints_.end() ? "not here" : "taken");
+    log::info(log::Subsystem::kTransport, "tcp: {}: closed a connection for an endpoint that is {}",
+              to_string(acceptor_.address()), at == endpoints_.end() ? "unknown" : "connected already");
     return;
   }
-  (*at)->fd = std::move(guest->fd);
-  if ((*at)->state == Endpoint::State::kConnecting) settle(**at);
+  (*at)->fd = std::move(accepted->fd);
+  if ((*at)->state == TcpEndpoint::State::kConnecting) finish_connecting(**at);
 }
 
-void TcpTransport::say_hello(Endpoint& mine) {
-  if (const int error = connect_error(mine.fd.get()); error != 0) {
-    connection_ended(mine, error);
+void TcpTransport::send_hello(TcpEndpoint& endpoint) {
+  if (const int error = connect_error(endpoint.fd.get()); error != 0) {
+    connection_ended(endpoint, error);
     return;
   }
-  const Hello hello{.to = mine.theirs};
-  // The first bytes of a connection fit into any buffer.
-  const ssize_t sent = send(mine.fd.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const TcpHello hello{.to = endpoint.peer_token};
+  // The hello fits into the buffer of a new connection.
+  const ssize_t sent = send(endpoint.fd.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != sizeof hello) {
-    connection_ended(mine, sent < 0 ? errno : EIO);
+    connection_ended(endpoint, sent < 0 ? errno : EIO);
     return;
   }
-  mine.said_hello = true;
-  watch(mine, EPOLLIN);
+  endpoint.hello_sent = true;
+  watch(endpoint, EPOLLIN);
 }
 
-bool TcpTransport::hear_hello(Endpoint& mine) {
-  const auto hello = mine.inbox.next_hello();
+bool TcpTransport::receive_hello(TcpEndpoint& endpoint) {
+  const auto hello = endpoint.inbox.next_hello();
   if (!hello) return false;
-  if (hello->magic != kMagic || hello->to != mine.mine) {
-    break_endpoint(mine, Status::error(Code::kPeerLost,
-                                       fmt::format("tcp: {}: somebody else answers in place of {}",
-                                                   options_.device, mine.name),
-                                       Scope::kPeer));
+  if (hello->magic != kMagic || hello->to != endpoint.own_token) {
+    break_endpoint(endpoint,
+                   Status::error(Code::kPeerLost,
+                                 fmt::format("tcp: {}: another process answers at the address of {}",
+                                             options_.device, endpoint.name),
+                                 Scope::kPeer));
     return true;
   }
-  settle(mine);
+  finish_connecting(endpoint);
   return true;
 }
 
-/// The other side has proved itself: what was posted meanwhile may go.
-void TcpTransport::settle(Endpoint& mine) {
-  if (!mine.said_hello) say_hello(mine);
-  if (mine.state != Endpoint::State::kConnecting) return;
-  mine.state = Endpoint::State::kConnected;
-  mine.outbox.set_up(mine.fd.get(), options_.zero_copy);
-  log::debug(log::Subsystem::kTransport, "tcp: {}: connected to {}", options_.device, mine.name);
-  flush(mine);
+/// The peer has sent its token: connects the endpoint and sends what was posted meanwhile.
+void TcpTransport::finish_connecting(TcpEndpoint& endpoint) {
+  if (!endpoint.hello_sent) send_hello(endpoint);
+  if (endpoint.state != TcpEndpoint::State::kConnecting) return;
+  endpoint.state = TcpEndpoint::State::kConnected;
+  endpoint.outbox.set_up(endpoint.fd.get(), options_.zero_copy);
+  log::debug(log::Subsystem::kTransport, "tcp: {}: connected to {}", options_.device, endpoint.name);
+  flush(endpoint);
 }
 
-// --- Ends ------------------------------------------------------------------------------------------------
+// --- Failures --------------------------------------------------------------------------------------------
 
-void TcpTransport::break_endpoint(Endpoint& mine, Status error, Ending ending) {
-  if (mine.state == Endpoint::State::kBroken) return;
-  mine.state = Endpoint::State::kBroken;
+void TcpTransport::break_endpoint(TcpEndpoint& endpoint, Status error, Ending ending) {
+  if (endpoint.state == TcpEndpoint::State::kBroken) return;
+  endpoint.state = TcpEndpoint::State::kBroken;
   log::info(log::Subsystem::kTransport, "{}", error.message);
-  if (mine.fd.valid() && mine.watched != 0) watch(mine, 0);
-  if (ending == Ending::kHangUp && mine.fd.valid()) {
-    // A forked child may hold the socket too, and would keep the connection up.
-    (void)shutdown(mine.fd.get(), SHUT_RDWR);
-    mine.fd.reset();
+  if (endpoint.fd.valid() && endpoint.watched != 0) watch(endpoint, 0);
+  if (ending == Ending::kShutdown && endpoint.fd.valid()) {
+    // shutdown() is needed because a forked child may hold the socket and keep the connection open.
+    (void)shutdown(endpoint.fd.get(), SHUT_RDWR);
+    endpoint.fd.reset();
   }
-  std::erase(finished_, &mine);  // no completion comes after the end
-  mine.finished = false;
+  std::erase(finished_, &endpoint);  // no completion follows kPeerDead
+  endpoint.finished = false;
   error.scope = Scope::kPeer;
   Event event;
   event.kind = Event::Kind::kPeerDead;
-  event.peer = mine.peer;
+  event.peer = endpoint.peer;
   event.error = std::move(error);
   broken_.push_back(std::move(event));
 }
 
-void TcpTransport::connection_ended(Endpoint& mine, int error) {
-  if (error == 0) error = mine.send_error;
+void TcpTransport::connection_ended(TcpEndpoint& endpoint, int error) {
+  if (error == 0) error = endpoint.send_error;
   std::string text;
-  if (mine.state == Endpoint::State::kConnecting) {
-    text = error != 0
-               ? fmt::format("tcp: {}: cannot connect to {}: {}", options_.device, mine.name,
-                             std::strerror(error))
-               : fmt::format("tcp: {}: {} hung up before it said hello: it has ended, or closed its endpoint",
-                             options_.device, mine.name);
+  if (endpoint.state == TcpEndpoint::State::kConnecting) {
+    text =
+        error != 0
+            ? fmt::format("tcp: {}: cannot connect to {}: {}", options_.device, endpoint.name,
+                          std::strerror(error))
+            : fmt::format(
+                  "tcp: {}: {} closed the connection before its hello: it has ended, or closed its endpoint",
+                  options_.device, endpoint.name);
   } else if (error != 0) {
-    text = fmt::format("tcp: {}: the connection to {} broke: {}", options_.device, mine.name,
+    text = fmt::format("tcp: {}: the connection to {} failed: {}", options_.device, endpoint.name,
                        std::strerror(error));
   } else {
-    text = fmt::format("tcp: {}: {} ended {}without a goodbye; see its output", options_.device, mine.name,
-                       mine.inbox.between_frames() ? "" : "in the middle of a message, ");
+    text = fmt::format("tcp: {}: {} ended {}without closing its endpoint; see its output", options_.device,
+                       endpoint.name, endpoint.inbox.between_frames() ? "" : "within a message and ");
   }
   Status status = Status::error(Code::kPeerLost, std::move(text), Scope::kPeer);
   status.sys_errno = error;
-  break_endpoint(mine, std::move(status));
+  break_endpoint(endpoint, std::move(status));
 }
 
-void TcpTransport::refuse(PeerId peer) {
-  const bool told =
+void TcpTransport::report_unconnected(PeerId peer) {
+  const bool reported =
       std::any_of(broken_.begin(), broken_.end(), [&](const Event& e) { return e.peer == peer; });
-  if (told) return;
+  if (reported) return;
   Event event;
   event.kind = Event::Kind::kPeerDead;
   event.peer = peer;
-  event.error = misuse(fmt::format("tcp: a request to peer {}, which is not connected", peer));
+  event.error = misuse(fmt::format("tcp: post to peer {}, which is not connected", peer));
   broken_.push_back(std::move(event));
 }
 

@@ -17,11 +17,11 @@ using Kind = FrameHeader::Kind;
 
 namespace {
 
-/// System calls for one peer before it is the next one's turn.
-constexpr int kTurnsPerPeer = 16;
-/// So few peers are asked one by one: that takes less time than asking the epoll set and then the peer.
+/// System calls for one peer before the next peer is served.
+constexpr int kReceivesPerPeer = 16;
+/// Up to this many peers are read directly, which is faster than epoll_wait() and then a read.
 constexpr std::size_t kFewPeers = 2;
-/// Between two looks at the epoll set, where whoever knocks at the door is seen.
+/// Direct polls between two polls of the epoll set, which also reports new connections.
 constexpr std::uint32_t kDirectPolls = 64;
 
 void clear_error(Event& event) {
@@ -35,24 +35,24 @@ void clear_error(Event& event) {
 std::size_t TcpTransport::post(std::span<const WorkRequest> requests) {
   std::size_t taken = 0;
   for (const WorkRequest& request : requests) {
-    Endpoint* mine = endpoint(request.peer);
-    if (mine == nullptr || mine->state == Endpoint::State::kOpen) [[unlikely]] {
-      refuse(request.peer);
-    } else if (mine->state != Endpoint::State::kBroken) {
-      if (!append(*mine, request)) break;
+    TcpEndpoint* endpoint = find_endpoint(request.peer);
+    if (endpoint == nullptr || endpoint->state == TcpEndpoint::State::kOpen) [[unlikely]] {
+      report_unconnected(request.peer);
+    } else if (endpoint->state != TcpEndpoint::State::kBroken) {
+      if (!append(*endpoint, request)) break;
     }
     ++taken;
   }
-  for (Endpoint* mine : posted_) {
-    // Where the socket is full, EPOLLOUT says when to go on.
-    if ((mine->watched & EPOLLOUT) == 0) flush(*mine);
+  for (TcpEndpoint* endpoint : posted_) {
+    // After EPOLLOUT is requested, poll() continues the flush when the socket has room.
+    if ((endpoint->watched & EPOLLOUT) == 0) flush(*endpoint);
   }
   posted_.clear();
   return taken;
 }
 
-/// False: full.
-bool TcpTransport::append(Endpoint& mine, const WorkRequest& request) {
+/// False if the queue is full.
+bool TcpTransport::append(TcpEndpoint& endpoint, const WorkRequest& request) {
   const bool get = request.verb == Verb::kGet;
   Outgoing outgoing;
   std::size_t bytes = request.into.size();
@@ -68,7 +68,7 @@ bool TcpTransport::append(Endpoint& mine, const WorkRequest& request) {
   }
   if (bytes > 0 && (request.remote == nullptr || request.remote_offset > request.remote->bytes ||
                     bytes > request.remote->bytes - request.remote_offset)) [[unlikely]] {
-    break_endpoint(mine,
+    break_endpoint(endpoint,
                    Status::error(Code::kInternal,
                                  fmt::format("tcp: {} bytes at offset {} of a region of {} bytes", bytes,
                                              request.remote_offset,
@@ -77,7 +77,7 @@ bool TcpTransport::append(Endpoint& mine, const WorkRequest& request) {
                    Ending::kSilently);
     return true;
   }
-  if (mine.outbox.full() || (get && !mine.outbox.may_get())) return false;
+  if (endpoint.outbox.full() || (get && !endpoint.outbox.may_get())) return false;
   outgoing.header.kind = get ? Kind::kGet : request.verb == Verb::kPutNotify ? Kind::kPutNotify : Kind::kPut;
   outgoing.header.token = request.token;
   outgoing.header.bytes = bytes;
@@ -90,58 +90,59 @@ bool TcpTransport::append(Endpoint& mine, const WorkRequest& request) {
   outgoing.token = request.token;
   outgoing.context = request.context;
   outgoing.signalled = request.signalled;
-  mine.outbox.push(outgoing);
-  if (std::find(posted_.begin(), posted_.end(), &mine) == posted_.end()) posted_.push_back(&mine);
+  endpoint.outbox.push(outgoing);
+  if (std::find(posted_.begin(), posted_.end(), &endpoint) == posted_.end()) posted_.push_back(&endpoint);
   return true;
 }
 
-void TcpTransport::flush(Endpoint& mine) {
-  if (mine.state != Endpoint::State::kConnected || mine.send_error != 0) return;
+void TcpTransport::flush(TcpEndpoint& endpoint) {
+  if (endpoint.state != TcpEndpoint::State::kConnected || endpoint.send_error != 0) return;
   std::uint32_t events = EPOLLIN;
-  switch (mine.outbox.flush(mine.fd.get(), mine.send_error)) {
-    case Outbox::Sent::kAll:
+  switch (endpoint.outbox.flush(endpoint.fd.get(), endpoint.send_error)) {
+    case Outbox::SendResult::kAll:
       break;
-    case Outbox::Sent::kFull:
+    case Outbox::SendResult::kFull:
       events |= EPOLLOUT;
       break;
-    case Outbox::Sent::kBroken:
-      // What the peer sent before it went may still be unread; its end comes behind that.
-      set_ready(mine);
+    case Outbox::SendResult::kBroken:
+      // Data that the peer sent before may still be unread; the end of the stream follows it.
+      set_ready(endpoint);
       break;
   }
-  watch(mine, events);
-  if (mine.outbox.done() != nullptr) set_finished(mine);
+  watch(endpoint, events);
+  if (endpoint.outbox.done() != nullptr) set_finished(endpoint);
 }
 
-void TcpTransport::set_ready(Endpoint& mine) {
-  if (!std::exchange(mine.ready, true)) ready_.push_back(&mine);
+void TcpTransport::set_ready(TcpEndpoint& endpoint) {
+  if (!std::exchange(endpoint.ready, true)) ready_.push_back(&endpoint);
 }
 
-void TcpTransport::set_finished(Endpoint& mine) {
-  if (!std::exchange(mine.finished, true)) finished_.push_back(&mine);
+void TcpTransport::set_finished(TcpEndpoint& endpoint) {
+  if (!std::exchange(endpoint.finished, true)) finished_.push_back(&endpoint);
 }
 
 // --- Frames ----------------------------------------------------------------------------------------------
 
-void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
+void TcpTransport::begin_frame(TcpEndpoint& endpoint, const FrameHeader& header) {
   const auto wrong = [&](std::string_view what) {
-    break_endpoint(mine, Status::error(Code::kInternal,
-                                       fmt::format("tcp: {}: {} sent {}", options_.device, mine.name, what),
-                                       Scope::kPeer));
+    break_endpoint(endpoint,
+                   Status::error(Code::kInternal,
+                                 fmt::format("tcp: {}: {} sent {}", options_.device, endpoint.name, what),
+                                 Scope::kPeer));
   };
   switch (header.kind) {
     case Kind::kPut:
     case Kind::kPutNotify: {
       if (header.bytes > 0) {
         if (memory_.is_gone(header)) [[unlikely]] {
-          mine.inbox.expect_dropped(header.bytes);
+          endpoint.inbox.expect_dropped(header.bytes);
         } else {
           auto payload = memory_.find(header);
           if (!payload) return wrong(payload.error().message);
-          mine.inbox.expect(*payload);
+          endpoint.inbox.expect(*payload);
         }
       }
-      mine.frame = header;
+      endpoint.frame = header;
       return;
     }
     case Kind::kGet: {
@@ -149,90 +150,91 @@ void TcpTransport::begin_frame(Endpoint& mine, const FrameHeader& header) {
       answer.header.kind = Kind::kGetReply;
       if (header.bytes > 0) {
         auto source = memory_.find(header);
-        if (!source) return wrong("a request for " + source.error().message);
+        if (!source) return wrong("a get of " + source.error().message);
         answer.pieces[answer.num_pieces++] = {source->data(), source->size()};
         answer.bytes += source->size();
       }
-      if (!mine.outbox.push_answer(answer))
-        return wrong(fmt::format("more than {} requests for memory at a time", kMaxGets));
-      if ((mine.watched & EPOLLOUT) == 0) flush(mine);
+      if (!endpoint.outbox.push_answer(answer))
+        return wrong(fmt::format("more than {} outstanding gets", kMaxGets));
+      if ((endpoint.watched & EPOLLOUT) == 0) flush(endpoint);
       return;
     }
     case Kind::kGetReply: {
-      const Outgoing* get = mine.outbox.oldest_get();
+      const Outgoing* get = endpoint.outbox.oldest_get();
       if (get == nullptr || get->into.size() != header.bytes)
-        return wrong(fmt::format("{} bytes that nobody asked for", header.bytes));
-      mine.inbox.expect(get->into);
-      mine.frame = header;
+        return wrong(
+            fmt::format("a get reply of {} bytes that no get of this process expects", header.bytes));
+      endpoint.inbox.expect(get->into);
+      endpoint.frame = header;
       return;
     }
-    case Kind::kGoodbye:
-      break_endpoint(mine,
-                     Status::error(Code::kPeerLost,
-                                   fmt::format("tcp: {}: {} closed its endpoint", options_.device, mine.name),
-                                   Scope::kPeer));
+    case Kind::kClose:
+      break_endpoint(endpoint, Status::error(Code::kPeerLost,
+                                             fmt::format("tcp: {}: {} closed its endpoint", options_.device,
+                                                         endpoint.name),
+                                             Scope::kPeer));
       return;
     case Kind::kNone:
       break;
   }
-  wrong(fmt::format("a frame of the unknown kind {}", static_cast<std::uint32_t>(header.kind)));
+  wrong(fmt::format("a frame of unknown kind {}", static_cast<std::uint32_t>(header.kind)));
 }
 
-/// Reads from one peer until nothing is there, its turns are over, or `events` is full; in the first case it
-/// is ready no more.
-std::size_t TcpTransport::serve(Endpoint& mine, std::span<Event> events) {
+/// Reads from one peer until its socket is empty, kReceivesPerPeer is reached, or `events` is full. An empty
+/// socket clears `ready`.
+std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) {
   std::size_t filled = 0;
   bool drained = false;
-  for (int turns = 0; turns < kTurnsPerPeer;) {
-    if (mine.state == Endpoint::State::kBroken) break;
-    if (mine.state == Endpoint::State::kConnecting) {
-      if (hear_hello(mine)) continue;
-    } else if (!mine.inbox.payload_under_way()) {
-      if (mine.frame.kind == Kind::kPutNotify) {
+  for (int receives = 0; receives < kReceivesPerPeer;) {
+    if (endpoint.state == TcpEndpoint::State::kBroken) break;
+    if (endpoint.state == TcpEndpoint::State::kConnecting) {
+      if (receive_hello(endpoint)) continue;
+    } else if (!endpoint.inbox.in_payload()) {
+      if (endpoint.frame.kind == Kind::kPutNotify) {
         if (filled == events.size()) return filled;
         Event& event = events[filled++];
         event.kind = Event::Kind::kArrival;
-        event.peer = mine.peer;
-        event.token = mine.frame.token;
+        event.peer = endpoint.peer;
+        event.token = endpoint.frame.token;
         event.context = 0;
         clear_error(event);
-      } else if (mine.frame.kind == Kind::kGetReply) {
-        mine.outbox.get_answered();
-        if (mine.outbox.done() != nullptr) set_finished(mine);
+      } else if (endpoint.frame.kind == Kind::kGetReply) {
+        endpoint.outbox.get_answered();
+        if (endpoint.outbox.done() != nullptr) set_finished(endpoint);
       }
-      mine.frame.kind = Kind::kNone;
-      if (const auto header = mine.inbox.next()) {
-        begin_frame(mine, *header);
+      endpoint.frame.kind = Kind::kNone;
+      if (const auto header = endpoint.inbox.next()) {
+        begin_frame(endpoint, *header);
         continue;
       }
     }
     if (drained) break;
-    ++turns;
+    ++receives;
     int error = 0;
-    switch (mine.inbox.receive(mine.fd.get(), error)) {
-      case Inbox::Got::kSome:
-        if (turns == kTurnsPerPeer) return filled;
+    switch (endpoint.inbox.receive(endpoint.fd.get(), error)) {
+      case Inbox::ReceiveResult::kSome:
+        if (receives == kReceivesPerPeer) return filled;
         continue;
-      case Inbox::Got::kAll:
+      case Inbox::ReceiveResult::kAll:
         drained = true;
-        // Its frames count, however many turns it had.
-        turns = 0;
+        // The frames just received are processed even at the limit.
+        receives = 0;
         continue;
-      case Inbox::Got::kNothing:
+      case Inbox::ReceiveResult::kNothing:
         break;
-      case Inbox::Got::kEnd:
-        connection_ended(mine, error);
+      case Inbox::ReceiveResult::kEnd:
+        connection_ended(endpoint, error);
         break;
     }
     break;
   }
-  mine.ready = false;
+  endpoint.ready = false;
   return filled;
 }
 
 // --- Events ----------------------------------------------------------------------------------------------
 
-void TcpTransport::look_at_sockets() {
+void TcpTransport::poll_sockets() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -240,43 +242,43 @@ void TcpTransport::look_at_sockets() {
     const auto number = static_cast<std::int32_t>(event.data.u64 & 0xffffffff);
     switch (static_cast<Watched>(event.data.u64 >> 32)) {
       case Watched::kListener:
-        take_strangers();
+        accept_connections();
         break;
-      case Watched::kStranger:
-        hear_stranger(number);
+      case Watched::kPending:
+        identify(number);
         break;
       case Watched::kEndpoint: {
-        Endpoint* mine = endpoint(number);
-        if (mine == nullptr || mine->state == Endpoint::State::kBroken) break;
-        if (mine->state == Endpoint::State::kConnecting && !mine->said_hello) {
-          say_hello(*mine);
+        TcpEndpoint* endpoint = find_endpoint(number);
+        if (endpoint == nullptr || endpoint->state == TcpEndpoint::State::kBroken) break;
+        if (endpoint->state == TcpEndpoint::State::kConnecting && !endpoint->hello_sent) {
+          send_hello(*endpoint);
           break;
         }
-        if ((event.events & EPOLLERR) != 0 && mine->outbox.awaits_release()) {
-          mine->outbox.look_for_releases(mine->fd.get());
-          if (mine->outbox.done() != nullptr) set_finished(*mine);
+        if ((event.events & EPOLLERR) != 0 && endpoint->outbox.awaits_release()) {
+          endpoint->outbox.read_releases(endpoint->fd.get());
+          if (endpoint->outbox.done() != nullptr) set_finished(*endpoint);
         }
-        if ((event.events & EPOLLOUT) != 0) flush(*mine);
-        if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) set_ready(*mine);
+        if ((event.events & EPOLLOUT) != 0) flush(*endpoint);
+        if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) set_ready(*endpoint);
         break;
       }
     }
   }
 }
 
-bool TcpTransport::ask_few_peers() {
+bool TcpTransport::poll_few_peers_directly() {
   if (endpoints_.size() > kFewPeers || ++direct_polls_ % kDirectPolls == 0) return false;
   bool any = false;
-  for (const auto& mine : endpoints_) {
-    if (mine == nullptr || mine->state == Endpoint::State::kBroken) continue;
-    if (mine->state != Endpoint::State::kConnected || mine->watched != EPOLLIN) return false;
-    // What the kernel releases is an event of the set.
-    if (mine->outbox.awaits_release()) return false;
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint == nullptr || endpoint->state == TcpEndpoint::State::kBroken) continue;
+    if (endpoint->state != TcpEndpoint::State::kConnected || endpoint->watched != EPOLLIN) return false;
+    // Zero-copy releases are reported by the epoll set.
+    if (endpoint->outbox.awaits_release()) return false;
     any = true;
   }
   if (!any) return false;
-  for (const auto& mine : endpoints_) {
-    if (mine != nullptr && mine->state == Endpoint::State::kConnected) set_ready(*mine);
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint != nullptr && endpoint->state == TcpEndpoint::State::kConnected) set_ready(*endpoint);
   }
   return true;
 }
@@ -284,20 +286,20 @@ bool TcpTransport::ask_few_peers() {
 std::size_t TcpTransport::take_completions(std::span<Event> events) {
   std::size_t filled = 0;
   while (filled < events.size() && !finished_.empty()) {
-    Endpoint& mine = *finished_.front();
-    const Outgoing* done = mine.outbox.done();
+    TcpEndpoint& endpoint = *finished_.front();
+    const Outgoing* done = endpoint.outbox.done();
     if (done == nullptr) {
-      mine.finished = false;
+      endpoint.finished = false;
       finished_.pop_front();
       continue;
     }
     Event& event = events[filled++];
     event.kind = Event::Kind::kCompletion;
-    event.peer = mine.peer;
+    event.peer = endpoint.peer;
     event.token = done->token;
     event.context = done->context;
     clear_error(event);
-    mine.outbox.pop();
+    endpoint.outbox.pop();
   }
   return filled;
 }
@@ -305,10 +307,10 @@ std::size_t TcpTransport::take_completions(std::span<Event> events) {
 std::size_t TcpTransport::take_arrivals(std::span<Event> events) {
   std::size_t filled = 0;
   for (std::size_t peers = ready_.size(); peers > 0 && filled < events.size(); --peers) {
-    Endpoint& mine = *ready_.front();
-    filled += serve(mine, events.subspan(filled));
+    TcpEndpoint& endpoint = *ready_.front();
+    filled += serve(endpoint, events.subspan(filled));
     ready_.pop_front();
-    if (mine.ready) ready_.push_back(&mine);
+    if (endpoint.ready) ready_.push_back(&endpoint);
   }
   return filled;
 }
@@ -322,14 +324,14 @@ std::size_t TcpTransport::take_broken(std::span<Event> events) {
 
 std::size_t TcpTransport::poll(std::span<Event> events) {
   std::size_t filled = take_completions(events);
-  if (!ask_few_peers()) look_at_sockets();
+  if (!poll_few_peers_directly()) poll_sockets();
   filled += take_arrivals(events.subspan(filled));
   if (!broken_.empty()) [[unlikely]]
     filled += take_broken(events.subspan(filled));
-  if (!farewells_.empty()) [[unlikely]]
-    step_farewells();
-  if (!listening_) [[unlikely]]
-    listen_again();
+  if (!closing_connections_.empty()) [[unlikely]]
+    progress_closing();
+  if (!accepting_) [[unlikely]]
+    resume_accepting();
   return filled;
 }
 

@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "lib/base/os/unique_fd.hpp"
-#include "transports/tcp/doorman.hpp"
+#include "transports/tcp/acceptor.hpp"
+#include "transports/tcp/closing_connection.hpp"
 #include "transports/tcp/endpoint.hpp"
-#include "transports/tcp/farewell.hpp"
 #include "transports/tcp/memory.hpp"
 #include "transports/tcp/tcp.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::tcp {
 
-/// See create(). Split by job: tcp_transport.cpp (making, memory, sleeping), tcp_connect.cpp (endpoints),
+/// See create(). Parts: tcp_transport.cpp (creation, memory, sleeping), tcp_connect.cpp (endpoints),
 /// tcp_poll.cpp (requests, frames and events).
 class TcpTransport final : public transport::Transport {
  public:
-  static Result<std::unique_ptr<transport::Transport>> create(const Options& options);
+  static Result<std::unique_ptr<transport::Transport>> create(const TcpOptions& options);
   ~TcpTransport() override;
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
@@ -41,56 +41,57 @@ class TcpTransport final : public transport::Transport {
   void disarm() override {}
 
  private:
-  /// What the epoll set calls a descriptor: the kind, and a peer or a stranger's descriptor.
-  enum class Watched : std::uint32_t { kListener, kStranger, kEndpoint };
+  /// Kind of a descriptor in the epoll set. Its key also holds the peer or the pending connection's descriptor.
+  enum class Watched : std::uint32_t { kListener, kPending, kEndpoint };
 
-  TcpTransport(const Options& options, Doorman doorman, UniqueFd epoll);
+  TcpTransport(const TcpOptions& options, Acceptor acceptor, UniqueFd epoll);
 
   // Endpoints.
-  [[nodiscard]] Endpoint* endpoint(transport::PeerId peer) const;
+  [[nodiscard]] TcpEndpoint* find_endpoint(transport::PeerId peer) const;
   Status watch(int fd, Watched kind, std::uint32_t number, std::uint32_t events, std::uint32_t before = 0);
-  void watch(Endpoint& mine, std::uint32_t events);
-  void take_strangers();
-  void listen_again();
-  void hear_stranger(int stranger);
-  void say_hello(Endpoint& mine);
-  bool hear_hello(Endpoint& mine);
-  void settle(Endpoint& mine);
-  enum class Ending { kHangUp, kSilently };
-  void break_endpoint(Endpoint& mine, Status error, Ending ending = Ending::kHangUp);
-  void connection_ended(Endpoint& mine, int error);
-  void refuse(transport::PeerId peer);
-  void forget_events(transport::PeerId peer);
+  void watch(TcpEndpoint& endpoint, std::uint32_t events);
+  void accept_connections();
+  void resume_accepting();
+  void identify(int pending);
+  void send_hello(TcpEndpoint& endpoint);
+  bool receive_hello(TcpEndpoint& endpoint);
+  void finish_connecting(TcpEndpoint& endpoint);
+  /// kSilently: leaves the socket open, because the fault is a wrong request of this side.
+  enum class Ending { kShutdown, kSilently };
+  void break_endpoint(TcpEndpoint& endpoint, Status error, Ending ending = Ending::kShutdown);
+  void connection_ended(TcpEndpoint& endpoint, int error);
+  void report_unconnected(transport::PeerId peer);
+  void discard_events(transport::PeerId peer);
 
   // Requests and frames.
-  bool append(Endpoint& mine, const transport::WorkRequest& request);
-  void flush(Endpoint& mine);
-  void set_ready(Endpoint& mine);
-  void set_finished(Endpoint& mine);
-  bool ask_few_peers();
-  void look_at_sockets();
-  std::size_t serve(Endpoint& mine, std::span<transport::Event> events);
-  void begin_frame(Endpoint& mine, const FrameHeader& header);
+  bool append(TcpEndpoint& endpoint, const transport::WorkRequest& request);
+  void flush(TcpEndpoint& endpoint);
+  void set_ready(TcpEndpoint& endpoint);
+  void set_finished(TcpEndpoint& endpoint);
+  bool poll_few_peers_directly();
+  void poll_sockets();
+  std::size_t serve(TcpEndpoint& endpoint, std::span<transport::Event> events);
+  void begin_frame(TcpEndpoint& endpoint, const FrameHeader& header);
   std::size_t take_completions(std::span<transport::Event> events);
   std::size_t take_arrivals(std::span<transport::Event> events);
   std::size_t take_broken(std::span<transport::Event> events);
-  void step_farewells();
+  void progress_closing();
 
-  Options options_;
+  TcpOptions options_;
   transport::Limits limits_;
   LinkOptions link_options_;
-  std::int32_t pid_;  ///< that made it: a forked child must not touch what peers see
-  Doorman doorman_;
+  std::int32_t pid_;  ///< of the creator: a forked child must not touch the connections
+  Acceptor acceptor_;
   UniqueFd epoll_;
-  bool listening_ = true;
+  bool accepting_ = true;
   RegionTable memory_;
 
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;  ///< by PeerId
-  std::deque<Endpoint*> ready_;  ///< served in turn, so that a busy peer starves no other
-  std::deque<Endpoint*> finished_;
-  std::vector<Endpoint*> posted_;  ///< by the post() under way
-  std::deque<transport::Event> broken_;
-  std::vector<Farewell> farewells_;
+  std::vector<std::unique_ptr<TcpEndpoint>> endpoints_;  ///< by PeerId
+  std::deque<TcpEndpoint*> ready_;       ///< have data to read; served round-robin, so that no peer starves
+  std::deque<TcpEndpoint*> finished_;    ///< have completions to report
+  std::vector<TcpEndpoint*> posted_;     ///< have requests of the current post()
+  std::deque<transport::Event> broken_;  ///< kPeerDead events to report
+  std::vector<ClosingConnection> closing_connections_;
   std::uint32_t direct_polls_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-// After the others, which declare the types that it uses.
+// Must follow the headers above, which declare the types that it uses.
 #include <linux/errqueue.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void ZeroCopySends::set_up(int fd, ZeroCopy use) {
   if (use != ZeroCopy::kOff && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) == 0) use_ = use;
 }
 
-void ZeroCopySends::look(int fd) {
+void ZeroCopySends::read_releases(int fd) {
   while (any_held()) {
     alignas(cmsghdr) std::array<std::byte, 256> control;
     msghdr message{};
@@ -32,7 +32,7 @@ void ZeroCopySends::look(int fd) {
       std::memcpy(&error, CMSG_DATA(part), sizeof error);
       if (error.ee_origin != SO_EE_ORIGIN_ZEROCOPY) continue;
       if ((error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) != 0 && use_ == ZeroCopy::kOn) use_ = ZeroCopy::kOff;
-      // The kernel counts sends from 0 and in 32 bits: both ends lie at most 2^32 behind what was sent.
+      // The kernel counts sends from 0 in 32 bits. Neither number is 2^32 or more ahead of released_.
       const auto ticket = [this](std::uint32_t number) {
         return released_ + 1 + (number - static_cast<std::uint32_t>(released_));
       };
@@ -43,7 +43,7 @@ void ZeroCopySends::look(int fd) {
 
 void ZeroCopySends::release(std::uint64_t first, std::uint64_t last) {
   early_.emplace_back(first, last);
-  // TCP acknowledges in order, so there is hardly ever more than one.
+  // TCP acknowledges in order, so there is rarely more than one range.
   const auto next = [this](const auto& range) { return range.first <= released_ + 1; };
   for (auto at = std::ranges::find_if(early_, next); at != early_.end();
        at = std::ranges::find_if(early_, next)) {

@@ -7,33 +7,32 @@
 
 namespace hips::tcp {
 
-/// Sends from which the kernel reads later instead of copying.
+/// Whether the kernel reads large sends from user memory later instead of copying them.
 enum class ZeroCopy : std::uint8_t {
   kOff,
-  kOn,  ///< until the kernel says of a connection that it copies all the same, as it does on one host
-  kWhereCopied,  ///< there, too: what tests need
+  kOn,           ///< for each connection until the kernel reports that it copies anyway, as within a node
+  kWhereCopied,  ///< also where the kernel copies; for tests
 };
 
-/// Which sends of one socket the kernel still reads from (MSG_ZEROCOPY). Each has a ticket: 1, 2, ... in the
-/// order of the sends.
+/// The zero-copy sends (MSG_ZEROCOPY) of one socket from which the kernel still reads. Each send has a ticket:
+/// 1, 2, ... in the order of the sends.
 ///
-/// Cost     of a send: pages are pinned, and released with a message that takes a system call to read; that
-/// is
-///          less than copying from some 10 KiB on (Linux: Documentation/networking/msg_zerocopy.rst).
+/// Cost     each send pins pages, and reading the release takes a system call. That is cheaper than copying
+///          from about 10 KiB on (Linux: Documentation/networking/msg_zerocopy.rst).
 class ZeroCopySends {
  public:
-  /// So little is copied sooner than pinned.
+  /// Smaller sends are copied, which is faster than pinning.
   static constexpr std::size_t kLeastBytes = 16U << 10U;
 
-  /// Off where the socket cannot.
+  /// Stays off if the socket does not support it.
   void set_up(int fd, ZeroCopy use);
-  /// Is a send of so many bytes to be one of these?
+  /// True if a send of `bytes` should use zero copy.
   [[nodiscard]] bool wants(std::size_t bytes) const { return use_ != ZeroCopy::kOff && bytes >= kLeastBytes; }
-  /// The kernel has taken such a send.
+  /// Counts a zero-copy send that the kernel accepted; returns its ticket.
   std::uint64_t sent() { return ++sent_; }
-  /// Reads what the kernel has released.
-  void look(int fd);
-  /// Is this send, and with it all before it, the kernel's no more?
+  /// Reads which sends the kernel has released.
+  void read_releases(int fd);
+  /// True if the kernel no longer reads from this send and from all earlier ones.
   [[nodiscard]] bool released(std::uint64_t ticket) const { return ticket <= released_; }
   [[nodiscard]] bool any_held() const { return released_ < sent_; }
 
@@ -42,7 +41,7 @@ class ZeroCopySends {
 
   ZeroCopy use_ = ZeroCopy::kOff;
   std::uint64_t sent_ = 0, released_ = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> early_;  ///< behind sends that are still held
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> early_;  ///< ranges released before earlier sends
 };
 
 }  // namespace hips::tcp

@@ -7,25 +7,24 @@
 namespace hips::verbs {
 namespace {
 
-// Enough that half a window is under way while the answer for the other half comes back.
+// Half a window can be sent while the credits for the other half return.
 constexpr std::uint32_t kWindow = 128;
 constexpr std::uint32_t kSharedWindow = 16;
 constexpr std::uint32_t kSendDepth = 128 + Budget::kControl;
-// Beyond this many queue pairs their receives would fill caches; then they share.
+// With more queue pairs, receives of their own would fill the caches; further ones share a queue.
 constexpr std::uint32_t kOwnReceives = 128;
 constexpr std::uint32_t kSharedReceives = 32768;
 constexpr std::uint32_t kPairsPerQueue = 16;
-constexpr std::uint32_t kLeast = 4;  ///< requests and notifications that a queue pair must be able to hold
+constexpr std::uint32_t kLeast = 4;  ///< requests and notifications that a queue pair must hold
 
 }  // namespace
 
 Result<Budget> Budget::of(const DeviceLimits& device, std::uint32_t max_qp, const std::string& device_name) {
   const auto too_small = [&](std::string_view what, std::uint64_t value, std::uint64_t needed) {
-    return fail(
-        Code::kUnsupported,
-        fmt::format("verbs: {} allows {} {}, but {} are needed; choose another device with HIPS_IB_HCA",
-                    device_name, value, what, needed),
-        Scope::kProcess);
+    return fail(Code::kUnsupported,
+                fmt::format("verbs: {} supports {} {}; {} are needed; choose another device with HIPS_IB_HCA",
+                            device_name, value, what, needed),
+                Scope::kProcess);
   };
   Budget budget;
   budget.pieces = std::min<std::uint32_t>(2, device.max_pieces);
@@ -34,7 +33,7 @@ Result<Budget> Budget::of(const DeviceLimits& device, std::uint32_t max_qp, cons
   if (budget.send_depth < kControl + kLeast)
     return too_small("work requests in a queue", device.max_send_requests, kControl + kLeast);
   budget.window = std::min(kWindow, device.max_send_requests - kControl);
-  // A completion queue must hold all of at least one queue pair.
+  // A completion queue must hold the completions of at least one queue pair.
   if (budget.completions_of_one() > device.max_completions) {
     if (device.max_completions < 2 * (kControl + kLeast))
       return too_small("completions in a queue", device.max_completions, 2 * (kControl + kLeast));

@@ -24,7 +24,7 @@ bool same_address(const sockaddr& address, const Gid& gid) {
   return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, gid.bytes.data(), 16) == 0;
 }
 
-/// Addresses of this host, the wanted one first, IPv4 before IPv6.
+/// Addresses of this node: the preferred one first, then IPv4 before IPv6.
 std::vector<sockaddr_in6> own_addresses(const Gid& preferred) {
   std::vector<sockaddr_in6> wanted, ipv4, ipv6;
   ifaddrs* list = nullptr;
@@ -74,7 +74,7 @@ Result<CmPort> CmPort::create(const std::string& device, std::uint8_t port, cons
   }
   return fail(
       Code::kUnsupported,
-      fmt::format("verbs: no IP address of this host belongs to {}, and rdma_cm (HIPS_VERBS_CM, iWARP) needs "
+      fmt::format("verbs: no IP address of this node belongs to {}, and rdma_cm (HIPS_VERBS_CM, iWARP) needs "
                   "one: \"ip addr add 10.0.0.1/24 dev IF\" for its interface",
                   name),
       Scope::kProcess);
@@ -86,7 +86,7 @@ Result<CmIdHandle> CmPort::resolve(const sockaddr_in6& to, std::uint8_t traffic_
   if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0)
     return fail(call_error(name, "rdma_create_id", errno));
   CmIdHandle owned(id);
-  // Kernels or devices that know neither option keep their own defaults.
+  // Kernels or devices without these options keep their defaults.
   (void)rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class, sizeof traffic_class);
   (void)rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
   sockaddr_in6 destination = to;

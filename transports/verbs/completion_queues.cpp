@@ -15,13 +15,13 @@ Result<CompletionQueues> CompletionQueues::create(ibv_context& context, const Bu
   queues.budget_ = budget;
   queues.port_ = port;
   queues.channel_.reset(ibv_create_comp_channel(&context));
-  if (queues.channel_ == nullptr) return fail(call_error(port, "making a completion channel", errno));
+  if (queues.channel_ == nullptr) return fail(call_error(port, "creating a completion channel", errno));
   const int fd = queues.channel_->fd;
   if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) return fail(call_error(port, "fcntl", errno));
   return queues;
 }
 
-Result<int> CompletionQueues::take_place() {
+Result<int> CompletionQueues::reserve() {
   for (std::size_t i = 0; i < queues_.size(); ++i) {
     if (queues_[i].pairs == budget_.pairs_per_queue) continue;
     ++queues_[i].pairs;
@@ -29,16 +29,16 @@ Result<int> CompletionQueues::take_place() {
   }
   QueueHandle made(
       ibv_create_cq(context_, static_cast<int>(budget_.completions), nullptr, channel_.get(), 0));
-  if (made == nullptr) return fail(call_error(port_, "making a completion queue", errno));
+  if (made == nullptr) return fail(call_error(port_, "creating a completion queue", errno));
   queues_.push_back({.handle = std::move(made), .pairs = 1});
   return static_cast<int>(queues_.size()) - 1;
 }
 
 std::size_t CompletionQueues::poll(std::span<ibv_wc> completions) {
   for (std::size_t tries = 0; tries < queues_.size(); ++tries) {
-    turn_ = turn_ + 1 >= queues_.size() ? 0 : turn_ + 1;
+    next_ = next_ + 1 >= queues_.size() ? 0 : next_ + 1;
     const int count =
-        ibv_poll_cq(queues_[turn_].handle.get(), static_cast<int>(completions.size()), completions.data());
+        ibv_poll_cq(queues_[next_].handle.get(), static_cast<int>(completions.size()), completions.data());
     if (count > 0) return static_cast<std::size_t>(count);
   }
   return 0;

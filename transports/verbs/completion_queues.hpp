@@ -11,22 +11,22 @@
 
 namespace hips::verbs {
 
-/// The completion queues of a transport, each large enough for all that its queue pairs can complete, behind
-/// one channel that can wake a sleeper. More queues are made as queue pairs come, since not every device can
-/// resize one.
+/// The completion queues of a transport. Each is large enough for all completions of its queue pairs. They share
+/// one channel that wakes a sleeping process. Queues are added as queue pairs are made, because not every device
+/// can resize one.
 class CompletionQueues {
  public:
-  /// Errors   kSystem, kOutOfMemory: the device refuses.
+  /// Errors   kSystem, kOutOfMemory: the device rejects a call.
   static Result<CompletionQueues> create(ibv_context& context, const Budget& budget, const std::string& port);
 
-  /// The index of a queue with room for one more queue pair, which is counted; makes one where all are full.
-  Result<int> take_place();
-  void give_back(int index) { --queues_[static_cast<std::size_t>(index)].pairs; }
+  /// Reserves room for one queue pair; returns the index of the queue. Makes a queue if all are full.
+  Result<int> reserve();
+  void release(int index) { --queues_[static_cast<std::size_t>(index)].pairs; }
   [[nodiscard]] ibv_cq* handle(int index) const {
     return queues_[static_cast<std::size_t>(index)].handle.get();
   }
 
-  /// The next completions of the queue whose turn it is.
+  /// Takes completions of one queue; the queues are polled round-robin.
   std::size_t poll(std::span<ibv_wc> completions);
 
   // Sleeping: arm() all, then poll once more; drain() after waking.
@@ -44,7 +44,7 @@ class CompletionQueues {
   std::string port_;
   ChannelHandle channel_;
   std::vector<Queue> queues_;
-  std::size_t turn_ = 0;
+  std::size_t next_ = 0;
 };
 
 }  // namespace hips::verbs

@@ -17,11 +17,11 @@ namespace {
 constexpr const char* kDeviceFolder = "/sys/class/infiniband";
 
 std::string no_device_message() {
-  return "verbs: this host has no RDMA device: \"ibv_devices\" lists none; load the NIC's driver, or make a "
+  return "verbs: this node has no RDMA device: \"ibv_devices\" lists none; load the NIC's driver, or make a "
          "software one with \"modprobe rdma_rxe; rdma link add rxe0 type rxe netdev IF\"";
 }
 
-/// Lanes that IBV_PORT_WIDTH codes stand for.
+/// Number of lanes of an IBV_PORT_WIDTH code.
 double lanes_of(std::uint8_t width) {
   switch (width) {
     case 1:
@@ -39,7 +39,7 @@ double lanes_of(std::uint8_t width) {
   }
 }
 
-/// Useful gigabits per second and lane of IBV_SPEED codes.
+/// Usable Gbit/s of one lane for an IBV_SPEED code.
 double lane_gbits(std::uint8_t speed) {
   switch (speed) {
     case 1:
@@ -156,7 +156,8 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
   facts.lid = attributes.lid;
   facts.active = attributes.state == IBV_PORT_ACTIVE;
   facts.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
-  // The kernel's rdma_rxe bears this vendor, and does not count down from 7: it would never give a peer up.
+  // The kernel's rdma_rxe has this vendor id. It treats a retry count of 7 as infinite and would never report a
+  // dead peer.
   facts.endless_retry = device.vendor_id == 0xffffff && !facts.iwarp;
   facts.bandwidth_bytes_per_s =
       lane_gbits(attributes.active_speed) * lanes_of(attributes.active_width) * 1e9 / 8;
@@ -164,7 +165,7 @@ Result<PortFacts> query_port(ibv_context& context, std::uint8_t port) {
   return facts;
 }
 
-Result<std::vector<PortChoice>> find_ports(const Options& options) {
+Result<std::vector<PortChoice>> find_ports(const VerbsOptions& options) {
   DeviceFilter filter;
   if (!options.hca.empty()) {
     auto parsed = DeviceFilter::parse(options.hca, kHcaSyntax);
@@ -188,14 +189,13 @@ Result<std::vector<PortChoice>> find_ports(const Options& options) {
       auto facts = query_port(*context, port);
       if (!facts) return fail(std::move(facts).error());
       seen += fmt::format("{}{} ({})", seen.empty() ? "" : ", ", name, facts->state);
-      const auto places = filter.places_of(ibv_get_device_name(context->device), port);
+      const auto places = filter.positions_of(ibv_get_device_name(context->device), port);
       if (places.empty()) continue;
       if (!facts->active) {
         inactive += fmt::format("{}{} is {}", inactive.empty() ? "" : ", ", name, facts->state);
         continue;
       }
       auto gid = choose_gid(gid_table(*context, port, facts->iwarp), options.gid_index, name);
-      // An InfiniBand port without addresses is used by its LID; there is always one at index 0.
       if (!gid) return fail(std::move(gid).error());
       PortChoice choice{.device = ibv_get_device_name(context->device),
                         .port = port,
@@ -218,10 +218,9 @@ Result<std::vector<PortChoice>> find_ports(const Options& options) {
                       inactive),
           Scope::kProcess);
     }
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("HIPS_IB_HCA=\"{}\" is wrong: it lets no port pass; this host has {}", options.hca, seen),
-        Scope::kProcess);
+    return fail(Code::kInvalidArgument,
+                fmt::format("HIPS_IB_HCA=\"{}\" matches no port; this node has {}", options.hca, seen),
+                Scope::kProcess);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.place < b.place; });

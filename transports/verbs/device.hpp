@@ -12,25 +12,25 @@
 
 namespace hips::verbs {
 
-/// The devices of this host, open; in the order of their names.
+/// Opens the devices of this node, sorted by name.
 ///
-/// Errors   kUnsupported: there is none, or the kernel's modules for it are missing; says what to do.
+/// Errors   kUnsupported: no device, or its kernel modules are missing; the message has a remedy.
 Result<std::vector<ContextHandle>> open_devices();
 
 /// "mlx5_0:1"
 std::string port_name(ibv_context& context, std::uint8_t port);
 
-/// What a port has for addresses; zero entries left out.
+/// The GIDs of a port, without zero entries.
 std::vector<Gid> gid_table(ibv_context& context, std::uint8_t port, bool iwarp);
 
-/// Everything that is asked of a device and one of its ports once.
+/// Properties of a device and one of its ports.
 struct PortFacts {
   DeviceLimits limits;
   std::uint8_t link_layer = 0;  ///< IBV_LINK_LAYER_*
   std::uint8_t active_mtu = 0;  ///< IBV_MTU_*
   std::uint16_t lid = 0;
   bool active = false;
-  bool endless_retry = false;  ///< takes the largest retry count for "for ever"
+  bool endless_retry = false;  ///< retry count 7 means infinite
   bool iwarp = false;          ///< no immediates, connections by rdma_cm only
   double bandwidth_bytes_per_s = 0;
   std::string state;  ///< "PORT_DOWN"

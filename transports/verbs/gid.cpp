@@ -86,13 +86,11 @@ Result<GidChoice> choose_gid(std::span<const Gid> table, std::int32_t wanted, co
     const auto at = std::find_if(table.begin(), table.end(), [&](const Gid& gid) {
       return gid.index == static_cast<std::uint32_t>(wanted);
     });
-    if (at != table.end()) return GidChoice{*at, "HIPS_IB_GID_INDEX says so"};
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("HIPS_IB_GID_INDEX={} is wrong: {} has no GID there, but {}; leave it unset to have "
-                    "the best one chosen",
-                    wanted, port_name, list(table)),
-        Scope::kProcess);
+    if (at != table.end()) return GidChoice{*at, "set by HIPS_IB_GID_INDEX"};
+    return fail(Code::kInvalidArgument,
+                fmt::format("HIPS_IB_GID_INDEX={} is out of range: {} has {}; unset it to use the best one",
+                            wanted, port_name, list(table)),
+                Scope::kProcess);
   }
   const auto best = std::min_element(table.begin(), table.end(),
                                      [](const Gid& a, const Gid& b) { return order_of(a) < order_of(b); });

@@ -10,14 +10,14 @@
 
 namespace hips::verbs {
 
-/// An entry of a port's table of addresses.
+/// An entry of a port's GID table.
 struct Gid {
   enum class Kind : std::uint8_t { kInfiniBand, kRoceV1, kRoceV2, kIwarp };
   std::uint32_t index = 0;
   Kind kind = Kind::kRoceV2;
   std::array<std::uint8_t, 16> bytes{};
 
-  /// An IPv4 address in IPv6 clothes, ::ffff:a.b.c.d.
+  /// True for an IPv4-mapped address, ::ffff:a.b.c.d.
   [[nodiscard]] bool is_ipv4() const;
   [[nodiscard]] bool is_link_local() const;
   [[nodiscard]] bool is_zero() const;
@@ -29,18 +29,17 @@ struct Gid {
   friend bool operator==(const Gid&, const Gid&) = default;
 };
 
-/// A GID and the words that say why it was taken.
+/// A GID and the reason for its choice, for messages.
 struct GidChoice {
   Gid gid;
   std::string reason;
 };
 
-/// Takes the entry at `wanted`, or, for -1, the best: RoCE v2 over IPv4, over a global IPv6, over a
-/// link-local one, then RoCE v1. The order in the table counts only among equals, because it differs from
-/// host to host.
+/// Chooses the entry at index `wanted`. For -1 it chooses the best: RoCE v2 with IPv4, with global IPv6, with a
+/// link-local address, then RoCE v1. Among equals the first in the table wins; the table's order differs from
+/// node to node.
 ///
-/// Errors   kInvalidArgument: there is none at `wanted`; lists what there is. kUnsupported: the table is
-/// empty.
+/// Errors   kInvalidArgument: no entry at `wanted`; lists the entries. kUnsupported: the table is empty.
 Result<GidChoice> choose_gid(std::span<const Gid> table, std::int32_t wanted, const std::string& port_name);
 
 }  // namespace hips::verbs

@@ -7,13 +7,13 @@
 
 namespace hips::verbs {
 
-/// Owners of what libibverbs and librdmacm hand out. What a thing was made from must outlive it, so members
-/// of these types stand in the order in which they were made.
+/// Owners of objects of libibverbs and librdmacm. An object must not outlive those that it was made from, so
+/// declare members of these types in the order of creation.
 template <auto destroy>
 struct Destroy {
   template <typename T>
   void operator()(T* object) const {
-    (void)destroy(object);  // fails only for what is in use or gone, and nobody could do better
+    (void)destroy(object);  // fails only for an object in use or gone; there is no remedy
   }
 };
 
@@ -26,7 +26,7 @@ using SharedReceivesHandle = std::unique_ptr<ibv_srq, Destroy<ibv_destroy_srq>>;
 using PairHandle = std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>>;
 using CmChannelHandle = std::unique_ptr<rdma_event_channel, Destroy<rdma_destroy_event_channel>>;
 
-/// A connection of rdma_cm, with its queue pair where it has one.
+/// An rdma_cm connection and its queue pair, if it has one.
 struct DestroyCmId {
   void operator()(rdma_cm_id* id) const {
     if (id->qp != nullptr) rdma_destroy_qp(id);

@@ -19,13 +19,14 @@ using transport::Region;
 
 Result<Region> MemoryTable::add(ibv_pd& domain, const MemoryDesc& memory, const std::string& port) {
   if (memory.kind == MemoryKind::kPhantom)
-    return fail(Code::kUnsupported, fmt::format("verbs: {} moves bytes; phantom memory has none", port));
+    return fail(Code::kUnsupported,
+                fmt::format("verbs: {} cannot register phantom memory; it has no bytes", port));
   if (memory.address == nullptr || memory.bytes == 0) {
     return fail(Code::kInvalidArgument, fmt::format("verbs: {} cannot register {} bytes at {}", port,
                                                     memory.bytes, static_cast<const void*>(memory.address)));
   }
-  // Remote read and write: an iWARP device asks for remote write where it puts what it reads.
-  // Relaxed ordering is not asked for: words that are polled in memory would lose their order.
+  // iWARP requires remote write access for the target of an RDMA read.
+  // Relaxed ordering is off: it would break the order of words that are polled in memory.
   MemoryHandle handle(ibv_reg_mr(&domain, memory.address, memory.bytes,
                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
   if (handle == nullptr) return fail(registration_error(port, memory.bytes, errno));
@@ -65,7 +66,8 @@ const ibv_mr* MemoryTable::find(const std::byte* address, std::size_t bytes, Mem
     const ibv_mr* mr = entries_[static_cast<std::size_t>(memory)].get();
     return mr != nullptr && holds(mr) ? mr : nullptr;
   }
-  // Registrations may overlap: any that begins at or before the address may hold it, the nearest most likely.
+  // Registrations may overlap: any that begins at or before the address may contain it. The nearest is the
+  // likeliest.
   for (auto it = by_address_.upper_bound(begin); it != by_address_.begin();) {
     --it;
     const ibv_mr* mr = entries_[static_cast<std::size_t>(it->second)].get();

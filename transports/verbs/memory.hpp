@@ -13,16 +13,16 @@ namespace hips::verbs {
 
 /// The registered memory of one transport.
 ///
-/// Cost     a key by number: one load. By address: O(log n), for callers that do not know the number.
+/// Cost     find() by number: one load. By address: O(log n), for callers without the number.
 class MemoryTable {
  public:
-  /// Errors   kInvalidArgument: no memory, or phantom memory. kOutOfMemory: with the limit and how to raise
-  /// it.
+  /// Errors   kInvalidArgument: no memory. kUnsupported: phantom memory. kOutOfMemory: names the limit and how to
+  /// raise it.
   Result<transport::Region> add(ibv_pd& domain, const transport::MemoryDesc& memory, const std::string& port);
   void remove(transport::MemoryId memory);
 
-  /// The key of [address, address + bytes), which must lie in one registration; null where it does not.
-  /// `memory` -1: looked up by address.
+  /// The registration that contains [address, address + bytes); null if none does. With `memory` -1 it is
+  /// looked up by address.
   [[nodiscard]] const ibv_mr* find(const std::byte* address, std::size_t bytes,
                                    transport::MemoryId memory) const;
   [[nodiscard]] std::size_t registered_bytes() const { return bytes_; }

@@ -12,7 +12,7 @@
 namespace hips::verbs {
 namespace {
 
-/// 0.64 ms until a sender that found no receive tries again; with the window it never should.
+/// A sender that finds no receive tries again after 0.64 ms. The window prevents that.
 constexpr std::uint8_t kMinRnrTimer = 12;
 
 }  // namespace
@@ -22,7 +22,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
   pair->cm_.reset(setup.cm);
   ibv_qp_init_attr attributes{};
   int error = 0;
-  // Some devices refuse inline data that others cut to what they can, and say only so what they can.
+  // Some devices reject a size of inline data that they do not support, where others reduce it.
   for (std::uint32_t wanted_inline = setup.inline_bytes;; wanted_inline /= 2) {
     attributes = {};
     attributes.send_cq = setup.queue;
@@ -45,13 +45,13 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
     error = errno;
     if (wanted_inline == 0) break;
   }
-  if (pair->qp_ == nullptr) return fail(call_error(setup.port, "making a queue pair", error));
+  if (pair->qp_ == nullptr) return fail(call_error(setup.port, "creating a queue pair", error));
   pair->immediates_ = setup.immediates;
   pair->shared_ = setup.shared_receives;
   pair->shares_receives_ = setup.shared_receives != nullptr;
   pair->slot_ = setup.slot;
   pair->generation_ = setup.generation;
-  // A device may give more than was asked for; the completion queue was counted with what was asked for.
+  // A device may grant more than requested; the completion queue has room for the requested depth only.
   pair->depth_ = std::min(attributes.cap.max_send_wr, setup.budget.send_depth);
   pair->max_inline_ = attributes.cap.max_inline_data;
   pair->window_ = setup.window;
@@ -60,11 +60,13 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const Setup& setup) {
   pair->taken_.reserve(pair->num_receives_);
   for (std::uint32_t i = pair->num_receives_; i-- > 0;) pair->taken_.push_back(i);
   if (!setup.immediates) {
-    pair->notes_.resize(pair->num_receives_ + pair->depth_);
-    pair->notes_memory_.reset(ibv_reg_mr(setup.domain, pair->notes_.data(),
-                                         pair->notes_.size() * sizeof(Note), IBV_ACCESS_LOCAL_WRITE));
-    if (pair->notes_memory_ == nullptr)
-      return fail(registration_error(setup.port, pair->notes_.size() * sizeof(Note), errno));
+    pair->control_messages_.resize(pair->num_receives_ + pair->depth_);
+    pair->control_memory_.reset(ibv_reg_mr(setup.domain, pair->control_messages_.data(),
+                                           pair->control_messages_.size() * sizeof(ControlMessage),
+                                           IBV_ACCESS_LOCAL_WRITE));
+    if (pair->control_memory_ == nullptr)
+      return fail(
+          registration_error(setup.port, pair->control_messages_.size() * sizeof(ControlMessage), errno));
   }
   return pair;
 }
@@ -108,7 +110,7 @@ Status QueuePair::connect(const Path& path, std::uint32_t own_packet_number) {
   attributes.sq_psn = own_packet_number;
   attributes.timeout = path.timeout;
   attributes.retry_cnt = path.retry_count;
-  attributes.rnr_retry = 7;  // for ever: a peer that is only slow is no error
+  attributes.rnr_retry = 7;  // infinite: a slow peer is not an error
   attributes.max_rd_atomic = path.reads;
   error = ibv_modify_qp(qp_, &attributes,
                         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -121,7 +123,7 @@ Status QueuePair::connect(const Path& path, std::uint32_t own_packet_number) {
 void QueuePair::stop() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  (void)ibv_modify_qp(qp_, &attributes, IBV_QP_STATE);  // one that is in error already is what we want
+  (void)ibv_modify_qp(qp_, &attributes, IBV_QP_STATE);  // fails only if it is in the error state already
   first_ = last_ = nullptr;
   established = false;
 }
@@ -140,9 +142,9 @@ Status QueuePair::post_receives() {
       request.sg_list = nullptr;
       request.num_sge = 0;
       if (!immediates_) {
-        buffers[i] = {.addr = reinterpret_cast<std::uintptr_t>(&notes_[buffer]),
-                      .length = sizeof(Note),
-                      .lkey = notes_memory_->lkey};
+        buffers[i] = {.addr = reinterpret_cast<std::uintptr_t>(&control_messages_[buffer]),
+                      .length = sizeof(ControlMessage),
+                      .lkey = control_memory_->lkey};
         request.sg_list = &buffers[i];
         request.num_sge = 1;
       }
@@ -184,64 +186,67 @@ int QueuePair::flush() {
   return ibv_post_send(qp_, chain, &refused);
 }
 
-ibv_sge QueuePair::note_memory(const Note& note, std::uint64_t number) {
-  Note& memory = notes_[num_receives_ + number % depth_];
-  memory = note;
-  return {
-      .addr = reinterpret_cast<std::uintptr_t>(&memory), .length = sizeof(Note), .lkey = notes_memory_->lkey};
+ibv_sge QueuePair::control_memory(const ControlMessage& message, std::uint64_t number) {
+  ControlMessage& memory = control_messages_[num_receives_ + number % depth_];
+  memory = message;
+  return {.addr = reinterpret_cast<std::uintptr_t>(&memory),
+          .length = sizeof(ControlMessage),
+          .lkey = control_memory_->lkey};
 }
 
-bool QueuePair::send_note(const Note& note) {
+bool QueuePair::send_control(const ControlMessage& message) {
   if (posted_ - completed_ >= depth_ || !established) return false;
   ibv_send_wr request{};
   ibv_sge piece{};
   if (immediates_) {
     request.opcode = IBV_WR_SEND_WITH_IMM;
-    request.imm_data = htonl(note.immediate());
+    request.imm_data = htonl(message.immediate());
   } else {
     request.opcode = IBV_WR_SEND;
-    piece = note_memory(note, posted_);
+    piece = control_memory(message, posted_);
     request.sg_list = &piece;
     request.num_sge = 1;
-    if (max_inline_ >= sizeof(Note)) request.send_flags = IBV_SEND_INLINE;
+    if (max_inline_ >= sizeof(ControlMessage)) request.send_flags = IBV_SEND_INLINE;
   }
   (void)append(request, true);
   return flush() == 0;
 }
 
 void QueuePair::on_sent(std::uint32_t number) {
-  // Numbers between completed_ and posted_ are few: the low half names one of them.
+  // Fewer than 2^32 requests are outstanding, so the low half identifies one of them.
   const std::uint64_t until =
       completed_ + static_cast<std::uint32_t>(number - static_cast<std::uint32_t>(completed_)) + 1;
   if (until <= posted_) completed_ = until;
 }
 
-void QueuePair::on_received(const Note& note, std::uint32_t buffer) {
+void QueuePair::on_received(const ControlMessage& message, std::uint32_t buffer) {
   taken_.push_back(buffer);
-  switch (note.kind) {
-    case Note::Kind::kToken:
+  switch (message.kind) {
+    case ControlMessage::Kind::kToken:
       ++tokens_received_;
       break;
-    case Note::Kind::kCredits:
-      tokens_answered_ += (note.value - static_cast<std::uint32_t>(tokens_answered_)) & Note::kValueMask;
+    case ControlMessage::Kind::kCredits:
+      tokens_credited_ +=
+          (message.value - static_cast<std::uint32_t>(tokens_credited_)) & ControlMessage::kValueMask;
       break;
-    case Note::Kind::kGoodbye:
-      goodbye_seen = true;
+    case ControlMessage::Kind::kDisconnect:
+      disconnect_received = true;
       break;
-    case Note::Kind::kHello:
+    case ControlMessage::Kind::kHello:
       established = true;
       break;
   }
 }
 
-Note QueuePair::read_note(std::uint32_t buffer) const {
-  Note note;
-  if (buffer < notes_.size()) std::memcpy(&note, &notes_[buffer], sizeof note);
-  return note;
+ControlMessage QueuePair::read_control(std::uint32_t buffer) const {
+  ControlMessage message;
+  if (buffer < control_messages_.size()) std::memcpy(&message, &control_messages_[buffer], sizeof message);
+  return message;
 }
 
-bool QueuePair::answer() {
-  if (!send_note({Note::Kind::kCredits, static_cast<std::uint32_t>(tokens_received_) & Note::kValueMask}))
+bool QueuePair::return_credits() {
+  if (!send_control({ControlMessage::Kind::kCredits,
+                     static_cast<std::uint32_t>(tokens_received_) & ControlMessage::kValueMask}))
     return false;
   tokens_returned_ = tokens_received_;
   return true;

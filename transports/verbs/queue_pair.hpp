@@ -12,17 +12,17 @@
 
 namespace hips::verbs {
 
-struct Endpoint;
+struct VerbsEndpoint;
 
-/// What a message without data means. Where the device has immediates a token is that of an
-/// RDMA_WRITE_WITH_IMM, all 32 bits of it, and the others are those of a SEND_WITH_IMM: kind in the upper two
-/// bits, value in the rest. Elsewhere each is a SEND of these eight bytes.
-struct Note {
+/// A message without user data. On devices with immediates, a token is the 32-bit immediate of an
+/// RDMA_WRITE_WITH_IMM. The other kinds are the immediate of a SEND_WITH_IMM: the kind in the upper two bits,
+/// the value in the rest. On devices without immediates each message is a SEND of these eight bytes.
+struct ControlMessage {
   enum class Kind : std::uint32_t {
-    kToken,    ///< a notification
-    kCredits,  ///< so many tokens were taken, and their receives posted anew, since the start
-    kGoodbye,  ///< nothing follows on this queue pair
-    kHello,    ///< the first message of the side that connected by rdma_cm
+    kToken,       ///< a notification
+    kCredits,     ///< tokens since the start whose receives are posted anew
+    kDisconnect,  ///< orderly shutdown: nothing follows on this queue pair
+    kHello,       ///< the first message of the side that connected by rdma_cm
   };
   static constexpr std::uint32_t kValueMask = (1U << 30U) - 1;
   Kind kind = Kind::kToken;
@@ -31,17 +31,19 @@ struct Note {
   [[nodiscard]] std::uint32_t immediate() const {
     return static_cast<std::uint32_t>(kind) << 30U | (value & kValueMask);
   }
-  static Note of_immediate(std::uint32_t bits) { return {static_cast<Kind>(bits >> 30U), bits & kValueMask}; }
+  static ControlMessage of_immediate(std::uint32_t bits) {
+    return {static_cast<Kind>(bits >> 30U), bits & kValueMask};
+  }
 };
-static_assert(sizeof(Note) == 8);
+static_assert(sizeof(ControlMessage) == 8);
 
-/// What a completion belongs to: wr_id taken apart. Queue pairs are named by a slot of the transport's table
-/// and its generation, because completions of one that is gone may still come.
+/// The contents of a wr_id. A queue pair is identified by its slot in the transport's table and the slot's
+/// generation, because completions may arrive after the queue pair is destroyed.
 struct WorkId {
   bool receive = false;
   std::uint16_t slot = 0;
   std::uint16_t generation = 0;  ///< 15 bits
-  std::uint32_t number = 0;      ///< of the send request, or of the receive's buffer
+  std::uint32_t number = 0;      ///< of the send request or the receive buffer
 
   [[nodiscard]] std::uint64_t pack() const {
     return std::uint64_t{receive} << 63U | std::uint64_t{generation} << 48U | std::uint64_t{slot} << 32U |
@@ -53,25 +55,25 @@ struct WorkId {
   }
 };
 
-/// One reliable connection, with the accounts that keep its queues from overrunning (budget.hpp).
+/// One reliable connection, with the counters that keep its queues from overrunning (budget.hpp).
 ///
-/// Requests are linked into a chain and posted with one call, flush(). Their numbers count from 0 and the
-/// queue completes them in order, so one signalled completion speaks for all before it.
+/// Requests are linked into a chain and posted with one call, flush(). They are numbered from 0 and complete in
+/// order, so a signalled completion covers all earlier requests.
 class QueuePair {
  public:
   struct Setup {
     ibv_pd* domain = nullptr;
     ibv_cq* queue = nullptr;
-    ibv_srq* shared_receives = nullptr;  ///< null: receives of its own
+    ibv_srq* shared_receives = nullptr;  ///< null: the queue pair has its own receives
     Budget budget;
-    std::uint32_t window = 0;        ///< tokens that the peer may send unanswered
-    std::uint32_t inline_bytes = 0;  ///< asked for
+    std::uint32_t window = 0;        ///< tokens that the peer may send without credit
+    std::uint32_t inline_bytes = 0;  ///< requested
     bool immediates = true;
     std::uint16_t slot = 0, generation = 0;
-    rdma_cm_id* cm = nullptr;  ///< owned from then on; null: connected by hand
-    std::string port;          ///< for errors
+    rdma_cm_id* cm = nullptr;  ///< create() takes ownership; null: connected by connect()
+    std::string port;          ///< for messages
   };
-  /// How the other end is reached.
+  /// The peer's queue pair and how to reach it.
   struct Path {
     std::uint32_t queue_pair = 0;
     std::uint32_t packet_number = 0;
@@ -84,51 +86,53 @@ class QueuePair {
     std::uint32_t flow_label = 0;
   };
 
-  /// Makes it, without receives. Errors   those of call_error().
+  /// Makes a queue pair without receives.
+  ///
+  /// Errors   those of call_error().
   static Result<std::unique_ptr<QueuePair>> create(const Setup& setup);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  // Connecting by hand; rdma_cm does it by itself.
+  // Connecting with exchanged addresses. With rdma_cm these are not called.
   Status initialise(std::uint8_t port);
   Status connect(const Path& path, std::uint32_t own_packet_number);
-  /// Nothing is sent or taken any more; everything posted comes back as flushed.
+  /// Stops sending and receiving. Everything posted completes with a flush error.
   void stop();
 
-  /// Posts all receives anew that were taken, or, the first time, all there are.
+  /// Posts anew all receives that were used; the first call posts all.
   Status post_receives();
-  /// A set of shared receives that another queue pair has left serves this one.
-  void forget_receives() { taken_.clear(); }
+  /// Uses the shared receives that a destroyed queue pair has left, instead of posting its own.
+  void adopt_spare_receives() { taken_.clear(); }
 
-  // Sending. `room()` first.
+  // Sending. Check room() before append().
   [[nodiscard]] std::uint32_t room() const {
     return Budget::room(depth_, static_cast<std::uint32_t>(posted_ - completed_));
   }
-  [[nodiscard]] bool token_allowed() const { return tokens_sent_ - tokens_answered_ < peer_window_; }
-  /// Links a request to the chain; gives its number. It must stay where it is until flush().
+  [[nodiscard]] bool token_allowed() const { return tokens_sent_ - tokens_credited_ < peer_window_; }
+  /// Links a request to the chain; returns its number. The request must not move until flush().
   std::uint64_t append(ibv_send_wr& request, bool signalled);
   [[nodiscard]] bool has_chain() const { return first_ != nullptr; }
-  /// 0, or the errno of the device's refusal.
+  /// Posts the chain; returns 0 or the errno of the failed call.
   int flush();
-  /// Whether a request of `count` parts should raise a completion, so that the queue always gets room again.
+  /// True if a request of `count` parts must be signalled, so that the send queue is freed in time.
   [[nodiscard]] bool wants_signal(std::uint32_t count) const { return unsignalled_ + count >= depth_ / 4; }
-  /// Eight bytes of registered memory for request `number`, where notes are sent from.
-  ibv_sge note_memory(const Note& note, std::uint64_t number);
-  /// Sends one at once, behind the chain; false where the send queue has no room at all.
-  bool send_note(const Note& note);
+  /// Registered memory with `message` in it, for the SEND with number `number`.
+  ibv_sge control_memory(const ControlMessage& message, std::uint64_t number);
+  /// Sends a control message now, after the chain; false if the send queue is full.
+  bool send_control(const ControlMessage& message);
   void count_token() { ++tokens_sent_; }
 
-  // What completions say.
-  /// The number that a 32-bit one of a completion means; all up to it are complete.
+  // Completions.
+  /// `number`: the low 32 bits of the request's number. All requests up to it are complete.
   void on_sent(std::uint32_t number);
-  /// A receive was taken by `note`, read by read_note() where there are no immediates.
-  void on_received(const Note& note, std::uint32_t buffer);
-  [[nodiscard]] Note read_note(std::uint32_t buffer) const;
-  /// Half the window is used up: post receives and answer.
-  [[nodiscard]] bool owes_answer() const { return tokens_received_ - tokens_returned_ >= window_ / 2; }
-  /// False where there was no room for the answer: try again after the next completion.
-  bool answer();
+  /// `message` used the receive `buffer`. Without immediates the message comes from read_control().
+  void on_received(const ControlMessage& message, std::uint32_t buffer);
+  [[nodiscard]] ControlMessage read_control(std::uint32_t buffer) const;
+  /// True if half the window is used: call post_receives() and return_credits().
+  [[nodiscard]] bool owes_credits() const { return tokens_received_ - tokens_returned_ >= window_ / 2; }
+  /// False if the send queue is full: try again after the next completion.
+  bool return_credits();
 
   [[nodiscard]] ibv_qp& handle() const { return *qp_; }
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
@@ -139,17 +143,17 @@ class QueuePair {
   void set_peer_window(std::uint32_t window) { peer_window_ = window; }
   [[nodiscard]] rdma_cm_id* cm() const { return cm_.get(); }
 
-  Endpoint* endpoint = nullptr;  ///< whose it is
-  bool established = false;      ///< may be sent on
-  bool goodbye_due = false, goodbye_sent = false, goodbye_seen = false;
-  std::uint64_t goodbye_number = 0;
-  int completion_queue = -1;  ///< index of the transport's
+  VerbsEndpoint* endpoint = nullptr;  ///< its owner
+  bool established = false;           ///< sending is allowed
+  bool disconnect_due = false, disconnect_sent = false, disconnect_received = false;
+  std::uint64_t disconnect_number = 0;
+  int completion_queue = -1;  ///< index in the transport
 
  private:
   QueuePair() = default;
 
   CmIdHandle cm_;
-  PairHandle own_;  ///< where there is no cm_
+  PairHandle own_;  ///< null if cm_ owns the queue pair
   ibv_qp* qp_ = nullptr;
   bool immediates_ = true, shares_receives_ = false;
   ibv_srq* shared_ = nullptr;
@@ -163,11 +167,12 @@ class QueuePair {
   ibv_send_wr* first_ = nullptr;
   ibv_send_wr* last_ = nullptr;
 
-  std::uint64_t tokens_sent_ = 0, tokens_answered_ = 0;
+  std::uint64_t tokens_sent_ = 0, tokens_credited_ = 0;
   std::uint64_t tokens_received_ = 0, tokens_returned_ = 0;
-  std::vector<std::uint32_t> taken_;  ///< buffers of receives to post anew
-  std::vector<Note> notes_;           ///< without immediates: buffers of receives, then of sends
-  MemoryHandle notes_memory_;
+  std::vector<std::uint32_t> taken_;  ///< buffers of used receives, to post anew
+  std::vector<ControlMessage>
+      control_messages_;  ///< without immediates: buffers of the receives, then of the sends
+  MemoryHandle control_memory_;
   std::uint32_t num_receives_ = 0;
 };
 

@@ -26,25 +26,23 @@ std::string remedy_for(ibv_wc_status status, const PeerName& peer, const RetrySe
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return fmt::format(
-          "it gave no answer for {:.1f} s: its process or host is gone, or the path is broken; try \"ping "
-          "{}\", see "
-          "that switches do not drop RoCE packets (PFC, ECN), or raise HIPS_IB_TIMEOUT ({}) or "
-          "HIPS_IB_RETRY_CNT "
-          "({})",
+          "it did not answer for {:.1f} s: its process or node has failed, or the path is broken; try "
+          "\"ping {}\", check that switches do not drop RoCE packets (PFC, ECN), or raise HIPS_IB_TIMEOUT ({}) "
+          "or HIPS_IB_RETRY_CNT ({})",
           4.096e-6 * std::exp2(retry.timeout) * (retry.retry_count + 1), peer.address, retry.timeout,
           retry.retry_count);
     case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "it posts no receives any more; its process has hung or runs another version";
+      return "it has no receives posted; its process hangs or runs another version";
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
-      return "it has given the memory up, so it has failed or left; see its own output";
+      return "its memory is deregistered, so it has failed or ended; see its output";
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_LEN_ERR:
     case IBV_WC_LOC_QP_OP_ERR:
       return "memory was deregistered or freed while it was being sent";
     default:
-      return "see its output and the kernel's log (dmesg) on both hosts";
+      return "see its output and the kernel's log (dmesg) on both nodes";
   }
 }
 
@@ -60,9 +58,9 @@ Status completion_error(const std::string& port, const PeerName& peer, ibv_wc_st
                     wc_status == IBV_WC_LOC_QP_OP_ERR;
   Status status =
       Status::error(ours ? Code::kInternal : Code::kPeerLost,
-                    fmt::format("verbs: {} lost {}: {} (status {}, vendor {:#x}); {}", port, peer.to_string(),
-                                ibv_wc_status_str(wc_status), static_cast<int>(wc_status), vendor_error,
-                                remedy_for(wc_status, peer, retry)),
+                    fmt::format("verbs: {} lost the connection to {}: {} (status {}, vendor {:#x}); {}", port,
+                                peer.to_string(), ibv_wc_status_str(wc_status), static_cast<int>(wc_status),
+                                vendor_error, remedy_for(wc_status, peer, retry)),
                     Scope::kPeer);
   status.sys_errno = static_cast<int>(wc_status);
   return status;

@@ -9,7 +9,7 @@
 
 namespace hips::verbs {
 
-/// Who an endpoint talks to, for people.
+/// The peer of an endpoint, for messages.
 struct PeerName {
   std::string host;     ///< "node1"
   std::string port;     ///< "rxe0:1"
@@ -19,19 +19,19 @@ struct PeerName {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// What the words of errors need to know of the settings.
+/// Settings that error messages mention.
 struct RetrySettings {
   unsigned timeout = 0, retry_count = 0;
 };
 
-/// A failed work request: port, peer, the device's words, and what to do.
+/// A failed work request. The message names port, peer, the device's status and a remedy.
 Status completion_error(const std::string& port, const PeerName& peer, ibv_wc_status status,
                         std::uint32_t vendor_error, const RetrySettings& retry);
 
-/// A refused call of the device's library, `error` an errno: port, call, the system's words, what to do.
+/// A failed call of the device's library; `error` is an errno. The message names port, call, error and a remedy.
 Status call_error(const std::string& port, const std::string& call, int error);
 
-/// register_memory() refused: names the limit that is in the way and the line that raises it.
+/// A failed registration. The message names the limit and how to raise it.
 Status registration_error(const std::string& port, std::size_t bytes, int error);
 
 }  // namespace hips::verbs

@@ -22,7 +22,7 @@ using transport::PeerId;
 
 namespace {
 
-/// Each connection its own: switches spread flows by it, and a late packet of an earlier one is not taken.
+/// A number for each connection. Switches spread flows by it, and packets of an earlier connection are rejected.
 std::uint32_t mix(std::uint64_t token, std::size_t pair) {
   std::uint64_t x = token + 0x9e3779b97f4a7c15U * (pair + 1);
   x = (x ^ x >> 30U) * 0xbf58476d1ce4e5b9U;
@@ -40,8 +40,8 @@ void copy_text(std::array<char, n>& to, const std::string& from) {
 
 // --- Queue pairs -----------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdma_cm_id* cm) {
-  const bool shares = mine.shares_receives;
+Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(VerbsEndpoint& endpoint, rdma_cm_id* cm) {
+  const bool shares = endpoint.shares_receives;
   CmIdHandle owned_cm(cm);
   if (shares && owned_.shared_receives == nullptr) {
     ibv_srq_init_attr attributes{};
@@ -49,18 +49,18 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
     attributes.attr.max_sge = 1;
     owned_.shared_receives.reset(ibv_create_srq(owned_.domain.get(), &attributes));
     if (owned_.shared_receives == nullptr)
-      return fail(call_error(port_.name, "making a shared receive queue", errno));
+      return fail(call_error(port_.name, "creating a shared receive queue", errno));
   }
   const std::uint32_t window = shares ? budget_.shared_window : budget_.window;
   if (shares && (num_sharing_ + 1) * (window + Budget::kControl) > budget_.shared_receives) {
     return fail(
         Code::kUnsupported,
-        fmt::format("verbs: {}: its shared receive queue of {} serves {} connections and no more; use an "
+        fmt::format("verbs: {}: its shared receive queue of {} entries serves at most {} connections; use an "
                     "algorithm with fewer neighbours, such as HIPS_PATTERN=ring",
                     port_.name, budget_.shared_receives, num_sharing_),
         Scope::kProcess);
   }
-  auto place = owned_.queues->take_place();
+  auto place = owned_.queues->reserve();
   if (!place) return fail(std::move(place).error());
   if (free_slots_.empty()) {
     slots_.emplace_back();
@@ -79,11 +79,11 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
                                  .cm = owned_cm.release(),
                                  .port = port_.name});
   if (!made) {
-    owned_.queues->give_back(*place);
+    owned_.queues->release(*place);
     return fail(std::move(made).error());
   }
   QueuePair& pair = **made;
-  pair.endpoint = &mine;
+  pair.endpoint = &endpoint;
   pair.completion_queue = *place;
   free_slots_.pop_back();
   slots_[slot].pair = &pair;
@@ -96,7 +96,7 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
   if (status.ok()) {
     if (shares && spare_receives_ > 0) {
       --spare_receives_;
-      pair.forget_receives();
+      pair.adopt_spare_receives();
     } else {
       status = pair.post_receives();
     }
@@ -105,14 +105,14 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(Endpoint& mine, rdm
     drop_pair(*std::move(made));
     return fail(std::move(status));
   }
-  if (mine.has_address) pair.set_peer_window(mine.remote.windows[0]);
+  if (endpoint.has_address) pair.set_peer_window(endpoint.remote.windows[0]);
   return made;
 }
 
 void VerbsTransport::drop_pair(std::unique_ptr<QueuePair> pair) {
   if (pair == nullptr) return;
-  if (mine_shares(*pair)) {
-    // What it took from the shared receives goes back; the set that was posted for it stays for another.
+  if (has_shared_receives(*pair)) {
+    // Posts the receives that it used; its set of shared receives then serves another queue pair.
     (void)pair->post_receives();
     ++spare_receives_;
     --num_sharing_;
@@ -125,12 +125,12 @@ void VerbsTransport::drop_pair(std::unique_ptr<QueuePair> pair) {
   free_slots_.push_back(pair->slot());
   const int queue = pair->completion_queue;
   pair.reset();
-  // Its completions must not stand in the queue when another queue pair takes the place.
+  // Removes its completions before another queue pair uses the room in the completion queue.
   sweep();
-  owned_.queues->give_back(queue);
+  owned_.queues->release(queue);
 }
 
-bool VerbsTransport::mine_shares(const QueuePair& pair) const {
+bool VerbsTransport::has_shared_receives(const QueuePair& pair) const {
   return !sharing_.empty() && sharing_.contains(pair.handle().qp_num);
 }
 
@@ -146,7 +146,7 @@ Result<Address> VerbsTransport::open(PeerId peer) {
     return fail(Code::kUnsupported, "verbs: this process is a fork of the one that made the transport");
   if (peer < 0)
     return fail(Code::kInvalidArgument, fmt::format("verbs: open of peer {}; peers count from 0", peer));
-  if (endpoint(peer) != nullptr)
+  if (find_endpoint(peer) != nullptr)
     return fail(Code::kInvalidArgument, fmt::format("verbs: peer {} is open already; close it first", peer));
   reap_closing();
   const auto wanted = static_cast<std::size_t>(options_.pairs_per_peer);
@@ -156,7 +156,7 @@ Result<Address> VerbsTransport::open(PeerId peer) {
     return fail(
         Code::kUnsupported,
         fmt::format(
-            "verbs: {}: one more peer needs {} queue pair{} besides the {} in use, but {} allows {}; {} use "
+            "verbs: {}: one more peer needs {} queue pair{} besides the {} in use; {} allows {}; {} use "
             "an "
             "algorithm with fewer neighbours (HIPS_PATTERN=ring) or lower HIPS_IB_QPS_PER_CONNECTION ({})",
             port_.name, wanted, wanted == 1 ? "" : "s", num_pairs_,
@@ -164,14 +164,14 @@ Result<Address> VerbsTransport::open(PeerId peer) {
             options_.pairs_per_peer),
         Scope::kProcess);
   }
-  WireAddress wire;
+  VerbsAddress wire;
   if (getrandom(&wire.token, sizeof wire.token, 0) != static_cast<ssize_t>(sizeof wire.token))
     return fail(call_error(port_.name, "getrandom", errno));
 
-  auto made = std::make_unique<Endpoint>(2 * wanted * budget_.send_depth);
+  auto made = std::make_unique<VerbsEndpoint>(2 * wanted * budget_.send_depth);
   made->peer = peer;
   made->token = wire.token;
-  made->name = {.host = "an unknown host", .port = "?", .address = "?", .pid = 0};
+  made->name = {.host = "an unknown node", .port = "?", .address = "?", .pid = 0};
   made->shares_receives = num_pairs_ + wanted > budget_.own_receives;
   made->pairs.resize(wanted);
   made->connecting.resize(wanted);
@@ -210,16 +210,16 @@ Result<Address> VerbsTransport::open(PeerId peer) {
   return address;
 }
 
-Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddress& wire) const {
+Status VerbsTransport::read_address(std::span<const std::byte> bytes, VerbsAddress& wire) const {
   const auto wrong = [](Code code, std::string message) {
     return Status::error(code, "verbs: " + std::move(message), Scope::kPeer);
   };
   if (bytes.size() != sizeof wire)
     return wrong(Code::kInvalidArgument,
-                 fmt::format("an address of {} bytes; it has {}", bytes.size(), sizeof wire));
+                 fmt::format("the address has {} bytes; expected {}", bytes.size(), sizeof wire));
   std::memcpy(&wire, bytes.data(), sizeof wire);
   wire.host.back() = wire.port.back() = 0;
-  if (wire.magic != WireAddress::kMagic || wire.num_pairs < 1 || wire.num_pairs > kMaxPairsPerPeer ||
+  if (wire.magic != VerbsAddress::kMagic || wire.num_pairs < 1 || wire.num_pairs > kMaxPairsPerPeer ||
       wire.mtu < IBV_MTU_256 || wire.mtu > IBV_MTU_4096)
     return wrong(Code::kInvalidArgument, "the address is of another transport or version");
   const auto differ = [&](std::string_view what, std::string_view theirs, std::string_view ours,
@@ -245,41 +245,41 @@ Status VerbsTransport::read_address(std::span<const std::byte> bytes, WireAddres
 }
 
 Status VerbsTransport::connect(PeerId peer, std::span<const std::byte> address) {
-  Endpoint* mine = endpoint(peer);
-  if (mine != nullptr && mine->state == Endpoint::State::kBroken) {
-    // The peer is at fault only where it said goodbye before it had a name; else we know better what it was,
-    // such as a way that was not there.
-    if (mine->has_address || mine->cause.code != Code::kPeerLost) return mine->cause;
+  VerbsEndpoint* endpoint = find_endpoint(peer);
+  if (endpoint != nullptr && endpoint->state == VerbsEndpoint::State::kBroken) {
+    // If the peer disconnected before its address was known, `cause` does not name it. In all other cases
+    // `cause` is the more exact error.
+    if (endpoint->has_address || endpoint->cause.code != Code::kPeerLost) return endpoint->cause;
     return Status::error(Code::kPeerLost,
                          fmt::format("verbs: peer {} has left before it was connected", peer), Scope::kPeer);
   }
-  if (mine == nullptr || mine->state != Endpoint::State::kOpen || pid_ != getpid()) {
+  if (endpoint == nullptr || endpoint->state != VerbsEndpoint::State::kOpen || pid_ != getpid()) {
     return Status::error(
         Code::kInvalidArgument,
         fmt::format("verbs: connect of peer {}, which is not open or is connected already", peer));
   }
-  WireAddress wire;
+  VerbsAddress wire;
   if (Status status = read_address(address, wire); !status.ok()) return status;
-  mine->remote = wire;
-  mine->has_address = true;
+  endpoint->remote = wire;
+  endpoint->has_address = true;
   const Gid gid{.index = 0, .kind = static_cast<Gid::Kind>(wire.gid_kind), .bytes = wire.gid};
-  mine->name = {
+  endpoint->name = {
       .host = wire.host.data(), .port = wire.port.data(), .address = gid.address(), .pid = wire.pid};
-  for (std::size_t i = 0; i < mine->pairs.size(); ++i) {
-    if (mine->pairs[i] != nullptr) mine->pairs[i]->set_peer_window(wire.windows[i]);
+  for (std::size_t i = 0; i < endpoint->pairs.size(); ++i) {
+    if (endpoint->pairs[i] != nullptr) endpoint->pairs[i]->set_peer_window(wire.windows[i]);
   }
-  if (Status status = options_.cm ? start_connections(*mine) : join(*mine); !status.ok()) {
-    status.message += "; it was to reach " + mine->name.to_string();
-    break_endpoint(*mine, status);
+  if (Status status = options_.cm ? start_connections(*endpoint) : join(*endpoint); !status.ok()) {
+    status.message += "; peer: " + endpoint->name.to_string();
+    break_endpoint(*endpoint, status);
     drop_events(peer);
     return status;
   }
   return Status::success();
 }
 
-Status VerbsTransport::join(Endpoint& mine) {
-  const WireAddress& wire = mine.remote;
-  for (std::size_t i = 0; i < mine.pairs.size(); ++i) {
+Status VerbsTransport::join(VerbsEndpoint& endpoint) {
+  const VerbsAddress& wire = endpoint.remote;
+  for (std::size_t i = 0; i < endpoint.pairs.size(); ++i) {
     QueuePair::Path path;
     path.queue_pair = wire.queue_pairs[i];
     path.packet_number = wire.packet_numbers[i];
@@ -294,44 +294,45 @@ Status VerbsTransport::join(Endpoint& mine) {
     path.retry_count = options_.retry_count;
     path.reads =
         static_cast<std::uint8_t>(std::min<std::uint32_t>({facts_.limits.max_reads, wire.reads, 16}));
-    path.flow_label = mix(mine.token ^ wire.token, i) & 0xfffffU;
-    if (Status status = mine.pairs[i]->connect(path, mix(mine.token, i) & 0xffffffU); !status.ok())
+    path.flow_label = mix(endpoint.token ^ wire.token, i) & 0xfffffU;
+    if (Status status = endpoint.pairs[i]->connect(path, mix(endpoint.token, i) & 0xffffffU); !status.ok())
       return status;
   }
-  mine.state = Endpoint::State::kConnected;
+  endpoint.state = VerbsEndpoint::State::kConnected;
   log::info(log::Subsystem::kTransport,
             "verbs: {} to {}: {} queue pair{}, MTU {} (the smaller of {} and {}), inline {}", port_.name,
-            mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s",
+            endpoint.name.to_string(), endpoint.pairs.size(), endpoint.pairs.size() == 1 ? "" : "s",
             mtu_bytes(std::min(wire.mtu, facts_.active_mtu)), mtu_bytes(facts_.active_mtu),
-            mtu_bytes(wire.mtu), mine.pairs[0]->max_inline());
+            mtu_bytes(wire.mtu), endpoint.pairs[0]->max_inline());
   return Status::success();
 }
 
-void VerbsTransport::break_endpoint(Endpoint& mine, Status error) {
-  if (mine.state == Endpoint::State::kBroken || mine.state == Endpoint::State::kClosing) return;
-  if (mine.state == Endpoint::State::kConnecting) --num_connecting_;
-  mine.state = Endpoint::State::kBroken;
-  mine.pending.clear();
-  if (std::exchange(mine.answers_owed, false)) --num_indebted_;
-  for (auto& pair : mine.pairs) {
+void VerbsTransport::break_endpoint(VerbsEndpoint& endpoint, Status error) {
+  if (endpoint.state == VerbsEndpoint::State::kBroken || endpoint.state == VerbsEndpoint::State::kClosing)
+    return;
+  if (endpoint.state == VerbsEndpoint::State::kConnecting) --num_connecting_;
+  endpoint.state = VerbsEndpoint::State::kBroken;
+  endpoint.pending.clear();
+  if (std::exchange(endpoint.control_due, false)) --num_control_due_;
+  for (auto& pair : endpoint.pairs) {
     if (pair == nullptr) continue;
-    std::erase(rung_, pair.get());
+    std::erase(chained_, pair.get());
     pair->stop();
   }
   Event dead;
   dead.kind = Event::Kind::kPeerDead;
-  dead.peer = mine.peer;
-  dead.error = mine.cause = std::move(error);
+  dead.peer = endpoint.peer;
+  dead.error = endpoint.cause = std::move(error);
   push(std::move(dead));
 }
 
-void VerbsTransport::drop_endpoint(Endpoint& mine) {
-  if (mine.state == Endpoint::State::kConnecting) --num_connecting_;
-  if (std::exchange(mine.answers_owed, false)) --num_indebted_;
-  mine.state = Endpoint::State::kClosing;  // what the sweep finds of it is of no interest
-  num_pairs_ -= mine.pairs.size();
-  mine.connecting.clear();
-  for (auto& pair : mine.pairs) drop_pair(std::move(pair));
+void VerbsTransport::drop_endpoint(VerbsEndpoint& endpoint) {
+  if (endpoint.state == VerbsEndpoint::State::kConnecting) --num_connecting_;
+  if (std::exchange(endpoint.control_due, false)) --num_control_due_;
+  endpoint.state = VerbsEndpoint::State::kClosing;  // completions found by sweep() are ignored
+  num_pairs_ -= endpoint.pairs.size();
+  endpoint.connecting.clear();
+  for (auto& pair : endpoint.pairs) drop_pair(std::move(pair));
 }
 
 void VerbsTransport::drop_events(PeerId peer) {
@@ -345,68 +346,68 @@ void VerbsTransport::drop_events(PeerId peer) {
 }
 
 void VerbsTransport::close(PeerId peer) {
-  Endpoint* mine = endpoint(peer);
-  if (mine == nullptr || pid_ != getpid()) return;
-  std::unique_ptr<Endpoint> closed = std::move(owned_.endpoints[static_cast<std::size_t>(peer)]);
+  VerbsEndpoint* endpoint = find_endpoint(peer);
+  if (endpoint == nullptr || pid_ != getpid()) return;
+  std::unique_ptr<VerbsEndpoint> closed = std::move(owned_.endpoints[static_cast<std::size_t>(peer)]);
   drop_events(peer);
-  if (mine->state != Endpoint::State::kConnected) {
-    drop_endpoint(*mine);
+  if (endpoint->state != VerbsEndpoint::State::kConnected) {
+    drop_endpoint(*endpoint);
     return;
   }
-  mine->state = Endpoint::State::kClosing;
-  mine->pending.clear();
-  mine->close_deadline_ns = SystemClock::instance().now_ns() + kLingerNs;
-  for (auto& pair : mine->pairs) pair->goodbye_due = true;
-  say_goodbyes(*mine);
+  endpoint->state = VerbsEndpoint::State::kClosing;
+  endpoint->pending.clear();
+  endpoint->close_deadline_ns = SystemClock::instance().now_ns() + kCloseTimeoutNs;
+  for (auto& pair : endpoint->pairs) pair->disconnect_due = true;
+  send_disconnects(*endpoint);
   owned_.closing.push_back(std::move(closed));
   any_closed_ = true;
 }
 
-void VerbsTransport::say_goodbyes(Endpoint& mine) {
-  for (auto& pair : mine.pairs) {
-    if (pair == nullptr || !pair->goodbye_due) continue;
-    if (pair->send_note({Note::Kind::kGoodbye, 0})) {
-      pair->goodbye_due = false;
-      pair->goodbye_sent = true;
-      pair->goodbye_number = pair->posted() - 1;
-    } else if (!std::exchange(mine.answers_owed, true)) {
-      ++num_indebted_;
+void VerbsTransport::send_disconnects(VerbsEndpoint& endpoint) {
+  for (auto& pair : endpoint.pairs) {
+    if (pair == nullptr || !pair->disconnect_due) continue;
+    if (pair->send_control({ControlMessage::Kind::kDisconnect, 0})) {
+      pair->disconnect_due = false;
+      pair->disconnect_sent = true;
+      pair->disconnect_number = pair->posted() - 1;
+    } else if (!std::exchange(endpoint.control_due, true)) {
+      ++num_control_due_;
     }
   }
 }
 
 void VerbsTransport::reap_closing() {
   const bool look = std::exchange(any_closed_, false);
-  const bool late = ++closing_looks_ % kLooksPerClock == 0;
+  const bool late = ++num_reaps_ % kReapsPerClock == 0;
   const std::int64_t now_ns = late ? SystemClock::instance().now_ns() : 0;
   for (std::size_t i = 0; i < owned_.closing.size();) {
-    Endpoint& mine = *owned_.closing[i];
+    VerbsEndpoint& endpoint = *owned_.closing[i];
     const auto finished = [](const auto& pair) {
-      return pair == nullptr || pair->goodbye_seen ||
-             (pair->goodbye_sent && pair->completed() > pair->goodbye_number);
+      return pair == nullptr || pair->disconnect_received ||
+             (pair->disconnect_sent && pair->completed() > pair->disconnect_number);
     };
-    const bool done = (look && std::all_of(mine.pairs.begin(), mine.pairs.end(), finished)) ||
-                      (late && now_ns >= mine.close_deadline_ns);
+    const bool done = (look && std::all_of(endpoint.pairs.begin(), endpoint.pairs.end(), finished)) ||
+                      (late && now_ns >= endpoint.close_deadline_ns);
     if (!done) {
       ++i;
       continue;
     }
-    // Taken out first: the sweep below may find other things to do.
-    std::unique_ptr<Endpoint> gone = std::move(owned_.closing[i]);
+    // Removed first, because sweep() in drop_endpoint() may change owned_.closing.
+    std::unique_ptr<VerbsEndpoint> gone = std::move(owned_.closing[i]);
     owned_.closing.erase(owned_.closing.begin() + static_cast<std::ptrdiff_t>(i));
     drop_endpoint(*gone);
   }
 }
 
-void VerbsTransport::refuse(PeerId peer) {
+void VerbsTransport::report_unconnected(PeerId peer) {
   Status error =
       Status::error(Code::kInvalidArgument,
                     fmt::format("verbs: post to peer {}, which is not connected", peer), Scope::kPeer);
-  if (Endpoint* mine = endpoint(peer); mine != nullptr) {
-    break_endpoint(*mine, std::move(error));
+  if (VerbsEndpoint* endpoint = find_endpoint(peer); endpoint != nullptr) {
+    break_endpoint(*endpoint, std::move(error));
     return;
   }
-  // Told once until it is heard.
+  // Only one such event at a time.
   for (std::size_t i = 0; i < num_events_; ++i) {
     const Event& event = events_[(events_head_ + i) % events_.size()];
     if (event.kind == Event::Kind::kPeerDead && event.peer == peer) return;
@@ -420,44 +421,44 @@ void VerbsTransport::refuse(PeerId peer) {
 
 // --- rdma_cm -----------------------------------------------------------------------------------------------
 
-// Of two ends the one with the smaller token connects and the other listens. Who listens takes a connection
-// from the moment of open(), by the token alone, and sends only after the first message has come: iWARP
-// allows the side that was connected to nothing before.
+// The side with the smaller token connects, the other listens. The listening side accepts a connection from
+// open() on, by the token alone. It sends only after the first message has arrived, because iWARP does not allow
+// the accepting side to send before.
 
-Status VerbsTransport::start_connections(Endpoint& mine) {
-  mine.state = Endpoint::State::kConnecting;
+Status VerbsTransport::start_connections(VerbsEndpoint& endpoint) {
+  endpoint.state = VerbsEndpoint::State::kConnecting;
   ++num_connecting_;
-  if (mine.token > mine.remote.token) {
-    settle_connections(mine);  // it may have come already
+  if (endpoint.token > endpoint.remote.token) {
+    finish_connecting(endpoint);  // the connection may be accepted already
     return Status::success();
   }
-  for (std::size_t i = 0; i < mine.connecting.size(); ++i) {
+  for (std::size_t i = 0; i < endpoint.connecting.size(); ++i) {
     auto id =
-        owned_.cm->resolve(mine.remote.cm_address, options_.traffic_class, options_.timeout, port_.name);
+        owned_.cm->resolve(endpoint.remote.cm_address, options_.traffic_class, options_.timeout, port_.name);
     if (!id) return std::move(id).error();
-    mine.connecting[i] = *std::move(id);
+    endpoint.connecting[i] = *std::move(id);
   }
   return Status::success();
 }
 
-void VerbsTransport::settle_connections(Endpoint& mine) {
-  if (mine.state != Endpoint::State::kConnecting) return;
-  const bool all = std::all_of(mine.pairs.begin(), mine.pairs.end(),
+void VerbsTransport::finish_connecting(VerbsEndpoint& endpoint) {
+  if (endpoint.state != VerbsEndpoint::State::kConnecting) return;
+  const bool all = std::all_of(endpoint.pairs.begin(), endpoint.pairs.end(),
                                [](const auto& pair) { return pair != nullptr && pair->established; });
   if (!all) return;
   --num_connecting_;
-  mine.state = Endpoint::State::kConnected;
+  endpoint.state = VerbsEndpoint::State::kConnected;
   log::info(log::Subsystem::kTransport, "verbs: {} to {}: {} queue pair{} by rdma_cm, inline {}", port_.name,
-            mine.name.to_string(), mine.pairs.size(), mine.pairs.size() == 1 ? "" : "s",
-            mine.pairs[0]->max_inline());
+            endpoint.name.to_string(), endpoint.pairs.size(), endpoint.pairs.size() == 1 ? "" : "s",
+            endpoint.pairs[0]->max_inline());
 }
 
-Endpoint* VerbsTransport::endpoint_of(const rdma_cm_id* id, std::size_t& index) {
-  for (auto& mine : owned_.endpoints) {
-    if (mine == nullptr) continue;
-    for (index = 0; index < mine->pairs.size(); ++index) {
-      if (mine->connecting[index].get() == id) return mine.get();
-      if (mine->pairs[index] != nullptr && mine->pairs[index]->cm() == id) return mine.get();
+VerbsEndpoint* VerbsTransport::endpoint_of(const rdma_cm_id* id, std::size_t& index) {
+  for (auto& endpoint : owned_.endpoints) {
+    if (endpoint == nullptr) continue;
+    for (index = 0; index < endpoint->pairs.size(); ++index) {
+      if (endpoint->connecting[index].get() == id) return endpoint.get();
+      if (endpoint->pairs[index] != nullptr && endpoint->pairs[index]->cm() == id) return endpoint.get();
     }
   }
   return nullptr;
@@ -465,62 +466,65 @@ Endpoint* VerbsTransport::endpoint_of(const rdma_cm_id* id, std::size_t& index) 
 
 void VerbsTransport::accept(rdma_cm_id* id, const CmGreeting& greeting) {
   CmIdHandle owned(id);
-  const auto known = std::find_if(owned_.endpoints.begin(), owned_.endpoints.end(), [&](const auto& mine) {
-    return mine != nullptr && mine->token == greeting.token &&
-           (mine->state == Endpoint::State::kOpen || mine->state == Endpoint::State::kConnecting);
-  });
+  const auto known =
+      std::find_if(owned_.endpoints.begin(), owned_.endpoints.end(), [&](const auto& endpoint) {
+        return endpoint != nullptr && endpoint->token == greeting.token &&
+               (endpoint->state == VerbsEndpoint::State::kOpen ||
+                endpoint->state == VerbsEndpoint::State::kConnecting);
+      });
   if (greeting.magic != CmGreeting::kMagic || known == owned_.endpoints.end() ||
       greeting.pair >= (*known)->pairs.size() || (*known)->pairs[greeting.pair] != nullptr) {
-    (void)rdma_reject(id, nullptr, 0);  // a stranger, or one that has the address of an endpoint that is gone
+    (void)rdma_reject(id, nullptr, 0);  // an unknown process, or the address of a closed endpoint
     return;
   }
-  Endpoint& mine = **known;
-  auto pair = make_pair(mine, owned.release());
+  VerbsEndpoint& endpoint = **known;
+  auto pair = make_pair(endpoint, owned.release());
   if (!pair) {
-    // The id is destroyed already, by which the kernel has refused the connection.
-    break_endpoint(mine, std::move(pair).error());
+    // make_pair() has destroyed the id, which rejects the connection.
+    break_endpoint(endpoint, std::move(pair).error());
     return;
   }
-  if (mine.has_address) (*pair)->set_peer_window(mine.remote.windows[greeting.pair]);
+  if (endpoint.has_address) (*pair)->set_peer_window(endpoint.remote.windows[greeting.pair]);
   rdma_conn_param parameters{};
   const auto reads = static_cast<std::uint8_t>(std::min<std::uint32_t>(facts_.limits.max_reads, 16));
   parameters.responder_resources = reads;
   parameters.initiator_depth = reads;
   parameters.rnr_retry_count = 7;
-  mine.pairs[greeting.pair] = *std::move(pair);
-  if (rdma_accept(id, &parameters) != 0) break_endpoint(mine, call_error(port_.name, "rdma_accept", errno));
+  endpoint.pairs[greeting.pair] = *std::move(pair);
+  if (rdma_accept(id, &parameters) != 0)
+    break_endpoint(endpoint, call_error(port_.name, "rdma_accept", errno));
 }
 
-void VerbsTransport::go_on(const CmPort::Event& event) {
+void VerbsTransport::advance_connection(const CmPort::Event& event) {
   std::size_t index = 0;
-  Endpoint* mine = endpoint_of(event.id, index);
-  if (mine == nullptr) return;
-  const auto give_up = [&](std::string_view what, int error) {
-    Status status = call_error(port_.name, fmt::format("{} to {}", what, mine->name.to_string()),
+  VerbsEndpoint* endpoint = endpoint_of(event.id, index);
+  if (endpoint == nullptr) return;
+  const auto fail_connecting = [&](std::string_view what, int error) {
+    Status status = call_error(port_.name, fmt::format("{} to {}", what, endpoint->name.to_string()),
                                error < 0 ? -error : error);
     status.code = Code::kPeerLost;
     status.scope = Scope::kPeer;
-    break_endpoint(*mine, std::move(status));
+    break_endpoint(*endpoint, std::move(status));
   };
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      if (rdma_resolve_route(event.id, 2000) != 0) give_up("rdma_resolve_route", errno);
+      if (rdma_resolve_route(event.id, 2000) != 0) fail_connecting("rdma_resolve_route", errno);
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       if (event.id->verbs != owned_.context) {
-        give_up("the way leads out by another device, not by this one,", EHOSTUNREACH);
+        fail_connecting("the route uses another device, not this one,", EHOSTUNREACH);
         return;
       }
-      auto pair = make_pair(*mine, mine->connecting[index].release());
+      auto pair = make_pair(*endpoint, endpoint->connecting[index].release());
       if (!pair) {
-        break_endpoint(*mine, std::move(pair).error());
+        break_endpoint(*endpoint, std::move(pair).error());
         return;
       }
-      (*pair)->set_peer_window(mine->remote.windows[index]);
-      mine->pairs[index] = *std::move(pair);
-      const CmGreeting greeting{.pair = static_cast<std::uint32_t>(index), .token = mine->remote.token};
+      (*pair)->set_peer_window(endpoint->remote.windows[index]);
+      endpoint->pairs[index] = *std::move(pair);
+      const CmGreeting greeting{.pair = static_cast<std::uint32_t>(index), .token = endpoint->remote.token};
       const auto reads = static_cast<std::uint8_t>(
-          std::min<std::uint32_t>({facts_.limits.max_reads, mine->remote.reads, 16}));
+          std::min<std::uint32_t>({facts_.limits.max_reads, endpoint->remote.reads, 16}));
       rdma_conn_param parameters{};
       parameters.private_data = &greeting;
       parameters.private_data_len = sizeof greeting;
@@ -528,45 +532,45 @@ void VerbsTransport::go_on(const CmPort::Event& event) {
       parameters.initiator_depth = reads;
       parameters.retry_count = options_.retry_count;
       parameters.rnr_retry_count = 7;
-      if (rdma_connect(event.id, &parameters) != 0) give_up("rdma_connect", errno);
+      if (rdma_connect(event.id, &parameters) != 0) fail_connecting("rdma_connect", errno);
       return;
     }
     case RDMA_CM_EVENT_ESTABLISHED: {
-      QueuePair& pair = *mine->pairs[index];
-      if (!mine->has_address || mine->token > mine->remote.token)
-        return;  // it was connected to: waits for the hello
+      QueuePair& pair = *endpoint->pairs[index];
+      if (!endpoint->has_address || endpoint->token > endpoint->remote.token)
+        return;  // the accepting side waits for the hello
       pair.established = true;
-      (void)pair.send_note({Note::Kind::kHello, 0});
-      settle_connections(*mine);
+      (void)pair.send_control({ControlMessage::Kind::kHello, 0});
+      finish_connecting(*endpoint);
       return;
     }
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-      give_up("no way", event.status != 0 ? event.status : EHOSTUNREACH);
+      fail_connecting("no route", event.status != 0 ? event.status : EHOSTUNREACH);
       return;
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_REJECTED:
-      give_up("refused connection", ECONNREFUSED);
+      fail_connecting("refused connection", ECONNREFUSED);
       return;
     default:
-      return;  // DISCONNECTED and TIMEWAIT_EXIT: goodbyes and failed requests say it in order
+      return;  // DISCONNECTED, TIMEWAIT_EXIT: disconnect messages and failed requests report it in order
   }
 }
 
-void VerbsTransport::look_at_connections() {
+void VerbsTransport::poll_connections() {
   CmPort::Event event;
   while (owned_.cm->next(event)) {
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       accept(event.id, event.greeting);
     } else if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-      Event told;
-      told.kind = Event::Kind::kPortDown;
-      told.error =
+      Event removed;
+      removed.kind = Event::Kind::kPortDown;
+      removed.error =
           Status::error(Code::kPeerLost, fmt::format("verbs: {} was removed", port_.name), Scope::kLink);
-      if (!std::exchange(port_down_told_, true)) push(std::move(told));
+      if (!std::exchange(port_down_reported_, true)) push(std::move(removed));
     } else {
-      go_on(event);
+      advance_connection(event);
     }
   }
 }

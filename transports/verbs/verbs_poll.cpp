@@ -43,13 +43,13 @@ std::size_t VerbsTransport::take_events(std::span<Event> events) {
 std::size_t VerbsTransport::poll(std::span<Event> events) {
   if (num_events_ == 0) {
     const bool found = poll_queues();
-    if (num_indebted_ > 0) [[unlikely]]
-      settle_debts();
+    if (num_control_due_ > 0) [[unlikely]]
+      send_due_control();
     if (num_connecting_ > 0) [[unlikely]]
-      look_at_connections();
+      poll_connections();
     if (!owned_.closing.empty()) [[unlikely]]
       reap_closing();
-    if (!found && ++idle_polls_ % kIdlePollsPerLook == 0) look_at_kernel();
+    if (!found && ++idle_polls_ % kIdlePollsPerAsyncPoll == 0) poll_async_events();
   }
   return take_events(events);
 }
@@ -67,11 +67,12 @@ void VerbsTransport::take(const ibv_wc& completion) {
   const WorkId id = WorkId::unpack(completion.wr_id);
   QueuePair* pair = nullptr;
   if (id.receive && !sharing_.empty()) {
-    // A shared receive bears the name of whoever posted it.
+    // The wr_id of a shared receive names the queue pair that posted it, so the queue pair number is used.
     if (const auto found = sharing_.find(completion.qp_num); found != sharing_.end()) pair = found->second;
   }
   if (pair == nullptr) {
-    if (id.slot >= slots_.size() || slots_[id.slot].generation != id.generation) return;  // it is gone
+    if (id.slot >= slots_.size() || slots_[id.slot].generation != id.generation)
+      return;  // of a destroyed one
     pair = slots_[id.slot].pair;
     if (pair == nullptr || pair->handle().qp_num != completion.qp_num) return;
   }
@@ -86,154 +87,156 @@ void VerbsTransport::take(const ibv_wc& completion) {
 
 void VerbsTransport::take_sent(QueuePair& pair, std::uint32_t number) {
   pair.on_sent(number);
-  Endpoint& mine = *pair.endpoint;
-  if (mine.state == Endpoint::State::kClosing) {
-    if (pair.goodbye_sent && pair.completed() > pair.goodbye_number) any_closed_ = true;
+  VerbsEndpoint& endpoint = *pair.endpoint;
+  if (endpoint.state == VerbsEndpoint::State::kClosing) {
+    if (pair.disconnect_sent && pair.completed() > pair.disconnect_number) any_closed_ = true;
     return;
   }
-  release(mine);
+  release(endpoint);
 }
 
-void VerbsTransport::release(Endpoint& mine) {
-  while (!mine.pending.empty()) {
-    const PendingRequests::Entry& oldest = mine.pending.front();
-    if (mine.pairs[oldest.pair]->completed() <= oldest.number) return;
+void VerbsTransport::release(VerbsEndpoint& endpoint) {
+  while (!endpoint.pending.empty()) {
+    const PendingRequests::Entry& oldest = endpoint.pending.front();
+    if (endpoint.pairs[oldest.pair]->completed() <= oldest.number) return;
     if (oldest.signalled) {
       Event& event = next_event();
       event.kind = Event::Kind::kCompletion;
-      event.peer = mine.peer;
+      event.peer = endpoint.peer;
       event.token = oldest.token;
       event.context = oldest.context;
       if (!event.error.ok()) event.error = Status::success();
     }
-    mine.pending.pop();
+    endpoint.pending.pop();
   }
 }
 
 void VerbsTransport::take_received(QueuePair& pair, const ibv_wc& completion, std::uint32_t buffer) {
-  Endpoint& mine = *pair.endpoint;
-  Note note;
+  VerbsEndpoint& endpoint = *pair.endpoint;
+  ControlMessage message;
   if (!immediates_) {
-    note = pair.read_note(buffer);
+    message = pair.read_control(buffer);
   } else if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-    note = {Note::Kind::kToken, ntohl(completion.imm_data)};
+    message = {ControlMessage::Kind::kToken, ntohl(completion.imm_data)};
   } else {
-    note = Note::of_immediate(ntohl(completion.imm_data));
+    message = ControlMessage::of_immediate(ntohl(completion.imm_data));
   }
   const bool was_established = pair.established;
-  pair.on_received(note, buffer);
-  if (note.kind == Note::Kind::kToken) {
-    if (mine.state != Endpoint::State::kClosing) {
+  pair.on_received(message, buffer);
+  if (message.kind == ControlMessage::Kind::kToken) {
+    if (endpoint.state != VerbsEndpoint::State::kClosing) {
       Event& event = next_event();
       event.kind = Event::Kind::kArrival;
-      event.peer = mine.peer;
-      event.token = note.value;
+      event.peer = endpoint.peer;
+      event.token = message.value;
       event.context = 0;
       if (!event.error.ok()) event.error = Status::success();
     }
-    if (!pair.owes_answer()) [[likely]]
+    if (!pair.owes_credits()) [[likely]]
       return;
   }
-  // Receives first: the answer promises them.
+  // Receives must be posted before the credits that promise them.
   if (Status status = pair.post_receives(); !status.ok()) {
-    break_endpoint(mine, std::move(status));
+    break_endpoint(endpoint, std::move(status));
     return;
   }
-  if (pair.owes_answer() && !pair.answer() && !std::exchange(mine.answers_owed, true)) ++num_indebted_;
-  if (!was_established && pair.established) settle_connections(mine);
-  if (note.kind == Note::Kind::kGoodbye) {
-    if (mine.state == Endpoint::State::kClosing) {
-      any_closed_ = true;  // it has closed as well: nobody waits for our goodbye
+  if (pair.owes_credits() && !pair.return_credits() && !std::exchange(endpoint.control_due, true))
+    ++num_control_due_;
+  if (!was_established && pair.established) finish_connecting(endpoint);
+  if (message.kind == ControlMessage::Kind::kDisconnect) {
+    if (endpoint.state == VerbsEndpoint::State::kClosing) {
+      any_closed_ = true;  // both sides have closed; our disconnect message is not needed
       return;
     }
-    // What it has posted on the other queue pairs comes first.
-    const bool all = std::all_of(mine.pairs.begin(), mine.pairs.end(),
-                                 [](const auto& p) { return p != nullptr && p->goodbye_seen; });
+    // Requests on the other queue pairs may still arrive; wait for all disconnect messages.
+    const bool all = std::all_of(endpoint.pairs.begin(), endpoint.pairs.end(),
+                                 [](const auto& p) { return p != nullptr && p->disconnect_received; });
     if (all) {
-      break_endpoint(mine, Status::error(Code::kPeerLost,
-                                         fmt::format("verbs: {} closed its connection to {}",
-                                                     mine.name.to_string(), port_.name),
-                                         Scope::kPeer));
+      break_endpoint(endpoint, Status::error(Code::kPeerLost,
+                                             fmt::format("verbs: {} closed its connection to {}",
+                                                         endpoint.name.to_string(), port_.name),
+                                             Scope::kPeer));
     }
   }
 }
 
 void VerbsTransport::take_error(QueuePair& pair, const ibv_wc& completion) {
-  Endpoint& mine = *pair.endpoint;
-  switch (mine.state) {
-    case Endpoint::State::kBroken:
-      return;  // told already; these are the flushed ones
-    case Endpoint::State::kClosing:
-      pair.goodbye_seen = true;  // nobody is there to hear ours
+  VerbsEndpoint& endpoint = *pair.endpoint;
+  switch (endpoint.state) {
+    case VerbsEndpoint::State::kBroken:
+      return;  // reported already; these are flushed requests
+    case VerbsEndpoint::State::kClosing:
+      pair.disconnect_received = true;  // the peer is gone and receives no disconnect message
       any_closed_ = true;
       return;
     default:
       break;
   }
-  break_endpoint(mine, completion_error(port_.name, mine.name, completion.status, completion.vendor_err,
-                                        {options_.timeout, options_.retry_count}));
+  break_endpoint(endpoint, completion_error(port_.name, endpoint.name, completion.status,
+                                            completion.vendor_err, {options_.timeout, options_.retry_count}));
 }
 
-void VerbsTransport::settle_debts() {
-  if (num_indebted_ == 0) return;
-  const auto settle = [this](Endpoint* mine) {
-    if (mine == nullptr || !mine->answers_owed) return;
+void VerbsTransport::send_due_control() {
+  if (num_control_due_ == 0) return;
+  const auto send_due = [this](VerbsEndpoint* endpoint) {
+    if (endpoint == nullptr || !endpoint->control_due) return;
     bool left = false;
-    for (auto& pair : mine->pairs) {
+    for (auto& pair : endpoint->pairs) {
       if (pair == nullptr || !pair->established) continue;
-      if (pair->owes_answer() && !pair->answer()) left = true;
+      if (pair->owes_credits() && !pair->return_credits()) left = true;
     }
-    if (mine->state == Endpoint::State::kClosing) {
-      say_goodbyes(*mine);
-      left |= std::any_of(mine->pairs.begin(), mine->pairs.end(),
-                          [](const auto& pair) { return pair != nullptr && pair->goodbye_due; });
+    if (endpoint->state == VerbsEndpoint::State::kClosing) {
+      send_disconnects(*endpoint);
+      left |= std::any_of(endpoint->pairs.begin(), endpoint->pairs.end(),
+                          [](const auto& pair) { return pair != nullptr && pair->disconnect_due; });
     }
     if (left) return;
-    mine->answers_owed = false;
-    --num_indebted_;
+    endpoint->control_due = false;
+    --num_control_due_;
   };
-  for (auto& mine : owned_.endpoints) settle(mine.get());
-  for (auto& mine : owned_.closing) settle(mine.get());
+  for (auto& endpoint : owned_.endpoints) send_due(endpoint.get());
+  for (auto& endpoint : owned_.closing) send_due(endpoint.get());
 }
 
-// --- What the kernel says ----------------------------------------------------------------------------------
+// --- Events of the device ------------------------------------------------------------------------------------
 
-void VerbsTransport::look_at_kernel() {
-  if (owned_.cm) look_at_connections();
+void VerbsTransport::poll_async_events() {
+  if (owned_.cm) poll_connections();
   ibv_async_event event;
   while (ibv_get_async_event(owned_.context, &event) == 0) {
-    Event told;
+    Event port_down;
     switch (event.event_type) {
       case IBV_EVENT_PORT_ERR:
       case IBV_EVENT_DEVICE_FATAL:
         if (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num != port_.port) break;
-        if (std::exchange(port_down_told_, true)) break;
-        told.kind = Event::Kind::kPortDown;
-        told.error =
+        if (std::exchange(port_down_reported_, true)) break;
+        port_down.kind = Event::Kind::kPortDown;
+        port_down.error =
             Status::error(Code::kPeerLost,
-                          fmt::format("verbs: {} on {} went down: {}; look at the cable, the switch port and "
+                          fmt::format("verbs: {} on {} went down: {}; check the cable, the switch port and "
                                       "\"ip link\", then start "
-                                      "the job again, with HIPS_IB_HCA=^{} where it stays down",
+                                      "the job again, with HIPS_IB_HCA=^{} if it stays down",
                                       port_.name, host_, ibv_event_type_str(event.event_type), port_.name),
                           Scope::kLink);
-        push(std::move(told));
+        push(std::move(port_down));
         break;
       case IBV_EVENT_PORT_ACTIVE:
-        port_down_told_ = false;
+        port_down_reported_ = false;
         break;
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
         for (const Slot& slot : slots_) {
           if (slot.pair == nullptr || &slot.pair->handle() != event.element.qp) continue;
-          Endpoint& mine = *slot.pair->endpoint;
-          if (mine.state == Endpoint::State::kClosing) break;
-          break_endpoint(mine, Status::error(Code::kPeerLost,
-                                             fmt::format("verbs: {}: the connection to {} broke: {}; see the "
-                                                         "peer's output and the kernel's log (dmesg)",
-                                                         port_.name, mine.name.to_string(),
-                                                         ibv_event_type_str(event.event_type)),
-                                             Scope::kPeer));
+          VerbsEndpoint& endpoint = *slot.pair->endpoint;
+          if (endpoint.state == VerbsEndpoint::State::kClosing) break;
+          break_endpoint(endpoint,
+                         Status::error(Code::kPeerLost,
+                                       fmt::format("verbs: {}: the connection to {} failed: {}; see the "
+                                                   "peer's output and the kernel's log (dmesg)",
+                                                   port_.name, endpoint.name.to_string(),
+                                                   ibv_event_type_str(event.event_type)),
+                                       Scope::kPeer));
           break;
         }
         break;

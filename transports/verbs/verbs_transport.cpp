@@ -28,15 +28,15 @@ using transport::RemoteRegion;
 
 namespace {
 
-/// What the planner assumes; no measurement.
+/// The planner's default, not a measurement.
 constexpr double kLatencyNs = 2000;
 
 std::string host_name() {
   std::array<char, 64> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "an unnamed host";
+  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "an unnamed node";
 }
 
-Status check(const Options& options) {
+Status check(const VerbsOptions& options) {
   const auto wrong = [](std::string_view name, long value, std::string_view right) {
     return Status::error(Code::kInvalidArgument, fmt::format("{}={} is wrong: give {}", name, value, right));
   };
@@ -50,15 +50,15 @@ Status check(const Options& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<transport::Transport>> create(const PortChoice& port, const Options& options) {
+Result<std::unique_ptr<transport::Transport>> create(const PortChoice& port, const VerbsOptions& options) {
   return VerbsTransport::create(port, options);
 }
 
 Result<std::unique_ptr<transport::Transport>> VerbsTransport::create(const PortChoice& port,
-                                                                     const Options& options) {
+                                                                     const VerbsOptions& options) {
   if (Status status = check(options); !status.ok()) return fail(std::move(status));
-  // Kernels before 5.12 would otherwise take registered pages away from us when a child is forked. It fails
-  // where memory was registered before, and then nothing can be done any more.
+  // On kernels before 5.12, fork() would otherwise move registered pages to the child. The call fails if memory
+  // was registered before; there is no remedy then.
   if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) (void)ibv_fork_init();
   std::unique_ptr<VerbsTransport> transport(new VerbsTransport(port, options));
   if (Status status = transport->start(); !status.ok()) return fail(std::move(status));
@@ -71,10 +71,10 @@ std::optional<std::uint32_t> inline_bytes(const transport::Transport& transport,
 }
 
 std::optional<std::uint32_t> VerbsTransport::inline_bytes(PeerId peer) const {
-  const Endpoint* mine = endpoint(peer);
-  // append() goes by the first of several, which are made alike.
-  if (mine == nullptr || mine->pairs[0] == nullptr) return std::nullopt;
-  return mine->pairs[0]->max_inline();
+  const VerbsEndpoint* endpoint = find_endpoint(peer);
+  // append() uses the limit of the first queue pair; all have the same.
+  if (endpoint == nullptr || endpoint->pairs[0] == nullptr) return std::nullopt;
+  return endpoint->pairs[0]->max_inline();
 }
 
 Status VerbsTransport::start() {
@@ -88,7 +88,9 @@ Status VerbsTransport::start() {
     return port_.device == ibv_get_device_name(context->device);
   });
   if (named == contexts->end()) {
-    return Status::error(Code::kUnsupported, fmt::format("verbs: {} is gone", port_.name), Scope::kProcess);
+    return Status::error(Code::kUnsupported,
+                         fmt::format("verbs: {} is no longer there; see \"ibv_devices\"", port_.name),
+                         Scope::kProcess);
   }
   owned_.opened = std::move(*named);
   contexts->clear();
@@ -112,14 +114,14 @@ Status VerbsTransport::start() {
   while (options_.max_mtu != 0 && facts_.active_mtu > IBV_MTU_256 &&
          mtu_bytes(facts_.active_mtu) > options_.max_mtu)
     --facts_.active_mtu;
-  // Receives of a device without immediates have buffers, and those belong to a queue pair.
+  // Without immediates receives have buffers, which belong to one queue pair, so they cannot be shared.
   if (!immediates_) facts_.limits.max_shared_receives = 0;
   auto budget = Budget::of(facts_.limits, options_.max_queue_pairs, port_.name);
   if (!budget) return std::move(budget).error();
   budget_ = *budget;
 
   owned_.domain.reset(ibv_alloc_pd(owned_.context));
-  if (owned_.domain == nullptr) return call_error(port_.name, "making a protection domain", errno);
+  if (owned_.domain == nullptr) return call_error(port_.name, "creating a protection domain", errno);
   auto queues = CompletionQueues::create(*owned_.context, budget_, port_.name);
   if (!queues) return std::move(queues).error();
   owned_.queues = *std::move(queues);
@@ -171,12 +173,12 @@ VerbsTransport::~VerbsTransport() {
     return;
   }
   for (std::size_t peer = 0; peer < owned_.endpoints.size(); ++peer) close(static_cast<PeerId>(peer));
-  // Peers learn of our end by a goodbye, which has to get through.
-  const std::int64_t end_ns = SystemClock::instance().now_ns() + kLingerNs;
+  // Waits until the disconnect messages are delivered.
+  const std::int64_t end_ns = SystemClock::instance().now_ns() + kCloseTimeoutNs;
   while (!owned_.closing.empty() && SystemClock::instance().now_ns() < end_ns) {
     (void)poll_queues();
     num_events_ = 0;
-    settle_debts();
+    send_due_control();
     reap_closing();
     if (!owned_.closing.empty()) sched_yield();
   }
@@ -197,29 +199,30 @@ void VerbsTransport::deregister(MemoryId memory) {
 }
 
 Result<std::span<std::byte>> VerbsTransport::attach(PeerId /*peer*/, const RemoteRegion& /*region*/) {
-  return fail(Code::kUnsupported, fmt::format("verbs: {} reaches memory by requests only", port_.name));
+  return fail(Code::kUnsupported,
+              fmt::format("verbs: {} cannot map peer memory; use put or get requests", port_.name));
 }
 
 // --- Sleeping --------------------------------------------------------------------------------------------
 
 Armed VerbsTransport::arm() {
   const Armed ready{.ready = true, .fd = owned_.epoll.get()};
-  // Old news would wake at once.
+  // Old completion events would wake the process at once.
   owned_.queues->drain();
-  look_at_kernel();
+  poll_async_events();
   if (num_events_ > 0) return ready;
   owned_.queues->arm();
-  // What completed before the queues were armed raises nothing, and a poll looks at one queue only, where it
-  // may find nothing but what concerns no user.
+  // Completions from before the arming raise no event. One poll reads only one queue and may yield no event for
+  // the user, so the queues are polled until they are empty.
   while (num_events_ == 0 && poll_queues()) {
   }
-  settle_debts();
+  send_due_control();
   return {.ready = num_events_ > 0, .fd = owned_.epoll.get()};
 }
 
 void VerbsTransport::disarm() {
   owned_.queues->drain();
-  look_at_kernel();
+  poll_async_events();
 }
 
 }  // namespace hips::verbs

@@ -21,11 +21,12 @@
 
 namespace hips::verbs {
 
-/// See create(). Split by job: verbs_transport.cpp (making, memory, sleeping), verbs_connect.cpp (endpoints),
+/// See create(). Parts: verbs_transport.cpp (creation, memory, sleeping), verbs_connect.cpp (endpoints),
 /// verbs_post.cpp and verbs_poll.cpp (requests and completions).
 class VerbsTransport final : public transport::Transport {
  public:
-  static Result<std::unique_ptr<transport::Transport>> create(const PortChoice& port, const Options& options);
+  static Result<std::unique_ptr<transport::Transport>> create(const PortChoice& port,
+                                                              const VerbsOptions& options);
   ~VerbsTransport() override;
   VerbsTransport(const VerbsTransport&) = delete;
   VerbsTransport& operator=(const VerbsTransport&) = delete;
@@ -44,70 +45,69 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] std::optional<std::uint32_t> inline_bytes(transport::PeerId peer) const;
 
  private:
-  /// Work requests of one post() that wait for their doorbell.
+  /// Capacity for work requests of one post() before the doorbells are rung.
   static constexpr std::size_t kMaxParts = 64;
-  /// Of one request; larger ones than kMaxPartsOfOne * the device's limit are refused.
+  /// Work requests of one request. Requests above kMaxPartsOfOne * the device's limit are errors.
   static constexpr std::size_t kMaxPartsOfOne = 16;
-  /// A look at the kernel's events is a system call; this many idle polls make it cheap.
-  static constexpr std::uint32_t kIdlePollsPerLook = 1024;
-  /// Of reap_closing(), until it asks for the time.
-  static constexpr std::uint32_t kLooksPerClock = 64;
-  static constexpr std::int64_t kLingerNs = 2'000'000'000;
+  /// Polling asynchronous events is a system call, so it happens only once in this many idle polls.
+  static constexpr std::uint32_t kIdlePollsPerAsyncPoll = 1024;
+  /// Calls of reap_closing() between two that read the clock.
+  static constexpr std::uint32_t kReapsPerClock = 64;
+  static constexpr std::int64_t kCloseTimeoutNs = 2'000'000'000;
 
-  /// Everything that a forked child must leave alone. In the order in which it was made.
+  /// Everything that a forked child must not destroy, in the order of creation.
   struct Owned {
     std::optional<CmPort> cm;
-    ContextHandle opened;  ///< empty where rdma_cm has opened the device
+    ContextHandle opened;  ///< empty if rdma_cm has opened the device
     ibv_context* context = nullptr;
     DomainHandle domain;
     MemoryTable memory;
     std::optional<CompletionQueues> queues;
     SharedReceivesHandle shared_receives;
-    std::vector<std::unique_ptr<Endpoint>> endpoints;  ///< by PeerId
-    std::vector<std::unique_ptr<Endpoint>> closing;
+    std::vector<std::unique_ptr<VerbsEndpoint>> endpoints;  ///< by PeerId
+    std::vector<std::unique_ptr<VerbsEndpoint>> closing;
     UniqueFd epoll;
   };
-  /// A queue pair by the slot of its completions.
+  /// The queue pair of a slot; see WorkId.
   struct Slot {
     QueuePair* pair = nullptr;
     std::uint16_t generation = 0;
   };
 
-  VerbsTransport(const PortChoice& port, const Options& options) : port_(port), options_(options) {}
+  VerbsTransport(const PortChoice& port, const VerbsOptions& options) : port_(port), options_(options) {}
   Status start();
   Status watch(int fd);
 
   // Endpoints.
-  [[nodiscard]] Endpoint* endpoint(transport::PeerId peer) const {
+  [[nodiscard]] VerbsEndpoint* find_endpoint(transport::PeerId peer) const {
     return peer >= 0 && static_cast<std::size_t>(peer) < owned_.endpoints.size()
                ? owned_.endpoints[static_cast<std::size_t>(peer)].get()
                : nullptr;
   }
-  Result<std::unique_ptr<QueuePair>> make_pair(Endpoint& endpoint, rdma_cm_id* cm);
+  Result<std::unique_ptr<QueuePair>> make_pair(VerbsEndpoint& endpoint, rdma_cm_id* cm);
   void drop_pair(std::unique_ptr<QueuePair> pair);
-  void drop_endpoint(Endpoint& endpoint);
+  void drop_endpoint(VerbsEndpoint& endpoint);
   void drop_events(transport::PeerId peer);
-  [[nodiscard]] bool mine_shares(const QueuePair& pair) const;
-  Status read_address(std::span<const std::byte> bytes, WireAddress& address) const;
-  Status join(Endpoint& endpoint);
-  void break_endpoint(Endpoint& endpoint, Status error);
-  void refuse(transport::PeerId peer);
-  void say_goodbyes(Endpoint& endpoint);
+  [[nodiscard]] bool has_shared_receives(const QueuePair& pair) const;
+  Status read_address(std::span<const std::byte> bytes, VerbsAddress& address) const;
+  Status join(VerbsEndpoint& endpoint);
+  void break_endpoint(VerbsEndpoint& endpoint, Status error);
+  void report_unconnected(transport::PeerId peer);
+  void send_disconnects(VerbsEndpoint& endpoint);
   void reap_closing();
   void sweep();
 
   // rdma_cm.
-  Status start_connections(Endpoint& endpoint);
-  void look_at_connections();
+  Status start_connections(VerbsEndpoint& endpoint);
+  void poll_connections();
   void accept(rdma_cm_id* id, const CmGreeting& greeting);
-  void go_on(const CmPort::Event& event);
-  void settle_connections(Endpoint& endpoint);
-  Endpoint* endpoint_of(const rdma_cm_id* id, std::size_t& pair);
+  void advance_connection(const CmPort::Event& event);
+  void finish_connecting(VerbsEndpoint& endpoint);
+  VerbsEndpoint* endpoint_of(const rdma_cm_id* id, std::size_t& pair);
 
   // Requests.
-  /// One request into chains; false: full.
-  bool append(Endpoint& endpoint, const transport::WorkRequest& request);
-  QueuePair* choose_pair(Endpoint& endpoint, std::size_t parts, bool notifies, std::size_t& index);
+  bool append(VerbsEndpoint& endpoint, const transport::WorkRequest& request);
+  QueuePair* choose_pair(VerbsEndpoint& endpoint, std::size_t parts, bool notifies, std::size_t& index);
   void ring_doorbells();
 
   // Completions.
@@ -115,44 +115,45 @@ class VerbsTransport final : public transport::Transport {
   void take_sent(QueuePair& pair, std::uint32_t number);
   void take_received(QueuePair& pair, const ibv_wc& completion, std::uint32_t buffer);
   void take_error(QueuePair& pair, const ibv_wc& completion);
-  void release(Endpoint& endpoint);
+  void release(VerbsEndpoint& endpoint);
   bool poll_queues();
-  void settle_debts();
-  void look_at_kernel();
+  void send_due_control();
+  void poll_async_events();
   void push(transport::Event event);
   transport::Event& next_event();
   std::size_t take_events(std::span<transport::Event> events);
 
   PortChoice port_;
-  Options options_;
+  VerbsOptions options_;
   transport::Limits limits_;
   PortFacts facts_;
   Budget budget_;
   GidChoice gid_;
-  std::int32_t pid_ = 0;  ///< that made it
+  std::int32_t pid_ = 0;  ///< of the creator
   std::string host_;
   bool immediates_ = true;
   Owned owned_;
 
   std::vector<Slot> slots_;
   std::vector<std::uint16_t> free_slots_;
-  std::unordered_map<std::uint32_t, QueuePair*> sharing_;  ///< by number: those with shared receives
-  std::size_t num_pairs_ = 0;                              ///< made or reserved
-  std::size_t num_sharing_ = 0;                            ///< of them, with shared receives
-  std::size_t spare_receives_ = 0;                         ///< shared ones left by queue pairs that are gone
-  std::size_t num_connecting_ = 0;                         ///< endpoints
-  std::size_t num_indebted_ = 0;                           ///< endpoints that owe answers or goodbyes
-  bool any_closed_ = false;                                ///< a closing endpoint may be done
-  bool port_down_told_ = false;
-  // One for each: where both counted on, either could pass over what the other waits for, again and again.
-  std::uint32_t idle_polls_ = 0, closing_looks_ = 0;
+  std::unordered_map<std::uint32_t, QueuePair*>
+      sharing_;                      ///< by queue pair number: those with shared receives
+  std::size_t num_pairs_ = 0;        ///< created or reserved
+  std::size_t num_sharing_ = 0;      ///< of these, with shared receives
+  std::size_t spare_receives_ = 0;   ///< sets of shared receives left by destroyed queue pairs
+  std::size_t num_connecting_ = 0;   ///< endpoints in state kConnecting
+  std::size_t num_control_due_ = 0;  ///< endpoints with control_due
+  bool any_closed_ = false;          ///< a closing endpoint may be finished
+  bool port_down_reported_ = false;
+  // Two counters: with a shared one, each user could skip the values at which the other acts.
+  std::uint32_t idle_polls_ = 0, num_reaps_ = 0;
 
   std::array<ibv_send_wr, kMaxParts> parts_;
   std::array<ibv_sge, 2 * kMaxParts> pieces_;
   std::size_t num_parts_ = 0;
-  std::vector<QueuePair*> rung_, ringing_;  ///< with a chain
+  std::vector<QueuePair*> chained_, flushing_;  ///< queue pairs with a chain
 
-  std::vector<transport::Event> events_;  ///< a ring
+  std::vector<transport::Event> events_;  ///< a ring buffer
   std::size_t events_head_ = 0, num_events_ = 0;
 };
 

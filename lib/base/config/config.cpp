@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/config/config_file.hpp"
+#include "lib/base/edit_distance.hpp"
 
 namespace hips {
 namespace {
@@ -25,7 +26,7 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-/// A field of text that may not be empty.
+/// Sets a text field, which must not be empty.
 template <auto member>
 std::string set_text(Config& config, std::string_view text) {
   if (text.empty()) return "a value, or leave it unset";
@@ -168,131 +169,125 @@ std::string set_cm(Config& config, std::string_view text) {
 }
 
 constexpr std::array kVariables = {
-    ConfigVariable{
-        "HIPS_TOPO", "SPEC", "switch:<size>",
-        "the wiring: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | "
-        "switch:n, each with /m; or FILE.yaml",
-        set_text<&Config::topology>},
+    ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
+                   "topology of the cluster: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | "
+                   "rail:servers,K | switch:n, each with an optional /m for m ranks per server; or FILE.yaml",
+                   set_text<&Config::topology>},
     ConfigVariable{"HIPS_TOPO_FILE", "FILE", "",
-                   "the wiring as a topology file (docs/topologies.md), where HIPS_TOPO names none",
+                   "topology file (docs/topologies.md), used if HIPS_TOPO is not set",
                    set_text<&Config::topology_file>},
     ConfigVariable{"HIPS_TOPO_DUMP", "FILE", "",
-                   "rank 0 writes the wiring of its first communicator here, as a topology file",
+                   "rank 0 writes the topology of its first communicator to this file",
                    set_text<&Config::topology_dump>},
-    ConfigVariable{
-        "HIPS_ALGORITHM", "NAME", "by size",
-        "the algorithm for all sizes, of `hips plan --list`; `hips info select` shows the choice by size",
-        set_text<&Config::algorithm>},
+    ConfigVariable{"HIPS_ALGORITHM", "NAME", "by size",
+                   "algorithm for all sizes; `hips plan --list` prints the names, `hips info select` the "
+                   "choice by size",
+                   set_text<&Config::algorithm>},
     ConfigVariable{"HIPS_PATTERN", "P[,P...]", "by size on switches, ring on cables",
-                   "mesh, ring or ps:LEADERS, for all levels or one for each", set_text<&Config::pattern>},
-    ConfigVariable{
-        "HIPS_SELECT_TABLE", "FILE", "",
-        "plans by topology and size in place of the model's choice; `hips-allreduce-perf --tune FILE` "
-        "measures one",
-        set_text<&Config::select_table>},
-    ConfigVariable{
-        "HIPS_PLAN_FILE", "FILE", "",
-        "a stored plan (hips plan --all --json, or MSCCL's XML) for all sizes; it is proved before it runs",
-        set_text<&Config::plan_file>},
-    ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist", "flat-ring: rings over different NICs",
-                   set_count<&Config::num_rings>},
-    ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: servers that lead",
+                   "mesh, ring or ps:LEADERS: one for all levels, or one for each level",
+                   set_text<&Config::pattern>},
+    ConfigVariable{"HIPS_SELECT_TABLE", "FILE", "",
+                   "table that chooses a plan by topology and size, in place of the cost model; "
+                   "`hips-allreduce-perf --tune FILE` measures one",
+                   set_text<&Config::select_table>},
+    ConfigVariable{"HIPS_PLAN_FILE", "FILE", "",
+                   "stored plan for all sizes (from hips plan --all --json, or MSCCL's XML); it is checked "
+                   "before it runs",
+                   set_text<&Config::plan_file>},
+    ConfigVariable{"HIPS_RINGS", "NUMBER", "as many as exist",
+                   "flat-ring: number of rings, each over different NICs", set_count<&Config::num_rings>},
+    ConfigVariable{"HIPS_LEADERS", "NUMBER", "1", "flat-ps: number of leader servers",
                    set_count<&Config::num_leaders>},
-    ConfigVariable{
-        "HIPS_TRANSPORT", "NAME", "auto",
-        "what carries the data: shm, verbs, tcp, or auto: shm inside a host, between hosts verbs, else tcp",
-        set_text<&Config::transport>},
-    ConfigVariable{"HIPS_RANK", "NUMBER", "", "this process's rank, where no launcher says it", set_rank},
-    ConfigVariable{"HIPS_SIZE", "NUMBER", "", "the number of ranks, where no launcher says it", set_size},
-    ConfigVariable{"HIPS_ROOT", "HOST:PORT", "", "where rank 0 listens while the ranks meet",
+    ConfigVariable{"HIPS_TRANSPORT", "NAME", "auto",
+                   "transport of the data: shm, verbs, tcp or auto; auto is shm inside a node, and between "
+                   "nodes verbs if both have RDMA, else tcp",
+                   set_text<&Config::transport>},
+    ConfigVariable{"HIPS_RANK", "NUMBER", "", "rank of this process, without a launcher that sets it",
+                   set_rank},
+    ConfigVariable{"HIPS_SIZE", "NUMBER", "", "number of ranks, without a launcher that sets it", set_size},
+    ConfigVariable{"HIPS_ROOT", "HOST:PORT", "",
+                   "address at which rank 0 listens while the ranks connect to each other",
                    set_text<&Config::root>},
-    ConfigVariable{"HIPS_JOB_TOKEN", "TEXT", "", "a word of the job; processes with another one are refused",
+    ConfigVariable{"HIPS_JOB_TOKEN", "TEXT", "",
+                   "name or secret of the job; rank 0 rejects a process that has another one",
                    set_text<&Config::job_token>},
     ConfigVariable{
         "HIPS_TIMEOUT", "TIME", "none",
-        "the longest that a call may wait (30, 500ms, 2m); also bounds the meeting of ranks (60 s)",
+        "longest time that a call may wait (30, 500ms, 2m); also limits the rendezvous (60 s at most)",
         set_timeout},
-    ConfigVariable{"HIPS_DEAD_AFTER", "TIME", "4s", "a host that answers nothing for so long counts as dead",
-                   set_dead_after},
+    ConfigVariable{"HIPS_DEAD_AFTER", "TIME", "4s",
+                   "a node that does not answer for this long is considered dead", set_dead_after},
     ConfigVariable{"HIPS_LOG", "LEVEL[,SUBSYSTEM:LEVEL...]", "warn",
-                   "what is logged to stderr: info,plan:debug", set_log},
-    ConfigVariable{"HIPS_TRACE", "DIR", "", "writes a Chrome trace for each rank into this folder",
+                   "log level on stderr, for all and for single subsystems: info,plan:debug", set_log},
+    ConfigVariable{"HIPS_TRACE", "DIR", "", "each rank writes a Chrome trace into this folder",
                    set_text<&Config::trace_dir>},
-    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off; on in programs of MPICH",
-                   "a thread moves non-blocking calls while the program computes; give it a core",
+    ConfigVariable{"HIPS_PROGRESS_THREAD", "on|off", "off; on in MPICH programs",
+                   "a thread makes progress on non-blocking calls while the program computes; reserve a core "
+                   "for it",
                    set_progress_thread},
-    ConfigVariable{"HIPS_MPI_REPORT", "on|off", "off",
-                   "the interposer prints what it took, what it left to the host MPI, and why",
-                   set_mpi_report},
-    ConfigVariable{"HIPS_GUARD", "on|off", "on; off where a topology or a plan is named",
-                   "the interposer times the host MPI beside HiPS, for each size, and keeps the faster",
+    ConfigVariable{
+        "HIPS_MPI_REPORT", "on|off", "off",
+        "the interposer prints which calls HiPS executed, which it delegated to native MPI, and why",
+        set_mpi_report},
+    ConfigVariable{"HIPS_GUARD", "on|off", "on; off if a topology or a plan is named",
+                   "the interposer times native MPI and HiPS for each size and keeps the faster one",
                    set_guard},
     ConfigVariable{"HIPS_GUARD_TABLE", "FILE", "",
-                   "where the guard's verdicts are kept: read at the start, written by rank 0 at the end",
+                   "file of the guard's tuning decisions: read at the start, written by rank 0 at the end",
                    set_text<&Config::guard_table>},
     ConfigVariable{"HIPS_REPRODUCIBLE", "off|run|any", "off",
-                   "the same bits on all ranks (off), also in every run (run), also wherever ranks are (any)",
+                   "bitwise equal results on all ranks (off), also in every run (run), also for every "
+                   "placement of the ranks (any)",
                    set_reproducible},
     ConfigVariable{"HIPS_CREDITS", "NUMBER", "4, tcp 8", "receive slots for each peer and lane", set_credits},
     ConfigVariable{"HIPS_SEGMENT_BYTES", "BYTES", "128K, tcp 130816",
-                   "the largest piece that is pipelined through the stages", set_segment_bytes},
-    ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M", "the most memory for arrivals, for each communicator",
-                   set_staging_bytes},
-    ConfigVariable{"HIPS_NODE_DIRECT", "on|off", "on",
-                   "inside a host, memory of hips_mem_alloc is read where it lies; off: copied as any other",
-                   set_node_direct},
+                   "largest segment: the unit that is pipelined through the stages", set_segment_bytes},
+    ConfigVariable{"HIPS_STAGING_BYTES", "BYTES", "8M",
+                   "limit of the staging memory for arriving data, for each communicator", set_staging_bytes},
+    ConfigVariable{
+        "HIPS_NODE_DIRECT", "on|off", "on",
+        "ranks of a node read each other's memory of hips_mem_alloc in place; off: through staging",
+        set_node_direct},
     ConfigVariable{
         "HIPS_SOCKET_IFNAME", "[^|=]IF,...", "all but loopback",
-        "tcp: the network interfaces, one for each rail in turn: beginnings of names, = exact, ^ all but",
+        "tcp: network interfaces, one for each rail in order: name prefixes; = for exact names, ^ to exclude",
         set_socket_ifname},
     ConfigVariable{"HIPS_SOCKET_ZEROCOPY", "on|off", "off",
-                   "tcp: NICs read what is sent where it lies; time it, whether it pays depends on them",
+                   "tcp: send without copying in the kernel (MSG_ZEROCOPY); measure whether your NICs gain",
                    set_socket_zerocopy},
-    ConfigVariable{"HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
-                   "the RDMA ports, one for each rail in turn: beginnings of names, = exact, ^ all but",
-                   set_hca},
+    ConfigVariable{
+        "HIPS_IB_HCA", "[^|=]DEV[:PORT],...", "all active ports",
+        "verbs: RDMA ports, one for each rail in order: name prefixes; = for exact names, ^ to exclude",
+        set_hca},
     ConfigVariable{"HIPS_IB_GID_INDEX", "NUMBER", "-1",
-                   "the port's address to use; -1: RoCE v2 over IPv4 where there is one",
+                   "verbs: GID index of the ports; -1: RoCE v2 over IPv4 if there is one",
                    set_rdma<&RdmaConfig::gid_index, -1, 255>},
     ConfigVariable{"HIPS_IB_TC", "NUMBER", "0",
-                   "traffic class: DSCP times 4, as the switches' PFC and ECN expect",
+                   "verbs: traffic class: DSCP times 4, to match PFC and ECN of the switches",
                    set_rdma<&RdmaConfig::traffic_class, 0, 255>},
-    ConfigVariable{"HIPS_IB_SL", "NUMBER", "0", "service level", set_rdma<&RdmaConfig::service_level, 0, 15>},
+    ConfigVariable{"HIPS_IB_SL", "NUMBER", "0", "verbs: service level",
+                   set_rdma<&RdmaConfig::service_level, 0, 15>},
     ConfigVariable{"HIPS_IB_TIMEOUT", "NUMBER", "18",
-                   "a packet without answer is sent again after 4.096 us times 2 to this power",
+                   "verbs: an unacknowledged packet is sent again after 4.096 us times 2 to this power",
                    set_rdma<&RdmaConfig::timeout, 1, 31>},
-    ConfigVariable{"HIPS_IB_RETRY_CNT", "NUMBER", "7", "how often, before the peer counts as lost",
+    ConfigVariable{"HIPS_IB_RETRY_CNT", "NUMBER", "7",
+                   "verbs: number of retransmissions before the peer counts as lost",
                    set_rdma<&RdmaConfig::retry_count, 0, 7>},
     ConfigVariable{
         "HIPS_IB_QPS_PER_CONNECTION", "NUMBER", "1",
-        "queue pairs to a peer, over which segments are striped; 4 where switches spread flows (ECMP)",
+        "verbs: queue pairs for each peer; segments are striped over them; use 4 with ECMP in the path",
         set_rdma<&RdmaConfig::pairs_per_connection, 1, 8>},
-    ConfigVariable{"HIPS_VERBS_CM", "on|off", "off", "connects queue pairs by librdmacm; iWARP always does",
-                   set_cm},
-    ConfigVariable{"HIPS_VERBS_MAX_QP", "NUMBER", "0", "the most queue pairs of a port; 0: what it allows",
+    ConfigVariable{"HIPS_VERBS_CM", "on|off", "off",
+                   "verbs: connect queue pairs through librdmacm; iWARP always does", set_cm},
+    ConfigVariable{"HIPS_VERBS_MAX_QP", "NUMBER", "0",
+                   "verbs: limit of the queue pairs of a port; 0: the limit of the device",
                    set_rdma<&RdmaConfig::max_queue_pairs, 0, 1 << 24>},
-    ConfigVariable{"HIPS_SEED", "NUMBER", "", "the seed of random tests", nullptr},
-    ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: the hips program", nullptr},
-    ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests write their golden files anew", nullptr},
-    ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests run all their trials", nullptr},
-    ConfigVariable{"HIPS_TEST_SAMPLE", "1", "", "tests of arithmetic run some of theirs", nullptr},
+    ConfigVariable{"HIPS_SEED", "NUMBER", "", "tests: seed of random tests", nullptr},
+    ConfigVariable{"HIPS_TOOL", "PATH", "", "tests: path of the hips program", nullptr},
+    ConfigVariable{"HIPS_GOLDEN_UPDATE", "1", "", "tests: write the golden files anew", nullptr},
+    ConfigVariable{"HIPS_TEST_FULL", "1", "", "tests: run all trials", nullptr},
+    ConfigVariable{"HIPS_TEST_SAMPLE", "1", "", "tests: run a sample of the arithmetic tests", nullptr},
 };
-
-/// Levenshtein's distance, for the nearest match.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string_view nearest(std::string_view name) {
   return std::min_element(kVariables.begin(), kVariables.end(),
@@ -366,7 +361,7 @@ std::optional<std::int64_t> parse_duration_ns(std::string_view text) {
   const auto value = parse_number<double>(text);
   if (!value || !std::isfinite(*value) || *value <= 0) return std::nullopt;
   const double ns = *value * unit_ns;
-  // A century is for ever, and far from overflow.
+  // A century is as good as unlimited, and far from overflow.
   if (ns < 1 || ns > 3.2e18) return std::nullopt;
   return static_cast<std::int64_t>(ns);
 }
@@ -387,7 +382,7 @@ LoadedConfig load_config(std::span<const Setting> settings) {
   LoadedConfig loaded;
   for (const Setting& setting : settings) {
     const std::string &name = setting.name, &value = setting.value, &origin = setting.origin;
-    // Who set an environment variable knows where to look for it.
+    // The origin is named only for files; it is obvious for an environment variable.
     const std::string where = origin == "environment" ? "" : fmt::format(" ({})", origin);
     const auto variable = std::find_if(kVariables.begin(), kVariables.end(),
                                        [&](const ConfigVariable& v) { return v.name == name; });

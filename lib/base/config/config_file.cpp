@@ -13,7 +13,7 @@ namespace hips {
 namespace {
 
 constexpr std::string_view kPrefix = "HIPS_";
-// A line for each variable, with a comment each, is a few KiB.
+// A file with a commented line for each variable has a few KiB.
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20U;
 
 std::string_view trim(std::string_view text) {
@@ -29,23 +29,23 @@ bool is_name(std::string_view text) {
          });
 }
 
-/// A stranger's bytes, for one line of an error.
+/// Makes text of an arbitrary file printable, for one line of an error.
 std::string shown(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 60)) out += c < ' ' || c > '~' ? '?' : c;
   return out;
 }
 
-/// Nothing where the file is not there for this process.
+/// Empty if the file does not exist for this process.
 Result<std::vector<Setting>> read_config_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  // What another user keeps is not for this process.
+  // An unreadable file of another user is ignored.
   if (!file && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return std::vector<Setting>();
   std::string text(kMostFileBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file && !file.eof()) {
-    // Not the file's fault where this process has reached a limit.
+    // A resource limit of this process is not an error of the file.
     const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
     return fail(is_short ? Code::kSystem : Code::kInvalidArgument,
                 fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));

@@ -31,12 +31,12 @@ Result<DeviceFilter> DeviceFilter::parse(std::string_view text, const Syntax& sy
     Entry entry{.name = std::string(item.substr(0, colon))};
     if (entry.name.empty()) return wrong("a name is missing");
     if (entry.name.find_first_of("^= \t") != std::string::npos)
-      return wrong(fmt::format("\"{}\" is no name of {}", entry.name, syntax.noun));
+      return wrong(fmt::format("\"{}\" is not a name of {}", entry.name, syntax.noun));
     if (colon != item.npos) {
       const std::string_view digits = item.substr(colon + 1);
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), entry.port);
       if (error != std::errc() || end != digits.data() + digits.size() || entry.port < 1 || entry.port > 255)
-        return wrong(fmt::format("\"{}\" is no port; ports count from 1", digits));
+        return wrong(fmt::format("invalid port \"{}\" (valid: 1 to 255)", digits));
     }
     filter.entries_.push_back(std::move(entry));
     if (comma == rest.npos) return filter;
@@ -49,7 +49,7 @@ bool DeviceFilter::matches(const Entry& entry, std::string_view device, std::uin
   return exact_ ? device == entry.name : device.starts_with(entry.name);
 }
 
-std::vector<std::int32_t> DeviceFilter::places_of(std::string_view device, std::uint8_t port) const {
+std::vector<std::int32_t> DeviceFilter::positions_of(std::string_view device, std::uint8_t port) const {
   const auto first = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return matches(entry, device, port); });
   if (exclude_ || entries_.empty())

@@ -14,13 +14,13 @@ namespace hips {
 ///     mlx5           devices whose names begin with "mlx5"
 ///     =mlx5_1        the device of exactly that name
 ///     mlx5_0:1       port 1 of it, where devices have ports
-///     a,b:2          any of them, in this order of preference; rails take them in turn
-///     ^mlx5_3        all but; "^=" all but exactly
+///     a,b:2          any of them, in this order of preference; rails use them in turn
+///     ^mlx5_3        all devices except these; "^=" compares whole names
 ///
 /// Source   NCCL's user guide, NCCL_IB_HCA and NCCL_SOCKET_IFNAME; its parser is src/misc/utils.cc.
 class DeviceFilter {
  public:
-  /// What an error says is meant, and whether names may end with a port.
+  /// The variable as errors name it, and whether names may end with a port.
   struct Syntax {
     std::string_view variable;  ///< "HIPS_IB_HCA"
     std::string_view example;   ///< "mlx5_0 or mlx5_0:1"
@@ -28,16 +28,16 @@ class DeviceFilter {
     bool ports = false;
   };
 
-  DeviceFilter() = default;  ///< everything passes
+  DeviceFilter() = default;  ///< all devices pass
 
   /// Errors   kInvalidArgument: names the entry and says what would be right.
   static Result<DeviceFilter> parse(std::string_view text, const Syntax& syntax);
 
-  /// Its places among what passes, lower first; none where it does not pass. An entry that is written several
-  /// times gives its devices as many places: one may serve several rails.
-  [[nodiscard]] std::vector<std::int32_t> places_of(std::string_view device, std::uint8_t port = 1) const;
+  /// The positions of the device in the order of preference, lower first; empty if it does not pass. A device
+  /// that several equal entries name has several positions: it may serve several rails.
+  [[nodiscard]] std::vector<std::int32_t> positions_of(std::string_view device, std::uint8_t port = 1) const;
   [[nodiscard]] bool empty() const { return entries_.empty(); }
-  /// It names what may be used, not what may not.
+  /// Whether the filter lists allowed devices, not excluded ones.
   [[nodiscard]] bool chooses() const { return !entries_.empty() && !exclude_; }
 
  private:

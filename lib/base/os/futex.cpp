@@ -16,7 +16,7 @@ void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, 
   constexpr std::int64_t kNsPerSecond = 1'000'000'000;
   const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                          .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
-  // Not the private kind: it knows words by their address in one process.
+  // Not FUTEX_PRIVATE: private futexes work inside one process only.
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 

@@ -5,12 +5,12 @@
 
 namespace hips {
 
-/// Sleeps while `word` is `expected`, at most `timeout_ns`; returns early for no reason at times.
+/// Sleeps while `word` is `expected`, for at most `timeout_ns`. It may return early.
 ///
-/// Threads  any; `word` may lie in memory that processes share.
+/// Threads  any; `word` may be in memory that processes share.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns);
 
-/// Wakes everybody who sleeps on `word`, in whatever process.
+/// Wakes all threads that sleep on `word`, in any process.
 void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
 }  // namespace hips

@@ -8,7 +8,7 @@
 namespace hips {
 
 Status printed() {
-  // Where an earlier write failed and nothing is left to flush, its reason is the last that was noted.
+  // If an earlier write failed and there is nothing left to flush, errno still holds its reason.
   if (std::ferror(stdout) == 0) errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Status::success();
   const int error = errno;

@@ -4,8 +4,8 @@
 
 namespace hips {
 
-/// The last thing of a program that prints its results: writes out what stdout still holds, and asks whether
-/// all of it, now and before, has reached whoever reads it. A full disk must not look like a result.
+/// Flushes stdout and checks that all output of the program has been written, now and before. A program that
+/// prints results calls it last, so that a full disk is an error.
 ///
 /// Errors   kSystem: "cannot write the output: No space left on device".
 Status printed();

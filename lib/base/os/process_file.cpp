@@ -20,7 +20,8 @@ Status system_error(int error, std::string message) {
   return status;
 }
 
-/// Says why /proc/PID/fd/N could not be opened. The same errno has several causes, so it looks around.
+/// Explains why /proc/PID/fd/N could not be opened. One errno has several causes, so this examines the
+/// process.
 Status explain(const ProcessFile& file, int error) {
   const bool exists = kill(file.pid, 0) == 0 || errno == EPERM;
   if (!exists) {
@@ -69,22 +70,22 @@ Result<ProcessFile> process_file(int fd) {
   if (fstat(fd, &info) != 0) {
     const int error = errno;
     return fail(
-        system_error(error, fmt::format("cannot look at descriptor {}: {}", fd, std::strerror(error))));
+        system_error(error, fmt::format("cannot inspect descriptor {}: {}", fd, std::strerror(error))));
   }
   return ProcessFile{.pid = getpid(), .fd = fd, .device = info.st_dev, .inode = info.st_ino};
 }
 
 Result<UniqueFd> open_process_file(const ProcessFile& file, int open_flags) {
-  // O_PATH only takes hold of the file; opening a stranger's terminal or device could have effects of its
-  // own.
+  // O_PATH refers to the file without opening it; opening an unknown terminal or device could have side
+  // effects.
   const UniqueFd held(open(fmt::format("/proc/{}/fd/{}", file.pid, file.fd).c_str(), O_PATH | O_CLOEXEC));
   if (!held.valid()) return fail(explain(file, errno));
   struct stat info {};
   if (fstat(held.get(), &info) != 0 || info.st_dev != file.device || info.st_ino != file.inode) {
     return fail(
         Code::kPeerLost,
-        fmt::format("shared memory: descriptor {} of process {} is another file than it was: the process "
-                    "has closed it, or has ended and its number was given to another",
+        fmt::format("shared memory: descriptor {} of process {} now refers to another file: the process "
+                    "has closed it, or has ended and its process id was reused",
                     file.fd, file.pid),
         Scope::kPeer);
   }

@@ -21,7 +21,7 @@ Status system_error(std::string_view what, int code) {
   return status;
 }
 
-/// `mode` is fopen()'s. What takes a file's place is on the disk before.
+/// `mode` is that of fopen(). `to_disk`: flush to disk, before the file replaces another.
 Status write_into(const std::string& path, std::string_view text, const char* mode, bool to_disk) {
   std::FILE* const file = std::fopen(path.c_str(), mode);
   if (file == nullptr) return system_error("cannot be written", errno);
@@ -41,10 +41,11 @@ Status replace_file(const std::string& path, std::string_view text) {
   const std::string target = is_link ? fs::canonical(path, error).string() : path;
   const fs::file_status there = is_link ? fs::status(path, error) : itself;
   const bool replaces = fs::is_regular_file(there) || (!is_link && !fs::exists(there));
-  // What is no file keeps its kind, and a link that leads to nothing makes what it names.
+  // Write directly into anything that is not a regular file, and through a dangling link, which creates its
+  // target.
   if (!replaces || target.empty()) return write_into(path, text, "we", false);
-  // Beside the file, because a rename does not cross file systems; a name of its own, because jobs and
-  // threads may write at the same time, on other hosts under the same process id.
+  // The draft is in the same folder, because rename() does not cross file systems. Its name is unique,
+  // because jobs and threads may write at the same time, on other nodes with the same process id.
   std::string draft;
   Status status;
   for (int number = 0;; ++number) {

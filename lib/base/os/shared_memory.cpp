@@ -25,7 +25,8 @@ namespace hips {
 
 namespace {
 
-// The token stands in the file's name, which only shows in /proc, so the whole segment is the user's.
+// The token is part of the file's name, which is visible in /proc only. So the whole segment belongs to the
+// user.
 constexpr std::string_view kNamePrefix = "hips-";
 constexpr std::string_view kLinkPrefix = "/memfd:hips-";
 
@@ -73,7 +74,7 @@ struct SharedMemory::Mapping {
     void forget(std::uint64_t token) {
       const std::lock_guard lock(mutex_);
       const auto found = mappings_.find(token);
-      // Another thread may have mapped the segment anew meanwhile.
+      // Another thread may have mapped the segment again in the meantime.
       if (found != mappings_.end() && found->second.expired()) mappings_.erase(found);
     }
     std::shared_ptr<const Mapping> find(std::uint64_t token) {
@@ -86,14 +87,15 @@ struct SharedMemory::Mapping {
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<const Mapping>> mappings_;
   };
-  /// The segments that this process made. A peer inside the process shares the creator's mapping: it costs no
-  /// address space, and tools that follow memory by its address (ThreadSanitizer) see one memory, not two.
+  /// The segments that this process created. A peer inside the process shares the creator's mapping: it costs
+  /// no address space, and tools that track memory by address (ThreadSanitizer) see one memory instead of
+  /// two.
   static Registry& own() {
     // Never destroyed: segments in static objects may outlive every other static.
     static auto* registry = new Registry;
     return *registry;
   }
-  /// Those of others that are mapped for reading.
+  /// Segments of other processes that are mapped for reading.
   static Registry& read() {
     static auto* registry = new Registry;
     return *registry;
@@ -102,7 +104,7 @@ struct SharedMemory::Mapping {
   std::byte* data;
   SharedMemoryName name;
   UniqueFd fd;         ///< valid at the creator only
-  Registry* registry;  ///< that finds it; null: none
+  Registry* registry;  ///< the registry that holds it; null: none
 };
 
 Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
@@ -113,7 +115,7 @@ Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
     return fail_system(errno, fmt::format("shared memory: getrandom: {}", std::strerror(errno)));
   }
   const std::string file_name = fmt::format("{}{:016x}", kNamePrefix, token);
-  // Systems with vm.memfd_noexec=2 demand the seal, kernels before 6.3 do not know it.
+  // Systems with vm.memfd_noexec=2 require the seal; kernels before 6.3 do not know it.
   UniqueFd fd(memfd_create(file_name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   if (!fd.valid() && errno == EINVAL)
     fd.reset(memfd_create(file_name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -126,8 +128,8 @@ Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
     return fail_system(error,
                        fmt::format("shared memory: a segment of {} bytes: {}", bytes, std::strerror(error)));
   }
-  // Nobody can shrink it any more, so no access inside the segment can ever end in SIGBUS for want of a file.
-  // A kernel that refuses the seal changes nothing for us, who never shrink.
+  // With the seals, no process can shrink the file, so an access inside the segment never ends in SIGBUS for
+  // that reason. If the kernel refuses the seals, nothing changes, because we never shrink it.
   (void)fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 
   auto file = process_file(fd.get());
@@ -160,8 +162,8 @@ Result<std::shared_ptr<const SharedMemory::Mapping>> SharedMemory::map(const Sha
       token_of(fd->get()) != name.token) {
     return fail(
         Code::kPeerLost,
-        fmt::format("shared memory: descriptor {} of process {} is another segment than it was: the process "
-                    "has closed it, or has ended and its number was given to another",
+        fmt::format("shared memory: descriptor {} of process {} now refers to another segment: the process "
+                    "has closed it, or has ended and its process id was reused",
                     name.file.fd, name.file.pid),
         Scope::kPeer);
   }
@@ -201,9 +203,8 @@ Result<SharedMemoryName> SharedMemory::name_of(int fd) {
   const auto token = token_of(fd);
   struct stat info {};
   if (!token || fstat(fd, &info) != 0) {
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("shared memory: descriptor {} is no segment; make it with SharedMemory::create", fd));
+    return fail(Code::kInvalidArgument,
+                fmt::format("shared memory: descriptor {} is not a segment of SharedMemory::create", fd));
   }
   return SharedMemoryName{.file = *file, .token = *token, .bytes = static_cast<std::uint64_t>(info.st_size)};
 }
@@ -218,9 +219,10 @@ int SharedMemory::fd() const {
   return mapping_ ? mapping_->fd.get() : -1;
 }
 void SharedMemory::give_back_pages() const {
-  // A child of fork() has the descriptor, too, but it is not its memory.
+  // A child of fork() also has the descriptor, but the memory is not the child's.
   if (!mapping_ || !mapping_->fd.valid() || mapping_->name.file.pid != getpid()) return;
-  // The seals forbid another size, not holes. Where a kernel refuses, the pages go with the last mapping.
+  // The seals forbid a change of size, not holes. If a kernel refuses, the pages are freed with the last
+  // mapping.
   (void)fallocate(mapping_->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                   static_cast<off_t>(mapping_->name.bytes));
 }

@@ -51,9 +51,9 @@ bool is_loopback(const SocketAddress& address) {
          ntohl(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr) >> 24U == 127;
 }
 
-bool is_of_this_host(const SocketAddress& address) {
-  // Nothing is sent: a datagram socket only learns its route. To an own address it begins at that address, to
-  // the others of 127.0.0.0/8 at 127.0.0.1.
+bool is_local_address(const SocketAddress& address) {
+  // connect() of a datagram socket sends nothing; it selects a route. The source address of a route to an own
+  // address is that address, or 127.0.0.1 for the rest of 127.0.0.0/8.
   const UniqueFd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd.valid() || connect(fd.get(), address.get(), address.length) != 0) return false;
   const SocketAddress from = local_address(fd.get());

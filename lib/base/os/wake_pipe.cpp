@@ -24,8 +24,9 @@ Result<WakePipe> WakePipe::create() {
     return fail(std::move(status));
   }
   made.read_end_.reset(ends[0]);
-  made.write_end_.reset(ends[1]);  // kept, so that the pipe never hangs up
-  // One byte is enough to be readable; the default of 64 KiB would count against the user's pipe pages.
+  made.write_end_.reset(ends[1]);  // kept open, so that the pipe never hangs up
+  // One byte makes the pipe readable. The default size of 64 KiB would count against the user's limit of pipe
+  // pages.
   (void)fcntl(ends[0], F_SETPIPE_SZ, 4096);
   auto name = process_file(ends[0]);
   if (!name) return fail(std::move(name).error());
@@ -45,7 +46,7 @@ Result<UniqueFd> WakePipe::open_end(const ProcessFile& name) {
 
 void WakePipe::ring(const UniqueFd& end) {
   const char byte = 1;
-  // A full pipe is readable already, and nothing else can fail: the ringer holds both ends.
+  // If the pipe is full, it is readable already. No other error can occur: this process holds both ends.
   [[maybe_unused]] const ssize_t written = write(end.get(), &byte, 1);
 }
 

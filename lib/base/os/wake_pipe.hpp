@@ -6,29 +6,29 @@
 
 namespace hips {
 
-/// What a process of this machine can end another's sleep in poll() by: a pipe.
+/// A pipe with which another process of this node ends this process's sleep in poll().
 ///
-/// A pipe, because a peer can open it by itself as /proc/PID/fd/N (an eventfd it cannot), with O_RDWR, so
-/// that writing to it never raises SIGPIPE, whoever has died.
+/// It is a pipe because a peer can open it by itself as /proc/PID/fd/N, which an eventfd does not allow. The
+/// peer opens it with O_RDWR, so a write never raises SIGPIPE, even if the sleeper has died.
 ///
-/// Threads  the sleeper's one at a time; any number ring.
+/// Threads  one sleeper; any number of threads may ring().
 class WakePipe {
  public:
   /// Errors   kSystem: the process has no descriptors left.
   static Result<WakePipe> create();
 
-  /// Readable once somebody has rung, until empty().
+  /// Readable after ring(), until empty().
   [[nodiscard]] int fd() const { return read_end_.get(); }
-  /// For open_end() of the others.
+  /// The name for open_end() in other processes.
   [[nodiscard]] const ProcessFile& name() const { return name_; }
-  /// After a sleep.
+  /// Removes what was written; call it after a sleep.
   void empty() const;
 
-  /// The end by which another process rings.
+  /// Opens the end that another process passes to ring().
   ///
   /// Errors   those of open_process_file().
   static Result<UniqueFd> open_end(const ProcessFile& name);
-  /// Ends the sleep, also one that is about to begin.
+  /// Ends the current sleep, or the next one.
   static void ring(const UniqueFd& end);
 
  private:

@@ -11,7 +11,7 @@ std::int64_t SystemClock::now_ns() const {
 }
 
 SystemClock& SystemClock::instance() {
-  // Never destroyed: threads that end with the process read it until then.
+  // Never destroyed: threads read it until the process ends.
   static SystemClock& clock = *new SystemClock;
   return clock;
 }

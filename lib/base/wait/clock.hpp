@@ -4,9 +4,9 @@
 
 namespace hips {
 
-/// Source of time; passed in at creation so that tests and simulation own it.
+/// A source of time. It is passed in at creation, so that tests and simulation control it.
 ///
-/// Units    ns since an epoch of the clock's own; never goes back.
+/// Units    ns since an epoch of the clock's own; monotonic.
 /// Threads  now_ns() from any thread.
 class Clock {
  public:
@@ -14,14 +14,14 @@ class Clock {
   [[nodiscard]] virtual std::int64_t now_ns() const = 0;
 };
 
-/// CLOCK_MONOTONIC: the same for all processes of one machine.
+/// CLOCK_MONOTONIC, which is equal for all processes of a node.
 class SystemClock final : public Clock {
  public:
   [[nodiscard]] std::int64_t now_ns() const override;
   static SystemClock& instance();
 };
 
-/// A clock that moves only when told to.
+/// A clock that only advance_ns() advances.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] std::int64_t now_ns() const override { return now_ns_; }

@@ -8,16 +8,16 @@
 
 namespace hips {
 
-/// The time of one wait: when to tick, when it is too late, and how long a sleep may last.
+/// The times of one wait: ticks, the deadline, and the length of a sleep.
 ///
-/// The clock is asked in look() and sleep_ns() only, so a wait that ends at its first polls costs none.
+/// Only look() and sleep_ns() read the clock, so a wait that ends after a few polls never reads it.
 ///
 /// Threads  one waiter.
 class WaitClock {
  public:
   WaitClock(const WaitOptions& options, Clock& clock) : options_(options), clock_(clock) {}
 
-  /// Ticks where that is due, and says so. The first look starts the time.
+  /// Calls on_tick if a tick is due, and returns whether it did. The first look() starts the time.
   bool look() {
     now_ns_ = clock_.now_ns();
     if (start_ns_ < 0) {
@@ -29,9 +29,10 @@ class WaitClock {
     next_tick_ns_ = now_ns_ + options_.tick_ns;
     return true;
   }
-  /// Had the deadline passed at the last look?
+  /// Whether the deadline had passed at the last look().
   [[nodiscard]] bool late() const { return now_ns_ >= options_.deadline_ns; }
-  /// Ticks are a convenience, the deadline is a promise: a sleep lasts until the nearer of the two.
+  /// The time until the next tick or the deadline, whichever is nearer. Ticks may come late; the deadline
+  /// must not.
   [[nodiscard]] std::int64_t sleep_ns() const {
     return std::min(options_.tick_ns, std::max<std::int64_t>(0, options_.deadline_ns - clock_.now_ns()));
   }

@@ -7,7 +7,7 @@
 namespace hips::comm {
 
 Arrangement Arrangement::of(const BlockMap& blocks, std::span<const Rank> owners, const Sections& sections) {
-  // A block's weight is its length in a long vector: exact enough, and the same on all ranks.
+  // The weight of a block is its length in a long vector: precise enough, and the same on all ranks.
   constexpr std::int64_t kLong = std::int64_t{1} << 40;
   const auto weight = [&](std::size_t block) {
     const auto at = static_cast<BlockIdx>(block);

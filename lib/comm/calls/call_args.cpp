@@ -12,7 +12,7 @@
 namespace hips::comm {
 namespace {
 
-/// A piece of the caller's memory.
+/// A range of the caller's memory.
 struct Extent {
   std::uintptr_t begin = 0;
   std::uint64_t elements = 0;
@@ -26,7 +26,7 @@ std::uintptr_t address(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-/// What the call reads and writes; an in-place call has no input of its own.
+/// The memory that the call reads and writes. An in-place call has an empty input.
 Extents extents_of(const CallArgs& args, Rank rank) {
   const std::uintptr_t in = address(args.in), out = address(args.out);
   const auto self = static_cast<std::size_t>(rank);
@@ -37,7 +37,7 @@ Extents extents_of(const CallArgs& args, Rank rank) {
       if (in == out) return {{in, 0}, {out, args.sections->total()}};
       return {{in, args.sections->total()}, {out, args.sections->count(self)}};
     case Collective::kAllgather: {
-      const bool in_place = in == out + args.sections->place(self) * size_of(args.type);
+      const bool in_place = in == out + args.sections->displacement(self) * size_of(args.type);
       return {{in, in_place ? 0 : args.sections->count(self)}, {out, args.sections->extent()}};
     }
     case Collective::kBcast:
@@ -61,31 +61,32 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
   const auto type_value = static_cast<std::int32_t>(args.type);
   const auto op_value = static_cast<std::int32_t>(args.op);
   if (!is_type(args.type))
-    return wrong((type_value & 0xff) == 0xff
-                     ? fmt::format("elements of HIPS_BYTES() have 1 to {} bytes", kMaxElementBytes)
-                     : fmt::format("type {} is none; types are 0 to {}", type_value, kNumDataTypes - 1));
-  if (folds(args.collective)) {
+    return wrong(
+        (type_value & 0xff) == 0xff
+            ? fmt::format("invalid element size in HIPS_BYTES() (valid: 1 to {} bytes)", kMaxElementBytes)
+            : fmt::format("invalid datatype {} (valid: 0 to {})", type_value, kNumDataTypes - 1));
+  if (reduces(args.collective)) {
     if (is_user(args.op) && !reduce::is_user_op(args.op))
       return wrong(
-          fmt::format("op {:#x} is none; hips_op_create() has not made it, or it has been freed", op_value));
+          fmt::format("invalid op {:#x}: not created by hips_op_create(), or already freed", op_value));
     if (!is_user(args.op) && (op_value < 0 || op_value >= kNumReduceOps))
-      return wrong(fmt::format("op {} is none; ops are 0 to {}", op_value, kNumReduceOps - 1));
+      return wrong(fmt::format("invalid op {} (valid: 0 to {})", op_value, kNumReduceOps - 1));
     if (!applies_to(args.op, args.type) && is_bytes(args.type))
-      return wrong(fmt::format("{} is not for elements of {}; give an op of hips_op_create()",
+      return wrong(fmt::format("{} does not apply to elements of {}; pass an op of hips_op_create()",
                                to_string(args.op), type_text(args.type)));
     if (!applies_to(args.op, args.type))
-      return wrong(fmt::format("{} is not for {}; bitwise and logical operations are for integers",
+      return wrong(fmt::format("{} does not apply to {}; bitwise and logical operations need integers",
                                to_string(args.op), to_string(args.type)));
   }
   if (has_root(args.collective) && (args.root < 0 || args.root >= size))
-    return wrong(fmt::format("root {} is none of ranks 0 to {}", args.root, size - 1));
+    return wrong(fmt::format("root {} is out of range [0, {}]", args.root, size - 1));
 
   const Extents extents = extents_of(args, rank);
   const std::uint64_t most = static_cast<std::uint64_t>(PTRDIFF_MAX) / size_of(args.type);
   for (const std::uint64_t elements : {args.count, extents.in.elements, extents.out.elements}) {
     if (elements > most)
-      return wrong(
-          fmt::format("count {} of {} is more than memory can hold", elements, type_text(args.type)));
+      return wrong(fmt::format("count {} of {} is more than memory can hold (at most {})", elements,
+                               type_text(args.type), most));
   }
   if (args.collective == Collective::kAllreduce && args.count > 0 &&
       (args.in == nullptr || args.out == nullptr))
@@ -95,16 +96,16 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
     if (extent.elements > 0 && extent.begin == 0)
       return wrong(fmt::format("the {} buffer is null but count is {}", name, extent.elements));
   }
-  // Sections with gaps: the input may lie in one.
+  // Sections may have gaps, and the input may be in a gap.
   if (args.collective == Collective::kAllgather && !args.sections->packed()) {
     for (std::size_t r = 0; r < args.sections->num_ranks(); ++r) {
-      const std::uintptr_t section = address(args.out) + args.sections->place(r) * size_of(args.type);
+      const std::uintptr_t section = address(args.out) + args.sections->displacement(r) * size_of(args.type);
       if (extents.in.elements > 0 && args.sections->count(r) > 0 &&
           extents.in.begin < section + args.sections->count(r) * size_of(args.type) &&
           section < extents.in.begin + extents.in.elements * size_of(args.type))
         return wrong(
             fmt::format("the input overlaps the section of rank {} in the output; pass HIPS_IN_PLACE or "
-                        "memory apart",
+                        "a separate buffer",
                         r));
     }
     return Status::success();
@@ -114,7 +115,7 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
   const std::uintptr_t begin = std::max(extents.in.begin, extents.out.begin);
   const std::uintptr_t end = std::min(extents.in.begin + in_bytes, extents.out.begin + out_bytes);
   if (in_bytes > 0 && out_bytes > 0 && begin < end)
-    return wrong(fmt::format("input and output overlap by {} of {} bytes; pass one buffer twice or two apart",
+    return wrong(fmt::format("input and output overlap by {} of {} bytes; pass equal or disjoint buffers",
                              end - begin, in_bytes));
   return Status::success();
 }

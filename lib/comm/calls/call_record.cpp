@@ -11,7 +11,7 @@ namespace {
 std::string shape_text(const CallEntry& entry) {
   if (entry.collective == Collective::kBarrier) return {};
   std::string text = fmt::format("{} x {}", entry.count, type_text(entry.type));
-  if (folds(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
+  if (reduces(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
   if (has_root(entry.collective)) text += fmt::format(", root {}", entry.detail);
   if (has_sections(entry.collective)) text += fmt::format(", sections {:08x}", entry.detail);
   return fmt::format(" ({})", text);
@@ -23,10 +23,10 @@ std::string to_string(const CallEntry& entry) {
   switch (entry.kind) {
     case CallEntry::Kind::kNone:
       return "no call yet";
-    case CallEntry::Kind::kTaken:
+    case CallEntry::Kind::kHips:
       return fmt::format("{} #{}{}", hips::to_string(entry.collective), entry.index, shape_text(entry));
-    case CallEntry::Kind::kDeclined:
-      return fmt::format("call #{} ({}, left to the host MPI)", entry.index, entry.what);
+    case CallEntry::Kind::kDelegated:
+      return fmt::format("call #{} ({}, delegated to native MPI)", entry.index, entry.what);
   }
   return "no call yet";
 }
@@ -70,7 +70,7 @@ void CallRecord::write(CallEntry::Kind kind, const CallArgs& args, const char* w
   std::atomic_thread_fence(std::memory_order_release);
   slot.index.store(index, std::memory_order_relaxed);
   slot.count.store(args.count, std::memory_order_relaxed);
-  // Of a function of the program the low byte is what all ranks have alike.
+  // Of a user function only the low byte is the same on all ranks.
   slot.meta.store(static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(args.collective) << 8 |
                       std::uint32_t{static_cast<std::uint8_t>(args.op)} << 16 |
                       static_cast<std::uint64_t>(args.type) << 32,
@@ -82,7 +82,7 @@ void CallRecord::write(CallEntry::Kind kind, const CallArgs& args, const char* w
 }
 
 std::uint64_t CallRecord::begin(const CallArgs& args) {
-  write(CallEntry::Kind::kTaken, args, nullptr);
+  write(CallEntry::Kind::kHips, args, nullptr);
   return last_index_.load(std::memory_order_relaxed);
 }
 
@@ -97,8 +97,8 @@ void CallRecord::end(std::uint64_t index) {
   finished_index_.store(finished, std::memory_order_release);
 }
 
-void CallRecord::decline(const char* what) {
-  write(CallEntry::Kind::kDeclined, {}, what);
+void CallRecord::add_delegated(const char* what) {
+  write(CallEntry::Kind::kDelegated, {}, what);
   end(last_index_.load(std::memory_order_relaxed));
 }
 
@@ -109,7 +109,7 @@ CallEntry CallRecord::last() const {
 CallEntry CallRecord::current() const {
   const std::uint64_t finished = finished_index_.load(std::memory_order_acquire);
   if (finished < last_index_.load(std::memory_order_acquire)) {
-    // Unless too many came after it.
+    // kNone: later calls have overwritten it.
     if (const CallEntry first = at(finished + 1); first.kind != CallEntry::Kind::kNone) return first;
   }
   return last();

@@ -15,14 +15,14 @@
 
 namespace hips::comm {
 
-/// One collective call of one rank on one communicator, as its peers may ask for it.
+/// One collective call of one rank on one communicator, as reported to its peers.
 struct CallEntry {
   enum class Kind : std::uint8_t {
-    kNone,      ///< no call yet, or one too long ago
-    kTaken,     ///< carried out by HiPS
-    kDeclined,  ///< left to the host MPI by the interposer
+    kNone,       ///< no call yet, or no longer in the history
+    kHips,       ///< executed by HiPS
+    kDelegated,  ///< delegated to native MPI by the interposer
   };
-  std::uint64_t index = 0;  ///< 1, 2, ...: taken and declined calls in one count
+  std::uint64_t index = 0;  ///< 1, 2, ...: counts both kinds
   Kind kind = Kind::kNone;
   bool finished = false;
   Collective collective = Collective::kAllreduce;
@@ -30,40 +30,40 @@ struct CallEntry {
   std::uint64_t count = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  std::string what;  ///< kDeclined: what was declined
+  std::string what;  ///< kDelegated: the function that was delegated
 
   friend bool operator==(const CallEntry&, const CallEntry&) = default;
 };
 
-/// "allreduce #5 (4 x float64, sum)", "bcast #5 (4 x float64, root 2)", "call #5 (MPI_Allreduce, left to the
-/// host MPI)", "no call yet"
+/// "allreduce #5 (4 x float64, sum)", "bcast #5 (4 x float64, root 2)", "call #5 (MPI_Allreduce, delegated to
+/// native MPI)", "no call yet"
 std::string to_string(const CallEntry& entry);
 
-/// Would two ranks with these entries for the same index get on? False for another signature or outcome.
+/// True if two ranks with these entries are in the same call: equal index, kind and signature.
 bool same_call(const CallEntry& a, const CallEntry& b);
 
 void put_call(ByteWriter& writer, const CallEntry& entry);
 CallEntry get_call(ByteReader& reader);
 
-/// The last calls of this rank on one communicator. The control thread reads it while the caller's thread is
-/// stuck, or gone elsewhere; writing costs a few stores.
+/// The last calls of this rank on one communicator. The control thread reads them while the caller's thread
+/// waits or computes. A write costs a few stores.
 ///
 /// Threads  one writer at a time; any number of readers.
 class CallRecord {
  public:
   static constexpr std::uint64_t kHistory = 16;
 
-  /// Enters a call that HiPS carries out; returns its index.
+  /// Adds a call that HiPS executes and returns its index.
   std::uint64_t begin(const CallArgs& args);
-  /// Leaves the call of this index. Calls under way together may end in any order.
+  /// Marks the call of this index as complete. Outstanding calls complete in any order.
   void end(std::uint64_t index);
-  /// A call that goes to the host MPI. `what` lives as long as the program.
-  void decline(const char* what);
+  /// Adds a call that is delegated to native MPI. `what` lives as long as the program.
+  void add_delegated(const char* what);
 
   [[nodiscard]] CallEntry last() const;
-  /// The first of the calls under way, else the last one.
+  /// The first outstanding call; the last call if none is outstanding.
   [[nodiscard]] CallEntry current() const;
-  /// kNone where the call has not come yet or has left the history.
+  /// kNone if the call has not started or is no longer in the history.
   [[nodiscard]] CallEntry at(std::uint64_t index) const;
 
  private:
@@ -80,8 +80,8 @@ class CallRecord {
 
   std::array<Slot, kHistory> slots_;
   std::atomic<std::uint64_t> last_index_{0};
-  std::atomic<std::uint64_t> finished_index_{0};  ///< it and all before it have ended
-  std::vector<std::uint64_t> ended_early_;        ///< behind calls under way; the writer's own
+  std::atomic<std::uint64_t> finished_index_{0};  ///< this call and all before it are complete
+  std::vector<std::uint64_t> ended_early_;        ///< complete, after an outstanding call; writer only
 };
 
 }  // namespace hips::comm

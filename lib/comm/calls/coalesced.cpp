@@ -63,12 +63,12 @@ Status Coalescer::start(Bucket& bucket, ReduceOp op) {
     return status;
   }
   Status status = bucket.request->start();
-  bucket.under_way = status.ok();
+  bucket.outstanding = status.ok();
   return status;
 }
 
 Status Coalescer::finish(Bucket& bucket) {
-  if (!std::exchange(bucket.under_way, false)) return Status::success();
+  if (!std::exchange(bucket.outstanding, false)) return Status::success();
   Status status = bucket.request->wait();
   if (!status.ok() || !bucket.packed()) return status;
   const std::byte* from = bucket.memory.data();
@@ -117,14 +117,14 @@ Status Coalescer::allreduce(std::span<const CoalescedBuffer> list, ReduceOp op) 
     }
     launch_small();
   } catch (const std::bad_alloc&) {
-    // The vectors are the caller's again, so nothing of ours may still move or name them.
+    // The caller owns the vectors again: no outstanding call may use them.
     small_.clear();
     for (Bucket& bucket : buckets_) (void)finish(bucket);
     throw;
   }
-  // The oldest first; after an error too, as buffers belong to a call until it has ended.
+  // Oldest first. After an error too: a call owns its buffers until it is complete.
   for (std::size_t i = 0; i < kNumBuckets; ++i) keep(finish(buckets_[(next_ + i) % kNumBuckets]));
-  // Requests stay for the next call, but hold no op of the program's until then.
+  // Requests are kept for the next call, but they must not hold a user op until then.
   if (is_user(op)) std::ranges::for_each(buckets_, [](Bucket& bucket) { bucket.request.reset(); });
   return first;
 }

@@ -24,57 +24,57 @@ struct CoalescedBuffer {
   std::int32_t priority = 0;  ///< lower goes first
 };
 
-/// Allreduces of many vectors as one call: small ones travel in buckets, large ones from where they are.
-/// Several are under way at once, about in the order of priority and, where that is equal, of the list, so
-/// that the first results are there first: a small one waits for others while at most kMostPassed large ones
-/// pass. A bucket has the priority of its first vector in the NIC queues, too.
+/// Allreduces many vectors in one call. Small vectors are copied into buckets (tensor fusion); large ones are
+/// reduced in place of their own. Several allreduces are outstanding at once, roughly in the order of priority
+/// and then of the list, so that the first results are complete first. A small vector waits for others to fill
+/// its bucket while at most kMostPassed large ones overtake it. In the NIC queues a bucket has the priority of
+/// its first vector.
 ///
-/// Buckets are those of the list's counts and types, alike on all ranks; their memory stays for the next
-/// call.
+/// The buckets follow from the counts and types of the list, which are the same on all ranks. Their memory is
+/// kept for the next call.
 ///
-/// Owns     kNumBuckets times kBucketBytes, from the first small vectors on.
+/// Owns     kNumBuckets times kBucketBytes, allocated with the first small vectors.
 /// Threads  as the communicator's calls.
 /// Source   gradient buckets of Horovod (tensor fusion) and PyTorch's DistributedDataParallel.
 class Coalescer {
  public:
   explicit Coalescer(Communicator& communicator) : communicator_(communicator) {}
 
-  /// Blocks until all results are there.
+  /// Blocks until all results are complete.
   ///
-  /// Errors   kInvalidArgument: what is wrong with which buffer; nothing took place. Else as one call's; the
-  /// contents
-  ///          of all outputs are then undefined.
+  /// Errors   kInvalidArgument: names the buffer; nothing was reduced. Otherwise the errors of one call; all
+  ///          outputs are undefined then.
   Status allreduce(std::span<const CoalescedBuffer> list, ReduceOp op);
 
   static constexpr std::size_t kBucketBytes = 1U << 20U;
-  static constexpr std::size_t kSmallBytes =
-      64U << 10U;  ///< beyond this a call of its own costs less than copies
+  /// Above this size a separate call costs less than the copies.
+  static constexpr std::size_t kSmallBytes = 64U << 10U;
 
  private:
   static constexpr std::size_t kNumBuckets = 4;
   static constexpr int kMostPassed = 8;
 
-  /// What is one call: a large buffer, or small ones of one type.
+  /// One allreduce: of a large buffer, or of small ones of one type.
   struct Bucket {
     std::vector<CoalescedBuffer> buffers;
     std::unique_ptr<Request> request;
     std::vector<std::byte> memory;
-    bool under_way = false;
+    bool outstanding = false;
     [[nodiscard]] bool packed() const { return buffers.size() > 1; }
   };
 
   [[nodiscard]] Status check(std::span<const CoalescedBuffer> buffers, ReduceOp op) const;
-  /// Starts a call of these in the next bucket, once that is free.
+  /// Starts an allreduce of these buffers in the next bucket, after waiting until that is free.
   Status launch(std::span<const CoalescedBuffer> buffers, ReduceOp op);
-  /// The list in the order in which it goes.
+  /// The buffers in the order of their start.
   std::span<const CoalescedBuffer> by_priority(std::span<const CoalescedBuffer> buffers);
   Status start(Bucket& bucket, ReduceOp op);
   Status finish(Bucket& bucket);
 
   Communicator& communicator_;
   std::vector<CoalescedBuffer> sorted_;
-  std::vector<CoalescedBuffer> small_;  ///< those that wait for a bucket
-  std::size_t next_ = 0;                ///< bucket to use
+  std::vector<CoalescedBuffer> small_;  ///< small buffers that wait for their bucket to fill
+  std::size_t next_ = 0;                ///< the next bucket to use
   std::array<Bucket, kNumBuckets> buckets_;
 };
 

@@ -26,7 +26,7 @@ void NodeCalls::advance() {
   while (first_ != nullptr) {
     const std::optional<Status> end = team_.test();
     if (!end) return;
-    if (!end->ok()) first_->status_ = *end;  // for good: the team has failed
+    if (!end->ok()) first_->status_ = *end;  // stays: the team has failed
     finish_first();
   }
 }
@@ -39,10 +39,10 @@ void NodeCalls::abandon(const NodeCall& last) noexcept {
   } while (!last.done_);
 }
 
-bool NodeCalls::ends_soon(const NodeCall& call) {
+bool NodeCalls::poll_briefly(const NodeCall& call) {
   if (first_ != &call) return false;
   try {
-    if (!team_.ends_soon()) return false;
+    if (!team_.poll_briefly()) return false;
   } catch (...) {
     abandon(call);
     throw;

@@ -7,28 +7,28 @@ namespace hips::comm {
 
 class NodeCall;
 
-/// The calls under way on a node team, which carries one at a time: they take place in the order in which
-/// they were started. A list through the calls themselves, so that a call allocates nothing.
+/// The outstanding calls of a node team. The team executes one at a time, in the order of their start. The list
+/// links the calls themselves, so that a call allocates nothing.
 class NodeCalls {
  public:
   explicit NodeCalls(node::NodeTeam& team) : team_(team) {}
 
   void add(NodeCall& call);
-  /// Moves the first call on, and those behind it that it makes way for.
+  /// Makes progress on the first call, and on those after it once it is complete.
   void advance();
-  /// What is thrown while calls move (there is no memory) goes on to the caller, and ends them first: whoever
-  /// made `call` may take it away.
-  ///
-  /// Has `call` ended well after a few polls? Otherwise wait() does the rest.
-  bool ends_soon(const NodeCall& call);
-  /// Moves calls on until `call` has ended, or to the deadline.
+  // poll_briefly() and wait() pass on exceptions (out of memory), but complete `call` and all calls before it
+  // first: the caller may destroy `call`.
+
+  /// Polls a few times. True if `call` is complete without error; otherwise wait() does the rest.
+  bool poll_briefly(const NodeCall& call);
+  /// Makes progress until `call` is complete or the deadline passes.
   Status wait(NodeCall& call, const WaitOptions& options);
   [[nodiscard]] const node::NodeTeam& team() const { return team_; }
 
  private:
-  /// The first call has ended, well or with its `status_`; the next one starts.
+  /// Completes the first call, successfully or with its `status_`, and starts the next.
   void finish_first();
-  /// Ends all calls up to `last`, which failed: something was thrown.
+  /// Completes all calls up to `last` as failed, after an exception.
   void abandon(const NodeCall& last) noexcept;
 
   node::NodeTeam& team_;
@@ -36,6 +36,7 @@ class NodeCalls {
   NodeCall* last_ = nullptr;
 };
 
+/// A call that a node team executes in shared memory.
 class NodeCall final : public PendingCall {
  public:
   explicit NodeCall(NodeCalls& calls) : calls_(calls) {}

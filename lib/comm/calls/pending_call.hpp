@@ -13,24 +13,25 @@
 
 namespace hips::comm {
 
-/// A call as its carrier sees it, to be started once or many times.
+/// A call of one backend. It can be started any number of times, one start after the other.
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// The arguments of the next start(), of which check_arguments() thinks well; their sections live until the
-  /// call has ended. Decides what depends on them, so that start() need not. Local; fails on all ranks alike,
-  /// but for a lack of memory.
+  /// Sets the arguments of the next start() and prepares everything that depends on them. The caller has
+  /// checked them with check_arguments(); their sections live until the call is complete. Local. Fails on all
+  /// ranks or on none, except when memory runs out.
   virtual Status set(const CallArgs& args) = 0;
   virtual void start() = 0;
-  /// Moves it on without waiting; how it ended, once it has.
+  /// Makes progress without waiting. Returns the status once the call is complete.
   virtual std::optional<Status> test() = 0;
   [[nodiscard]] virtual bool done() const = 0;
-  /// Moves it to its end, whose status it gives, or to the deadline: kTimeout, and the call goes on.
+  /// Waits until the call is complete and returns its status. At the deadline it returns kTimeout, and the
+  /// call stays outstanding.
   virtual Status wait(const WaitOptions& options) = 0;
-  /// Runs `visit`, in which the next two may be asked, while nothing moves the call; not at all where another
-  /// thread moves it just now. Not from inside wait(), where they may be asked as they are.
+  /// Runs `visit` while no thread makes progress, so that it may use the next two functions. Does nothing if
+  /// another thread makes progress right now. Inside wait() the two may be used directly.
   virtual void while_still(const std::function<void()>& visit) { visit(); }
-  /// Ranks that it lacks right now, ascending, and that in words.
+  /// The missing ranks, ascending, and a text that names them.
   [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
   [[nodiscard]] virtual std::string waiting_text() const = 0;
 };

@@ -9,34 +9,35 @@
 
 namespace hips::comm {
 
-/// A non-blocking call (started when it is made) or a persistent one (started any number of times). While it
-/// is under way its buffers belong to it.
+/// A non-blocking call (started when it is created) or a persistent one (started any number of times). It owns
+/// its buffers from start() until it is complete.
 ///
-/// Calls of a communicator take place in the order in which they were started, on all ranks alike. They move
-/// whenever this process is in test() or wait(), of this request or another, or in a blocking call; while it
-/// computes only the thread of HIPS_PROGRESS_THREAD does.
+/// The calls of a communicator are executed in the order of their start, which is the same on all ranks. They
+/// make progress while this process is in test() or wait() of any request, or in a blocking call. While the
+/// process computes, only the progress thread (HIPS_PROGRESS_THREAD) makes progress.
 ///
 /// Threads  as the communicator's calls: one at a time.
 class Request {
  public:
-  virtual ~Request() = default;  ///< waits where the call is under way
+  virtual ~Request() = default;  ///< waits for an outstanding call
   Request() = default;
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  /// Gives a request that is not under way other arguments: a new one without the price of making it.
-  /// kInvalidArgument: as the call; nothing has changed then.
+  /// Replaces the arguments of a request that is not outstanding; cheaper than a new request.
+  /// kInvalidArgument: as the call; the request is unchanged then.
   virtual Status renew(const CallArgs& args) = 0;
-  /// Starts a persistent call once more. kInvalidArgument: it is under way; else as the blocking call, but
-  /// for what is found out later.
+  /// Starts a persistent call again. kInvalidArgument: it is outstanding. Other errors are those of the
+  /// blocking call, as far as they are known at the start; wait() returns the rest.
   virtual Status start() = 0;
   [[nodiscard]] virtual bool active() const = 0;
-  /// Would test() be true now? Moves nothing: for whoever has many requests, and has just moved one of them.
+  /// True if test() would return true now. Makes no progress: for a caller with many requests that has just
+  /// tested one of them.
   [[nodiscard]] virtual bool has_ended() = 0;
-  /// Moves calls on, without waiting for peers. True where this one has ended or none is under way; wait()
-  /// then has its status.
+  /// Makes progress without waiting for peers. True if this call is complete or not started; wait() then
+  /// returns its status.
   virtual bool test() = 0;
-  /// Blocks until it has ended; its status. Ok where none is under way.
+  /// Blocks until the call is complete and returns its status. Ok if no call is outstanding.
   virtual Status wait() = 0;
 };
 

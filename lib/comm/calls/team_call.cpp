@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/comm/calls/ordered_fold.hpp"
+#include "lib/comm/calls/ordered_reduce.hpp"
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::comm {
@@ -19,11 +19,11 @@ Status TeamCall::set_gathered(const CallArgs& args) {
   Status status = set_plain(gather_instead(args, parts_.size, gathered_.data()));
   if (!status.ok()) return status;
   reduction_ = args;
-  plan_args_.told = {.count = args.count,
-                     .type = args.type,
-                     .op = args.op,
-                     .collective = args.collective,
-                     .detail = args.detail()};
+  plan_args_.user_call = {.count = args.count,
+                          .type = args.type,
+                          .op = args.op,
+                          .collective = args.collective,
+                          .detail = args.detail()};
   return status;
 }
 
@@ -32,7 +32,7 @@ Status TeamCall::set_plain(const CallArgs& args) {
   if (!use) return use.error();
   use_ = *std::move(use);
   args_ = args;
-  ours_in_ = false;
+  input_in_buffer_ = false;
   plan_args_ = {.program = use_.program,
                 .in = args.in,
                 .out = args.out,
@@ -52,7 +52,7 @@ void TeamCall::set_vector() {
     case Collective::kAllreduce:
       return;
     case Collective::kBcast:
-      if (use_.by_allreduce) return set_or(args_.count);
+      if (use_.by_allreduce) return set_bitwise_or(args_.count);
       plan_args_.in = plan_args_.out;
       return;
     case Collective::kReduce:
@@ -81,7 +81,7 @@ void TeamCall::set_scatter() {
   plan_args_.out = buffer_.data();
   if (!use_.arrangement || use_.arrangement->in_order) return;
   plan_args_.in = buffer_.data();
-  ours_in_ = true;
+  input_in_buffer_ = true;
 }
 
 void TeamCall::set_gather() {
@@ -89,13 +89,13 @@ void TeamCall::set_gather() {
   if (!direct) {
     use_buffer(args_.count * size_of(args_.type));
     plan_args_.out = buffer_.data();
-    ours_in_ = true;
+    input_in_buffer_ = true;
   }
   plan_args_.in = plan_args_.out;
-  if (use_.by_allreduce) set_or(args_.count);
+  if (use_.by_allreduce) set_bitwise_or(args_.count);
 }
 
-void TeamCall::set_or(std::uint64_t elements) {
+void TeamCall::set_bitwise_or(std::uint64_t elements) {
   const std::uint64_t bytes = elements * size_of(args_.type);
   use_buffer(bytes);
   plan_args_.in = plan_args_.out = buffer_.data();
@@ -104,7 +104,7 @@ void TeamCall::set_or(std::uint64_t elements) {
   plan_args_.count = bytes;
 }
 
-// ---- Before --------------------------------------------------------------------------------------------
+// ---- Start ---------------------------------------------------------------------------------------------
 
 void TeamCall::start() {
   fill();
@@ -119,7 +119,7 @@ void TeamCall::start_in_progress() {
 }
 
 void TeamCall::fill() {
-  if (args_.collective == Collective::kReduceScatter && ours_in_) fill_scatter();
+  if (args_.collective == Collective::kReduceScatter && input_in_buffer_) fill_scatter();
   if (args_.collective == Collective::kAllgather) fill_gather();
   if (args_.collective == Collective::kBcast && use_.by_allreduce && args_.count > 0) {
     if (parts_.rank == args_.root)
@@ -149,7 +149,7 @@ void TeamCall::fill_gather() {
       std::memcpy(buffer_.data() + sections.first(self) * element_bytes, args_.in, own_bytes);
     return;
   }
-  if (!ours_in_) {
+  if (!input_in_buffer_) {
     std::byte* const to = args_.out + sections.first(self) * element_bytes;
     if (own_bytes > 0 && to != args_.in) std::memcpy(to, args_.in, own_bytes);
     return;
@@ -161,7 +161,7 @@ void TeamCall::fill_gather() {
   }
 }
 
-// ---- After ---------------------------------------------------------------------------------------------
+// ---- Completion ----------------------------------------------------------------------------------------
 
 std::optional<Status> TeamCall::test() {
   if (!done()) parts_.engine.try_progress();
@@ -182,7 +182,7 @@ Status TeamCall::deliver() {
     if (args_.collective == Collective::kBcast && use_.by_allreduce && args_.count > 0)
       std::memcpy(args_.out, buffer_.data(), plan_args_.count);
     if (args_.collective == Collective::kAllgather && plan_args_.out != args_.out) deliver_sections();
-    if (reduction_) fold_gathered(*reduction_, parts_.rank, parts_.size, gathered_.data());
+    if (reduction_) reduce_gathered(*reduction_, parts_.rank, parts_.size, gathered_.data());
   }
   undelivered_ = false;
   return operation_->status();
@@ -211,7 +211,7 @@ void TeamCall::deliver_sections() {
   const Sections& sections = *args_.sections;
   if (use_.arrangement) {
     for (const Arrangement::Piece& piece : use_.arrangement->pieces) {
-      const std::uint64_t to = sections.place(static_cast<std::size_t>(piece.rank)) + piece.in_section;
+      const std::uint64_t to = sections.displacement(static_cast<std::size_t>(piece.rank)) + piece.in_section;
       std::memcpy(args_.out + to * element_bytes, buffer_.data() + piece.in_plan * element_bytes,
                   piece.elements * element_bytes);
     }
@@ -219,7 +219,7 @@ void TeamCall::deliver_sections() {
   }
   for (std::size_t rank = 0; rank < sections.num_ranks(); ++rank) {
     if (sections.count(rank) > 0)
-      std::memcpy(args_.out + sections.place(rank) * element_bytes,
+      std::memcpy(args_.out + sections.displacement(rank) * element_bytes,
                   buffer_.data() + sections.first(rank) * element_bytes,
                   sections.count(rank) * element_bytes);
   }

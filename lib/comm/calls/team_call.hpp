@@ -14,7 +14,7 @@
 
 namespace hips::comm {
 
-/// What a team's calls share.
+/// The parts of a communicator that its calls on a team share.
 struct TeamParts {
   exec::Engine& engine;
   exec::Team& team;
@@ -22,33 +22,37 @@ struct TeamParts {
   WorkBuffers& buffers;
   Rank rank = -1;
   Rank size = 0;
-  bool by_rank = false;  ///< plans fold operands in the order of ranks
+  bool by_rank = false;  ///< plans reduce operands in rank order
 };
 
-/// A call on a team: hands the plan a vector as it wants it, and the caller what is the caller's of the
-/// result.
+/// A call that a team executes by a plan. It gives the plan a vector in block order and copies this rank's part
+/// of the result to the caller.
 ///
-/// | collective      | the plan's vector                                   | copies beside it               |
-/// |-----------------|-----------------------------------------------------|--------------------------------|
-/// | allreduce       | the caller's                                        |                                |
-/// | bcast           | the caller's                                        |                                |
-/// | reduce          | the caller's; of others than the root one of ours   |                                |
-/// | reduce_scatter  | ours for the sums; the caller's input, in order     | the section; else all input    |
-/// | allgather       | the caller's output, in order; else ours            | the own section; else all      |
-/// | barrier         | one byte of ours                                    |                                |
-/// | ordered user op | an allgather's (ordered_fold.hpp)                   | the allgather's; the fold      |
+/// | collective      | the plan's vector                                         | copies                          |
+/// |-----------------|-----------------------------------------------------------|---------------------------------|
+/// | allreduce       | the caller's                                              | none                            |
+/// | bcast           | the caller's                                              | none                            |
+/// | reduce          | the caller's; not on the root: output to a work buffer    | none                            |
+/// | reduce_scatter  | in order: the caller's input and a work buffer            | this rank's section             |
+/// |                 | else: a work buffer                                       | the input; this rank's section  |
+/// | allgather       | in order: the caller's output                             | this rank's section             |
+/// |                 | else: a work buffer                                       | all sections                    |
+/// | barrier         | one byte of this object                                   | none                            |
+/// | ordered user op | an allgather's (ordered_reduce.hpp)                       | the allgather's                 |
 ///
-/// "In order": the plan's blocks stand in the order of ranks (Arrangement). Where no plan has sections, a
-/// reduce_scatter is an allreduce of which a part is kept, and an allgather an allreduce of vectors that are
-/// zero beside the own section, by bitwise or: twice the bytes, on any plan. The same of a bcast that no plan
-/// gives.
+/// "In order": the plan's blocks are in rank order (Arrangement::in_order).
+///
+/// If no plan can be pruned to the collective (TeamPlans::Use::by_allreduce), an allreduce replaces it, at twice
+/// the bytes. A reduce_scatter keeps this rank's section of the result. An allgather and a bcast are an
+/// allreduce of bytes by bitwise or: every rank passes zeros outside of the data that it contributes, and
+/// 0 | x = x.
 class TeamCall final : public PendingCall {
  public:
   explicit TeamCall(const TeamParts& parts) : parts_(parts) {}
 
   Status set(const CallArgs& args) override;
   void start() override;
-  /// The same inside exec::Companion::advance().
+  /// start() for use inside exec::EngineClient::advance().
   void start_in_progress();
   std::optional<Status> test() override;
   [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
@@ -58,24 +62,24 @@ class TeamCall final : public PendingCall {
   [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
 
  private:
-  /// A reduction by a function that does not commute, where the plan does not fold by rank.
+  /// True for a reduction by a function that does not commute, if the plan does not reduce in rank order.
   [[nodiscard]] bool is_gathered(const CallArgs& args) const {
-    return is_ordered(args.op) && folds(args.collective) && !parts_.by_rank;
+    return is_ordered(args.op) && reduces(args.collective) && !parts_.by_rank;
   }
   Status set_gathered(const CallArgs& args);
-  /// What carries a plan's own collective out.
+  /// Prepares a call whose collective a program of the team executes.
   Status set_plain(const CallArgs& args);
-  /// The vector that the plan works on, where it is not simply the caller's.
+  /// Sets the plan's vector if it is not the caller's.
   void set_vector();
   void set_scatter();
   void set_gather();
-  /// An allreduce of bytes of ours by bitwise or: zero but for what this rank brings.
-  void set_or(std::uint64_t elements);
+  /// Makes the call an allreduce of the work buffer's bytes by bitwise or; see above.
+  void set_bitwise_or(std::uint64_t elements);
   void use_buffer(std::uint64_t bytes);
   void fill();
   void fill_scatter();
   void fill_gather();
-  /// The result is there: gives the caller its part, once.
+  /// Copies this rank's part of a complete result to the caller, once.
   Status deliver();
   void deliver_section();
   void deliver_sections();
@@ -85,11 +89,11 @@ class TeamCall final : public PendingCall {
   TeamPlans::Use use_;
   exec::OperationArgs plan_args_;
   WorkBuffers::Buffer buffer_;
-  WorkBuffers::Buffer gathered_;       ///< vectors of all ranks, to be folded here
-  std::optional<CallArgs> reduction_;  ///< what they are to be folded for
-  bool ours_in_ = false;               ///< the plan's input is ours and has to be filled
+  WorkBuffers::Buffer gathered_;       ///< vectors of all ranks, to be reduced by this rank
+  std::optional<CallArgs> reduction_;  ///< the call for which they are reduced
+  bool input_in_buffer_ = false;       ///< the plan's input is `buffer_` and has to be filled
   bool undelivered_ = false;
-  std::byte token_{};                           ///< of a barrier
+  std::byte token_{};                           ///< the vector of a barrier
   std::shared_ptr<exec::Operation> operation_;  ///< the last one started
 };
 

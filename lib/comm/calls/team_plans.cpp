@@ -13,7 +13,7 @@ namespace hips::comm {
 namespace {
 
 constexpr std::size_t kMostArrangements = 16;
-/// Steps of all ranks together: some megabytes.
+/// Number of steps of all ranks together; takes a few megabytes.
 constexpr std::size_t kMostStepsKept = 1U << 16U;
 
 }  // namespace
@@ -45,7 +45,7 @@ Result<TeamPlans::Use> TeamPlans::of(const CallArgs& args, exec::Team& team) {
 
 Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
   if (const auto known = programs_.find(key); known != programs_.end()) return known->second;
-  if (unsupported_.contains(key)) return fail(Code::kUnsupported, "tried before");
+  if (unsupported_.contains(key)) return fail(Code::kUnsupported, "pruning this plan has failed before");
   const Design::Choice& choice = choices_[key.choice];
   auto made = choice.stored ? pruned_stored(key)
                             : plan::pruned_program(*choice.builder, key.collective, key.root, rank_);
@@ -63,10 +63,10 @@ Result<std::int32_t> TeamPlans::program_of(const Key& key, exec::Team& team) {
 Result<Program> TeamPlans::pruned_stored(const Key& key) {
   auto made = plan::prune(*whole(key.choice), key.collective, key.root);
   if (!made) return fail(made.error());
-  // The tests prove what is left of our own builders' plans. Other plans may rely on an order that came from
-  // messages which are no longer sent.
+  // The tests check the pruned plans of the built-in builders. Another plan may rely on an order that came from
+  // messages which pruning has removed.
   if (!plan::check(*made, {.collective = key.collective, .root = key.root}).ok())
-    return fail(Code::kUnsupported, "without the rest of the plan it is not certain to be right");
+    return fail(Code::kUnsupported, "the pruned plan fails the check");
   return std::move(made->programs[static_cast<std::size_t>(rank_)]);
 }
 

@@ -17,30 +17,28 @@
 
 namespace hips::comm {
 
-/// Which program of a team carries which call. Programs of other collectives than allreduce are pruned from
-/// the plans of allreduce when they are first asked for (lib/plan/prune): local, and the same on all ranks.
+/// Selects the team's program for each call. The programs of other collectives are pruned from the allreduce
+/// plans at their first use (lib/plan/prune), locally and alike on all ranks.
 ///
-/// Cost     the first call of a collective, of a root: the rank's own program; of a stored plan a few passes
-/// over
-///          the steps of all ranks. Later ones: a look into a table. A program for each root that was used
-///          stays.
+/// Cost     first call of a collective and root: this rank's program is built; a stored plan takes a few passes
+///          over the steps of all ranks. Later calls: a table lookup. The program of every root used is kept.
 /// Threads  one at a time.
 class TeamPlans {
  public:
-  /// The choices of `design` are the team's programs, in this order.
+  /// `choices` are the team's first programs, in this order.
   TeamPlans(std::vector<Design::Choice> choices, Rank rank) : choices_(std::move(choices)), rank_(rank) {}
 
   struct Use {
     std::int32_t program = 0;
-    /// Of reduce_scatter and allgather, unless by_allreduce.
+    /// Set for reduce_scatter and allgather, unless by_allreduce.
     std::shared_ptr<const Arrangement> arrangement;
-    /// The collective cannot be cut out of any plan - not all ranks have sections of their own, or a rank
-    /// would hold parts of what it passes on: the program is one of allreduce.
+    /// The program is an allreduce, because no plan can be pruned to the collective: not every rank owns a
+    /// block, or the plan moves ranges of which a rank has only a part.
     bool by_allreduce = false;
   };
-  /// Errors: those of plan::pruned_program() but kUnsupported.
+  /// Errors   those of plan::pruned_program() except kUnsupported.
   Result<Use> of(const CallArgs& args, exec::Team& team);
-  /// Did nobody choose the plan for vectors of this size?
+  /// True if the user chose no plan for vectors of this size.
   [[nodiscard]] bool is_automatic(std::uint64_t bytes) const { return choices_[choice_for(bytes)].automatic; }
 
  private:
@@ -58,11 +56,11 @@ class TeamPlans {
 
   [[nodiscard]] std::size_t choice_for(std::uint64_t bytes) const;
   Result<std::int32_t> program_of(const Key& key, exec::Team& team);
-  /// What is left of a stored plan, proved.
+  /// The pruned program of a stored plan, checked.
   Result<Program> pruned_stored(const Key& key);
-  /// The programs of all ranks. Few of them stay for the next call: a program may go through all roots.
+  /// The programs of all ranks. Small plans are cached: a user may call with every root in turn.
   std::shared_ptr<const Plan> whole(std::size_t choice);
-  /// The owner of each block of a choice's plan; empty where there is none.
+  /// The owner of each block of a choice's plan; empty if some rank owns no block.
   const std::vector<Rank>& owners_of(std::size_t choice);
   std::shared_ptr<const Arrangement> arrangement_of(std::size_t choice, const Sections& sections);
 
@@ -72,7 +70,7 @@ class TeamPlans {
   std::map<std::size_t, std::shared_ptr<const Plan>> small_wholes_;  ///< by choice
   std::set<Key> unsupported_;
   std::map<std::size_t, std::vector<Rank>> owners_;
-  std::vector<Known> arrangements_;  ///< the last ones used first
+  std::vector<Known> arrangements_;  ///< most recently used first
 };
 
 }  // namespace hips::comm

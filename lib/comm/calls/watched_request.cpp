@@ -8,7 +8,7 @@ namespace hips::comm {
 
 WatchedRequest::~WatchedRequest() {
   if (in_forked_child()) {
-    (void)call_.release();  // the parent's
+    (void)call_.release();  // belongs to the parent
     return;
   }
   (void)wait();
@@ -16,7 +16,7 @@ WatchedRequest::~WatchedRequest() {
 
 Status WatchedRequest::renew(const CallArgs& args) {
   if (same_allreduce(args, args_)) return Status::success();
-  if (!plainly_right(args)) {
+  if (!is_valid_allreduce(args)) {
     if (Status status = communicator_.check(args); !status.ok()) return status;
   }
   return set(args);
@@ -24,10 +24,10 @@ Status WatchedRequest::renew(const CallArgs& args) {
 
 Status WatchedRequest::set(const CallArgs& args) {
   if (Status status = call_->set(args); !status.ok()) {
-    args_ = {.collective = Collective::kBarrier};  // nothing to be renewed by
+    args_ = {.collective = Collective::kBarrier};  // equal to no later arguments
     return status;
   }
-  args_ = args;  // and with them the sections that the call refers to
+  args_ = args;  // keeps the sections alive that the call refers to
   if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
   return Status::success();
 }
@@ -35,8 +35,9 @@ Status WatchedRequest::set(const CallArgs& args) {
 Status WatchedRequest::start() {
   if (in_forked_child()) return check_not_forked();
   if (active_)
-    return Status::error(Code::kInvalidArgument,
-                         "start: the request's last call is under way; wait for it before the next");
+    return Status::error(
+        Code::kInvalidArgument,
+        "start: the last call of this request is outstanding; wait for it before the next start");
   if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
   active_ = true;
   polls_.num = 0;

@@ -10,15 +10,15 @@
 
 namespace hips::comm {
 
-/// A non-blocking or persistent call of a communicator that is watched. The communicator outlives it.
+/// A non-blocking or persistent call of a WatchedCommunicator, which outlives it.
 class WatchedRequest final : public Request {
  public:
-  /// Give it arguments before it is handed out.
+  /// The creator calls set() before it hands the request out.
   WatchedRequest(WatchedCommunicator& communicator, std::unique_ptr<PendingCall> call)
       : communicator_(communicator), call_(std::move(call)) {}
   ~WatchedRequest() override;
 
-  /// Arguments of which check_arguments() thinks well.
+  /// Sets arguments that check_arguments() has found valid.
   Status set(const CallArgs& args);
   Status renew(const CallArgs& args) override;
   Status start() override;
@@ -33,9 +33,9 @@ class WatchedRequest final : public Request {
   reduce::UserOpHold op_hold_;
   std::unique_ptr<PendingCall> call_;
   bool active_ = false;
-  std::uint64_t index_ = 0;  ///< in the record of calls; 0: none, as the communicator had failed before
+  std::uint64_t index_ = 0;           ///< in the call record; 0 before the first start
   WatchedCommunicator::Polls polls_;  ///< since the last start
-  Status status_;                     ///< of the last start that has ended
+  Status status_;                     ///< of the last call that test() found complete
 };
 
 }  // namespace hips::comm

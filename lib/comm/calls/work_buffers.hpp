@@ -8,13 +8,13 @@
 
 namespace hips::comm {
 
-/// Memory for what a call keeps beside the caller's buffers: partial sums, vectors in another order. The last
-/// buffers stay unless they are large, so that calls alike allocate nothing.
+/// A pool of temporary buffers of calls, for partial sums and reordered vectors. It keeps the last small
+/// buffers, so that repeated calls allocate nothing.
 ///
 /// Threads  any.
 class WorkBuffers {
  public:
-  /// A buffer that goes back when it is dropped; the pool outlives it.
+  /// A buffer that returns to the pool in its destructor. The pool outlives it.
   class Buffer {
    public:
     Buffer() = default;
@@ -45,12 +45,12 @@ class WorkBuffers {
     std::size_t bytes_ = 0;
   };
 
-  /// At least `bytes` bytes, of any content. May throw std::bad_alloc.
+  /// Returns at least `bytes` uninitialised bytes. May throw std::bad_alloc.
   Buffer take(std::size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
       for (auto& [memory, size] : spare_) {
-        // One that is far too large is worth more elsewhere.
+        // A much larger buffer is kept for a call that needs its size.
         if (!memory || size < bytes || size / 4 > bytes + kSmall) continue;
         return {this, std::move(memory), size};
       }

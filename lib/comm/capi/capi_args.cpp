@@ -53,7 +53,7 @@ const std::byte* gathered_from(const void* in, void* out, const Sections& sectio
   const auto self = static_cast<std::size_t>(comm->shared->communicator->rank());
   // What is no type is refused by the call itself.
   if (out == nullptr || !is_type(type)) return bytes(out);
-  return bytes(out) + sections.place(self) * size_of(type);
+  return bytes(out) + sections.displacement(self) * size_of(type);
 }
 
 CallArgs scattered(const void* in, void* out, std::shared_ptr<const Sections> sections, DataType type,

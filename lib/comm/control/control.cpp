@@ -22,7 +22,7 @@
 namespace hips::comm {
 namespace {
 
-constexpr auto kGoodbyeWait = std::chrono::seconds(1);
+constexpr auto kShutdownWait = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -75,11 +75,11 @@ Status Control::Impl::start() {
   wake_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake_fd_.valid()) {
     Status status = Status::error(
-        Code::kSystem, fmt::format("cannot make an eventfd: {}", std::generic_category().message(errno)));
+        Code::kSystem, fmt::format("cannot create an eventfd: {}", std::generic_category().message(errno)));
     status.sys_errno = errno;
     return status;
   }
-  // The program's signals are for the program's threads.
+  // Signals must be delivered to threads of the program, never to this one.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -99,11 +99,11 @@ Result<ControlAddress> Control::Impl::listen(Reach reach) {
   if (const auto known = listeners_.find(reach); known != listeners_.end()) return known->second.second;
   ControlAddress bound;
   Result<UniqueFd> fd = UniqueFd();
-  if (reach == Reach::kHost) {
+  if (reach == Reach::kNode) {
     bound.hosts = {"127.0.0.1"};
     fd = listen_tcp(any_address(AF_INET, INADDR_LOOPBACK));
   } else {
-    // Which of our addresses a peer reaches, only it can find out.
+    // Only the peer can find out which of our addresses it reaches, so publish all of them.
     const auto networks = local_networks();
     if (!networks) return fail(networks.error());
     for (const LocalNetwork& network : *networks) bound.hosts.push_back(host_of(network.address));
@@ -136,7 +136,7 @@ void Control::Impl::run() {
   }
 }
 
-/// Builds the list of descriptors, sleeps without the lock, and reads the dead off the pidfds.
+/// Sleeps without the lock until a descriptor is ready or a deadline passes, then handles ready pidfds.
 void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
   std::vector<pollfd> fds{{wake_fd_.get(), POLLIN, 0}};
   for (const auto& [reach, listener] : listeners_) fds.push_back({listener.first.get(), POLLIN, 0});
@@ -167,7 +167,7 @@ void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (fds[first_watch + i].revents == 0) continue;
-    // What was said before it ended, by it or by a hub about it, may still wait in our receive buffers.
+    // Our receive buffers may still hold its last messages, or a hub's messages about it. Read them first.
     for (Link& link : links_) service(link);
     process_died(watched[i], kProcessEnded);
     watches_.erase(watched[i]);
@@ -180,7 +180,7 @@ void Control::Impl::refresh_watches() {
   std::erase_if(watches_, [&](const auto& watch) { return !wanted.contains(watch.first); });
   for (const ProcessUid& uid : wanted) {
     if (watches_.contains(uid)) continue;
-    // Where the kernel refuses, the links alone have to do.
+    // Without pidfd_open only a closed link tells that the process is dead.
     UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pids[uid], 0)));
     if (fd.valid())
       watches_.emplace(uid, std::move(fd));
@@ -202,7 +202,7 @@ void Control::Impl::deliver(std::unique_lock<std::mutex>& lock) {
 
 void Control::Impl::shutdown() {
   if (forked_) {
-    // The thread lives in the parent only.
+    // The thread exists in the parent only.
     if (thread_.joinable()) thread_.detach();
     return;
   }
@@ -213,7 +213,7 @@ void Control::Impl::shutdown() {
   lock.unlock();
   for (const std::uint64_t id : ids) leave(id);
   lock.lock();
-  changed_.wait_for(lock, kGoodbyeWait, [&] { return groups_.empty(); });
+  changed_.wait_for(lock, kShutdownWait, [&] { return groups_.empty(); });
   stop_ = true;
   wake();
   lock.unlock();
@@ -221,7 +221,7 @@ void Control::Impl::shutdown() {
 }
 
 void Control::Impl::after_fork_in_child() {
-  // Only calls that are safe in the child of a threaded process: close, and no allocation.
+  // The child of a threaded process may only make async-signal-safe calls: close(), no allocation.
   forked_ = true;
   for (Link& link : links_) link.fd.reset();
   for (auto& [reach, listener] : listeners_) listener.first.reset();

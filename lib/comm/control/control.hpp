@@ -11,60 +11,61 @@
 
 namespace hips::comm {
 
-/// What a peer said about its calls.
+/// A peer's answer to a query about its calls.
 struct CallAnswer {
-  CallEntry asked;  ///< its call of the index asked for; kNone while it has not come there
-  CallEntry last;
+  CallEntry asked;  ///< its call with the queried index; kNone until it starts that call
+  CallEntry last;   ///< its most recent call
 };
 
-/// What a communicator hears from the control plane.
+/// Receives the events of one communicator from the control plane and answers its queries.
 ///
-/// Threads  on_*: the control thread, with no lock held. The others: any thread that is inside Control, which
-///          they must not call back.
+/// Threads  on_*: the control thread, with no lock held. The others: any thread inside Control; they must not
+///          call Control.
 class GroupListener {
  public:
   virtual ~GroupListener() = default;
-  /// The communicator is broken; the same status on every rank. Called once.
+  /// The communicator has failed, with the same status on every rank. Called once.
   virtual void on_failed(const Status& status) = 0;
-  /// `rank` said goodbye. Nothing more comes from it.
+  /// `rank` has left the communicator and sends nothing more.
   virtual void on_left(Rank rank) = 0;
   /// `from` answered query().
   virtual void on_answer(Rank from, const CallAnswer& answer) = 0;
+  /// Answers the query() of a peer.
   [[nodiscard]] virtual CallAnswer answer(std::uint64_t call_index) const = 0;
-  /// What this rank lacks from `rank` right now, for the text of an error; "" when nothing or not known.
+  /// Describes what this rank is waiting for from `rank`, for an error message; "" if nothing or unknown.
   [[nodiscard]] virtual std::string activity(Rank rank) const = 0;
-  /// Is this rank in a call, so that activity() may soon know more?
+  /// True while this rank is in a call, so that activity() may soon return more.
   [[nodiscard]] virtual bool in_call() const = 0;
 };
 
-/// The control plane of a process: finds out who is dead, tells everybody, and answers for a busy rank.
+/// The control plane of a process. It detects dead processes, notifies all members, and answers queries while
+/// the rank itself is busy.
 ///
 ///        rank 0 (hub)          The members of a communicator keep one TCP link each to the process of its
-///        /   |    \            lowest rank that has not left. Links are shared by all communicators of two
-///    rank 1 rank 2 rank 3      processes.
+///        /   |    \            lowest rank that has not left. All communicators of two processes share one
+///    rank 1 rank 2 rank 3      link.
 ///
-/// - Death of a process: its link ends without a goodbye, or its pidfd fires (same host). Death of a host:
-/// the
-///   kernel's keepalive ends the link after Options::dead_after_ns. A stopped or busy process is only late.
-/// - A failure is reported to the hub, which makes the first one it learns of everybody's. When the hub
-/// itself
-///   dies every member finds out alone, with the same words.
-/// - A member that leaves tells the hub, which tells the others. A hub that leaves tells all members, waits
-///   until each has answered, and the next lowest rank is the hub. The wait happens on the control thread,
-///   and for at most a second when the process exits.
+/// - Dead process: its link closes without a leave message, or its pidfd fires (same node).
+/// - Dead node: the kernel's keepalive breaks the link after Options::dead_after_ns.
+/// - Late process: a stopped or busy process keeps its links and counts as alive.
+/// - Failure: members report failures to the hub. The hub broadcasts the first one, which becomes the failure
+///   of all members. If the hub dies, each member detects it on its own and uses the same message.
+/// - Leaving: a member notifies the hub, which notifies the others. A leaving hub notifies all members and
+///   waits for their acknowledgements; the next lowest rank becomes the hub. The control thread does that
+///   wait. At process exit it lasts at most one second.
 ///
-/// Cost     one thread that sleeps in ppoll; nothing on the way of data.
-/// Threads  all calls from any thread; none waits for a peer, but for shutdown().
+/// Cost     one thread that sleeps in ppoll; no overhead on the data path.
+/// Threads  all calls from any thread; only shutdown() waits for peers.
 class Control {
  public:
   struct Options {
     ProcessInfo self;
-    std::string token;                           ///< of the job
-    std::int64_t dead_after_ns = 4'000'000'000;  ///< a host that answers nothing for so long is dead
+    std::string token;                           ///< the job token
+    std::int64_t dead_after_ns = 4'000'000'000;  ///< a node that does not respond for this long is dead
   };
-  enum class Reach : std::uint8_t { kHost, kNetwork };
+  enum class Reach : std::uint8_t { kNode, kNetwork };
 
-  /// What a communicator tells on joining.
+  /// Describes one communicator to join().
   struct GroupConfig {
     std::uint64_t id = 0;
     Rank rank = -1;
@@ -73,31 +74,32 @@ class Control {
   };
 
   static Result<std::unique_ptr<Control>> create(Options options);
-  ~Control();  ///< shutdown() unless that was done
+  ~Control();  ///< calls shutdown() if that has not happened yet
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  /// The address by which peers of this host, or of others, reach this process. Opens the listener when first
-  /// asked for.
+  /// Returns the address at which peers on this node (kNode) or on any node (kNetwork) reach this process.
+  /// The first call opens the listener.
   Result<ControlAddress> listen(Reach reach);
 
-  /// Takes part in a communicator from now on.
+  /// Starts monitoring a communicator.
   void join(GroupConfig config);
-  /// Says goodbye. The listener hears nothing more of what happens afterwards.
+  /// Leaves a communicator in order. The listener receives no further events.
   void leave(std::uint64_t group);
-  /// Breaks the communicator for all ranks, unless something else has done so before.
+  /// Fails the communicator on all ranks, unless it has failed already.
   void report(std::uint64_t group, const Status& status);
-  /// A transport lost `rank`, which may have died or have left: reports `status` unless within two seconds
-  /// the rank is known to have left, or the communicator fails of another cause.
+  /// A transport lost `rank`, which may be dead or may have left. Reports `status` after two seconds, unless
+  /// the rank turns out to have left or the communicator fails for another reason first.
   void suspect(std::uint64_t group, Rank rank, const Status& status);
-  /// Asks `rank` for its call of that index; on_answer() follows as long as its process lives.
+  /// Queries `rank` for its call with that index. on_answer() follows if its process is alive.
   void query(std::uint64_t group, Rank rank, std::uint64_t call_index);
 
-  /// Leaves everything, gives the goodbyes up to a second to be heard, and ends the thread.
+  /// Leaves all communicators, waits up to one second for the acknowledgements, and ends the thread.
   void shutdown();
 
-  /// Around fork(): holds the state still, lets go, and in the child drops every descriptor, so that the
-  /// child neither keeps links open nor speaks on them. The child's object stays inert.
+  /// Called around fork(). before_fork() locks the state; the other two unlock it. In the child all
+  /// descriptors are closed, so that the child neither keeps links open nor sends on them, and the object
+  /// stays inert.
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();

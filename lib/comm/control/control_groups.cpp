@@ -10,15 +10,15 @@ namespace {
 
 using log::Subsystem;
 
-/// How long a hub may take to answer a report before this rank fails alone.
+/// How long this rank waits for the hub to confirm a report before it fails on its own.
 constexpr std::int64_t kReportWaitNs = 2'000'000'000;
-/// How long a peer that a transport lost has to prove that it left.
+/// How long the leave message of a peer that a transport lost may take.
 constexpr std::int64_t kSuspicionNs = 2'000'000'000;
-/// Groups whose end is remembered, so that late joins are told.
+/// How many departed groups are remembered, so that late joins get an answer.
 constexpr std::size_t kMostDeparted = 4096;
-/// How long a hub that is in a call may take to see what it lacks from a dead rank.
-constexpr std::int64_t kLookNs = 400'000'000;
-/// How long a new hub waits for members to come over before it seeks them.
+/// How long a death is held back, so that the waiting thread can record what it misses from the dead rank.
+constexpr std::int64_t kMissingCheckNs = 400'000'000;
+/// How long a new hub waits for members to join before it connects to them.
 constexpr std::int64_t kRejoinWaitNs = 2'000'000'000;
 
 ByteWriter frame(ControlFrame type, std::uint64_t group) {
@@ -85,13 +85,13 @@ void Control::Impl::leave(std::uint64_t id) {
   if (forked_ || group == nullptr || group->leaving) return;
   group->leaving = true;
   if (group->is_hub()) {
-    // What is known for certain is told before anybody else becomes the hub.
+    // Report confirmed deaths before the next rank becomes the hub.
     for (const auto& [rank, suspicion] : group->suspicions)
       if (suspicion.dead) fail_all(*group, suspicion.status);
-    tell_members(*group, ranks_frame(ControlFrame::kGoodbye, id, group->config.rank, group->left()), -1);
+    tell_members(*group, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()), -1);
     check_leaving_hub(*group);
   } else if (group->hub_link != nullptr && !group->hub_link->broken) {
-    send(*group->hub_link, ranks_frame(ControlFrame::kGoodbye, id, group->config.rank, group->left()));
+    send(*group->hub_link, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()));
   } else {
     group->done = true;
   }
@@ -147,7 +147,7 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
     if (type == ControlFrame::kHello)
       take_hello(link, reader);
     else
-      break_link(link, "is lost: it did not begin with a hello");
+      break_link(link, "is lost: its first frame was not a hello");
     return;
   }
   const auto id = reader.get<std::uint64_t>();
@@ -158,17 +158,17 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
       if (reader.ok()) take_join(link, id, rank, left);
       break;
     }
-    case ControlFrame::kGoodbye: {
+    case ControlFrame::kLeave: {
       const auto rank = reader.get<Rank>();
       const std::vector<Rank> left = get_ranks(reader);
-      if (reader.ok()) take_goodbye(link, id, rank, left);
+      if (reader.ok()) take_leave(link, id, rank, left);
       break;
     }
     case ControlFrame::kGone:
       take_gone(link, id);
       break;
-    case ControlFrame::kGoodbyeHeard:
-      if (const auto rank = reader.get<Rank>(); reader.ok()) take_goodbye_heard(id, rank);
+    case ControlFrame::kLeaveAck:
+      if (const auto rank = reader.get<Rank>(); reader.ok()) take_leave_ack(id, rank);
       break;
     case ControlFrame::kLeft: {
       const auto rank = reader.get<Rank>();
@@ -207,10 +207,10 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
       reader.get_bytes();
       break;
   }
-  if (!reader.ok()) break_link(link, "is lost: it sent what is no HiPS control frame");
+  if (!reader.ok()) break_link(link, "is lost: it sent an invalid HiPS control frame");
 }
 
-/// A member makes us its hub. We may not know yet that we are, or may have left already.
+/// A member joins us as its hub. We may not know yet that we are the hub, or may have left already.
 void Control::Impl::take_join(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left) {
   Group* group = find(id);
   if (group == nullptr) {
@@ -221,46 +221,47 @@ void Control::Impl::take_join(Link& link, std::uint64_t id, Rank rank, const std
     return;
   }
   if (!group->has(rank) || group->member(rank).uid != link.uid) {
-    break_link(link, "it joined a communicator as somebody else");
+    break_link(link, "it joined a communicator with a rank that is not its own");
     return;
   }
-  // Once we have said goodbye to another hub we shall not become one.
+  // After we sent our leave message to another hub, we will not become the hub.
   if (group->leaving && !group->is_hub()) {
     send(link, frame(ControlFrame::kGone, id));
     return;
   }
   group->links[rank] = &link;
   for (const Rank r : left) learn_left(*group, r);
-  // What it may have missed while it had no hub.
+  // It may have missed these while it had no hub.
   for (const Rank r : group->left()) send(link, rank_frame(ControlFrame::kLeft, id, r));
   if (group->failure) send(link, status_frame(ControlFrame::kFailed, id, *group->failure));
-  if (group->leaving) send(link, ranks_frame(ControlFrame::kGoodbye, id, group->config.rank, group->left()));
+  if (group->leaving) send(link, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()));
 }
 
-void Control::Impl::take_goodbye(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left) {
+void Control::Impl::take_leave(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left) {
   Group* group = find(id);
   if (group != nullptr && (!group->has(rank) || group->member(rank).uid != link.uid)) {
-    break_link(link, "it said goodbye for somebody else");
+    break_link(link, "it sent a leave message for a rank that is not its own");
     return;
   }
   const bool from_hub = group != nullptr && rank == group->hub;
-  // A goodbye that nobody passes on would make its sender look dead: send it to the next hub.
+  // We cannot forward this leave message, and its sender would look dead. Redirect it to the next hub.
   if (group == nullptr || (group->leaving && !group->is_hub() && !from_hub)) {
     send(link, frame(ControlFrame::kGone, id));
     return;
   }
   for (const Rank r : left) learn_left(*group, r);
   if (from_hub) {
-    // Our own goodbye, if we have said it, is on its way to this hub, which hears it before this answer.
+    // If we are leaving too, our leave message reaches this hub before the acknowledgement below.
     if (!group->leaving) mark_left(*group, rank);
   } else {
-    // The others first: who has been heard may end its process, and is then not to be taken for dead.
+    // Notify the others first. The sender may exit once it is acknowledged and must not look dead to them.
     learn_left(*group, rank);
   }
-  send(link, rank_frame(ControlFrame::kGoodbyeHeard, id, group->config.rank));
+  send(link, rank_frame(ControlFrame::kLeaveAck, id, group->config.rank));
 }
 
-/// Whom we took for the hub has left. A leaving hub hears it from members that have gone meanwhile.
+/// The process that we took for the hub has left. A leaving hub gets this answer from members that left
+/// meanwhile.
 void Control::Impl::take_gone(Link& link, std::uint64_t id) {
   Group* group = find(id);
   if (group == nullptr) return;
@@ -268,22 +269,22 @@ void Control::Impl::take_gone(Link& link, std::uint64_t id) {
     if (group->member(r).uid == link.uid) mark_left(*group, r);
 }
 
-void Control::Impl::take_goodbye_heard(std::uint64_t id, Rank rank) {
+void Control::Impl::take_leave_ack(std::uint64_t id, Rank rank) {
   Group* group = find(id);
   if (group == nullptr || !group->leaving) return;
   if (group->is_hub()) {
-    group->heard[rank] = true;
+    group->leave_acks[rank] = true;
     check_leaving_hub(*group);
   } else if (rank == group->hub) {
     group->done = true;
   }
 }
 
-/// A leaving hub may go once every member that is still there knows: until then it passes on what they say.
+/// A leaving hub is done when every present member has acknowledged. Until then it keeps forwarding messages.
 void Control::Impl::check_leaving_hub(Group& group) {
   if (!group.leaving || !group.is_hub()) return;
   for (Rank r = 0; r < group.size(); ++r)
-    if (r != group.config.rank && group.of(r) == Presence::kPresent && !group.heard[r]) return;
+    if (r != group.config.rank && group.of(r) == Presence::kPresent && !group.leave_acks[r]) return;
   group.done = true;
 }
 
@@ -321,16 +322,17 @@ void Control::Impl::seek_hub(Group& group) {
     if (takes_over) group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
     if (group.report && !group.failure) fail_all(group, *group.report);
     if (group.leaving) {
-      tell_members(group, ranks_frame(ControlFrame::kGoodbye, id, group.config.rank, group.left()), -1);
+      tell_members(group, ranks_frame(ControlFrame::kLeave, id, group.config.rank, group.left()), -1);
       check_leaving_hub(group);
     }
     return;
   }
   Link& link = link_to(group.member(hub));
   group.hub_link = &link;
-  // Before it learns from us that it is the hub: a verdict on its way to it must come before its own finding.
+  // Send a known failure before the join that makes it the hub. It must see that failure before it reports
+  // one of its own.
   if (group.failure) send(link, status_frame(ControlFrame::kReport, id, *group.failure));
-  const auto type = group.leaving ? ControlFrame::kGoodbye : ControlFrame::kJoin;
+  const auto type = group.leaving ? ControlFrame::kLeave : ControlFrame::kJoin;
   send(link, ranks_frame(type, id, group.config.rank, group.left()));
   if (group.report && !group.failure && !group.leaving)
     send(link, status_frame(ControlFrame::kReport, id, *group.report));
@@ -341,7 +343,7 @@ void Control::Impl::tell_members(Group& group, const ByteWriter& writer, Rank ex
     if (rank != except && group.of(rank) == Presence::kPresent) send(*link, writer);
 }
 
-/// The hub's decision: the first failure is everybody's.
+/// The hub's decision: the first failure becomes the failure of all members.
 void Control::Impl::fail_all(Group& group, const Status& status) {
   if (group.failure) return;
   tell_members(group, status_frame(ControlFrame::kFailed, group.config.id, status), -1);
@@ -371,39 +373,39 @@ void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause
           Status::error(Code::kPeerLost, fmt::format("rank {} ({}) {}", r, to_string(group.member(r)), cause),
                         Scope::kCommunicator);
       status.rank = r;
-      // Its goodbye may still be on its way, passed on by a hub that is about to go itself. And the waiting
-      // thread looks at what it lacks a few times a second: give both the time.
+      // Wait before confirming: a leaving hub may still forward the leave message of that rank, and the
+      // waiting thread updates what it misses only a few times per second.
       const auto known = group.suspicions.find(r);
       if (known == group.suspicions.end() || !known->second.dead)
-        group.suspicions.insert_or_assign(r, Group::Suspicion{status, now_ns() + kLookNs, true});
+        group.suspicions.insert_or_assign(r, Group::Suspicion{status, now_ns() + kMissingCheckNs, true});
     }
   }
   refresh_watches();
   wake();
 }
 
-/// The process of `rank` has ended, and no goodbye has come.
-void Control::Impl::conclude_death(Group& group, Rank rank, const Status& status) {
+/// The process of `rank` has ended, and no leave message has arrived.
+void Control::Impl::confirm_death(Group& group, Rank rank, const Status& status) {
   if (group.of(rank) != Presence::kPresent) return;
   group.of(rank) = Presence::kDead;
   if (group.is_hub()) {
-    judge_death(group, rank, status);
+    report_death(group, rank, status);
     check_leaving_hub(group);
   } else if (rank == group.hub) {
-    // Every member finds this out alone, so that the words may not depend on who says them.
+    // Each member detects this on its own, so the message must not depend on the member.
     fail_here(group, status);
     if (group.leaving) group.done = true;
   } else if (!group.leaving) {
-    // Our hub sees it too, unless it is about to hand over.
+    // The hub detects it too, unless it is about to leave.
     report(group, status);
   }
 }
 
-void Control::Impl::judge_death(Group& group, Rank rank, Status status) {
+void Control::Impl::report_death(Group& group, Rank rank, Status status) {
   const auto listener = group.config.listener.lock();
   const std::string activity = listener && !group.leaving ? listener->activity(rank) : std::string();
   if (!activity.empty())
-    status.message += fmt::format("; rank {} waited for {}", group.config.rank, activity);
+    status.message += fmt::format("; rank {} was waiting for {}", group.config.rank, activity);
   fail_all(group, status);
 }
 
@@ -467,14 +469,14 @@ void Control::Impl::expire(std::int64_t now_ns) {
     std::erase_if(group.suspicions, [&, &g = group](const auto& entry) {
       const bool over = now_ns >= entry.second.deadline_ns;
       if (over && entry.second.dead)
-        conclude_death(g, entry.first, Status(entry.second.status));
+        confirm_death(g, entry.first, Status(entry.second.status));
       else if (over && !g.leaving)
         report(g, entry.second.status);
       return over;
     });
     if (now_ns < group.rejoin_deadline_ns) continue;
     group.rejoin_deadline_ns = INT64_MAX;
-    // A member whose process or host died while there was no hub is found by trying to reach it.
+    // Connect to the members that have not joined. That detects those that died while there was no hub.
     for (Rank r = 0; r < group.size(); ++r)
       if (r != group.config.rank && group.of(r) == Presence::kPresent && !group.links.contains(r))
         link_to(group.member(r));
@@ -492,7 +494,7 @@ void Control::Impl::erase_done_groups() {
   refresh_watches();
 }
 
-/// The hub watches the members of its own host, members watch their hub.
+/// The hub watches the members on its own node; each member watches its hub.
 std::set<ProcessUid> Control::Impl::processes_to_watch(std::map<ProcessUid, std::int32_t>& pids) const {
   std::set<ProcessUid> wanted;
   for (const auto& [id, group] : groups_) {
@@ -503,7 +505,7 @@ std::set<ProcessUid> Control::Impl::processes_to_watch(std::map<ProcessUid, std:
       if (!group.is_hub() && r != group.hub) continue;
       if (const auto known = group.suspicions.find(r); known != group.suspicions.end() && known->second.dead)
         continue;
-      if (process.uid == options_.self.uid || process.host_key != options_.self.host_key) continue;
+      if (process.uid == options_.self.uid || process.node_key != options_.self.node_key) continue;
       wanted.insert(process.uid);
       pids[process.uid] = process.pid;
     }

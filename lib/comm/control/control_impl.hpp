@@ -18,24 +18,24 @@ namespace hips::comm {
 
 /// First byte of a frame on a control link.
 enum class ControlFrame : std::uint8_t {
-  kHello = 1,     ///< magic, wire version, token, uid: first frame of both sides
-  kJoin,          ///< group, rank of the sender, ranks that it knows have left
-  kGoodbye,       ///< group, rank of the sender
-  kGoodbyeHeard,  ///< group, rank of the sender
-  kGone,          ///< group: the sender has left it, somebody else is the hub
-  kLeft,          ///< hub to member: group, rank that left
-  kReport,        ///< member to hub: group, status
-  kFailed,        ///< hub to member: group, status
-  kQuery,         ///< group, asker, target, call index
-  kReply,         ///< group, asker, target, two calls
+  kHello = 1,  ///< magic, wire version, token, uid; the first frame of both sides
+  kJoin,       ///< group, rank of the sender, ranks that have left as far as it knows
+  kLeave,      ///< group, rank of the sender, ranks that have left as far as it knows
+  kLeaveAck,   ///< group, rank of the sender
+  kGone,       ///< group: the sender has left it and is not the hub
+  kLeft,       ///< hub to member: group, rank that left
+  kReport,     ///< member to hub: group, status
+  kFailed,     ///< hub to member: group, status
+  kQuery,      ///< group, asker, target, call index
+  kReply,      ///< group, asker, target, two calls
 };
 
-/// The end of a sentence that begins with a rank.
-inline constexpr const char* kProcessEnded = "died: its process ended without saying goodbye";
+/// Completes a sentence that begins with a rank.
+inline constexpr const char* kProcessEnded = "died: its process ended without leaving the communicator";
 
-/// The state of a process's control plane. Everything is under one mutex; the thread gives it up to sleep and
-/// to call listeners. control.cpp has the thread, control_links.cpp the links, control_groups.cpp what is
-/// said on them.
+/// The state of a process's control plane. One mutex guards all of it; the thread releases it to sleep and to
+/// call listeners. control.cpp implements the thread, control_links.cpp the links and control_groups.cpp the
+/// protocol on them.
 class Control::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)) {}
@@ -62,17 +62,17 @@ class Control::Impl {
     FrameWriter writer;
     ProcessUid uid;
     bool connecting = false;
-    bool greeted = false;  ///< the other side's hello has come
-    bool broken = false;   ///< to be dropped by the thread
-    std::string cause;     ///< of broken: "died: ..."
-    // Of a link that we dialled, until it is greeted.
+    bool greeted = false;  ///< the peer's hello has arrived
+    bool broken = false;   ///< the thread will drop it
+    std::string cause;     ///< why it is broken: "died: ..."
+    // The rest is used by a link that we dialled, until it is greeted.
     bool dialled = false;
     std::vector<SocketAddress> candidates;  ///< not tried yet
     SocketAddress trying;
-    std::int64_t deadline_ns = INT64_MAX;  ///< for the hello, while there are candidates
-    std::vector<std::string> failures;     ///< of the addresses tried, "10.0.0.1:4711: Connection refused"
-    bool all_refused = true;               ///< nobody listens at any of those
-    std::vector<std::vector<std::byte>> unconfirmed;  ///< to be said again at the next address
+    std::int64_t deadline_ns = INT64_MAX;  ///< for the hello, while candidates remain
+    std::vector<std::string> failures;     ///< one per address tried: "10.0.0.1:4711: Connection refused"
+    bool all_refused = true;               ///< no process listens at any of those
+    std::vector<std::vector<std::byte>> unconfirmed;  ///< frames to resend at the next address
     explicit Link(UniqueFd socket) : fd(std::move(socket)), reader(kMaxFrameBytes) {}
   };
 
@@ -80,9 +80,9 @@ class Control::Impl {
 
   struct Group {
     GroupConfig config;
-    std::vector<Presence> presence;  ///< by rank
-    std::map<Rank, Link*> links;     ///< of members that joined us as their hub
-    std::map<Rank, bool> heard;      ///< a leaving hub's goodbye, by the members that have it
+    std::vector<Presence> presence;   ///< by rank
+    std::map<Rank, Link*> links;      ///< to the members that joined us as their hub
+    std::map<Rank, bool> leave_acks;  ///< of a leaving hub: the members that acknowledged
     Link* hub_link = nullptr;
     Rank hub = 0;
     bool leaving = false;
@@ -90,14 +90,15 @@ class Control::Impl {
     std::optional<Status> failure;
     std::optional<Status> report;  ///< ours, not yet confirmed by the hub
     std::int64_t report_deadline_ns = INT64_MAX;
-    /// A finding that waits for a better one until its deadline.
+    /// A possible failure that becomes a report at its deadline unless it is withdrawn or explained first.
     struct Suspicion {
       Status status;
       std::int64_t deadline_ns = INT64_MAX;
-      bool dead = false;  ///< its process has ended; perhaps after a goodbye that is on its way
+      bool dead = false;  ///< its process has ended; its leave message may still be in transit
     };
     std::map<Rank, Suspicion> suspicions;
-    std::int64_t rejoin_deadline_ns = INT64_MAX;  ///< a new hub seeks members that have not come by then
+    std::int64_t rejoin_deadline_ns =
+        INT64_MAX;  ///< when a new hub connects to the members that have not joined
 
     [[nodiscard]] bool is_hub() const { return hub == config.rank; }
     [[nodiscard]] Presence& of(Rank r) { return presence[static_cast<std::size_t>(r)]; }
@@ -144,13 +145,13 @@ class Control::Impl {
   [[nodiscard]] ByteWriter hello(const ProcessUid& to) const;
   [[nodiscard]] std::int64_t now_ns() const { return SystemClock::instance().now_ns(); }
 
-  // control_groups.cpp: membership, failures, questions.
+  // control_groups.cpp: membership, failures, queries.
   Group* find(std::uint64_t id);
   void take_frame(Link& link, std::span<const std::byte> bytes);
   void take_join(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
-  void take_goodbye(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
+  void take_leave(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
   void take_gone(Link& link, std::uint64_t id);
-  void take_goodbye_heard(std::uint64_t id, Rank rank);
+  void take_leave_ack(std::uint64_t id, Rank rank);
   void take_query(Link& link, std::uint64_t id, Rank asker, Rank target, std::uint64_t call_index);
   void take_reply(std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
   void learn_left(Group& group, Rank rank);
@@ -160,8 +161,8 @@ class Control::Impl {
   void fail_all(Group& group, const Status& status);
   void fail_here(Group& group, const Status& status);
   void process_died(const ProcessUid& uid, const std::string& cause);
-  void judge_death(Group& group, Rank rank, Status status);
-  void conclude_death(Group& group, Rank rank, const Status& status);
+  void report_death(Group& group, Rank rank, Status status);
+  void confirm_death(Group& group, Rank rank, const Status& status);
   void check_leaving_hub(Group& group);
   void expire(std::int64_t now_ns);
   void erase_done_groups();
@@ -171,13 +172,13 @@ class Control::Impl {
 
   Options options_;
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< a group has gone
+  std::condition_variable changed_;  ///< a group was erased
   UniqueFd wake_fd_;
   std::map<Reach, std::pair<UniqueFd, ControlAddress>> listeners_;
   std::list<Link> links_;
   std::map<std::uint64_t, Group> groups_;
   std::vector<EarlyJoin> early_joins_;
-  std::deque<std::uint64_t> departed_;      ///< groups that we were in lately
+  std::deque<std::uint64_t> departed_;      ///< groups that we left recently
   std::map<ProcessUid, UniqueFd> watches_;  ///< pidfds
   std::vector<std::function<void()>> deliveries_;
   bool stop_ = false;

@@ -1,4 +1,4 @@
-// The links of the control plane: dialling a process at its addresses, the hello, and what breaks a link.
+// The links of the control plane: connecting to a process at its addresses, the hello, and broken links.
 
 #include <poll.h>
 #include <unistd.h>
@@ -19,10 +19,10 @@ namespace {
 
 using log::Subsystem;
 
-/// Longer than the way to a host and back; a stopped process only costs a turn.
+/// Longer than a network round trip. A stopped process only delays the next address by this long.
 constexpr std::int64_t kHelloWaitNs = 2'000'000'000;
 
-/// Why a link ended, in words that do not depend on who noticed it how.
+/// Returns why a link ended. The text must not depend on which rank noticed it, or how.
 std::string cause_of(int error) {
   switch (error) {
     case 0:
@@ -32,7 +32,7 @@ std::string cause_of(int error) {
     case ETIMEDOUT:
     case EHOSTUNREACH:
     case ENETUNREACH:
-      return "died: its host does not answer any more";
+      return "died: its node does not respond";
     default:
       return fmt::format("is lost: its control link broke: {}", std::generic_category().message(error));
   }
@@ -49,7 +49,7 @@ void Control::Impl::accept_all() {
   }
 }
 
-/// `to`: whom we look for; nobody knows who dialled in.
+/// `to`: the process that we want to reach; unset on accepted connections, whose peer is unknown.
 ByteWriter Control::Impl::hello(const ProcessUid& to) const {
   ByteWriter writer;
   writer.put(ControlFrame::kHello);
@@ -71,7 +71,7 @@ Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
   link.dialled = true;
   link.unconfirmed.push_back(hello(process.uid).take());
   for (const std::string& host : process.control.hosts) {
-    // Numeric: no name is looked up.
+    // The addresses are numeric, so this does no name lookup.
     if (auto addresses = resolve(host, process.control.port))
       link.candidates.insert(link.candidates.end(), addresses->begin(), addresses->end());
   }
@@ -84,7 +84,7 @@ Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
   return link;
 }
 
-/// Begins to connect to the next address; where none is left the link breaks.
+/// Starts to connect to the next address. The link breaks if none is left.
 void Control::Impl::dial(Link& link) {
   while (!link.candidates.empty()) {
     link.trying = link.candidates.front();
@@ -102,7 +102,7 @@ void Control::Impl::dial(Link& link) {
     link.deadline_ns = link.candidates.empty() ? INT64_MAX : now_ns() + kHelloWaitNs;
     return;
   }
-  // Where all that answered says nobody listens, or nobody does any more, the process has gone.
+  // If every address refused or reset the connection, the process has ended.
   const bool refused = link.all_refused && !link.failures.empty();
   break_link(link, refused ? kProcessEnded
                            : fmt::format("cannot be reached for control messages: {}",
@@ -112,11 +112,12 @@ void Control::Impl::dial(Link& link) {
 void Control::Impl::note_failed(Link& link, int error) {
   link.failures.push_back(
       fmt::format("{}: {}", to_string(link.trying),
-                  error == 0 ? "it is another process" : std::generic_category().message(error)));
+                  error == 0 ? "a different process listens there" : std::generic_category().message(error)));
   link.all_refused = link.all_refused && (error == ECONNREFUSED || error == ECONNRESET);
 }
 
-/// Who does not greet may be somebody else, or stopped: come back to it after the others.
+/// An address that sends no hello may belong to an unknown process or to a stopped one. Retry it after the
+/// others.
 void Control::Impl::expire_dials(std::int64_t now_ns) {
   for (Link& link : links_) {
     if (link.broken || !link.dialled || link.greeted || now_ns < link.deadline_ns) continue;
@@ -129,12 +130,12 @@ void Control::Impl::send(Link& link, const ByteWriter& frame) {
   if (link.broken) return;
   if (link.dialled && !link.greeted) link.unconfirmed.push_back(frame.blob());
   link.writer.push(frame.blob());
-  // At once, not when the thread next runs: a goodbye has to be out before the process ends.
+  // Write immediately, not when the thread next runs: a leave message must be sent before the process exits.
   if (!link.connecting && !link.writer.flush(link.fd.get())) lose(link, errno);
   if (!link.writer.empty()) wake();
 }
 
-/// The connection has ended. One that was never greeted may have led to somebody else.
+/// The connection has ended. Without a hello it may have been to an unknown process: try the next address.
 void Control::Impl::lose(Link& link, int error) {
   if (link.dialled && !link.greeted && !link.candidates.empty()) {
     note_failed(link, error);
@@ -168,11 +169,11 @@ void Control::Impl::service(Link& link) {
   const int read_error = link.reader.sys_errno;
   while (auto frame = link.reader.next()) {
     take_frame(link, *frame);
-    // A hello of somebody else makes us dial the next address.
+    // The hello of a different process makes us connect to the next address.
     if (link.broken || link.connecting) return;
   }
   if (state == FrameReader::State::kBroken)
-    break_link(link, "is lost: it sent what is no HiPS control frame");
+    break_link(link, "is lost: it sent an invalid HiPS control frame");
   else if (state == FrameReader::State::kClosed)
     lose(link, read_error);
   else if (!writable)
@@ -190,19 +191,19 @@ bool Control::Impl::take_hello(Link& link, ByteReader& reader) {
   to.low = reader.get<std::uint64_t>();
   std::string why;
   if (!reader.ok() || magic != kWireMagic)
-    why = "it does not speak HiPS";
+    why = "it does not use the HiPS protocol";
   else if (version != kWireVersion)
-    why = fmt::format("it has wire version {}, this process has {}", version, kWireVersion);
+    why = fmt::format("it has wire version {}, but this process has {}", version, kWireVersion);
   else if (token != options_.token)
-    why = "its job token is not this job's";
+    why = "its job token differs; check HIPS_JOB_TOKEN";
   if (!why.empty()) {
-    log::warn(Subsystem::kControl, "refused a control connection: {}", why);
+    log::warn(Subsystem::kControl, "rejected a control connection: {}", why);
     break_link(link, "is lost: its address answers, but " + why);
     return false;
   }
   if (to != ProcessUid() && to != options_.self.uid) {
-    log::debug(Subsystem::kControl, "a control connection looked for another process at this address");
-    break_link(link, "is lost: it looked for another process");
+    log::debug(Subsystem::kControl, "a control connection was meant for another process at this address");
+    break_link(link, "is lost: its connection was meant for another process");
     return false;
   }
   if (link.uid != ProcessUid() && link.uid != uid) {
@@ -218,19 +219,19 @@ bool Control::Impl::take_hello(Link& link, ByteReader& reader) {
 }
 
 void Control::Impl::drop_broken_links() {
-  // process_died() may break further links, so begin anew after each.
+  // process_died() may break further links, so start over after each.
   for (auto link = links_.begin(); link != links_.end();) {
     if (!link->broken) {
       ++link;
       continue;
     }
-    // Somebody may have told us why, and we have not read it yet.
+    // Another link may hold an unread message with the reason. Read it first.
     for (Link& other : links_) service(other);
     for (auto& [id, group] : groups_) {
       std::erase_if(group.links, [&](const auto& entry) { return entry.second == &*link; });
       if (group.hub_link != &*link) continue;
       group.hub_link = nullptr;
-      // Nobody is left whom our goodbye would reach.
+      // Our leave message can no longer reach anybody.
       if (group.leaving) group.done = true;
     }
     std::erase_if(early_joins_, [&](const EarlyJoin& join) { return join.link == &*link; });

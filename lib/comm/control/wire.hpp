@@ -13,14 +13,15 @@
 
 namespace hips::comm {
 
-/// Bumped whenever anything that travels between ranks changes: hello, control frames, data headers.
+/// Incremented with every change of what ranks send each other: hello, control frames, data headers.
 inline constexpr std::uint32_t kWireVersion = 8;
 /// "HiPS", the first bytes of every connection.
 inline constexpr std::uint32_t kWireMagic = 0x53506948;
 
 using Blob = std::vector<std::byte>;
 
-/// Appends values to bytes in this machine's order; all machines of a job have the same, as their data has.
+/// Appends values in native byte order. All nodes of a job share one byte order, because user data is sent
+/// unconverted, too.
 class ByteWriter {
  public:
   template <typename T>
@@ -52,7 +53,7 @@ class ByteWriter {
   Blob blob_;
 };
 
-/// Takes values from bytes that somebody else wrote: reading past the end gives zeros and makes ok() false.
+/// Reads values from received bytes. A read past the end returns zeros and makes ok() false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -8,7 +8,7 @@
 namespace hips::comm {
 namespace {
 
-/// Ranks by the value that they have, the most common value last, so that the odd ones come first.
+/// Groups the ranks by value. The most common value comes last, so the mismatching ranks come first.
 std::vector<std::pair<std::string, std::vector<Rank>>> by_value(std::span<const Terms> terms,
                                                                 std::size_t index) {
   std::map<std::string, std::vector<Rank>> ranks;
@@ -17,7 +17,7 @@ std::vector<std::pair<std::string, std::vector<Rank>>> by_value(std::span<const 
   std::vector<std::pair<std::string, std::vector<Rank>>> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     if (a.second.size() != b.second.size()) return a.second.size() < b.second.size();
-    // With equally many on both sides, rank 0's is the reference.
+    // If two values are equally common, the value of rank 0 is the reference.
     return a.second.front() > b.second.front();
   });
   return sorted;

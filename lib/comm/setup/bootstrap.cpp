@@ -13,8 +13,7 @@
 namespace hips::comm {
 namespace {
 
-/// Ranks that give different numbers of bytes over a collective of equal ones: sizes first, then all padded
-/// to the longest.
+/// The callback gathers equal sizes only. So this gathers the sizes first, then the data padded to the longest.
 class CallbackBootstrap final : public Bootstrap {
  public:
   explicit CallbackBootstrap(const hips_bootstrap_t& callbacks) {
@@ -83,18 +82,18 @@ Status missing(std::string_view name, std::string_view set, std::string_view rig
 Status check_rank(std::string_view rank_name, std::string_view size_name, const TcpRendezvous& rendezvous) {
   if (rendezvous.rank < rendezvous.size) return Status::success();
   return Status::error(Code::kInvalidArgument,
-                       fmt::format("{}={} is wrong: with {}={} ranks go from 0 to {}", rank_name,
-                                   rendezvous.rank, size_name, rendezvous.size, rendezvous.size - 1));
+                       fmt::format("{}={} is out of range [0, {}] for {}={}", rank_name, rendezvous.rank,
+                                   rendezvous.size - 1, size_name, rendezvous.size));
 }
 
-/// torchrun, torch.distributed.launch and whatever else speaks env://.
+/// The variables of torchrun, torch.distributed.launch and other launchers that support env://.
 Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environment& environment) {
   const std::string* rank = find(environment, "RANK");
   const std::string* size = find(environment, "WORLD_SIZE");
   if (rank == nullptr || size == nullptr)
     return fail(
         Code::kInvalidArgument,
-        "no launcher says which rank this is: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start "
+        "the rank of this process is unknown: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start "
         "under mpirun with `hips run`, or under torchrun");
   constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
   const auto parsed_rank = number<Rank>("RANK", *rank, 0, kMostRanks);
@@ -111,12 +110,12 @@ Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environme
   const std::string* address = find(environment, "MASTER_ADDR");
   const std::string* port = find(environment, "MASTER_PORT");
   if (address == nullptr || address->empty())
-    return fail(missing("MASTER_ADDR", "WORLD_SIZE", "MASTER_ADDR to the host of rank 0"));
+    return fail(missing("MASTER_ADDR", "WORLD_SIZE", "MASTER_ADDR to the address of rank 0's node"));
   if (port == nullptr) return fail(missing("MASTER_PORT", "WORLD_SIZE", "MASTER_PORT to a free port"));
   const auto parsed_port = number<std::uint16_t>("MASTER_PORT", *port, 1, 65534);
   if (!parsed_port) return fail(parsed_port.error());
   rendezvous.host = *address;
-  // torchrun's own store already listens on MASTER_PORT.
+  // torchrun's store already listens on MASTER_PORT.
   rendezvous.port = static_cast<std::uint16_t>(*parsed_port + 1);
   return rendezvous;
 }
@@ -140,10 +139,11 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
   rendezvous.rank = *config.rank;
   rendezvous.size = *config.size;
   if (Status status = check_rank("HIPS_RANK", "HIPS_SIZE", rendezvous); !status.ok()) return fail(status);
-  // One rank alone meets nobody.
+  // A single rank needs no rendezvous.
   if (config.root.empty() && rendezvous.size == 1) return rendezvous;
   if (config.root.empty())
-    return fail(missing("HIPS_ROOT", "HIPS_SIZE", "HIPS_ROOT=host:port to where rank 0 listens"));
+    return fail(
+        missing("HIPS_ROOT", "HIPS_SIZE", "HIPS_ROOT=host:port to the address at which rank 0 listens"));
 
   const std::size_t colon = config.root.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -168,13 +168,13 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
     ByteReader reader((*all)[r]);
     by_rank.push_back(reader.get_status());
     if (!reader.ok())
-      return Status::error(Code::kMismatch, fmt::format("rank {} sent an outcome that cannot be read", r));
+      return Status::error(Code::kMismatch, fmt::format("rank {} sent an invalid outcome", r));
   }
   return first_failure(by_rank);
 }
 
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_t& callbacks) {
-  // Programs built before `progress` was there give a shorter struct.
+  // Programs built before `progress` existed pass a shorter struct.
   constexpr std::size_t kLeastBytes = offsetof(hips_bootstrap_t, progress);
   if (callbacks.struct_size < kLeastBytes)
     return fail(Code::kInvalidArgument,
@@ -182,9 +182,8 @@ Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_
                             callbacks.struct_size, sizeof(hips_bootstrap_t)));
   if (callbacks.allgather == nullptr) return fail(Code::kInvalidArgument, "bootstrap: allgather is null");
   if (callbacks.size < 1 || callbacks.rank < 0 || callbacks.rank >= callbacks.size)
-    return fail(Code::kInvalidArgument,
-                fmt::format("bootstrap: rank {} of {} ranks; ranks go from 0 to size - 1", callbacks.rank,
-                            callbacks.size));
+    return fail(Code::kInvalidArgument, fmt::format("bootstrap: rank {} is out of range [0, {}] for size {}",
+                                                    callbacks.rank, callbacks.size - 1, callbacks.size));
   return std::make_unique<CallbackBootstrap>(callbacks);
 }
 

@@ -18,60 +18,60 @@ namespace hips::comm {
 
 using Blob = std::vector<std::byte>;
 
-/// How the ranks of a communicator to be find each other: rank, size and one collective.
+/// Connects the ranks before they have a communicator: rank, size and one collective.
 ///
 /// Threads  one call at a time.
-/// Errors   a failed exchange leaves the bootstrap unusable; make a new one.
+/// Errors   a failed exchange leaves the bootstrap unusable; create a new one.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual Rank size() const = 0;
-  /// Every rank gives bytes, each its own number of them; all get everybody's, in rank order.
+  /// Gathers the bytes of all ranks, in rank order. Each rank may pass a different number of bytes.
   virtual Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) = 0;
-  /// Moves the runtime that the ranks came from, while a call on the communicator waits; empty where there is
-  /// none. May be called after the bootstrap is gone.
+  /// Makes progress in the runtime that started the ranks, while a call on the communicator waits; empty if
+  /// there is none. The function may be called after the bootstrap is destroyed.
   [[nodiscard]] virtual std::function<void()> progress() const { return {}; }
 };
 
-/// Shares the outcome of a phase: success only if it is success everywhere, else the same error on all ranks.
+/// Exchanges the outcome of a phase: success if all ranks succeeded, else the same error on all ranks.
 ///
-/// Errors   the first failed rank's status by rank order, with "rank r: " in front unless all ranks say the
-///          same; or the status of the exchange itself.
+/// Errors   the status of the lowest failed rank, prefixed with "rank r: " unless all ranks have the same one;
+///          or the status of the exchange itself.
 Status agree(Bootstrap& bootstrap, const Status& mine);
 
 /// Wraps the callbacks of the C API.
 ///
 /// Owns     nothing: `callbacks.context` must outlive the bootstrap, and with `progress` the communicator.
-/// Errors   kInvalidArgument: no allgather, or a rank outside the size. The exchange: kSystem, with the value
-///          that the callback returned.
+/// Errors   kInvalidArgument: no allgather, or a rank out of range. An exchange: kSystem, with the value that the
+///          callback returned.
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_t& callbacks);
 
-/// Which rank this process is and where rank 0 listens.
+/// The rank of this process and the address at which rank 0 listens.
 struct TcpRendezvous {
   Rank rank = -1;
   Rank size = 0;
   std::string host;
   std::uint16_t port = 0;
-  std::string token;  ///< of the job; strangers with another one are refused
-  /// How long to wait for all ranks to come.
+  std::string token;  ///< job token; a process with a different one is rejected
+  /// How long to wait for all ranks to connect.
   std::int64_t connect_timeout_ns = 60'000'000'000;
-  /// How long one exchange may take once all are there; a dead rank is noticed at once in any case.
+  /// How long one exchange may take after all ranks have connected. A dead rank is detected immediately.
   std::int64_t exchange_timeout_ns = INT64_MAX;
-  /// A host that answers nothing for so long is dead.
+  /// A node that does not respond for this long is dead.
   std::int64_t dead_after_ns = 4'000'000'000;
 };
 
-/// Reads HIPS_RANK, HIPS_SIZE and HIPS_ROOT; where none of them is set, torchrun's RANK, WORLD_SIZE,
-/// MASTER_ADDR and MASTER_PORT (one port above it, because the port itself belongs to torchrun's store).
+/// Reads HIPS_RANK, HIPS_SIZE and HIPS_ROOT. If none of them is set, reads torchrun's RANK, WORLD_SIZE,
+/// MASTER_ADDR and MASTER_PORT, and uses MASTER_PORT + 1, because torchrun's store listens on MASTER_PORT.
 ///
-/// Errors   kInvalidArgument: names the variable that is missing or wrong, and what is right.
+/// Errors   kInvalidArgument: names the variable that is missing or invalid, and a valid value.
 Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& environment);
 
-/// Meets the other ranks over TCP: rank 0 listens, the others connect and try again until it does.
+/// Connects all ranks over TCP. Rank 0 listens; the others retry until they can connect to it.
 ///
-/// Errors   kTimeout: names the ranks that did not come. kMismatch: a rank of this job has another wire
-///          version or another size. kInvalidArgument: rank 0 refused this process, and why.
+/// Errors   kTimeout: names the missing ranks. kMismatch: a rank of this job has a different wire version or
+///          size. kInvalidArgument: rank 0 rejected this process; says why.
 /// Source   the rendezvous of torch.distributed's env:// and of NCCL's bootstrap.
 Result<std::unique_ptr<Bootstrap>> make_tcp_bootstrap(const TcpRendezvous& rendezvous);
 

@@ -14,7 +14,7 @@
 namespace hips::comm {
 namespace {
 
-/// The topology for `size` ranks: as the spec says, or with several ranks on each of its servers.
+/// The topology of `spec` for `size` ranks, with several ranks per server if `size` is a multiple of the servers.
 Result<Topology> fit_topology(const std::string& spec, Rank size) {
   Topology topology = parse_topology(spec);
   const Rank num_ranks = topology.num_ranks();
@@ -40,7 +40,7 @@ Design::Choice choice_of(std::shared_ptr<const PlanBuilder> builder, Rank rank, 
           .builder = builder};
 }
 
-/// The plans that a table has for this topology.
+/// The plans of a selection table for this topology.
 Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
                                                const std::vector<cost::ChosenPlan>& plans, Rank rank) {
   std::vector<Design::Choice> choices;
@@ -62,26 +62,26 @@ Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
   return choices;
 }
 
-/// The plan of HIPS_PLAN_FILE, read once and not yet proved.
+/// The plan of HIPS_PLAN_FILE, not checked yet.
 Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank size, bool others_named) {
   if (!config.plan_file || size == 1) return std::optional<plan::StoredPlan>();
   if (others_named || config.reproducible == Reproducible::kAny) {
     return fail(Code::kInvalidArgument,
                 fmt::format("HIPS_PLAN_FILE={} names the plan: leave out {}", *config.plan_file,
                             others_named ? "the algorithm, patterns, rings and leaders"
-                                         : "HIPS_REPRODUCIBLE=any, which has a plan of its own"));
+                                         : "HIPS_REPRODUCIBLE=any, which uses its own plan"));
   }
   auto stored = plan::read_plan_file(*config.plan_file);
   if (!stored) return fail(stored.error());
   if (stored->plan.shape.num_ranks != size) {
-    // A program's other communicators have other sizes: those are for somebody else to carry.
+    // Unsupported, not invalid: a program may have communicators of other sizes, which use another backend.
     return fail(Code::kUnsupported, fmt::format("{} is a plan for {} ranks, and the communicator has {}",
                                                 stored->name, stored->plan.shape.num_ranks, size));
   }
   return std::optional(std::move(*stored));
 }
 
-/// Without what is said of all ranks together.
+/// The configuration of a part: without settings that describe all ranks of the parent.
 Config config_of_part(Config config) {
   config.topology.reset();
   config.plan_file.reset();
@@ -89,7 +89,7 @@ Config config_of_part(Config config) {
   return config;
 }
 
-/// make_design(), but throws Error where a parser does.
+/// make_design(), except that it lets the Error of a topology parser through.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
   const auto chosen = [](const auto& option, const auto& variable, std::string otherwise) {
@@ -97,17 +97,18 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   };
   if (Status status = check_transport_choice(config.transport); !status.ok()) return fail(status);
   Design design;
-  const bool named = design.topology_named = options.topology || config.topology;
+  design.topology_named = options.topology || config.topology;
   const std::string pattern = chosen(options.pattern, config.pattern, "");
   const bool plan_named = options.algorithm || config.algorithm || !pattern.empty() || config.num_rings > 0 ||
                           config.num_leaders > 0;
   auto stored = stored_plan(config, size, plan_named);
   if (!stored) return fail(stored.error());
-  if (named || size > 1) {
-    const bool noted = *stored && !(*stored)->topology.empty();
-    auto topology = fit_topology(chosen(options.topology, config.topology,
-                                        noted ? (*stored)->topology : fmt::format("switch:{}", size)),
-                                 size);
+  if (design.topology_named || size > 1) {
+    const bool stored_with_topology = *stored && !(*stored)->topology.empty();
+    auto topology =
+        fit_topology(chosen(options.topology, config.topology,
+                            stored_with_topology ? (*stored)->topology : fmt::format("switch:{}", size)),
+                     size);
     if (!topology) return fail(topology.error());
     design.topology = std::move(*topology);
   }
@@ -121,12 +122,13 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   }
   request.num_rings = config.num_rings;
   request.num_leaders = config.num_leaders;
-  design.named = named || plan_named || *stored;
+  design.named = design.topology_named || plan_named || *stored;
   const bool by_rank = config.reproducible == Reproducible::kAny;
   if (by_rank && plan_named)
-    return fail(Code::kInvalidArgument,
-                "HIPS_REPRODUCIBLE=any has a plan of its own, which folds by rank: leave out the algorithm, "
-                "patterns, rings and leaders, or give HIPS_REPRODUCIBLE=run");
+    return fail(
+        Code::kInvalidArgument,
+        "HIPS_REPRODUCIBLE=any uses its own plan, which reduces in rank order: leave out the algorithm, "
+        "patterns, rings and leaders, or set HIPS_REPRODUCIBLE=run");
   std::string selection = "by the model";
   if (*stored) {
     Plan& plan = (*stored)->plan;
@@ -140,7 +142,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
     auto order = make_rank_order(design.topology);
     if (!order) return fail(order.error());
     design.choices.push_back(choice_of(std::move(order->builder), rank, UINT64_MAX));
-    design.price = std::move(order->price);
+    design.cost_comparison = std::move(order->cost_comparison);
   } else if (size > 1 && !plan_named && config.select_table) {
     auto table = cost::SelectTable::read(*config.select_table);
     if (!table) return fail(table.error());
@@ -173,9 +175,9 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"staging bytes", std::to_string(config.staging_bytes)},
       {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
       {"rdma_cm", config.rdma.cm ? "on" : "off"},
-      {"plan", plan_named ? "named"
-               : named    ? "chosen for the topology"
-                          : "left to HiPS"},
+      {"plan", plan_named              ? "named"
+               : design.topology_named ? "chosen for the topology"
+                                       : "left to HiPS"},
   };
   return design;
 }
@@ -238,7 +240,7 @@ Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::ui
   std::vector<ProcessInfo> processes;
   for (const Blob& blob : blobs)
     versions.push_back({{"wire version", std::to_string(ByteReader(blob).get<std::uint32_t>())}});
-  // Before anything else: what follows it may look different in another version.
+  // Compare the versions first, because the rest may have a different format in another version.
   if (Status status = compare_terms(versions); !status.ok()) return fail(status);
   for (std::size_t r = 0; r < blobs.size(); ++r) {
     ByteReader reader(blobs[r]);
@@ -248,8 +250,7 @@ Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::ui
     const auto proposed = reader.get<std::uint64_t>();
     if (r == 0) id = proposed;
     terms.push_back(get_terms(reader));
-    if (!reader.ok())
-      return fail(Code::kMismatch, fmt::format("rank {} sent an announcement that cannot be read", r));
+    if (!reader.ok()) return fail(Code::kMismatch, fmt::format("rank {} sent an invalid announcement", r));
   }
   if (Status status = first_failure(statuses); !status.ok()) return fail(status);
   if (Status status = compare_terms(terms); !status.ok()) return fail(status);

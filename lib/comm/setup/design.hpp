@@ -15,50 +15,52 @@
 
 namespace hips::comm {
 
-/// What this rank brings to the first exchange.
+/// The data of one rank in the first exchange.
 struct Announcement {
   std::uint32_t version = kWireVersion;
   Status status;
   ProcessInfo process;
-  std::uint64_t id = 0;  ///< rank 0's becomes the communicator's
+  std::uint64_t id = 0;  ///< a proposal; that of rank 0 becomes the communicator's id
   Terms terms;
 };
 
 Blob encode(const Announcement& announcement);
 
-/// What all ranks make of their options, before they meet: what can be wrong with it is known here.
+/// What a rank derives from its options before it contacts the others. Every error in the options is found here.
 struct Design {
-  bool named = false;  ///< somebody asked for a topology or a plan; else HiPS chooses
+  bool named = false;  ///< the user named a topology or a plan; otherwise HiPS chooses
   bool topology_named = false;
   Topology topology;
-  /// A plan and this rank's program of it; the first that a vector is not too large for carries the call.
+  /// A plan and this rank's program of it. A call uses the first choice whose limit its vector does not exceed.
   struct Choice {
     std::shared_ptr<const PlanShape> shape{};
     std::shared_ptr<const Program> program{};
     std::uint64_t up_to_bytes = UINT64_MAX;
-    std::shared_ptr<const PlanBuilder> builder{};  ///< of the programs of the other ranks
-    bool stored = false;                           ///< from a file: what is cut out of it has to be proved
-    /// Nobody chose the plan for these sizes, so that a call need not go by it. In a Design it is not there.
+    std::shared_ptr<const PlanBuilder> builder{};  ///< builds the programs of the other ranks
+    bool stored = false;                           ///< from a file: plans pruned from it must be checked
+    /// The user named no plan for these sizes, so a call may use another path. A Design has no plan for them yet.
     bool automatic = false;
   };
-  std::vector<Choice> choices;  ///< ascending; the last has no limit; empty where no plan is named
-  std::string price;            ///< of a plan that is not the cheapest: what it costs beside that one
+  std::vector<Choice> choices;  ///< ascending; the last has no limit; empty if no plan is named
+  std::string cost_comparison;  ///< compares a plan that is not the cheapest with the usual one
   Terms terms;
 };
 
-/// Everything that one rank can decide alone.
+/// Makes all decisions that need no communication.
 ///
-/// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: what is wrong with the options, with what is right.
+/// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: says which option is wrong and what would be right.
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
 
-/// The plans of a communicator of plans: those that are named, and for all other sizes those that are
-/// cheapest over `medium`.
+/// Returns the plans of a TeamCommunicator: the named ones and, for all other sizes, the cheapest ones over
+/// `medium`.
 ///
 /// Errors   those of cost::select(), the same on all ranks.
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium);
 
-/// Reads the announcements of all ranks and finds the first thing that is wrong with them as a whole: the
-/// same on every rank, because all read the same. `id` becomes the communicator's.
+/// Compares the announcements of all ranks. The outcome is the same on all ranks, because all read the same
+/// announcements. `id` is set to the communicator's id.
+///
+/// Errors   the first failed status of a rank. kMismatch: the first term that differs.
 Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& announcements, std::uint64_t& id);
 
 }  // namespace hips::comm

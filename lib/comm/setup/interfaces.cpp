@@ -20,7 +20,7 @@
 namespace hips::comm {
 namespace {
 
-/// The bytes of the IP address alone.
+/// The bytes of the IP address, without family and port.
 std::span<const unsigned char> bytes_of(const sockaddr* address) {
   if (address->sa_family == AF_INET)
     return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr),
@@ -46,7 +46,7 @@ bool is_link_local(const sockaddr* address) {
                            : bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
 }
 
-/// Whether the host's name stands for it. The lookup may ask a server, so it happens once.
+/// True if the host name resolves to this address. The lookup may query a name server, so it happens once.
 bool is_named(const LocalNetwork& network) {
   static const std::vector<SocketAddress>* const named = [] {
     char name[256] = "";
@@ -60,7 +60,7 @@ bool is_named(const LocalNetwork& network) {
   });
 }
 
-/// All addresses of interfaces that are up, but link-local ones; IPv4 first.
+/// The addresses of all interfaces that are up, except link-local ones; IPv4 first.
 Result<std::vector<LocalNetwork>> all_networks() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return fail(Code::kSystem, "cannot list the network interfaces");
@@ -84,7 +84,7 @@ Result<std::vector<LocalNetwork>> all_networks() {
   return networks;
 }
 
-/// Bridges that are alike on every host, as NCCL has them; nobody means them when saying nothing.
+/// Bridges that exist on every node with the same address. NCCL skips the same ones by default.
 bool is_virtual(const LocalNetwork& network) {
   return network.interface.starts_with("docker") || network.interface.starts_with("virbr");
 }
@@ -95,7 +95,7 @@ Result<std::vector<LocalNetwork>> local_networks() {
   auto networks = all_networks();
   if (!networks) return networks;
   std::erase_if(*networks, [](const LocalNetwork& network) { return network.loopback; });
-  if (networks->empty()) return fail(Code::kSystem, "this host has no network address but loopback");
+  if (networks->empty()) return fail(Code::kSystem, "this node has no network address except loopback");
   std::stable_partition(networks->begin(), networks->end(), is_named);
   return networks;
 }
@@ -106,7 +106,8 @@ std::vector<LocalNetwork> choose_data_networks(const std::vector<LocalNetwork>& 
   std::set<std::string_view> seen;
   for (const LocalNetwork& network : all) {
     if (!seen.insert(network.interface).second) continue;
-    for (const std::int32_t place : filter.places_of(network.interface)) chosen.emplace_back(place, network);
+    for (const std::int32_t place : filter.positions_of(network.interface))
+      chosen.emplace_back(place, network);
   }
   std::stable_sort(chosen.begin(), chosen.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -130,9 +131,8 @@ Result<std::vector<LocalNetwork>> data_networks(const std::string& ifname) {
   }
   auto all = all_networks();
   if (!all) return all;
-  if (all->empty()) return fail(Code::kUnsupported, "this host has no network address at all");
-  // All addresses of an interface stay together, IPv4 first, so that hosts that are alike take the same
-  // family.
+  if (all->empty()) return fail(Code::kUnsupported, "this node has no network address");
+  // Keep all addresses of an interface together, IPv4 first, so that equal nodes choose the same family.
   std::set<std::string> named;
   for (const LocalNetwork& network : *all)
     if (is_named(network)) named.insert(network.interface);
@@ -143,7 +143,7 @@ Result<std::vector<LocalNetwork>> data_networks(const std::string& ifname) {
   std::set<std::string_view> names;
   for (const LocalNetwork& network : *all) names.insert(network.interface);
   return fail(Code::kInvalidArgument,
-              fmt::format("HIPS_SOCKET_IFNAME=\"{}\" lets no interface pass; this host has {}", ifname,
+              fmt::format("HIPS_SOCKET_IFNAME=\"{}\" matches no interface; this node has {}", ifname,
                           fmt::join(names, ", ")));
 }
 

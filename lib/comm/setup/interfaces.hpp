@@ -10,44 +10,43 @@
 
 namespace hips::comm {
 
-/// An address of this machine and the network that it lies in.
+/// An address of this node and its network.
 struct LocalNetwork {
   SocketAddress address;          ///< port 0
-  std::uint32_t prefix_bits = 0;  ///< how many leading bits the addresses of that network share
+  std::uint32_t prefix_bits = 0;  ///< length of the network prefix
   std::string interface {};       ///< "eth0"
   bool loopback = false;
 };
 
-/// The addresses of this machine that others may reach: interfaces that are up, neither loopback nor
-/// link-local. The one that the host's name stands for comes first, since data seldom runs there; then IPv4,
-/// then IPv6.
+/// Returns the addresses of this node that other nodes may reach: those of interfaces that are up, without
+/// loopback and link-local ones. The address of the host name comes first, because data rarely uses that
+/// network; then IPv4, then IPv6.
 ///
-/// Cost     a lookup of the host's own name.
+/// Cost     a lookup of this node's host name.
 /// Errors   kSystem: the interfaces cannot be listed, or none has such an address.
 Result<std::vector<LocalNetwork>> local_networks();
 
-/// The addresses that data may run over, in the order of rails: one for each interface that
-/// HIPS_SOCKET_IFNAME
-/// (`ifname`) lets pass; an interface that it names twice comes twice. Where it names none, not those of
-/// containers and virtual machines, and the one that the host's name stands for comes last, as it is often
-/// the management network. Loopback only where it is named, or nothing else is left.
+/// Returns the addresses for data, in rail order: one per interface that HIPS_SOCKET_IFNAME (`ifname`) selects.
+/// An interface that it names twice comes twice. If it names none, the interfaces of containers and virtual
+/// machines are left out, and that of the host name comes last, because it is often the management network.
+/// Loopback is used only if it is named or if nothing else is left.
 ///
-/// Cost     a lookup of the host's own name, once for each process.
-/// Errors   kInvalidArgument: `ifname` is wrong or lets nothing pass; lists what there is.
-///          kUnsupported: this host has no address.
+/// Cost     a lookup of this node's host name, once per process.
+/// Errors   kInvalidArgument: `ifname` is invalid or matches no interface; lists the interfaces.
+///          kUnsupported: this node has no address.
 Result<std::vector<LocalNetwork>> data_networks(const std::string& ifname);
 
-/// The choice that data_networks() makes among all addresses. Pure.
+/// Makes the choice of data_networks() among `all`. Pure.
 std::vector<LocalNetwork> choose_data_networks(const std::vector<LocalNetwork>& all,
                                                const DeviceFilter& filter);
 
-/// In which order to try a peer's addresses: those of a network that this machine is part of; those behind
-/// routers; last those that this machine has itself, as bridges of virtual machines and containers are alike
-/// everywhere. Otherwise as given.
+/// Sorts a peer's addresses into the order in which to try them: first those in a network of this node, then
+/// those behind routers, last those that this node has itself, because bridges of virtual machines and
+/// containers have the same address on every node. Keeps the given order within each class.
 std::vector<SocketAddress> by_reachability(std::vector<SocketAddress> addresses,
                                            const std::vector<LocalNetwork>& mine);
 
-/// Without the port: "10.0.0.1".
+/// Returns the address without the port: "10.0.0.1".
 std::string host_of(const SocketAddress& address);
 
 }  // namespace hips::comm

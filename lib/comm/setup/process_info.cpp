@@ -57,8 +57,8 @@ ProcessInfo ProcessInfo::self() {
   info.uid = ProcessUid::random();
   info.pid = getpid();
   info.host = host_name();
-  // Containers of one machine share its boot id but not their process numbers, networks or users' files.
-  info.host_key = fmt::format("{} {} {} {}", read_line("/proc/sys/kernel/random/boot_id"),
+  // Containers on one node share its boot ID, but have separate process IDs, networks and file permissions.
+  info.node_key = fmt::format("{} {} {} {}", read_line("/proc/sys/kernel/random/boot_id"),
                               link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), getuid());
   info.cores = usable_cores();
   return info;
@@ -67,12 +67,12 @@ ProcessInfo ProcessInfo::self() {
 std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
-  return name[0] == '\0' ? "an unnamed host" : name;
+  return name[0] == '\0' ? "an unnamed node" : name;
 }
 
-bool all_on_one_host(const std::vector<ProcessInfo>& processes) {
+bool all_on_one_node(const std::vector<ProcessInfo>& processes) {
   return std::ranges::all_of(
-      processes, [&](const ProcessInfo& process) { return process.host_key == processes.front().host_key; });
+      processes, [&](const ProcessInfo& process) { return process.node_key == processes.front().node_key; });
 }
 
 std::string to_string(const ProcessInfo& info) {
@@ -98,7 +98,7 @@ void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put(info.uid.low);
   writer.put(info.pid);
   writer.put_text(info.host);
-  writer.put_text(info.host_key);
+  writer.put_text(info.node_key);
   writer.put(static_cast<std::uint32_t>(info.cores.size()));
   for (const std::uint64_t word : info.cores) writer.put(word);
   put_control_address(writer, info.control);
@@ -115,7 +115,7 @@ ProcessInfo get_process(ByteReader& reader) {
   info.uid.low = reader.get<std::uint64_t>();
   info.pid = reader.get<std::int32_t>();
   info.host = reader.get_text();
-  info.host_key = reader.get_text();
+  info.node_key = reader.get_text();
   const auto words = reader.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < words && reader.ok(); ++i) info.cores.push_back(reader.get<std::uint64_t>());
   info.control = get_control_address(reader);

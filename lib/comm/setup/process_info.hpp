@@ -9,44 +9,44 @@
 
 namespace hips::comm {
 
-/// A random name for a process, unique in the job and beyond.
+/// A random identifier of a process, globally unique.
 struct ProcessUid {
   std::uint64_t high = 0, low = 0;
   static ProcessUid random();
   friend auto operator<=>(const ProcessUid&, const ProcessUid&) = default;
 };
 
-/// Where a process's control plane listens: numeric addresses, the best one first, and one port.
+/// The address of a process's control plane: numeric addresses, the best one first, and one port.
 struct ControlAddress {
   std::vector<std::string> hosts;
   std::uint16_t port = 0;
 };
 
-/// What the members of a communicator know about each other's processes.
+/// What each member of a communicator knows about the process of every other member.
 struct ProcessInfo {
   ProcessUid uid;
   std::int32_t pid = 0;
-  std::string host;      ///< its name, for people
-  std::string host_key;  ///< equal where two processes can reach each other's memory and process numbers
-  std::vector<std::uint64_t> cores;  ///< bits of those that it may run on
+  std::string host;      ///< host name, for messages
+  std::string node_key;  ///< equal if two processes can access each other's memory and process IDs
+  std::vector<std::uint64_t> cores;  ///< bit mask of the cores that it may run on
   ControlAddress control;
-  /// RDMA ports that it may use, in the order of rails; a port may serve several. 0: none, or none asked for.
+  /// Number of rails over RDMA ports; one port may serve several rails. 0: no port, or RDMA was not requested.
   std::uint32_t rdma_rails = 0;
-  std::string rdma_problem;  ///< why there is none, where somebody looked
-  /// Network interfaces that TCP may use, in the order of rails. 0: none, or none asked for.
+  std::string rdma_problem;  ///< why there is no port, if one was looked for
+  /// Number of rails over network interfaces for TCP. 0: no interface, or TCP was not requested.
   std::uint32_t socket_rails = 0;
-  bool socket_loopback = false;  ///< they are loopback, which nobody else reaches
-  std::string socket_problem;    ///< why there is none, where somebody looked
+  bool socket_loopback = false;  ///< they are loopback, unreachable from other nodes
+  std::string socket_problem;    ///< why there is no interface, if one was looked for
 
-  /// This process; `control` is left empty.
+  /// Describes this process; `control` is left empty.
   static ProcessInfo self();
 };
 
-/// This host's name, for people.
+/// The host name of this node, for messages.
 std::string host_name();
 
-/// Do all of them share one host's memory?
-bool all_on_one_host(const std::vector<ProcessInfo>& processes);
+/// True if all processes share the memory of one node.
+bool all_on_one_node(const std::vector<ProcessInfo>& processes);
 
 /// "pid 17 on node1"
 std::string to_string(const ProcessInfo& info);

@@ -10,11 +10,11 @@
 namespace hips::comm {
 namespace {
 
-/// Of all ranks where that is quick, because one server's program does not show what others relay through it.
-cost::Cost price(const Topology& topology, const PlanBuilder& builder, cost::Volume volume) {
-  constexpr Rank kQuick = 64;
-  return topology.num_ranks() <= kQuick ? cost::estimate_all(topology, builder, volume)
-                                        : cost::estimate_server_of(topology, builder, 0, volume);
+/// Estimates all ranks if that is fast, because one server's program does not show what it relays for others.
+cost::Cost cost_of(const Topology& topology, const PlanBuilder& builder, cost::Volume volume) {
+  constexpr Rank kMostRanks = 64;
+  return topology.num_ranks() <= kMostRanks ? cost::estimate_all(topology, builder, volume)
+                                            : cost::estimate_server_of(topology, builder, 0, volume);
 }
 
 auto num_messages(const PlanBuilder& builder) {
@@ -30,13 +30,15 @@ Result<RankOrder> make_rank_order(const Topology& topology) {
   const auto usual = plan::make_builder(topology, {});
   if (!usual) return fail(usual.error());
   constexpr cost::Volume kVolume{.count = 1 << 18, .element_bytes = 4};
-  const cost::Cost mine = price(topology, **ordered, kVolume), theirs = price(topology, **usual, kVolume);
+  const cost::Cost ordered_cost = cost_of(topology, **ordered, kVolume);
+  const cost::Cost usual_cost = cost_of(topology, **usual, kVolume);
   RankOrder order;
-  order.price = fmt::format(
-      "{} instead of {}: for 1 MiB {} messages a rank instead of {}, {} steps instead of {}, {} bytes over "
+  order.cost_comparison = fmt::format(
+      "{} instead of {}: for 1 MiB {} messages per rank instead of {}, {} steps instead of {}, {} bytes over "
       "the busiest link instead of {}",
       (*ordered)->shape().description, (*usual)->shape().description, num_messages(**ordered),
-      num_messages(**usual), mine.num_steps, theirs.num_steps, mine.busiest.bytes, theirs.busiest.bytes);
+      num_messages(**usual), ordered_cost.num_steps, usual_cost.num_steps, ordered_cost.busiest.bytes,
+      usual_cost.busiest.bytes);
   order.builder = *std::move(ordered);
   return order;
 }

@@ -10,13 +10,13 @@
 
 namespace hips::comm {
 
-/// Is there a transport between any two of them, among all for "auto", else the named one?
+/// Checks that every two processes have a transport in common: any one for "auto", otherwise the named one.
 ///
-/// Errors   kUnsupported: names two that cannot reach each other, and why; or that are one process.
+/// Errors   kUnsupported: two ranks have no transport in common, and why; or two ranks are the same process.
 Status check_reach(std::string_view choice, const std::vector<ProcessInfo>& processes);
 
-/// What lies between these processes, which can reach each other, to the model of costs: the dearest message
-/// of any two of them. The same on all ranks.
+/// Returns the medium between these processes for the cost model, with the highest cost per message of any two.
+/// They must pass check_reach(). The same on all ranks.
 cost::Medium medium_between(std::string_view choice, const std::vector<ProcessInfo>& processes);
 
 }  // namespace hips::comm

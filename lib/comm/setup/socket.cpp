@@ -14,8 +14,8 @@
 namespace hips::comm {
 namespace {
 
-/// The kernel probes each second or, where there is much time, each tenth of it; unacknowledged data has the
-/// same limit.
+/// The kernel sends a keepalive probe every second, or every tenth of `dead_after_ns` if that is longer.
+/// Unacknowledged data has the same limit.
 void set_link_options(int fd, std::int64_t dead_after_ns) {
   const auto dead_after_ms =
       static_cast<int>(std::clamp<std::int64_t>(dead_after_ns / 1'000'000, 2000, 1 << 30));
@@ -60,7 +60,7 @@ std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns) {
 
 Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return fail(socket_error(errno, "cannot make a socket"));
+  if (!fd.valid()) return fail(socket_error(errno, "cannot create a socket"));
   set_link_options(fd.get(), dead_after_ns);
   if (connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS)
     return fail(socket_error(errno, fmt::format("cannot connect to {}", to_string(address))));

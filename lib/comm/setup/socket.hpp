@@ -14,28 +14,28 @@
 
 namespace hips::comm {
 
-/// All addresses of a host; kInvalidArgument when the name does not resolve.
+/// Returns all addresses of a host name; kInvalidArgument if it does not resolve.
 Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
 
-/// `dead_after_ns` below: a peer's host that answers nothing for so long breaks the connection (ETIMEDOUT),
-/// at least 2 s. A stopped process still answers, because its kernel does.
+/// `dead_after_ns` below: a connection breaks (ETIMEDOUT) if the peer's node does not respond for this long, at
+/// least 2 s. The kernel responds for a stopped process.
 
-/// Takes a connection, non-blocking and with the options of a HiPS link; nothing when none is there.
+/// Accepts a pending connection, non-blocking and with the options of a HiPS link. Nothing if none is pending.
 std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns);
-/// Begins to connect without waiting: POLLOUT says when it is done, connect_error() how.
+/// Starts to connect without waiting. POLLOUT signals completion; connect_error() returns the outcome.
 Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns);
 
-/// Cuts a byte stream into frames of {length u32, bytes}.
+/// Splits a byte stream into frames of {length u32, bytes}.
 class FrameReader {
  public:
   explicit FrameReader(std::uint32_t max_bytes) : max_bytes_(max_bytes) {}
   enum class State { kOpen, kClosed, kBroken };
-  /// Reads all that is there. kClosed: end of stream or an error (`sys_errno`). kBroken: a frame above the
+  /// Reads all available bytes. kClosed: end of stream or an error (`sys_errno`). kBroken: a frame exceeds the
   /// limit.
   State fill(int fd);
-  /// The next whole frame.
+  /// Returns the next complete frame, if any.
   std::optional<std::vector<std::byte>> next();
-  /// For streams that prove themselves with their first frame and may send more afterwards.
+  /// Raises the limit, for peers that may send larger frames after their first one is verified.
   void set_max_bytes(std::uint32_t max_bytes) { max_bytes_ = max_bytes; }
   int sys_errno = 0;
 
@@ -44,11 +44,11 @@ class FrameReader {
   std::vector<std::byte> buffer_;
 };
 
-/// Queues frames and writes as much as the socket takes.
+/// Queues frames and writes as much as the socket accepts.
 class FrameWriter {
  public:
   void push(std::span<const std::byte> frame);
-  /// False when the connection is broken.
+  /// Returns false if the connection is broken.
   bool flush(int fd);
   [[nodiscard]] bool empty() const { return sent_ == buffer_.size(); }
 

@@ -15,12 +15,12 @@
 namespace hips::comm {
 namespace {
 
-/// Exchanges among all ranks of a communicator, by its own collectives.
+/// Exchanges data among all ranks of a communicator with its own collectives.
 class Exchange {
  public:
   explicit Exchange(Communicator& parent) : parent_(parent) {}
 
-  /// One number of each rank.
+  /// Gathers one number per rank.
   Result<std::vector<std::uint64_t>> numbers(std::uint64_t mine) {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(parent_.size()));
     const auto each = std::make_shared<const Sections>(all.size(), 1);
@@ -29,7 +29,7 @@ class Exchange {
     return all;
   }
 
-  /// Bytes of each rank, any number of them.
+  /// Gathers the bytes of all ranks; each rank may pass a different number.
   Result<std::vector<Blob>> blobs(std::span<const std::byte> mine) {
     auto lengths = numbers(mine.size());
     if (!lengths) return fail(lengths.error());
@@ -58,8 +58,8 @@ class Exchange {
   Communicator& parent_;
 };
 
-/// The members of one part find each other by exchanges of the whole communicator. The parts need not be in
-/// step: a part that is done, well or not, keeps taking part until all are.
+/// The bootstrap of one part, over exchanges of the whole parent. Parts may need different numbers of exchanges:
+/// a part that has finished, successfully or not, keeps taking part until all parts have.
 class PartBootstrap final : public Bootstrap {
  public:
   PartBootstrap(Exchange& exchange, std::vector<Rank> members, Rank rank)
@@ -82,13 +82,13 @@ class PartBootstrap final : public Bootstrap {
       const Blob& blob = (*all)[static_cast<std::size_t>(member)];
       if (blob.empty() || blob[0] != kBusy)
         return fail(Code::kInternal,
-                    fmt::format("rank {} of the parent had finished before the others", member));
+                    fmt::format("rank {} of the parent finished before the other members", member));
       ours.emplace_back(blob.begin() + 1, blob.end());
     }
     return ours;
   }
 
-  /// This part needs no more exchanges. Returns when no part does.
+  /// Called when this part needs no more exchanges. Returns when no part does.
   Status finish() {
     if (!broken_.ok()) return broken_;
     while (true) {
@@ -108,7 +108,7 @@ class PartBootstrap final : public Bootstrap {
   Status broken_;
 };
 
-/// What the part is made of: what names levels or a plan of the whole is not for it.
+/// The options of a part: without those that name levels or a plan of the parent.
 CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::span<const Rank> members,
                                     int color) {
   CommunicatorOptions options = origin.options;
@@ -141,9 +141,10 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
   std::vector<Rank> members;
   for (Rank r = 0; r < parent.size(); ++r) {
     if (color_of(r) < kNoPart)
-      return fail(Code::kInvalidArgument,
-                  fmt::format("split: rank {} passed colour {}; colours are 0 and above, or {} for no part",
-                              r, color_of(r), kNoPart));
+      return fail(
+          Code::kInvalidArgument,
+          fmt::format("split: rank {} passed invalid colour {} (valid: 0 and above, or {} for no part)", r,
+                      color_of(r), kNoPart));
     if (color != kNoPart && color_of(r) == color) members.push_back(r);
   }
   std::ranges::stable_sort(members, {}, key_of);

@@ -7,24 +7,22 @@
 
 namespace hips::comm {
 
-inline constexpr int kNoPart = -1;  ///< as a colour
+inline constexpr int kNoPart = -1;  ///< the colour of ranks that join no part
 
-/// A communicator of the ranks of `parent` that pass the same colour, ordered by key and, where keys are
-/// equal, by rank in the parent. Null for kNoPart. Collective over the parent, whose calls it takes its turn
-/// among.
+/// Creates a communicator of the ranks of `parent` that pass the same colour, ordered by key and then by rank in
+/// the parent. Null for kNoPart. Collective over the parent and ordered with its other calls.
 ///
-/// It is planned on what its ranks occupy of the parent's topology (topology/occupied.hpp); where that is no
-/// topology, or none was named, as a communicator that names none. Algorithm and patterns come along, unless
-/// they are one for each level of the parent.
+/// Its topology is the part of the parent's topology that its ranks occupy (topology/parts/occupied.hpp). If that
+/// part is not a topology, or the parent named none, the new communicator names none. It inherits the algorithm,
+/// and the pattern unless that has one entry per level of the parent.
 ///
 /// Cost     about a dozen small collectives of the parent.
-/// Errors   kInvalidArgument: a rank passed another negative colour; on all ranks. Those of
-/// Communicator::create(),
-///          on all ranks of one colour alike; those of the parent's calls.
+/// Errors   kInvalidArgument, on all ranks: a rank passed a negative colour other than kNoPart. Those of
+///          Communicator::create(), on all ranks of one colour. Those of the parent's calls.
 /// Source   MPI_Comm_split.
 Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key);
 
-/// Another communicator of the same ranks, planned as `parent` is: calls on one wait for none on the other.
+/// Creates a communicator of the same ranks with the same plans. Calls on one do not wait for calls on the other.
 /// Collective.
 Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent);
 

@@ -20,16 +20,16 @@ namespace {
 
 using log::Subsystem;
 
-/// A stranger may not make us allocate; members may send whole address tables.
+/// Limits what an unknown process can make us allocate. Members may send whole address tables.
 constexpr std::uint32_t kMaxHelloBytes = 4096;
 constexpr std::uint32_t kMaxFrameBytes = 1u << 30;
 
 enum class Frame : std::uint8_t {
-  kWelcome = 1,  ///< root: all ranks are here
-  kRefused,      ///< root: this process is not one of the job's; text
-  kFailed,       ///< root: the meeting or an exchange failed; status
-  kGather,       ///< member: its part of an exchange
-  kGathered,     ///< root: all parts
+  kWelcome = 1,  ///< root: all ranks are connected
+  kRefused,      ///< root: this process is rejected; text
+  kFailed,       ///< root: the rendezvous or an exchange failed; status
+  kGather,       ///< member: its data in an exchange
+  kGathered,     ///< root: the data of all ranks
 };
 
 Blob frame_with(Frame type, std::span<const std::byte> body) {
@@ -39,8 +39,8 @@ Blob frame_with(Frame type, std::span<const std::byte> body) {
   return frame;
 }
 
-/// The first frame of a member. These fields keep their place in every wire version, so that versions can
-/// name each other.
+/// The first frame of a member. These fields have the same format in every wire version, so that a mismatch of
+/// versions can be reported.
 struct Hello {
   std::uint32_t magic = kWireMagic;
   std::uint32_t version = kWireVersion;
@@ -77,7 +77,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte> bytes) {
   return hello;
 }
 
-/// A connection with its half-read and half-written frames.
+/// A connection with its incomplete incoming and outgoing frames.
 struct Link {
   UniqueFd fd;
   FrameReader reader{kMaxHelloBytes};
@@ -93,7 +93,7 @@ std::int64_t after(std::int64_t begin_ns, std::int64_t duration_ns) {
   return duration_ns > INT64_MAX - begin_ns ? INT64_MAX : begin_ns + duration_ns;
 }
 
-/// Sleeps until a descriptor is ready or the deadline passes; false when it passed.
+/// Sleeps until a descriptor is ready or the deadline passes; false if it passed.
 bool wait_for(std::vector<pollfd>& fds, std::int64_t deadline_ns) {
   while (true) {
     timespec timeout{};
@@ -105,7 +105,7 @@ bool wait_for(std::vector<pollfd>& fds, std::int64_t deadline_ns) {
     const int ready = ppoll(fds.data(), fds.size(), bounded ? &timeout : nullptr, nullptr);
     if (ready > 0) return true;
     if (ready == 0) return false;
-    if (errno != EINTR) return true;  // the reads that follow will name the trouble
+    if (errno != EINTR) return true;  // the following reads will return the error
   }
 }
 
@@ -113,7 +113,7 @@ std::string seconds(std::int64_t ns) {
   return fmt::format("{:g} s", static_cast<double>(ns) / 1e9);
 }
 
-/// Writes all that is queued, waiting for the reader where needed.
+/// Writes all queued frames; waits while the socket is full.
 bool drain(Link& link, std::int64_t deadline_ns) {
   while (true) {
     if (!link.writer.flush(link.fd.get())) return false;
@@ -127,7 +127,7 @@ std::string rank_list(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
-/// Rank 0: meets everybody, then carries the exchanges.
+/// Rank 0: accepts the connections of all ranks, then relays the exchanges.
 class RootBootstrap final : public Bootstrap {
  public:
   explicit RootBootstrap(TcpRendezvous rendezvous)
@@ -135,50 +135,50 @@ class RootBootstrap final : public Bootstrap {
   [[nodiscard]] Rank rank() const override { return 0; }
   [[nodiscard]] Rank size() const override { return rendezvous_.size; }
 
-  Status meet() {
+  Status rendezvous() {
     if (size() == 1) return Status::success();
     auto listener = open_listener();
     if (!listener) return listener.error();
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.connect_timeout_ns);
-    std::vector<Link> strangers;
+    std::vector<Link> pending;
     while (true) {
-      const std::vector<Rank> lacking = missing();
-      if (lacking.empty()) break;
+      const std::vector<Rank> missing = missing_ranks();
+      if (missing.empty()) break;
       std::vector<pollfd> fds{{listener->get(), POLLIN, 0}};
-      for (const Link& link : strangers) fds.push_back({link.fd.get(), POLLIN, 0});
+      for (const Link& link : pending) fds.push_back({link.fd.get(), POLLIN, 0});
       for (const Link& link : members_)
         if (link.fd.valid()) fds.push_back({link.fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns))
         return give_up(Status::error(
             Code::kTimeout,
-            fmt::format("{} of {} did not connect to {}:{} within {}", rank_list(lacking), size(),
+            fmt::format("{} of {} did not connect to {}:{} within {}", rank_list(missing), size(),
                         rendezvous_.host, rendezvous_.port, seconds(rendezvous_.connect_timeout_ns))));
       for (Rank r = 1; r < size(); ++r)
         if (Status status = check_member(r); !status.ok()) {
-          return tell_latecomers(give_up(std::move(status)), *listener, strangers);
+          return notify_late_ranks(give_up(std::move(status)), *listener, pending);
         }
-      for (Link& link : strangers)
+      for (Link& link : pending)
         if (Status status = greet(link); !status.ok()) {
           Status failure = give_up(std::move(status), &link);
           link.fd.reset();
-          return tell_latecomers(std::move(failure), *listener, strangers);
+          return notify_late_ranks(std::move(failure), *listener, pending);
         }
-      std::erase_if(strangers, [](const Link& link) { return !link.fd.valid(); });
+      std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
       while (auto fd = accept_tcp(listener->get(), rendezvous_.dead_after_ns))
-        strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+        pending.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
     }
-    return tell_all(frame_with(Frame::kWelcome, {}));
+    return send_to_all(frame_with(Frame::kWelcome, {}));
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
     if (!failure_.ok()) return fail(failure_);
     std::vector<Blob> parts(static_cast<std::size_t>(size()));
     parts[0].assign(mine.begin(), mine.end());
-    std::vector<Rank> lacking;
-    for (Rank r = 1; r < size(); ++r) lacking.push_back(r);
+    std::vector<Rank> missing;
+    for (Rank r = 1; r < size(); ++r) missing.push_back(r);
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
-    while (!lacking.empty()) {
-      for (auto it = lacking.begin(); it != lacking.end();) {
+    while (!missing.empty()) {
+      for (auto it = missing.begin(); it != missing.end();) {
         auto part = take_part(*it);
         if (!part) return fail(give_up(std::move(part.error())));
         if (!part->has_value()) {
@@ -186,27 +186,28 @@ class RootBootstrap final : public Bootstrap {
           continue;
         }
         parts[static_cast<std::size_t>(*it)] = std::move(**part);
-        it = lacking.erase(it);
+        it = missing.erase(it);
       }
-      if (lacking.empty()) break;
+      if (missing.empty()) break;
       std::vector<pollfd> fds;
-      for (const Rank r : lacking) fds.push_back({member(r).fd.get(), POLLIN, 0});
+      for (const Rank r : missing) fds.push_back({member(r).fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns))
-        return fail(give_up(Status::error(
-            Code::kTimeout,
-            fmt::format("{} of {} did not take part in the set-up within {}", rank_list(lacking), size(),
-                        seconds(rendezvous_.exchange_timeout_ns)))));
+        return fail(give_up(
+            Status::error(Code::kTimeout,
+                          fmt::format("{} of {} did not take part in the setup within {}", rank_list(missing),
+                                      size(), seconds(rendezvous_.exchange_timeout_ns)))));
     }
     ByteWriter all;
     for (const Blob& part : parts) all.put_bytes(part);
-    if (Status status = tell_all(frame_with(Frame::kGathered, all.blob())); !status.ok()) return fail(status);
+    if (Status status = send_to_all(frame_with(Frame::kGathered, all.blob())); !status.ok())
+      return fail(status);
     return parts;
   }
 
  private:
   Link& member(Rank r) { return members_[static_cast<std::size_t>(r)]; }
 
-  [[nodiscard]] std::vector<Rank> missing() const {
+  [[nodiscard]] std::vector<Rank> missing_ranks() const {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < size(); ++r)
       if (!members_[static_cast<std::size_t>(r)].fd.valid()) ranks.push_back(r);
@@ -222,41 +223,41 @@ class RootBootstrap final : public Bootstrap {
       if (listener) return listener;
       last = std::move(listener.error());
     }
-    last.message += "; HIPS_ROOT names an address of rank 0's host and a free port";
+    last.message += "; set HIPS_ROOT to an address of rank 0's node and a free port";
     return fail(last);
   }
 
-  /// Takes the hello of a new connection once it is whole; drops the link unless it is a member's.
+  /// Handles the hello of a pending connection once it is complete; drops the link unless it is a member's.
   Status greet(Link& link) {
     const auto state = link.reader.fill(link.fd.get());
     const auto frame = link.reader.next();
     if (!frame) {
-      if (state == FrameReader::State::kBroken) refuse(link, "it does not speak HiPS", true);
+      if (state == FrameReader::State::kBroken) refuse(link, "it does not use the HiPS protocol", true);
       if (state == FrameReader::State::kClosed) link.fd.reset();
       return Status::success();
     }
     const auto hello = decode_hello(*frame);
     if (!hello) {
-      refuse(link, "it does not speak HiPS", true);
+      refuse(link, "it does not use the HiPS protocol", true);
       return Status::success();
     }
     link.who = fmt::format("rank {} (pid {} on {})", hello->rank, hello->pid, hello->host);
     if (hello->token != rendezvous_.token) {
-      refuse(link, "its job token is not this job's; check HIPS_JOB_TOKEN and HIPS_ROOT");
+      refuse(link, "its job token differs; check HIPS_JOB_TOKEN and HIPS_ROOT");
       return Status::success();
     }
-    // The same job with another library can never come together: no use in waiting for the deadline.
+    // Retrying cannot fix a different library version, so fail before the deadline.
     if (hello->version != kWireVersion)
       return Status::error(
           Code::kMismatch,
-          fmt::format("{} has wire version {}, rank 0 has {}; use the same HiPS on all ranks", link.who,
+          fmt::format("{} has wire version {}, but rank 0 has {}; use the same HiPS on all ranks", link.who,
                       hello->version, kWireVersion));
     if (hello->size != size())
       return Status::error(Code::kMismatch,
-                           fmt::format("{} says there are {} ranks, rank 0 says {}; set HIPS_SIZE alike",
+                           fmt::format("{} expects {} ranks, but rank 0 expects {}; set the same HIPS_SIZE",
                                        link.who, hello->size, size()));
     if (hello->rank < 1 || hello->rank >= size()) {
-      refuse(link, fmt::format("ranks other than 0 go from 1 to {}", size() - 1));
+      refuse(link, fmt::format("rank {} is out of range [1, {}]", hello->rank, size() - 1));
       return Status::success();
     }
     if (member(hello->rank).fd.valid()) {
@@ -265,27 +266,27 @@ class RootBootstrap final : public Bootstrap {
     }
     link.reader.set_max_bytes(kMaxFrameBytes);
     member(hello->rank) = std::move(link);
-    log::debug(Subsystem::kBootstrap, "{} is here", member(hello->rank).who);
+    log::debug(Subsystem::kBootstrap, "{} is connected", member(hello->rank).who);
     return Status::success();
   }
 
-  /// `plain`: for a program that does not know our frames.
+  /// `plain`: answer in plain text, for a program that does not know our frames.
   void refuse(Link& link, const std::string& why, bool plain = false) {
-    log::warn(Subsystem::kBootstrap, "refused {}: {}", link.who.empty() ? "a connection" : link.who, why);
+    log::warn(Subsystem::kBootstrap, "rejected {}: {}", link.who.empty() ? "a connection" : link.who, why);
     if (plain) {
-      static constexpr std::string_view kLine = "HiPS: this port is where the ranks of a HiPS job meet\n";
+      static constexpr std::string_view kLine = "HiPS: this port accepts only the ranks of a HiPS job\n";
       (void)!send(link.fd.get(), kLine.data(), kLine.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
       ByteWriter body;
       body.put_text(
-          fmt::format("rank 0 at {}:{} refused {}: {}", rendezvous_.host, rendezvous_.port, link.who, why));
+          fmt::format("rank 0 at {}:{} rejected {}: {}", rendezvous_.host, rendezvous_.port, link.who, why));
       link.writer.push(frame_with(Frame::kRefused, body.blob()));
       link.writer.flush(link.fd.get());
     }
     link.fd.reset();
   }
 
-  /// A member that has met us and goes away takes the job's start with it.
+  /// If a connected member disconnects, the job cannot start.
   Status check_member(Rank r) {
     Link& link = member(r);
     if (!link.fd.valid() || link.reader.fill(link.fd.get()) == FrameReader::State::kOpen)
@@ -294,8 +295,9 @@ class RootBootstrap final : public Bootstrap {
   }
 
   Status lost(Rank r) {
-    Status status = Status::error(
-        Code::kPeerLost, fmt::format("{} went away during the set-up", member(r).who), Scope::kCommunicator);
+    Status status =
+        Status::error(Code::kPeerLost, fmt::format("{} disconnected during the setup", member(r).who),
+                      Scope::kCommunicator);
     status.rank = r;
     return status;
   }
@@ -309,13 +311,12 @@ class RootBootstrap final : public Bootstrap {
       return std::optional<Blob>();
     }
     if (frame->empty() || static_cast<Frame>(frame->front()) != Frame::kGather)
-      return fail(Code::kMismatch,
-                  fmt::format("{} sent a frame that does not belong to the set-up", link.who));
+      return fail(Code::kMismatch, fmt::format("{} sent an unexpected frame during the setup", link.who));
     frame->erase(frame->begin());
     return std::optional<Blob>(std::move(*frame));
   }
 
-  Status tell_all(const Blob& frame) {
+  Status send_to_all(const Blob& frame) {
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
     for (Rank r = 1; r < size(); ++r) member(r).writer.push(frame);
     for (Rank r = 1; r < size(); ++r)
@@ -323,7 +324,7 @@ class RootBootstrap final : public Bootstrap {
     return Status::success();
   }
 
-  /// Tells everybody who is here, and fails. `also`: a link that is no member's.
+  /// Sends the failure to all connected members and to `also`, a link that is not a member's, and returns it.
   Status give_up(Status status, Link* also = nullptr) {
     failure_ = status;
     ByteWriter body;
@@ -340,36 +341,37 @@ class RootBootstrap final : public Bootstrap {
     return status;
   }
 
-  /// Ranks that are on their way hear the same reason, instead of finding nobody at the door. Gives it back.
-  Status tell_latecomers(Status failure, const UniqueFd& listener, std::vector<Link>& strangers) {
+  /// Keeps accepting for a moment, so that ranks that connect late get the same failure instead of a refused
+  /// connection. Returns `failure`.
+  Status notify_late_ranks(Status failure, const UniqueFd& listener, std::vector<Link>& pending) {
     constexpr std::int64_t kStayNs = 2'000'000'000;
     ByteWriter body;
     body.put_status(failure);
     const Blob frame = frame_with(Frame::kFailed, body.blob());
     const std::int64_t deadline_ns = after(now_ns(), kStayNs);
-    auto num_untold = missing().size();
-    if (num_untold > 0) --num_untold;  // whoever was at fault, or lost, has been told or cannot be
-    while (num_untold > 0) {
-      for (Link& link : strangers) {
+    auto num_not_notified = missing_ranks().size();
+    if (num_not_notified > 0) --num_not_notified;  // the rank that failed was notified already or is lost
+    while (num_not_notified > 0) {
+      for (Link& link : pending) {
         if (!link.fd.valid()) continue;
         const auto state = link.reader.fill(link.fd.get());
-        // Read first: closing a connection with unread bytes would take back what we say.
+        // Read first: closing a socket with unread bytes resets it, and the peer may lose our frame.
         if (const auto bytes = link.reader.next(); bytes && decode_hello(*bytes)) {
           link.writer.push(frame);
           drain(link, deadline_ns);
           link.fd.reset();
-          if (--num_untold == 0) break;
+          if (--num_not_notified == 0) break;
         } else if (state != FrameReader::State::kOpen) {
           link.fd.reset();
         }
       }
-      if (num_untold == 0) break;
-      std::erase_if(strangers, [](const Link& link) { return !link.fd.valid(); });
+      if (num_not_notified == 0) break;
+      std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
       std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
-      for (const Link& link : strangers) fds.push_back({link.fd.get(), POLLIN, 0});
+      for (const Link& link : pending) fds.push_back({link.fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns)) break;
       while (auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns))
-        strangers.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+        pending.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
     }
     return failure;
   }
@@ -386,7 +388,7 @@ class MemberBootstrap final : public Bootstrap {
   [[nodiscard]] Rank rank() const override { return rendezvous_.rank; }
   [[nodiscard]] Rank size() const override { return rendezvous_.size; }
 
-  Status meet() {
+  Status rendezvous() {
     if (Status status = connect_to_root(); !status.ok()) return status;
     Hello hello;
     hello.token = rendezvous_.token;
@@ -396,7 +398,8 @@ class MemberBootstrap final : public Bootstrap {
     hello.host = host_name();
     link_.writer.push(encode(hello));
     link_.reader.set_max_bytes(kMaxFrameBytes);
-    // Rank 0 may have come later than we did, and its own deadline gives the better error: wait for that.
+    // Rank 0 may have started later than this rank, and its timeout error names the missing ranks. So wait for
+    // that one.
     auto frame = answer(Frame::kWelcome, after(now_ns(), 2 * rendezvous_.connect_timeout_ns));
     return frame ? Status::success() : frame.error();
   }
@@ -414,7 +417,7 @@ class MemberBootstrap final : public Bootstrap {
       parts.emplace_back(part.begin(), part.end());
     }
     if (!reader.ok())
-      return fail(failed(Status::error(Code::kMismatch, "rank 0 sent an exchange that cannot be read")));
+      return fail(failed(Status::error(Code::kMismatch, "rank 0 sent invalid data in an exchange")));
     return parts;
   }
 
@@ -429,7 +432,7 @@ class MemberBootstrap final : public Bootstrap {
     std::int64_t pause_ns = 10'000'000;
     std::string cause;
     while (true) {
-      // Resolved anew each time: in some clusters rank 0's name appears only when it starts.
+      // Resolve again each time: in some clusters the name of rank 0 exists only after it starts.
       auto addresses = resolve(rendezvous_.host, rendezvous_.port);
       if (!addresses) cause = addresses.error().message;
       for (std::size_t i = 0; addresses && i < addresses->size(); ++i) {
@@ -459,8 +462,8 @@ class MemberBootstrap final : public Bootstrap {
     }
   }
 
-  /// A port of the ephemeral range on which nobody listens yet may be given to the connecting socket itself,
-  /// and TCP then connects it with itself.
+  /// If the port is ephemeral and nobody listens on it yet, the kernel may assign it to the connecting socket,
+  /// and TCP then connects the socket to itself.
   static bool connected_to_itself(int fd) {
     SocketAddress peer;
     peer.length = sizeof peer.storage;
@@ -468,7 +471,7 @@ class MemberBootstrap final : public Bootstrap {
     return to_string(peer) == to_string(local_address(fd));
   }
 
-  /// Waits for a frame of rank 0; its refusal or failure is our error.
+  /// Waits for a frame of rank 0. A rejection or failure of rank 0 becomes the error of this rank.
   Result<Blob> answer(Frame wanted, std::int64_t deadline_ns) {
     while (true) {
       const bool sent = link_.writer.flush(link_.fd.get());
@@ -482,12 +485,12 @@ class MemberBootstrap final : public Bootstrap {
           return fail(failed(Status::error(Code::kInvalidArgument, reader.get_text())));
         if (type == Frame::kFailed) return fail(failed(reader.get_status()));
         return fail(
-            failed(Status::error(Code::kMismatch, "rank 0 sent a frame that does not belong to the set-up")));
+            failed(Status::error(Code::kMismatch, "rank 0 sent an unexpected frame during the setup")));
       }
       if (!sent || state != FrameReader::State::kOpen) {
         Status status = Status::error(
             Code::kPeerLost,
-            fmt::format("rank 0 at {}:{} went away during the set-up", rendezvous_.host, rendezvous_.port),
+            fmt::format("rank 0 at {}:{} disconnected during the setup", rendezvous_.host, rendezvous_.port),
             Scope::kCommunicator);
         status.rank = 0;
         return fail(failed(std::move(status)));
@@ -496,7 +499,7 @@ class MemberBootstrap final : public Bootstrap {
           {link_.fd.get(), static_cast<short>(link_.writer.empty() ? POLLIN : POLLIN | POLLOUT), 0}};
       if (!wait_for(fds, deadline_ns))
         return fail(failed(Status::error(
-            Code::kTimeout, fmt::format("rank 0 at {}:{} did not answer rank {} in time during the set-up",
+            Code::kTimeout, fmt::format("rank 0 at {}:{} did not answer rank {} in time during the setup",
                                         rendezvous_.host, rendezvous_.port, rank()))));
     }
   }
@@ -511,11 +514,11 @@ class MemberBootstrap final : public Bootstrap {
 Result<std::unique_ptr<Bootstrap>> make_tcp_bootstrap(const TcpRendezvous& rendezvous) {
   if (rendezvous.rank == 0) {
     auto bootstrap = std::make_unique<RootBootstrap>(rendezvous);
-    if (Status status = bootstrap->meet(); !status.ok()) return fail(std::move(status));
+    if (Status status = bootstrap->rendezvous(); !status.ok()) return fail(std::move(status));
     return bootstrap;
   }
   auto bootstrap = std::make_unique<MemberBootstrap>(rendezvous);
-  if (Status status = bootstrap->meet(); !status.ok()) return fail(std::move(status));
+  if (Status status = bootstrap->rendezvous(); !status.ok()) return fail(std::move(status));
   return bootstrap;
 }
 

@@ -15,14 +15,14 @@ using log::Subsystem;
 
 namespace {
 
-/// The rails of a topology, and what carries them: the same port number on all ranks.
+/// The transport and port number of each rail of a topology; port numbers are the same on all ranks.
 struct Rails {
   std::vector<transport::Transport*> transports;
   std::vector<std::uint32_t> ports;
 };
 
-/// A transport for each rail of the topology. A rail is the same port number at both of its ends, so all
-/// ranks count ports up to the number that every one of them has.
+/// Assigns a transport to each rail of the topology. A rail has the same port number at both ends, so all ranks
+/// use only as many ports as each of them has.
 Result<Rails> rails_of(ProcessEngine& engine, const TransportEntry& entry, const TeamOrder& order) {
   const Topology& topology = order.topology;
   auto made = transports_of(engine, entry.name, order.config);
@@ -57,7 +57,7 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
   const ProcessInfo& self = processes[static_cast<std::size_t>(order.rank)];
   const auto size = static_cast<Rank>(processes.size());
   auto engine = process_engine({.clock = order.clock,
-                                .idle = idle_limits(processes, self),
+                                .spin = spin_limits(processes, self),
                                 .rank = order.rank,
                                 .size = size,
                                 .trace_dir = order.config.trace_dir});
@@ -111,12 +111,12 @@ std::string describe_choices(const std::vector<Design::Choice>& choices) {
 }
 
 std::string describe_emulation(const Topology& topology, const std::vector<ProcessInfo>& processes) {
-  std::set<std::string_view> hosts;
-  for (const ProcessInfo& process : processes) hosts.insert(process.host_key);
+  std::set<std::string_view> nodes;
+  for (const ProcessInfo& process : processes) nodes.insert(process.node_key);
   const auto num_servers = static_cast<std::size_t>(topology.num_servers());
-  if (num_servers <= hosts.size()) return "not emulated";
-  return fmt::format("emulated: {} servers on {} host{}", num_servers, hosts.size(),
-                     hosts.size() == 1 ? "" : "s");
+  if (num_servers <= nodes.size()) return "not emulated";
+  return fmt::format("emulated: {} servers on {} node{}", num_servers, nodes.size(),
+                     nodes.size() == 1 ? "" : "s");
 }
 
 }  // namespace hips::comm

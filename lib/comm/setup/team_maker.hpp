@@ -20,13 +20,13 @@
 
 namespace hips::comm {
 
-/// What a communicator's team is to be made of.
+/// The inputs of make_team().
 struct TeamOrder {
   const Config& config;
   Clock* clock = nullptr;
   Rank rank = -1;
   std::uint64_t id = 0;
-  const Topology& topology;  ///< whose rails the programs speak of
+  const Topology& topology;  ///< defines the rails in the programs
   const std::vector<ProcessInfo>& processes;
   const std::vector<Design::Choice>& choices;  ///< the team's programs, in this order
   std::function<void(const Status&)> on_error;
@@ -35,18 +35,18 @@ struct TeamOrder {
 struct MadeTeam {
   std::shared_ptr<ProcessEngine> engine;
   std::unique_ptr<exec::Team> team;
-  std::vector<std::string_view> transports;  ///< that reach the others, by name
+  std::vector<std::string_view> transports;  ///< names of the transports in use
 };
 
-/// Makes the engine of this process, unless it is there, and a team on it, which reaches every rank by the
-/// best transport between the two.
+/// Creates a team on the engine of this process; creates the engine if there is none. The team reaches each rank
+/// over the best transport between the two.
 ///
 /// Errors   those of the transports and of Team::create().
 Result<MadeTeam> make_team(const TeamOrder& order);
 
 /// "recursive doubling up to 65536 bytes, else HiPS, mesh"
 std::string describe_choices(const std::vector<Design::Choice>& choices);
-/// "emulated: 9 servers on 1 host", "not emulated"
+/// "emulated: 9 servers on 1 node", "not emulated"
 std::string describe_emulation(const Topology& topology, const std::vector<ProcessInfo>& processes);
 
 }  // namespace hips::comm

@@ -18,12 +18,12 @@
 namespace hips::comm {
 namespace {
 
-bool same_host(const ProcessInfo& a, const ProcessInfo& b) {
-  return a.host_key == b.host_key;
+bool same_node(const ProcessInfo& a, const ProcessInfo& b) {
+  return a.node_key == b.node_key;
 }
 
-std::string not_same_host(const ProcessInfo& /*a*/, const ProcessInfo& /*b*/) {
-  return "shm needs both on one host, in one container and of one user";
+std::string why_not_same_node(const ProcessInfo& /*a*/, const ProcessInfo& /*b*/) {
+  return "shm needs both processes on one node, in one container and of one user";
 }
 
 std::size_t one_rail(const ProcessInfo& /*process*/) {
@@ -43,10 +43,10 @@ bool both_have_rdma(const ProcessInfo& a, const ProcessInfo& b) {
   return a.rdma_rails > 0 && b.rdma_rails > 0;
 }
 
-std::string lacks_rdma(const ProcessInfo& a, const ProcessInfo& b) {
-  const ProcessInfo& lacking = a.rdma_rails == 0 ? a : b;
-  return fmt::format("verbs finds no port on {}: {}", lacking.host,
-                     lacking.rdma_problem.empty() ? "it has none" : lacking.rdma_problem);
+std::string why_no_rdma(const ProcessInfo& a, const ProcessInfo& b) {
+  const ProcessInfo& without = a.rdma_rails == 0 ? a : b;
+  return fmt::format("verbs finds no port on {}: {}", without.host,
+                     without.rdma_problem.empty() ? "it has none" : without.rdma_problem);
 }
 
 std::size_t rdma_rails(const ProcessInfo& process) {
@@ -54,7 +54,7 @@ std::size_t rdma_rails(const ProcessInfo& process) {
 }
 
 #ifdef HIPS_HAVE_VERBS
-verbs::Options verbs_options(const RdmaConfig& config) {
+verbs::VerbsOptions verbs_options(const RdmaConfig& config) {
   return {.hca = config.hca,
           .gid_index = config.gid_index,
           .traffic_class = static_cast<std::uint8_t>(config.traffic_class),
@@ -67,7 +67,7 @@ verbs::Options verbs_options(const RdmaConfig& config) {
 }
 
 Result<TransportSet> make_verbs(const Config& config) {
-  const verbs::Options options = verbs_options(config.rdma);
+  const verbs::VerbsOptions options = verbs_options(config.rdma);
   auto ports = verbs::find_ports(options);
   if (!ports) return fail(std::move(ports).error());
   TransportSet set;
@@ -149,16 +149,16 @@ Status look_for_sockets(const Config& config, ProcessInfo& process) {
 
 bool sockets_reach(const ProcessInfo& a, const ProcessInfo& b) {
   if (a.socket_rails == 0 || b.socket_rails == 0) return false;
-  return same_host(a, b) || (!a.socket_loopback && !b.socket_loopback);
+  return same_node(a, b) || (!a.socket_loopback && !b.socket_loopback);
 }
 
-std::string lacks_sockets(const ProcessInfo& a, const ProcessInfo& b) {
-  const ProcessInfo& lacking = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
-  if (lacking.socket_rails > 0)
+std::string why_no_sockets(const ProcessInfo& a, const ProcessInfo& b) {
+  const ProcessInfo& without = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
+  if (without.socket_rails > 0)
     return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"",
-                       lacking.host);
-  return fmt::format("tcp finds no interface on {}: {}", lacking.host,
-                     lacking.socket_problem.empty() ? "it has none" : lacking.socket_problem);
+                       without.host);
+  return fmt::format("tcp finds no interface on {}: {}", without.host,
+                     without.socket_problem.empty() ? "it has none" : without.socket_problem);
 }
 
 std::size_t socket_rails(const ProcessInfo& process) {
@@ -166,12 +166,12 @@ std::size_t socket_rails(const ProcessInfo& process) {
 }
 
 constexpr std::array kTransports{
-    TransportEntry{"shm", "shared memory between processes of one host", cost::kMessageSeconds, same_host,
-                   not_same_host, one_rail, make_shm},
+    TransportEntry{"shm", "shared memory between processes of one node", cost::kMessageSeconds, same_node,
+                   why_not_same_node, one_rail, make_shm},
     TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", cost::kMessageSeconds, both_have_rdma,
-                   lacks_rdma, rdma_rails, make_verbs},
+                   why_no_rdma, rdma_rails, make_verbs},
     TransportEntry{"tcp", "TCP sockets, where there is no RDMA", cost::kSocketMessageSeconds, sockets_reach,
-                   lacks_sockets, socket_rails, make_tcp},
+                   why_no_sockets, socket_rails, make_tcp},
 };
 
 bool is_choice(std::string_view choice, const TransportEntry& entry) {

@@ -13,22 +13,22 @@
 
 namespace hips::comm {
 
-/// The transports of one kind that a process has made, one for each NIC.
+/// The transports of one kind that a process has created, one per NIC.
 struct TransportSet {
   std::vector<std::unique_ptr<transport::Transport>> transports;
   std::vector<std::size_t> by_rail;  ///< index in `transports`; rails beyond the end start over
 };
 
-/// A transport as the registry knows it; docs/architecture.md says how to add one.
+/// A registered transport. docs/architecture.md describes how to add one.
 struct TransportEntry {
   std::string_view name;         ///< "shm"
   std::string_view description;  ///< one line
-  double message_seconds;        ///< cost::Medium's
-  /// Could these two processes talk over it? The same answer on every rank.
+  double message_seconds;        ///< see cost::Medium
+  /// True if these two processes can use it. The same answer on all ranks.
   bool (*reaches)(const ProcessInfo& a, const ProcessInfo& b);
-  /// What stands in the way of it between the two; a clause, with the remedy.
+  /// Says why the two cannot use it, as a clause with the remedy.
   std::string (*obstacle)(const ProcessInfo& a, const ProcessInfo& b);
-  /// How many rails a process has to offer.
+  /// Number of rails that a process offers.
   std::size_t (*rails)(const ProcessInfo& process);
   Result<TransportSet> (*make)(const Config& config);
 };
@@ -36,22 +36,19 @@ struct TransportEntry {
 /// All transports, best first.
 std::span<const TransportEntry> transport_entries();
 
-/// The first transport that reaches from a to b, among all for "auto", else the named one. Null where none
-/// does.
+/// Returns the first transport between a and b: any one for "auto", otherwise the named one. Null if there is none.
 const TransportEntry* transport_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b);
 
-/// Why transport_between() finds none.
+/// Says why transport_between() returns null.
 std::string obstacles_between(std::string_view choice, const ProcessInfo& a, const ProcessInfo& b);
 
-/// kInvalidArgument when HIPS_TRANSPORT names no transport; lists them.
+/// Returns kInvalidArgument, with the valid names, if HIPS_TRANSPORT names an unknown transport.
 Status check_transport_choice(std::string_view choice);
 
-/// Looks for RDMA ports and network interfaces and writes what it finds into `process`, where the choice of
-/// transport allows them.
+/// Looks for the RDMA ports and network interfaces that HIPS_TRANSPORT allows, and describes them in `process`.
 ///
-/// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is wrong. That a host has
-/// no
-///          usable port or interface is an error only where HIPS_TRANSPORT asks for one.
+/// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is invalid. A node without a
+///          usable port or interface is an error only if HIPS_TRANSPORT requires one.
 Status describe_networks(const Config& config, ProcessInfo& process);
 
 }  // namespace hips::comm

@@ -55,7 +55,7 @@ void AnyAllgatherCall::prepare(CommRecord& record) {
   set_out(type_.plain ? static_cast<std::byte*>(passed.out) : packed_out_.make(args.count));
   const auto self = static_cast<std::size_t>(rank_);
   if (in_place())
-    args.in = args.out + args.sections->place(self);
+    args.in = args.out + args.sections->displacement(self);
   else
     set_in(in_type_.plain ? passed.in : packed_in_.make(counts[self]));
 }

@@ -156,7 +156,7 @@ void CommRecord::set_up(MpiProcess& process) {
 Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
   const GuardMode& mode = process.guard_mode();
   comm::ByteWriter writer;
-  writer.put_text(comm::this_process().host_key);
+  writer.put_text(comm::this_process().node_key);
   comm::put_terms(writer,
                   {{"guard (HIPS_GUARD)", mode.text}, {"guard's table", mode.uses_table ? "one" : "none"}});
   auto all = bootstrap.allgather(writer.blob());
@@ -170,7 +170,7 @@ Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap)
   }
   if (Status status = comm::compare_terms(terms); !status.ok()) return status;
   guard_ = Guard(mode.has_trials);
-  scope_ = {nodes_text(nodes), communicator_->carrier(), process.native_version()};
+  scope_ = {nodes_text(nodes), communicator_->backend(), process.native_version()};
   std::ranges::replace(scope_.native, ' ', '_');
   if (!mode.uses_table) return Status::success();
 

@@ -52,7 +52,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
 
   /// Records that the next call goes to native MPI, so that a peer that waits for this rank in HiPS finds
   /// out. `what` lives as long as the program. For records with a communicator.
-  void note_delegated(const char* what) { communicator_->note_declined(what); }
+  void note_delegated(const char* what) { communicator_->note_delegated(what); }
 
   /// Sections of these lengths and places; the last ones are kept for the next call.
   std::shared_ptr<const Sections> sections(const std::vector<std::uint64_t>& counts,

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "lib/comm/calls/in_flight.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
 #include "lib/mpi/native/abi.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
 #include "lib/mpi/requests/request_table.hpp"
@@ -15,7 +15,7 @@ std::atomic<bool> g_is_hooked{false};
 /// Runs inside native MPI, where no call of MPI and no wait is allowed. Native MPI takes the number of
 /// events; 0 lets it yield.
 int make_progress() {
-  if (RequestTable::any() && MpiProcess::active() != nullptr) comm::InFlight::process().advance_all();
+  if (RequestTable::any() && MpiProcess::active() != nullptr) comm::OutstandingCalls::process().advance_all();
   return 0;
 }
 

@@ -40,7 +40,7 @@ std::string text_of(const PassedArguments& passed) {
   const auto collective = static_cast<Collective>(which);
   std::string text = fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1),
                                  to_string(static_cast<DataType>(type)));
-  if (folds(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
+  if (reduces(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
   if (has_root(collective)) text += fmt::format(", root {}", passed.detail);
   if (has_sections(collective)) text += fmt::format(", sections {:08x}", passed.detail);
   return collective == Collective::kAllreduce ? text : fmt::format("{} of {}", to_string(collective), text);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -73,10 +74,6 @@ class ProgramText {
       : shape_(shape), program_(program), topology_(topology), volume_(volume) {
     who_ = fmt::format("{} {}", topology.ranks_per_server > 1 ? "rank" : "server",
                        topology.address(program.rank));
-    for (const LaneInfo& lane : shape.lanes) {
-      num_scatter_stages_.push_back(static_cast<std::int32_t>(std::ranges::count_if(
-          lane.stages, [](const StageInfo& stage) { return stage.phase == Phase::kScatter; })));
-    }
   }
 
   std::string text() {
@@ -106,7 +103,7 @@ class ProgramText {
     return shape_.blocks.elements({first, range.count}, volume_.count) * volume_.element_bytes;
   }
 
-  /// "blocks 3-5, 1.3 MB"
+  /// "blocks 3-5, 1.3 MiB"
   [[nodiscard]] std::string what(const BufferRange& range) const {
     const std::int64_t size = bytes(range.blocks);
     return fmt::format("{}{}, {}", range.buffer == Buffer::kScratch ? "scratch " : "",
@@ -116,11 +113,9 @@ class ProgramText {
   /// ", NIC 0"; nothing inside a server.
   static std::string nic(Rail rail) { return rail == kNoRail ? "" : fmt::format(", NIC {}", rail); }
 
-  /// "server <01>: gather stage 1, level 0"
+  /// "server <01>: gather stage 3, level 0"; stages of a lane are numbered through, as in JSON, traces and errors.
   [[nodiscard]] std::string where(const Step& step) const {
-    const std::int32_t before =
-        step.phase == Phase::kGather ? num_scatter_stages_[static_cast<std::size_t>(step.lane)] : 0;
-    std::string text = fmt::format("{}: {} stage {}", who_, phase_text(step.phase), step.stage - before);
+    std::string text = fmt::format("{}: {} stage {}", who_, phase_text(step.phase), step.stage);
     if (const std::string level = level_text(topology_, step.level); !level.empty()) text += ", " + level;
     const std::vector<StageInfo>& stages = shape_.lanes[static_cast<std::size_t>(step.lane)].stages;
     const bool in_rounds = step.stage < std::ssize(stages) &&
@@ -159,22 +154,22 @@ class ProgramText {
   const Topology& topology_;
   TextVolume volume_;
   std::string who_;
-  std::vector<std::int32_t> num_scatter_stages_;
   std::string text_;
 };
 
 }  // namespace
 
 std::string bytes_text(std::int64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes) / 1000;
+  constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // 999.95 would print as 1000.0.
-  while (value >= 999.95 && unit + 1 < kUnits.size()) {
-    value /= 1000;
+  // 1023.95 would print as 1024.0.
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
     ++unit;
   }
+  if (value == std::floor(value)) return fmt::format("{:.0f} {}", value, kUnits[unit]);
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 

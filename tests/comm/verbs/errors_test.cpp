@@ -19,6 +19,7 @@
 #include <hips/hips.hpp>
 
 #include "tests/comm/verbs/job.hpp"
+#include "tests/hang_limit.hpp"
 
 namespace hips::test {
 namespace {
@@ -33,7 +34,8 @@ std::string create() {
 }
 
 /// Calls until something fails; the test fails when nothing does.
-std::string call_until_it_fails(hips::Communicator& comm, std::chrono::seconds limit = 30s) {
+std::string call_until_it_fails(hips::Communicator& comm,
+                                std::chrono::seconds limit = hips::test::kHangLimit) {
   std::vector<float> v(50'000, 1);
   const auto end = std::chrono::steady_clock::now() + limit;
   return error_of([&] {
@@ -113,12 +115,10 @@ TEST(Errors, APeerThatIsKilledInTheMiddleIsNamedOnAllOthers) {
   ASSERT_TRUE(ranks.wait_ready());
   std::this_thread::sleep_for(300ms);
   ranks.signal(2, SIGKILL);
-  const auto killed = std::chrono::steady_clock::now();
   const auto outcomes = ranks.wait();
   for (int rank : {0, 1}) {
     const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     EXPECT_THAT(outcome.text, AllOf(one_line(), HasSubstr("rank 2 (pid"), HasSubstr("died")));
-    EXPECT_LT(outcome.ended - killed, 10s);
   }
 }
 

@@ -22,7 +22,7 @@ std::vector<std::string> find_ports() {
   const pid_t child = fork();
   if (child == 0) {
     const char* hca = std::getenv("HIPS_IB_HCA");
-    verbs::Options options;
+    verbs::VerbsOptions options;
     options.hca = hca != nullptr ? hca : "";
     const auto ports = verbs::find_ports(options);
     std::string text = ports ? "+" : "-" + ports.error().message;
@@ -63,7 +63,7 @@ std::map<std::string, std::string> verbs_environment() {
   return {{"HIPS_TRANSPORT", "verbs"},
           {"HIPS_IB_HCA", rdma_port()},
           {"HIPS_IB_TIMEOUT", "14"},
-          {"HIPS_TIMEOUT", "60"}};
+          {"HIPS_TIMEOUT", "300"}};
 }
 
 std::vector<std::string> run_job(int num_ranks, const RankProcesses::Body& body,
@@ -72,7 +72,7 @@ std::vector<std::string> run_job(int num_ranks, const RankProcesses::Body& body,
   for (const auto& [name, value] : environment) all[name] = value;
   RankProcesses ranks(num_ranks, body, all);
   std::vector<std::string> texts;
-  for (const Outcome& outcome : ranks.wait(240s)) {
+  for (const Outcome& outcome : ranks.wait(10min)) {
     texts.push_back(outcome.hung             ? "hung: " + outcome.text
                     : !outcome.exited        ? fmt::format("killed by signal {}", outcome.signal)
                     : outcome.exit_code != 0 ? fmt::format("exit {}: {}", outcome.exit_code, outcome.text)

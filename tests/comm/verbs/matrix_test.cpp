@@ -212,7 +212,7 @@ TEST(Routes, AnAutomaticChoiceInsideAHostIsSharedMemoryAlone) {
       2, [](int, const auto&) { return std::string(hips::Communicator::from_environment().describe()); },
       {{"HIPS_TRANSPORT", "auto"}});
   for (const std::string& text : texts) {
-    EXPECT_THAT(text, HasSubstr("shared memory of one host"));
+    EXPECT_THAT(text, HasSubstr("shared memory of one node"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("verbs")));
   }
 }

@@ -15,7 +15,7 @@ MPIRUN = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-"
 
 def run(*arguments, **extra):
     return subprocess.run([HIPS, "doctor", *arguments], env=ranks.environment(**extra), text=True,
-                          capture_output=True, timeout=60, check=False)
+                          capture_output=True, timeout=240, check=False)
 
 
 class Alone(unittest.TestCase):
@@ -61,7 +61,7 @@ class Ranks(unittest.TestCase):
                               env=ranks.environment(HIPS_RANK="0", HIPS_SIZE="3", HIPS_ROOT=root,
                                                     HIPS_TIMEOUT="2")) as first:
             second = run(HIPS_RANK="1", HIPS_SIZE="3", HIPS_ROOT=root, HIPS_TIMEOUT="2")
-            out, err = first.communicate(timeout=60)
+            out, err = first.communicate(timeout=240)
         self.assertEqual((first.returncode, second.returncode, second.stdout), (1, 1, ""), err + second.stderr)
         self.assertIn("error    meeting: rank 2 of 3 did not connect", out)
         # Rank 0 still reports on its own node.
@@ -78,7 +78,7 @@ class Ranks(unittest.TestCase):
                                     env=ranks.environment(HIPS_RANK=str(rank), HIPS_SIZE="3", HIPS_ROOT=root,
                                                           HIPS_TOPO="torus:3" if rank == 1 else "bcube:3,0"))
                    for rank in range(3)]
-        out = [one.communicate(timeout=60)[0] for one in started]
+        out = [one.communicate(timeout=240)[0] for one in started]
         self.assertRegex(out[0], r"error    rank 1 on \S+: HIPS_TOPO: torus:3, but 2 of 3 ranks have bcube:3,0\n"
                                  r" +fix: mpirun -x HIPS_TOPO=bcube:3,0")
         self.assertEqual([one.returncode for one in started], [1, 0, 0])
@@ -93,7 +93,7 @@ class Ranks(unittest.TestCase):
                                         env=ranks.environment(HIPS_RANK=str(rank), HIPS_SIZE="3", HIPS_ROOT=root,
                                                               HIPS_TOPO="two.yaml"))
                        for rank in range(3)]
-            out = [one.communicate(timeout=60)[0] for one in started]
+            out = [one.communicate(timeout=240)[0] for one in started]
         self.assertRegex(out[0], r"error    rank 2 on \S+: HIPS_TOPO: two.yaml \(.*two.yaml.*\), "
                                  r"but 2 of 3 ranks have two.yaml \(switch:3\)\n")
         self.assertRegex(out[0], r"fix: copy the common file to two.yaml on ")
@@ -104,7 +104,7 @@ class Mpirun(unittest.TestCase):
     @unittest.skipUnless(MPIRUN, "needs mpirun and a build with PMIx")
     def test_ranks_of_mpirun_find_each_other_without_a_root(self):
         done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "3", HIPS, "doctor", "--json"], text=True,
-                              env=ranks.environment(), capture_output=True, timeout=90, check=False)
+                              env=ranks.environment(), capture_output=True, timeout=240, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         told = json.loads(done.stdout)
         self.assertEqual(len(told["ranks"]), 3)

@@ -44,7 +44,7 @@ class Guest(unittest.TestCase):
             with open(script, "w", encoding="utf-8") as file:
                 file.write(f"HIPS={HIPS}\n" + SCRIPT)
             done = lab.run(HIPS, "-t", "bcube:2,1", "--one-guest", "--output", folder, "--writable", folder, "--timeout",
-                           "120", "--", "sh", script)
+                           "1200", "--", "sh", script)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.alone(os.path.join(folder, "alone.txt"), done.stdout)
             self.discovered(os.path.join(folder, "server.json"))

@@ -47,12 +47,12 @@ class Output(unittest.TestCase):
 class Arguments(unittest.TestCase):
     def test_an_unknown_command_is_reported_with_the_valid_ones(self):
         for args, message in ((("foo",), 'hips: unknown command "foo"; expected one of topo, plan, '),
-                              (("trace", "foo"), 'hips: trace: unknown command "foo"; expected one of summary\n'),
+                              (("trace", "foo"), "hips: trace: cannot open foo: No such file or directory\n"),
                               (("lab", "foo"), 'hips: lab: unknown command "foo"; expected one of run, prepare\n'),
                               (("info", "foo"), 'hips: info: unknown command "foo"; expected one of select, '),
                               (("completion", "fish"),
                                'hips: completion: unknown command "fish"; expected one of bash, zsh\n'),
-                              (("trace",), "hips: trace: missing command; expected one of summary\n"),
+                              (("trace",), "hips: trace: no traces; give the folder that HIPS_TRACE named, or files of it\n"),
                               ((), "hips: missing command; expected one of topo, plan, "),
                               (("--foo",), 'hips: unknown option "--foo"\n')):
             with self.subTest(args=args):
@@ -63,8 +63,19 @@ class Arguments(unittest.TestCase):
     def test_the_message_for_wrong_options_names_the_program_and_the_command(self):
         done = hips("plan", "--foo")
         self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stderr, "hips: plan: The following argument was not expected: --foo\n"
+        self.assertEqual(done.stderr, "hips: plan: unknown option \"--foo\"\n"
                                       "Run hips plan --help for more information.\n")
+
+    def test_a_misspelt_option_gets_the_nearest_one(self):
+        for args, message in ((("plan", "--byte", "64M"), 'plan: unknown option "--byte"; did you mean --bytes?'),
+                              (("plan", "-t", "switch:2", "--algoritm=hips"),
+                               'plan: unknown option "--algoritm"; did you mean --algorithm?'),
+                              (("check", "64M", "--byte"), 'check: unexpected argument "64M"'),
+                              (("compare", "--zzzzzz"), 'compare: unknown option "--zzzzzz"')):
+            with self.subTest(args=args):
+                done = hips(*args)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr.splitlines()[0], "hips: " + message)
 
     def test_the_lab_names_the_limits_of_its_numbers(self):
         for args, message in ((("--timeout", "-1"), "--timeout: Value -1 not in range 0 to 31536000\n"),

@@ -274,10 +274,10 @@ TEST_F(TraceTest, TheErrorForAMalformedFileNamesFileFieldAndValue) {
 }
 
 TEST_F(TraceTest, TheErrorForADirectoryWithoutTracesTellsHowToMakeThem) {
-  auto traces = read_trace_directory(directory_);
+  auto traces = read_traces({directory_});
   ASSERT_FALSE(traces);
   EXPECT_THAT(traces.error().message, HasSubstr("HIPS_TRACE=" + directory_));
-  traces = read_trace_directory(path("none"));
+  traces = read_traces({path("none")});
   ASSERT_FALSE(traces);
   EXPECT_THAT(traces.error().message, HasSubstr(path("none")));
 }
@@ -285,7 +285,7 @@ TEST_F(TraceTest, TheErrorForADirectoryWithoutTracesTellsHowToMakeThem) {
 TEST_F(TraceTest, TwoFilesOfOneRankAreAnError) {
   write("trace-0.json", std::string(kHead) + "]");
   write("trace-1.json", std::string(kHead) + "]");
-  const auto traces = read_trace_directory(directory_);
+  const auto traces = read_traces({directory_});
   ASSERT_FALSE(traces);
   EXPECT_THAT(traces.error().message, HasSubstr("both of rank 0"));
 }
@@ -318,7 +318,7 @@ TEST_F(TraceTest, TheSummaryNamesTheSlowestLinkAndTheLatestRank) {
       trace->record(operation(static_cast<std::uint64_t>(i), at + 5, at + 100));
     }
   }
-  const auto traces = value_or_throw(read_trace_directory(directory_));
+  const auto traces = value_or_throw(read_traces({directory_}));
   const Summary summary = summarize(traces);
   ASSERT_TRUE(summary.slowest_link);
   const LinkUse& slowest = summary.links[*summary.slowest_link];
@@ -350,7 +350,7 @@ TEST_F(TraceTest, OverlappingSpansCountOnceInShares) {
     trace->record(span(TraceEvent::Kind::kReduce, 50, 60));
     trace->record(span(TraceEvent::Kind::kReduce, 60, 75));
   }
-  const auto traces = value_or_throw(read_trace_directory(directory_));
+  const auto traces = value_or_throw(read_traces({directory_}));
   const Summary summary = summarize(traces);
   ASSERT_EQ(summary.ranks.size(), 1u);
   EXPECT_EQ(summary.ranks[0].operation_ns, 100'000);
@@ -366,7 +366,7 @@ TEST_F(TraceTest, AMissingRankAndATruncatedFileAreNoted) {
         R"([{"name":"process_name","ph":"M","pid":0,"tid":0,"args":{"name":"rank 0","num_ranks":3}},)");
   write("trace-2.json",
         R"([{"name":"process_name","ph":"M","pid":2,"tid":0,"args":{"name":"rank 2","num_ranks":3}}])");
-  const auto traces = value_or_throw(read_trace_directory(directory_));
+  const auto traces = value_or_throw(read_traces({directory_}));
   EXPECT_THAT(summarize(traces).notes,
               ElementsAre(HasSubstr("rank 0 did not close"), "missing traces: rank 1 of 3"));
 }
@@ -375,7 +375,7 @@ TEST_F(TraceTest, ManyMissingRanksAreCounted) {
   write(
       "trace-1.json",
       R"([{"name":"process_name","ph":"M","pid":1,"tid":0,"args":{"name":"rank 1","num_ranks":2000000000}}])");
-  const auto traces = value_or_throw(read_trace_directory(directory_));
+  const auto traces = value_or_throw(read_traces({directory_}));
   EXPECT_THAT(
       summarize(traces).notes,
       ElementsAre("missing traces: rank 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 1999999983 "

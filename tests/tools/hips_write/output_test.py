@@ -13,7 +13,7 @@ class Output(unittest.TestCase):
             for flag in ("--help", "--version"):
                 with self.subTest(name=name, flag=flag), open("/dev/full", "w", encoding="ascii") as full:
                     done = subprocess.run([os.path.join(FOLDER, name), flag], stdout=full, stderr=subprocess.PIPE,
-                                          text=True, timeout=30, check=False)
+                                          text=True, timeout=240, check=False)
                     self.assertEqual(done.returncode, 1)
                     self.assertEqual(done.stderr, f"{name}: cannot write the output: No space left on device\n")
 

@@ -109,7 +109,7 @@ TEST(WriteOptionsTest, EachErrorIsOneLineThatNamesValidValues) {
       {{"-n", "2"}, "2"},
       {{"-m", "1000"}, "1024"},
       {{"-c", "UD"}, "unsupported connection type \"UD\" (valid: RC)"},
-      {{"--odp"}, "unsupported argument --odp; --help lists"},
+      {{"--odp"}, "unknown option \"--odp\"; --help lists"},
       {{"-q", "9"}, "at most 8"},
       {{"--raw", "--price"}, "--price: includes --raw; remove one of them"},
       {{"--raw", "-R"}, "remove -R, or --raw"},
@@ -119,7 +119,7 @@ TEST(WriteOptionsTest, EachErrorIsOneLineThatNamesValidValues) {
       {{"-D", "4", "-f", "2"}, "give a longer -D"},
       {{"-l", "8", "-Q", "5"}, "-Q: must equal -l"},
       {{"--perftest-format=5"}, "--perftest-format"},
-      {{"node1", "node2"}, "unsupported argument node2"},
+      {{"node1", "node2"}, "unexpected argument \"node2\""},
   };
   for (const auto& [args, seen] : cases) {
     const ParsedWriteOptions parsed = parse(WriteProgram::kBandwidth, args);

@@ -23,7 +23,7 @@ class Server:
     def __init__(self, command, *arguments, port=PORT, cpu=0):
         self.process = subprocess.Popen(["taskset", "-c", str(cpu), command, *arguments], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 240
         while not listening(port) and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -35,18 +35,18 @@ class Server:
             self.process.kill()
         self.process.communicate()
 
-    def end(self, timeout=30):
+    def end(self, timeout=240):
         """Waits for its exit and returns its CompletedProcess."""
         out, err = self.process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(self.process.args, self.process.returncode, out, err)
 
 
-def run_client(command, *arguments, timeout=60, cpu=1):
+def run_client(command, *arguments, timeout=240, cpu=1):
     return subprocess.run(["taskset", "-c", str(cpu), command, *arguments], capture_output=True, text=True,
                           timeout=timeout, check=False)
 
 
-def run_both(command, *arguments, timeout=60, server_arguments=None):
+def run_both(command, *arguments, timeout=240, server_arguments=None):
     """Runs a client and a server and returns both CompletedProcess. Each has its own core: two that spin on one core
     measure the tick of the scheduler."""
     mine = [*arguments, "-d", DEVICE]

@@ -129,7 +129,7 @@ class Guest(unittest.TestCase):
                 byte = memory.read(1)[0]
                 memory.seek(address + 65536 + 1000)
                 memory.write(bytes([byte ^ 1]))
-            out, err = client.communicate(timeout=60)
+            out, err = client.communicate(timeout=300)
             there = server.end()
         self.assertIn("1 wrong", out)
         for status, text in ((client.returncode, err), (there.returncode, there.stderr)):
@@ -178,7 +178,7 @@ class Guest(unittest.TestCase):
                     if line.startswith(" #bytes"):
                         break
                 server.process.kill()
-                _, err = client.communicate(timeout=30)
+                _, err = client.communicate(timeout=300)
             self.assertNotEqual(client.returncode, 0)
             self.assertEqual(len(err.splitlines()), 1, err)
 
@@ -190,7 +190,7 @@ class Host(unittest.TestCase):
 
     def test_the_tests_of_the_guest_pass(self):
         done = lab.run(HIPS, "-t", "switch:1", "--one-guest", "--accel", "tcg", "--timeout", "400", "--",
-                       sys.executable, os.path.abspath(__file__), HIPS, FOLDER, "--inside", timeout=500)
+                       sys.executable, os.path.abspath(__file__), HIPS, FOLDER, "--inside", timeout=1500)
         sys.stderr.write(done.stdout + done.stderr)
         self.assertEqual(done.returncode, 0)
 

@@ -25,7 +25,7 @@ def command(hips, *arguments):
     return [hips, "lab", "run", *arguments]
 
 
-def run(hips, *arguments, timeout=240, **extra):
+def run(hips, *arguments, timeout=1500, **extra):
     """A CompletedProcess of `hips lab run ARGUMENTS`."""
     return subprocess.run(command(hips, *arguments), env=environment(**extra), text=True, capture_output=True,
                           timeout=timeout, check=False)

@@ -57,7 +57,7 @@ class OneGuest(Base):
             """)
         done = lab.run(HIPS, "-t", "bcube:2,1", "--one-guest", "--accel", GUEST, "-x", "FRUIT=a pear", "--output", self.folder,
                        "--writable", self.folder, "--counters", os.path.join(self.folder, "counters.json"),
-                       "--timeout", "120", "--", "sh", script, HIPS_SEED="5")
+                       "--timeout", "1200", "--", "sh", script, HIPS_SEED="5")
         # Expect: the exit code of rank 3, the only one that failed, as a shell has it.
         self.assertEqual(done.returncode, 137, done.stderr)
         self.assertIn("hips lab: rank 3 was killed by signal 9 (Killed)\n", done.stderr)
@@ -94,7 +94,7 @@ class OneGuest(Base):
                 echo "exit $?"
                 echo "left: $(ls /sys/class/infiniband) $(ls /sys/class/net)"
                 """))
-        done = lab.run(HIPS, "-t", "switch:1", "--one-guest", "--accel", GUEST, "--timeout", "120", "--", "sh",
+        done = lab.run(HIPS, "-t", "switch:1", "--one-guest", "--accel", GUEST, "--timeout", "1200", "--", "sh",
                        file.name)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("hips lab: switch:2 on this host's own devices", done.stdout)
@@ -152,7 +152,7 @@ class FourGuests(Base):
         counters = os.path.join(self.folder, "counters.json")
         with subprocess.Popen(
                 lab.command(HIPS, "-t", "bcube:2,1", "--rate", "40mbit", "--loss", "0.1%", "--output", self.folder,
-                            "--writable", self.folder, "--counters", counters, "--timeout", "180", "--", "sh", script),
+                            "--writable", self.folder, "--counters", counters, "--timeout", "1200", "--", "sh", script),
                 env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             # Once all ranks are ready: the lab's side of each NIC has a token bucket, too.
             while running.poll() is None and not all(os.path.exists(f"{self.folder}/ready{i}") for i in range(4)):
@@ -166,7 +166,7 @@ class FourGuests(Base):
             # Then rank 1 fails and guest 3 is switched off; the others end well.
             with open(os.path.join(self.folder, "go"), "w", encoding="utf-8"):
                 pass
-            out, err = running.communicate(timeout=240)
+            out, err = running.communicate(timeout=1500)
         self.assertEqual(running.returncode, 7, out + err)
         self.assertEqual(shaped, {f"s{server}n{rail}" for server in range(4) for rail in range(2)})
         self.assertIn("hips lab: rank 1 exited with code 7\n", err)
@@ -200,7 +200,7 @@ class SwitchTree(Base):
             if [ $OMPI_COMM_WORLD_RANK = 0 ]; then write_bw rxe0; else write_bw rxe0 node0; exit 5; fi
             """)
         counters = os.path.join(self.folder, "counters.json")
-        done = lab.run(HIPS, "-t", "fattree:2", "--mpirun", "--counters", counters, "--timeout", "180", "--",
+        done = lab.run(HIPS, "-t", "fattree:2", "--mpirun", "--counters", counters, "--timeout", "1200", "--",
                        "mpirun", "-n", "2", "sh", script)
         self.assertEqual(done.returncode, 5, done.stdout + done.stderr)
         lines = done.stdout.splitlines()
@@ -229,7 +229,7 @@ class Cleanup(Base):
             own = set(lab.interfaces("nsenter", "--target", str(pids[0]), "--net")) - {"lo"}
             self.assertLessEqual({"s0n0", "s1n0", "b0"}, own)
             os.kill(pids[0] if inner else running.pid, signal_number)
-            _, err = running.communicate(timeout=60)
+            _, err = running.communicate(timeout=300)
         # The kernel ends them; a moment may pass until it has.
         while lab.alive(pids):
             time.sleep(0.05)
@@ -265,7 +265,7 @@ class Mistakes(unittest.TestCase):
                 (["-t", "switch:2", "--writable", "/no/such", "--", "true"], '"/no/such" is no folder'),
                 (["-t", "switch:2", "-x", "=1", "--", "true"], "write -x NAME=VALUE")):
             with self.subTest(arguments=arguments):
-                done = lab.run(HIPS, *arguments, timeout=60)
+                done = lab.run(HIPS, *arguments, timeout=300)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertRegex(done.stderr, r"\Ahips: [^\n]*\n\Z")
                 self.assertIn(message, done.stderr)
@@ -291,7 +291,7 @@ class Mistakes(unittest.TestCase):
 
     def test_a_host_that_is_no_guest(self):
         done = subprocess.run([HIPS, "lab", "rsh", "no-such-host.invalid", "true"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         self.assertEqual(done.returncode, 255)
         self.assertIn('"no-such-host.invalid" is no guest of this lab', done.stderr)
 

@@ -203,12 +203,12 @@ TEST(Guests, OneThatHangsWhileItBootsIsBootedAnew) {
   options.accelerator = "host";
   options.agent = agent;
   Guests guests(-1);
-  const Status booted = guests.boot({options}, std::chrono::seconds(2));
+  const Status booted = guests.boot({options}, std::chrono::seconds(5));
   EXPECT_TRUE(booted.ok()) << booted.message;
   Job job{0, {}};
   job.request.argv = {"true"};
   const auto outcomes = guests.run(
-      {job}, [](auto...) {}, Guests::Clock::now() + std::chrono::seconds(20));
+      {job}, [](auto...) {}, Guests::Clock::now() + std::chrono::minutes(3));
   ASSERT_TRUE(outcomes.has_value());
   EXPECT_TRUE(outcomes->front().ok());
   std::filesystem::remove_all(folder);

@@ -31,6 +31,15 @@ class Count(unittest.TestCase):
         line = '{"name": "a", "result": "OK"}\n'
         self.assertEqual(self.count(line, None, "", line + line), (3, [], 0))
 
+    def test_the_slowest_tests_come_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "build", "meson-logs", "testlog.json")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                for name, seconds in (("a", 1.5), ("b", 20.25), ("c", 3.0)):
+                    file.write(f'{{"name": "{name}", "result": "OK", "duration": {seconds}}}\n')
+            self.assertEqual(count_tests.slowest([path, "missing"], 2), [(20.25, "build", "b"), (3.0, "build", "c")])
+
     def test_a_broken_log_is_an_error(self):
         with self.assertRaises(ValueError):
             self.count('{"name": "a", "resu')

@@ -20,41 +20,41 @@ DeviceFilter filter(std::string_view text) {
 }
 
 TEST(HcaFilter, AnEmptyOneLetsAllPass) {
-  EXPECT_THAT(DeviceFilter().places_of("mlx5_0", 1), ElementsAre(0));
+  EXPECT_THAT(DeviceFilter().positions_of("mlx5_0", 1), ElementsAre(0));
 }
 
 TEST(HcaFilter, NamesAreBeginningsUnlessExact) {
-  EXPECT_THAT(filter("mlx5").places_of("mlx5_7", 1), ElementsAre(0));
-  EXPECT_THAT(filter("mlx5_1").places_of("mlx5_10", 1), ElementsAre(0));
-  EXPECT_THAT(filter("=mlx5_1").places_of("mlx5_10", 1), IsEmpty());
-  EXPECT_THAT(filter("=mlx5_1").places_of("mlx5_1", 2), ElementsAre(0));
-  EXPECT_THAT(filter("mlx5").places_of("rxe0", 1), IsEmpty());
+  EXPECT_THAT(filter("mlx5").positions_of("mlx5_7", 1), ElementsAre(0));
+  EXPECT_THAT(filter("mlx5_1").positions_of("mlx5_10", 1), ElementsAre(0));
+  EXPECT_THAT(filter("=mlx5_1").positions_of("mlx5_10", 1), IsEmpty());
+  EXPECT_THAT(filter("=mlx5_1").positions_of("mlx5_1", 2), ElementsAre(0));
+  EXPECT_THAT(filter("mlx5").positions_of("rxe0", 1), IsEmpty());
 }
 
 TEST(HcaFilter, PortsCountWhereTheyAreNamed) {
-  EXPECT_THAT(filter("mlx5_0:2").places_of("mlx5_0", 1), IsEmpty());
-  EXPECT_THAT(filter("mlx5_0:2").places_of("mlx5_0", 2), ElementsAre(0));
+  EXPECT_THAT(filter("mlx5_0:2").positions_of("mlx5_0", 1), IsEmpty());
+  EXPECT_THAT(filter("mlx5_0:2").positions_of("mlx5_0", 2), ElementsAre(0));
 }
 
 TEST(HcaFilter, TheListIsAnOrderOfPreference) {
   const DeviceFilter list = filter("mlx5_3,mlx5_1:1,mlx5");
-  EXPECT_THAT(list.places_of("mlx5_3", 2), ElementsAre(0));
-  EXPECT_THAT(list.places_of("mlx5_1", 1), ElementsAre(1));
-  EXPECT_THAT(list.places_of("mlx5_0", 1), ElementsAre(2));
+  EXPECT_THAT(list.positions_of("mlx5_3", 2), ElementsAre(0));
+  EXPECT_THAT(list.positions_of("mlx5_1", 1), ElementsAre(1));
+  EXPECT_THAT(list.positions_of("mlx5_0", 1), ElementsAre(2));
 }
 
 TEST(HcaFilter, AnEntryWrittenTwiceServesTwoRails) {
   const DeviceFilter list = filter("rxe0:1,rxe1:1,rxe0:1");
-  EXPECT_THAT(list.places_of("rxe0", 1), ElementsAre(0, 2));
-  EXPECT_THAT(list.places_of("rxe1", 1), ElementsAre(1));
+  EXPECT_THAT(list.positions_of("rxe0", 1), ElementsAre(0, 2));
+  EXPECT_THAT(list.positions_of("rxe1", 1), ElementsAre(1));
 }
 
 TEST(HcaFilter, ACaretExcludes) {
-  EXPECT_THAT(filter("^mlx5_3").places_of("mlx5_3", 1), IsEmpty());
-  EXPECT_THAT(filter("^mlx5_3").places_of("mlx5_2", 1), ElementsAre(0));
-  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("mlx5_10", 1), ElementsAre(0));
-  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("rxe0", 1), IsEmpty());
-  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").places_of("rxe0", 2), ElementsAre(0));
+  EXPECT_THAT(filter("^mlx5_3").positions_of("mlx5_3", 1), IsEmpty());
+  EXPECT_THAT(filter("^mlx5_3").positions_of("mlx5_2", 1), ElementsAre(0));
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").positions_of("mlx5_10", 1), ElementsAre(0));
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").positions_of("rxe0", 1), IsEmpty());
+  EXPECT_THAT(filter("^=mlx5_1,rxe0:1").positions_of("rxe0", 2), ElementsAre(0));
 }
 
 TEST(HcaFilter, WhatIsWrongIsNamed) {
@@ -64,7 +64,7 @@ TEST(HcaFilter, WhatIsWrongIsNamed) {
     EXPECT_EQ(parsed.error().code, Code::kInvalidArgument);
     EXPECT_THAT(parsed.error().message, AllOf(HasSubstr("HIPS_IB_HCA"), HasSubstr("mlx5_0:1")));
   }
-  EXPECT_THAT(DeviceFilter::parse("mlx5_0:0", kHcaSyntax).error().message, HasSubstr("\"0\" is no port"));
+  EXPECT_THAT(DeviceFilter::parse("mlx5_0:0", kHcaSyntax).error().message, HasSubstr("invalid port \"0\""));
 }
 
 Gid gid(std::uint32_t index, Gid::Kind kind, std::array<std::uint8_t, 16> bytes) {
@@ -135,7 +135,7 @@ void expect_sound(const DeviceLimits& device, const Budget& budget) {
   EXPECT_LE(budget.send_depth, device.max_send_requests);
   EXPECT_LE(budget.window + Budget::kControl, device.max_send_requests);
   EXPECT_GT(budget.send_depth, Budget::kControl);
-  // Two answers of half a window each, a greeting and a goodbye may be under way on top of a full window.
+  // Two credit messages, a hello and a disconnect message may be outstanding besides a full window.
   EXPECT_GE(Budget::kControl, 4u);
   EXPECT_GE(budget.window / 2, 1u);
   EXPECT_LE(budget.completions, device.max_completions);
@@ -176,13 +176,13 @@ TEST(Budget, RequestsFindNoRoomWhereAnswersStandInTheirs) {
 TEST(Budget, TooSmallADeviceIsNamedWithTheLimit) {
   DeviceLimits device = large_device();
   device.max_send_requests = 5;
-  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev allows 5 work requests"));
+  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev supports 5 work requests"));
   device = large_device();
   device.max_completions = 10;
-  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev allows 10 completions"));
+  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev supports 10 completions"));
   device = large_device();
   device.max_pieces = 0;
-  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev allows 0 pieces"));
+  EXPECT_THAT(Budget::of(device, 0, "dev").error().message, HasSubstr("dev supports 0 pieces"));
 }
 
 TEST(Budget, TheUserMayCapTheQueuePairs) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "tests/hang_limit.hpp"
 #include "tests/transports/verbs/device.hpp"
 #include "tests/transports/world.hpp"
 #include "transports/verbs/endpoint.hpp"
@@ -22,7 +23,7 @@ using transport::Transport;
 using transport::Verb;
 using transport::WorkRequest;
 
-std::unique_ptr<Transport> make_transport(const verbs::Options& options = verbs_options()) {
+std::unique_ptr<Transport> make_transport(const verbs::VerbsOptions& options = verbs_options()) {
   return verbs::create(verbs_port(), options).value();
 }
 
@@ -53,7 +54,7 @@ TEST(VerbsQueues, AnswersInAFullSendQueueMakeNoRoomForRequests) {
   const std::vector<WorkRequest> batch(most, request);
   std::array<Event, 512> events;
   std::size_t posted = 0, completed = 0, arrived = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + test::kHangLimit;
   // Answers to what rank 1 sends take their places in the queue that rank 0 keeps full.
   while (completed < 4 * most || arrived < most) {
     posted += sender.post(batch);
@@ -84,7 +85,7 @@ TEST(VerbsQueues, AnArmedTransportHasLookedAtAllItsCompletionQueues) {
   std::array<Event, 512> events;
   std::size_t arrived = 0;
   for (const PeerId peer : {0, 16, 32}) ASSERT_EQ(notify(*a, peer, kHalfWindow), kHalfWindow);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + test::kHangLimit;
   while (arrived < 3 * kHalfWindow && std::chrono::steady_clock::now() < end) arrived += b->poll(events);
   ASSERT_EQ(arrived, 3 * kHalfWindow);
   ASSERT_EQ(notify(*b, 48, 1), 1u);
@@ -98,7 +99,7 @@ TEST(VerbsQueues, AnArmedTransportHasLookedAtAllItsCompletionQueues) {
 
 TEST(VerbsQueues, AnEndpointWhosePeerIsSilentIsGivenUpWhileItIsPolled) {
   if (connects_by_polls()) GTEST_SKIP() << "with rdma_cm nothing connects to a silent peer";
-  verbs::Options options = verbs_options();
+  verbs::VerbsOptions options = verbs_options();
   options.timeout = 20;  // the device itself gives up after 34 s
   options.max_queue_pairs = 1;
   auto a = make_transport(options), b = make_transport(options);
@@ -115,13 +116,13 @@ TEST(VerbsQueues, AnEndpointWhosePeerIsSilentIsGivenUpWhileItIsPolled) {
 TEST(VerbsQueues, AConnectThatFailedFailsAgainForTheSameCause) {
   if (connects_by_polls()) GTEST_SKIP() << "rdma_cm looks for the way later";
   // IPv4 takes any address to be on the wire of a NIC that is named; IPv6 asks for a route.
-  verbs::Options options = verbs_options();
+  verbs::VerbsOptions options = verbs_options();
   options.gid_index = 0;
   const verbs::PortChoice port = verbs::find_ports(options).value().front();
   auto a = verbs::create(port, options).value(), b = verbs::create(port, options).value();
   ASSERT_TRUE(a->open(0).has_value());
   Address address = b->open(0).value();
-  verbs::WireAddress wire;
+  verbs::VerbsAddress wire;
   std::memcpy(&wire, address.data(), sizeof wire);
   wire.gid = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};  // a network that no host is in
   std::memcpy(address.data(), &wire, sizeof wire);

@@ -9,7 +9,7 @@ namespace {
 Backend verbs_backend(const std::string& name, std::int32_t pairs_per_peer) {
   return {.name = name, .start = [pairs_per_peer] {
             return [pairs_per_peer](Rank) {
-              verbs::Options options = verbs_options();
+              verbs::VerbsOptions options = verbs_options();
               options.pairs_per_peer = pairs_per_peer;
               return verbs::create(verbs_port(), options).value();
             };

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "tools/hips/common/beside.hpp"
 #include "tools/hips/job/launcher.hpp"
 #include "tools/hips/run/converted_inputs.hpp"
+#include "tools/hips/run/job_settings.hpp"
 #include "tools/hips/run/launch.hpp"
 #include "tools/hips/run/program.hpp"
 
@@ -25,13 +27,6 @@ struct RunOptions {
   std::string topology, algorithm, pattern, mpi, trace;
   bool report = false;
 };
-
-std::optional<std::string> given(const std::string& option, const char* variable) {
-  if (!option.empty()) return option;
-  const char* value = std::getenv(variable);
-  if (value && *value) return std::string(value);
-  return std::nullopt;
-}
 
 /// The ranks that detect the same error; one of them reports it.
 enum class Detected { kByJob, kByNode };
@@ -66,18 +61,22 @@ void convert_inputs(const Launcher& launcher, const std::optional<std::string>& 
   }
 }
 
+/// The topology that the world of the job gets; nullopt if neither a topology nor the number of ranks is known.
+std::optional<Topology> topology_of_job(const Launch& launch, const Launcher& launcher) {
+  if (launch.topology) return parse_topology(*launch.topology);
+  if (launcher.kind == LauncherKind::kNone) return parse_topology("switch:1");
+  if (launcher.size) return parse_topology(fmt::format("switch:{}", *launcher.size));
+  return std::nullopt;
+}
+
 void run(const RunOptions& options, const std::vector<std::string>& command) {
   const Launcher launcher = detect_launcher([](const char* name) { return std::getenv(name); });
   const LoadedConfig loaded = load_process_config();
+  if (!loaded.status.ok()) refuse(launcher, Detected::kByNode, loaded.status);
   LaunchRequest request;
-  if (!options.topology.empty()) {
-    request.topology = options.topology;
-  } else {
-    if (!loaded.status.ok()) refuse(launcher, Detected::kByNode, loaded.status);
-    request.topology = loaded.config.topology;
-  }
-  request.algorithm = given(options.algorithm, "HIPS_ALGORITHM");
-  request.pattern = given(options.pattern, "HIPS_PATTERN");
+  request.topology = options.topology.empty() ? loaded.config.topology : options.topology;
+  if (!options.algorithm.empty()) request.algorithm = options.algorithm;
+  if (!options.pattern.empty()) request.pattern = options.pattern;
   if (!options.mpi.empty()) request.mpi = options.mpi;
   request.command = command;
   if (!request.command.empty() && request.command.front() == "--")
@@ -97,6 +96,12 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
 
   const auto launch = check_launch(request, program, launcher);
   if (!launch) refuse(launcher, Detected::kByJob, launch.error());
+  const NamedByCommandLine named{request.algorithm, request.pattern};
+  if (Status status = check_job_settings(named, loaded.config, topology_of_job(*launch, launcher));
+      !status.ok())
+    refuse(launcher, Detected::kByNode, std::move(status));
+  if (!launch->warning.empty() && launcher.rank == 0)
+    std::fprintf(stderr, "hips: warning: %s\n", launch->warning.c_str());
   const Interposer& interposer = *launch->interposer;
   const auto library = find_library(interposer);
   if (!library)
@@ -126,6 +131,14 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   refuse(launcher, Detected::kByNode, std::move(status));
 }
 
+/// A help text whose usage shows the program, which CLI11 does not know.
+class RunFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: mpirun -n RANKS hips run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+  }
+};
+
 }  // namespace
 
 void add_run(CLI::App& app) {
@@ -148,6 +161,7 @@ void add_run(CLI::App& app) {
                     "Print at the end which calls HiPS executed, which it delegated to native MPI, and why");
   command->add_option("--trace", options->trace, "Write a Chrome trace for each rank into this folder");
   command->prefix_command();
+  command->formatter(std::make_shared<RunFormatter>());
   command->callback([command, options] { run(*options, command->remaining()); });
 }
 

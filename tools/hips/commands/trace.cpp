@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/output.hpp"
@@ -12,28 +13,36 @@ namespace hips::cli {
 namespace {
 
 struct SummaryOptions {
-  std::string directory;
+  std::vector<std::string> paths;
   bool json = false;
 };
 
 void run_summary(const SummaryOptions& options) {
-  const auto traces = value_or_throw(trace::read_trace_directory(options.directory));
-  const trace::Summary summary = trace::summarize(traces);
+  if (options.paths.empty()) {
+    throw Error(Status::error(Code::kInvalidArgument,
+                              "trace: no traces; give the folder that HIPS_TRACE named, or files of it"));
+  }
+  const trace::Summary summary = trace::summarize(value_or_throw(trace::read_traces(options.paths)));
   const std::string text = options.json ? trace::to_json(summary).dump(2) + "\n" : trace::to_text(summary);
   write_stdout(text);
+}
+
+void add_options(CLI::App& command, const std::shared_ptr<SummaryOptions>& options) {
+  command.add_option("PATH", options->paths, "Folder with trace-<rank>.json files, or such files");
+  command.add_flag("--json", options->json, "Print JSON");
 }
 
 }  // namespace
 
 void add_trace(CLI::App& app) {
-  CLI::App* trace = app.add_subcommand("trace", "Read the traces that HIPS_TRACE=DIR writes, one per rank");
-  trace->require_subcommand(1);
+  CLI::App* trace = app.add_subcommand(
+      "trace",
+      "Summarise the traces that HIPS_TRACE=DIR writes: how each rank spends its time, the slowest link, the latest rank");
   auto options = std::make_shared<SummaryOptions>();
-  CLI::App* summary = trace->add_subcommand(
-      "summary", "Show how each rank spends its time, the slowest link and the latest rank");
-  summary->add_option("DIR", options->directory, "Folder with trace-<rank>.json files")->required();
-  summary->add_flag("--json", options->json, "Print JSON");
-  summary->callback([options] { run_summary(*options); });
+  add_options(*trace, options);
+  CLI::App* summary = trace->add_subcommand("summary", "The same as hips trace PATH");
+  add_options(*summary, options);
+  trace->callback([options] { run_summary(*options); });
 }
 
 }  // namespace hips::cli

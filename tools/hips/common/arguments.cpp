@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/common/unknown_argument.hpp"
+
 namespace hips::cli {
 namespace {
 
@@ -25,19 +27,19 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
-/// The message for an unknown or missing command or an unknown option; "" for other errors.
-std::string command_error(const CLI::App& last, const CLI::Error& error) {
+/// The message for an unknown or missing command or argument; "" for other errors.
+std::string command_error(const CLI::App& app, const CLI::Error& error) {
+  const CLI::App& last = *typed(app).back();
   const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
   const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (!missing && !unknown) return "";
   const std::vector<std::string> commands = commands_of(last);
-  if ((!missing && !unknown) || commands.empty()) return "";
   const std::vector<std::string> rest = last.remaining();
-  if (!rest.empty() && !rest.front().starts_with('-'))
+  if (!commands.empty() && !rest.empty() && !rest.front().starts_with('-'))
     return fmt::format("unknown command \"{}\"; expected one of {}", rest.front(), fmt::join(commands, ", "));
-  if (missing && rest.empty())
+  if (!commands.empty() && missing && rest.empty())
     return fmt::format("missing command; expected one of {}", fmt::join(commands, ", "));
-  if (!rest.empty()) return fmt::format("unknown option \"{}\"", rest.front());
-  return "";
+  return unknown_argument(app);
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ std::string command_name(const CLI::App& app) {
 
 std::string argument_error(const CLI::App* app, const CLI::Error& error) {
   const std::string command = command_name(*app);
-  std::string text = command_error(*typed(*app).back(), error);
+  std::string text = command_error(*app, error);
   if (text.empty()) text = error.what();
   return fmt::format("hips: {}{}{}\nRun hips{}{} --help for more information.\n", command,
                      command.empty() ? "" : ": ", text, command.empty() ? "" : " ", command);

@@ -131,9 +131,11 @@ std::string report_text(const Comparison& comparison) {
   std::string out = fmt::format("{} ({}): {} ranks, {} NIC{} a server", topology.name, topology.spec,
                                 topology.num_ranks(), topology.num_rails, topology.num_rails == 1 ? "" : "s");
   if (topology.num_servers() > 1) {
-    out += fmt::format("; an allreduce of {} takes at least {}, by {}", size_text(comparison.sizes.back()),
-                       duration_text(comparison.bound.seconds(static_cast<double>(comparison.sizes.back()))),
-                       comparison.bound.cut().name);
+    out += fmt::format(
+        ".\nNo allreduce of {} takes less than {} there: what {} send and receive at least, at full rate",
+        size_text(comparison.sizes.back()),
+        duration_text(comparison.bound.seconds(static_cast<double>(comparison.sizes.back()))),
+        comparison.bound.cut().name);
   }
   out += "\n\n";
   std::size_t width = std::string_view("* of bound").size();
@@ -149,18 +151,13 @@ std::string legend_text(std::span<const Comparison> comparisons) {
         comparisons, [&](const Comparison& comparison) { return std::ranges::any_of(comparison.plans, is); });
   };
   std::string out =
-      "Times are estimates of the model, for servers that are separate nodes: latency of the hops, the "
-      "busiest "
-      "link at\n"
-      "the topology's rates (10 % more for incast), and 0.5 us for each message. \"of bound\" is the lower "
-      "bound "
-      "on the\n"
-      "time of any algorithm, divided by the time of the plan's busiest link (above) or by its whole time "
-      "(below).\n";
+      "Times are estimates of the model, for servers that are separate nodes: latency of the hops, the busiest link at\n"
+      "the topology's rates (10 % more for incast), and 0.5 us for each message. \"of bound\" is the lower bound on the\n"
+      "time of any algorithm, divided by the time of the plan's busiest link (above) or by its whole time (below).\n";
   if (any([](const PlanCost& plan) { return plan.basis != Basis::kNone && plan.entry.baseline; }))
     out +=
-        "[b] baseline on the topology beside its name, and relative to that topology's bound; never the "
-        "best\n";
+        "[b] baseline, on the topology in parentheses; its \"of bound\" is relative to the bound of that topology, not to\n"
+        "    that of the first line; never marked as the best\n";
   if (any([](const PlanCost& plan) { return plan.basis != Basis::kNone && plan.relays; }))
     out += "[r] servers would have to forward its messages: shown, but never selected\n";
   if (any([](const PlanCost& plan) { return plan.basis == Basis::kSomeServers; }))

@@ -5,8 +5,6 @@
 
 #include <hips/topology.hpp>
 
-#include "lib/plan/builder.hpp"
-
 namespace hips::cli {
 namespace {
 
@@ -22,18 +20,6 @@ std::string retype(const LaunchRequest& request) {
 
 std::string ranks_text(std::optional<Rank> ranks) {
   return ranks ? fmt::format("{}", *ranks) : "RANKS";
-}
-
-Status check_plan(const LaunchRequest& request, const Topology& topology) {
-  PlanRequest plan;
-  if (request.algorithm) plan.algorithm = *request.algorithm;
-  if (request.pattern) {
-    auto patterns = plan::parse_patterns(*request.pattern);
-    if (!patterns) return patterns.error();
-    plan.patterns = *patterns;
-  }
-  auto builder = plan::make_builder(topology, plan);
-  return builder ? Status::success() : builder.error();
 }
 
 /// Checks that this launcher's ranks can find each other, and that a launcher started several of them.
@@ -91,6 +77,12 @@ Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& prog
     }
     ranks = topology->num_ranks();
   }
+  if (program.uses_hips_library && program.abi == MpiAbi::kUnknown)
+    return fail(
+        Code::kUnsupported,
+        fmt::format("{} calls the HiPS library itself and makes no MPI calls to intercept; start it without "
+                    "hips run, each rank with HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port",
+                    request.command.front()));
   if (program.is_static)
     return fail(Code::kUnsupported,
                 fmt::format("{} is linked statically, so that HiPS cannot intercept its MPI calls; link it "
@@ -100,7 +92,14 @@ Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& prog
   if (!interposer) return fail(interposer.error());
   if (Status status = check_launcher(request, **interposer, launcher, ranks); !status.ok())
     return fail(std::move(status));
-  if (!topology) return Launch{*interposer, std::nullopt};
+  std::string warning;
+  if (launcher.kind == LauncherKind::kNone)
+    warning = fmt::format("no launcher started this program, so that it is one rank; type: {} -n RANKS {}",
+                          (*interposer)->launcher, retype(request));
+  if (program.makes_no_mpi_calls)
+    warning = fmt::format("{} needs no MPI library, so that HiPS has no calls to intercept",
+                          request.command.front());
+  if (!topology) return Launch{*interposer, std::nullopt, std::move(warning)};
 
   std::string spec = *request.topology;
   if (launcher.size && *launcher.size != *ranks) {
@@ -109,10 +108,8 @@ Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& prog
                   fmt::format("{} has {} ranks, but {} were started; type: {} -n {} {}", spec, *ranks,
                               *launcher.size, (*interposer)->launcher, *ranks, retype(request)));
     spec = fmt::format("{}/{}", spec, *launcher.size / *ranks);
-    topology = parse_topology(spec);
   }
-  if (Status status = check_plan(request, *topology); !status.ok()) return fail(std::move(status));
-  return Launch{*interposer, std::move(spec)};
+  return Launch{*interposer, std::move(spec), std::move(warning)};
 }
 
 std::string add_to_preload(std::string_view preload, std::string_view library) {

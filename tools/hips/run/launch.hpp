@@ -25,15 +25,17 @@ struct LaunchRequest {
 struct Launch {
   const Interposer* interposer;
   std::optional<std::string>
-      topology;  ///< "bcube:3,1/2" if each server has two ranks; nullopt if none is named
+      topology{};         ///< "bcube:3,1/2" if each server has two ranks; nullopt: none is named
+  std::string warning{};  ///< what is probably not what the user wants; "" if nothing
 };
 
 /// Decides whether and how the program can run under the launcher that started this process.
 ///
 /// Threads  pure; any thread.
 /// Errors   one sentence that ends with what to type instead. kInvalidArgument: a malformed or unsuitable
-///          topology, algorithm or pattern, a number of ranks that does not fit, no launcher, another MPI
-///          than the program's. kUnsupported: a launcher that does not start programs of that MPI.
+///          topology, a number of ranks that does not fit, no launcher, another MPI than the program's.
+///          kUnsupported: a launcher that does not start programs of that MPI, a program that is static or
+///          calls the HiPS library instead of MPI.
 Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& program,
                             const Launcher& launcher);
 

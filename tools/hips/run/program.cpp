@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -85,6 +88,19 @@ std::string list_libraries(const std::string& loader, const std::string& program
   return text;
 }
 
+/// Whether a file contains one of the names by which a program imports functions that load a library or start
+/// another program. A shell or Python has them, and may call MPI in that way.
+bool can_reach_mpi_later(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  using namespace std::string_view_literals;
+  constexpr std::array kNames = {"\0dlopen\0"sv,      "\0execve\0"sv,       "\0execv\0"sv,  "\0execvp\0"sv,
+                                 "\0execvpe\0"sv,     "\0execl\0"sv,        "\0execlp\0"sv, "\0execle\0"sv,
+                                 "\0posix_spawn\0"sv, "\0posix_spawnp\0"sv, "\0system\0"sv, "\0popen\0"sv};
+  return std::ranges::any_of(kNames,
+                             [&](std::string_view name) { return text.find(name) != std::string::npos; });
+}
+
 }  // namespace
 
 Result<std::string> find_program(const std::string& name, std::string_view path_variable) {
@@ -142,12 +158,15 @@ MpiProgram inspect_program(const std::string& path) {
     std::istringstream words(line);
     std::string name;
     words >> name;
-    const MpiAbi abi = abi_of_library(name.substr(name.rfind('/') + 1));
-    if (abi == MpiAbi::kUnknown) continue;
+    const std::string library = name.substr(name.rfind('/') + 1);
+    if (library.starts_with("libhips.so")) program.uses_hips_library = true;
+    const MpiAbi abi = abi_of_library(library);
+    if (abi == MpiAbi::kUnknown || program.abi != MpiAbi::kUnknown) continue;
     program.abi = abi;
     program.mpi_library = name;
-    break;
   }
+  program.makes_no_mpi_calls =
+      program.abi == MpiAbi::kUnknown && !program.uses_hips_library && !can_reach_mpi_later(path);
   return program;
 }
 

@@ -18,8 +18,10 @@ enum class MpiAbi {
 struct MpiProgram {
   std::string path;
   MpiAbi abi = MpiAbi::kUnknown;
-  std::string mpi_library;  ///< the library that determined `abi`: "libmpi.so.40"
-  bool is_static = false;   ///< an ELF program that loads no libraries, so that LD_PRELOAD has no effect
+  std::string mpi_library;          ///< the library that determined `abi`: "libmpi.so.40"
+  bool uses_hips_library = false;   ///< it links libhips.so
+  bool makes_no_mpi_calls = false;  ///< it links no MPI, and can neither load a library nor start a program
+  bool is_static = false;  ///< an ELF program that loads no libraries, so that LD_PRELOAD has no effect
 };
 
 /// The file that execvp() would execute for `name`.

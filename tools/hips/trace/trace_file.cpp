@@ -204,28 +204,41 @@ Result<RankTrace> read_trace_file(const std::string& path) {
   return trace;
 }
 
-Result<std::vector<RankTrace>> read_trace_directory(const std::string& directory) {
+namespace {
+
+/// The trace files of a folder; the path itself if it is a file.
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) return std::vector{path};
   std::error_code error;
-  std::vector<std::string> paths;
+  std::vector<std::string> files;
   static const std::regex kName("trace-[0-9]+\\.json");
-  std::filesystem::directory_iterator entry(directory, error);
+  std::filesystem::directory_iterator entry(path, error);
   if (error)
-    return fail(Code::kInvalidArgument, fmt::format("trace: cannot open {}: {}", directory, error.message()));
+    return fail(Code::kInvalidArgument, fmt::format("trace: cannot open {}: {}", path, error.message()));
   for (; entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (error)
-      return fail(Code::kSystem, fmt::format("trace: cannot list {}: {}", directory, error.message()));
-    if (std::regex_match(entry->path().filename().string(), kName)) paths.push_back(entry->path().string());
+    if (error) return fail(Code::kSystem, fmt::format("trace: cannot list {}: {}", path, error.message()));
+    if (std::regex_match(entry->path().filename().string(), kName)) files.push_back(entry->path().string());
   }
-  if (paths.empty()) {
-    return fail(Code::kInvalidArgument,
-                fmt::format("trace: {} has no trace-<rank>.json; run the program with HIPS_TRACE={}",
-                            directory, directory));
+  if (files.empty()) {
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("trace: {} has no trace-<rank>.json; run the program with HIPS_TRACE={}", path, path));
   }
+  return files;
+}
+
+}  // namespace
+
+Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths) {
   std::vector<RankTrace> traces;
   for (const std::string& path : paths) {
-    Result<RankTrace> trace = read_trace_file(path);
-    if (!trace) return fail(std::move(trace).error());
-    traces.push_back(*std::move(trace));
+    const auto files = files_of(path);
+    if (!files) return fail(files.error());
+    for (const std::string& file : *files) {
+      Result<RankTrace> trace = read_trace_file(file);
+      if (!trace) return fail(std::move(trace).error());
+      traces.push_back(*std::move(trace));
+    }
   }
   std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) {
     return std::tie(a.rank, a.path) < std::tie(b.rank, b.path);

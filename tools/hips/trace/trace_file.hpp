@@ -28,9 +28,9 @@ struct RankTrace {
 ///          invalid field; names file, position, field and value.
 Result<RankTrace> read_trace_file(const std::string& path);
 
-/// Reads all trace-<rank>.json of a folder, sorted by rank.
+/// Reads traces, sorted by rank. A path is a trace file, or a folder with files named trace-<rank>.json.
 ///
 /// Errors   as above; kInvalidArgument: no such folder, no trace in it, two files of one rank.
-Result<std::vector<RankTrace>> read_trace_directory(const std::string& directory);
+Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths);
 
 }  // namespace hips::trace

@@ -18,7 +18,7 @@ TWELVE_SIZES = "1K:2G,4G"
 def compare(*args, **environment):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("HIPS_")}
     return subprocess.run([HIPS, "compare", *args], env={**clean, **environment}, capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=240, check=False)
 
 
 class Compare(unittest.TestCase):
@@ -69,7 +69,7 @@ class Compare(unittest.TestCase):
 
     def test_baselines_are_marked_as_relative_to_their_own_bound(self):
         report = compare("-t", "bcube:3,1", "--bytes", "1G", "-a", "flat-ring", "--baseline").stdout
-        self.assertIn("an allreduce of 1G takes at least 76.4 ms", report)
+        self.assertIn("No allreduce of 1G takes less than 76.4 ms there: what ", report)
         self.assertRegex(report, r"flat-ring, 1 NIC \(switch:9\) .* 100 %  \[b\]\n")
         self.assertIn("[b] baseline on the topology beside its name, and relative to that topology's bound; never the best\n",
                       report)
@@ -91,7 +91,7 @@ class Compare(unittest.TestCase):
         for spec in ("bcube:3,1", "torus:3x3", "switch:5"):
             (topology,) = self.report("-t", spec, "--bytes", "1M", "-a", "hips")["topologies"]
             command = [HIPS, "plan", "-t", spec, "--algorithm", "hips", "--bytes", "1M", "--json"]
-            done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=60, check=True)
+            done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=240, check=True)
             notes = json.loads(done.stdout)["notes"]
             self.assertEqual(topology["plans"][0]["sizes"][0]["busiest_bytes"],
                              max(notes["nic_out_bytes"][1], notes["nic_in_bytes"][1]))

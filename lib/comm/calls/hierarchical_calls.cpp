@@ -1,0 +1,78 @@
+#include "lib/comm/calls/hierarchical_calls.hpp"
+
+#include <algorithm>
+
+#include "lib/comm/calls/hierarchical_call.hpp"
+#include "lib/node/node_layout.hpp"
+
+namespace hips::comm {
+
+void HierarchicalCalls::add(HierarchicalCall& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    call.next_ = nullptr;
+    (first_ == nullptr ? first_ : last_->next_) = &call;
+    last_ = &call;
+    any_waits_.store(true, std::memory_order_release);
+  }
+  engine_.activate(*this);
+}
+
+HierarchicalCall* HierarchicalCalls::take_next() {
+  if (!any_waits_.load(std::memory_order_acquire)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  HierarchicalCall* const call = std::exchange(first_, first_->next_);
+  any_waits_.store(first_ != nullptr, std::memory_order_release);
+  return call;
+}
+
+bool HierarchicalCalls::advance() {
+  bool moved = false;
+  while (true) {
+    if (active_ != nullptr) {
+      moved |= active_->advance();
+      if (!active_->has_ended()) return moved;
+      std::exchange(active_, nullptr)->close();
+    }
+    HierarchicalCall* const next = take_next();
+    if (next == nullptr) return moved;
+    moved = true;
+    if (next->begin(++number_)) active_ = next;
+  }
+}
+
+int HierarchicalCalls::arm() {
+  armed_ = active_ != nullptr && active_->in_memory();
+  return armed_ ? node_.arm() : -1;
+}
+
+void HierarchicalCalls::disarm() {
+  if (std::exchange(armed_, false)) node_.disarm();
+}
+
+std::shared_ptr<const Sections> HierarchicalCalls::shares(std::uint64_t elements, std::size_t element_bytes) {
+  constexpr std::size_t kMost = 16;
+  const std::pair key(elements, element_bytes);
+  const auto known = std::ranges::find(shares_, key, [](const auto& entry) { return entry.first; });
+  if (known != shares_.end()) {
+    std::rotate(shares_.begin(), known, known + 1);
+    return shares_.front().second;
+  }
+  std::vector<std::uint64_t> counts;
+  for (Rank number = 0; number < ranks_per_node_; ++number)
+    counts.push_back(node::part_of(elements, element_bytes, number, ranks_per_node_).elements);
+  auto made = std::make_shared<const Sections>(counts);
+  if (shares_.size() == kMost) shares_.pop_back();
+  shares_.insert(shares_.begin(), {key, made});
+  return made;
+}
+
+std::vector<Rank> HierarchicalCalls::waiting_for() const {
+  return active_ == nullptr ? std::vector<Rank>() : active_->waiting_for();
+}
+
+std::string HierarchicalCalls::waiting_text() const {
+  return active_ == nullptr ? std::string() : active_->waiting_text();
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+#include "lib/base/sections.hpp"
+#include "lib/exec/engine.hpp"
+#include "lib/exec/engine_client.hpp"
+#include "lib/node/node_team.hpp"
+
+namespace hips::comm {
+
+class HierarchicalCall;
+
+/// The outstanding calls of a HierarchicalCommunicator, in the order of their start. A call that uses shared
+/// memory has it exclusively until it is complete, because the order of the steps in memory must be the same on
+/// all ranks of a node. Calls by a plan run concurrently, up to the next call that uses shared memory.
+///
+/// The list links the calls themselves, so that a call allocates nothing.
+///
+/// Threads  add() and shares(): one at a time. All others: the progress owner.
+class HierarchicalCalls final : public exec::EngineClient {
+ public:
+  HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, Rank ranks_per_node)
+      : engine_(engine), node_(node), ranks_per_node_(ranks_per_node) {}
+  /// No call is outstanding.
+  ~HierarchicalCalls() override { engine_.remove(*this); }
+  HierarchicalCalls(const HierarchicalCalls&) = delete;
+  HierarchicalCalls& operator=(const HierarchicalCalls&) = delete;
+
+  void add(HierarchicalCall& call);
+  /// Divides `elements` among the ranks of a node, as equally as whole cache lines allow.
+  std::shared_ptr<const Sections> shares(std::uint64_t elements, std::size_t element_bytes);
+
+  /// The missing ranks of the active call, for which all later calls wait.
+  [[nodiscard]] std::vector<Rank> waiting_for() const;
+  [[nodiscard]] std::string waiting_text() const;
+
+  // EngineClient.
+  bool advance() override;
+  [[nodiscard]] bool busy() const override {
+    return active_ != nullptr || any_waits_.load(std::memory_order_acquire);
+  }
+  int arm() override;
+  void disarm() override;
+
+ private:
+  [[nodiscard]] HierarchicalCall* take_next();
+
+  exec::Engine& engine_;
+  node::NodeTeam& node_;
+  Rank ranks_per_node_;
+  HierarchicalCall* active_ = nullptr;  ///< the call that uses shared memory
+  std::uint64_t number_ = 0;            ///< of calls that have begun
+  bool armed_ = false;
+  /// By number and size of elements; most recently used first.
+  std::vector<std::pair<std::pair<std::uint64_t, std::size_t>, std::shared_ptr<const Sections>>> shares_;
+
+  std::mutex mutex_;  ///< guards the list of waiting calls
+  HierarchicalCall* first_ = nullptr;
+  HierarchicalCall* last_ = nullptr;
+  std::atomic<bool> any_waits_{false};
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,155 @@
+#include "lib/comm/control/failure_detector.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lib/comm/setup/agreement.hpp"
+
+namespace hips::comm {
+
+void FailureDetector::start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
+                            std::vector<ProcessInfo> members) {
+  {
+    const std::lock_guard lock(mutex_);
+    control_ = &control;
+    actions_ = std::move(actions);
+    id_ = id;
+    rank_ = rank;
+    left_.assign(members.size(), false);
+    answers_.resize(members.size());
+  }
+  control.join({.id = id, .rank = rank, .members = std::move(members), .listener = weak_from_this()});
+}
+
+void FailureDetector::leave() {
+  Control* control = nullptr;
+  {
+    // The lock waits for a running action; clearing actions_ prevents later ones.
+    const std::lock_guard lock(mutex_);
+    actions_ = {};
+    control = control_;
+  }
+  if (control != nullptr) control->leave(id_);
+}
+
+Status FailureDetector::failure() const {
+  if (!failed()) return Status::success();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void FailureDetector::found(const Status& status) {
+  if (status.code == Code::kPeerLost && status.rank >= 0)
+    control_->suspect(id_, status.rank, status);
+  else
+    control_->report(id_, status);
+}
+
+void FailureDetector::waiting(std::span<const Rank> missing, std::string text) {
+  const CallEntry call = record_.current();
+  Rank gone = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Rank r : missing)
+      if (gone < 0 && left_[static_cast<std::size_t>(r)]) gone = r;
+    // The last data of the leaving rank may have arrived after the team's last poll. So require two checks.
+    const bool seen_before = gone >= 0 && gone == gone_ && missing_call_ == call.index;
+    gone_ = gone;
+    missing_.assign(missing.begin(), missing.end());
+    missing_text_ = std::move(text);
+    missing_call_ = call.index;
+    if (!seen_before) return;
+  }
+  Status status = Status::error(
+      Code::kPeerLost,
+      fmt::format("rank {} left the communicator without taking part in {}, which rank {} is in", gone,
+                  to_string(call), rank_),
+      Scope::kCommunicator);
+  status.rank = gone;
+  control_->report(id_, status);
+}
+
+void FailureDetector::ask(std::span<const Rank> ranks) {
+  for (const Rank rank : ranks) control_->query(id_, rank, record_.current().index);
+}
+
+void FailureDetector::ask_all() {
+  for (std::size_t r = 0; r < answers_.size(); ++r)
+    control_->query(id_, static_cast<Rank>(r), record_.current().index);
+}
+
+std::string FailureDetector::missing() const {
+  const CallEntry call = record_.current();
+  const std::lock_guard lock(mutex_);
+  std::vector<Rank> late;
+  for (std::size_t r = 0; r < answers_.size(); ++r) {
+    const bool asked = static_cast<Rank>(r) != rank_ && !left_[r];
+    if (asked && answers_[r].last.index < call.index) late.push_back(static_cast<Rank>(r));
+  }
+  if (late.empty()) return fmt::format("every rank has started this call; waiting for {}", missing_text_);
+  std::string text = fmt::format("{} {} not arrived", ranks_text(late), late.size() == 1 ? "has" : "have");
+  constexpr std::size_t kMost = 16;
+  for (std::size_t i = 0; i < std::min(late.size(), kMost); ++i) {
+    const CallEntry& last = answers_[static_cast<std::size_t>(late[i])].last;
+    text += fmt::format("{}rank {}: {}{}", i == 0 ? "; last call of " : ", ", late[i], to_string(last),
+                        last.kind == CallEntry::Kind::kNone ? ""
+                        : last.finished                     ? ", finished"
+                                                            : ", not finished");
+  }
+  return text;
+}
+
+void FailureDetector::on_failed(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (failed()) return;
+  failure_ = status;
+  failed_.store(true, std::memory_order_release);
+  if (actions_.fail) actions_.fail(status);
+}
+
+void FailureDetector::on_left(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  left_[static_cast<std::size_t>(rank)] = true;
+  if (actions_.left) actions_.left(rank);
+}
+
+void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    answers_[static_cast<std::size_t>(from)] = answer;
+  }
+  const CallEntry mine = record_.at(answer.asked.index);
+  if (mine.kind == CallEntry::Kind::kNone || answer.asked.kind == CallEntry::Kind::kNone) return;
+  if (same_call(mine, answer.asked)) return;
+  const bool delegated = answer.asked.kind == CallEntry::Kind::kDelegated;
+  Status status =
+      Status::error(Code::kMismatch,
+                    fmt::format("rank {} called {}, but rank {} called {}; {}", rank_, to_string(mine), from,
+                                to_string(answer.asked),
+                                delegated ? "either all ranks or none must pass arguments that HiPS supports"
+                                          : "all ranks must pass the same count, type and op"),
+                    Scope::kCommunicator);
+  status.rank = from;
+  control_->report(id_, status);
+}
+
+CallAnswer FailureDetector::answer(std::uint64_t call_index) const {
+  return {record_.at(call_index), record_.last()};
+}
+
+bool FailureDetector::in_call() const {
+  const CallEntry last = record_.current();
+  return last.kind == CallEntry::Kind::kHips && !last.finished;
+}
+
+std::string FailureDetector::activity(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  const CallEntry last = record_.current();
+  // Information about an earlier call is out of date.
+  if (!in_call() || missing_call_ != last.index) return {};
+  if (std::find(missing_.begin(), missing_.end(), rank) == missing_.end()) return {};
+  return fmt::format("{} in {}", missing_text_, to_string(last));
+}
+
+}  // namespace hips::comm

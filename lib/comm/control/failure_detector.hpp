@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/comm/calls/call_record.hpp"
+#include "lib/comm/control/control.hpp"
+
+namespace hips::comm {
+
+/// How a communicator reacts to decisions of the failure detector. Called by the control thread.
+struct FailureActions {
+  std::function<void(const Status&)> fail;  ///< fail all outstanding and later calls
+  std::function<void(Rank)> left;           ///< that rank has left the communicator
+};
+
+/// Connects a communicator and its backend to the control plane. It reports what they find wrong and calls
+/// `FailureActions` when the control plane decides that the communicator has failed or that a rank has left.
+///
+/// Owns     shared with the control thread, which may call it until the last reference is dropped.
+/// Threads  record() one caller at a time; everything else from any thread.
+class FailureDetector final : public GroupListener, public std::enable_shared_from_this<FailureDetector> {
+ public:
+  /// Joins the control plane. `control` must live as long as the process. `actions` are called until leave().
+  void start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
+             std::vector<ProcessInfo> members);
+  /// Leaves the communicator in order; no action is called afterwards.
+  void leave();
+
+  CallRecord& record() { return record_; }
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] Status failure() const;
+
+  /// The team detected a failure. A lost peer becomes a suspect only, because it may have left in order.
+  void found(const Status& status);
+
+  /// Records the ranks that the current call is waiting for; `text` says for what. Reports kPeerLost if one
+  /// of them has left.
+  void waiting(std::span<const Rank> missing, std::string text);
+  /// Queries these ranks for their call with the index of this rank's current call.
+  void ask(std::span<const Rank> ranks);
+  /// Queries all ranks, because a missing rank may itself be waiting for another one.
+  void ask_all();
+  /// Names the ranks that have not started this rank's current call, according to their latest answers: "rank
+  /// 3 has not arrived; last call of rank 3: no call yet".
+  [[nodiscard]] std::string missing() const;
+
+  // GroupListener.
+  void on_failed(const Status& status) override;
+  void on_left(Rank rank) override;
+  void on_answer(Rank from, const CallAnswer& answer) override;
+  [[nodiscard]] CallAnswer answer(std::uint64_t call_index) const override;
+  [[nodiscard]] std::string activity(Rank rank) const override;
+  [[nodiscard]] bool in_call() const override;
+
+ private:
+  CallRecord record_;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;  ///< guards what follows
+  Control* control_ = nullptr;
+  FailureActions actions_;  ///< empty before start() and after leave()
+  std::uint64_t id_ = 0;
+  Rank rank_ = -1;
+  Status failure_;
+  std::vector<bool> left_;
+  std::vector<CallAnswer> answers_;  ///< by rank; the latest of each
+  std::vector<Rank> missing_;
+  std::string missing_text_;
+  std::uint64_t missing_call_ = 0;  ///< index of the call that these two describe
+  Rank gone_ = -1;                  ///< a missing rank that had left at the previous check of that call
+};
+
+}  // namespace hips::comm

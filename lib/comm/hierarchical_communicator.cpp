@@ -1,0 +1,176 @@
+#include "lib/comm/hierarchical_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/team_maker.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// Makes a chunk 2 MiB: its shares keep the NICs busy for longer than the start of the next chunk takes.
+constexpr std::uint32_t kSlices = 16;
+
+/// The part of the communicator's staging that is shared memory of the node; the plans use the rest.
+std::size_t staging_of_node(const Config& config) {
+  return config.staging_bytes * 3 / 8;
+}
+
+Config config_of_team(const Config& config, Rank ranks_per_node) {
+  const auto layout = node::StagingLayout::of(ranks_per_node, staging_of_node(config), kSlices);
+  Config rest = config;
+  rest.staging_bytes -= std::min(layout.segment_bytes(), config.staging_bytes / 2);
+  return rest;
+}
+
+}  // namespace
+
+HierarchicalCommunicator::~HierarchicalCommunicator() {
+  if (in_forked_child()) {
+    // All of this belongs to the parent; closing it would disturb the peers.
+    (void)calls_.release();
+    (void)node_.release();
+    (void)team_.release();
+    new std::shared_ptr<ProcessEngine>(std::move(engine_));
+    return;
+  }
+  leave();
+}
+
+Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vector<ProcessInfo>& processes,
+                                            std::uint64_t id) {
+  const cost::Medium medium = medium_between(config_.transport, processes);
+  auto choices = choose_plans(design, rank(), medium);
+  if (!choices) return fail(choices.error());
+  const Topology wiring = topology_of_nodes(design, nodes_);
+  auto between = choose_plans_between(wiring, nodes_, medium);
+  if (!between) return fail(between.error());
+  between_ = *std::move(between);
+  first_between_ = static_cast<std::int32_t>(choices->size());
+  std::vector<Design::Choice> programs = *choices;
+  programs.insert(programs.end(), between_.begin(), between_.end());
+  const auto found = [watch = watch_.get()](const Status& status) { watch->found(status); };
+  const Config of_team = config_of_team(config_, nodes_.ranks_per_node);
+  auto made = make_team({.config = of_team,
+                         .clock = clock_,
+                         .rank = rank(),
+                         .id = id,
+                         .topology = design.topology,
+                         .processes = processes,
+                         .choices = programs,
+                         .on_error = found});
+  if (!made) return fail(made.error());
+  engine_ = std::move(made->engine);
+  team_ = std::move(made->team);
+  plans_.emplace(*choices, rank());
+
+  std::vector<Rank> names;
+  for (Rank number = 0; number < nodes_.ranks_per_node; ++number)
+    names.push_back(nodes_.rank_of(nodes_.node, number));
+  // The id differs from the team's, so that traces number its calls separately.
+  auto node = node::NodeTeam::create({.rank = nodes_.local_rank,
+                                      .size = nodes_.ranks_per_node,
+                                      .max_staging_bytes = staging_of_node(config_),
+                                      .num_slices = kSlices,
+                                      .clock = &engine_->engine.clock(),
+                                      .trace = engine_->engine.trace(),
+                                      .id = id + 1,
+                                      .names = std::move(names),
+                                      .uses_wake_pipes = true,
+                                      .direct = config_.node_direct,
+                                      .on_error = found});
+  if (!node) return fail(node.error());
+  node_ = std::move(*node);
+  calls_ = std::make_unique<HierarchicalCalls>(engine_->engine, *node_, nodes_.ranks_per_node);
+
+  backend_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
+  const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
+  description_ = fmt::format(
+      "allreduce{} in the shared memory of the {} ranks of a node and, between nodes, {} on {}; "
+      "other calls {} on {}; {}; {}",
+      for_all ? "" : " of sizes without a chosen algorithm", nodes_.ranks_per_node,
+      describe_choices(between_), wiring.name, describe_choices(*choices), design.topology.name,
+      fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
+  return team_->offer();
+}
+
+FailureActions HierarchicalCommunicator::failure_actions() {
+  // The team comes last: it wakes sleeping threads.
+  return {.fail =
+              [node = node_.get(), team = team_.get()](const Status& status) {
+                node->fail(status);
+                team->fail(status);
+              },
+          .left = [team = team_.get()](Rank rank) { team->peer_left(rank); }};
+}
+
+Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers) {
+  auto address = team_->allocate(offers);
+  if (!address) return address;
+  ByteWriter writer;
+  writer.put_bytes(std::as_bytes(std::span(&node_->name(), 1)));
+  writer.put_bytes(*address);
+  return writer.take();
+}
+
+Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
+  std::vector<SharedMemoryName> names(static_cast<std::size_t>(nodes_.ranks_per_node));
+  std::vector<Blob> of_team;
+  for (const Blob& address : addresses) {
+    ByteReader reader(address);
+    (void)reader.get_bytes();
+    const auto bytes = reader.get_bytes();
+    of_team.emplace_back(bytes.begin(), bytes.end());
+  }
+  for (Rank number = 0; number < nodes_.ranks_per_node; ++number) {
+    ByteReader reader(addresses[static_cast<std::size_t>(nodes_.rank_of(nodes_.node, number))]);
+    const auto bytes = reader.get_bytes();
+    SharedMemoryName& name = names[static_cast<std::size_t>(number)];
+    std::memcpy(&name, bytes.data(), std::min(sizeof(name), bytes.size()));
+  }
+  if (Status status = node_->connect(names); !status.ok()) return status;
+  return team_->connect(of_team);
+}
+
+HierarchicalParts HierarchicalCommunicator::parts() {
+  return {.nodes = nodes_,
+          .node = *node_,
+          .team = {.engine = engine_->engine,
+                   .team = *team_,
+                   .plans = *plans_,
+                   .buffers = buffers_,
+                   .rank = rank(),
+                   .size = size()},
+          .between = between_,
+          .first_between = first_between_,
+          .calls = *calls_};
+}
+
+Status HierarchicalCommunicator::run(const CallArgs& args) {
+  HierarchicalCall call(parts());
+  if (Status status = call.set(args); !status.ok()) return status;
+  call.start();
+  return wait(call);
+}
+
+std::unique_ptr<PendingCall> HierarchicalCommunicator::make_call() {
+  return std::make_unique<HierarchicalCall>(parts());
+}
+
+void HierarchicalCommunicator::advance() {
+  engine_->engine.try_progress();
+}
+
+Clock& HierarchicalCommunicator::clock() const {
+  return engine_->engine.clock();
+}
+
+}  // namespace hips::comm

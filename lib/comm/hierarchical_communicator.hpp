@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/comm/calls/hierarchical_call.hpp"
+#include "lib/comm/calls/hierarchical_calls.hpp"
+#include "lib/comm/calls/team_plans.hpp"
+#include "lib/comm/calls/work_buffers.hpp"
+#include "lib/comm/process.hpp"
+#include "lib/comm/setup/node_groups.hpp"
+#include "lib/comm/watched_communicator.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/node/node_team.hpp"
+
+namespace hips::comm {
+
+/// A communicator of several nodes with the same number of ranks each, more than one. It executes calls in the
+/// shared memory of each node and by a plan between the nodes. One team has the programs of all ranks and the
+/// inter-node programs, so that all calls have one order.
+class HierarchicalCommunicator final : public WatchedCommunicator {
+ public:
+  HierarchicalCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options,
+                           NodeGroups nodes)
+      : WatchedCommunicator(bootstrap, config, options),
+        config_(config),
+        clock_(options.clock),
+        nodes_(std::move(nodes)) {}
+  ~HierarchicalCommunicator() override;
+
+ private:
+  [[nodiscard]] HierarchicalParts parts();
+  Status run(const CallArgs& args) override;
+  std::unique_ptr<PendingCall> make_call() override;
+  void advance() override;
+  [[nodiscard]] Clock& clock() const override;
+  Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                    std::uint64_t id) override;
+  FailureActions failure_actions() override;
+  Result<Blob> allocate(const std::vector<Blob>& offers) override;
+  Status connect(const std::vector<Blob>& addresses) override;
+
+  Config config_;
+  Clock* clock_;
+  NodeGroups nodes_;
+  std::shared_ptr<ProcessEngine> engine_;
+  std::unique_ptr<exec::Team> team_;
+  std::unique_ptr<node::NodeTeam> node_;
+  std::optional<TeamPlans> plans_;  ///< of all ranks; set by make()
+  std::vector<Design::Choice> between_;
+  std::int32_t first_between_ = 0;
+  WorkBuffers buffers_;
+  std::unique_ptr<HierarchicalCalls> calls_;
+};
+
+}  // namespace hips::comm

@@ -1,0 +1,98 @@
+#include "lib/comm/setup/node_groups.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/comm/node_communicator.hpp"
+#include "lib/cost/select.hpp"
+#include "topology/formats/parse.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// The ranks of each server of the topology: server s has ranks s*m to s*m + m-1.
+std::vector<std::vector<Rank>> by_server(const Topology& topology) {
+  std::vector<std::vector<Rank>> groups(static_cast<std::size_t>(topology.num_servers()));
+  for (Rank rank = 0; rank < topology.num_ranks(); ++rank)
+    groups[static_cast<std::size_t>(rank / topology.ranks_per_server)].push_back(rank);
+  return groups;
+}
+
+/// The ranks of each node, in the order of their lowest ranks.
+std::vector<std::vector<Rank>> by_node(const std::vector<ProcessInfo>& processes) {
+  std::vector<std::vector<Rank>> groups;
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t r = 0; r < processes.size(); ++r) {
+    const auto [at, is_new] = known.emplace(processes[r].node_key, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(static_cast<Rank>(r));
+  }
+  return groups;
+}
+
+/// Turns the program of a node into that of one of its ranks: peers are the ranks with the same local rank.
+Program of_ranks(Program program, const NodeGroups& nodes) {
+  program.rank = nodes.rank_of(program.rank, nodes.local_rank);
+  for (Step& step : program.steps)
+    if (step.peer >= 0) step.peer = nodes.rank_of(step.peer, nodes.local_rank);
+  for (Source& source : program.sources)
+    if (source.peer >= 0) source.peer = nodes.rank_of(source.peer, nodes.local_rank);
+  return program;
+}
+
+}  // namespace
+
+std::optional<NodeGroups> NodeGroups::of(const Design& design, const Config& config,
+                                         const std::vector<ProcessInfo>& processes, Rank rank) {
+  const bool all_named =
+      !design.choices.empty() && std::ranges::none_of(design.choices, &Design::Choice::automatic);
+  if (all_named || config.transport != "auto") return std::nullopt;
+  const bool servers = design.topology.ranks_per_server > 1;
+  // In a named topology with one rank per server, each rank is a server of its own.
+  if (!servers && design.topology_named) return std::nullopt;
+  const auto groups = servers ? by_server(design.topology) : by_node(processes);
+  NodeGroups nodes;
+  nodes.num_nodes = static_cast<Rank>(groups.size());
+  nodes.ranks_per_node = static_cast<Rank>(groups.front().size());
+  if (nodes.num_nodes < 2 || nodes.ranks_per_node < 2 || nodes.ranks_per_node > NodeCommunicator::kMostRanks)
+    return std::nullopt;
+  for (std::size_t h = 0; h < groups.size(); ++h) {
+    if (groups[h].size() != groups.front().size()) return std::nullopt;
+    const auto& first = processes[static_cast<std::size_t>(groups[h].front())];
+    for (std::size_t number = 0; number < groups[h].size(); ++number) {
+      const Rank member = groups[h][number];
+      if (processes[static_cast<std::size_t>(member)].node_key != first.node_key) return std::nullopt;
+      nodes.ranks.push_back(member);
+      if (member != rank) continue;
+      nodes.node = static_cast<Rank>(h);
+      nodes.local_rank = static_cast<Rank>(number);
+    }
+  }
+  return nodes;
+}
+
+Topology topology_of_nodes(const Design& design, const NodeGroups& nodes) {
+  if (design.topology.ranks_per_server > 1) return topology::without_node_level(design.topology);
+  return parse_topology(fmt::format("switch:{}", nodes.num_nodes));
+}
+
+Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
+                                                         cost::Medium medium) {
+  auto selection = cost::select(wiring, medium);
+  if (!selection) return fail(selection.error());
+  std::vector<Design::Choice> choices;
+  for (const auto& choice : selection->choices) {
+    const PlanBuilder& builder = selection->builder(choice);
+    choices.push_back({.shape = std::make_shared<PlanShape>(builder.shape()),
+                       .program = std::make_shared<Program>(of_ranks(builder.program(nodes.node), nodes)),
+                       .up_to_bytes = choice.up_to_bytes});
+  }
+  return choices;
+}
+
+}  // namespace hips::comm

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <hips/plan.hpp>
+#include <hips/topology.hpp>
+
+#include "lib/base/config/config.hpp"
+#include "lib/base/result.hpp"
+#include "lib/comm/setup/design.hpp"
+#include "lib/comm/setup/process_info.hpp"
+#include "lib/cost/select.hpp"
+
+namespace hips::comm {
+
+/// The ranks of a communicator grouped by node. Exists for a hierarchical communicator only: several nodes, with
+/// the same number of ranks on each, at least two. Emulated servers count as nodes.
+struct NodeGroups {
+  Rank num_nodes = 0;
+  Rank ranks_per_node = 0;  ///< m
+  Rank node = -1;           ///< of this rank
+  Rank local_rank = -1;     ///< of this rank on its node, 0 to m-1
+  std::vector<Rank> ranks;  ///< by node, then by local rank
+
+  [[nodiscard]] Rank rank_of(Rank of_node, Rank of_local_rank) const {
+    return ranks[static_cast<std::size_t>(of_node * ranks_per_node + of_local_rank)];
+  }
+
+  /// Groups the ranks, with the same result on all of them. Returns nothing if calls should use one plan of all
+  /// ranks, or shared memory only:
+  /// - there is only one node;
+  /// - the nodes have different numbers of ranks, one rank each, or more than NodeCommunicator::kMostRanks;
+  /// - the ranks of one server of the topology do not share memory;
+  /// - the user named a transport, or a plan of all ranks for every size, or a reduction in rank order.
+  static std::optional<NodeGroups> of(const Design& design, const Config& config,
+                                      const std::vector<ProcessInfo>& processes, Rank rank);
+};
+
+/// The topology between the nodes, without the ranks inside them.
+Topology topology_of_nodes(const Design& design, const NodeGroups& nodes);
+
+/// Returns the cheapest plans between the nodes over `medium`. They connect the ranks that have this rank's local
+/// rank on all nodes. Their programs use ranks of the communicator, so that a team can run them along with
+/// other programs.
+///
+/// Errors   those of cost::select(), the same on all ranks.
+Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
+                                                         cost::Medium medium);
+
+}  // namespace hips::comm
