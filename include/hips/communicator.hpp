@@ -57,7 +57,7 @@ struct CommunicatorOptions {
   std::string algorithm{};  ///< default: by size
   std::string pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name{};       ///< in logs
-  ThreadMode thread_mode = ThreadMode::kMultiple;  ///< also of what is split off or duplicated
+  ThreadMode thread_mode = ThreadMode::kSerialized;  ///< also of what is split off or duplicated
 };
 
 /// How the ranks find each other, where neither the environment nor MPI says it.

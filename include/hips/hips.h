@@ -166,8 +166,12 @@ typedef struct {
 
 /* Which threads call: on a communicator, its requests included. */
 typedef enum {
-  HIPS_THREAD_MULTIPLE = 0, /* calls in turn, requests waited for by any threads at once */
-  HIPS_THREAD_SINGLE = 1    /* never two threads at once; requests of small calls are cheaper then */
+  /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. More than MPI's:
+   * several threads may test and wait for different requests at once. */
+  HIPS_THREAD_SERIALIZED = 0,
+  HIPS_THREAD_SINGLE = 1, /* never two threads at once, requests included; small requests cost less */
+  /* Deprecated name of HIPS_THREAD_SERIALIZED. It allows less than MPI_THREAD_MULTIPLE does. */
+  HIPS_THREAD_MULTIPLE = HIPS_THREAD_SERIALIZED
 } hips_thread_mode_t;
 
 /* A null string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM, HIPS_PATTERN), else the default. */
@@ -181,7 +185,7 @@ typedef struct {
 } hips_comm_config_t;
 
 #define HIPS_COMM_CONFIG_INIT \
-  { sizeof(hips_comm_config_t), 0, 0, 0, 0, HIPS_THREAD_MULTIPLE }
+  { sizeof(hips_comm_config_t), 0, 0, 0, 0, HIPS_THREAD_SERIALIZED }
 
 /*
  * Creates a communicator of all ranks of `bootstrap`; with a null bootstrap, of the ranks that HIPS_RANK,

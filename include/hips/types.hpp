@@ -101,11 +101,16 @@ constexpr bool applies_to(ReduceOp op, DataType type) {
   return op <= ReduceOp::kAvg || !is_floating(type);
 }
 
-/// Which threads of this process call, on a communicator and its requests; the values are those of
-/// `hips_thread_mode_t`.
+/// Which threads of this process call, on one communicator and its requests; the values are those of
+/// `hips_thread_mode_t`. Different communicators may be called by different threads at once in every mode.
 enum class ThreadMode : std::uint8_t {
-  kMultiple = 0,  ///< calls in turn, requests waited for by any threads at once
-  kSingle = 1,    ///< never two at once; requests of small calls are cheaper then
+  /// As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. More than
+  /// MPI's:
+  /// several threads may test and wait for different requests at once.
+  kSerialized = 0,
+  kSingle = 1,  ///< never two threads at once, requests included; small requests cost less
+  /// Deprecated name of kSerialized. It allows less than MPI_THREAD_MULTIPLE does.
+  kMultiple = kSerialized,
 };
 
 /// "int32", "uint8", "float16", "bfloat16", ...; "bytes" for a bytes_type(), "unknown type" for a value that

@@ -25,7 +25,7 @@ struct CommunicatorOptions {
   std::optional<std::string> algorithm{};  ///< default: by size
   std::optional<std::string> pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name = "communicator";       ///< in logs and errors
-  ThreadMode thread_mode = ThreadMode::kMultiple;
+  ThreadMode thread_mode = ThreadMode::kSerialized;
   /// Time of waits, deadlines and traces; null: SystemClock. Taken from the first communicator of a process.
   Clock* clock = nullptr;
   /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call

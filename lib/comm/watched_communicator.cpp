@@ -230,7 +230,7 @@ class WatchedCommunicator::Starting {
   // Finds most misuse at the price of two plain stores; who needs certainty asks a thread sanitizer.
   explicit Starting(WatchedCommunicator& communicator)
       : in_call_(communicator.in_call_),
-        alone_(communicator.mode_ != ThreadMode::kMultiple || !in_call_.load(std::memory_order_relaxed)) {
+        alone_(communicator.mode_ != ThreadMode::kSerialized || !in_call_.load(std::memory_order_relaxed)) {
     if (alone_) in_call_.store(true, std::memory_order_relaxed);
   }
   ~Starting() {

@@ -69,7 +69,7 @@ std::vector<std::tuple<Way, int>> shapes() {
 }
 
 hips::Communicator communicator(const std::string& topology, int num_ranks,
-                                hips::ThreadMode thread_mode = hips::ThreadMode::kMultiple) {
+                                hips::ThreadMode thread_mode = hips::ThreadMode::kSerialized) {
   std::string spec = topology;
   if (const auto at = spec.find('%'); at != std::string::npos) spec.replace(at, 1, std::to_string(num_ranks));
   return hips::Communicator::from_environment({.topology = spec, .thread_mode = thread_mode});
@@ -122,7 +122,7 @@ TEST_P(Requests, AreExactInWhateverOrderTheyAreEnded) {
   const int num_steps = hips::test::runs_everything() ? 2000 : hips::test::runs_a_sample() ? 60 : 200;
   const auto body = [=, &way = way, n = n](int rank, const Ready&) {
     std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
-    const auto mode = own() % 2 == 0 ? hips::ThreadMode::kSingle : hips::ThreadMode::kMultiple;
+    const auto mode = own() % 2 == 0 ? hips::ThreadMode::kSingle : hips::ThreadMode::kSerialized;
     hips::Communicator first = communicator(way.topology, n, mode), second = communicator("", n);
     constexpr std::size_t kCounts[] = {0, 1, 7, 13, 509, 1031, 8209, 40009, 150001};
     std::vector<std::unique_ptr<Call>> open;
@@ -311,7 +311,7 @@ TEST_P(Requests, OfTheSameCallAgainAreAsExactAsOfOthers) {
   const auto body = [=, &way = way, n = n](int rank, const Ready&) -> std::string {
     std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
     const auto mode = (seed + static_cast<std::uint64_t>(rank)) % 2 == 0 ? hips::ThreadMode::kSingle
-                                                                         : hips::ThreadMode::kMultiple;
+                                                                         : hips::ThreadMode::kSerialized;
     hips::Communicator comm = communicator(way.topology, n, mode);
     constexpr std::size_t kMostCount = 300;
     std::vector<std::int64_t> in(kMostCount), out[2];
@@ -385,7 +385,7 @@ TEST_P(Requests, MayBeStartedAnyNumberOfTimesWherePersistent) {
 TEST_P(Requests, OutliveTheirCommunicatorsHandle) {
   const auto& [way, n] = GetParam();
   const auto body = [&way = way, n = n](int rank, const Ready&) {
-    for (const auto mode : {hips::ThreadMode::kMultiple, hips::ThreadMode::kSingle}) {
+    for (const auto mode : {hips::ThreadMode::kSerialized, hips::ThreadMode::kSingle}) {
       Call call;
       call.in.resize(300'007);
       call.out.resize(call.in.size());

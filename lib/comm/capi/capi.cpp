@@ -36,7 +36,13 @@ static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
 static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
 static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
 static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
+static_assert(static_cast<int>(hips::ThreadMode::kSerialized) == HIPS_THREAD_SERIALIZED);
+static_assert(static_cast<int>(hips::ThreadMode::kMultiple) == HIPS_THREAD_MULTIPLE);
 static_assert(static_cast<int>(hips::ThreadMode::kSingle) == HIPS_THREAD_SINGLE);
+static_assert(static_cast<int>(hips::Scope::kOperation) == HIPS_SCOPE_OPERATION);
+static_assert(static_cast<int>(hips::Scope::kCommunicator) == HIPS_SCOPE_COMMUNICATOR);
+static_assert(static_cast<int>(hips::Scope::kProcess) == HIPS_SCOPE_PROCESS);
+static_assert(hips::kNoRail == -1);
 static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
 
 namespace hips::comm::capi {
@@ -98,17 +104,18 @@ Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* c
   options.pattern = optional_text(known.pattern);
   if (known.name != nullptr) options.name = known.name;
   switch (known.thread_mode) {
-    case HIPS_THREAD_MULTIPLE:
+    case HIPS_THREAD_SERIALIZED:
       break;
     case HIPS_THREAD_SINGLE:
       options.thread_mode = hips::ThreadMode::kSingle;
       break;
     default:
-      return hips::fail(Code::kInvalidArgument,
-                        fmt::format("hips_comm_create: config.thread_mode is {}; it is HIPS_THREAD_MULTIPLE "
-                                    "({}) or HIPS_THREAD_SINGLE ({})",
-                                    known.thread_mode, static_cast<int>(HIPS_THREAD_MULTIPLE),
-                                    static_cast<int>(HIPS_THREAD_SINGLE)));
+      return hips::fail(
+          Code::kInvalidArgument,
+          fmt::format("hips_comm_create: config.thread_mode is {}; expected HIPS_THREAD_SERIALIZED "
+                      "({}) or HIPS_THREAD_SINGLE ({})",
+                      known.thread_mode, static_cast<int>(HIPS_THREAD_SERIALIZED),
+                      static_cast<int>(HIPS_THREAD_SINGLE)));
   }
   return options;
 }
