@@ -14,6 +14,7 @@
 
 #include <hips/hips.h>
 #include <hips/half.hpp>
+#include <hips/last_error.hpp>
 #include <hips/request.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
@@ -152,25 +153,25 @@ class Communicator {
   /// Errors   as create(), on all ranks of a colour alike.
   [[nodiscard]] std::optional<Communicator> split(int color, int key = 0) {
     hips_comm_t part = nullptr;
-    check(hips_comm_split(comm_, color, key, &part));
+    throw_if_failed(hips_comm_split(comm_, color, key, &part));
     if (part == nullptr) return std::nullopt;
     return Communicator(part);
   }
   /// Another communicator of the same ranks and plans. Collective. Errors as create().
   [[nodiscard]] Communicator duplicate() {
     hips_comm_t copy = nullptr;
-    check(hips_comm_dup(comm_, &copy));
+    throw_if_failed(hips_comm_dup(comm_, &copy));
     return Communicator(copy);
   }
 
   [[nodiscard]] Rank rank() const {
     int rank = 0;
-    check(hips_comm_rank(comm_, &rank));
+    throw_if_failed(hips_comm_rank(comm_, &rank));
     return rank;
   }
   [[nodiscard]] Rank size() const {
     int size = 0;
-    check(hips_comm_size(comm_, &size));
+    throw_if_failed(hips_comm_size(comm_, &size));
     return size;
   }
   /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers on 1 host"
@@ -185,13 +186,15 @@ class Communicator {
   ///          a floating type; the call did not take place.
   template <typename T, ReductionOf<T> Op>
   void allreduce(std::span<const T> in, std::span<T> out, const Op& op) {
-    check(hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(), type_of<T>(), op_of(op), comm_));
   }
 
   /// inout[i] = op over all ranks of inout[i]. Blocks. Bitwise the same on all ranks.
   template <typename T, ReductionOf<T> Op>
   void allreduce(std::span<T> inout, const Op& op) {
-    check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(), type_of<T>(), op_of(op), comm_));
   }
 
   /// allreduce() of each of many vectors, in place, as one call: small neighbours travel together, several
@@ -213,7 +216,7 @@ class Communicator {
     for (std::size_t i = 0; i < vectors.size(); ++i)
       list.push_back({HIPS_IN_PLACE, vectors[i].data(), vectors[i].size(), type_of<T>(),
                       priorities.empty() ? 0 : priorities[i]});
-    check(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
+    throw_if_failed(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
   }
 
   /// Starts out[i] = op over all ranks of in[i], and returns; Request::wait() ends it. Until then the buffers
@@ -251,8 +254,8 @@ class Communicator {
   template <typename T, ReductionOf<T> Op>
   void reduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
-    check(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(), op_of(op),
-                                    comm_));
+    throw_if_failed(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(),
+                                              op_of(op), comm_));
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
@@ -274,7 +277,8 @@ class Communicator {
   void reduce_scatter(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts,
                       const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
-    check(hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce_scatter(std::span<const T> in, std::span<T> out,
@@ -297,7 +301,8 @@ class Communicator {
   template <PlainData T>
   void allgather(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
-    check(hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
+    throw_if_failed(
+        hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
   }
   template <PlainData T>
   [[nodiscard]] Request iallgather(std::span<const T> in, std::span<T> out) {
@@ -317,8 +322,8 @@ class Communicator {
   template <PlainData T>
   void allgatherv(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts) {
     check_counts("allgatherv", counts, out.size(), in.size());
-    check(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr, type_of<T>(),
-                          comm_));
+    throw_if_failed(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr,
+                                    type_of<T>(), comm_));
   }
   template <PlainData T>
   [[nodiscard]] Request iallgatherv(std::span<const T> in, std::span<T> out,
@@ -338,7 +343,7 @@ class Communicator {
   /// buffer = that of `root`. Shapes: the same number of elements, of any plain data, on all ranks.
   template <PlainData T>
   void bcast(std::span<T> buffer, Rank root) {
-    check(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
+    throw_if_failed(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
   }
   template <PlainData T>
   [[nodiscard]] Request ibcast(std::span<T> buffer, Rank root) {
@@ -352,7 +357,8 @@ class Communicator {
   /// out = fold over all ranks of `in`, on `root`. Shapes: elsewhere `out` may be empty.
   template <typename T, ReductionOf<T> Op>
   void reduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
-    check(hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
+    throw_if_failed(
+        hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
@@ -365,7 +371,7 @@ class Communicator {
   }
 
   /// Returns once every rank has called it.
-  void barrier() { check(hips_barrier(comm_)); }
+  void barrier() { throw_if_failed(hips_barrier(comm_)); }
   [[nodiscard]] Request ibarrier() { return made(hips_ibarrier); }
   [[nodiscard]] Request barrier_init() { return made(hips_barrier_init); }
 
@@ -384,7 +390,7 @@ class Communicator {
     config.name = text(options.name);
     config.thread_mode = static_cast<int>(options.thread_mode);
     hips_comm_t comm = nullptr;
-    check(hips_comm_create(&config, bootstrap, &comm));
+    throw_if_failed(hips_comm_create(&config, bootstrap, &comm));
     return Communicator(comm);
   }
 
@@ -403,7 +409,7 @@ class Communicator {
   template <typename T, typename Op>
   Request request(decltype(&hips_iallreduce) make_it, const void* in, std::span<T> out, const Op& op) {
     hips_request_t made = nullptr;
-    check(make_it(in, out.data(), out.size(), type_of<T>(), op_of(op), comm_, &made));
+    throw_if_failed(make_it(in, out.data(), out.size(), type_of<T>(), op_of(op), comm_, &made));
     return Request(made);
   }
 
@@ -467,12 +473,8 @@ class Communicator {
   template <typename Make, typename... Args>
   Request made(Make make_it, Args... args) {
     hips_request_t request = nullptr;
-    check(make_it(args..., comm_, &request));
+    throw_if_failed(make_it(args..., comm_, &request));
     return Request(request);
-  }
-
-  static void check(hips_status_t status) {
-    if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
   }
 
   hips_comm_t comm_ = nullptr;

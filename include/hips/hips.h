@@ -1,8 +1,9 @@
 /*
  * HiPS: hierarchical synchronization on fabrics whose wiring is known. The C API.
  *
- * Every call returns a status; on failure hips_last_error() gives one sentence with the cause, for the
- * calling thread. Outputs are set only on success.
+ * Every call returns a status; on failure hips_last_error() gives one sentence with the cause, and
+ * hips_last_error_info() all that is known, for the calling thread. Outputs are set only on success, but for
+ * those that say how a request ended (hips_test()).
  */
 #ifndef HIPS_HIPS_H
 #define HIPS_HIPS_H
@@ -441,3 +442,37 @@ HIPS_API const char* hips_version(void);
 #endif
 
 #endif
+
+/* The largest thing that an error has broken, and that has to be made again. */
+typedef enum {
+  HIPS_SCOPE_OPERATION = 0, /* the call alone */
+  HIPS_SCOPE_LINK = 1,
+  HIPS_SCOPE_PEER = 2,
+  HIPS_SCOPE_COMMUNICATOR = 3, /* destroy it, and make another of the ranks that are left */
+  HIPS_SCOPE_PROCESS = 4
+} hips_scope_t;
+
+/* All that is known of an error; hips_last_error() is its `text`. */
+typedef struct {
+  size_t struct_size; /* sizeof(hips_error_info_t): lets the struct grow */
+  hips_status_t code; /* what the call returned; HIPS_OK when no call has failed */
+  int rank;           /* the rank at fault in the communicator, -1 when no rank is */
+  hips_scope_t scope;
+  int sys_errno;    /* errno, or the completion status of a NIC; 0 when neither applies */
+  const char* text; /* one sentence, never null; valid until the thread's next call that fails */
+  int rail;         /* the NIC at fault, numbered from 0; -1 when none is */
+} hips_error_info_t;
+
+#define HIPS_ERROR_INFO_INIT \
+  { sizeof(hips_error_info_t), HIPS_OK, -1, HIPS_SCOPE_OPERATION, 0, "", -1 }
+
+/*
+ * Sets *info to the calling thread's last failed call. Begin with HIPS_ERROR_INFO_INIT: members that this
+ * library does not know keep their values. HIPS_ERR_INVALID_ARGUMENT: info is null, or its struct_size is
+ * smaller than the first version of the struct; *info and the last error then stay as they are.
+ *
+ *     hips_error_info_t info = HIPS_ERROR_INFO_INIT;
+ *     if (hips_allreduce(...) == HIPS_ERR_PEER_LOST && hips_last_error_info(&info) == HIPS_OK)
+ *       fprintf(stderr, "lost rank %d: %s\n", info.rank, info.text);
+ */
+HIPS_API hips_status_t hips_last_error_info(hips_error_info_t* info);

@@ -5,6 +5,7 @@
 #include <hips/communicator.hpp>
 #include <hips/half.hpp>
 #include <hips/memory.hpp>
+#include <hips/last_error.hpp>
 #include <hips/plan.hpp>
 #include <hips/request.hpp>
 #include <hips/status.hpp>

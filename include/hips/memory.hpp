@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <hips/hips.h>
+#include <hips/last_error.hpp>
 #include <hips/status.hpp>
 
 namespace hips {
@@ -27,8 +28,7 @@ class RegisteredMemory {
   RegisteredMemory() = default;
   template <typename T>
   requires(!std::is_const_v<T>) explicit RegisteredMemory(std::span<T> memory) {
-    if (hips_mem_register(memory.data(), memory.size_bytes(), &memory_) != HIPS_OK)
-      throw Error(Status::error(Code::kInvalidArgument, hips_last_error()));
+    throw_if_failed(hips_mem_register(memory.data(), memory.size_bytes(), &memory_));
   }
   RegisteredMemory(RegisteredMemory&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
@@ -61,8 +61,7 @@ class RegisteredBuffer {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
       throw Error(Status::error(Code::kInvalidArgument, "allocate_registered: the size overflows"));
     void* address = nullptr;
-    if (const hips_status_t status = hips_mem_alloc(count * sizeof(T), &address); status != HIPS_OK)
-      throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+    throw_if_failed(hips_mem_alloc(count * sizeof(T), &address));
     span_ = {static_cast<T*>(address), count};
   }
   RegisteredBuffer(RegisteredBuffer&& other) noexcept : span_(std::exchange(other.span_, {})) {}

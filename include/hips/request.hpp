@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <hips/hips.h>
+#include <hips/last_error.hpp>
 #include <hips/status.hpp>
 
 namespace hips {
@@ -33,24 +34,20 @@ class Request {
   }
 
   /// Starts a persistent call once more. kInvalidArgument: it is under way, or not persistent.
-  void start() { check(hips_start(request_)); }
+  void start() { throw_if_failed(hips_start(request_)); }
   /// True where the call has ended, or where there is none. Waits for no peer, but with several threads on
   /// one communicator for its turn: while another one moves messages, some milliseconds at most.
   bool test() {
     int done = 0;
-    check(hips_test(&request_, &done));
+    throw_if_failed(hips_test(&request_, &done));
     return done != 0;
   }
   /// Blocks until the call has ended.
-  void wait() { check(hips_wait(&request_)); }
+  void wait() { throw_if_failed(hips_wait(&request_)); }
 
  private:
   friend class Communicator;
   explicit Request(hips_request_t request) : request_(request) {}
-
-  static void check(hips_status_t status) {
-    if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
-  }
 
   hips_request_t request_ = nullptr;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <hips/hips.h>
+#include <hips/last_error.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
@@ -47,7 +48,7 @@ class UserOp {
     auto context = std::make_unique<Function>(std::move(function));
     const hips_status_t status = hips_op_create(fold<Function>, order == UserOrder::kCommutes ? 1 : 0,
                                                 context.get(), release<Function>, &op_);
-    if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+    throw_if_failed(status);
     (void)context.release();
   }
   UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, HIPS_OP_NULL)) {}

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <hips/hips.hpp>
@@ -16,6 +19,9 @@
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
+
+// lost_peer.c
+extern "C" int hips_test_lose_a_peer(void (*ready)(void*), void* context, char* text, std::size_t bytes);
 
 namespace {
 
@@ -350,6 +356,20 @@ TEST(Communicator, AChildOfForkGetsOneErrorAndTheParentStaysRight) {
           std::string(hips_last_error()).find("forked") != std::string::npos;
       hips_comm_t other = nullptr;
       right = right && hips_comm_create(nullptr, nullptr, &other) == HIPS_ERR_UNSUPPORTED;
+      // What fails here for the same reason has the same code.
+      const auto code_of = [](const std::function<void()>& call) {
+        try {
+          call();
+        } catch (const hips::Error& error) {
+          return error.status().code;
+        }
+        return hips::Code::kOk;
+      };
+      std::vector<float> memory(100);
+      right =
+          right &&
+          code_of([&] { const hips::RegisteredMemory no{std::span(memory)}; }) == hips::Code::kUnsupported &&
+          code_of([] { (void)hips::allocate_registered<float>(100); }) == hips::Code::kUnsupported;
       { const hips::Communicator gone = std::move(comm); }
       std::exit(right ? 0 : 1);
     }
@@ -421,6 +441,68 @@ TEST(Communicator, ARankKilledAtARandomMomentIsOneErrorOnEverySurvivor) {
     EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
     if (HasFailure()) break;
   }
+}
+
+/// Each survivor's description of its error object after rank 2 of four was killed.
+std::string survivors_of_rank_2(const std::function<std::string(int rank, const Ready&)>& body) {
+  RankProcesses ranks(4, body, {{"HIPS_TOPO", "switch:4"}});
+  EXPECT_TRUE(ranks.wait_ready());
+  ranks.signal(2, SIGKILL);
+  auto outcomes = ranks.wait(10s);
+  outcomes.erase(outcomes.begin() + 2);
+  return hips::test::same_text(outcomes);
+}
+
+TEST(Communicator, TheErrorObjectOfCppNamesTheRankThatWasLost) {
+  const std::string text = survivors_of_rank_2([](int, const Ready& ready) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    std::int32_t value = 1;
+    comm.allreduce(std::span<std::int32_t>(&value, 1), ReduceOp::kSum);
+    ready();
+    try {
+      while (true) comm.allreduce(std::span<std::int32_t>(&value, 1), ReduceOp::kSum);
+    } catch (const hips::Error& error) {
+      const Status& status = error.status();
+      return std::string(to_string(status.code)) + ": rank " + std::to_string(status.rank) + ", scope " +
+             std::to_string(static_cast<int>(status.scope)) + ", rail " + std::to_string(status.rail) +
+             (status.message == error.what() && status.message == hips_last_error() ? "" : ", another text");
+    }
+  });
+  EXPECT_EQ(text, "peer lost: rank 2, scope 3, rail -1");
+}
+
+TEST(Communicator, TheErrorInfoOfCNamesTheRankThatWasLost) {
+  const std::string text = survivors_of_rank_2([](int, const Ready& ready) -> std::string {
+    char buffer[200] = "";
+    const auto call = [](void* context) { (*static_cast<const Ready*>(context))(); };
+    const int failed_step = hips_test_lose_a_peer(call, const_cast<Ready*>(&ready), buffer, sizeof buffer);
+    return failed_step == 0 ? buffer : "step " + std::to_string(failed_step) + ": " + hips_last_error();
+  });
+  EXPECT_EQ(text, "peer lost: rank 2, scope 3, errno 0");
+}
+
+TEST(Communicator, TheErrorObjectCarriesErrno) {
+  const std::string text = run(1, [](int, const Ready&) -> std::string {
+    // Somebody listens where rank 0 of two ranks wants to.
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(fd, 1) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+      return "no port";
+    setenv("HIPS_SIZE", "2", 1);
+    setenv("HIPS_ROOT", ("127.0.0.1:" + std::to_string(ntohs(address.sin_port))).c_str(), 1);
+    try {
+      hips::Communicator::from_environment();
+    } catch (const hips::Error& error) {
+      return "errno " + std::to_string(error.status().sys_errno) + ", rank " +
+             std::to_string(error.status().rank);
+    }
+    return "no error";
+  });
+  EXPECT_EQ(text, "errno " + std::to_string(EADDRINUSE) + ", rank -1");
 }
 
 // Survivors read what they have mapped of the dead rank, whose memory stays as long as they do.

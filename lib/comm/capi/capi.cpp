@@ -47,15 +47,37 @@ static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
 
 namespace hips::comm::capi {
 
-std::string& last_error() {
-  thread_local std::string message;
-  return message;
+Status& last_error() {
+  thread_local Status status;
+  return status;
 }
 
-hips_status_t finish(const Status& status) {
+hips_status_t finish(const Status& status) noexcept {
   if (status.ok()) return HIPS_OK;
-  last_error() = status.message;
+  Status& last = last_error();
+  try {
+    last = status;
+  } catch (const std::bad_alloc&) {
+    // The cause is lost, but not who and what is concerned. This message needs no allocation.
+    last.code = status.code;
+    last.scope = status.scope;
+    last.rank = status.rank;
+    last.rail = status.rail;
+    last.sys_errno = status.sys_errno;
+    last.message = "out of memory";
+  }
   return static_cast<hips_status_t>(status.code);
+}
+
+hips_status_t finish_out_of_memory() noexcept {
+  Status& last = last_error();
+  last.code = Code::kOutOfMemory;
+  last.scope = Scope::kOperation;
+  last.rank = -1;
+  last.rail = kNoRail;
+  last.sys_errno = 0;
+  last.message = "out of memory";  // short enough to need no allocation
+  return HIPS_ERR_OUT_OF_MEMORY;
 }
 
 Status null_argument(const char* call, const char* name) {
@@ -257,7 +279,20 @@ hips_status_t hips_mem_free(void* address) {
 }
 
 const char* hips_last_error(void) {
-  return last_error().c_str();
+  return last_error().message.c_str();
+}
+
+hips_status_t hips_last_error_info(hips_error_info_t* info) {
+  constexpr std::size_t kLeastBytes = sizeof(hips_error_info_t);  // of the first version
+  // Nothing is recorded here: the error that is asked for would be lost.
+  if (info == nullptr || info->struct_size < kLeastBytes) return HIPS_ERR_INVALID_ARGUMENT;
+  const Status& last = last_error();
+  const hips_error_info_t known = {info->struct_size, static_cast<hips_status_t>(last.code),
+                                   last.rank,         static_cast<hips_scope_t>(last.scope),
+                                   last.sys_errno,    last.message.c_str(),
+                                   last.rail};
+  std::memcpy(info, &known, sizeof known);
+  return HIPS_OK;
 }
 
 const char* hips_status_string(hips_status_t status) {

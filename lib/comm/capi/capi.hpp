@@ -106,9 +106,11 @@ struct AllreduceKey {
   friend bool operator==(const AllreduceKey&, const AllreduceKey&) = default;
 };
 
-/// The message that hips_last_error() gives this thread.
-std::string& last_error();
-hips_status_t finish(const Status& status);
+/// What hips_last_error() and hips_last_error_info() give this thread.
+Status& last_error();
+/// Records a failure as the last error; gives the code.
+hips_status_t finish(const Status& status) noexcept;
+hips_status_t finish_out_of_memory() noexcept;
 
 /// Runs a call that gives a Status; no exception leaves the C API.
 template <typename Call>
@@ -118,9 +120,7 @@ hips_status_t guarded(Call&& call) {
   } catch (const Error& error) {
     return finish(error.status());
   } catch (const std::bad_alloc&) {
-    // Assigning the message could fail for the same reason; a short one fits into the string itself.
-    last_error() = "out of memory";
-    return HIPS_ERR_OUT_OF_MEMORY;
+    return finish_out_of_memory();
   } catch (const std::exception& error) {
     return finish(Status::error(Code::kInternal, error.what()));
   }
