@@ -31,8 +31,10 @@ class RegisteredMemory {
     throw_if_failed(hips_mem_register(memory.data(), memory.size_bytes(), &memory_));
   }
   RegisteredMemory(RegisteredMemory&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  /// Deregisters the old memory at once.
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
-    std::swap(memory_, other.memory_);
+    RegisteredMemory taken(std::move(other));
+    std::swap(memory_, taken.memory_);
     return *this;
   }
   RegisteredMemory(const RegisteredMemory&) = delete;
@@ -65,8 +67,10 @@ class RegisteredBuffer {
     span_ = {static_cast<T*>(address), count};
   }
   RegisteredBuffer(RegisteredBuffer&& other) noexcept : span_(std::exchange(other.span_, {})) {}
+  /// Frees the old memory at once.
   RegisteredBuffer& operator=(RegisteredBuffer&& other) noexcept {
-    std::swap(span_, other.span_);
+    RegisteredBuffer taken(std::move(other));
+    std::swap(span_, taken.span_);
     return *this;
   }
   RegisteredBuffer(const RegisteredBuffer&) = delete;

@@ -52,8 +52,10 @@ class UserOp {
     (void)context.release();
   }
   UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, HIPS_OP_NULL)) {}
+  /// Frees the old op at once.
   UserOp& operator=(UserOp&& other) noexcept {
-    std::swap(op_, other.op_);
+    UserOp taken(std::move(other));
+    std::swap(op_, taken.op_);
     return *this;
   }
   UserOp(const UserOp&) = delete;
