@@ -254,6 +254,19 @@ class Communicator {
     return iallreduce<ElementOf<Out>>(detail::output(inout), op);
   }
 
+  /// Starts allreduce_coalesced(), and returns. The list is copied; memory for all small vectors together
+  /// belongs to the request until it ends.
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request iallreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op,
+                                             std::span<const std::int32_t> priorities = {}) {
+    return coalesced<T>(vectors, op, priorities);
+  }
+  template <detail::DeducedVectors Vectors, ReductionOf<detail::ElementOfVectors<Vectors>> Op>
+  [[nodiscard]] Request iallreduce_coalesced(Vectors&& vectors, const Op& op,
+                                             std::span<const std::int32_t> priorities = {}) {
+    return coalesced<detail::ElementOfVectors<Vectors>>(vectors, op, priorities);
+  }
+
   /// Makes a persistent request: Request::start() starts its call, any number of times. Local; what depends
   /// on the arguments is decided here.
   template <typename T, ReductionOf<T> Op>
@@ -540,6 +553,12 @@ class Communicator {
           {HIPS_IN_PLACE, std::ranges::data(vector), std::ranges::size(vector), type_of<T>(), priority});
     }
     return list;
+  }
+
+  template <typename T, typename Vectors, typename Op>
+  Request coalesced(Vectors&& vectors, const Op& op, std::span<const std::int32_t> priorities) {
+    const std::vector<hips_buffer_t> list = buffers_of<T>("iallreduce_coalesced", vectors, priorities);
+    return made(hips_iallreduce_coalesced, list.data(), list.size(), op_of(op));
   }
 
   template <typename T, typename Op>

@@ -165,7 +165,10 @@ typedef struct {
   void (*progress)(void* context);
 } hips_bootstrap_t;
 
-/* Which threads call: on a communicator, its requests included. */
+/*
+ * Which threads call, on one communicator and its requests. Different communicators may be called by
+ * different threads at once in every mode.
+ */
 typedef enum {
   /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. More than MPI's:
    * several threads may test and wait for different requests at once. */
@@ -333,6 +336,12 @@ HIPS_API hips_status_t hips_ibcast(void* buffer, uint64_t count, hips_type_t typ
 HIPS_API hips_status_t hips_ireduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                                     int root, hips_comm_t comm, hips_request_t* request);
 HIPS_API hips_status_t hips_ibarrier(hips_comm_t comm, hips_request_t* request);
+/*
+ * The array of buffers is copied. Unlike the blocking call, which uses 4 MiB, it takes memory for all small
+ * vectors together until the request ends.
+ */
+HIPS_API hips_status_t hips_iallreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
+                                                 hips_comm_t comm, hips_request_t* request);
 
 /*
  * Persistent requests: hips_start() starts the call, any number of times, one after the other. What depends
@@ -357,25 +366,50 @@ HIPS_API hips_status_t hips_reduce_init(const void* in, void* out, uint64_t coun
                                         hips_op_t op, int root, hips_comm_t comm, hips_request_t* request);
 HIPS_API hips_status_t hips_barrier_init(hips_comm_t comm, hips_request_t* request);
 
-/* Starts a persistent request. HIPS_ERR_INVALID_ARGUMENT: not persistent, or still under way. */
+/* Starts a persistent request. HIPS_ERR_INVALID_ARGUMENT: not persistent, or still outstanding. */
 HIPS_API hips_status_t hips_start(hips_request_t request);
 
 /*
- * *done = 1 where the call has ended, or where there is none (a null request, a persistent one that is not
- * started); returns how it ended. A request of a hips_i...() call is gone then and *request null; a
- * persistent one stays and may be started again. *done = 0: it goes on. Waits for no peer; where several
- * threads are in calls of one communicator it waits for its turn, some milliseconds at most.
+ * What becomes of a request. One rule for hips_test(), hips_testall(), hips_wait(), hips_waitall() and
+ * hips_waitany():
+ *
+ * - They return how the call ended. A call that has ended is reported once, whether it succeeded or failed:
+ * the request of a hips_i...() call is freed and its handle set to HIPS_REQUEST_NULL; a persistent request
+ * stays, and may be started again or freed. *done and *index are set in both cases. The output buffers of a
+ * call that failed are undefined.
+ * - HIPS_ERR_INVALID_ARGUMENT (a null pointer) and HIPS_ERR_UNSUPPORTED (a child of fork()) are errors of
+ *   these functions themselves: handles, *done and *index then stay as they were.
+ * - A hips_i...(), hips_..._init() or hips_start() that fails has started nothing, and leaves *request as it
+ *   was.
+ *
+ * A null request, and a persistent one that has not been started, count as complete.
+ */
+
+/*
+ * *done = 1 when the call has ended, which ends the request; 0 when it is outstanding. Waits for no peer;
+ * when several threads are in calls of one communicator it waits for its turn, some milliseconds at most.
  */
 HIPS_API hips_status_t hips_test(hips_request_t* request, int* done);
 
-/* Blocks until the call has ended; then as hips_test(). */
+/* As hips_test() for all of them or none: *done = 0, and no request ends, while one is outstanding. */
+HIPS_API hips_status_t hips_testall(size_t count, hips_request_t* requests, int* done);
+
+/* Blocks until the call has ended. */
 HIPS_API hips_status_t hips_wait(hips_request_t* request);
 
-/* hips_wait() for each of them; the first failure counts, and all have ended either way. */
+/* hips_wait() for each of them; returns the first failure, and all have ended either way. */
 HIPS_API hips_status_t hips_waitall(size_t count, hips_request_t* requests);
 
 /*
- * Ends a persistent request and sets *request to null. HIPS_ERR_INVALID_ARGUMENT: under way; wait for it
+ * Blocks until one of the outstanding requests has ended: *index is its place in the array. HIPS_INDEX_NONE,
+ * and HIPS_OK, when none is outstanding. After HIPS_TIMEOUT it waits for the first of them as hips_wait()
+ * does.
+ */
+#define HIPS_INDEX_NONE ((size_t)-1)
+HIPS_API hips_status_t hips_waitany(size_t count, hips_request_t* requests, size_t* index);
+
+/*
+ * Frees a persistent request and sets *request to null. HIPS_ERR_INVALID_ARGUMENT: outstanding; wait for it
  * first. A null request is allowed.
  */
 HIPS_API hips_status_t hips_request_free(hips_request_t* request);
@@ -433,15 +467,6 @@ HIPS_API hips_status_t hips_mem_free(void* address);
 
 /* The cause of the calling thread's last failed call; "" when there was none. Never null. */
 HIPS_API const char* hips_last_error(void);
-/* "peer lost" for HIPS_ERR_PEER_LOST, ... */
-HIPS_API const char* hips_status_string(hips_status_t status);
-HIPS_API const char* hips_version(void);
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif
 
 /* The largest thing that an error has broken, and that has to be made again. */
 typedef enum {
@@ -476,3 +501,12 @@ typedef struct {
  *       fprintf(stderr, "lost rank %d: %s\n", info.rank, info.text);
  */
 HIPS_API hips_status_t hips_last_error_info(hips_error_info_t* info);
+/* "peer lost" for HIPS_ERR_PEER_LOST, ... */
+HIPS_API const char* hips_status_string(hips_status_t status);
+HIPS_API const char* hips_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

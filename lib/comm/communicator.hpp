@@ -110,6 +110,9 @@ class Communicator {
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;
 
+  /// HIPS_TIMEOUT, by which calls end; INT64_MAX: never.
+  [[nodiscard]] virtual std::int64_t timeout_ns() const { return INT64_MAX; }
+
   /// What it was made of, for communicators of some of its ranks.
   struct Origin {
     CommunicatorOptions options;

@@ -27,6 +27,7 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] const std::string& describe() const final { return description_; }
   [[nodiscard]] const std::string& carrier() const final { return carrier_; }
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
+  [[nodiscard]] std::int64_t timeout_ns() const final { return timeout_ns_; }
   void note_declined(const char* what) final;
   Status call(const CallArgs& args) final;
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;

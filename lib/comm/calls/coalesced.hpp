@@ -10,19 +10,14 @@
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
+#include "lib/comm/calls/buckets.hpp"
 #include "lib/comm/calls/request.hpp"
 #include "lib/comm/communicator.hpp"
 
 namespace hips::comm {
 
-/// One of many vectors that are reduced together; in place where `in` and `out` are equal.
-struct CoalescedBuffer {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::uint64_t count = 0;
-  DataType type = DataType::kFloat32;
-  std::int32_t priority = 0;  ///< lower goes first
-};
+/// What is wrong with which vector of a list, or success.
+Status check_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, Rank rank, Rank size);
 
 /// Allreduces of many vectors as one call: small ones travel in buckets, large ones from where they are.
 /// Several are under way at once, about in the order of priority and, where that is equal, of the list, so
@@ -41,18 +36,15 @@ class Coalescer {
 
   /// Blocks until all results are there.
   ///
-  /// Errors   kInvalidArgument: what is wrong with which buffer; nothing took place. Else as one call's; the
-  /// contents
-  ///          of all outputs are then undefined.
+  /// Errors   kInvalidArgument: what is wrong with which buffer; nothing took place. Otherwise as one call's;
+  ///          the contents of all outputs are then undefined.
   Status allreduce(std::span<const CoalescedBuffer> list, ReduceOp op);
 
-  static constexpr std::size_t kBucketBytes = 1U << 20U;
-  static constexpr std::size_t kSmallBytes =
-      64U << 10U;  ///< beyond this a call of its own costs less than copies
+  static constexpr std::size_t kBucketBytes = buckets::kBytes;
+  static constexpr std::size_t kSmallBytes = buckets::kSmallBytes;
 
  private:
   static constexpr std::size_t kNumBuckets = 4;
-  static constexpr int kMostPassed = 8;
 
   /// What is one call: a large buffer, or small ones of one type.
   struct Bucket {
@@ -63,7 +55,6 @@ class Coalescer {
     [[nodiscard]] bool packed() const { return buffers.size() > 1; }
   };
 
-  [[nodiscard]] Status check(std::span<const CoalescedBuffer> buffers, ReduceOp op) const;
   /// Starts a call of these in the next bucket, once that is free.
   Status launch(std::span<const CoalescedBuffer> buffers, ReduceOp op);
   /// The list in the order in which it goes.
