@@ -171,6 +171,12 @@ class Communicator {
     return Communicator(newcomm);
   }
 
+  /// Ends the calls on all ranks: a blocked or outstanding one, and every later one, throws kAborted with
+  /// this rank and `text`. The communicator stays failed. Without effect when it has failed before.
+  ///
+  /// Threads  any, also while another thread is in a call on this communicator.
+  void abort(const std::string& text) { throw_if_failed(hips_comm_abort(comm_, text.c_str())); }
+
   [[nodiscard]] Rank rank() const {
     int rank = 0;
     throw_if_failed(hips_comm_rank(comm_, &rank));

@@ -40,7 +40,7 @@ typedef enum {
   HIPS_ERR_UNSUPPORTED = 2,      /* well formed, but not to be done here */
   HIPS_ERR_MISMATCH = 3,         /* ranks disagree */
   HIPS_ERR_PEER_LOST = 4,        /* a rank died or left */
-  HIPS_ERR_ABORTED = 5,          /* a rank gave the communicator up */
+  HIPS_ERR_ABORTED = 5,          /* a rank called hips_comm_abort() */
   HIPS_ERR_TIMEOUT = 6,          /* HIPS_TIMEOUT passed */
   HIPS_ERR_OUT_OF_MEMORY = 7,
   HIPS_ERR_SYSTEM = 8,
@@ -204,7 +204,18 @@ HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const 
  */
 HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
 
-/* As the colour of a rank that wants to be in no part. */
+/*
+ * Ends the communicator's calls on all ranks: a blocked or outstanding one, and every later one, returns
+ * HIPS_ERR_ABORTED with this rank and `text`, of which 4096 bytes are kept; null is allowed. Ranks that are
+ * in a call hear of it within milliseconds; should this rank's process die instead, they hear of that within
+ * HIPS_DEAD_AFTER. Returns once the communicator has failed here. It stays failed: destroy it. Without
+ * effect, and HIPS_OK, when it has failed before. Local: waits for no peer's call.
+ *
+ * Threads: any, also while another thread is in a call on the communicator.
+ */
+HIPS_API hips_status_t hips_comm_abort(hips_comm_t comm, const char* text);
+
+/* The color of a rank that is to be in no new communicator. */
 #define HIPS_UNDEFINED (-1)
 
 /*
@@ -407,6 +418,14 @@ HIPS_API hips_status_t hips_waitall(size_t count, hips_request_t* requests);
  */
 #define HIPS_INDEX_NONE ((size_t)-1)
 HIPS_API hips_status_t hips_waitany(size_t count, hips_request_t* requests, size_t* index);
+/*
+ * Ends an outstanding request of a rank that may never make the calls that the other ranks wait for, as one
+ * that handles an error: waits for the call to end for HIPS_TIMEOUT or, when none is set, HIPS_DEAD_AFTER;
+ * then aborts the communicator, which ends the call on every rank. When it returns the buffers are the
+ * caller's again. Returns how the call ended; handles as for hips_wait().
+ */
+HIPS_API hips_status_t hips_request_abandon(hips_request_t* request);
+
 
 /*
  * Frees a persistent request and sets *request to null. HIPS_ERR_INVALID_ARGUMENT: outstanding; wait for it

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <span>
 #include <utility>
@@ -20,8 +21,7 @@ namespace hips {
 ///
 /// Threads  one at a time; different requests from different threads at once.
 /// Errors   start(), test() and wait() throw Error as the blocking call does. When test() or wait() throws,
-/// the
-///          call has ended; the request is then empty or, if it is persistent, may be started again.
+///          the call has ended; the request is then empty or, if it is persistent, may be started again.
 class Request {
  public:
   Request() = default;  ///< of no call
@@ -36,7 +36,14 @@ class Request {
   }
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
-  /// Waits for an outstanding call: nobody else knows when the buffers are free again.
+  /// Ends an outstanding call. The buffers are never written after it.
+  ///
+  /// - In normal flow it waits as wait() does: a late peer is waited for without end, unless HIPS_TIMEOUT is
+  ///   set.
+  /// - While an exception unwinds the stack, this rank may never make the calls that other ranks wait for. It
+  ///   waits for HIPS_TIMEOUT or, when none is set, HIPS_DEAD_AFTER (4 s). If the call has not ended by then,
+  ///   it aborts the communicator: the call ends on every rank with kAborted, which names this rank, and no
+  ///   peer waits for ever. See hips_request_abandon().
   ~Request() { end(); }
 
   /// Starts a persistent call once more. kInvalidArgument: it is outstanding, or not persistent.
@@ -62,7 +69,10 @@ class Request {
   explicit Request(hips_request_t request) : request_(request) {}
 
   void end() noexcept {
-    (void)hips_wait(&request_);
+    if (std::uncaught_exceptions() > exceptions_)
+      (void)hips_request_abandon(&request_);
+    else
+      (void)hips_wait(&request_);
     (void)hips_request_free(&request_);
   }
 
@@ -78,6 +88,8 @@ class Request {
   }
 
   hips_request_t request_ = nullptr;
+  /// A request may be made and end normally inside a destructor that runs while the stack unwinds.
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 /// Blocks until all calls have ended.
@@ -100,8 +112,7 @@ inline void wait_all(std::span<Request> requests) {
 /// is outstanding.
 ///
 /// Errors   throws the Error of the call that ended, whose request is then as after wait(). After
-/// HIPS_TIMEOUT
-///          it waits for the first of them as wait() does.
+///          HIPS_TIMEOUT it waits for the first of them as wait() does.
 /// Example  while (const auto i = hips::wait_any(requests)) use(layers[*i]);
 inline std::optional<std::size_t> wait_any(std::span<Request> requests) {
   std::size_t index = HIPS_INDEX_NONE;

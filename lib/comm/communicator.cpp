@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
@@ -33,10 +36,30 @@ void carry_out_alone(const CallArgs& args) {
   }
 }
 
+/// Why a communicator of one rank has failed, if it has. Any thread.
+class LoneFailure {
+ public:
+  void set(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    status_ = std::move(status);
+    failed_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] Status get() const {
+    if (!failed_.load(std::memory_order_acquire)) return Status::success();
+    return status_;  // set once
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+  Status status_;
+};
+
 /// A call with nobody else: it has ended when start() returns.
 class LoneRequest final : public Request {
  public:
-  explicit LoneRequest(const CallArgs& args) { set(args); }
+  LoneRequest(const CallArgs& args, const LoneFailure& failure) : failure_(failure) { set(args); }
   Status renew(const CallArgs& args) override {
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
     set(args);
@@ -44,6 +67,7 @@ class LoneRequest final : public Request {
   }
   Status start() override {
     if (Status status = check_not_forked(); !status.ok()) return status;
+    if (Status status = failure_.get(); !status.ok()) return status;
     carry_out_alone(args_);
     return Status::success();
   }
@@ -58,6 +82,7 @@ class LoneRequest final : public Request {
     args_ = args;
   }
 
+  const LoneFailure& failure_;
   CallArgs args_;
   reduce::UserOpHold op_hold_;
 };
@@ -83,22 +108,39 @@ class LoneCommunicator final : public Communicator {
   Status call(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
+    if (Status status = failure_.get(); !status.ok()) return status;
     carry_out_alone(args);
     return Status::success();
   }
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
-    return std::make_unique<LoneRequest>(args);
+    return std::make_unique<LoneRequest>(args, failure_);
   }
   void note_declined(const char* /*what*/) override {}
-  [[nodiscard]] Status failure() const override { return Status::success(); }
+  [[nodiscard]] Status failure() const override { return failure_.get(); }
+  Status abort(std::string_view text) override {
+    if (Status status = check_not_forked(); !status.ok()) return status;
+    failure_.set(aborted_by(0, text));
+    return Status::success();
+  }
 
  private:
+  LoneFailure failure_;
   std::string description_ = "one rank: a copy", carrier_ = "memory";
 };
 
 }  // namespace
+
+Status aborted_by(Rank rank, std::string_view text) {
+  // It travels in a control frame, which has a limit of its own.
+  constexpr std::size_t kMostBytes = 4096;
+  Status status = Status::error(
+      Code::kAborted, fmt::format("rank {} aborted the communicator: {}", rank, text.substr(0, kMostBytes)),
+      Scope::kCommunicator);
+  status.rank = rank;
+  return status;
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
                                                            const CommunicatorOptions& options) {

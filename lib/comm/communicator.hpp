@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <hips/status.hpp>
@@ -110,8 +111,19 @@ class Communicator {
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;
 
-  /// HIPS_TIMEOUT, by which calls end; INT64_MAX: never.
+  /// Ends all calls on all ranks, and every later one, with kAborted and a message that names this rank and
+  /// `text`. Returns once the communicator has failed here. Without effect after another failure.
+  ///
+  /// Threads  any, also while others are in calls.
+  virtual Status abort(std::string_view /*text*/) {
+    return Status::error(Code::kUnsupported, "this communicator cannot be aborted");
+  }
+
+  /// HIPS_TIMEOUT; INT64_MAX when none is set.
   [[nodiscard]] virtual std::int64_t timeout_ns() const { return INT64_MAX; }
+  /// How long a rank that can no longer wait for an outstanding call waits before it aborts: HIPS_TIMEOUT or,
+  /// when none is set, HIPS_DEAD_AFTER.
+  [[nodiscard]] virtual std::int64_t abandon_after_ns() const { return 0; }
 
   /// What it was made of, for communicators of some of its ranks.
   struct Origin {
@@ -124,5 +136,8 @@ class Communicator {
  private:
   Origin origin_;
 };
+
+/// What ranks get after `rank` has aborted the communicator.
+Status aborted_by(Rank rank, std::string_view text);
 
 }  // namespace hips::comm

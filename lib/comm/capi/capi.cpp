@@ -207,6 +207,13 @@ hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
   });
 }
 
+hips_status_t hips_comm_abort(hips_comm_t comm, const char* text) {
+  return guarded([&] {
+    if (comm == nullptr) return null_argument("hips_comm_abort", "comm");
+    return comm->shared->communicator->abort(text == nullptr ? "no reason given" : text);
+  });
+}
+
 hips_status_t hips_comm_destroy(hips_comm_t comm) {
   return guarded([&] {
     delete comm;

@@ -93,6 +93,17 @@ class Pause {
   std::int64_t begin_ns_ = clock_.now_ns();
 };
 
+/// Waits for a call for a while; then ends it for all ranks.
+Status abandon(hips_request_t& request) {
+  Communicator& communicator = *request->shared->communicator;
+  for (Pause pause; !request->call->test(); pause()) {
+    if (pause.waited_ns() < communicator.abandon_after_ns()) continue;
+    if (Status status = communicator.abort("it gave up an outstanding request"); !status.ok()) return status;
+    break;
+  }
+  return end_call(request);
+}
+
 /// Waits until one of several requests is complete, and ends it.
 Status end_any(std::span<hips_request_t> requests, std::size_t& index) {
   Pause pause;
@@ -255,6 +266,15 @@ hips_status_t hips_waitany(size_t count, hips_request_t* requests, size_t* index
       return null_argument("hips_waitany", index == nullptr ? "index" : "requests");
     if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
     return end_any({requests, count}, *index);
+  });
+}
+
+hips_status_t hips_request_abandon(hips_request_t* request) {
+  return guarded([&]() -> Status {
+    if (request == nullptr) return null_argument("hips_request_abandon", "request");
+    if (*request == nullptr) return Status::success();
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    return abandon(*request);
   });
 }
 
