@@ -103,9 +103,9 @@ struct CommunicatorBootstrap {
 ///
 /// Threads  one call at a time on a communicator; different communicators from different threads at once.
 /// Errors   throws Error. One that is found before a call begins, as kInvalidArgument, leaves the
-/// communicator
-///          as it was. Any other has failed the communicator: each later call throws the same error, on every
-///          rank. hips.h says which is which, at hips_status_t. Error::status() has the rank at fault.
+///          communicator as it was. Any other has failed the communicator: each later call throws the same
+///          error, on every rank. hips.h says which is which, at hips_status_t. Error::status() has the rank
+///          at fault.
 class Communicator {
  public:
   using Options = CommunicatorOptions;

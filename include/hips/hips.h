@@ -29,8 +29,8 @@ extern "C" {
  * An error of a collective on vectors, of hips_barrier() or of a request:
  *
  * - Found before the call begins, it leaves the communicator as it was, and the call did not take place on
- *   this rank: HIPS_ERR_INVALID_ARGUMENT; HIPS_ERR_UNSUPPORTED for what this communicator cannot carry, or
- *   in a child of fork(); HIPS_ERR_OUT_OF_MEMORY where a request is to be made.
+ *   this rank: HIPS_ERR_INVALID_ARGUMENT; HIPS_ERR_UNSUPPORTED for what this communicator cannot run, or
+ *   in a child of fork(); HIPS_ERR_OUT_OF_MEMORY when a request is made.
  * - Any other has failed the communicator, for good and on all ranks: each later call gives the same error.
  *   Destroy it, and make another of the ranks that are left.
  */
@@ -48,8 +48,8 @@ typedef enum {
 } hips_status_t;
 
 /*
- * HIPS_FLOAT16 is IEEE 754's binary16, HIPS_BFLOAT16 the upper half of a float. Both are folded in float: all
- * inputs of one pass are converted, folded and rounded once, to the nearest, ties to even.
+ * HIPS_FLOAT16 is binary16 of IEEE 754, HIPS_BFLOAT16 the upper half of a float. Both are reduced in float:
+ * all inputs of one pass are converted, reduced and rounded once, to nearest even.
  */
 typedef enum {
   HIPS_INT32 = 0,
@@ -64,25 +64,25 @@ typedef enum {
   HIPS_UINT64 = 9,
   HIPS_FLOAT16 = 10,
   HIPS_BFLOAT16 = 11,
-  HIPS_TYPE_NULL = 0x7fffffff /* no type; gives the enumeration room for HIPS_BYTES() */
+  HIPS_TYPE_NULL = 0x7fffffff /* invalid; makes the enumeration wide enough for HIPS_BYTES() */
 } hips_type_t;
 
 /*
- * The type of elements of n bytes, 1 to HIPS_MAX_ELEMENT_BYTES: structures, small matrices. It is for the
- * collectives that only move data, and for reductions by a function of your own, hips_op_create().
+ * The type of elements of n bytes, 1 to HIPS_MAX_ELEMENT_BYTES: structures, small matrices. Collectives that
+ * only move data take it, and reductions by a user-defined op of hips_op_create().
  */
 #define HIPS_MAX_ELEMENT_BYTES 1024
 #define HIPS_BYTES(n) ((hips_type_t)((n) <= HIPS_MAX_ELEMENT_BYTES ? (int)(n) << 8 | 0xff : 0xff))
 
 /*
- * Sums and products of integers wrap. Of two operands min and max give the first unless the second is
- * strictly beyond it, NaN or not.
+ * Sums and products of integers wrap. Of two operands, min gives the first unless the second compares less,
+ * and max unless it compares greater; NaN compares neither.
  *
- * HIPS_AVG divides the sum once by the number of ranks: the wrapped sum of integers towards zero, as ncclAvg
- * does; that of floating types by an IEEE division.
+ * HIPS_AVG divides the sum once by the number of ranks: the wrapped sum of integers rounded towards zero, as
+ * ncclAvg does; that of floating types by an IEEE division.
  *
- * Bitwise and logical operations are for integers only. Logical ones take 0 for false and all else for true,
- * and give 0 or 1.
+ * Bitwise and logical operations are for integers only. Logical ones take 0 for false and any other value
+ * for true, and give 0 or 1.
  */
 typedef enum {
   HIPS_SUM = 0,
@@ -96,39 +96,36 @@ typedef enum {
   HIPS_LAND = 8,
   HIPS_LOR = 9,
   HIPS_LXOR = 10,
-  HIPS_OP_NULL = 0x7fffffff /* no op; gives the enumeration room for those of hips_op_create() */
+  HIPS_OP_NULL = 0x7fffffff /* invalid; makes the enumeration wide enough for hips_op_create() */
 } hips_op_t;
 
 /*
- * A reduction of your own: inout[i] = in[i] op inout[i] for `count` elements of `type`, as a function of
+ * A user-defined reduction: inout[i] = in[i] op inout[i] for `count` elements of `type`, as a function of
  * MPI_Op_create(), with 64-bit counts and the `context` that hips_op_create() was given. `in` comes from
- * lower ranks than `inout`. Both are aligned as elements that stand one behind the other in memory of
- * malloc(), and do not overlap; they need not be memory of yours. A vector comes in pieces, on each rank in
- * others.
+ * lower ranks than `inout`. Both are aligned like consecutive elements in memory of malloc(), and do not
+ * overlap; they may be the library's memory. A vector is passed in pieces, which differ between ranks.
  *
- * It runs on whichever thread of the process moves the call, on two at once for two communicators, and must
- * not call HiPS, throw, or jump out. It has to be associative; the same operands must give the same bits on
- * all ranks, where results are to be equal on all of them.
+ * It runs on any thread that makes progress on the call, on two at once for two communicators, and must not
+ * call HiPS, throw, or longjmp. It has to be associative. For equal results on all ranks the same operands
+ * must give the same bits on all of them.
  */
 typedef void (*hips_user_function_t)(const void* in, void* inout, uint64_t count, hips_type_t type,
                                      void* context);
 
 /*
- * Makes an op of a function, for hips_allreduce(), hips_reduce(), hips_reduce_scatter(_block)(), their other
- * forms and hips_allreduce_coalesced(), on every communicator and for every type, HIPS_BYTES() among them.
- * Local: each rank makes its own, and passes it where the others pass theirs.
+ * Makes an op of a function, for all reductions, on every communicator and for every type, HIPS_BYTES()
+ * included. Local: each rank makes its own op, and passes it where the other ranks pass theirs.
  *
- * commutative: 0 keeps the order of ranks, 0 op 1 op ... op n-1, as in MPI. In memory that the ranks of one
- * host share, and under HIPS_REPRODUCIBLE=any, that costs nothing; by other plans every rank then gets the
- * vectors of all (size() times the memory and the traffic), so prefer to commute where you can.
+ * commutative: 0 keeps the order of ranks, 0 op 1 op ... op n-1, as in MPI. That costs nothing in shared
+ * memory of one node, and under HIPS_REPRODUCIBLE=any. Under other plans every rank gets the vectors of all
+ * ranks: size times the memory and the traffic.
  *
  * release: may be null; called with `context` once the op has been freed and the last call or request with it
- * has ended, on the thread that found that out, and must not call HiPS. Without it, keep what `context`
- * points to until then.
+ * has ended, on the thread that notices; it must not call HiPS. Without it, keep what `context` points to
+ * until then.
  *
- * Ranks compare whether they pass an op of theirs that commutes or one that does not, and the size of
- * elements. They cannot compare functions, whose addresses differ between processes, and do not compare the
- * order in which ops were made: MPI, too, lets a rank make some for itself.
+ * Ranks compare whether they pass a commutative or an ordered op, and the size of elements. They cannot
+ * compare functions, whose addresses differ between processes.
  *
  * HIPS_ERR_INVALID_ARGUMENT: function or op is null. HIPS_ERR_OUT_OF_MEMORY: there are 4095 ops already.
  * Threads: any.
@@ -137,12 +134,12 @@ HIPS_API hips_status_t hips_op_create(hips_user_function_t function, int commuta
                                       void (*release)(void* context), hips_op_t* op);
 
 /*
- * Frees an op and sets *op to HIPS_OP_NULL. Calls under way and persistent requests keep what they need of it
- * until they have ended. HIPS_ERR_INVALID_ARGUMENT: not of hips_op_create(), or freed before.
+ * Frees an op and sets *op to HIPS_OP_NULL. Outstanding calls and persistent requests keep what they need of
+ * it until they have ended. HIPS_ERR_INVALID_ARGUMENT: not of hips_op_create(), or freed before.
  */
 HIPS_API hips_status_t hips_op_free(hips_op_t* op);
 
-/* As the input of a collective: the data stands in the output buffer. The same buffer twice means it too. */
+/* As the input of a collective: the input is in the output buffer. The same buffer twice means this, too. */
 #define HIPS_IN_PLACE ((const void*)(intptr_t)-1)
 
 typedef struct hips_comm* hips_comm_t;
@@ -152,9 +149,9 @@ typedef struct hips_comm* hips_comm_t;
  * allgather: every rank gives `bytes` bytes; `recv` takes size * bytes, in rank order. Returns 0 on success.
  *
  * progress: may be null. Called about every millisecond, on the waiting thread, while a call on the
- * communicator waits, so that the caller's own runtime moves on: a rank that waits here inside an MPI program
- * may owe its peer the rest of a message, and the peer comes only after it has it. `context` then has to live
- * as long as the communicator.
+ * communicator waits, so that the caller's own runtime makes progress: the peer that this rank waits for may
+ * itself wait for the rest of an MPI message from this rank. `context` then has to live as long as the
+ * communicator.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_bootstrap_t): lets the struct grow */
@@ -170,7 +167,7 @@ typedef struct {
  * different threads at once in every mode.
  */
 typedef enum {
-  /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. More than MPI's:
+  /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in MPI,
    * several threads may test and wait for different requests at once. */
   HIPS_THREAD_SERIALIZED = 0,
   HIPS_THREAD_SINGLE = 1, /* never two threads at once, requests included; small requests cost less */
@@ -185,7 +182,7 @@ typedef struct {
   const char* algorithm; /* "hips", "flat-ring", ...; default: chosen by size */
   const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: by size on switches */
   const char* name;      /* of the communicator, in logs and errors */
-  int thread_mode;       /* HIPS_THREAD_...; also of what is split off or duplicated */
+  int thread_mode;       /* HIPS_THREAD_...; hips_comm_split() and hips_comm_dup() pass it on */
 } hips_comm_config_t;
 
 #define HIPS_COMM_CONFIG_INIT \
@@ -199,8 +196,9 @@ HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const 
                                         hips_comm_t* comm);
 
 /*
- * Says goodbye to the peers and frees the communicator. Local: waits for nobody. Null is allowed. Where
- * requests of it exist the goodbye comes when the last of them has ended; they may be waited for as before.
+ * Leaves the communicator and frees it. Peers that still need data of this rank get HIPS_ERR_PEER_LOST.
+ * Local: waits for nobody. Null is allowed. Requests stay valid, and may be waited for as before: the rank
+ * leaves when the last of them has ended.
  */
 HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
 
@@ -219,13 +217,13 @@ HIPS_API hips_status_t hips_comm_abort(hips_comm_t comm, const char* text);
 #define HIPS_UNDEFINED (-1)
 
 /*
- * Splits a communicator: *part is one of the ranks that pass the same colour (0 or more), ordered by key and,
- * where keys are equal, by rank in `comm`; null for HIPS_UNDEFINED. It is planned on the part of the topology
+ * Splits a communicator: *newcomm has the ranks that pass the same color (0 or more), ordered by key and,
+ * when keys are equal, by rank in `comm`; null for HIPS_UNDEFINED. It is planned on the part of the topology
  * that its ranks occupy. Collective over `comm`, which stays as it is; the two may be destroyed in any order.
  */
-HIPS_API hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* part);
+HIPS_API hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* newcomm);
 /* Another communicator of the same ranks and plans; calls on one wait for none on the other. Collective. */
-HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy);
+HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* newcomm);
 
 HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
 HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
@@ -238,9 +236,9 @@ HIPS_API const char* hips_comm_describe(hips_comm_t comm);
 
 /*
  * out[i] = op over all ranks of in[i], for `count` elements. Bitwise equal on all ranks. Blocks until the
- * result stands in `out` and both buffers may be reused. Every rank passes the same count, type and op.
- * HIPS_ERR_INVALID_ARGUMENT: a bitwise or logical op on a floating type, one of these on HIPS_BYTES(), a
- * value that is no type or op, a null buffer, or buffers that overlap in part; the call did not take place.
+ * result is in `out` and both buffers may be reused. Every rank passes the same count, type and op.
+ * HIPS_ERR_INVALID_ARGUMENT: a bitwise or logical op on a floating type, a predefined op on HIPS_BYTES(), an
+ * invalid type or op, a null buffer, or buffers that overlap in part; the call did not take place.
  */
 HIPS_API hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_op_t op, hips_comm_t comm);
@@ -255,26 +253,26 @@ typedef struct {
 } hips_buffer_t;
 
 /*
- * Allreduces of many vectors as one call, as of the gradients of a network: small ones (64 KiB) travel
- * together, and several are under way at once. The vectors that are needed first, those of the lower layers,
- * stand in front or have lower priority numbers; these also decide between calls on several communicators
- * that want to send by one NIC. All ranks pass the same counts, types and priorities, in the same order.
- * Blocks until all results are there.
+ * Allreduces of many vectors as one call, such as the gradients of a network: small ones (up to 64 KiB) are
+ * packed together, and several calls are outstanding at once. Put the vectors that are needed first, those of
+ * the lower layers, at the front, or give them lower priority numbers; the numbers also decide between calls
+ * on several communicators that share a NIC. All ranks pass the same counts, types and priorities, in the
+ * same order. Blocks until all results are there.
  */
 HIPS_API hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
                                                 hips_comm_t comm);
 
 /*
- * The other collectives. Each blocks until this rank's part is done and its buffers may be reused; that says
- * nothing of the others, but for the barrier. All ranks of the communicator make the same call with the same
- * count(s), type, op and root. Buffers do not overlap, but for what HIPS_IN_PLACE means. Errors as
- * hips_allreduce(); also a root that is none.
+ * The other collectives. Each blocks until this rank's part is done and its buffers may be reused; except for
+ * the barrier, that says nothing of the other ranks. All ranks of the communicator make the same call with
+ * the same count(s), type, op and root. Buffers do not overlap, except in place. Errors as hips_allreduce();
+ * also a root that is out of range.
  */
 
 /*
- * Every rank gives `size` sections of `count` elements; out = section `rank` of the fold over all ranks.
- * HIPS_IN_PLACE: the sections stand in `out`, whose first `count` elements hold the result afterwards, and
- * the others garbage.
+ * Every rank gives `size` sections of `count` elements; out = section `rank` of the reduction over all ranks.
+ * HIPS_IN_PLACE: the sections are in `out`, whose first `count` elements hold the result afterwards; the
+ * others are undefined.
  */
 HIPS_API hips_status_t hips_reduce_scatter_block(const void* in, void* out, uint64_t count, hips_type_t type,
                                                  hips_op_t op, hips_comm_t comm);
@@ -285,13 +283,13 @@ HIPS_API hips_status_t hips_reduce_scatter(const void* in, void* out, const uint
 
 /*
  * Every rank gives `count` elements; out = those of all ranks, in rank order. HIPS_IN_PLACE: this rank's
- * stand in `out` already, where they belong.
+ * are in their place in `out` already.
  */
 HIPS_API hips_status_t hips_allgather(const void* in, void* out, uint64_t count, hips_type_t type,
                                       hips_comm_t comm);
 
 /*
- * The same with counts[r] elements of rank r, which go to out + displacements[r]; null: one behind the other.
+ * The same with counts[r] elements of rank r, which go to out + displacements[r]; null: one after the other.
  * `counts` is the same on all ranks, `displacements` need not be. Sections do not overlap in `out`.
  */
 HIPS_API hips_status_t hips_allgatherv(const void* in, void* out, const uint64_t* counts,
@@ -301,8 +299,8 @@ HIPS_API hips_status_t hips_allgatherv(const void* in, void* out, const uint64_t
 HIPS_API hips_status_t hips_bcast(void* buffer, uint64_t count, hips_type_t type, int root, hips_comm_t comm);
 
 /*
- * out = fold over all ranks of `in`, on `root`; elsewhere `out` is not looked at. HIPS_IN_PLACE, on `root`:
- * its input stands in `out`.
+ * out = op over all ranks of `in`, on `root`; the other ranks' `out` is ignored. HIPS_IN_PLACE, on `root`:
+ * its input is in `out`.
  */
 HIPS_API hips_status_t hips_reduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                                    int root, hips_comm_t comm);
@@ -312,15 +310,16 @@ HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
 
 /*
  * Requests: calls that are started now and end later. Until a call has ended its buffers belong to it; then
- * the request's next hips_test() or hips_wait() says how it went. Arrays of counts and displacements are
+ * the request's next hips_test() or hips_wait() says how it ended. Arrays of counts and displacements are
  * copied.
  *
- * Any number may be under way. On one communicator they take place in the order in which they were started,
- * blocking calls among them; all ranks start the same ones in the same order. They move on while this process
- * is in hips_test(), hips_wait() or a blocking call, on whatever communicator; while it computes nothing
- * moves them but the thread of HIPS_PROGRESS_THREAD=on, so a program that wants overlap tests now and then.
+ * Any number may be outstanding. On one communicator they take place in the order in which they were started,
+ * blocking calls among them; all ranks start the same ones in the same order. They make progress while this
+ * process is in hips_test(), hips_wait() or a blocking call, on any communicator. While it computes, only the
+ * progress thread of HIPS_PROGRESS_THREAD=on makes progress: without it, a program that wants overlap tests
+ * now and then.
  *
- * Cost: the call's own; an allocation for a hips_i...() while another is under way, none for hips_start().
+ * Cost: the call's own; an allocation for a hips_i...() while another is outstanding, none for hips_start().
  *
  * Threads: as the communicator's calls; different requests may be waited for by different threads, unless the
  * communicator was created with HIPS_THREAD_SINGLE.
@@ -356,7 +355,7 @@ HIPS_API hips_status_t hips_iallreduce_coalesced(const hips_buffer_t* buffers, s
 
 /*
  * Persistent requests: hips_start() starts the call, any number of times, one after the other. What depends
- * on the arguments is decided here. Local. hips_request_free() ends it.
+ * on the arguments is decided here. Local. hips_request_free() frees it.
  */
 HIPS_API hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type,
                                            hips_op_t op, hips_comm_t comm, hips_request_t* request);
@@ -418,6 +417,7 @@ HIPS_API hips_status_t hips_waitall(size_t count, hips_request_t* requests);
  */
 #define HIPS_INDEX_NONE ((size_t)-1)
 HIPS_API hips_status_t hips_waitany(size_t count, hips_request_t* requests, size_t* index);
+
 /*
  * Ends an outstanding request of a rank that may never make the calls that the other ranks wait for, as one
  * that handles an error: waits for the call to end for HIPS_TIMEOUT or, when none is set, HIPS_DEAD_AFTER;
@@ -426,7 +426,6 @@ HIPS_API hips_status_t hips_waitany(size_t count, hips_request_t* requests, size
  */
 HIPS_API hips_status_t hips_request_abandon(hips_request_t* request);
 
-
 /*
  * Frees a persistent request and sets *request to null. HIPS_ERR_INVALID_ARGUMENT: outstanding; wait for it
  * first. A null request is allowed.
@@ -434,25 +433,25 @@ HIPS_API hips_status_t hips_request_abandon(hips_request_t* request);
 HIPS_API hips_status_t hips_request_free(hips_request_t* request);
 
 /*
- * Registered memory: NICs read it where it lies, and peers write results straight into it, so a collective
- * on it saves copies. Which memory is registered is each rank's own affair, results are the same; memory that
- * is not registered works everywhere and goes through the library's staging. An allreduce gains where all of
- * its input, or all of its output, lies in one range; in place, that is one and the same. TCP needs none of
- * this. Ranks of a host that share memory read one another's memory of hips_mem_alloc() where it lies, of
- * large calls and from 64 KiB of memory on; of other registered memory they cannot.
+ * Registered memory: NICs read it in place, and peers write results directly into it, so that a collective on
+ * it saves copies. Each rank decides for itself which memory to register; results are the same. Memory that
+ * is not registered works everywhere and goes through the library's staging. An allreduce is faster when all
+ * of its input, or all of its output, is in one range. TCP does not use registrations. Ranks of one node that
+ * share memory read one another's memory of hips_mem_alloc() in place, in large calls and from 64 KiB of
+ * memory on; other registered memory they copy.
  *
  * A range may be registered before there is a communicator and outlive them all. It costs nothing until a
- * collective first uses it; then each NIC locks its pages, for sending and as the output each, and
- * RLIMIT_MEMLOCK (ulimit -l) counts them. Where a NIC refuses, one warning in the log says why, and the data
+ * collective first uses it; then each NIC locks its pages, once for sending and once as output, and
+ * RLIMIT_MEMLOCK (ulimit -l) counts them. When a NIC refuses, one warning in the log says why, and the data
  * goes through staging.
  *
- * After a collective that failed, no peer writes into its output any more: the NIC takes their right to it
- * away, and breaks the connection to a peer that still tries.
+ * After a collective that failed, no peer writes into its output any more: the NIC revokes their access, and
+ * breaks the connection to a peer that still tries.
  *
  * Threads: any. Shapes: any address, any size above 0; ranges do not overlap.
  */
 
-/* Names a registration. Never null where it is one. */
+/* Names a registration. Null: none. */
 typedef struct hips_mem* hips_mem_t;
 
 /*
@@ -462,25 +461,25 @@ typedef struct hips_mem* hips_mem_t;
 HIPS_API hips_status_t hips_mem_register(void* address, size_t bytes, hips_mem_t* mem);
 
 /*
- * Ends a registration and sets *mem to null; the memory may be given back at once.
+ * Ends a registration and sets *mem to null; the memory may be freed at once.
  * HIPS_ERR_INVALID_ARGUMENT: deregistered before, or a collective still runs on the memory; then nothing
  * changes.
  */
 HIPS_API hips_status_t hips_mem_deregister(hips_mem_t* mem);
 
 /*
- * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() gives them back. No page is
- * touched, so that each is on the NUMA node of who touches it first. A child of fork() shares memory of 64
- * KiB and more with its parent, as a rule.
+ * `bytes` bytes of registered memory, page-aligned and zero; hips_mem_free() frees them. No page is touched,
+ * so that each is placed on the NUMA node of the thread that touches it first. A child of fork() shares
+ * memory of 64 KiB and more with its parent, as a rule.
  *
  * HIPS_ERR_INVALID_ARGUMENT: 0 bytes. HIPS_ERR_OUT_OF_MEMORY.
  */
 HIPS_API hips_status_t hips_mem_alloc(size_t bytes, void** address);
 
 /*
- * Gives back what hips_mem_alloc() gave, by its first byte. Null is allowed.
- * HIPS_ERR_INVALID_ARGUMENT: not from there, freed before, or a collective still runs on it; then nothing
- * changes.
+ * Frees memory of hips_mem_alloc(), by its first byte. Null is allowed.
+ * HIPS_ERR_INVALID_ARGUMENT: not from hips_mem_alloc(), freed before, or a collective still runs on it; then
+ * nothing changes.
  */
 HIPS_API hips_status_t hips_mem_free(void* address);
 
