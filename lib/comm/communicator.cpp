@@ -26,7 +26,7 @@ namespace {
 
 using log::Subsystem;
 
-/// A call with nobody else, of which check_arguments() thinks well.
+/// A call of a single rank whose arguments check_arguments() accepts.
 void carry_out_alone(const CallArgs& args) {
   if (folds(args.collective)) {
     reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
@@ -56,7 +56,7 @@ class LoneFailure {
   Status status_;
 };
 
-/// A call with nobody else: it has ended when start() returns.
+/// A call of a single rank: it has ended when start() returns.
 class LoneRequest final : public Request {
  public:
   LoneRequest(const CallArgs& args, const LoneFailure& failure) : failure_(failure) { set(args); }
@@ -93,12 +93,12 @@ void dump_topology(const std::string& path, const Topology& topology) {
   if (path.empty() || dumped.exchange(true)) return;
   topology::TopologyFile file;
   file.topology = topology;
-  // A communicator works without; whoever wants the file has to know.
+  // The communicator works without the file; the user that asked for it has to know.
   if (auto written = topology::write_topology_file(path, file); !written)
     log::warn(Subsystem::kComm, "HIPS_TOPO_DUMP: {}", written.error().message);
 }
 
-/// A communicator of one rank: nobody to reduce with.
+/// A communicator of one rank.
 class LoneCommunicator final : public Communicator {
  public:
   [[nodiscard]] Rank rank() const override { return 0; }

@@ -22,7 +22,7 @@ Result<std::unique_ptr<hips_request>> fresh_request(const CallArgs& args, Shared
   return request;
 }
 
-/// Makes the request one of `shared`, for the call that it was renewed for.
+/// Sets up a request of `shared` after its call was renewed.
 void adopt(hips_request& request, const CallArgs& args, Shared& shared, bool persistent) {
   request.shared = SharedHold(shared);
   request.reusable = !is_user(args.op);
@@ -167,7 +167,7 @@ Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t co
                         Communicator::allreduce_args(key.in == HIPS_IN_PLACE ? key.out : key.in, key.out,
                                                      key.count, key.type, key.op),
                         comm, request);
-  // Not of a function of the program, which may be another one by the next time.
+  // Not of a user-defined op: the same value may be another op by the next call.
   if (status.ok() && (*request)->reusable) (*request)->last = key;
   return status;
 }
@@ -219,7 +219,7 @@ hips_status_t hips_test(hips_request_t* request, int* done) {
     if (request == nullptr || done == nullptr)
       return null_argument("hips_test", request == nullptr ? "request" : "done");
     if (*request != nullptr) {
-      if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+      if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
       if (!(*request)->call->test()) {
         *done = 0;
         return Status::success();
@@ -234,7 +234,7 @@ hips_status_t hips_wait(hips_request_t* request) {
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument("hips_wait", "request");
     if (*request == nullptr) return Status::success();
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     return end_call(*request);
   });
 }
@@ -243,7 +243,7 @@ hips_status_t hips_testall(size_t count, hips_request_t* requests, int* done) {
   return guarded([&]() -> Status {
     if ((count > 0 && requests == nullptr) || done == nullptr)
       return null_argument("hips_testall", done == nullptr ? "done" : "requests");
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     bool all = true;
     for (hips_request_t request : std::span(requests, count))
       if (request != nullptr && request->outstanding) all &= request->call->test();
@@ -255,7 +255,7 @@ hips_status_t hips_testall(size_t count, hips_request_t* requests, int* done) {
 hips_status_t hips_waitall(size_t count, hips_request_t* requests) {
   return guarded([&]() -> Status {
     if (count > 0 && requests == nullptr) return null_argument("hips_waitall", "requests");
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     return end_all({requests, count});
   });
 }
@@ -264,7 +264,7 @@ hips_status_t hips_waitany(size_t count, hips_request_t* requests, size_t* index
   return guarded([&]() -> Status {
     if ((count > 0 && requests == nullptr) || index == nullptr)
       return null_argument("hips_waitany", index == nullptr ? "index" : "requests");
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     return end_any({requests, count}, *index);
   });
 }
@@ -273,7 +273,7 @@ hips_status_t hips_request_abandon(hips_request_t* request) {
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument("hips_request_abandon", "request");
     if (*request == nullptr) return Status::success();
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     return abandon(*request);
   });
 }
