@@ -87,6 +87,14 @@ TEST(Communicator, TheCApiRefusesNullHandles) {
   EXPECT_EQ(hips_comm_destroy(nullptr), HIPS_OK);
   EXPECT_STREQ(hips_comm_describe(nullptr), "");
   EXPECT_STREQ(hips_status_string(HIPS_ERR_PEER_LOST), "peer lost");
+  // A thread of its own has had no failed call.
+  std::thread([] {
+    hips_error_info_t info = HIPS_ERROR_INFO_INIT;
+    EXPECT_EQ(hips_last_error_info(&info), HIPS_OK);
+    EXPECT_EQ(info.code, HIPS_OK);
+    EXPECT_EQ(info.rank, -1);
+    EXPECT_STREQ(info.text, "");
+  }).join();
 }
 
 struct Disagreement {
@@ -547,10 +555,10 @@ TEST(Communicator, ARankThatIsReadWhereItsMemoryLiesDiesAndTheOthersSaySo) {
 // ---- Giving up -----------------------------------------------------------------------------------------
 
 const Environment kPaths[] = {
-    {{"HIPS_DEAD_AFTER", "1s"}},
-    {{"HIPS_DEAD_AFTER", "1s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "shm"}},
-    {{"HIPS_DEAD_AFTER", "1s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
-    {{"HIPS_DEAD_AFTER", "1s"}, {"HIPS_TOPO", "switch:2/2"}}};
+    {{"HIPS_DEAD_AFTER", "2s"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "shm"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:2/2"}}};
 
 std::string described(const hips::Error& error) {
   return std::string(to_string(error.status().code)) + ", rank " + std::to_string(error.status().rank) +
