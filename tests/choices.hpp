@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-// What whoever runs the tests may choose, from the environment. Python tests: tests/mpi/harness.py.
+// Choices of the person who runs the tests, from the environment. Python tests: tests/mpi/harness.py.
 namespace hips::test {
 
 /// The seed of this run: HIPS_SEED, or a random one; printed once, so that a failure can be repeated.

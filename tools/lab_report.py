@@ -50,7 +50,7 @@ esac
 %(jobs)s
 """
 # A packet waits for seconds in the bucket of a slow link: with the usual time-outs it would be sent again and again.
-PATIENCE = {"HIPS_IB_TIMEOUT": "22"}
+LONG_RETRIES = {"HIPS_IB_TIMEOUT": "22"}
 JOB = """
 before=$(count)
 %(environment)s %(perf)s %(algorithm)s -b %(bytes)d -e %(bytes)d -n %(iterations)d -w %(warmups)d -a 3 >/tmp/perf 2>&1 || {
@@ -68,7 +68,7 @@ def run_table(arguments, topology, rows):
         jobs += JOB % {"row": row, "algorithm": f"--algorithm {algorithm}" if algorithm else "",
                        "perf": arguments.perf, "bytes": arguments.bytes,
                        "iterations": 1 if slow else arguments.iterations, "warmups": 0 if slow else 1,
-                       "environment": " ".join(f"{name}={value}" for name, value in {**PATIENCE, **environment}.items())}
+                       "environment": " ".join(f"{name}={value}" for name, value in {**LONG_RETRIES, **environment}.items())}
     with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:
         script.write(RANK % {"messages": MESSAGES, "jobs": jobs, "counters": ",".join(SENT_AGAIN)})
         script.flush()

@@ -1,7 +1,7 @@
-"""Times allreduce between ranks of this machine beside the host MPI and writes docs/performance.md with its plots;
+"""Times allreduce between ranks of this machine beside the native MPI and writes docs/performance.md with its plots;
 tools/performance-report builds and calls it.
 
-Every figure is of hips-allreduce-perf --compare mpi --bound: HiPS, the host MPI and plain copying in turns within one run.
+Every figure is of hips-allreduce-perf --compare mpi --bound: HiPS, the native MPI and plain copying in turns within one run.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 3
 # MPICH spins: with more ranks than cores a call takes tens of milliseconds, whatever its size.
 # Over TCP a small call takes tens of microseconds, a large one goes through the kernel twice.
 BANDS_TCP = [(4, 65536, 300), (131072, 2 << 20, 20), (4 << 20, 64 << 20, 2)]
-BANDS_CROWDED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10), (64 << 20, 256 << 20, 1)]
+BANDS_OVERSUBSCRIBED_MPICH = [(4, 65536, 10), (131072, 32 << 20, 10), (64 << 20, 256 << 20, 1)]
 BANDS_SHARED = [(4 << 20, 32 << 20, 4), (64 << 20, 256 << 20, 1)]
 RANKS = (2, 4, 9)
 RANKS_TCP = (2, 4)
@@ -30,7 +30,7 @@ NOISE = 0.05
 BANDS_INTERPOSER = [(4, 4096, 2000), (8192, 65536, 200), (131072, 1 << 20, 20)]
 # How two cores hand lines to each other settles at the beginning of a turn, and for all of it.
 MORE_ROUNDS_INTERPOSER = 10
-PRICE_NS = 60
+OVERHEAD_NS = 60
 # Vectors that no cache holds.
 LARGE = 64 << 20
 
@@ -63,7 +63,7 @@ def size(count):
 
 
 def table(results):
-    lines = ["| size | HiPS | MPI | MPI / HiPS (turns) | copy / HiPS |", "|---:|---:|---:|---:|---:|"]
+    lines = ["| size | HiPS | MPI | MPI / HiPS (rounds) | copy / HiPS |", "|---:|---:|---:|---:|---:|"]
     for result in results:
         lines.append(f"| {size(result['size'])} | {result['out_of_place']['time']:.2f} us | {result['host_time']:.2f} us "
                      f"| {result['ratio']:.2f} ({result['ratio_low']:.2f} to {result['ratio_high']:.2f}) "
@@ -139,37 +139,37 @@ def shared_memory(arguments, folder, ranks):
     return share_of_copying(title, measured[0]), section(folder, f"{ranks}-ranks-shared", title, measured)
 
 
-def price(arguments):
+def overhead(arguments):
     """What the interposer adds to a call: a line for the summary and a chapter."""
-    # The guard would compare with the host MPI meanwhile.
+    # The guard would compare with the native MPI meanwhile.
     perf = ["env", "HIPS_GUARD=off", arguments.hips, "run", arguments.perf]
     rounds = arguments.rounds * MORE_ROUNDS_INTERPOSER
     results, _, _ = measure(arguments, MPIRUN, perf, 2, BANDS_INTERPOSER, compare=("interposer",), rounds=rounds)
-    lines = ["| size | direct | MPI_Allreduce | more | ratio (turns) |", "|---:|---:|---:|---:|---:|"]
+    lines = ["| size | direct | MPI_Allreduce | more | ratio (rounds) |", "|---:|---:|---:|---:|---:|"]
     dear = []
     for result in results:
         direct, through = result["out_of_place"]["time"], result["host_time"]
         more_ns = 1000 * direct * (result["ratio"] - 1)
         lines.append(f"| {size(result['size'])} | {direct:.2f} us | {through:.2f} us | {more_ns:.0f} ns "
                      f"| {result['ratio']:.2f} ({result['ratio_low']:.2f} to {result['ratio_high']:.2f}) |")
-        if more_ns > PRICE_NS and result["ratio"] > 1 + NOISE:
+        if more_ns > OVERHEAD_NS and result["ratio"] > 1 + NOISE:
             dear.append(size(result["size"]))
-    line = (f"Through the interposer, 2 ranks: more than {PRICE_NS} ns and 5 % above the direct call at "
+    line = (f"Through the interposer, 2 ranks: more than {OVERHEAD_NS} ns and 5 % above the direct call at "
             f"{', '.join(dear) or 'no size'}")
     print(line, flush=True)
     text = ["## Through the interposer", "",
-            f"`hips_allreduce` and, in the same processes, `MPI_Allreduce` under `hips run` (guard off), in {rounds} turns.",
-            "\"more\" is the median of the turns' ratios applied to the direct time.", "", *lines, ""]
+            f"`hips_allreduce` and, in the same processes, `MPI_Allreduce` under `hips run` (guard off), in {rounds} rounds.",
+            "\"more\" is the median of the rounds' ratios applied to the direct time.", "", *lines, ""]
     return f"- {line}.", text
 
 
 def main():
     parser = argparse.ArgumentParser(prog="performance-report", description=__doc__)
     parser.add_argument("--perf", required=True, type=os.path.abspath, help="hips-allreduce-perf")
-    parser.add_argument("--hips", type=os.path.abspath, help="hips, to measure the interposer's price")
+    parser.add_argument("--hips", type=os.path.abspath, help="hips, to measure the overhead of the interposer")
     parser.add_argument("--perf-mpich", type=os.path.abspath, help="hips-allreduce-perf-mpich, where it is built")
     parser.add_argument("--ranks", type=int, action="append", help="only these numbers of ranks; repeatable (2, 4, 9)")
-    parser.add_argument("--rounds", type=int, default=9, help="turns (9)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds (9)")
     parser.add_argument("--output", default="docs/performance.md", help="the page; plots go into a folder beside it")
     arguments = parser.parse_args()
     folder = os.path.splitext(arguments.output)[0]
@@ -187,7 +187,7 @@ def main():
             summary.append(line)
             sections += text
         if arguments.perf_mpich:
-            bands = BANDS if ranks == 2 else BANDS_CROWDED_MPICH
+            bands = BANDS if ranks == 2 else BANDS_OVERSUBSCRIBED_MPICH
             mpich, _, host = measure(arguments, ["mpirun.mpich"], arguments.perf_mpich, ranks, bands)
             summary.append(summarize(title, mpich, host))
     for ranks in RANKS_TCP:
@@ -198,17 +198,28 @@ def main():
         summary.append(summarize(title, measured[0], f"{measured[2]} over TCP"))
         sections += section(folder, f"{ranks}-ranks-tcp", title, measured)
     if arguments.hips:
-        line, text = price(arguments)
+        line, text = overhead(arguments)
         summary.append(line)
         sections += text
     head = f"""# Performance on one machine
 
-`tools/performance-report` measured this with `hips-allreduce-perf --compare mpi --bound`: {os.cpu_count()} cores
-({platform.machine()}), float32, sum, out of place. Within a run HiPS, the MPI library and plain copying take turns, so that
-whatever else happens on the machine slows all three; times are medians of {arguments.rounds} turns, "MPI / HiPS" is the
-median of the turns' ratios with the least and the most of them, and above 1 HiPS is faster. "copy" is each rank copying as
-many bytes from its input to its output, all ranks at once and past the caches: no allreduce of vectors that no cache holds
-takes less.
+Allreduce between ranks of one node: HiPS beside Open MPI, MPICH and plain copying. `tools/performance-report` makes this page
+again on your machine. This run: {os.cpu_count()} cores ({platform.machine()}), float32, sum, out of place.
+
+## How to read the tables
+
+- **Times** are medians of {arguments.rounds} rounds. In each round HiPS, the MPI library and plain copying run one after the other in the
+  same processes, so that other work on the machine slows all of them. Ratios count; absolute times vary from run to run.
+- **MPI / HiPS** is the median of the rounds' ratios of times, with the lowest and the highest round in parentheses. Above 1 HiPS
+  is faster.
+- **copy / HiPS** compares with a physical limit: each rank copies as many bytes from its input to its output, all ranks at
+  once, bypassing the caches. An allreduce of vectors that fit in no cache cannot take less time, so 97 % means 3 % above
+  the limit. Where vectors fit in a cache HiPS reads them from there, and exceeds 100 %. One or two percent above 100 % for
+  large vectors are noise.
+- **4 and 9 ranks** share the cores of this machine. A rank of MPICH spins while it waits and blocks the ranks on its core, which
+  explains ratios of 20 and more; with a core for each rank expect those of 2 ranks.
+
+## Summary
 """
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write("\n".join([head, *summary, "", *sections]).rstrip() + "\n")

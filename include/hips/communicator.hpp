@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include <hips/hips.h>
+#include <hips/buffer.hpp>
 #include <hips/half.hpp>
+#include <hips/last_error.hpp>
 #include <hips/request.hpp>
 #include <hips/status.hpp>
 #include <hips/types.hpp>
@@ -46,21 +49,21 @@ constexpr DataType data_type_of() {
   }
 }
 
-/// What folds vectors of T: an operation of the library's on types that it knows, or a function for T.
+/// What reduces vectors of T: an operation of the library on types that it knows, or a function for T.
 template <typename Op, typename T>
 concept ReductionOf = (Element<T> && std::same_as<Op, ReduceOp>) || std::same_as<Op, UserOp<T>>;
 
-/// What a communicator is made of. An empty string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM,
+/// How a communicator is made. An empty string means: from the environment (HIPS_TOPO, HIPS_ALGORITHM,
 /// HIPS_PATTERN), else the default.
 struct CommunicatorOptions {
-  std::string topology{};   ///< "bcube:3,1"; default: one switch of all ranks
-  std::string algorithm{};  ///< default: by size
-  std::string pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
+  std::string topology{};   ///< "bcube:3,1"; default: one switch that connects all ranks
+  std::string algorithm{};  ///< default: chosen by size
+  std::string pattern{};    ///< "mesh,ring"; default: chosen by size on switches, ring on cables
   std::string name{};       ///< in logs
-  ThreadMode thread_mode = ThreadMode::kMultiple;  ///< also of what is split off or duplicated
+  ThreadMode thread_mode = ThreadMode::kSerialized;  ///< split() and duplicate() pass it on
 };
 
-/// How the ranks find each other, where neither the environment nor MPI says it.
+/// How the ranks find each other when neither the environment nor MPI says it.
 struct CommunicatorBootstrap {
   int rank = 0;
   int size = 1;
@@ -68,54 +71,57 @@ struct CommunicatorBootstrap {
   std::function<void(std::span<const std::byte> send, std::span<std::byte> receive)> allgather{};
 };
 
-/// A group of ranks that reduce together: an MPI-like communicator. A thin, header-only face of the C API, so
-/// that program and library need not share a C++ runtime.
+/// A group of ranks that reduce together: an MPI-like communicator. This class is a thin header-only layer on
+/// the C API, so that program and library need not share a C++ runtime.
 ///
 /// **Who owns which buffer until which event**
 ///
-/// - Inputs (`in`): HiPS reads them during the call, and nobody writes. After it they may be overwritten at
-/// once.
-/// - Outputs (`out`, `inout`, `buffer`): HiPS reads and writes them during the call, in any order. After it
-/// they
-///   hold the result, or garbage when it threw.
-/// - A request's buffers belong to it until test() or wait() says that it has ended.
-/// - Strings of Options, counts of sections: copied.
-/// - What Bootstrap's function refers to: used until create() returns.
+/// - Inputs (`in`): the call reads them, and nobody writes them. They may be overwritten once it is complete.
+/// - Outputs (`out`, `inout`, `buffer`): the call reads and writes them, in any order. Afterwards they hold
+///   the result, or undefined values when the call threw.
+/// - The buffers of a Request belong to it until test() or wait() says that the call is complete.
+/// - Strings of Options, and counts of sections, are copied.
+/// - What the function of Bootstrap refers to is used until create() returns.
+///
+/// **Buffers** may be passed as they are, and the element type is deduced: std::vector, std::array, C arrays,
+/// RegisteredBuffer, spans. The forms that take `T` explicitly, as allreduce<float>(in, out, op), also take
+/// what converts to a span.
 ///
 /// Right:
 ///
 ///     hips::Communicator comm = hips::Communicator::from_environment({.topology = "bcube:3,1"});
 ///     std::vector<float> gradient = ...;
-///     comm.allreduce(std::span(gradient), hips::ReduceOp::kSum);
+///     comm.allreduce(gradient, hips::ReduceOp::kSum);
 ///     gradient.clear();  // the call has returned: no rank reads it any more
 ///
 /// Wrong:
 ///
 ///     std::span<float> all(gradient);
-///     comm.allreduce<float>(all.first(600), all.last(600), hips::ReduceOp::kSum);
+///     comm.allreduce(all.first(600), all.last(600), hips::ReduceOp::kSum);
 ///     // gradient has 1000 elements: input and output overlap in 200. Throws kInvalidArgument on this rank,
-///     // and the call did not take place: the others wait for this rank's next one.
+///     // and the call did not take place: the other ranks wait for the next call of this one.
 ///
 /// Threads  one call at a time on a communicator; different communicators from different threads at once.
 /// Errors   throws Error. One that is found before a call begins, as kInvalidArgument, leaves the
-///          communicator as it was. After any other it has failed: each later call throws the same, on every
-///          rank. hips.h says which is which, at hips_status_t.
+///          communicator as it was. Any other has failed the communicator: each later call throws the same
+///          error, on every rank. hips.h says which is which, at hips_status_t. Error::status() has the rank
+///          at fault.
 class Communicator {
  public:
   using Options = CommunicatorOptions;
   using Bootstrap = CommunicatorBootstrap;
 
-  /// Of the ranks that HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port describe, or torchrun's variables.
-  /// Collective.
+  /// Makes a communicator of the ranks that HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port describe, or the
+  /// variables of torchrun. Collective.
   ///
-  /// Errors   kTimeout: a rank did not come within a minute, or HIPS_TIMEOUT. Else as create().
+  /// Errors   kTimeout: a rank did not come within a minute, or HIPS_TIMEOUT. Otherwise as create().
   static Communicator from_environment(const Options& options = {}) { return make(options, nullptr); }
 
-  /// Of the ranks of `bootstrap`, which is used only until this returns. Collective.
+  /// Makes a communicator of the ranks of `bootstrap`, which is used only until this returns. Collective.
   ///
-  /// Errors   every error reaches every rank. kInvalidArgument: a malformed or misfitting topology.
-  /// kMismatch:
-  ///          the ranks' settings differ. kUnsupported: no way to a peer, or not this algorithm here.
+  /// Errors   every error reaches every rank. kInvalidArgument: a malformed topology, or one of another size.
+  ///          kMismatch: the ranks' settings differ. kUnsupported: no transport reaches a peer, or the
+  ///          algorithm does not run on this topology.
   static Communicator create(const Bootstrap& bootstrap, const Options& options = {}) {
     hips_bootstrap_t callbacks{};
     callbacks.struct_size = sizeof callbacks;
@@ -137,40 +143,48 @@ class Communicator {
   }
 
   Communicator(Communicator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+  /// Destroys the old communicator at once, as the destructor does.
   Communicator& operator=(Communicator&& other) noexcept {
-    std::swap(comm_, other.comm_);
+    if (this != &other) (void)hips_comm_destroy(std::exchange(comm_, std::exchange(other.comm_, nullptr)));
     return *this;
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Says goodbye to the peers; waits for nobody.
+  /// Leaves: peers that still need data of this rank get kPeerLost. Waits for nobody. Requests stay valid,
+  /// and the communicator leaves when the last of them has ended.
   ~Communicator() { (void)hips_comm_destroy(comm_); }
 
-  /// The ranks that pass the same colour, ordered by key, then by rank here; planned on what they occupy of
-  /// the topology. Empty for HIPS_UNDEFINED. Collective.
+  /// Makes a communicator of the ranks that pass the same color, ordered by key, then by rank here; planned
+  /// on what they occupy of the topology. Empty for HIPS_UNDEFINED. Collective.
   ///
-  /// Errors   as create(), on all ranks of a colour alike.
+  /// Errors   as create(), on all ranks of a color alike.
   [[nodiscard]] std::optional<Communicator> split(int color, int key = 0) {
-    hips_comm_t part = nullptr;
-    check(hips_comm_split(comm_, color, key, &part));
-    if (part == nullptr) return std::nullopt;
-    return Communicator(part);
+    hips_comm_t newcomm = nullptr;
+    throw_if_failed(hips_comm_split(comm_, color, key, &newcomm));
+    if (newcomm == nullptr) return std::nullopt;
+    return Communicator(newcomm);
   }
-  /// Another communicator of the same ranks and plans. Collective. Errors as create().
+  /// Makes another communicator of the same ranks and plans. Collective. Errors as create().
   [[nodiscard]] Communicator duplicate() {
-    hips_comm_t copy = nullptr;
-    check(hips_comm_dup(comm_, &copy));
-    return Communicator(copy);
+    hips_comm_t newcomm = nullptr;
+    throw_if_failed(hips_comm_dup(comm_, &newcomm));
+    return Communicator(newcomm);
   }
+
+  /// Ends the calls on all ranks: a blocked or outstanding one, and every later one, throws kAborted with
+  /// this rank and `text`. The communicator stays failed. Without effect when it has failed before.
+  ///
+  /// Threads  any, also while another thread is in a call on this communicator.
+  void abort(const std::string& text) { throw_if_failed(hips_comm_abort(comm_, text.c_str())); }
 
   [[nodiscard]] Rank rank() const {
     int rank = 0;
-    check(hips_comm_rank(comm_, &rank));
+    throw_if_failed(hips_comm_rank(comm_, &rank));
     return rank;
   }
   [[nodiscard]] Rank size() const {
     int size = 0;
-    check(hips_comm_size(comm_, &size));
+    throw_if_failed(hips_comm_size(comm_, &size));
     return size;
   }
   /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm; emulated: 9 servers on 1 node"
@@ -181,78 +195,121 @@ class Communicator {
   ///
   /// Shapes   in and out: the same number of elements, on every rank; they do not overlap, or are the same.
   /// Errors   kInvalidArgument: sizes differ, the buffers overlap in part, or a bitwise or logical operation
-  /// on
-  ///          a floating type; the call did not take place.
+  ///          on a floating type; the call did not take place.
   template <typename T, ReductionOf<T> Op>
   void allreduce(std::span<const T> in, std::span<T> out, const Op& op) {
-    check(hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_allreduce(check_sizes(in, out).data(), out.data(), in.size(), type_of<T>(), op_of(op), comm_));
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  void allreduce(In&& in, Out&& out, const Op& op) {
+    allreduce<ElementOf<Out>>(detail::input(in), detail::output(out), op);
   }
 
   /// inout[i] = op over all ranks of inout[i]. Blocks. Bitwise the same on all ranks.
   template <typename T, ReductionOf<T> Op>
   void allreduce(std::span<T> inout, const Op& op) {
-    check(hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_allreduce(HIPS_IN_PLACE, inout.data(), inout.size(), type_of<T>(), op_of(op), comm_));
+  }
+  template <detail::DeducedOutput Out, ReductionOf<ElementOf<Out>> Op>
+  void allreduce(Out&& inout, const Op& op) {
+    allreduce<ElementOf<Out>>(detail::output(inout), op);
   }
 
-  /// allreduce() of each of many vectors, in place, as one call: small neighbours travel together, several
-  /// are under way at once, the lowest priority number in front and, where there are none or equal ones, the
-  /// first of the list. Blocks until all results are there.
+  /// allreduce() of each of many vectors, in place, as one call: small ones are packed together, several
+  /// calls are outstanding at once, the lowest priority number first and, when there are none or equal ones,
+  /// the first of the list. Blocks until all results are there.
   ///
   /// Shapes   as many vectors, of the same lengths and priorities, on every rank; no priorities, or one each.
-  /// Errors   as allreduce(); names the vector. After one that came up on the way all outputs are undefined.
-  /// Example  std::vector<std::span<float>> gradients = ...; comm.allreduce_coalesced<float>(gradients, op);
+  /// Errors   as allreduce(); names the vector. An error that comes up later leaves all outputs undefined.
+  /// Example  std::vector<std::vector<float>> gradients = ...; comm.allreduce_coalesced(gradients, op);
   template <typename T, ReductionOf<T> Op>
   void allreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op,
                            std::span<const std::int32_t> priorities = {}) {
-    if (!priorities.empty() && priorities.size() != vectors.size())
-      throw Error(Status::error(Code::kInvalidArgument,
-                                "allreduce_coalesced: " + std::to_string(vectors.size()) + " vectors, but " +
-                                    std::to_string(priorities.size()) + " priorities"));
-    std::vector<hips_buffer_t> list;
-    list.reserve(vectors.size());
-    for (std::size_t i = 0; i < vectors.size(); ++i)
-      list.push_back({HIPS_IN_PLACE, vectors[i].data(), vectors[i].size(), type_of<T>(),
-                      priorities.empty() ? 0 : priorities[i]});
-    check(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
+    const std::vector<hips_buffer_t> list = buffers_of<T>("allreduce_coalesced", vectors, priorities);
+    throw_if_failed(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
+  }
+  template <detail::DeducedVectors Vectors, ReductionOf<detail::ElementOfVectors<Vectors>> Op>
+  void allreduce_coalesced(Vectors&& vectors, const Op& op, std::span<const std::int32_t> priorities = {}) {
+    using T = detail::ElementOfVectors<Vectors>;
+    const std::vector<hips_buffer_t> list = buffers_of<T>("allreduce_coalesced", vectors, priorities);
+    throw_if_failed(hips_allreduce_coalesced(list.data(), list.size(), op_of(op), comm_));
   }
 
   /// Starts out[i] = op over all ranks of in[i], and returns; Request::wait() ends it. Until then the buffers
   /// belong to the call. Calls take place in the order in which they were started, blocking ones among them.
   ///
-  /// Errors   as allreduce(); what is found out later is thrown by the request.
+  /// Errors   as allreduce(); the request throws what is found out later.
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request iallreduce(std::span<const T> in, std::span<T> out, const Op& op) {
     return request(hips_iallreduce, check_sizes(in, out).data(), out, op);
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request iallreduce(In&& in, Out&& out, const Op& op) {
+    return iallreduce<ElementOf<Out>>(detail::input(in), detail::output(out), op);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request iallreduce(std::span<T> inout, const Op& op) {
     return request(hips_iallreduce, HIPS_IN_PLACE, inout, op);
   }
+  template <detail::DeducedOutput Out, ReductionOf<ElementOf<Out>> Op>
+  [[nodiscard]] Request iallreduce(Out&& inout, const Op& op) {
+    return iallreduce<ElementOf<Out>>(detail::output(inout), op);
+  }
 
-  /// A call to be started any number of times by Request::start(). Local; decides all that can be decided
-  /// once.
+  /// Starts allreduce_coalesced(), and returns. The list is copied; memory for all small vectors together
+  /// belongs to the request until it ends.
+  template <typename T, ReductionOf<T> Op>
+  [[nodiscard]] Request iallreduce_coalesced(std::span<const std::span<T>> vectors, const Op& op,
+                                             std::span<const std::int32_t> priorities = {}) {
+    return coalesced<T>(vectors, op, priorities);
+  }
+  template <detail::DeducedVectors Vectors, ReductionOf<detail::ElementOfVectors<Vectors>> Op>
+  [[nodiscard]] Request iallreduce_coalesced(Vectors&& vectors, const Op& op,
+                                             std::span<const std::int32_t> priorities = {}) {
+    return coalesced<detail::ElementOfVectors<Vectors>>(vectors, op, priorities);
+  }
+
+  /// Makes a persistent request: Request::start() starts its call, any number of times. Local; what depends
+  /// on the arguments is decided here.
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request allreduce_init(std::span<const T> in, std::span<T> out, const Op& op) {
     return request(hips_allreduce_init, check_sizes(in, out).data(), out, op);
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request allreduce_init(In&& in, Out&& out, const Op& op) {
+    return allreduce_init<ElementOf<Out>>(detail::input(in), detail::output(out), op);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request allreduce_init(std::span<T> inout, const Op& op) {
     return request(hips_allreduce_init, HIPS_IN_PLACE, inout, op);
   }
+  template <detail::DeducedOutput Out, ReductionOf<ElementOf<Out>> Op>
+  [[nodiscard]] Request allreduce_init(Out&& inout, const Op& op) {
+    return allreduce_init<ElementOf<Out>>(detail::output(inout), op);
+  }
 
-  // ---- The other collectives. Each is also there as i...(), which starts it and gives a Request, and as
-  // ..._init(), a call to be started any number of times. All ranks make the same call with the same counts
-  // and root; what hips.h says of each holds here. Where input and output are the same memory the call is in
-  // place.
+  // ---- The other collectives. Each also exists as i...(), which starts it and gives a Request, and as
+  // ..._init(), which makes a persistent request. All ranks make the same call with the same counts and root;
+  // what hips.h says of each holds here. A call is in place when input and output are the same memory.
 
-  /// out = section rank() of the fold of `in` over all ranks.
+  /// out = section rank() of the reduction of `in` over all ranks.
   ///
   /// Shapes   in: size() sections of out.size() elements each. In place: `in` begins where `out` does.
   template <typename T, ReductionOf<T> Op>
   void reduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
-    check(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(), op_of(op),
-                                    comm_));
+    throw_if_failed(hips_reduce_scatter_block(scattered(in, out), out.data(), out.size(), type_of<T>(),
+                                              op_of(op), comm_));
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  void reduce_scatter_block(In&& in, Out&& out, const Op& op) {
+    reduce_scatter_block<ElementOf<Out>>(detail::input(in), detail::output(out), op);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce_scatter_block(std::span<const T> in, std::span<T> out, const Op& op) {
@@ -260,27 +317,49 @@ class Communicator {
     return made(hips_ireduce_scatter_block, scattered(in, out), out.data(), out.size(), type_of<T>(),
                 op_of(op));
   }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request ireduce_scatter_block(In&& in, Out&& out, const Op& op) {
+    return ireduce_scatter_block<ElementOf<Out>>(detail::input(in), detail::output(out), op);
+  }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request reduce_scatter_block_init(std::span<const T> in, std::span<T> out, const Op& op) {
     check_sections("reduce_scatter_block", in.size(), out.size());
     return made(hips_reduce_scatter_block_init, scattered(in, out), out.data(), out.size(), type_of<T>(),
                 op_of(op));
   }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request reduce_scatter_block_init(In&& in, Out&& out, const Op& op) {
+    return reduce_scatter_block_init<ElementOf<Out>>(detail::input(in), detail::output(out), op);
+  }
 
-  /// The same with sections of their own lengths.
+  /// The same with a length for each section.
   ///
   /// Shapes   counts: one for each rank; in: their sum; out: counts[rank()].
   template <typename T, ReductionOf<T> Op>
   void reduce_scatter(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts,
                       const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
-    check(hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
+    throw_if_failed(
+        hips_reduce_scatter(scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op), comm_));
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  void reduce_scatter(In&& in, Out&& out, std::span<const std::uint64_t> counts, const Op& op) {
+    reduce_scatter<ElementOf<Out>>(detail::input(in), detail::output(out), counts, op);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce_scatter(std::span<const T> in, std::span<T> out,
                                         std::span<const std::uint64_t> counts, const Op& op) {
     check_counts("reduce_scatter", counts, in.size(), out.size());
     return made(hips_ireduce_scatter, scattered(in, out), out.data(), counts.data(), type_of<T>(), op_of(op));
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request ireduce_scatter(In&& in, Out&& out, std::span<const std::uint64_t> counts,
+                                        const Op& op) {
+    return ireduce_scatter<ElementOf<Out>>(detail::input(in), detail::output(out), counts, op);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request reduce_scatter_init(std::span<const T> in, std::span<T> out,
@@ -289,20 +368,36 @@ class Communicator {
     return made(hips_reduce_scatter_init, scattered(in, out), out.data(), counts.data(), type_of<T>(),
                 op_of(op));
   }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request reduce_scatter_init(In&& in, Out&& out, std::span<const std::uint64_t> counts,
+                                            const Op& op) {
+    return reduce_scatter_init<ElementOf<Out>>(detail::input(in), detail::output(out), counts, op);
+  }
 
   /// out = `in` of all ranks, in rank order.
   ///
-  /// Shapes   out: size() times in.size(), of any plain data. In place: `in` is the part of `out` where it
-  /// belongs.
+  /// Shapes   out: size() times in.size() elements of any plain data. In place: `in` is this rank's section
+  /// of
+  ///          `out`.
   template <PlainData T>
   void allgather(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
-    check(hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
+    throw_if_failed(
+        hips_allgather(gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>(), comm_));
   }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  void allgather(In&& in, Out&& out) { allgather<ElementOf<Out>>(detail::input(in), detail::output(out)); }
   template <PlainData T>
   [[nodiscard]] Request iallgather(std::span<const T> in, std::span<T> out) {
     check_sections("allgather", out.size(), in.size());
     return made(hips_iallgather, gathered(in, out, in.size() * self()), out.data(), in.size(), type_of<T>());
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request iallgather(In&& in, Out&& out) {
+    return iallgather<ElementOf<Out>>(detail::input(in), detail::output(out));
   }
   template <PlainData T>
   [[nodiscard]] Request allgather_init(std::span<const T> in, std::span<T> out) {
@@ -310,15 +405,25 @@ class Communicator {
     return made(hips_allgather_init, gathered(in, out, in.size() * self()), out.data(), in.size(),
                 type_of<T>());
   }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request allgather_init(In&& in, Out&& out) {
+    return allgather_init<ElementOf<Out>>(detail::input(in), detail::output(out));
+  }
 
-  /// The same with parts of their own lengths, one behind the other.
+  /// The same with a length for each section, one after the other.
   ///
   /// Shapes   counts: one for each rank; in: counts[rank()]; out: their sum.
   template <PlainData T>
   void allgatherv(std::span<const T> in, std::span<T> out, std::span<const std::uint64_t> counts) {
     check_counts("allgatherv", counts, out.size(), in.size());
-    check(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr, type_of<T>(),
-                          comm_));
+    throw_if_failed(hips_allgatherv(gathered(in, out, before(counts)), out.data(), counts.data(), nullptr,
+                                    type_of<T>(), comm_));
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  void allgatherv(In&& in, Out&& out, std::span<const std::uint64_t> counts) {
+    allgatherv<ElementOf<Out>>(detail::input(in), detail::output(out), counts);
   }
   template <PlainData T>
   [[nodiscard]] Request iallgatherv(std::span<const T> in, std::span<T> out,
@@ -327,6 +432,11 @@ class Communicator {
     return made(hips_iallgatherv, gathered(in, out, before(counts)), out.data(), counts.data(),
                 static_cast<const std::uint64_t*>(nullptr), type_of<T>());
   }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request iallgatherv(In&& in, Out&& out, std::span<const std::uint64_t> counts) {
+    return iallgatherv<ElementOf<Out>>(detail::input(in), detail::output(out), counts);
+  }
   template <PlainData T>
   [[nodiscard]] Request allgatherv_init(std::span<const T> in, std::span<T> out,
                                         std::span<const std::uint64_t> counts) {
@@ -334,38 +444,72 @@ class Communicator {
     return made(hips_allgatherv_init, gathered(in, out, before(counts)), out.data(), counts.data(),
                 static_cast<const std::uint64_t*>(nullptr), type_of<T>());
   }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request allgatherv_init(In&& in, Out&& out, std::span<const std::uint64_t> counts) {
+    return allgatherv_init<ElementOf<Out>>(detail::input(in), detail::output(out), counts);
+  }
 
-  /// buffer = that of `root`. Shapes: the same number of elements, of any plain data, on all ranks.
+  /// buffer = buffer of `root`. Shapes: the same number of elements, of any plain data, on all ranks.
   template <PlainData T>
   void bcast(std::span<T> buffer, Rank root) {
-    check(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
+    throw_if_failed(hips_bcast(buffer.data(), buffer.size(), type_of<T>(), root, comm_));
   }
+  template <detail::DeducedOutput Out>
+  requires PlainData<ElementOf<Out>>
+  void bcast(Out&& buffer, Rank root) { bcast<ElementOf<Out>>(detail::output(buffer), root); }
   template <PlainData T>
   [[nodiscard]] Request ibcast(std::span<T> buffer, Rank root) {
     return made(hips_ibcast, buffer.data(), buffer.size(), type_of<T>(), root);
+  }
+  template <detail::DeducedOutput Out>
+  requires PlainData<ElementOf<Out>>
+  [[nodiscard]] Request ibcast(Out&& buffer, Rank root) {
+    return ibcast<ElementOf<Out>>(detail::output(buffer), root);
   }
   template <PlainData T>
   [[nodiscard]] Request bcast_init(std::span<T> buffer, Rank root) {
     return made(hips_bcast_init, buffer.data(), buffer.size(), type_of<T>(), root);
   }
+  template <detail::DeducedOutput Out>
+  requires PlainData<ElementOf<Out>>
+  [[nodiscard]] Request bcast_init(Out&& buffer, Rank root) {
+    return bcast_init<ElementOf<Out>>(detail::output(buffer), root);
+  }
 
-  /// out = fold over all ranks of `in`, on `root`. Shapes: elsewhere `out` may be empty.
+  /// out = op over all ranks of `in`, on `root`. Shapes: `out` may be empty on the other ranks.
   template <typename T, ReductionOf<T> Op>
   void reduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
-    check(hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
+    throw_if_failed(
+        hips_reduce(reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root, comm_));
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  void reduce(In&& in, Out&& out, const Op& op, Rank root) {
+    reduce<ElementOf<Out>>(detail::input(in), detail::output(out), op, root);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request ireduce(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
     return made(hips_ireduce, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op), root);
+  }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request ireduce(In&& in, Out&& out, const Op& op, Rank root) {
+    return ireduce<ElementOf<Out>>(detail::input(in), detail::output(out), op, root);
   }
   template <typename T, ReductionOf<T> Op>
   [[nodiscard]] Request reduce_init(std::span<const T> in, std::span<T> out, const Op& op, Rank root) {
     return made(hips_reduce_init, reduced(in, out, root), out.data(), in.size(), type_of<T>(), op_of(op),
                 root);
   }
+  template <typename In, typename Out, ReductionOf<ElementOf<Out>> Op>
+  requires detail::DeducedBuffers<In, Out>
+  [[nodiscard]] Request reduce_init(In&& in, Out&& out, const Op& op, Rank root) {
+    return reduce_init<ElementOf<Out>>(detail::input(in), detail::output(out), op, root);
+  }
 
   /// Returns once every rank has called it.
-  void barrier() { check(hips_barrier(comm_)); }
+  void barrier() { throw_if_failed(hips_barrier(comm_)); }
   [[nodiscard]] Request ibarrier() { return made(hips_ibarrier); }
   [[nodiscard]] Request barrier_init() { return made(hips_barrier_init); }
 
@@ -384,7 +528,7 @@ class Communicator {
     config.name = text(options.name);
     config.thread_mode = static_cast<int>(options.thread_mode);
     hips_comm_t comm = nullptr;
-    check(hips_comm_create(&config, bootstrap, &comm));
+    throw_if_failed(hips_comm_create(&config, bootstrap, &comm));
     return Communicator(comm);
   }
 
@@ -400,10 +544,33 @@ class Communicator {
     return in;
   }
 
+  template <typename T, typename Vectors>
+  static std::vector<hips_buffer_t> buffers_of(const char* call, Vectors&& vectors,
+                                               std::span<const std::int32_t> priorities) {
+    const std::size_t num = std::ranges::size(vectors);
+    if (!priorities.empty() && priorities.size() != num)
+      refuse(call, std::to_string(num) + " vectors, but " + std::to_string(priorities.size()) +
+                       " priorities; give none, or one for each vector");
+    std::vector<hips_buffer_t> list;
+    list.reserve(num);
+    for (auto&& vector : vectors) {
+      const std::int32_t priority = priorities.empty() ? 0 : priorities[list.size()];
+      list.push_back(
+          {HIPS_IN_PLACE, std::ranges::data(vector), std::ranges::size(vector), type_of<T>(), priority});
+    }
+    return list;
+  }
+
+  template <typename T, typename Vectors, typename Op>
+  Request coalesced(Vectors&& vectors, const Op& op, std::span<const std::int32_t> priorities) {
+    const std::vector<hips_buffer_t> list = buffers_of<T>("iallreduce_coalesced", vectors, priorities);
+    return made(hips_iallreduce_coalesced, list.data(), list.size(), op_of(op));
+  }
+
   template <typename T, typename Op>
   Request request(decltype(&hips_iallreduce) make_it, const void* in, std::span<T> out, const Op& op) {
     hips_request_t made = nullptr;
-    check(make_it(in, out.data(), out.size(), type_of<T>(), op_of(op), comm_, &made));
+    throw_if_failed(make_it(in, out.data(), out.size(), type_of<T>(), op_of(op), comm_, &made));
     return Request(made);
   }
 
@@ -467,12 +634,8 @@ class Communicator {
   template <typename Make, typename... Args>
   Request made(Make make_it, Args... args) {
     hips_request_t request = nullptr;
-    check(make_it(args..., comm_, &request));
+    throw_if_failed(make_it(args..., comm_, &request));
     return Request(request);
-  }
-
-  static void check(hips_status_t status) {
-    if (status != HIPS_OK) throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
   }
 
   hips_comm_t comm_ = nullptr;

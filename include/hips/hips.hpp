@@ -2,8 +2,10 @@
 
 /// All of the C++ API.
 
+#include <hips/buffer.hpp>
 #include <hips/communicator.hpp>
 #include <hips/half.hpp>
+#include <hips/last_error.hpp>
 #include <hips/memory.hpp>
 #include <hips/plan.hpp>
 #include <hips/request.hpp>

@@ -7,32 +7,35 @@
 #include <utility>
 
 #include <hips/hips.h>
+#include <hips/last_error.hpp>
 #include <hips/status.hpp>
 
 namespace hips {
 
-/// Registers memory of the caller for as long as this object lives: a NIC then reads it where it lies. See
-/// hips_mem_register() for what that gains and costs.
+/// Registers memory of the caller for as long as this object lives: a NIC then reads it in place. See
+/// hips_mem_register() for gain and cost.
 ///
 /// Shapes   any memory of more than 0 bytes; registered ranges do not overlap.
-/// Owns     the registration, not the memory, which has to stay until this object is gone. No collective may
-///          run on it then: it would keep the registration.
+/// Owns     the registration, not the memory, which has to outlive this object. End every collective on it
+///          first: one that still runs keeps the registration.
 /// Threads  any; ranges may be registered before and after communicators are made.
-/// Errors   throws Error, kInvalidArgument: null, 0 bytes, overlap with a registered range.
+/// Errors   throws Error. kInvalidArgument: null, 0 bytes, overlap with a registered range. kUnsupported: in
+///          a child of fork().
 /// Example  std::vector<float> gradient(1'000'000);
 ///          hips::RegisteredMemory registered(std::span<float>{gradient});
-///          comm.allreduce(std::span(gradient), hips::ReduceOp::kSum);
+///          comm.allreduce(gradient, hips::ReduceOp::kSum);
 class RegisteredMemory {
  public:
   RegisteredMemory() = default;
   template <typename T>
   requires(!std::is_const_v<T>) explicit RegisteredMemory(std::span<T> memory) {
-    if (hips_mem_register(memory.data(), memory.size_bytes(), &memory_) != HIPS_OK)
-      throw Error(Status::error(Code::kInvalidArgument, hips_last_error()));
+    throw_if_failed(hips_mem_register(memory.data(), memory.size_bytes(), &memory_));
   }
   RegisteredMemory(RegisteredMemory&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  /// Deregisters the old memory at once.
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
-    std::swap(memory_, other.memory_);
+    RegisteredMemory taken(std::move(other));
+    std::swap(memory_, taken.memory_);
     return *this;
   }
   RegisteredMemory(const RegisteredMemory&) = delete;
@@ -47,10 +50,10 @@ class RegisteredMemory {
 
 /// Registered memory of `T`, value-initialised (zero), from hips_mem_alloc().
 ///
-/// Owns     the memory; a collective that runs on it ends first.
-/// Errors   throws Error. kInvalidArgument: no elements. kOutOfMemory.
+/// Owns     the memory. End every collective on it first.
+/// Errors   throws Error. kInvalidArgument: no elements. kOutOfMemory. kUnsupported: in a child of fork().
 /// Example  auto gradient = hips::allocate_registered<float>(1'000'000);
-///          comm.allreduce(gradient.span(), hips::ReduceOp::kSum);
+///          comm.allreduce(gradient, hips::ReduceOp::kSum);
 template <typename T>
 class RegisteredBuffer {
   static_assert(std::is_trivially_copyable_v<T>, "registered memory is made of zero bytes");
@@ -61,13 +64,14 @@ class RegisteredBuffer {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
       throw Error(Status::error(Code::kInvalidArgument, "allocate_registered: the size overflows"));
     void* address = nullptr;
-    if (const hips_status_t status = hips_mem_alloc(count * sizeof(T), &address); status != HIPS_OK)
-      throw Error(Status::error(static_cast<Code>(status), hips_last_error()));
+    throw_if_failed(hips_mem_alloc(count * sizeof(T), &address));
     span_ = {static_cast<T*>(address), count};
   }
   RegisteredBuffer(RegisteredBuffer&& other) noexcept : span_(std::exchange(other.span_, {})) {}
+  /// Frees the old memory at once.
   RegisteredBuffer& operator=(RegisteredBuffer&& other) noexcept {
-    std::swap(span_, other.span_);
+    RegisteredBuffer taken(std::move(other));
+    std::swap(span_, taken.span_);
     return *this;
   }
   RegisteredBuffer(const RegisteredBuffer&) = delete;

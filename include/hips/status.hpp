@@ -23,7 +23,7 @@ enum class Code : std::int32_t {
   kUnsupported = 2,      ///< well formed, but this build or this topology cannot do it
   kMismatch = 3,         ///< ranks disagree: topology, version, count, type, op
   kPeerLost = 4,         ///< a peer died, or left before the operation was complete
-  kAborted = 5,          ///< a peer gave the communicator up
+  kAborted = 5,          ///< a rank aborted the communicator
   kTimeout = 6,          ///< the user's own deadline passed
   kOutOfMemory = 7,
   kSystem = 8,    ///< a system call failed; `sys_errno` says how

@@ -9,11 +9,11 @@ namespace hips {
 
 /// Element types; the values are those of `hips_type_t` (hips.h).
 ///
-/// float16 is IEEE 754's binary16, bfloat16 the upper half of a float32. Both are folded in float32: all
-/// inputs of one pass are converted, folded and rounded once, to the nearest, ties to even.
+/// float16 is binary16 of IEEE 754, bfloat16 the upper half of a float32. Both are reduced in float32: all
+/// inputs of one pass are converted, reduced and rounded once, to nearest even.
 ///
-/// Beside these there are bytes_type(1), bytes_type(2), ...: elements of so many bytes, which only functions
-/// of the program (user_op.hpp) can fold.
+/// Besides these there are bytes_type(1), bytes_type(2), ...: elements of so many bytes, which only a UserOp
+/// (user_op.hpp) can reduce.
 enum class DataType : std::int32_t {
   kInt32 = 0,
   kInt64 = 1,
@@ -32,13 +32,13 @@ enum class DataType : std::int32_t {
 /// Reductions; the values are those of `hips_op_t` (hips.h).
 ///
 /// sum, prod  integers wrap: the result is right modulo 2 to the number of bits.
-/// min, max   the first of two operands unless the second is strictly beyond it; so it is with NaN, too.
+/// min, max   the first of two operands unless the second compares less, or greater; NaN compares neither.
 /// avg        the sum, divided once by the number of ranks. Integers: the wrapped sum, and the quotient
-///            towards zero, as ncclAvg. Floating types: an IEEE division, rounded to the nearest.
-/// band, bor, bxor, land, lor, lxor   integers only. Logical ones take 0 for false and all else for true,
-///            and give 0 or 1.
+///            rounded towards zero, as ncclAvg. Floating types: an IEEE division, rounded to nearest.
+/// band, bor, bxor, land, lor, lxor   integers only. Logical ones take 0 for false and any other
+///            value for true, and give 0 or 1.
 ///
-/// Beside these there are functions of the program, for as long as it keeps them: user_op.hpp.
+/// Besides these there are user-defined operations, for as long as the program keeps them: user_op.hpp.
 enum class ReduceOp : std::int32_t {
   kSum = 0,
   kProd = 1,
@@ -56,24 +56,23 @@ enum class ReduceOp : std::int32_t {
 inline constexpr int kNumDataTypes = 12;
 inline constexpr int kNumReduceOps = 11;
 
-/// Bytes of the largest element: one has to fit into every segment and slice, however little staging there
-/// is.
+/// Bytes of the largest element: one has to fit into every segment, however little staging there is.
 inline constexpr std::size_t kMaxElementBytes = 1024;
 
 /// The type of elements of `bytes` bytes, 1 to kMaxElementBytes: HIPS_BYTES (hips.h).
 constexpr DataType bytes_type(std::size_t bytes) {
   return static_cast<DataType>(bytes <= kMaxElementBytes ? bytes << 8U | 0xff : 0xff);
 }
-/// Is it one of bytes_type(), of a size that may be?
+/// Is it a bytes_type() of a valid size?
 constexpr bool is_bytes(DataType type) {
   const auto value = static_cast<std::uint32_t>(type);
   return (value & 0xff) == 0xff && value >> 8U >= 1 && value >> 8U <= kMaxElementBytes;
 }
-/// Has it the form of a function of the program's? Whether there is one only the library knows.
+/// Has it the form of a user-defined operation? Only the library knows whether it exists.
 constexpr bool is_user(ReduceOp op) {
   return static_cast<std::int32_t>(op) >= 0xfe && (static_cast<std::uint32_t>(op) & 0xff) >= 0xfe;
 }
-/// Of a function: has it to fold operands in the order of ranks, as it does not commute?
+/// Is it a user-defined operation that does not commute, so that operands are reduced in the order of ranks?
 constexpr bool is_ordered(ReduceOp op) {
   return is_user(op) && (static_cast<std::uint32_t>(op) & 0xff) == 0xff;
 }
@@ -94,25 +93,29 @@ constexpr bool is_floating(DataType type) {
 }
 
 /// Does the operation exist for the type? Bitwise and logical ones do not for floating types, and only
-/// functions do for bytes_type().
+/// user-defined ones do for bytes_type().
 constexpr bool applies_to(ReduceOp op, DataType type) {
   if (is_user(op)) return true;
   if (is_bytes(type)) return false;
   return op <= ReduceOp::kAvg || !is_floating(type);
 }
 
-/// Which threads of this process call, on a communicator and its requests; the values are those of
-/// `hips_thread_mode_t`.
+/// Which threads of this process call, on one communicator and its requests; the values are those of
+/// `hips_thread_mode_t`. Different communicators may be called by different threads at once in every mode.
 enum class ThreadMode : std::uint8_t {
-  kMultiple = 0,  ///< calls in turn, requests waited for by any threads at once
-  kSingle = 1,    ///< never two at once; requests of small calls are cheaper then
+  /// As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in
+  /// MPI, several threads may test and wait for different requests at once.
+  kSerialized = 0,
+  kSingle = 1,  ///< never two threads at once, requests included; small requests cost less
+  /// Deprecated name of kSerialized. It allows less than MPI_THREAD_MULTIPLE does.
+  kMultiple = kSerialized,
 };
 
-/// "int32", "uint8", "float16", "bfloat16", ...; "bytes" for a bytes_type(), "unknown type" for a value that
-/// is none
+/// "int32", "uint8", "float16", "bfloat16", ...; "bytes" for a bytes_type(), "unknown type" for an invalid
+/// value
 HIPS_EXPORT const char* to_string(DataType type);
-/// "sum", "avg", "band", "land", ...; "user op" or "ordered user op" for a function, "unknown op" for a value
-/// that is none
+/// "sum", "avg", "band", "land", ...; "user op" or "ordered user op" for a user-defined one, "unknown op" for
+/// an invalid value
 HIPS_EXPORT const char* to_string(ReduceOp op);
 
 }  // namespace hips

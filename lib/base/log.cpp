@@ -79,13 +79,16 @@ std::string_view to_string(Subsystem subsystem) {
   return kSubsystemNames[static_cast<std::size_t>(subsystem)];
 }
 
+std::string filter_syntax() {
+  return fmt::format("LEVEL or SUBSYSTEM:LEVEL, with levels {} and subsystems {}, as in info,plan:debug",
+                     fmt::join(kLevelNames, ", "), fmt::join(kSubsystemNames, ", "));
+}
+
 Result<Filter> parse_filter(std::string_view text) {
   Filter filter;
   const auto wrong = [&](std::string_view entry) {
     return fail(Code::kInvalidArgument,
-                fmt::format("invalid log level \"{}\"; expected LEVEL or SUBSYSTEM:LEVEL, with levels {} and "
-                            "subsystems {}, as in info,plan:debug",
-                            entry, fmt::join(kLevelNames, ", "), fmt::join(kSubsystemNames, ", ")));
+                fmt::format("invalid log level \"{}\"; expected {}", entry, filter_syntax()));
   };
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());

@@ -43,6 +43,9 @@ struct Filter {
   friend bool operator==(const Filter&, const Filter&) = default;
 };
 
+/// What parse_filter() takes, for messages: "LEVEL or SUBSYSTEM:LEVEL, with levels ...".
+std::string filter_syntax();
+
 /// Parses "info,plan:debug": a level for all subsystems, or for one. Later entries override earlier ones.
 ///
 /// Errors   kInvalidArgument: names the entry and lists the valid words.

@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
@@ -23,7 +26,7 @@ namespace {
 
 using log::Subsystem;
 
-/// A call with nobody else, of which check_arguments() thinks well.
+/// A call of a single rank whose arguments check_arguments() accepts.
 void carry_out_alone(const CallArgs& args) {
   if (reduces(args.collective)) {
     reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
@@ -33,10 +36,30 @@ void carry_out_alone(const CallArgs& args) {
   }
 }
 
-/// A call with nobody else: it has ended when start() returns.
+/// Why a communicator of one rank has failed, if it has. Any thread.
+class LoneFailure {
+ public:
+  void set(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    status_ = std::move(status);
+    failed_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] Status get() const {
+    if (!failed_.load(std::memory_order_acquire)) return Status::success();
+    return status_;  // set once
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+  Status status_;
+};
+
+/// A call of a single rank: it has ended when start() returns.
 class LoneRequest final : public Request {
  public:
-  explicit LoneRequest(const CallArgs& args) { set(args); }
+  LoneRequest(const CallArgs& args, const LoneFailure& failure) : failure_(failure) { set(args); }
   Status renew(const CallArgs& args) override {
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
     set(args);
@@ -44,6 +67,7 @@ class LoneRequest final : public Request {
   }
   Status start() override {
     if (Status status = check_not_forked(); !status.ok()) return status;
+    if (Status status = failure_.get(); !status.ok()) return status;
     carry_out_alone(args_);
     return Status::success();
   }
@@ -58,6 +82,7 @@ class LoneRequest final : public Request {
     args_ = args;
   }
 
+  const LoneFailure& failure_;
   CallArgs args_;
   reduce::UserOpHold op_hold_;
 };
@@ -68,12 +93,12 @@ void dump_topology(const std::string& path, const Topology& topology) {
   if (path.empty() || dumped.exchange(true)) return;
   topology::TopologyFile file;
   file.topology = topology;
-  // A communicator works without; whoever wants the file has to know.
+  // The communicator works without the file; the user that asked for it has to know.
   if (auto written = topology::write_topology_file(path, file); !written)
     log::warn(Subsystem::kComm, "HIPS_TOPO_DUMP: {}", written.error().message);
 }
 
-/// A communicator of one rank: nobody to reduce with.
+/// A communicator of one rank.
 class LoneCommunicator final : public Communicator {
  public:
   [[nodiscard]] Rank rank() const override { return 0; }
@@ -83,22 +108,39 @@ class LoneCommunicator final : public Communicator {
   Status call(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return status;
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
+    if (Status status = failure_.get(); !status.ok()) return status;
     carry_out_alone(args);
     return Status::success();
   }
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) override {
     if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
     if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
-    return std::make_unique<LoneRequest>(args);
+    return std::make_unique<LoneRequest>(args, failure_);
   }
   void note_delegated(const char* /*what*/) override {}
-  [[nodiscard]] Status failure() const override { return Status::success(); }
+  [[nodiscard]] Status failure() const override { return failure_.get(); }
+  Status abort(std::string_view text) override {
+    if (Status status = check_not_forked(); !status.ok()) return status;
+    failure_.set(aborted_by(0, text));
+    return Status::success();
+  }
 
  private:
+  LoneFailure failure_;
   std::string description_ = "one rank: a copy", backend_ = "memory";
 };
 
 }  // namespace
+
+Status aborted_by(Rank rank, std::string_view text) {
+  // It travels in a control frame, which has a limit of its own.
+  constexpr std::size_t kMostBytes = 4096;
+  Status status = Status::error(
+      Code::kAborted, fmt::format("rank {} aborted the communicator: {}", rank, text.substr(0, kMostBytes)),
+      Scope::kCommunicator);
+  status.rank = rank;
+  return status;
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
                                                            const CommunicatorOptions& options) {
@@ -142,7 +184,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
   } else if (auto hosts = NodeGroups::of(design, loaded.config, *processes, rank)) {
-    communicator = std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
+    communicator =
+        std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <hips/status.hpp>
@@ -19,27 +20,27 @@
 
 namespace hips::comm {
 
-/// What a communicator is made of; an empty value means: from the environment, else the default.
+/// How a communicator is made; an empty value means: from the environment, else the default.
 struct CommunicatorOptions {
-  std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch of all ranks
-  std::optional<std::string> algorithm{};  ///< default: by size
+  std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch that connects all ranks
+  std::optional<std::string> algorithm{};  ///< default: chosen by size
   std::optional<std::string> pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
   std::string name = "communicator";       ///< in logs and errors
-  ThreadMode thread_mode = ThreadMode::kMultiple;
+  ThreadMode thread_mode = ThreadMode::kSerialized;
   /// Time of waits, deadlines and traces; null: SystemClock. Taken from the first communicator of a process.
   Clock* clock = nullptr;
   /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
   /// waits. Empty: the bootstrap's.
   std::function<void()> progress{};
-  /// Has non-blocking calls moved by a thread, unless HIPS_PROGRESS_THREAD says otherwise: for callers that
-  /// may wait elsewhere while peers wait for those calls.
+  /// Lets a progress thread make progress on non-blocking calls, unless HIPS_PROGRESS_THREAD says otherwise:
+  /// for callers that may wait elsewhere while peers wait for those calls.
   bool progress_thread = false;
-  /// It has some of the ranks that the environment speaks of: variables that name a topology, a pattern for
-  /// each level or a stored plan are not for it.
+  /// It has only some of the job's ranks: variables that name a topology, a pattern for each level or a
+  /// stored plan do not apply to it.
   bool is_part = false;
 };
 
-/// A group of ranks that reduce together. This is the door for the C API and for the interposer.
+/// A group of ranks that reduce together, as the C API and the interposer use it.
 ///
 /// Threads  one call at a time per communicator, as in MPI; different communicators at the same time.
 /// Errors   every creation error reaches every rank. After a failed call the communicator stays failed: each
@@ -53,36 +54,37 @@ class Communicator {
   ///          does not run on this topology.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
                                                       const CommunicatorOptions& options);
-  virtual ~Communicator() = default;  ///< says goodbye; waits for nobody
+  virtual ~Communicator() = default;  ///< leaves; waits for nobody
 
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual Rank size() const = 0;
   /// "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated: ..."
   [[nodiscard]] virtual const std::string& describe() const = 0;
-  /// What carries its data, as one word: "memory" that all ranks share, "shm", "shm,verbs".
+  /// The backend or transports, as one word: "memory" that all ranks share, "shm", "shm,verbs".
   [[nodiscard]] virtual const std::string& backend() const = 0;
 
-  /// Carries a collective call out. Blocks; on return the buffers may be reused. Where a call has nothing to
-  /// move it returns at once, unless it is a barrier; a peer that passed another count finds that out by
-  /// asking, after about a second.
+  /// Executes a collective call. Blocks; on return the buffers may be reused. A call that has nothing to send
+  /// or receive returns at once, unless it is a barrier; a peer that passed another count finds that out by a
+  /// query, after about a second.
   ///
   /// Errors   kInvalidArgument: a null or partly overlapping buffer, a count that overflows, a root that is
-  ///          none; the call then did not take place. kUnsupported: the plan has no sections for all ranks.
+  ///          out of range; the call then did not take place. kUnsupported: the plan has no section for some
+  ///          rank.
   ///          kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
   virtual Status call(const CallArgs& args) = 0;
 
-  /// The same without waiting for the others: done once the request says so, until when the buffers belong to
-  /// it. Destroy requests before their communicator.
+  /// Starts a call, and returns. The buffers belong to the request until it says that the call has ended.
+  /// Destroy requests before their communicator.
   Result<std::unique_ptr<Request>> start(const CallArgs& args) {
     auto request = prepare_request(args);
     if (!request) return request;
     if (Status status = (*request)->start(); !status.ok()) return fail(std::move(status));
     return request;
   }
-  /// A call to be started any number of times, with all that depends on its arguments decided here. Local.
+  /// Makes a persistent request. What depends on the arguments is decided here. Local.
   virtual Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) = 0;
 
-  // Shorter, of an allreduce; `in` equal to `out` means in place.
+  // Short forms for allreduce; `in` equal to `out` means in place.
   static CallArgs allreduce_args(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
     return {.collective = Collective::kAllreduce,
             .in = static_cast<const std::byte*>(in),
@@ -103,17 +105,32 @@ class Communicator {
     return prepare_request(allreduce_args(in, out, count, type, op));
   }
 
-  /// Records that this rank's next collective goes to the host MPI instead, so that a peer that took the same
-  /// call finds out instead of waiting for ever. `what` must live as long as the program (a literal).
+  /// Records that this rank's next collective is delegated to native MPI, so that a peer that executes the
+  /// same call itself finds out instead of waiting for ever. `what` must live as long as the program (a
+  /// literal).
   virtual void note_delegated(const char* what) = 0;
 
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;
 
-  /// What it was made of, for communicators of some of its ranks.
+  /// Ends all calls on all ranks, and every later one, with kAborted and a message that names this rank and
+  /// `text`. Returns once the communicator has failed here. Without effect after another failure.
+  ///
+  /// Threads  any, also while others are in calls.
+  virtual Status abort(std::string_view /*text*/) {
+    return Status::error(Code::kUnsupported, "this communicator cannot be aborted");
+  }
+
+  /// HIPS_TIMEOUT; INT64_MAX when none is set.
+  [[nodiscard]] virtual std::int64_t timeout_ns() const { return INT64_MAX; }
+  /// How long a rank that can no longer wait for an outstanding call waits before it aborts: HIPS_TIMEOUT or,
+  /// when none is set, HIPS_DEAD_AFTER.
+  [[nodiscard]] virtual std::int64_t abandon_after_ns() const { return 0; }
+
+  /// What split() and duplicate() need to make communicators of its ranks.
   struct Origin {
     CommunicatorOptions options;
-    bool named = false;  ///< somebody asked for `topology`
+    bool named = false;  ///< `topology` was named by options or environment, not the default
     Topology topology;
   };
   [[nodiscard]] const Origin& origin() const { return origin_; }
@@ -121,5 +138,8 @@ class Communicator {
  private:
   Origin origin_;
 };
+
+/// What ranks get after `rank` has aborted the communicator.
+Status aborted_by(Rank rank, std::string_view text);
 
 }  // namespace hips::comm

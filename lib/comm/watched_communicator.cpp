@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <ctime>
 #include <new>
 #include <utility>
 
@@ -43,6 +44,7 @@ WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& con
                                          const CommunicatorOptions& options)
     : progress_(options.progress ? options.progress : bootstrap.progress()),
       timeout_ns_(config.timeout_ns.value_or(INT64_MAX)),
+      dead_after_ns_(config.dead_after_ns),
       rank_(bootstrap.rank()),
       size_(bootstrap.size()),
       mode_(options.thread_mode),
@@ -232,7 +234,7 @@ class WatchedCommunicator::CallerGuard {
   // Finds most misuse at the cost of two plain stores. A thread sanitizer finds all of it.
   explicit CallerGuard(WatchedCommunicator& communicator)
       : in_call_(communicator.in_call_),
-        alone_(communicator.mode_ != ThreadMode::kMultiple || !in_call_.load(std::memory_order_relaxed)) {
+        alone_(communicator.mode_ != ThreadMode::kSerialized || !in_call_.load(std::memory_order_relaxed)) {
     if (alone_) in_call_.store(true, std::memory_order_relaxed);
   }
   ~CallerGuard() {
@@ -376,6 +378,22 @@ void WatchedCommunicator::close(Status& status, std::uint64_t index) {
   watch_->record().end(index);
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   if (!status.ok() && watch_->failed()) status = watch_->failure();
+}
+
+Status WatchedCommunicator::abort(std::string_view text) {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  watch_->found(aborted_by(rank_, text));
+  // The first failure is everybody's, which the lowest rank decides. Without an answer from it this rank
+  // fails alone, after two seconds.
+  constexpr std::int64_t kMostNs = 5'000'000'000;
+  const std::int64_t end_ns = SystemClock::instance().now_ns() + kMostNs;
+  while (!watch_->failed()) {
+    if (SystemClock::instance().now_ns() >= end_ns)
+      return Status::error(Code::kInternal, "abort: the control thread did not answer within 5 s");
+    const timespec nap{0, 100'000};
+    nanosleep(&nap, nullptr);
+  }
+  return Status::success();
 }
 
 void WatchedCommunicator::leave() {

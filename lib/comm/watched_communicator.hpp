@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/comm/calls/pending_call.hpp"
@@ -27,6 +28,11 @@ class WatchedCommunicator : public Communicator {
   [[nodiscard]] const std::string& describe() const final { return description_; }
   [[nodiscard]] const std::string& backend() const final { return backend_; }
   [[nodiscard]] Status failure() const final { return watch_->failure(); }
+  Status abort(std::string_view text) final;
+  [[nodiscard]] std::int64_t timeout_ns() const final { return timeout_ns_; }
+  [[nodiscard]] std::int64_t abandon_after_ns() const final {
+    return timeout_ns_ != INT64_MAX ? timeout_ns_ : dead_after_ns_;
+  }
   void note_delegated(const char* what) final;
   Status call(const CallArgs& args) final;
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;
@@ -113,7 +119,7 @@ class WatchedCommunicator : public Communicator {
   void close(Status& status, std::uint64_t index);
 
   std::function<void()> progress_;
-  std::int64_t timeout_ns_ = INT64_MAX;
+  std::int64_t timeout_ns_ = INT64_MAX, dead_after_ns_;
   Rank rank_, size_;
   ThreadMode mode_;
   bool has_progress_thread_;

@@ -9,6 +9,7 @@
 
 #include "lib/cost/bound.hpp"
 #include "lib/cost/loads.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::cost {
 

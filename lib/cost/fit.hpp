@@ -8,6 +8,7 @@
 #include "lib/base/result.hpp"
 #include "lib/cost/loads.hpp"
 #include "lib/cost/select.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::cost {
 

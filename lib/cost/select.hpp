@@ -10,6 +10,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::cost {
 

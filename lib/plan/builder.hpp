@@ -10,6 +10,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::plan {
 
@@ -26,7 +27,7 @@ enum class StepsFor : std::uint8_t {
 /// The largest group for which tools make programs; no cluster has as many servers on one switch.
 inline constexpr std::int64_t kMostOfAGroup = std::int64_t{1} << 20U;
 
-/// An algorithm as the registry knows it; docs/architecture.md says how to add one.
+/// An algorithm as the registry knows it; docs/extending.md says how to add one.
 struct Algorithm {
   std::string_view name;         ///< "flat-ring"
   std::string_view description;  ///< one line

@@ -5,6 +5,8 @@
 
 #include <hips/plan.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::plan {
 
 /// The builder of a plan that was read from a file. Keeps the programs of all ranks.

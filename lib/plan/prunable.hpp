@@ -5,6 +5,8 @@
 
 #include <hips/plan.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::plan {
 
 /// The name of a message (include/hips/plan.hpp, Step).

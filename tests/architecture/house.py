@@ -5,7 +5,7 @@
     type       name defined at namespace scope in product code stands for one type
     word       of the list below does not come back in code, messages or documents
 
-docs/architecture.md says why; docs/glossary.md has the words to use instead.
+docs/contributing.md says why; docs/glossary.md has the words to use instead.
 """
 import ast
 import collections

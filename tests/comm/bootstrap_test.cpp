@@ -316,6 +316,27 @@ TEST(Rendezvous, ReadsTorchrunsVariablesAndUsesThePortAboveItsOwn) {
   EXPECT_EQ(r->token, "abc");
 }
 
+TEST(Rendezvous, TakesRankAndSizeFromTheLauncherWhereOnlyTheRootIsNamed) {
+  Config config;
+  config.root = "node1:4711";
+  for (const auto& [rank, size] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
+        std::pair("SLURM_PROCID", "SLURM_NTASKS")}) {
+    const auto r = rendezvous_from(config, {{rank, "3"}, {size, "9"}});
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_EQ(r->rank, 3);
+    EXPECT_EQ(r->size, 9);
+    EXPECT_EQ(r->host, "node1");
+    EXPECT_EQ(r->port, 4711);
+    const auto without_root = rendezvous_from({}, {{rank, "3"}, {size, "9"}});
+    ASSERT_FALSE(without_root);
+    EXPECT_THAT(without_root.error().message,
+                AllOf(HasSubstr("rank 3 of 9"), HasSubstr("HIPS_ROOT=host:port")));
+  }
+  // A single rank needs no root.
+  EXPECT_TRUE(rendezvous_from({}, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}));
+}
+
 TEST(Rendezvous, NamesTheMissingOrInvalidVariable) {
   const auto message = [](const Config& config, const hips::Environment& environment = {}) {
     const auto r = rendezvous_from(config, environment);

@@ -13,6 +13,7 @@
 #include <hips/hips.hpp>
 
 #include "lib/comm/calls/coalesced.hpp"
+#include "lib/comm/calls/coalesced_request.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
@@ -112,6 +113,50 @@ TEST_P(Coalesced, ReducesListsOfAnySizesExactly) {
       "right", {{"HIPS_TRANSPORT", backend.transport}});
 }
 
+// Two lists and an allreduce are outstanding together; in which order a rank looks at them is its own affair.
+TEST_P(Coalesced, NonBlockingListsAreExactAmongOtherCalls) {
+  const Backend& backend = GetParam();
+  const std::uint64_t from_seed = hips::test::seed();
+  const int rounds = hips::test::runs_everything() ? 30 : hips::test::runs_a_sample() ? 1 : 4;
+  expect_texts(
+      backend.num_ranks,
+      [&](int rank) -> std::string {
+        hips_comm_t comm = communicator(backend.topology);
+        std::mt19937_64 own(from_seed + 1000 + static_cast<std::uint64_t>(rank));
+        for (int round = 0; round < rounds; ++round) {
+          const std::uint64_t seed = from_seed + 2 * static_cast<std::uint64_t>(round);
+          List lists[] = {{seed, rank, backend.num_ranks}, {seed + 1, rank, backend.num_ranks}};
+          std::int32_t value = rank;
+          hips_request_t requests[3] = {};
+          for (int i = 0; i < 2; ++i) {
+            const std::vector<hips_buffer_t> copied = lists[i].buffers;
+            if (hips_iallreduce_coalesced(copied.data(), copied.size(), HIPS_SUM, comm, &requests[2 * i]) !=
+                HIPS_OK)
+              return hips_last_error();
+            if (i == 0 && hips_iallreduce(HIPS_IN_PLACE, &value, 1, HIPS_INT32, HIPS_SUM, comm,
+                                          &requests[1]) != HIPS_OK)
+              return hips_last_error();
+          }
+          int done = 0;
+          while (own() % 4 != 0 && done == 0)
+            if (hips_test(&requests[own() % 3], &done) != HIPS_OK) return hips_last_error();
+          std::size_t index = 0;
+          while (own() % 2 == 0 && index != HIPS_INDEX_NONE) {
+            if (hips_waitany(3, requests, &index) != HIPS_OK) return hips_last_error();
+            if (index != HIPS_INDEX_NONE && requests[index] != HIPS_REQUEST_NULL) return "not freed";
+          }
+          if (hips_waitall(3, requests) != HIPS_OK) return hips_last_error();
+          if (value != backend.num_ranks * (backend.num_ranks - 1) / 2) return "the allreduce is wrong";
+          for (const List& list : lists)
+            for (std::size_t i = 0; i < list.out.size(); ++i)
+              if (list.out[i] != list.want[i])
+                return "round " + std::to_string(round) + ", vector " + std::to_string(i) + " is wrong";
+        }
+        return hips_comm_destroy(comm) == HIPS_OK ? "right" : "not destroyed";
+      },
+      "right", {{"HIPS_TRANSPORT", backend.transport}});
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Coalesced,
                          testing::Values(Backend{1, "", "auto"}, Backend{3, "", "auto"},
                                          Backend{4, "bcube:2,1", "shm"}, Backend{4, "switch:2/2", "auto"},
@@ -134,6 +179,13 @@ TEST(Coalesced, AcceptsSpansOfOneType) {
           if (std::string(error.what()).find("3 vectors, but 2 priorities") == std::string::npos)
             return error.what();
         }
+        // Without spans, and without waiting.
+        hips::Request requests[] = {comm.iallreduce_coalesced(gradients, ReduceOp::kMax),
+                                    comm.iallreduce_coalesced<double>(spans, ReduceOp::kMax, priorities)};
+        hips::wait_all(requests);
+        if (requests[0].handle() != nullptr || requests[1].handle() != nullptr) return "not freed";
+        hips::Request empty = comm.iallreduce_coalesced(std::vector<std::span<double>>(), ReduceOp::kMax);
+        empty.wait();
         const std::vector<std::vector<double>> want = {{4, 8}, {}, {12}};
         return gradients == want ? "right" : "wrong";
       },
@@ -188,6 +240,30 @@ class RecordingCommunicator final : public hips::comm::Communicator {
   };
   std::string name_ = "recording";
 };
+
+TEST(Coalesced, NonBlockingListsStartTheSameCallsAsBlockingOnes) {
+  const std::uint64_t from_seed = hips::test::seed();
+  for (std::uint64_t seed = from_seed; seed < from_seed + 20; ++seed) {
+    const List list(seed, 0, 2);
+    std::vector<hips::comm::CoalescedBuffer> buffers;
+    for (const hips_buffer_t& buffer : list.buffers)
+      buffers.push_back({static_cast<const std::byte*>(buffer.out), static_cast<std::byte*>(buffer.out),
+                         buffer.count, static_cast<hips::DataType>(buffer.type), buffer.priority});
+    RecordingCommunicator blocking, non_blocking;
+    ASSERT_TRUE(Coalescer(blocking).allreduce(buffers, ReduceOp::kSum).ok());
+    auto request = hips::comm::prepare_coalesced(non_blocking, buffers, ReduceOp::kSum);
+    ASSERT_TRUE(request.has_value());
+    EXPECT_TRUE(non_blocking.started.empty());
+    ASSERT_TRUE((*request)->start().ok());
+    EXPECT_TRUE((*request)->wait().ok());
+    ASSERT_EQ(blocking.started.size(), non_blocking.started.size()) << "seed " << seed;
+    for (std::size_t i = 0; i < blocking.started.size(); ++i) {
+      EXPECT_EQ(blocking.started[i].count, non_blocking.started[i].count)
+          << "seed " << seed << ", call " << i;
+      EXPECT_EQ(blocking.started[i].priority, non_blocking.started[i].priority) << "seed " << seed;
+    }
+  }
+}
 
 TEST(Coalesced, StartsByPriorityThenByListOrder) {
   constexpr std::size_t kLarge = Coalescer::kSmallBytes;  // elements of four bytes

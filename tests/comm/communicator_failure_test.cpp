@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <hips/hips.hpp>
@@ -16,6 +19,9 @@
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
+
+// lost_peer.c
+extern "C" int hips_test_lose_a_peer(void (*ready)(void*), void* context, char* text, std::size_t bytes);
 
 namespace {
 
@@ -82,6 +88,14 @@ TEST(Communicator, RejectsNullHandlesOfTheCApi) {
   EXPECT_EQ(hips_comm_destroy(nullptr), HIPS_OK);
   EXPECT_STREQ(hips_comm_describe(nullptr), "");
   EXPECT_STREQ(hips_status_string(HIPS_ERR_PEER_LOST), "peer lost");
+  // A thread of its own has had no failed call.
+  std::thread([] {
+    hips_error_info_t info = HIPS_ERROR_INFO_INIT;
+    EXPECT_EQ(hips_last_error_info(&info), HIPS_OK);
+    EXPECT_EQ(info.code, HIPS_OK);
+    EXPECT_EQ(info.rank, -1);
+    EXPECT_STREQ(info.text, "");
+  }).join();
 }
 
 struct Disagreement {
@@ -347,6 +361,20 @@ TEST(Communicator, GivesAForkedChildOneErrorAndTheParentRightResults) {
           std::string(hips_last_error()).find("forked") != std::string::npos;
       hips_comm_t other = nullptr;
       right = right && hips_comm_create(nullptr, nullptr, &other) == HIPS_ERR_UNSUPPORTED;
+      // What fails here for the same reason has the same code.
+      const auto code_of = [](const std::function<void()>& call) {
+        try {
+          call();
+        } catch (const hips::Error& error) {
+          return error.status().code;
+        }
+        return hips::Code::kOk;
+      };
+      std::vector<float> memory(100);
+      right =
+          right &&
+          code_of([&] { const hips::RegisteredMemory no{std::span(memory)}; }) == hips::Code::kUnsupported &&
+          code_of([] { (void)hips::allocate_registered<float>(100); }) == hips::Code::kUnsupported;
       { const hips::Communicator gone = std::move(comm); }
       std::exit(right ? 0 : 1);
     }
@@ -418,6 +446,68 @@ TEST(Communicator, ReportsAKilledRankOnEverySurvivor) {
   }
 }
 
+/// Each survivor's description of its error object after rank 2 of four was killed.
+std::string survivors_of_rank_2(const std::function<std::string(int rank, const Ready&)>& body) {
+  RankProcesses ranks(4, body, {{"HIPS_TOPO", "switch:4"}});
+  EXPECT_TRUE(ranks.wait_ready());
+  ranks.signal(2, SIGKILL);
+  auto outcomes = ranks.wait(10s);
+  outcomes.erase(outcomes.begin() + 2);
+  return hips::test::same_text(outcomes);
+}
+
+TEST(Communicator, TheErrorObjectOfCppNamesTheRankThatWasLost) {
+  const std::string text = survivors_of_rank_2([](int, const Ready& ready) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    std::int32_t value = 1;
+    comm.allreduce(std::span<std::int32_t>(&value, 1), ReduceOp::kSum);
+    ready();
+    try {
+      while (true) comm.allreduce(std::span<std::int32_t>(&value, 1), ReduceOp::kSum);
+    } catch (const hips::Error& error) {
+      const Status& status = error.status();
+      return std::string(to_string(status.code)) + ": rank " + std::to_string(status.rank) + ", scope " +
+             std::to_string(static_cast<int>(status.scope)) + ", rail " + std::to_string(status.rail) +
+             (status.message == error.what() && status.message == hips_last_error() ? "" : ", another text");
+    }
+  });
+  EXPECT_EQ(text, "peer lost: rank 2, scope 3, rail -1");
+}
+
+TEST(Communicator, TheErrorInfoOfCNamesTheRankThatWasLost) {
+  const std::string text = survivors_of_rank_2([](int, const Ready& ready) -> std::string {
+    char buffer[200] = "";
+    const auto call = [](void* context) { (*static_cast<const Ready*>(context))(); };
+    const int failed_step = hips_test_lose_a_peer(call, const_cast<Ready*>(&ready), buffer, sizeof buffer);
+    return failed_step == 0 ? buffer : "step " + std::to_string(failed_step) + ": " + hips_last_error();
+  });
+  EXPECT_EQ(text, "peer lost: rank 2, scope 3, errno 0");
+}
+
+TEST(Communicator, TheErrorObjectCarriesErrno) {
+  const std::string text = run(1, [](int, const Ready&) -> std::string {
+    // Somebody listens where rank 0 of two ranks wants to.
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(fd, 1) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+      return "no port";
+    setenv("HIPS_SIZE", "2", 1);
+    setenv("HIPS_ROOT", ("127.0.0.1:" + std::to_string(ntohs(address.sin_port))).c_str(), 1);
+    try {
+      hips::Communicator::from_environment();
+    } catch (const hips::Error& error) {
+      return "errno " + std::to_string(error.status().sys_errno) + ", rank " +
+             std::to_string(error.status().rank);
+    }
+    return "no error";
+  });
+  EXPECT_EQ(text, "errno " + std::to_string(EADDRINUSE) + ", rank -1");
+}
+
 // Survivors read what they have mapped of the dead rank, whose memory stays as long as they do.
 TEST(Communicator, ReportsTheDeathOfARankWhoseMemoryIsRead) {
   std::mt19937_64 random(hips::test::seed());
@@ -455,6 +545,138 @@ TEST(Communicator, ReportsTheDeathOfARankWhoseMemoryIsRead) {
     }
     EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
   }
+}
+
+// ---- Giving up -----------------------------------------------------------------------------------------
+
+const Environment kPaths[] = {
+    {{"HIPS_DEAD_AFTER", "2s"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "shm"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
+    {{"HIPS_DEAD_AFTER", "2s"}, {"HIPS_TOPO", "switch:2/2"}}};
+
+std::string described(const hips::Error& error) {
+  return std::string(to_string(error.status().code)) + ", rank " + std::to_string(error.status().rank) +
+         ", scope " + std::to_string(static_cast<int>(error.status().scope)) + ": " + error.what();
+}
+
+TEST(Abort, EndsTheCallsOfAllRanksWithOneError) {
+  for (const Environment& path : kPaths) {
+    const std::string text = run(
+        4,
+        [](int rank, const Ready&) -> std::string {
+          auto comm = hips::Communicator::from_environment();
+          std::vector<float> values(1000, 1);
+          comm.allreduce(values, ReduceOp::kSum);
+          // Ranks 0 and 1 are blocked in a call, rank 2 has one outstanding, rank 3 aborts.
+          const auto begin = std::chrono::steady_clock::now();
+          std::string first;
+          try {
+            if (rank == 3) {
+              std::this_thread::sleep_for(200ms);
+              comm.abort("the input is not a number");
+            }
+            hips::Request request;
+            if (rank == 2) request = comm.iallreduce(values, ReduceOp::kSum);
+            if (rank == 2) request.wait();
+            if (rank != 2) comm.allreduce(values, ReduceOp::kSum);
+            return "no error";
+          } catch (const hips::Error& error) {
+            first = described(error);
+          }
+          if (std::chrono::steady_clock::now() - begin > 2s) return "late";
+          // It stays failed, and a second abort changes nothing.
+          if (hips_comm_abort(comm.handle(), nullptr) != HIPS_OK) return hips_last_error();
+          try {
+            comm.barrier();
+          } catch (const hips::Error& error) {
+            return described(error) == first ? first : "another error: " + described(error);
+          }
+          return "no error";
+        },
+        path);
+    EXPECT_EQ(text, "aborted, rank 3, scope 3: rank 3 aborted the communicator: the input is not a number");
+  }
+}
+
+TEST(Abort, ComesFromAnyThread) {
+  const std::string text = run(2, [](int rank, const Ready&) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<float> values(1000, 1);
+    std::string error;
+    std::thread other([&] {
+      std::this_thread::sleep_for(200ms);
+      if (rank == 0) comm.abort("");
+    });
+    if (rank == 0) error = error_text([&] { comm.allreduce(values, ReduceOp::kSum); });
+    other.join();
+    if (rank == 1) std::this_thread::sleep_for(1s);
+    if (rank == 1) error = error_text([&] { comm.allreduce(values, ReduceOp::kSum); });
+    return error;
+  });
+  EXPECT_EQ(text, "aborted: rank 0 aborted the communicator: ");
+}
+
+TEST(Abort, OfOneRankFailsItsLaterCalls) {
+  const std::string text = run(1, [](int, const Ready&) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<float> values(10, 1);
+    hips::Request request = comm.allreduce_init(values, ReduceOp::kSum);
+    if (hips_comm_abort(nullptr, "") != HIPS_ERR_INVALID_ARGUMENT) return "aborted null";
+    if (hips_comm_abort(comm.handle(), nullptr) != HIPS_OK) return hips_last_error();
+    const std::string started = error_text([&] { request.start(); });
+    const std::string called = error_text([&] { comm.allreduce(values, ReduceOp::kSum); });
+    return started == called ? called : started + "|" + called;
+  });
+  EXPECT_EQ(text, "aborted: rank 0 aborted the communicator: no reason given");
+}
+
+// Rank 0 starts a call, and an exception of its own ends the scope of the request. Rank 1 is late; the others
+// are in the call.
+TEST(RequestDestructor, GivesUpTheCallWhileAnExceptionUnwindsTheStack) {
+  for (const Environment& path : kPaths) {
+    const std::string text = run(
+        4,
+        [](int rank, const Ready&) -> std::string {
+          auto comm = hips::Communicator::from_environment();
+          std::vector<float> values(300'000, 1);
+          comm.allreduce(values, ReduceOp::kSum);
+          std::string error;
+          if (rank == 0) {
+            const auto begin = std::chrono::steady_clock::now();
+            try {
+              const hips::Request request = comm.iallreduce(values, ReduceOp::kSum);
+              throw std::runtime_error("the program's own");
+            } catch (const std::runtime_error&) {
+            }
+            if (std::chrono::steady_clock::now() - begin > 4s) return "late";
+            // The memory is the program's again: nothing writes it, when rank 1 comes neither.
+            std::fill(values.begin(), values.end(), 7);
+            std::this_thread::sleep_for(2s);
+            if (std::count(values.begin(), values.end(), 7) != 300'000) return "written after the request";
+          }
+          if (rank == 1) std::this_thread::sleep_for(3s);
+          return error_text([&] { comm.allreduce(values, ReduceOp::kSum); });
+        },
+        path);
+    EXPECT_EQ(text, "aborted: rank 0 aborted the communicator: it gave up an outstanding request");
+  }
+}
+
+TEST(RequestDestructor, WaitsWhileAnExceptionUnwindsForRanksThatComeSoon) {
+  const std::string text = run(3, [](int rank, const Ready&) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    std::vector<int> values(3000, 1);
+    try {
+      if (rank == 1) std::this_thread::sleep_for(300ms);
+      const hips::Request request = comm.iallreduce(values, ReduceOp::kSum);
+      if (rank != 1) throw std::runtime_error("the program's own");
+    } catch (const std::runtime_error&) {
+    }
+    comm.allreduce(values, ReduceOp::kSum);
+    return values.back() == 9 ? "right" : "wrong";
+  });
+  EXPECT_EQ(text, "right");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <hips/hips.hpp>
@@ -338,6 +340,103 @@ TEST(Communicator, LetsThreadsUseDifferentCommunicatorsAtOnce) {
     other.join();
     return problem + of_a.text() + of_b.text();
   });
+}
+
+TEST(Communicator, MoveAssignmentLeavesTheOldCommunicatorAtOnce) {
+  const std::string text = run(2, [](int rank, const Ready&) {
+    auto a = hips::Communicator::from_environment();
+    auto b = hips::Communicator::from_environment();
+    std::vector<float> values(10, 1);
+    a.allreduce(values, ReduceOp::kSum);
+    if (rank == 1) {
+      const std::string error = error_text([&] { a.allreduce(values, ReduceOp::kSum); });
+      b.barrier();
+      return error.substr(0, std::string("peer lost: rank 0").size());
+    }
+    hips::Communicator& same = b;
+    b = std::move(same);  // changes nothing
+    hips::Communicator kept = std::move(b);
+    b = std::move(a);
+    b = std::move(kept);
+    b.barrier();  // rank 1 comes once it has lost rank 0 on the other communicator
+    return std::string("peer lost: rank 0");
+  });
+  EXPECT_EQ(text, "peer lost: rank 0");
+}
+
+// ---- Buffers of any kind, whose element type is deduced --------------------------------------------------
+
+template <typename... Args>
+concept CanAllreduce = requires(hips::Communicator& comm, Args&&... args) {
+  comm.allreduce(std::forward<Args>(args)...);
+};
+using Floats = std::vector<float>;
+static_assert(CanAllreduce<Floats&, ReduceOp>);
+static_assert(CanAllreduce<const Floats&, Floats&, ReduceOp>);
+static_assert(CanAllreduce<std::span<const float>, Floats&, ReduceOp>);
+static_assert(CanAllreduce<std::span<float>, std::span<float>, ReduceOp>);
+static_assert(CanAllreduce<std::span<float, 3>, std::array<float, 3>&, ReduceOp>);
+static_assert(CanAllreduce<float (&)[3], ReduceOp>);
+static_assert(CanAllreduce<const hips::RegisteredBuffer<float>&, ReduceOp>);
+static_assert(!CanAllreduce<Floats, ReduceOp>, "a temporary");
+static_assert(!CanAllreduce<const Floats&, ReduceOp>, "const output");
+static_assert(!CanAllreduce<Floats&, std::vector<double>&, ReduceOp>, "two element types");
+static_assert(!CanAllreduce<std::vector<bool>&, ReduceOp>, "not contiguous");
+
+TEST(Communicator, TakesVectorsArraysAndSpansAsTheyAre) {
+  const std::string text = run(2, [](int rank, const Ready&) -> std::string {
+    auto comm = hips::Communicator::from_environment();
+    const std::vector<int> ones(4, 1), two(2, 1 + rank);
+    std::vector<int> sums(4), both(4);
+    std::array<int, 2> part{};
+    int raw[4] = {rank, rank, rank, rank};
+    const std::vector<std::uint64_t> counts = {1, 3};
+    std::vector<int> section(rank == 0 ? 1 : 3, 7);
+    const auto expect = [](const auto& got, std::initializer_list<int> right) {
+      if (!std::equal(std::begin(got), std::end(got), right.begin(), right.end()))
+        throw std::runtime_error("wrong at " + std::to_string(*right.begin()));
+    };
+    comm.allreduce(ones, sums, ReduceOp::kSum);
+    expect(sums, {2, 2, 2, 2});
+    comm.allreduce(raw, ReduceOp::kMax);
+    expect(raw, {1, 1, 1, 1});
+    comm.iallreduce(ones, raw, ReduceOp::kSum).wait();
+    expect(raw, {2, 2, 2, 2});
+    comm.iallreduce(sums, ReduceOp::kSum).wait();
+    expect(sums, {4, 4, 4, 4});
+    hips::Request twice = comm.allreduce_init(ones, sums, ReduceOp::kProd);
+    twice.start();
+    twice.wait();
+    expect(sums, {1, 1, 1, 1});
+    comm.reduce_scatter_block(ones, part, ReduceOp::kSum);
+    expect(part, {2, 2});
+    comm.reduce_scatter(ones, section, counts, ReduceOp::kSum);
+    expect(std::span(section).first(1), {2});
+    comm.allgather(two, both);
+    expect(both, {1, 1, 2, 2});
+    comm.iallgatherv(section, std::span(both), counts).wait();
+    expect(both, {2, 2, 2, 2});
+    part = {rank + 5, rank + 5};
+    comm.bcast(part, 1);
+    expect(part, {6, 6});
+    comm.reduce(two, part, ReduceOp::kSum, 0);
+    if (rank == 0) expect(part, {3, 3});
+    std::vector<std::vector<int>> layers = {{1, 2}, {3}};
+    comm.allreduce_coalesced(layers, ReduceOp::kSum);
+    expect(layers[0], {2, 4});
+    expect(layers[1], {6});
+    // The forms with an explicit element type still take what converts to a span.
+    comm.allreduce<int>(two, part, ReduceOp::kSum);
+    expect(part, {3, 3});
+    struct Pair {
+      int a, b;
+    };
+    const hips::UserOp<Pair> add([](const Pair& x, const Pair& y) { return Pair{x.a + y.a, x.b + y.b}; });
+    std::vector<Pair> pairs = {{1, 2}};
+    comm.allreduce(pairs, add);
+    return pairs[0].a == 2 && pairs[0].b == 4 ? "right" : "wrong pairs";
+  });
+  EXPECT_EQ(text, "right");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class RankProcesses {
   using Body = std::function<std::string(int rank, const std::function<void()>& ready)>;
 
   RankProcesses(int num_ranks, const Body& body, const std::map<std::string, std::string>& environment = {});
-  ~RankProcesses();  ///< kills whoever is still there
+  ~RankProcesses();  ///< kills the ranks that are still running
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 

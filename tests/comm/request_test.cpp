@@ -70,7 +70,7 @@ std::vector<std::tuple<Backend, int>> shapes() {
 }
 
 hips::Communicator communicator(const std::string& topology, int num_ranks,
-                                hips::ThreadMode thread_mode = hips::ThreadMode::kMultiple) {
+                                hips::ThreadMode thread_mode = hips::ThreadMode::kSerialized) {
   std::string spec = topology;
   if (const auto at = spec.find('%'); at != std::string::npos) spec.replace(at, 1, std::to_string(num_ranks));
   return hips::Communicator::from_environment({.topology = spec, .thread_mode = thread_mode});
@@ -123,7 +123,7 @@ TEST_P(Requests, AreExactInAnyOrderOfCompletion) {
   const int num_steps = hips::test::runs_everything() ? 2000 : hips::test::runs_a_sample() ? 60 : 200;
   const auto body = [=, &backend = backend, n = n](int rank, const Ready&) {
     std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
-    const auto mode = own() % 2 == 0 ? hips::ThreadMode::kSingle : hips::ThreadMode::kMultiple;
+    const auto mode = own() % 2 == 0 ? hips::ThreadMode::kSingle : hips::ThreadMode::kSerialized;
     hips::Communicator first = communicator(backend.topology, n, mode), second = communicator("", n);
     constexpr std::size_t kCounts[] = {0, 1, 7, 13, 509, 1031, 8209, 40009, 150001};
     std::vector<std::unique_ptr<Call>> open;
@@ -312,7 +312,7 @@ TEST_P(Requests, AreExactForRepeatedCalls) {
   const auto body = [=, &backend = backend, n = n](int rank, const Ready&) -> std::string {
     std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
     const auto mode = (seed + static_cast<std::uint64_t>(rank)) % 2 == 0 ? hips::ThreadMode::kSingle
-                                                                         : hips::ThreadMode::kMultiple;
+                                                                         : hips::ThreadMode::kSerialized;
     hips::Communicator comm = communicator(backend.topology, n, mode);
     constexpr std::size_t kMostCount = 300;
     std::vector<std::int64_t> in(kMostCount), out[2];
@@ -383,10 +383,57 @@ TEST_P(Requests, StartAnyNumberOfTimesIfPersistent) {
   expect_right(outcomes_of(n, body, {{"HIPS_TRANSPORT", backend.transport}}));
 }
 
+TEST_P(Requests, MayBeWaitedForTogether) {
+  const auto& [backend, n] = GetParam();
+  const std::uint64_t seed = hips::test::seed();
+  const auto body = [=, &backend = backend, n = n](int rank, const Ready&) -> std::string {
+    std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
+    hips::Communicator comms[] = {communicator(backend.topology, n), communicator(backend.topology, n)};
+    for (std::uint64_t turn = 0; turn < 10; ++turn) {
+      std::vector<std::vector<std::int64_t>> vectors;
+      std::vector<hips::Request> requests;
+      for (std::uint64_t c = 0; c < 6; ++c) {
+        vectors.emplace_back(1 + (turn * 6 + c) * 997 % 20'000);
+        for (std::size_t i = 0; i < vectors[c].size(); ++i) vectors[c][i] = operand(rank, c, i);
+        if (c == 3) requests.emplace_back();  // of no call
+        requests.push_back(comms[c % 2].iallreduce(vectors[c], ReduceOp::kSum));
+      }
+      const auto check = [&](std::size_t place) {
+        if (place == 3) throw std::runtime_error("a request of no call has ended");
+        const std::size_t c = place < 3 ? place : place - 1;
+        for (std::size_t i = 0; i < vectors[c].size(); ++i) {
+          std::int64_t right = 0;
+          for (int r = 0; r < n; ++r) right += operand(r, c, i);
+          if (vectors[c][i] != right) throw std::runtime_error("call " + std::to_string(c) + " is wrong");
+        }
+      };
+      std::size_t num_ended = 0;
+      for (std::uint64_t any = own() % 8; any > 0; --any) {
+        const auto place = hips::wait_any(requests);
+        if (!place) break;
+        check(*place);
+        if (requests[*place].handle() != nullptr) return "not freed";
+        ++num_ended;
+      }
+      if (own() % 2 == 0)
+        while (!hips::test_all(requests)) std::this_thread::yield();
+      hips::wait_all(requests);
+      if (hips::wait_any(requests)) return "one is left";
+      for (std::size_t place = 0; place < requests.size(); ++place) {
+        if (requests[place].handle() != nullptr) return "not freed";
+        if (place != 3) check(place);
+      }
+      if (num_ended > 6) return "too many";
+    }
+    return "right";
+  };
+  expect_right(outcomes_of(n, body, environment_of(backend, n)));
+}
+
 TEST_P(Requests, OutliveTheirCommunicatorsHandle) {
   const auto& [backend, n] = GetParam();
   const auto body = [&backend = backend, n = n](int rank, const Ready&) {
-    for (const auto mode : {hips::ThreadMode::kMultiple, hips::ThreadMode::kSingle}) {
+    for (const auto mode : {hips::ThreadMode::kSerialized, hips::ThreadMode::kSingle}) {
       Call call;
       call.in.resize(300'007);
       call.out.resize(call.in.size());
@@ -545,8 +592,8 @@ TEST(RequestsOfC, ReportMisuse) {
     hips_request_t gate = HIPS_REQUEST_NULL;
     if (rank == 0) {
       has(hips_start(request), "ok");
-      has(hips_start(request), "outstanding; wait for it before the next");
-      has(hips_request_free(&request), "under way; wait for it first");
+      has(hips_start(request), "is outstanding");
+      has(hips_request_free(&request), "outstanding; wait for it first");
     }
     if (rank == 1) {
       std::this_thread::sleep_for(100ms);
@@ -566,7 +613,69 @@ TEST(RequestsOfC, ReportMisuse) {
   expect_right(outcomes_of(2, body));
 }
 
-TEST(CommunicatorsOfC, AcceptOlderConfigStructs) {
+TEST(RequestsOfC, AreReportedOnceHoweverTheirCallEnded) {
+  const auto body = [](int rank, const Ready&) -> std::string {
+    hips_comm_t comm = nullptr;
+    if (hips_comm_create(nullptr, nullptr, &comm) != HIPS_OK) return hips_last_error();
+    // Rank 1 leaves without taking part.
+    if (rank == 1) return hips_comm_destroy(comm) == HIPS_OK ? "right" : hips_last_error();
+    float values[5][4] = {};
+    const auto expect = [](bool right, const char* what) {
+      if (!right) throw std::runtime_error(std::string(what) + "; " + hips_last_error());
+    };
+    hips_request_t requests[3] = {}, persistent = HIPS_REQUEST_NULL;
+    for (int i = 0; i < 3; ++i)
+      expect(
+          hips_iallreduce(HIPS_IN_PLACE, values[i], 4, HIPS_FLOAT32, HIPS_SUM, comm, &requests[i]) == HIPS_OK,
+          "started");
+    expect(hips_allreduce_init(HIPS_IN_PLACE, values[3], 4, HIPS_FLOAT32, HIPS_SUM, comm, &persistent) ==
+                   HIPS_OK &&
+               hips_start(persistent) == HIPS_OK,
+           "started");
+    // Misuse of the functions themselves touches nothing.
+    std::size_t index = 77;
+    int done = 77;
+    expect(hips_test(&requests[0], nullptr) == HIPS_ERR_INVALID_ARGUMENT, "test without done");
+    expect(hips_waitany(3, nullptr, &index) == HIPS_ERR_INVALID_ARGUMENT && index == 77, "waitany of null");
+    expect(hips_testall(3, nullptr, &done) == HIPS_ERR_INVALID_ARGUMENT && done == 77, "testall of null");
+    expect(requests[0] != HIPS_REQUEST_NULL, "the handle is as it was");
+    // A call that failed ends its request as one that succeeded.
+    hips_status_t status = HIPS_OK;
+    done = 0;
+    while (done == 0) status = hips_test(&requests[0], &done);
+    expect(status == HIPS_ERR_PEER_LOST && requests[0] == HIPS_REQUEST_NULL, "tested");
+    expect(hips_test(&requests[0], &done) == HIPS_OK && done == 1, "reported once");
+    expect(hips_waitany(3, requests, &index) == HIPS_ERR_PEER_LOST && (index == 1 || index == 2), "any");
+    expect(requests[index] == HIPS_REQUEST_NULL && requests[3 - index] != HIPS_REQUEST_NULL, "one of them");
+    expect(hips_waitall(3, requests) == HIPS_ERR_PEER_LOST, "all");
+    for (hips_request_t request : requests) expect(request == HIPS_REQUEST_NULL, "all are null");
+    expect(hips_waitall(3, requests) == HIPS_OK, "all are reported once");
+    expect(hips_waitany(3, requests, &index) == HIPS_OK && index == HIPS_INDEX_NONE, "none is left");
+    // A persistent one stays, and may be started again, if only to fail.
+    expect(hips_wait(&persistent) == HIPS_ERR_PEER_LOST && persistent != HIPS_REQUEST_NULL, "persistent");
+    expect(hips_wait(&persistent) == HIPS_OK && persistent != HIPS_REQUEST_NULL, "it is reported once, too");
+    expect(hips_waitany(1, &persistent, &index) == HIPS_OK && index == HIPS_INDEX_NONE, "not started");
+    expect(hips_start(persistent) == HIPS_ERR_PEER_LOST, "start");
+    expect(hips_wait(&persistent) == HIPS_OK, "nothing was started");
+    expect(hips_request_free(&persistent) == HIPS_OK && persistent == HIPS_REQUEST_NULL, "freed");
+    // A start that fails leaves the handle as it was.
+    char other = 0;
+    const auto mark = reinterpret_cast<hips_request_t>(&other);
+    hips_request_t kept = mark;
+    expect(hips_iallreduce(HIPS_IN_PLACE, values[4], 4, HIPS_FLOAT32, HIPS_SUM, comm, &kept) ==
+                   HIPS_ERR_PEER_LOST &&
+               kept == mark,
+           "start leaves the handle");
+    const hips_buffer_t list[] = {{HIPS_IN_PLACE, values[4], 4, HIPS_FLOAT32, 0}};
+    expect(hips_iallreduce_coalesced(list, 1, HIPS_SUM, comm, &kept) == HIPS_ERR_PEER_LOST && kept == mark,
+           "start of a list leaves the handle");
+    expect(hips_comm_destroy(comm) == HIPS_OK, "destroyed");
+    return "right";
+  };
+  expect_right(outcomes_of(2, body));
+}
+
+TEST(CommunicatorsOfC, AreMadeOfWhatTheirCallerKnows) {
   const auto body = [](int /*rank*/, const Ready&) -> std::string {
     hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
     hips_comm_t comm = nullptr;

@@ -329,7 +329,7 @@ TEST(UserOp, IsRejectedIfInvalidOrNotApplicable) {
         hips_op_t op = HIPS_SUM;
         refused(hips_op_create(nullptr, 1, nullptr, nullptr, &op), "hips_op_create: function is null");
         refused(hips_op_create(nothing, 1, nullptr, nullptr, nullptr), "hips_op_create: op is null");
-        refused(hips_op_free(&op), "hips_op_free: op 0x0 is none of hips_op_create()");
+        refused(hips_op_free(&op), "hips_op_free: op 0x0 was not made by hips_op_create()");
         refused(hips_op_free(nullptr), "hips_op_free: op is null");
         if (hips_op_create(nothing, 1, nullptr, nullptr, &op) != HIPS_OK) wrong += "not created\n";
         hips_op_t old = op;

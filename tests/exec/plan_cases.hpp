@@ -9,6 +9,7 @@
 #include <hips/plan.hpp>
 
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::exec::testing {
 

@@ -16,6 +16,7 @@
 #include "lib/exec/engine.hpp"
 #include "lib/exec/team.hpp"
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_builder.hpp"
 #include "tests/choices.hpp"
 #include "transports/inproc/network.hpp"
 

@@ -11,6 +11,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::tests {
 

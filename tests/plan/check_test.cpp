@@ -474,7 +474,10 @@ INSTANTIATE_TEST_SUITE_P(
                         p.programs[0].owned = {{1, kHuge}};
                       },
                       "rank 0 owns 9223372036854775807 blocks"},
-        MalformedPlan{"owned_twice", [](Plan& p) { p.programs[0].owned = {{1, 1}, {0, 1}}; },
+        MalformedPlan{"owned_twice",
+                      [](Plan& p) {
+                        p.programs[0].owned = {{1, 1}, {0, 1}};
+                      },
                       "owned ranges must ascend inside blocks 0-1"}),
     [](const auto& test) { return test.param.name; });
 

@@ -12,6 +12,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/plan/builder.hpp"
+#include "lib/plan/plan_builder.hpp"
 #include "tests/plan/check_links.hpp"
 #include "tests/plan/run_plan.hpp"
 

@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;
 
 /// A program that runs for a session.
-struct Program {
+struct RunningProgram {
   std::uint32_t process = 0;
   pid_t pid = -1;
   UniqueFd out, err;
@@ -41,9 +41,9 @@ struct Program {
 struct Session {
   UniqueFd fd;
   bool is_lab = false;
-  FrameReader reader;
+  AgentFrameReader reader;
   std::string waiting;  ///< to be sent
-  std::list<Program> programs;
+  std::list<RunningProgram> programs;
   bool gone = false;
 };
 
@@ -103,7 +103,7 @@ class Agent {
       const short events = session.waiting.empty() ? POLLIN : POLLIN | POLLOUT;
       fds.push_back({session.fd.get(), events, 0});
       const bool read = session.waiting.size() < kMaxWaiting;
-      for (const Program& program : session.programs) {
+      for (const RunningProgram& program : session.programs) {
         fds.push_back({read ? program.out.get() : -1, POLLIN, 0});
         fds.push_back({read ? program.err.get() : -1, POLLIN, 0});
       }
@@ -113,7 +113,7 @@ class Agent {
     std::size_t at = 2;
     for (Session& session : sessions_) {
       const pollfd& connection = fds[at++];
-      for (Program& program : session.programs) {
+      for (RunningProgram& program : session.programs) {
         if (fds[at++].revents != 0) forward(session, program, FrameKind::kOutput);
         if (fds[at++].revents != 0) forward(session, program, FrameKind::kError);
       }
@@ -130,7 +130,7 @@ class Agent {
       if (!session.gone) return false;
       if (session.is_lab) lab_is_there = false;
       // Like ssh: who loses the connection loses the programs that it waits for.
-      for (const Program& program : session.programs) kill(-program.pid, SIGKILL);
+      for (const RunningProgram& program : session.programs) kill(-program.pid, SIGKILL);
       return true;
     });
     return lab_is_there;
@@ -173,7 +173,7 @@ class Agent {
     if (!open) session.gone = true;
   }
 
-  void start(Session& session, const Frame& frame) {
+  void start(Session& session, const AgentFrame& frame) {
     const auto refuse = [&](const std::string& message) {
       append_frame(session.waiting, FrameKind::kError, frame.process, message + "\n");
       append_frame(session.waiting, FrameKind::kExit, frame.process, std::to_string(127 << 8));
@@ -186,7 +186,7 @@ class Agent {
     std::array<int, 2> out{-1, -1};
     std::array<int, 2> err{-1, -1};
     if (pipe2(out.data(), O_CLOEXEC) != 0) return refuse("no pipe can be made");
-    Program program;
+    RunningProgram program;
     program.process = frame.process;
     program.out = UniqueFd(out[0]);
     const UniqueFd child_out(out[1]);
@@ -209,7 +209,7 @@ class Agent {
   }
 
   /// What a program has printed goes to its session; a stream that ended is closed.
-  static void forward(Session& session, Program& program, FrameKind kind) {
+  static void forward(Session& session, RunningProgram& program, FrameKind kind) {
     UniqueFd& fd = kind == FrameKind::kOutput ? program.out : program.err;
     if (!fd.valid()) return;
     std::string bytes;
@@ -226,7 +226,7 @@ class Agent {
       const pid_t pid = waitpid(-1, &status, WNOHANG);
       if (pid <= 0) return;
       for (Session& session : sessions_) {
-        session.programs.remove_if([&](Program& program) {
+        session.programs.remove_if([&](RunningProgram& program) {
           if (program.pid != pid) return false;
           // All that it wrote itself is in the pipes. A background process may keep them open: it is not
           // waited for.

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kCountersLimit = std::chrono::seconds(20);
 
 /// Lines "rxe0/ports/1/hw_counters/sent_pkts:12".
 DeviceCounters parse_devices(const std::string& text) {
@@ -62,7 +62,7 @@ Result<Counters> read_counters(Guests& guests) {
       [&](std::size_t job, bool is_error, std::string_view bytes) {
         if (!is_error) texts[job] += bytes;
       },
-      Guests::Clock::now() + kPatience);
+      Guests::Clock::now() + kCountersLimit);
   if (!outcomes) return fail(outcomes.error());
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
     counters.guests.push_back((*outcomes)[guest].ok() ? parse_devices(texts[guest]) : DeviceCounters{});

@@ -28,7 +28,7 @@ void append_frame(std::string& wire, FrameKind kind, std::uint32_t process, std:
   wire += payload;
 }
 
-Result<std::optional<Frame>> FrameReader::next() {
+Result<std::optional<AgentFrame>> AgentFrameReader::next() {
   if (bytes_.size() < kHeader) return std::nullopt;
   const auto kind = static_cast<unsigned char>(bytes_[0]);
   const std::size_t size = number_at(bytes_, 5);
@@ -38,7 +38,7 @@ Result<std::optional<Frame>> FrameReader::next() {
                 fmt::format("lab: no frame begins with kind {} and size {}", kind, size));
   }
   if (bytes_.size() < kHeader + size) return std::nullopt;
-  Frame frame{static_cast<FrameKind>(kind), number_at(bytes_, 1), bytes_.substr(kHeader, size)};
+  AgentFrame frame{static_cast<FrameKind>(kind), number_at(bytes_, 1), bytes_.substr(kHeader, size)};
   bytes_.erase(0, kHeader + size);
   return frame;
 }

@@ -19,7 +19,7 @@ enum class FrameKind : std::uint8_t {
 };
 
 /// Wire form, little endian: kind (1 byte), process (4), size of the payload (4), payload.
-struct Frame {
+struct AgentFrame {
   FrameKind kind = FrameKind::kHello;
   std::uint32_t process = 0;  ///< chosen by who starts it, unique in its connection
   std::string payload;
@@ -31,14 +31,14 @@ inline constexpr std::size_t kMaxPayload = std::size_t{1} << 24;
 void append_frame(std::string& wire, FrameKind kind, std::uint32_t process, std::string_view payload);
 
 /// Cuts a stream of bytes into frames.
-class FrameReader {
+class AgentFrameReader {
  public:
   void add(std::string_view bytes) { bytes_ += bytes; }
 
   /// The next whole frame; none where bytes are missing.
   ///
   /// Errors   kInvalidArgument: these are no frames.
-  Result<std::optional<Frame>> next();
+  Result<std::optional<AgentFrame>> next();
 
  private:
   std::string bytes_;

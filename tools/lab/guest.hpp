@@ -52,10 +52,10 @@ class Guest {
   [[nodiscard]] int console_fd() const { return console_.get(); }
   [[nodiscard]] pid_t pid() const { return pid_.value; }
 
-  FrameReader reader;   ///< what came from the agent
-  std::string waiting;  ///< what has to be sent to it
-  bool up = false;      ///< the agent has said hello
-  bool down = false;    ///< it is gone; `waiting` will never be sent
+  AgentFrameReader reader;  ///< what came from the agent
+  std::string waiting;      ///< what has to be sent to it
+  bool up = false;          ///< the agent has said hello
+  bool down = false;        ///< it is gone; `waiting` will never be sent
 
   /// Takes in what the guest printed on its console; false when it printed its last.
   bool read_console();

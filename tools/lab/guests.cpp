@@ -25,7 +25,7 @@ Guests::Guests(int lifeline) : lifeline_(lifeline) {
   signals_ = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-Status Guests::boot(const std::vector<GuestOptions>& options, Clock::duration patience) {
+Status Guests::boot(const std::vector<GuestOptions>& options, Clock::duration limit) {
   guests_.reserve(options.size());
   for (const GuestOptions& each : options) {
     auto guest = Guest::boot(each);
@@ -33,7 +33,7 @@ Status Guests::boot(const std::vector<GuestOptions>& options, Clock::duration pa
     guests_.push_back(std::move(*guest));
   }
   int boots = 1;
-  auto deadline = Clock::now() + patience;
+  auto deadline = Clock::now() + limit;
   for (;;) {
     const auto late =
         std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.up; });
@@ -52,7 +52,7 @@ Status Guests::boot(const std::vector<GuestOptions>& options, Clock::duration pa
       }
       if (Status status = boot_late_ones_anew(options); !status.ok()) return status;
       ++boots;
-      deadline = Clock::now() + patience;
+      deadline = Clock::now() + limit;
     }
     if (Status status = step(deadline, {}); !status.ok()) return status;
   }
@@ -78,7 +78,7 @@ Result<std::vector<Outcome>> Guests::run(const std::vector<Job>& jobs, const OnO
     append_frame(guests_[jobs[job].guest].waiting, FrameKind::kStart, first + static_cast<std::uint32_t>(job),
                  to_json(jobs[job].request));
   }
-  const auto on_frame = [&](std::size_t guest, const Frame& frame) {
+  const auto on_frame = [&](std::size_t guest, const AgentFrame& frame) {
     // What an earlier call has left running may still print.
     const std::size_t job = frame.process - first;
     if (frame.process < first || job >= jobs.size() || jobs[job].guest != guest) return;

@@ -44,11 +44,11 @@ class Guests {
   explicit Guests(int lifeline);
 
   /// Boots them all at once and waits until every agent has said hello. One that has not done so after
-  /// `patience` is booted anew, up to kBoots times: an emulated processor that loses its first timer
+  /// `limit` is booted anew, up to kBoots times: an emulated processor that loses its first timer
   /// interrupt waits for ever.
   ///
   /// Errors   kTimeout, kSystem: with the number of the guest and its last words.
-  Status boot(const std::vector<GuestOptions>& options, Clock::duration patience);
+  Status boot(const std::vector<GuestOptions>& options, Clock::duration limit);
   static constexpr int kBoots = 3;
 
   /// Runs all jobs at once; returns when each has an outcome, or at the deadline, when jobs may still run.
@@ -63,7 +63,7 @@ class Guests {
 
  private:
   Status boot_late_ones_anew(const std::vector<GuestOptions>& options);
-  using OnFrame = std::function<void(std::size_t guest, const Frame& frame)>;
+  using OnFrame = std::function<void(std::size_t guest, const AgentFrame& frame)>;
   /// Waits for something to happen, at most until the deadline, and handles it.
   Status step(Clock::time_point deadline, const OnFrame& on_frame);
   void serve(std::size_t guest, short agent_events, short console_events, const OnFrame& on_frame);

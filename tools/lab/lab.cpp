@@ -39,12 +39,12 @@ constexpr int kTimedOut = 124;  // as timeout(1) has it
 constexpr auto kForever = std::chrono::hours(24 * 365);
 /// Guests boot at the same time and share the host's cores, so each adds to the time of all.
 /// For each of several boots; one takes 6 s, nine on two busy cores a minute.
-constexpr auto kBootPatience = std::chrono::seconds(60);
-constexpr auto kBootPatiencePerGuest = std::chrono::seconds(10);
+constexpr auto kBootLimit = std::chrono::seconds(60);
+constexpr auto kBootLimitPerGuest = std::chrono::seconds(10);
 constexpr std::uint16_t kRootPort = 18500;
 
 /// Everything that is decided before a process is started.
-struct Plan {
+struct LabPlan {
   const LabOptions* options = nullptr;
   Topology topology;
   Wiring wiring;
@@ -107,7 +107,7 @@ Result<std::map<std::string, std::string>> passed_variables(const LabOptions& op
 
 /// What the ranks run in: the host itself where its kernel has the devices and one machine is enough, else
 /// guests. What they need is looked for here, before there is anything to take down.
-Status choose_guest(Plan& plan) {
+Status choose_guest(LabPlan& plan) {
   const LabOptions& options = *plan.options;
   plan.guest.agent = plan.self;
   if (options.accelerator == "host" && !options.one_guest) {
@@ -148,8 +148,8 @@ Status choose_guest(Plan& plan) {
   return Status::success();
 }
 
-Result<Plan> make_plan(const LabOptions& options) {
-  Plan plan;
+Result<LabPlan> make_plan(const LabOptions& options) {
+  LabPlan plan;
   plan.options = &options;
   auto topology = read_topology(options);
   if (!topology) return fail(topology.error());
@@ -196,7 +196,7 @@ Result<Plan> make_plan(const LabOptions& options) {
   return plan;
 }
 
-std::vector<GuestOptions> guests_of(const Plan& plan) {
+std::vector<GuestOptions> guests_of(const LabPlan& plan) {
   std::vector<GuestOptions> guests;
   for (std::int64_t server = 0; server < plan.setup.num_guests; ++server) {
     GuestOptions& guest = guests.emplace_back(plan.guest);
@@ -209,7 +209,7 @@ std::vector<GuestOptions> guests_of(const Plan& plan) {
 }
 
 /// Makes each guest its node of the lab.
-Status set_up(Guests& guests, const Plan& plan) {
+Status set_up(Guests& guests, const LabPlan& plan) {
   std::vector<Job> jobs;
   const bool on_host = plan.guest.accelerator == "host";
   const auto num_devices = 1 + *std::max_element(plan.devices.begin(), plan.devices.end());
@@ -231,7 +231,7 @@ Status set_up(Guests& guests, const Plan& plan) {
   std::vector<std::string> errors(jobs.size());
   const auto outcomes = guests.run(
       jobs, [&](std::size_t job, bool, std::string_view bytes) { errors[job] += bytes; },
-      Clock::now() + kBootPatience + kBootPatiencePerGuest * guests.size());
+      Clock::now() + kBootLimit + kBootLimitPerGuest * guests.size());
   if (!outcomes) return outcomes.error();
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     if ((*outcomes)[job].ok()) continue;
@@ -243,7 +243,7 @@ Status set_up(Guests& guests, const Plan& plan) {
 
 /// mpirun finds the guests and reaches their agents; its own traffic stays off the rails. What its command
 /// line says comes before these variables.
-std::map<std::string, std::string> mpirun_variables(const Plan& plan) {
+std::map<std::string, std::string> mpirun_variables(const LabPlan& plan) {
   const char* interface = plan.setup.num_guests == 1 ? "lo" : "mgmt0";
   std::map<std::string, std::string> variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                                   {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -261,7 +261,7 @@ std::map<std::string, std::string> mpirun_variables(const Plan& plan) {
   return variables;
 }
 
-std::vector<Job> rank_jobs(const Plan& plan) {
+std::vector<Job> rank_jobs(const LabPlan& plan) {
   std::vector<Job> jobs;
   const LabOptions& options = *plan.options;
   if (options.mpirun) {
@@ -281,7 +281,7 @@ std::vector<Job> rank_jobs(const Plan& plan) {
 }
 
 /// Tells of each rank that did not end well, and gives the lab's exit code.
-int report(const Plan& plan, const std::vector<Job>& jobs, const std::vector<Outcome>& outcomes) {
+int report(const LabPlan& plan, const std::vector<Job>& jobs, const std::vector<Outcome>& outcomes) {
   int code = 0;
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     const Outcome& outcome = outcomes[job];
@@ -306,7 +306,7 @@ int report(const Plan& plan, const std::vector<Job>& jobs, const std::vector<Out
 }
 
 /// What guests wrote to the host's folders through a mapping is on its way until they are told to hurry.
-Status sync_folders(Guests& guests, const Plan& plan) {
+Status sync_folders(Guests& guests, const LabPlan& plan) {
   if (plan.setup.writable.empty()) return Status::success();
   std::vector<Job> jobs;
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
@@ -320,7 +320,7 @@ Status sync_folders(Guests& guests, const Plan& plan) {
   return outcomes ? Status::success() : outcomes.error();
 }
 
-Result<int> run_inside(const Plan& plan, int lifeline) {
+Result<int> run_inside(const LabPlan& plan, int lifeline) {
   const LabOptions& options = *plan.options;
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
@@ -333,8 +333,8 @@ Result<int> run_inside(const Plan& plan, int lifeline) {
     }
   }
   Guests guests(lifeline);
-  const auto patience = kBootPatience + kBootPatiencePerGuest * plan.setup.num_guests;
-  if (Status status = guests.boot(guests_of(plan), patience); !status.ok()) return fail(std::move(status));
+  const auto limit = kBootLimit + kBootLimitPerGuest * plan.setup.num_guests;
+  if (Status status = guests.boot(guests_of(plan), limit); !status.ok()) return fail(std::move(status));
   const double boot_s = seconds();
   if (Status status = set_up(guests, plan); !status.ok()) return fail(std::move(status));
   if (!options.quiet) {

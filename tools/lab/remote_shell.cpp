@@ -64,7 +64,7 @@ int run_remote_shell(const std::vector<std::string>& words) {
   append_frame(wire, FrameKind::kStart, 1, to_json(request));
   write_all(fd.get(), wire);
 
-  FrameReader reader;
+  AgentFrameReader reader;
   for (;;) {
     pollfd ready{fd.get(), POLLIN, 0};
     poll(&ready, 1, -1);

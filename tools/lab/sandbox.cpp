@@ -93,16 +93,16 @@ Result<int> run_in_sandbox(const std::function<int(int lifeline)>& body) {
   }
 
   lifeline.reset();
-  int patience_ms = -1;
+  int timeout_ms = -1;
   for (;;) {
     pollfd ready{signal_fd.get(), POLLIN, 0};
-    const int n = poll(&ready, 1, patience_ms);
+    const int n = poll(&ready, 1, timeout_ms);
     if (n == 0) kill(child, SIGKILL);
     if (n > 0) {
       signalfd_siginfo info{};
       if (read(signal_fd.get(), &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD) {
         kill(child, static_cast<int>(info.ssi_signo));
-        patience_ms = kGraceMs;
+        timeout_ms = kGraceMs;
       }
     }
     int status = 0;

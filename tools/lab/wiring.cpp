@@ -47,14 +47,14 @@ class Sets {
   std::vector<std::size_t> parent_;
 };
 
-struct Neighbour {
+struct LinkEnd {
   std::int64_t bridge = 0;
   std::string interface;
 };
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
-using Neighbours = std::vector<std::vector<Neighbour>>;
+using Neighbours = std::vector<std::vector<LinkEnd>>;
 
 /// Hops from each bridge to the nearest of `targets`.
 std::vector<std::int64_t> distances(const Neighbours& neighbours, const std::vector<std::int64_t>& targets) {
@@ -64,7 +64,7 @@ std::vector<std::int64_t> distances(const Neighbours& neighbours, const std::vec
   while (!queue.empty()) {
     const std::int64_t at = queue.front();
     queue.pop_front();
-    for (const Neighbour& next : neighbours[static_cast<std::size_t>(at)]) {
+    for (const LinkEnd& next : neighbours[static_cast<std::size_t>(at)]) {
       auto& there = distance[static_cast<std::size_t>(next.bridge)];
       if (there != kFar) continue;
       there = distance[static_cast<std::size_t>(at)] + 1;
@@ -90,8 +90,8 @@ void add_tables(Wiring& wiring) {
     const auto distance = distances(neighbours, {port.bridge});
     for (std::size_t bridge = 0; bridge < neighbours.size(); ++bridge) {
       if (distance[bridge] == kFar || distance[bridge] == 0) continue;
-      std::vector<const Neighbour*> nearer;
-      for (const Neighbour& next : neighbours[bridge]) {
+      std::vector<const LinkEnd*> nearer;
+      for (const LinkEnd& next : neighbours[bridge]) {
         if (distance[static_cast<std::size_t>(next.bridge)] < distance[bridge]) nearer.push_back(&next);
       }
       // An edge switch goes by the first digit of the destination, a switch above it by the second, ...

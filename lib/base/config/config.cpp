@@ -65,7 +65,7 @@ std::string set_dead_after(Config& config, std::string_view text) {
 
 std::string set_log(Config& config, std::string_view text) {
   auto filter = log::parse_filter(text);
-  if (!filter) return "levels such as info,plan:debug; " + filter.error().message;
+  if (!filter) return log::filter_syntax();
   config.log = *filter;
   return {};
 }

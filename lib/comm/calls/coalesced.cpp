@@ -1,7 +1,6 @@
 #include "lib/comm/calls/coalesced.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -10,22 +9,14 @@
 #include "lib/comm/calls/call_args.hpp"
 
 namespace hips::comm {
-namespace {
 
-std::size_t bytes_of(const CoalescedBuffer& buffer) {
-  return static_cast<std::size_t>(buffer.count) * size_of(buffer.type);
-}
-
-}  // namespace
-
-Status Coalescer::check(std::span<const CoalescedBuffer> buffers, ReduceOp op) const {
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const CoalescedBuffer& buffer = buffers[i];
-    Status status =
-        check_arguments(Communicator::allreduce_args(buffer.in, buffer.out, buffer.count, buffer.type, op),
-                        communicator_.rank(), communicator_.size());
+Status check_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, Rank rank, Rank size) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const CoalescedBuffer& buffer = list[i];
+    Status status = check_arguments(
+        Communicator::allreduce_args(buffer.in, buffer.out, buffer.count, buffer.type, op), rank, size);
     if (status.ok()) continue;
-    status.message = fmt::format("buffer {} of {}: {}", i, buffers.size(), status.message);
+    status.message = fmt::format("buffer {} of {}: {}", i, list.size(), status.message);
     return status;
   }
   return Status::success();
@@ -45,14 +36,7 @@ Status Coalescer::start(Bucket& bucket, ReduceOp op) {
   args.priority = front.priority;
   if (bucket.packed()) {
     bucket.memory.resize(kBucketBytes);
-    std::byte* to = bucket.memory.data();
-    args.count = 0;
-    for (const CoalescedBuffer& buffer : bucket.buffers) {
-      if (buffer.count == 0) continue;
-      std::memcpy(to, buffer.in, bytes_of(buffer));
-      to += bytes_of(buffer);
-      args.count += buffer.count;
-    }
+    args.count = buckets::pack(bucket.buffers, bucket.memory.data());
     args.in = args.out = bucket.memory.data();
   }
   if (bucket.request == nullptr) {
@@ -70,13 +54,7 @@ Status Coalescer::start(Bucket& bucket, ReduceOp op) {
 Status Coalescer::finish(Bucket& bucket) {
   if (!std::exchange(bucket.outstanding, false)) return Status::success();
   Status status = bucket.request->wait();
-  if (!status.ok() || !bucket.packed()) return status;
-  const std::byte* from = bucket.memory.data();
-  for (const CoalescedBuffer& buffer : bucket.buffers) {
-    if (buffer.count == 0) continue;
-    std::memcpy(buffer.out, from, bytes_of(buffer));
-    from += bytes_of(buffer);
-  }
+  if (status.ok() && bucket.packed()) buckets::unpack(bucket.buffers, bucket.memory.data());
   return status;
 }
 
@@ -88,34 +66,16 @@ std::span<const CoalescedBuffer> Coalescer::by_priority(std::span<const Coalesce
 }
 
 Status Coalescer::allreduce(std::span<const CoalescedBuffer> list, ReduceOp op) {
-  if (Status status = check(list, op); !status.ok()) return status;
-  const std::span<const CoalescedBuffer> buffers = by_priority(list);
+  if (Status status = check_coalesced(list, op, communicator_.rank(), communicator_.size()); !status.ok())
+    return status;
   Status first;
   const auto keep = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  std::size_t small_bytes = 0;
-  int passed = 0;
-  const auto launch_small = [&] {
-    if (!small_.empty() && first.ok()) keep(launch(small_, op));
-    small_.clear();
-    small_bytes = 0;
-    passed = 0;
-  };
   try {
-    for (const CoalescedBuffer& buffer : buffers) {
-      const std::size_t bytes = bytes_of(buffer);
-      if (bytes > kSmallBytes) {
-        if (first.ok()) keep(launch(std::span(&buffer, 1), op));
-        if (!small_.empty() && ++passed == kMostPassed) launch_small();
-        continue;
-      }
-      if (!small_.empty() && (buffer.type != small_[0].type || small_bytes + bytes > kBucketBytes))
-        launch_small();
-      small_.push_back(buffer);
-      small_bytes += bytes;
-    }
-    launch_small();
+    buckets::for_each(by_priority(list), small_, [&](std::span<const CoalescedBuffer> bucket) {
+      if (first.ok()) keep(launch(bucket, op));
+    });
   } catch (const std::bad_alloc&) {
     // The caller owns the vectors again: no outstanding call may use them.
     small_.clear();

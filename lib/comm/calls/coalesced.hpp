@@ -10,19 +10,14 @@
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
+#include "lib/comm/calls/buckets.hpp"
 #include "lib/comm/calls/request.hpp"
 #include "lib/comm/communicator.hpp"
 
 namespace hips::comm {
 
-/// One of many vectors that are reduced together; in place where `in` and `out` are equal.
-struct CoalescedBuffer {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::uint64_t count = 0;
-  DataType type = DataType::kFloat32;
-  std::int32_t priority = 0;  ///< lower goes first
-};
+/// What is wrong with which vector of a list, or success.
+Status check_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, Rank rank, Rank size);
 
 /// Allreduces many vectors in one call. Small vectors are copied into buckets (tensor fusion); large ones are
 /// reduced in place of their own. Several allreduces are outstanding at once, roughly in the order of priority
@@ -42,17 +37,15 @@ class Coalescer {
 
   /// Blocks until all results are complete.
   ///
-  /// Errors   kInvalidArgument: names the buffer; nothing was reduced. Otherwise the errors of one call; all
-  ///          outputs are undefined then.
+  /// Errors   kInvalidArgument: what is wrong with which buffer; nothing took place. Otherwise as one call's;
+  ///          the contents of all outputs are then undefined.
   Status allreduce(std::span<const CoalescedBuffer> list, ReduceOp op);
 
-  static constexpr std::size_t kBucketBytes = 1U << 20U;
-  /// Above this size a separate call costs less than the copies.
-  static constexpr std::size_t kSmallBytes = 64U << 10U;
+  static constexpr std::size_t kBucketBytes = buckets::kBytes;
+  static constexpr std::size_t kSmallBytes = buckets::kSmallBytes;
 
  private:
   static constexpr std::size_t kNumBuckets = 4;
-  static constexpr int kMostPassed = 8;
 
   /// One allreduce: of a large buffer, or of small ones of one type.
   struct Bucket {
@@ -63,8 +56,7 @@ class Coalescer {
     [[nodiscard]] bool packed() const { return buffers.size() > 1; }
   };
 
-  [[nodiscard]] Status check(std::span<const CoalescedBuffer> buffers, ReduceOp op) const;
-  /// Starts an allreduce of these buffers in the next bucket, after waiting until that is free.
+  /// Starts a call of these in the next bucket, once that is free.
   Status launch(std::span<const CoalescedBuffer> buffers, ReduceOp op);
   /// The buffers in the order of their start.
   std::span<const CoalescedBuffer> by_priority(std::span<const CoalescedBuffer> buffers);

@@ -36,20 +36,48 @@ static_assert(static_cast<int>(hips::ReduceOp::kAvg) == HIPS_AVG);
 static_assert(static_cast<int>(hips::ReduceOp::kBxor) == HIPS_BXOR);
 static_assert(static_cast<int>(hips::ReduceOp::kLxor) == HIPS_LXOR);
 static_assert(hips::kNumReduceOps == HIPS_LXOR + 1);
+static_assert(static_cast<int>(hips::ThreadMode::kSerialized) == HIPS_THREAD_SERIALIZED);
+static_assert(static_cast<int>(hips::ThreadMode::kMultiple) == HIPS_THREAD_MULTIPLE);
 static_assert(static_cast<int>(hips::ThreadMode::kSingle) == HIPS_THREAD_SINGLE);
+static_assert(static_cast<int>(hips::Scope::kOperation) == HIPS_SCOPE_OPERATION);
+static_assert(static_cast<int>(hips::Scope::kCommunicator) == HIPS_SCOPE_COMMUNICATOR);
+static_assert(static_cast<int>(hips::Scope::kProcess) == HIPS_SCOPE_PROCESS);
+static_assert(hips::kNoRail == -1);
 static_assert(hips::comm::kNoPart == HIPS_UNDEFINED);
 
 namespace hips::comm::capi {
 
-std::string& last_error() {
-  thread_local std::string message;
-  return message;
+Status& last_error() {
+  thread_local Status status;
+  return status;
 }
 
-hips_status_t finish(const Status& status) {
+hips_status_t finish(const Status& status) noexcept {
   if (status.ok()) return HIPS_OK;
-  last_error() = status.message;
+  Status& last = last_error();
+  try {
+    last = status;
+  } catch (const std::bad_alloc&) {
+    // The cause is lost, but not who and what is concerned. This message needs no allocation.
+    last.code = status.code;
+    last.scope = status.scope;
+    last.rank = status.rank;
+    last.rail = status.rail;
+    last.sys_errno = status.sys_errno;
+    last.message = "out of memory";
+  }
   return static_cast<hips_status_t>(status.code);
+}
+
+hips_status_t finish_out_of_memory() noexcept {
+  Status& last = last_error();
+  last.code = Code::kOutOfMemory;
+  last.scope = Scope::kOperation;
+  last.rank = -1;
+  last.rail = kNoRail;
+  last.sys_errno = 0;
+  last.message = "out of memory";  // short enough to need no allocation
+  return HIPS_ERR_OUT_OF_MEMORY;
 }
 
 Status null_argument(const char* call, const char* name) {
@@ -98,17 +126,18 @@ Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* c
   options.pattern = optional_text(known.pattern);
   if (known.name != nullptr) options.name = known.name;
   switch (known.thread_mode) {
-    case HIPS_THREAD_MULTIPLE:
+    case HIPS_THREAD_SERIALIZED:
       break;
     case HIPS_THREAD_SINGLE:
       options.thread_mode = hips::ThreadMode::kSingle;
       break;
     default:
-      return hips::fail(Code::kInvalidArgument,
-                        fmt::format("hips_comm_create: config.thread_mode is {}; it is HIPS_THREAD_MULTIPLE "
-                                    "({}) or HIPS_THREAD_SINGLE ({})",
-                                    known.thread_mode, static_cast<int>(HIPS_THREAD_MULTIPLE),
-                                    static_cast<int>(HIPS_THREAD_SINGLE)));
+      return hips::fail(
+          Code::kInvalidArgument,
+          fmt::format("hips_comm_create: config.thread_mode is {}; expected HIPS_THREAD_SERIALIZED "
+                      "({}) or HIPS_THREAD_SINGLE ({})",
+                      known.thread_mode, static_cast<int>(HIPS_THREAD_SERIALIZED),
+                      static_cast<int>(HIPS_THREAD_SINGLE)));
   }
   return options;
 }
@@ -175,6 +204,13 @@ hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
     if (!made) return made.error();
     *copy = make_handle(std::move(*made));
     return Status::success();
+  });
+}
+
+hips_status_t hips_comm_abort(hips_comm_t comm, const char* text) {
+  return guarded([&] {
+    if (comm == nullptr) return null_argument("hips_comm_abort", "comm");
+    return comm->shared->communicator->abort(text == nullptr ? "no reason given" : text);
   });
 }
 
@@ -250,7 +286,20 @@ hips_status_t hips_mem_free(void* address) {
 }
 
 const char* hips_last_error(void) {
-  return last_error().c_str();
+  return last_error().message.c_str();
+}
+
+hips_status_t hips_last_error_info(hips_error_info_t* info) {
+  constexpr std::size_t kLeastBytes = sizeof(hips_error_info_t);  // of the first version
+  // Nothing is recorded here: the error that is asked for would be lost.
+  if (info == nullptr || info->struct_size < kLeastBytes) return HIPS_ERR_INVALID_ARGUMENT;
+  const Status& last = last_error();
+  const hips_error_info_t known = {info->struct_size, static_cast<hips_status_t>(last.code),
+                                   last.rank,         static_cast<hips_scope_t>(last.scope),
+                                   last.sys_errno,    last.message.c_str(),
+                                   last.rail};
+  std::memcpy(info, &known, sizeof known);
+  return HIPS_OK;
 }
 
 const char* hips_status_string(hips_status_t status) {

@@ -16,14 +16,13 @@
 #include "lib/comm/communicator.hpp"
 
 /// What the files of the C API share: capi.cpp (communicators, memory, errors), capi_args.cpp (arguments),
-/// capi_calls.cpp (collectives), capi_ops.cpp (functions of the program), capi_requests.cpp.
+/// capi_calls.cpp (collectives), capi_ops.cpp (user-defined operations), capi_requests.cpp.
 namespace hips::comm::capi {
 
-/// A communicator, and what its next call can use again.
+/// A communicator, and what its next call can reuse. Owned by its handle and by the requests that the program
+/// holds: destroyed with the last of them.
 ///
-/// Owned by its handle and by the requests that are handed out, whichever goes last.
-/// Threads  as the communicator's thread mode says; holding and the spare request are what several may use at
-///          once.
+/// Threads  as the communicator's thread mode says; hold(), let_go() and swap_spare() from several at once.
 class Shared {
  public:
   explicit Shared(std::unique_ptr<Communicator> made);
@@ -47,7 +46,7 @@ class Shared {
       delete this;
     }
   }
-  /// Puts a request, or null, in the place of the spare one, which it gives: the last that has ended.
+  /// Exchanges the spare request, the last one that was complete, for `request`; either may be null.
   hips_request* swap_spare(hips_request* request) {
     if (!single_) return spare_.exchange(request, std::memory_order_acq_rel);
     hips_request* const before = spare_.load(std::memory_order_relaxed);
@@ -55,17 +54,17 @@ class Shared {
     return before;
   }
 
-  /// Sections of these counts and places; the last ones are kept, as making them takes longer than a small
-  /// call.
+  /// Sections of these counts and places. The last ones are kept, because making them takes longer than a
+  /// small call.
   std::shared_ptr<const Sections> sections(std::uint64_t count);
   std::shared_ptr<const Sections> sections(std::span<const std::uint64_t> counts,
                                            std::span<const std::uint64_t> places);
 
   std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Coalescer> coalescer;  ///< from the first call on that needs it
+  std::unique_ptr<Coalescer> coalescer;  ///< made by the first call that needs it
 
  private:
-  // A small call feels each locked operation, so that where one thread calls there are none.
+  // An atomic read-modify-write costs a small call measurable time; a single thread needs none.
   const bool single_;
   std::atomic<std::size_t> holders_{0};
   std::atomic<hips_request*> spare_{nullptr};
@@ -94,8 +93,8 @@ class SharedHold {
   Shared* shared_ = nullptr;
 };
 
-/// An allreduce as it was called. The same one again is started as a persistent request is: what was found
-/// right and prepared once need not be looked at twice.
+/// An allreduce as it was called. The same call again is started like a persistent request: its arguments
+/// have been checked, and what depends on them is prepared.
 struct AllreduceKey {
   const void* in = nullptr;
   void* out = nullptr;
@@ -106,9 +105,11 @@ struct AllreduceKey {
   friend bool operator==(const AllreduceKey&, const AllreduceKey&) = default;
 };
 
-/// The message that hips_last_error() gives this thread.
-std::string& last_error();
-hips_status_t finish(const Status& status);
+/// What hips_last_error() and hips_last_error_info() give this thread.
+Status& last_error();
+/// Records a failure as the last error; gives the code.
+hips_status_t finish(const Status& status) noexcept;
+hips_status_t finish_out_of_memory() noexcept;
 
 /// Runs a call that gives a Status; no exception leaves the C API.
 template <typename Call>
@@ -118,9 +119,7 @@ hips_status_t guarded(Call&& call) {
   } catch (const Error& error) {
     return finish(error.status());
   } catch (const std::bad_alloc&) {
-    // Assigning the message could fail for the same reason; a short one fits into the string itself.
-    last_error() = "out of memory";
-    return HIPS_ERR_OUT_OF_MEMORY;
+    return finish_out_of_memory();
   } catch (const std::exception& error) {
     return finish(Status::error(Code::kInternal, error.what()));
   }
@@ -157,6 +156,7 @@ struct hips_request {
   std::unique_ptr<hips::comm::Request> call;
   hips::comm::capi::AllreduceKey last;  ///< what `call` does, where it is an allreduce that may be repeated
   bool persistent = false;
-  /// For another call, once this one has ended: not where it holds an op of the program's.
+  bool outstanding = false;  ///< started, and not reported as complete
+  /// May become the spare request: not when it holds a user-defined op.
   bool reusable = true;
 };

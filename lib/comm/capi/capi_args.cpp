@@ -16,8 +16,7 @@ const std::byte* bytes(const void* memory) {
   return static_cast<const std::byte*>(memory);
 }
 
-/// Elements that fit into memory at most; of something that is no type as of bytes, which the call itself
-/// refuses.
+/// Elements that fit into memory at most. For an invalid type, bytes: the call itself rejects it.
 std::uint64_t most_elements(DataType type) {
   return static_cast<std::uint64_t>(PTRDIFF_MAX) / (is_type(type) ? size_of(type) : 1);
 }
@@ -51,7 +50,7 @@ const std::byte* gathered_from(const void* in, void* out, const Sections& sectio
                                hips_comm_t comm) {
   if (in != HIPS_IN_PLACE) return bytes(in);
   const auto self = static_cast<std::size_t>(comm->shared->communicator->rank());
-  // What is no type is refused by the call itself.
+  // The call itself rejects an invalid type.
   if (out == nullptr || !is_type(type)) return bytes(out);
   return bytes(out) + sections.displacement(self) * size_of(type);
 }

@@ -13,13 +13,24 @@ hips::Status run(const hips::Result<hips::comm::CallArgs>& args, hips_comm_t com
   return args ? comm->shared->communicator->call(*args) : args.error();
 }
 
+std::vector<hips::comm::CoalescedBuffer> coalesced_buffers(std::span<const hips_buffer_t> buffers) {
+  std::vector<hips::comm::CoalescedBuffer> list;
+  list.reserve(buffers.size());
+  for (const hips_buffer_t& buffer : buffers) {
+    const void* const in = buffer.in == HIPS_IN_PLACE ? buffer.out : buffer.in;
+    list.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(buffer.out), buffer.count,
+                    static_cast<hips::DataType>(buffer.type), buffer.priority});
+  }
+  return list;
+}
+
 }  // namespace
 
 extern "C" {
 
 hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                              hips_comm_t comm) {
-  // Straight on: of a small call every step is felt.
+  // Fast path: per-call overhead dominates small messages.
   return guarded([&] {
     if (comm == nullptr) return null_argument("hips_allreduce", "comm");
     return comm->shared->communicator->allreduce(in == HIPS_IN_PLACE ? out : in, out, count,
@@ -53,15 +64,19 @@ hips_status_t hips_allreduce_coalesced(const hips_buffer_t* buffers, size_t num,
   return guarded([&] {
     if (comm == nullptr || (buffers == nullptr && num > 0))
       return null_argument("hips_allreduce_coalesced", comm == nullptr ? "comm" : "buffers");
-    std::vector<hips::comm::CoalescedBuffer> list;
-    for (const hips_buffer_t& buffer : std::span(buffers, num)) {
-      const void* const in = buffer.in == HIPS_IN_PLACE ? buffer.out : buffer.in;
-      list.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(buffer.out), buffer.count,
-                      static_cast<hips::DataType>(buffer.type), buffer.priority});
-    }
     auto& coalescer = comm->shared->coalescer;
     if (!coalescer) coalescer = std::make_unique<hips::comm::Coalescer>(*comm->shared->communicator);
-    return coalescer->allreduce(list, static_cast<hips::ReduceOp>(op));
+    return coalescer->allreduce(coalesced_buffers({buffers, num}), static_cast<hips::ReduceOp>(op));
+  });
+}
+hips_status_t hips_iallreduce_coalesced(const hips_buffer_t* buffers, size_t num, hips_op_t op,
+                                        hips_comm_t comm, hips_request_t* request) {
+  return guarded([&] {
+    if (comm == nullptr || request == nullptr || (buffers == nullptr && num > 0))
+      return null_argument("hips_iallreduce_coalesced", comm == nullptr      ? "comm"
+                                                        : request == nullptr ? "request"
+                                                                             : "buffers");
+    return start_coalesced(coalesced_buffers({buffers, num}), static_cast<hips::ReduceOp>(op), comm, request);
   });
 }
 

@@ -23,7 +23,8 @@ hips_status_t hips_op_create(hips_user_function_t function, int commutative, voi
     if (!made)
       return Status::error(
           Code::kOutOfMemory,
-          fmt::format("hips_op_create: there are {} ops; free some by hips_op_free()", reduce::kMostUserOps));
+          fmt::format("hips_op_create: there are {} ops already; free some with hips_op_free()",
+                      reduce::kMostUserOps));
     *op = static_cast<hips_op_t>(*made);
     return Status::success();
   });
@@ -35,7 +36,7 @@ hips_status_t hips_op_free(hips_op_t* op) {
     if (!reduce::free_user_op(static_cast<hips::ReduceOp>(*op)))
       return Status::error(
           Code::kInvalidArgument,
-          fmt::format("hips_op_free: op {:#x} is none of hips_op_create(), or has been freed",
+          fmt::format("hips_op_free: op {:#x} was not made by hips_op_create(), or has been freed",
                       static_cast<unsigned>(*op)));
     *op = HIPS_OP_NULL;
     return Status::success();

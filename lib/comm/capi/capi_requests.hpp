@@ -4,14 +4,17 @@
 
 namespace hips::comm::capi {
 
-/// A request of a started call, or of one to be started; `*request` gets it on success.
+/// Makes a request and starts its call, or prepares one to be started; `*request` is set on success only.
 Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_request_t* request);
 inline Status start(const char* call, const Result<CallArgs>& args, hips_comm_t comm,
                     hips_request_t* request) {
   return args ? start(call, *args, comm, request) : args.error();
 }
-/// start() of an allreduce, which is short where it is the one of the spare request.
+/// start() of an allreduce; a fast path when it is the same as that of the spare request.
 Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t comm, hips_request_t* request);
+/// A started request of the allreduces of many vectors.
+Status start_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, hips_comm_t comm,
+                       hips_request_t* request);
 Status prepare(const char* call, const Result<CallArgs>& args, hips_comm_t comm, hips_request_t* request);
 
 }  // namespace hips::comm::capi

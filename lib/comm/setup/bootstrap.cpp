@@ -1,9 +1,11 @@
 #include "lib/comm/setup/bootstrap.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -93,8 +95,8 @@ Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environme
   if (rank == nullptr || size == nullptr)
     return fail(
         Code::kInvalidArgument,
-        "the rank of this process is unknown: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start "
-        "under mpirun with `hips run`, or under torchrun");
+        "the rank of this process is unknown: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start it "
+        "under torchrun, or under mpirun, mpiexec.hydra or srun with HIPS_ROOT=host:port");
   constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
   const auto parsed_rank = number<Rank>("RANK", *rank, 0, kMostRanks);
   if (!parsed_rank) return fail(parsed_rank.error());
@@ -120,6 +122,45 @@ Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environme
   return rendezvous;
 }
 
+/// The variables in which a launcher passes rank and size.
+struct LauncherVariables {
+  std::string_view launcher, rank, size;
+};
+constexpr std::array kLaunchers = {
+    LauncherVariables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    LauncherVariables{"mpiexec.hydra", "PMI_RANK", "PMI_SIZE"},
+    LauncherVariables{"srun", "SLURM_PROCID", "SLURM_NTASKS"},
+};
+
+/// Rank and size from a launcher that passes no address of rank 0, which is HIPS_ROOT.
+Result<TcpRendezvous> launcher_rendezvous(TcpRendezvous rendezvous, const LauncherVariables& names,
+                                          const Environment& environment, std::string_view root) {
+  constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
+  const auto rank = number<Rank>(names.rank, *find(environment, names.rank), 0, kMostRanks);
+  if (!rank) return fail(rank.error());
+  const auto size = number<Rank>(names.size, *find(environment, names.size), 1, kMostRanks);
+  if (!size) return fail(size.error());
+  rendezvous.rank = *rank;
+  rendezvous.size = *size;
+  if (Status status = check_rank(names.rank, names.size, rendezvous); !status.ok()) return fail(status);
+  if (root.empty() && rendezvous.size > 1)
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format(
+            "{} started this process as rank {} of {}, but the address of rank 0 is unknown: set "
+            "HIPS_ROOT=host:port to a free port of rank 0's node, or start an MPI program with hips run",
+            names.launcher, rendezvous.rank, rendezvous.size));
+  return rendezvous;
+}
+
+/// The launcher that started this process; null if none of those that are known.
+const LauncherVariables* launcher_of(const Environment& environment) {
+  const auto found = std::ranges::find_if(kLaunchers, [&](const LauncherVariables& names) {
+    return find(environment, names.rank) != nullptr && find(environment, names.size) != nullptr;
+  });
+  return found == kLaunchers.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& environment) {
@@ -130,15 +171,26 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
     rendezvous.connect_timeout_ns = std::min(rendezvous.connect_timeout_ns, *config.timeout_ns);
     rendezvous.exchange_timeout_ns = *config.timeout_ns;
   }
-  if (!config.rank && !config.size && config.root.empty()) return torch_rendezvous(rendezvous, environment);
-
-  if (!config.rank)
-    return fail(
-        missing("HIPS_RANK", config.size ? "HIPS_SIZE" : "HIPS_ROOT", "HIPS_RANK, HIPS_SIZE and HIPS_ROOT"));
-  if (!config.size) return fail(missing("HIPS_SIZE", "HIPS_RANK", "HIPS_SIZE to the number of ranks"));
-  rendezvous.rank = *config.rank;
-  rendezvous.size = *config.size;
-  if (Status status = check_rank("HIPS_RANK", "HIPS_SIZE", rendezvous); !status.ok()) return fail(status);
+  if (!config.rank && !config.size) {
+    const bool by_torchrun =
+        find(environment, "RANK") != nullptr && find(environment, "WORLD_SIZE") != nullptr;
+    const LauncherVariables* const launcher = by_torchrun ? nullptr : launcher_of(environment);
+    if (launcher == nullptr && config.root.empty()) return torch_rendezvous(rendezvous, environment);
+    if (launcher != nullptr) {
+      auto found = launcher_rendezvous(rendezvous, *launcher, environment, config.root);
+      if (!found) return found;
+      rendezvous = *std::move(found);
+    }
+  }
+  if (rendezvous.rank < 0) {
+    if (!config.rank)
+      return fail(missing("HIPS_RANK", config.size ? "HIPS_SIZE" : "HIPS_ROOT",
+                          "HIPS_RANK, HIPS_SIZE and HIPS_ROOT"));
+    if (!config.size) return fail(missing("HIPS_SIZE", "HIPS_RANK", "HIPS_SIZE to the number of ranks"));
+    rendezvous.rank = *config.rank;
+    rendezvous.size = *config.size;
+    if (Status status = check_rank("HIPS_RANK", "HIPS_SIZE", rendezvous); !status.ok()) return fail(status);
+  }
   // A single rank needs no rendezvous.
   if (config.root.empty() && rendezvous.size == 1) return rendezvous;
   if (config.root.empty())

@@ -62,9 +62,15 @@ Result<std::vector<Design::Choice>> choices_of(const Topology& topology,
   return choices;
 }
 
+/// The error with the variable that caused it in front.
+Status with_origin(std::string_view variable, Status status) {
+  if (!variable.empty()) status.message = fmt::format("{}: {}", variable, status.message);
+  return status;
+}
+
 /// The plan of HIPS_PLAN_FILE, not checked yet.
 Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank size, bool others_named) {
-  if (!config.plan_file || size == 1) return std::optional<plan::StoredPlan>();
+  if (!config.plan_file) return std::optional<plan::StoredPlan>();
   if (others_named || config.reproducible == Reproducible::kAny) {
     return fail(Code::kInvalidArgument,
                 fmt::format("HIPS_PLAN_FILE={} names the plan: leave out {}", *config.plan_file,
@@ -72,7 +78,9 @@ Result<std::optional<plan::StoredPlan>> stored_plan(const Config& config, Rank s
                                          : "HIPS_REPRODUCIBLE=any, which uses its own plan"));
   }
   auto stored = plan::read_plan_file(*config.plan_file);
-  if (!stored) return fail(stored.error());
+  if (!stored) return fail(with_origin("HIPS_PLAN_FILE", stored.error()));
+  // A single rank needs no plan, but a wrong file is an error there, too.
+  if (size == 1) return std::optional<plan::StoredPlan>();
   if (stored->plan.shape.num_ranks != size) {
     // Unsupported, not invalid: a program may have communicators of other sizes, which use another backend.
     return fail(Code::kUnsupported, fmt::format("{} is a plan for {} ranks, and the communicator has {}",
@@ -117,7 +125,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   request.algorithm = chosen(options.algorithm, config.algorithm, "hips");
   if (!pattern.empty()) {
     auto patterns = plan::parse_patterns(pattern);
-    if (!patterns) return fail(patterns.error());
+    if (!patterns) return fail(with_origin(options.pattern ? "" : "HIPS_PATTERN", patterns.error()));
     request.patterns = std::move(*patterns);
   }
   request.num_rings = config.num_rings;
@@ -129,6 +137,9 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
         Code::kInvalidArgument,
         "HIPS_REPRODUCIBLE=any uses its own plan, which reduces in rank order: leave out the algorithm, "
         "patterns, rings and leaders, or set HIPS_REPRODUCIBLE=run");
+  const std::string_view variable = !options.algorithm && config.algorithm ? "HIPS_ALGORITHM"
+                                    : !options.pattern && config.pattern   ? "HIPS_PATTERN"
+                                                                           : "";
   std::string selection = "by the model";
   if (*stored) {
     Plan& plan = (*stored)->plan;
@@ -154,8 +165,13 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
     }
   } else if (size > 1 && plan_named) {
     auto builder = plan::make_builder(design.topology, request);
-    if (!builder) return fail(builder.error());
+    if (!builder) return fail(with_origin(variable, builder.error()));
     design.choices.push_back(choice_of(*std::move(builder), rank, UINT64_MAX));
+  } else if (plan_named) {
+    // A single rank needs no plan, but an unknown algorithm is an error there, too.
+    const auto builder = plan::make_builder(parse_topology("switch:2"), {.algorithm = request.algorithm});
+    if (!builder && builder.error().code == Code::kInvalidArgument)
+      return fail(with_origin(variable, builder.error()));
   }
   design.terms = {
       {"job token", config.job_token},

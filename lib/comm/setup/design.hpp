@@ -12,6 +12,7 @@
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/process_info.hpp"
 #include "lib/cost/select.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::comm {
 

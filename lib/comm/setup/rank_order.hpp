@@ -7,6 +7,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::comm {
 

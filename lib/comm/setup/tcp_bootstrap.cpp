@@ -24,7 +24,7 @@ using log::Subsystem;
 constexpr std::uint32_t kMaxHelloBytes = 4096;
 constexpr std::uint32_t kMaxFrameBytes = 1u << 30;
 
-enum class Frame : std::uint8_t {
+enum class BootstrapFrame : std::uint8_t {
   kWelcome = 1,  ///< root: all ranks are connected
   kRefused,      ///< root: this process is rejected; text
   kFailed,       ///< root: the rendezvous or an exchange failed; status
@@ -32,7 +32,7 @@ enum class Frame : std::uint8_t {
   kGathered,     ///< root: the data of all ranks
 };
 
-Blob frame_with(Frame type, std::span<const std::byte> body) {
+Blob frame_with(BootstrapFrame type, std::span<const std::byte> body) {
   Blob frame(1 + body.size());
   frame[0] = static_cast<std::byte>(type);
   std::copy(body.begin(), body.end(), frame.begin() + 1);
@@ -167,7 +167,7 @@ class RootBootstrap final : public Bootstrap {
       while (auto fd = accept_tcp(listener->get(), rendezvous_.dead_after_ns))
         pending.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
     }
-    return send_to_all(frame_with(Frame::kWelcome, {}));
+    return send_to_all(frame_with(BootstrapFrame::kWelcome, {}));
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
@@ -199,7 +199,7 @@ class RootBootstrap final : public Bootstrap {
     }
     ByteWriter all;
     for (const Blob& part : parts) all.put_bytes(part);
-    if (Status status = send_to_all(frame_with(Frame::kGathered, all.blob())); !status.ok())
+    if (Status status = send_to_all(frame_with(BootstrapFrame::kGathered, all.blob())); !status.ok())
       return fail(status);
     return parts;
   }
@@ -280,7 +280,7 @@ class RootBootstrap final : public Bootstrap {
       ByteWriter body;
       body.put_text(
           fmt::format("rank 0 at {}:{} rejected {}: {}", rendezvous_.host, rendezvous_.port, link.who, why));
-      link.writer.push(frame_with(Frame::kRefused, body.blob()));
+      link.writer.push(frame_with(BootstrapFrame::kRefused, body.blob()));
       link.writer.flush(link.fd.get());
     }
     link.fd.reset();
@@ -310,7 +310,7 @@ class RootBootstrap final : public Bootstrap {
       if (state != FrameReader::State::kOpen) return fail(lost(r));
       return std::optional<Blob>();
     }
-    if (frame->empty() || static_cast<Frame>(frame->front()) != Frame::kGather)
+    if (frame->empty() || static_cast<BootstrapFrame>(frame->front()) != BootstrapFrame::kGather)
       return fail(Code::kMismatch, fmt::format("{} sent an unexpected frame during the setup", link.who));
     frame->erase(frame->begin());
     return std::optional<Blob>(std::move(*frame));
@@ -329,7 +329,7 @@ class RootBootstrap final : public Bootstrap {
     failure_ = status;
     ByteWriter body;
     body.put_status(status);
-    const Blob frame = frame_with(Frame::kFailed, body.blob());
+    const Blob frame = frame_with(BootstrapFrame::kFailed, body.blob());
     const std::int64_t deadline_ns = after(now_ns(), 1'000'000'000);
     const auto tell = [&](Link& link) {
       if (!link.fd.valid()) return;
@@ -347,7 +347,7 @@ class RootBootstrap final : public Bootstrap {
     constexpr std::int64_t kStayNs = 2'000'000'000;
     ByteWriter body;
     body.put_status(failure);
-    const Blob frame = frame_with(Frame::kFailed, body.blob());
+    const Blob frame = frame_with(BootstrapFrame::kFailed, body.blob());
     const std::int64_t deadline_ns = after(now_ns(), kStayNs);
     auto num_not_notified = missing_ranks().size();
     if (num_not_notified > 0) --num_not_notified;  // the rank that failed was notified already or is lost
@@ -400,15 +400,15 @@ class MemberBootstrap final : public Bootstrap {
     link_.reader.set_max_bytes(kMaxFrameBytes);
     // Rank 0 may have started later than this rank, and its timeout error names the missing ranks. So wait for
     // that one.
-    auto frame = answer(Frame::kWelcome, after(now_ns(), 2 * rendezvous_.connect_timeout_ns));
+    auto frame = answer(BootstrapFrame::kWelcome, after(now_ns(), 2 * rendezvous_.connect_timeout_ns));
     return frame ? Status::success() : frame.error();
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
     if (!failure_.ok()) return fail(failure_);
-    link_.writer.push(frame_with(Frame::kGather, mine));
-    const auto body =
-        answer(Frame::kGathered, after(now_ns(), after(rendezvous_.exchange_timeout_ns, 1'000'000'000)));
+    link_.writer.push(frame_with(BootstrapFrame::kGather, mine));
+    const auto body = answer(BootstrapFrame::kGathered,
+                             after(now_ns(), after(rendezvous_.exchange_timeout_ns, 1'000'000'000)));
     if (!body) return fail(body.error());
     ByteReader reader(*body);
     std::vector<Blob> parts;
@@ -472,18 +472,18 @@ class MemberBootstrap final : public Bootstrap {
   }
 
   /// Waits for a frame of rank 0. A rejection or failure of rank 0 becomes the error of this rank.
-  Result<Blob> answer(Frame wanted, std::int64_t deadline_ns) {
+  Result<Blob> answer(BootstrapFrame wanted, std::int64_t deadline_ns) {
     while (true) {
       const bool sent = link_.writer.flush(link_.fd.get());
       const auto state = link_.reader.fill(link_.fd.get());
       if (auto frame = link_.reader.next(); frame && !frame->empty()) {
-        const Frame type = static_cast<Frame>(frame->front());
+        const BootstrapFrame type = static_cast<BootstrapFrame>(frame->front());
         frame->erase(frame->begin());
         if (type == wanted) return std::move(*frame);
         ByteReader reader(*frame);
-        if (type == Frame::kRefused)
+        if (type == BootstrapFrame::kRefused)
           return fail(failed(Status::error(Code::kInvalidArgument, reader.get_text())));
-        if (type == Frame::kFailed) return fail(failed(reader.get_status()));
+        if (type == BootstrapFrame::kFailed) return fail(failed(reader.get_status()));
         return fail(
             failed(Status::error(Code::kMismatch, "rank 0 sent an unexpected frame during the setup")));
       }

@@ -19,7 +19,7 @@ struct TransportSet {
   std::vector<std::size_t> by_rail;  ///< index in `transports`; rails beyond the end start over
 };
 
-/// A registered transport. docs/architecture.md describes how to add one.
+/// A registered transport. docs/extending.md describes how to add one.
 struct TransportEntry {
   std::string_view name;         ///< "shm"
   std::string_view description;  ///< one line

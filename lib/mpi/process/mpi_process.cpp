@@ -83,7 +83,7 @@ MpiProcess::MpiProcess() : config_(load_process_config()), guard_mode_(guard_mod
                  world_rank_ == 0);
   int level = MPI_THREAD_SINGLE;
   mpi.Query_thread(&level);
-  thread_mode_ = level == MPI_THREAD_MULTIPLE ? ThreadMode::kMultiple : ThreadMode::kSingle;
+  thread_mode_ = level == MPI_THREAD_MULTIPLE ? ThreadMode::kSerialized : ThreadMode::kSingle;
   // The highest tag: a program is unlikely to use it for messages to itself, which the probe would find.
   int* tag_ub = nullptr;
   int flag = 0;

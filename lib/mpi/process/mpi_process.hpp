@@ -85,7 +85,7 @@ class MpiProcess {
   CallReport report_;
   int world_rank_ = -1, world_size_ = 0;
   int probe_tag_ = 0;
-  ThreadMode thread_mode_ = ThreadMode::kMultiple;
+  ThreadMode thread_mode_ = ThreadMode::kSerialized;
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
   std::map<CommRecord*, std::shared_ptr<CommRecord>> records_;

@@ -75,7 +75,7 @@ bool MixedRequests::share_communicator() {
 }
 
 bool MixedRequests::wait_for_ours(const MpiProcess& process, bool returns_with_first) {
-  if (has_native_ || first_ == ours_.size() || process.thread_mode() == ThreadMode::kMultiple) return false;
+  if (has_native_ || first_ == ours_.size() || process.thread_mode() == ThreadMode::kSerialized) return false;
   const auto is_outstanding = [](const Ours& one) { return !one.request->has_ended(); };
   if (returns_with_first && std::ranges::any_of(ours_.subspan(first_ + 1), is_outstanding)) return false;
   if (!share_communicator()) return false;

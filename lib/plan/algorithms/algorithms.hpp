@@ -6,6 +6,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 /// The functions behind the registry. Each algorithm is a file that defines one of them.
 namespace hips::plan {

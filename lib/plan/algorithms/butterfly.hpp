@@ -8,6 +8,8 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::plan {
 
 /// One round of a butterfly for one member of its core.

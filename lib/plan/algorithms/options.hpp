@@ -4,6 +4,8 @@
 
 #include <hips/plan.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::plan {
 
 /// Which options of a request an algorithm takes.

@@ -10,6 +10,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/collective.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::plan {
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/collective.hpp"
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 #include "lib/plan/prune/kept_steps.hpp"
 
 namespace hips::plan {

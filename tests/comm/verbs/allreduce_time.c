@@ -1,5 +1,5 @@
 /* Times MPI_Allreduce of float sums: a line "bytes median_us" for each size. A plain MPI program, so that the
- * host MPI and HiPS run the same one. */
+ * native MPI and HiPS run the same one. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

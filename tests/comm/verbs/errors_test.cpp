@@ -123,7 +123,7 @@ TEST(Errors, APeerThatIsKilledInTheMiddleIsNamedOnAllOthers) {
 }
 
 TEST(Errors, APeerThatCannotBeReachedIsNamedWithWhatTheDeviceSaid) {
-  if (rdma_ports().size() < 2) GTEST_SKIP() << "lacking: a second device, which does not reach the first";
+  if (rdma_ports().size() < 2) GTEST_SKIP() << "missing: a second device, which does not reach the first";
   // Two software devices of one host do not reach each other: as between NICs of two networks.
   const auto texts =
       run_job(2,

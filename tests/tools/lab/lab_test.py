@@ -125,14 +125,14 @@ class FourGuests(Base):
                 for rail in range(2):
                     for other in neighbours:
                         if other[0] != server:
-                            patience = "-w 60" if other in neighbours[server, rail] else "-c 2 -w 3"
-                            file.write(f"nic{rail} node{other[0]}-nic{other[1]} {patience}\n")
+                            limit = "-w 60" if other in neighbours[server, rail] else "-c 2 -w 3"
+                            file.write(f"nic{rail} node{other[0]}-nic{other[1]} {limit}\n")
         script = self.script("""
             folder=${0%/*}
             echo "rank $HIPS_RANK/$HIPS_SIZE on $(cat /proc/sys/kernel/hostname) $HIPS_IB_HCA $HIPS_ROOT"
-            while read -r nic name patience; do
+            while read -r nic name limit; do
               ip=$(sed -n "s/ $name\\$//p" /etc/hosts)
-              busybox arping -q -f -I $nic $patience $ip && echo "$nic reaches $name" &
+              busybox arping -q -f -I $nic $limit $ip && echo "$nic reaches $name" &
             done <"$folder/ask$HIPS_RANK"
             wait
             case $HIPS_RANK in

@@ -32,8 +32,8 @@ TEST(Frames, AreFoundHoweverTheStreamIsCut) {
   append_frame(wire, FrameKind::kExit, 0x01020304, "");
   append_frame(wire, FrameKind::kOutput, 9, std::string(100'000, 'x'));
   for (const std::size_t piece : {std::size_t{1}, std::size_t{5}, std::size_t{4096}, wire.size()}) {
-    FrameReader reader;
-    std::vector<Frame> frames;
+    AgentFrameReader reader;
+    std::vector<AgentFrame> frames;
     for (std::size_t at = 0; at < wire.size(); at += piece) {
       reader.add(std::string_view(wire).substr(at, piece));
       for (auto frame = reader.next(); frame && *frame; frame = reader.next()) frames.push_back(**frame);
@@ -48,13 +48,13 @@ TEST(Frames, AreFoundHoweverTheStreamIsCut) {
 }
 
 TEST(Frames, AStreamOfSomethingElseIsAnError) {
-  FrameReader reader;
+  AgentFrameReader reader;
   reader.add("GET / HTTP/1.1\r\n");
   EXPECT_FALSE(reader.next().has_value());
   std::string huge;
   append_frame(huge, FrameKind::kOutput, 1, "");
   huge[8] = '\x7f';  // the highest byte of the size
-  FrameReader other;
+  AgentFrameReader other;
   other.add(huge);
   EXPECT_FALSE(other.next().has_value());
 }

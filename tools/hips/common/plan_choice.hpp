@@ -8,6 +8,8 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::cli {
 
 /// The parts of a plan that a command line names.

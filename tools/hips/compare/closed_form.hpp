@@ -6,6 +6,8 @@
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
+#include "lib/plan/plan_builder.hpp"
+
 namespace hips::compare {
 
 /// The load of a plan's busiest link per byte of the vector, from arithmetic alone.

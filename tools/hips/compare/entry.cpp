@@ -96,20 +96,29 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
     entry.wiring = topology.spec;
     entries.push_back(std::move(entry));
   };
-  if (text == "all") {
+  const auto is_listed = [&](std::string_view name) {
+    return std::ranges::any_of(entries, [&](const Entry& other) { return other.name == name; });
+  };
+  const auto add_all = [&] {
     for (const plan::Algorithm& algorithm : plan::algorithms()) {
       const std::string name(algorithm.name);
       if (is_inapplicable(algorithm, topology)) continue;
-      add({.name = name, .request = {.algorithm = name}});
-      if (name == "hips" && has_incast(topology))
+      if (!is_listed(name)) add({.name = name, .request = {.algorithm = name}});
+      if (name == "hips" && has_incast(topology) && !is_listed("hips:ring"))
         add({.name = "hips:ring", .request = {.patterns = {kRing}}});
     }
-    return entries;
-  }
-  for (const std::string_view part : topology::split(text, ',')) {
+  };
+  const auto parts = topology::split(text, ',');
+  for (const std::string_view part : parts) {
+    if (part == "all") {
+      add_all();
+      continue;
+    }
     auto entry = parse_entry(part);
     if (!entry) return fail(entry.error());
-    if (std::ranges::any_of(entries, [&](const Entry& other) { return other.name == entry->name; })) {
+    const bool among_all = std::ranges::find(parts, "all") != parts.end();
+    if (is_listed(entry->name)) {
+      if (among_all) continue;
       return fail(Code::kInvalidArgument,
                   fmt::format("--algorithms: {} occurs twice; remove one", topology::in_quotes(part)));
     }

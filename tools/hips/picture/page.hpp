@@ -7,6 +7,7 @@
 #include <hips/plan.hpp>
 
 #include "lib/cost/estimate.hpp"
+#include "lib/plan/plan_builder.hpp"
 #include "topology/formats/topology_file.hpp"
 
 namespace hips::picture {

@@ -5,6 +5,7 @@
 #include <hips/plan.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/plan/plan_builder.hpp"
 
 namespace hips::plan {
 

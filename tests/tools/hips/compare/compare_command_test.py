@@ -1,6 +1,6 @@
 """hips compare: tables, JSON, errors of one sentence, and the time it takes.
 
-usage: compare_command_test.py <hips> <README>
+usage: compare_command_test.py <hips> <docs/tuning.md>
 """
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-HIPS, README = sys.argv.pop(1), sys.argv.pop(1)
+HIPS, PAGE = sys.argv.pop(1), sys.argv.pop(1)
 HIPS_IS_SANITIZED = subprocess.run(["grep", "-qE", "__(asan|tsan)_init", HIPS], check=False).returncode == 0
 TWELVE_SIZES = "1K:2G,4G"
 
@@ -107,7 +107,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(rows["flat ring, 1 NIC"]["num_steps"], 16)
 
     def test_the_readme_shows_the_printed_text(self):
-        with open(README, encoding="utf-8") as file:
+        with open(PAGE, encoding="utf-8") as file:
             example = re.search(r"```\n\$ hips compare (.*)\n((?:.*\n)*?)```\n", file.read())
         self.assertEqual(example.group(2), compare(*example.group(1).split()).stdout)
 
