@@ -5,10 +5,10 @@
 
 namespace hips {
 
-/// An element of DataType::kFloat16: IEEE 754's binary16, as __half and _Float16 have it. Only storage and
-/// conversions; a buffer of any type with this layout may be passed as one of Float16.
+/// An element of DataType::kFloat16: binary16 of IEEE 754, the format of __half and _Float16. It has storage and
+/// conversions only. A buffer of any type with this layout may be passed as Float16.
 ///
-/// From float: to the nearest, ties to even; beyond 65504 infinity; NaN stays NaN, made quiet. To float:
+/// From float: rounded to nearest, ties to even; overflow gives infinity; NaN becomes a quiet NaN. To float:
 /// exact.
 struct Float16 {
   std::uint16_t bits = 0;
@@ -33,7 +33,7 @@ struct Float16 {
     if (size > 0x7f800000U) {
       rest = 0x7e00U | (size >> 13U & 0x3ffU);
     } else if (size < 0x38800000U) {
-      // Below 2^-14 a unit is 2^-24, which is that of floats from 0.5 on: adding 0.5 rounds to it.
+      // Below 2^-14 the spacing is 2^-24, the same as of floats in [0.5, 1): adding 0.5 rounds to it.
       rest = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3f000000U;
     } else if (size < 0x47800000U) {
       rest = (size - (112U << 23U) + 0xfffU + (size >> 13U & 1U)) >> 13U;

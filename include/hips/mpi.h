@@ -1,6 +1,6 @@
 /*
- * A HiPS communicator from an MPI communicator. Header only: it compiles against whatever MPI the program
- * uses, so HiPS itself depends on no MPI's binary interface. C and C++.
+ * Creates a HiPS communicator from an MPI communicator. Header only: it compiles against the MPI of the
+ * program, so HiPS itself depends on no MPI ABI. C and C++.
  */
 #ifndef HIPS_MPI_H
 #define HIPS_MPI_H
@@ -21,13 +21,13 @@ static inline int hips_mpi_allgather(void* context, const void* send, void* recv
   return MPI_Allgather((void*)send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, *(MPI_Comm*)context);
 }
 
-/* hips_bootstrap_t::progress: lets MPI move messages of its own while HiPS waits. Looks at no context. */
+/* hips_bootstrap_t::progress: lets MPI make progress while HiPS waits. Ignores `context`. */
 static inline void hips_mpi_progress(void* context) {
   int flag = 0;
   (void)context;
   if (MPI_Finalized(&flag) != MPI_SUCCESS || flag) return;
 #ifdef MPICH_VERSION
-  /* A probe of MPI_COMM_SELF does not look at what others send. */
+  /* In MPICH a probe of MPI_COMM_SELF makes no progress on messages of other ranks. */
   (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 #else
   (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);

@@ -55,7 +55,7 @@ struct HIPS_EXPORT BlockMap {
   std::int64_t num_scratch_blocks = 0;  ///< scratch block s has the size of block s % num_blocks
 
   /// First element of block `block` in a vector of `count` elements; boundary(num_blocks) == count.
-  /// Never overflows: 128-bit products.
+  /// It does not overflow: products have 128 bits.
   [[nodiscard]] std::int64_t boundary(BlockIdx block, std::int64_t count) const;
   /// Elements in a range of blocks.
   [[nodiscard]] std::int64_t elements(BlockRange range, std::int64_t count) const {
@@ -112,12 +112,12 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// What one rank does. The steps are in an order in which they could run one after the other.
+/// The steps of one rank, in an order in which they could run one after the other.
 struct Program {
   Rank rank = -1;
   std::vector<Step> steps;
   std::vector<Source> sources;    ///< pooled: a step's are [first_source, first_source + num_sources)
-  std::vector<StepId> deps;       ///< pooled `after` lists; steps may share one
+  std::vector<StepId> deps;       ///< pooled `after` lists; steps may share a list
   std::vector<BlockRange> owned;  ///< blocks whose final value this rank computes, ascending
 
   [[nodiscard]] std::span<const Source> sources_of(const Step& step) const {
@@ -148,7 +148,7 @@ struct LaneInfo {
   friend bool operator==(const LaneInfo&, const LaneInfo&) = default;
 };
 
-/// What all ranks have in common. Together with the `Program` of each rank it is the plan.
+/// The part of a plan that all ranks have in common. The plan is the shape and the `Program` of each rank.
 struct PlanShape {
   std::string algorithm;    ///< "hips", "flat-ring", ...
   std::string description;  ///< one line: "HiPS, 2 lanes, mesh on both levels"
@@ -160,7 +160,7 @@ struct PlanShape {
   friend bool operator==(const PlanShape&, const PlanShape&) = default;
 };
 
-/// A plan with the program of every rank; only tools make it.
+/// A plan with the program of every rank. Tools and tests build it; a stored plan is read as one.
 struct Plan {
   PlanShape shape;
   std::vector<Program> programs;

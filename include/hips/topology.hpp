@@ -13,12 +13,12 @@ namespace hips {
 
 enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch, kMesh };
 
-/// How the servers of one group, which differ in one digit only, reach one another.
+/// How the servers of one group (those that differ in one digit only) are connected.
 enum class LevelKind : std::uint8_t {
-  kSwitch,  ///< through a switch of their own: any two in one hop
+  kSwitch,  ///< by a switch of the group: any two in one hop
   kRing,    ///< by cables to the digits +1 and -1, with wrap; rails[0] is "+", rails[1] is "-"
   kLine,    ///< the same without wrap: the first server has no "-" neighbour and the last no "+" neighbour
-  kTree,    ///< through a tier of a switch tree; a single NIC serves all levels
+  kTree,    ///< by one tier of a tree of switches; a single NIC serves all levels
   kNode,    ///< ranks of one server: shared memory, no NIC
 };
 
@@ -64,7 +64,7 @@ struct GraphLink {
   bool up = true;
 };
 
-/// The whole wiring, one entry for each cable. Only tools make it: its size grows with the number of servers.
+/// The whole wiring, one entry for each cable. Only tools build it, because it grows with the number of servers.
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<GraphLink> links;
@@ -80,7 +80,7 @@ struct LinkOverride {
   friend bool operator==(const LinkOverride&, const LinkOverride&) = default;
 };
 
-/// Servers, NICs and levels of a fabric. Small whatever the fabric's size: a million servers take a few
+/// Servers, NICs and levels of a fabric. Its size does not grow with the fabric: a million servers take a few
 /// hundred bytes.
 ///
 /// Shapes   rank r = a_0 + n_0*(a_1 + n_1*(a_2 + ...)), a_l the digit and n_l the radix of level l.
@@ -97,22 +97,22 @@ struct HIPS_EXPORT Topology {
   std::vector<Level> levels;
   Rail num_rails = 0;
   bool servers_relay = false;  ///< servers must forward for others (BCube, Torus, mesh)
-  bool relay_off = false;      ///< the site does not let them forward: plans may use neighbours only
+  bool relay_off = false;      ///< servers may not forward at this site: plans use neighbours only
   std::int64_t num_switches = 0;
   std::int64_t num_links = 0;
   std::int32_t ranks_per_server = 1;  ///< if > 1, levels[0] is the kNode level
-  /// Ordered by server and NIC, then those between switches by name; none occurs twice.
+  /// Ordered by server and NIC, then cables between switches by name. No cable occurs twice.
   std::vector<LinkOverride> overrides;
-  /// The servers of the whole that are in use, ascending; empty: all. Ranks number only these. Servers of a
-  /// part do not relay, because those between them may belong to others.
+  /// Servers in use, ascending, by their number in the whole topology; empty: all. Only these have ranks. Servers
+  /// of a part do not relay, because servers between them may belong to another job.
   std::vector<std::int64_t> part;
 
-  /// All ranks: the product of all radices, including the node level; of a part only those in use.
+  /// The product of all radices, including the node level. For a part: the ranks in use.
   [[nodiscard]] Rank num_ranks() const;
   [[nodiscard]] Rank num_servers() const { return num_ranks() / ranks_per_server; }
-  /// All servers that the levels describe, in use or not.
+  /// The number of servers that the levels describe, in use or not.
   [[nodiscard]] std::int64_t num_whole_servers() const;
-  /// Number of a server in the whole; the same number if all are in use.
+  /// The number of a server in the whole topology; the same number if all are in use.
   [[nodiscard]] std::int64_t whole_server(std::int64_t server) const {
     return part.empty() ? server : part[static_cast<std::size_t>(server)];
   }
@@ -135,9 +135,9 @@ struct HIPS_EXPORT Topology {
   /// entry for each rail to each rank of each group.
   [[nodiscard]] std::vector<Hop> neighbours(Rank rank) const;
 
-  /// The route of data from a to b: one hop if they share a switch or a cable; more if servers relay, which
-  /// corrects the digits from level 0 upwards and takes the shorter way round a ring, "+" on a tie; empty for
-  /// a == b. The first hop out of a server ends at the right local rank. On a rack it uses the first rail.
+  /// The route from a to b; empty if a == b. One hop if they share a switch or a cable. Otherwise servers relay:
+  /// the route corrects the digits from level 0 upwards and takes the shorter direction of a ring, "+" on a tie.
+  /// The first hop out of a server ends at the local rank of b. On a rack it uses the first rail.
   [[nodiscard]] std::vector<Hop> route(Rank a, Rank b) const;
 
   /// All servers, switches and cables. Errors (thrown) kUnsupported above 2^22 cables.

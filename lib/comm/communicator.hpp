@@ -20,7 +20,7 @@
 
 namespace hips::comm {
 
-/// How a communicator is made; an empty value means: from the environment, else the default.
+/// Options of create(). An empty value means: from the environment, else the default.
 struct CommunicatorOptions {
   std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch that connects all ranks
   std::optional<std::string> algorithm{};  ///< default: chosen by size
@@ -35,26 +35,26 @@ struct CommunicatorOptions {
   /// Lets a progress thread make progress on non-blocking calls, unless HIPS_PROGRESS_THREAD says otherwise:
   /// for callers that may wait elsewhere while peers wait for those calls.
   bool progress_thread = false;
-  /// It has only some of the job's ranks: variables that name a topology, a pattern for each level or a
-  /// stored plan do not apply to it.
+  /// The communicator has only some of the job's ranks. Variables that name a topology, a pattern for each level
+  /// or a stored plan then do not apply.
   bool is_part = false;
 };
 
-/// A group of ranks that reduce together, as the C API and the interposer use it.
+/// A group of ranks that execute collectives together. The C API and the interposer are built on it.
 ///
 /// Threads  one call at a time per communicator, as in MPI; different communicators at the same time.
 /// Errors   every creation error reaches every rank. After a failed call the communicator stays failed: each
 ///          later call returns the same status.
 class Communicator {
  public:
-  /// Builds this rank's program, compares with the other ranks what must agree, connects. Collective.
+  /// Builds this rank's program, compares settings with the other ranks, and connects. Collective.
   ///
   /// Errors   kInvalidArgument: a malformed spec or variable, a topology of another size. kMismatch: names
   ///          the ranks that differ and in what. kUnsupported: no transport reaches a peer, or the algorithm
   ///          does not run on this topology.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
                                                       const CommunicatorOptions& options);
-  virtual ~Communicator() = default;  ///< leaves; waits for nobody
+  virtual ~Communicator() = default;  ///< leaves; waits for no rank
 
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual Rank size() const = 0;

@@ -25,9 +25,8 @@ struct EngineImpl;
 ///
 /// Teams share the engine's endpoints, so a thousand communicators cost no additional queue pairs.
 ///
-/// Threads  any number may start operations and wait. One thread at a time drives progress; the others are
-/// woken when
-///          their operation is done or when no thread drives progress.
+/// Threads  any number may start operations and wait. One at a time drives progress (the progress owner); the
+///          others wake when their operation is done or when no thread drives progress.
 class Engine {
  public:
   struct Options {

@@ -22,7 +22,7 @@ namespace hips::exec {
 
 using Blob = std::vector<std::byte>;
 
-/// Arguments of an operation. With null `in` and `out` and phantom staging it only accounts for sizes.
+/// Arguments of an operation. With null `in` and `out` and phantom staging it moves sizes only.
 struct OperationArgs {
   std::int32_t program = 0;  ///< index in Team::Config::programs, or from add_program()
   const std::byte* in = nullptr;
@@ -77,7 +77,7 @@ class Team {
     std::vector<transport::PeerId> by_peer_rail;  ///< [0] is used for kNoRail and for rails beyond the end
     std::vector<transport::Transport*> by_rail;   ///< by our rail; [0] as above
 
-    /// The peer's port for `rail`, its own receiving rail. Requires at least one port.
+    /// The peer's port for `rail`, a rail of the peer. Requires at least one port.
     [[nodiscard]] transport::PeerId peer(Rail rail) const { return at(by_peer_rail, rail); }
     [[nodiscard]] transport::Transport* transport(Rail rail) const { return at(by_rail, rail); }
 

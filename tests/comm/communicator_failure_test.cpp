@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "HIPS_SOCKET_IFNAME",
                      nullptr,
                      "warp9",
-                     {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this host has", "lo"}}),
+                     {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this node has", "lo"}}),
     [](const auto& each) { return std::string(each.param.name); });
 
 // ---- Ranks that disagree in a call ---------------------------------------------------------------------
@@ -223,7 +223,8 @@ TEST(Communicator, ReportsACallThatOneRankDelegatedAsAMismatch) {
     const Status status = call();
     return std::string(to_string(status.code)) + ": " + status.message;
   });
-  EXPECT_THAT(text, AllOf(StartsWith("mismatch: "), HasSubstr("derived type"), HasSubstr("for rank 1")));
+  EXPECT_THAT(text,
+              AllOf(StartsWith("mismatch: "), HasSubstr("derived type"), HasSubstr("but rank 1 called")));
 }
 
 // ---- Late, dead, gone ----------------------------------------------------------------------------------

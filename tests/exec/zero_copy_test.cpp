@@ -272,7 +272,7 @@ TEST(RegisteredMemory, cannot_be_deregistered_while_an_operation_uses_it) {
   spied.world[0].engine->progress();
   const Status refused = registry().remove(*id);
   EXPECT_EQ(refused.code, Code::kInvalidArgument);
-  EXPECT_THAT(refused.message, ::testing::HasSubstr("an operation still runs on"));
+  EXPECT_THAT(refused.message, ::testing::HasSubstr("an outstanding operation uses"));
   auto peers = spied.world[1].team->start(
       {.in = bytes_of(other), .out = bytes_of(other), .count = 100, .type = DataType::kInt64});
   ASSERT_TRUE(spied.world.run({mine, peers}));

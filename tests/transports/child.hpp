@@ -72,8 +72,8 @@ class Channel {
   UniqueFd fd_;
 };
 
-/// A process of a test. Its function's result is its exit code; an exception is 99. It is killed and waited
-/// for at the latest when this object ends, so no test leaves one behind.
+/// A child process of a test. Its exit code is its function's result, or 99 after an exception. The destructor
+/// kills it and waits for it, so no test leaves one behind.
 class Child {
  public:
   explicit Child(const std::function<int(Channel&)>& run) : Child(run, pair()) {}

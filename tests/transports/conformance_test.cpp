@@ -1,5 +1,5 @@
-// What transports/transport.hpp promises, for every transport alike. A transport joins by a line in the
-// backends() of local_backends.cpp, or with a file of its own where it needs a device.
+// The contract of transports/transport.hpp, tested for every transport. Add a transport to backends() in
+// local_backends.cpp, or in a file of its own if it needs a device.
 
 #include <poll.h>
 
@@ -45,7 +45,7 @@ TEST_P(Conformance, ANotificationWithoutDataArrivesWithItsToken) {
   EXPECT_TRUE(world[1].events.empty()) << "it arrived more than once";
 }
 
-TEST_P(Conformance, PiecesLandOneAfterTheOtherAtTheOffset) {
+TEST_P(Conformance, PiecesAreWrittenConsecutivelyFromTheOffset) {
   World world(GetParam(), 2, 1 << 17);
   world.join_all();
   for (std::size_t header_bytes : {0u, 1u, 64u}) {
@@ -63,7 +63,7 @@ TEST_P(Conformance, PiecesLandOneAfterTheOtherAtTheOffset) {
       const auto memory = world.memory(1);
       EXPECT_TRUE(equal(memory.subspan(offset, header_bytes), header));
       EXPECT_TRUE(equal(memory.subspan(offset + header_bytes, payload_bytes), payload));
-      // Expect: nothing around it was touched.
+      // Expect: the bytes around it are unchanged.
       const auto after = memory.subspan(offset + header_bytes + payload_bytes);
       EXPECT_EQ(std::ranges::count(memory.first(offset), std::byte{0x5a}),
                 static_cast<std::ptrdiff_t>(offset));
@@ -73,7 +73,7 @@ TEST_P(Conformance, PiecesLandOneAfterTheOtherAtTheOffset) {
   }
 }
 
-TEST_P(Conformance, APutWithoutNotificationMovesDataAndRaisesNothingAtThePeer) {
+TEST_P(Conformance, APutWithoutNotificationRaisesNoArrival) {
   World world(GetParam(), 2);
   world.join_all();
   const auto data = random_bytes(random_, 1000);
@@ -124,7 +124,7 @@ TEST_P(Conformance, AGetReadsThePeersMemory) {
   EXPECT_TRUE(world[1].events.empty()) << "a get is silent at the peer";
 }
 
-TEST_P(Conformance, ALargeMessageArrivesWhole) {
+TEST_P(Conformance, ALargeMessageArrivesCompletely) {
   const std::size_t bytes = 24 << 20;
   World world(GetParam(), 2, bytes + 64);
   world.join_all();
@@ -136,7 +136,7 @@ TEST_P(Conformance, ALargeMessageArrivesWhole) {
   (void)world.wait(0, Event::Kind::kCompletion);
 }
 
-TEST_P(Conformance, EachSignalledRequestCompletesOnceWithItsContextAndNoOther) {
+TEST_P(Conformance, EachSignalledRequestCompletesOnceWithItsContext) {
   World world(GetParam(), 2);
   world.join_all();
   std::set<std::uint64_t> expected;
@@ -195,10 +195,10 @@ TEST_P(Conformance, ACompletionAlsoFreesTheSourcesOfEarlierUnsignalledRequests) 
   }
 }
 
-TEST_P(Conformance, AFullQueueIsAnAnswerAndEverythingArrivesOnceItIsPolled) {
+TEST_P(Conformance, AFullQueueAcceptsRequestsAgainAfterPolls) {
   World world(GetParam(), 2);
   world.join_all();
-  // Rank 0 posts and nobody polls.
+  // Rank 0 posts and no rank polls.
   std::uint32_t posted = 0;
   bool full = false;
   int refusals = 0;
@@ -213,7 +213,7 @@ TEST_P(Conformance, AFullQueueIsAnAnswerAndEverythingArrivesOnceItIsPolled) {
   }
   if (!full) GTEST_SKIP() << "capability missing: a bound on what is posted and not polled";
   EXPECT_GE(posted, std::min<std::size_t>(world.transport(0).query().max_posted, 4));
-  // Rank 1 polls, rank 0 goes on.
+  // Rank 1 polls, and rank 0 posts the rest.
   for (std::uint32_t more = 0; more < 1000; ++more) world.post(0, notification(1, posted++));
   ASSERT_TRUE(world.poll_until([&] { return world[1].events.size() == posted; }));
   std::set<std::uint32_t> tokens;
@@ -222,7 +222,7 @@ TEST_P(Conformance, AFullQueueIsAnAnswerAndEverythingArrivesOnceItIsPolled) {
   EXPECT_EQ(*tokens.rbegin(), posted - 1);
 }
 
-TEST_P(Conformance, ABatchIsTakenFromTheFront) {
+TEST_P(Conformance, PostAcceptsABatchFromTheFront) {
   World world(GetParam(), 2);
   world.join_all();
   std::vector<WorkRequest> batch;
@@ -239,10 +239,10 @@ TEST_P(Conformance, ABatchIsTakenFromTheFront) {
   EXPECT_EQ(tokens.size(), 5000u);
 }
 
-TEST_P(Conformance, APeerThatNeverPollsDoesNotHoldUpOthers) {
+TEST_P(Conformance, APeerThatNeverPollsDoesNotDelayOthers) {
   World world(GetParam(), 3);
   world.join_all();
-  // Rank 2 does not poll; rank 0 posts to it until nothing more is taken.
+  // Rank 2 does not poll; rank 0 posts to it until the queue is full.
   const WorkRequest to_sleepy = notification(2, 1);
   for (int refusals = 0, posted = 0; refusals < 100 && posted < 2000;) {
     const bool taken = world.transport(0).post({&to_sleepy, 1}) == 1;
@@ -250,7 +250,7 @@ TEST_P(Conformance, APeerThatNeverPollsDoesNotHoldUpOthers) {
     posted += taken;
     world.poll(0);
   }
-  // Expect: rank 0 and rank 1 talk as ever.
+  // Expect: ranks 0 and 1 still exchange messages.
   for (std::uint32_t i = 0; i < 1000; ++i) {
     const WorkRequest request = notification(1, i);
     bool taken = false;
@@ -265,7 +265,7 @@ TEST_P(Conformance, APeerThatNeverPollsDoesNotHoldUpOthers) {
   EXPECT_EQ(world[1].events.size(), 1000u);
 }
 
-TEST_P(Conformance, TwentySevenRanksAllTalkToAll) {
+TEST_P(Conformance, TwentySevenRanksExchangeMessagesWithAll) {
   const Rank size = 27;
   const std::uint32_t rounds = 20;
   World world(GetParam(), size, 1 << 16);
@@ -318,14 +318,14 @@ TEST_P(Conformance, ABusyPeerDoesNotStarveTheOthers) {
   EXPECT_TRUE(heard);
 }
 
-TEST_P(Conformance, WhatIsPostedBeforeThePeerHasConnectedArrives) {
+TEST_P(Conformance, RequestsPostedBeforeThePeerConnectsArrive) {
   World world(GetParam(), 2);
   auto from0 = world.transport(0).open(1);
   auto from1 = world.transport(1).open(0);
   const bool at_once = world.transport(0).query().arrives_before_connect;
   ASSERT_TRUE(world.transport(0).connect(1, *from1).ok());
   if (!at_once) {
-    // It may be "full" until then, and comes once the peer has connected.
+    // post() may report "full" until the peer has connected; the request then arrives.
     const WorkRequest early = notification(1, 5);
     const bool taken = world.transport(0).post({&early, 1}) == 1;
     ASSERT_TRUE(world.transport(1).connect(0, *from0).ok());
@@ -340,7 +340,7 @@ TEST_P(Conformance, WhatIsPostedBeforeThePeerHasConnectedArrives) {
   EXPECT_EQ(world.wait(0, Event::Kind::kArrival).token, 6u);
 }
 
-TEST_P(Conformance, AfterCloseNothingOfThatPeerComesAndOthersGoOn) {
+TEST_P(Conformance, CloseEndsTheEventsOfThatPeerOnly) {
   World world(GetParam(), 3);
   world.join_all();
   for (int i = 0; i < 3; ++i) {
@@ -349,17 +349,17 @@ TEST_P(Conformance, AfterCloseNothingOfThatPeerComesAndOthersGoOn) {
   }
   world.transport(0).close(1);
   world[0].events.clear();
-  // Rank 1 hears of it, after what had arrived.
+  // Rank 1 gets kPeerDead after the earlier arrivals.
   EXPECT_EQ(world.wait(1, Event::Kind::kPeerDead).peer, 0);
   world.settle();
   EXPECT_TRUE(world[0].events.empty()) << "an event of a closed endpoint";
   world.post(2, notification(0, 9));
   EXPECT_EQ(world.wait(0, Event::Kind::kArrival).peer, 2);
-  world.transport(0).close(1);  // again, and one that never was: both without effect
+  world.transport(0).close(1);  // a closed and an unknown peer: no effect
   world.transport(0).close(17);
 }
 
-TEST_P(Conformance, AClosedPeerMayBeOpenedAgainManyTimes) {
+TEST_P(Conformance, AClosedPeerCanBeOpenedAgain) {
   World world(GetParam(), 2);
   for (std::uint32_t round = 0; round < (runs_everything() ? 100 : 25); ++round) {
     world.join(0, 1);
@@ -376,7 +376,7 @@ TEST_P(Conformance, AClosedPeerMayBeOpenedAgainManyTimes) {
   }
 }
 
-TEST_P(Conformance, MemoryMayBeDeregisteredAndOtherMemoryRegistered) {
+TEST_P(Conformance, OtherMemoryCanBeRegisteredAfterDeregistration) {
   World world(GetParam(), 2);
   world.join_all();
   const auto data = random_bytes(random_, 100);
@@ -392,7 +392,7 @@ TEST_P(Conformance, MemoryMayBeDeregisteredAndOtherMemoryRegistered) {
   }
 }
 
-TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
+TEST_P(Conformance, DataForDeregisteredMemoryIsDropped) {
   World world(GetParam(), 2);
   if (!world.transport(1).query().registers_freely) GTEST_SKIP() << "capability missing: registers_freely";
   world.join_all();
@@ -401,7 +401,7 @@ TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
   for (std::uint32_t round = 0; round < 50; ++round) {
     auto region =
         world.transport(1).register_memory({.address = memory.data(), .bytes = memory.size()}).value();
-    // Taken back before it is posted, or at some moment after.
+    // Deregister before the post, or at a random moment after it.
     const std::uint64_t polls = random_() % 8;
     if (polls == 0) world.transport(1).deregister(region.local);
     world.post(0, put(Verb::kPut, 1, data, region.remote, 0));
@@ -411,7 +411,7 @@ TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
       world.transport(1).deregister(region.local);
     }
     std::ranges::fill(memory, std::byte{7});
-    // The same memory again, by another registration.
+    // Register the same memory again.
     auto next = world.transport(1).register_memory({.address = memory.data(), .bytes = 10}).value();
     EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 2 * round);
     for (int i = 0; i < 2; ++i)
@@ -427,7 +427,7 @@ TEST_P(Conformance, WhatComesForMemoryThatWasDeregisteredIsDropped) {
   EXPECT_TRUE(world[0].events.empty() && world[1].events.empty());
 }
 
-TEST_P(Conformance, APartOfASegmentMayBeRegisteredAndLaterMore) {
+TEST_P(Conformance, APartOfASegmentCanBeRegisteredBeforeTheWhole) {
   World world(GetParam(), 2);
   world.join_all();
   auto memory = SharedMemory::create(8192).value();
@@ -462,7 +462,7 @@ TEST_P(Conformance, AttachedMemoryIsThePeersMemory) {
   EXPECT_EQ((*span)[18], std::byte{43});
 }
 
-TEST_P(Conformance, OrdinaryMemoryIsAsGoodAsShared) {
+TEST_P(Conformance, OrdinaryMemoryWorksLikeSharedMemory) {
   World world(GetParam(), 2);
   world.join_all();
   std::vector<std::byte> memory(1000);
@@ -488,7 +488,7 @@ TEST_P(Conformance, PhantomMemoryMovesSizesOnly) {
     ASSERT_EQ(region.error().code, Code::kUnsupported) << region.error().message;
     GTEST_SKIP() << "capability missing: phantom memory";
   }
-  // A quarter of a terabyte out of nothing, and real bytes into nothing.
+  // A quarter of a terabyte of phantom bytes, and real bytes into phantom memory.
   WorkRequest request = put(Verb::kPutNotify, 1, {}, region->remote, 0, 3);
   request.pieces[0].bytes = bytes;
   world.post(0, request);
@@ -496,7 +496,7 @@ TEST_P(Conformance, PhantomMemoryMovesSizesOnly) {
   const auto data = random_bytes(random_, 100);
   world.post(0, put(Verb::kPutNotify, 1, data, region->remote, 4, 4));
   EXPECT_EQ(world.wait(1, Event::Kind::kArrival).token, 4u);
-  // Nothing into real memory leaves it as it is.
+  // Phantom bytes leave real memory unchanged.
   std::ranges::fill(world.memory(1), std::byte{7});
   request.pieces[0].bytes = World::kBytes;
   request.remote = &world.remote(1);
@@ -505,11 +505,11 @@ TEST_P(Conformance, PhantomMemoryMovesSizesOnly) {
   EXPECT_EQ(std::ranges::count(world.memory(1), std::byte{7}), static_cast<std::ptrdiff_t>(World::kBytes));
 }
 
-TEST_P(Conformance, APeerThatIsGoneRaisesPeerDeadAfterAllItSent) {
+TEST_P(Conformance, ADestroyedPeerRaisesPeerDeadAfterItsMessages) {
   World world(GetParam(), 3);
   world.join_all();
   const auto data = random_bytes(random_, 1000);
-  // More than one poll takes, and nobody polls rank 1 meanwhile.
+  // More messages than one poll returns, and rank 1 is not polled meanwhile.
   const auto count =
       static_cast<std::uint32_t>(std::min<std::size_t>(20, world.transport(0).query().max_posted));
   std::size_t completed = 0;
@@ -539,7 +539,7 @@ TEST_P(Conformance, APeerThatIsGoneRaisesPeerDeadAfterAllItSent) {
   EXPECT_EQ(world.wait(2, Event::Kind::kPeerDead).peer, 0);
   for (std::size_t i = 0; i < count; ++i) EXPECT_TRUE(equal(world.memory(1).subspan(1000 * i, 1000), data));
 
-  // Posting to it is taken and forgotten; it is told once, and the others go on.
+  // post() accepts and discards requests to it. kPeerDead comes once, and others continue.
   world[1].events.clear();
   for (int i = 0; i < 1000; ++i) world.post(1, notification(0, 1));
   world.post(2, notification(1, 8));
@@ -562,7 +562,7 @@ TEST_P(Conformance, APutBeyondTheRegionWritesNothingAndBreaksTheEndpoint) {
   EXPECT_TRUE(world[1].events.empty());
 }
 
-TEST_P(Conformance, MisuseIsNamed) {
+TEST_P(Conformance, ErrorsNameTheMisuse) {
   World world(GetParam(), 2);
   auto from0 = world.transport(0).open(1);
   EXPECT_EQ(world.transport(0).open(1).error().code, Code::kInvalidArgument);
@@ -590,35 +590,35 @@ bool readable(int fd, int wait_limit_ms) {
   return poll(&waiting, 1, wait_limit_ms) == 1;
 }
 
-TEST_P(Conformance, AnArmedTransportWakesWhenSomethingComesAndNotBefore) {
+TEST_P(Conformance, AnArmedTransportWakesAtAnArrivalAndNotBefore) {
   World world(GetParam(), 2);
   world.join_all();
   for (int round = 0; round < (runs_everything() ? 100 : 25); ++round) {
-    // Nothing is there: it may sleep.
+    // No event is pending: it may sleep.
     world.settle();
     world[1].events.clear();
     const transport::Armed armed = world.transport(1).arm();
     ASSERT_FALSE(armed.ready);
     ASSERT_EQ(world.poll(1), 0u);
     ASSERT_FALSE(readable(armed.fd, 0));
-    // Rank 0 posts, and polls for those transports that move only when polled.
+    // Rank 0 posts, and polls for transports that make progress only in calls.
     world.post(0, notification(1, 1));
     for (int i = 0; i < 100; ++i) world.poll(0);
     EXPECT_TRUE(readable(armed.fd, world.wait_limit_ms()) || !world[1].events.empty());
     world.transport(1).disarm();
     (void)world.wait(1, Event::Kind::kArrival);
     if (round > 20) continue;
-    // It is awake: nothing rings.
+    // It is awake, so the sender does not ring.
     world.post(0, notification(1, 2));
     (void)world.wait(1, Event::Kind::kArrival);
     EXPECT_FALSE(readable(armed.fd, 0));
   }
 }
 
-TEST_P(Conformance, ArmSaysReadyWhenSomethingIsThereAlready) {
+TEST_P(Conformance, ArmReportsReadyIfAnEventIsPending) {
   World world(GetParam(), 2);
   world.join_all();
-  // Where requests take their time, what comes after arm() wakes instead.
+  // With delayed requests an arrival after arm() wakes instead.
   const auto ready_or_woken = [&](Rank rank) {
     const transport::Armed armed = world.transport(rank).arm();
     return armed.ready || (world.wait_limit_ms() > 0 && readable(armed.fd, world.wait_limit_ms()));
@@ -626,11 +626,11 @@ TEST_P(Conformance, ArmSaysReadyWhenSomethingIsThereAlready) {
   world.post(0, notification(1, 1));
   EXPECT_TRUE(ready_or_woken(1));
   world.transport(1).disarm();
-  // A completion is something too.
+  // A completion is a pending event, too.
   world.post(0, notification(1, 1, true));
   EXPECT_TRUE(ready_or_woken(0));
   world.transport(0).disarm();
-  // So is what did not fit into the caller's events.
+  // So are events that did not fit into the caller's span.
   world.settle();
   world[1].events.clear();
   world.post(0, notification(1, 2));
@@ -645,7 +645,7 @@ TEST_P(Conformance, ArmSaysReadyWhenSomethingIsThereAlready) {
   }
 }
 
-TEST_P(Conformance, AnArmedTransportWakesWhenAPeerIsGone) {
+TEST_P(Conformance, AnArmedTransportWakesWhenAPeerEnds) {
   World world(GetParam(), 2);
   world.join_all();
   world.settle();
@@ -671,7 +671,7 @@ TEST_P(Conformance, ASenderThatSleepsOnAFullQueueWakesWhenThereIsRoom) {
     posted += taken;
   }
   if (refusals < 100) GTEST_SKIP() << "capability missing: a bound on what is posted and not polled";
-  world.poll(0);  // nothing else may wake it
+  world.poll(0);  // takes pending events, so that only room wakes it
   const transport::Armed armed = world.transport(0).arm();
   for (int i = 0; i < 3000; ++i) world.poll(1);
   EXPECT_TRUE(armed.ready || readable(armed.fd, world.wait_limit_ms()));

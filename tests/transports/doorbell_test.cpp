@@ -40,9 +40,9 @@ TEST(DoorbellTest, EveryRingOfEveryWordIsTakenOnce) {
   EXPECT_TRUE(taken(*bell).empty());
 }
 
-TEST(DoorbellTest, InEveryOrderOfStepsTheSleeperIsRungOrSeesTheBit) {
-  // Sender: ring, then look at the sleep word. Receiver: write the sleep word, then look at the bits. All
-  // ways to interleave the two.
+TEST(DoorbellTest, TheSleeperIsRungOrSeesTheBitInEveryInterleaving) {
+  // Sender: ring, then read the sleep word. Receiver: write the sleep word, then read the bits. The test tries
+  // all interleavings.
   std::vector<int> order = {0, 0, 1, 1};
   int orders = 0;
   do {
@@ -74,7 +74,7 @@ TEST(DoorbellTest, ALateWakerDoesNotEndALaterSleep) {
   bell->fall_asleep();
   const std::uint64_t first = bell->asleep();
   EXPECT_NE(first, 0u);
-  // The receiver wakes by itself and sleeps again before the waker gets on.
+  // The receiver wakes by itself and sleeps again before the waker continues.
   bell->wake_up();
   EXPECT_EQ(bell->asleep(), 0u);
   bell->fall_asleep();
@@ -96,14 +96,14 @@ TEST(DoorbellTest, ARingThatIsClearedCanBeRungByItsNextSender) {
   EXPECT_EQ(taken(*bell), std::set<std::uint32_t>{5});
 }
 
-/// A ring of eight entries, at an aligned place.
+/// A ring of eight entries with its alignment.
 struct RingMemory {
   static constexpr std::uint32_t kCapacity = 8;
   alignas(64) unsigned char bytes[NotifyRing::bytes(kCapacity)] = {};
   NotifyRing* ring = new (bytes) NotifyRing;
 };
 
-TEST(NotifyRingTest, TokensComeOutInOrderOverManyLapsAndAFullRingIsFull) {
+TEST(NotifyRingTest, TokensKeepTheirOrderOverManyLaps) {
   const auto memory = std::make_unique<RingMemory>();
   RingSender sender(memory->ring, RingMemory::kCapacity);
   RingReceiver receiver(memory->ring, RingMemory::kCapacity);
@@ -123,7 +123,7 @@ TEST(NotifyRingTest, TokensComeOutInOrderOverManyLapsAndAFullRingIsFull) {
   EXPECT_GT(popped, 1000u);
 }
 
-TEST(NotifyRingTest, AReceiverThatMakesRoomTellsTheSenderThatWantedIt) {
+TEST(NotifyRingTest, AReceiverThatMakesRoomNotifiesTheWaitingSender) {
   const auto memory = std::make_unique<RingMemory>();
   RingSender sender(memory->ring, RingMemory::kCapacity);
   RingReceiver receiver(memory->ring, RingMemory::kCapacity);
@@ -131,7 +131,7 @@ TEST(NotifyRingTest, AReceiverThatMakesRoomTellsTheSenderThatWantedIt) {
     ASSERT_TRUE(sender.has_space());
     sender.push(i);
   }
-  // Nobody waits yet.
+  // No sender waits yet.
   (void)receiver.pop();
   (void)receiver.pop();
   EXPECT_FALSE(receiver.publish_if_due());
@@ -140,7 +140,7 @@ TEST(NotifyRingTest, AReceiverThatMakesRoomTellsTheSenderThatWantedIt) {
     sender.push(i);
   }
   ASSERT_FALSE(sender.has_space());
-  // Now the sender waits: it is told at a quarter of the capacity, once.
+  // Now the sender waits. It gets one notification, at a quarter of the capacity.
   (void)receiver.pop();
   EXPECT_FALSE(receiver.publish_if_due());
   (void)receiver.pop();

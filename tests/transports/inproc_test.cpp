@@ -32,7 +32,7 @@ struct Pair {
   World world;
 };
 
-/// A run with some of everything; what happened is in the hash.
+/// Runs requests of all kinds and returns the hash of all events.
 std::uint64_t run(std::uint64_t from_seed) {
   Pair pair(kAllFaults, from_seed);
   std::mt19937_64 driver(7);  // the user's own choices are the same in all runs
@@ -51,7 +51,7 @@ std::uint64_t run(std::uint64_t from_seed) {
   return pair.network->trace_hash();
 }
 
-TEST(Inproc, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
+TEST(Inproc, TheSeedDeterminesTheRun) {
   const std::uint64_t first = run(seed());
   EXPECT_EQ(run(seed()), first);
   EXPECT_NE(run(seed() + 1), first);
@@ -61,7 +61,7 @@ TEST(Inproc, AKnownSeedGivesAKnownRunOnEveryMachine) {
   EXPECT_EQ(run(42), 2663506088846505100u);
 }
 
-TEST(Inproc, WithoutFaultsAllIsDoneWhenPostReturns) {
+TEST(Inproc, WithoutFaultsRequestsCompleteBeforePostReturns) {
   Pair pair({});
   const WorkRequest request = notification(1, 5, true);
   ASSERT_EQ(pair.world.transport(0).post({&request, 1}), 1u);
@@ -100,7 +100,7 @@ TEST(Inproc, ASourceOverwrittenBeforeItsCompletionArrivesChanged) {
   EXPECT_GT(changed, 25);
 }
 
-TEST(Inproc, ADelayOfTheClockEndsWhenTheClockMovesAndNotBefore) {
+TEST(Inproc, ADelayInTimeEndsWhenTheClockReachesIt) {
   ManualClock clock;
   Pair pair({.delay = 1, .max_delay_steps = 0, .max_delay_ns = 1'000'000}, 3, &clock);
   for (std::uint32_t i = 0; i < 20; ++i) pair.world.post(0, notification(1, i));
@@ -114,7 +114,7 @@ TEST(Inproc, ADelayOfTheClockEndsWhenTheClockMovesAndNotBefore) {
   EXPECT_EQ(pair.network->num_outstanding(), 0u);
 }
 
-TEST(Inproc, TimeStandsStillBetweenStepsWherePollsAreNoSteps) {
+TEST(Inproc, OnlyStepAdvancesTimeIfPollsAreNoSteps) {
   std::mt19937_64 random(seed());
   auto network = Network::create(
                      {.random = &random, .faults = {.delay = 1, .max_delay_steps = 1}, .step_on_poll = false})
@@ -130,7 +130,7 @@ TEST(Inproc, TimeStandsStillBetweenStepsWherePollsAreNoSteps) {
   EXPECT_EQ(world.poll(1), 1u);
 }
 
-TEST(Inproc, AKilledRankLosesWhatIsOutstandingAndItsPeersAreTold) {
+TEST(Inproc, AKilledRankLosesItsOutstandingRequestsAndItsPeersGetPeerDead) {
   Pair pair({.delay = 1, .max_delay_steps = 50});
   std::vector<std::byte> data(100, std::byte{9});
   for (std::uint32_t i = 0; i < 10; ++i)
@@ -144,14 +144,14 @@ TEST(Inproc, AKilledRankLosesWhatIsOutstandingAndItsPeersAreTold) {
     EXPECT_EQ(event.peer, 0);
     EXPECT_EQ(event.error.code, Code::kPeerLost);
   }
-  // Its memory is not touched any more: it could be unmapped.
+  // The network no longer accesses its memory, which could be unmapped.
   pair.world.post(1, put(Verb::kPutNotify, 0, data, pair.world.remote(0), 0));
   pair.world.settle();
   EXPECT_EQ(std::ranges::count(pair.world.memory(0), std::byte{9}), 0);
   EXPECT_TRUE(pair.world[0].events.empty());
 }
 
-TEST(Inproc, APortThatGoesDownIsToldToItsRankAndToItsPeers) {
+TEST(Inproc, APortThatGoesDownIsReportedToItsRankAndItsPeers) {
   Pair pair({});
   pair.network->take_down(1, 0);
   const Event down = pair.world.wait(1, Event::Kind::kPortDown);
@@ -178,7 +178,7 @@ TEST(Inproc, APutToDeregisteredMemoryTouchesNothingAndBreaksTheEndpoint) {
   EXPECT_EQ(memory[0], std::byte{0});
 }
 
-TEST(Inproc, WrongOptionsAreNamed) {
+TEST(Inproc, ErrorsNameTheInvalidOption) {
   std::mt19937_64 random;
   const auto message = [](const Network::Options& options) {
     auto network = Network::create(options);
@@ -194,7 +194,7 @@ TEST(Inproc, WrongOptionsAreNamed) {
   EXPECT_FALSE(network->set_faults({.delay = 0.5}).ok());
 }
 
-TEST(Schedule, WhatIsDueNoEarlierAndAddedLaterComesOutLater) {
+TEST(Schedule, LaterActionsThatAreDueNoEarlierComeOutLater) {
   inproc::Schedule<int> schedule;
   schedule.add({.step = 5, .ns = 100}, 1);
   schedule.add({.step = 5, .ns = 100}, 2);

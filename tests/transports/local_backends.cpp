@@ -1,4 +1,4 @@
-// The transports that need nothing but this machine.
+// The transports that need no device.
 
 #include <netinet/in.h>
 
@@ -51,7 +51,7 @@ std::vector<Backend> backends() {
        .start =
            [] { return [](Rank) { return shm::create({.max_peers = 32, .ring_entries = 4}).value(); }; }},
       tcp_backend("Tcp", 256, 0),
-      // Queues and sockets that are always full: frames are cut anywhere.
+      // Small queues and socket buffers, so that frames are cut at any byte.
       tcp_backend("TcpSmallBuffers", 4, 4096),
       tcp_backend("TcpZeroCopy", 256, 0, tcp::ZeroCopy::kWhereCopied),
   };

@@ -12,7 +12,7 @@ namespace hips::test {
 namespace shared_memory_test {
 namespace {
 
-TEST(SharedMemoryTest, ANewSegmentIsZeroAndHasTheSizeAskedFor) {
+TEST(SharedMemoryTest, ANewSegmentIsZeroAndHasTheRequestedSize) {
   auto memory = SharedMemory::create(12'345);
   ASSERT_TRUE(memory.has_value()) << memory.error().message;
   EXPECT_EQ(memory->size(), 12'345u);
@@ -51,8 +51,8 @@ TEST(SharedMemoryTest, InOneProcessTheMappingIsSharedAndLivesAsLongAsItsLastUser
   EXPECT_EQ(SharedMemory::attach(name).error().code, Code::kPeerLost);
 }
 
-TEST(SharedMemoryTest, AReusedDescriptorOrProcessNumberIsFoundOut) {
-  // Two children make their segments alike: the same descriptor number, other contents.
+TEST(SharedMemoryTest, AReusedDescriptorOrProcessNumberIsDetected) {
+  // Two children create segments with the same descriptor number and different contents.
   const auto run = [](Channel& channel) {
     auto memory = SharedMemory::create(4096).value();
     channel.send_value(memory.name());
@@ -63,21 +63,21 @@ TEST(SharedMemoryTest, AReusedDescriptorOrProcessNumberIsFoundOut) {
   const auto old_name = first.channel().receive_value<SharedMemoryName>();
   Child second(run);
   SharedMemoryName name = second.channel().receive_value<SharedMemoryName>();
-  // As if the second process had got the first one's number.
+  // Simulates that the second process has the first one's number.
   SharedMemoryName mistaken = old_name;
   mistaken.file.pid = name.file.pid;
   mistaken.file.fd = name.file.fd;
   EXPECT_EQ(SharedMemory::attach(mistaken).error().code, Code::kPeerLost);
-  // And even the inode: only the token differs.
+  // The same inode, too: only the token differs.
   mistaken.file = name.file;
   EXPECT_EQ(SharedMemory::attach(mistaken).error().code, Code::kPeerLost);
-  // Another file behind the number.
+  // Another file has the descriptor number.
   mistaken = name;
   mistaken.file.fd = 2;
   EXPECT_EQ(SharedMemory::attach(mistaken).error().code, Code::kPeerLost);
   mistaken.file.fd = 900;
   EXPECT_EQ(SharedMemory::attach(mistaken).error().code, Code::kPeerLost);
-  // More than there is would end in SIGBUS at the first touch.
+  // Mapping more than the segment's size would raise SIGBUS at the first access.
   mistaken = name;
   mistaken.bytes += 1;
   EXPECT_EQ(SharedMemory::attach(mistaken).error().code, Code::kPeerLost);
@@ -89,13 +89,13 @@ TEST(SharedMemoryTest, AReusedDescriptorOrProcessNumberIsFoundOut) {
   EXPECT_THAT(gone.message, ::testing::HasSubstr("has ended"));
 }
 
-TEST(SharedMemoryTest, NobodyCanShrinkASegment) {
+TEST(SharedMemoryTest, ASegmentCannotShrink) {
   auto memory = SharedMemory::create(8192).value();
   EXPECT_NE(ftruncate(memory.fd(), 0), 0);
   memory.data()[8191] = std::byte{1};
 }
 
-TEST(SharedMemoryTest, WrongInputIsNamed) {
+TEST(SharedMemoryTest, ErrorsNameTheInvalidInput) {
   EXPECT_EQ(SharedMemory::create(0).error().code, Code::kInvalidArgument);
   EXPECT_EQ(SharedMemory::create(SIZE_MAX).error().code, Code::kOutOfMemory);
   EXPECT_EQ(SharedMemory::attach({}).error().code, Code::kInvalidArgument);

@@ -1,4 +1,4 @@
-// shm between real processes: what ends, how, and what is left behind.
+// Tests of shm between real processes: how they end, and that they leave nothing behind.
 
 #include <dirent.h>
 #include <poll.h>
@@ -35,14 +35,14 @@ constexpr int kHangLimitMs = std::chrono::milliseconds(hips::test::kHangLimit).c
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A rank in a process of its own: a transport, and a segment that peers write to.
+/// A rank in its own process: a transport, and a segment that peers write to.
 struct Node {
   std::unique_ptr<Transport> transport = shm::create({.max_peers = 64}).value();
   SharedMemory memory = SharedMemory::create(1 << 20).value();
   transport::Region region = transport->register_memory(World::describe(memory)).value();
   RemoteRegion theirs;
 
-  /// Meets the process at the other end of the channel.
+  /// Connects to the process at the other end of the channel.
   Status meet(Channel& channel, transport::PeerId peer) {
     channel.send(transport->open(peer).value());
     channel.send_value(region.remote);
@@ -74,9 +74,9 @@ std::vector<std::byte> pattern(std::size_t count, int start) {
   return bytes;
 }
 
-// A poll between arm() and the sleep takes what has come; a byte that comes just behind it is the only thing
-// that will end the sleep.
-TEST(ShmProcess, IdlePollsLeaveTheWakeUpInThePipe) {
+// A poll between arm() and the sleep takes the events so far. A byte that a sender writes right after that poll
+// is the only wake-up for the sleep.
+TEST(ShmProcess, IdlePollsKeepTheWakeUpInThePipe) {
   Node sleeper, peer;
   const auto address = sleeper.transport->open(0).value(), peers = peer.transport->open(0).value();
   ASSERT_TRUE(sleeper.transport->connect(0, peers).ok());
@@ -87,7 +87,7 @@ TEST(ShmProcess, IdlePollsLeaveTheWakeUpInThePipe) {
   };
   for (int sleep = 0; sleep < 3; ++sleep) {
     Event event;
-    while (sleeper.transport->arm().ready) {  // the peer rings when it connects, too
+    while (sleeper.transport->arm().ready) {  // the peer also rings when it connects
       sleeper.transport->disarm();
       ASSERT_EQ(sleeper.transport->poll({&event, 1}), 0U);
     }
@@ -100,7 +100,7 @@ TEST(ShmProcess, IdlePollsLeaveTheWakeUpInThePipe) {
     EXPECT_TRUE(readable(armed.fd));
     sleeper.transport->disarm();
     EXPECT_FALSE(readable(armed.fd));
-    // Nobody sleeps, so nobody rings.
+    // No rank sleeps, so no rank rings.
     peer.post(put(Verb::kPutNotify, 0, {}, sleeper.region.remote, 0, 8));
     EXPECT_FALSE(readable(armed.fd));
     EXPECT_EQ(sleeper.next().kind, Event::Kind::kArrival);
@@ -147,7 +147,7 @@ TEST(ShmProcess, TwoProcessesPutGetAndAttach) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmProcess, NineProcessesAllTalkToAll) {
+TEST(ShmProcess, NineProcessesExchangeMessagesWithAll) {
   constexpr int kSize = 9;
   constexpr std::uint32_t kRounds = 200;
   std::vector<std::unique_ptr<Child>> children;
@@ -217,15 +217,15 @@ TEST(ShmProcess, NineProcessesAllTalkToAll) {
   for (auto& child : children) EXPECT_EQ(child->wait(), 0);
 }
 
-TEST(ShmProcess, WhatAProcessPostedLastArrivesAlthoughItExitedAtOnce) {
+TEST(ShmProcess, TheLastRequestsOfAProcessThatExitsArrive) {
   for (int round = 0; round < 20; ++round) {
     Child child([round](Channel& channel) {
       auto node = std::make_unique<Node>();
       if (!node->meet(channel, 0).ok()) return 1;
-      if (round % 4 < 2) (void)channel.receive();  // else it is gone before the other side has connected
+      if (round % 4 < 2) (void)channel.receive();  // else it ends before the other side has connected
       const auto data = pattern(50'000, round);
       node->post(put(Verb::kPutNotify, 0, data, node->theirs, 5, 42));
-      if (round % 2 == 0) _exit(0);  // without any goodbye
+      if (round % 2 == 0) _exit(0);  // without close()
       node.reset();
       return 0;
     });
@@ -247,7 +247,7 @@ TEST(ShmProcess, WhatAProcessPostedLastArrivesAlthoughItExitedAtOnce) {
   }
 }
 
-/// Files with a name of their own that a process maps or holds open.
+/// Named files that a process maps or holds open.
 std::set<std::string> named_files_under(const std::string& folder, pid_t pid) {
   std::set<std::string> found;
   std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
@@ -268,7 +268,7 @@ std::set<std::string> named_files_under(const std::string& folder, pid_t pid) {
   return found;
 }
 
-TEST(ShmProcess, AProcessKilledInTheMiddleLeavesNothingAndItsSleepingPeerIsTold) {
+TEST(ShmProcess, AKilledProcessLeavesNoFilesAndWakesItsSleepingPeer) {
   std::mt19937_64 random(seed());
   for (int trial = 0; trial < 20; ++trial) {
     Child victim([](Channel& channel) {
@@ -291,7 +291,7 @@ TEST(ShmProcess, AProcessKilledInTheMiddleLeavesNothingAndItsSleepingPeerIsTold)
       std::this_thread::sleep_until(kill_at);
       victim.kill();
     });
-    // Rank 0 sleeps whenever there is nothing.
+    // Rank 0 sleeps whenever no event is pending.
     std::uint64_t expected = 0;
     bool dead = false;
     Event events[8];
@@ -317,7 +317,7 @@ TEST(ShmProcess, AProcessKilledInTheMiddleLeavesNothingAndItsSleepingPeerIsTold)
     }
     killer.join();
     EXPECT_EQ(victim.wait(), 128 + SIGKILL);
-    // What it may have posted is gone too: posting to it is taken and forgotten.
+    // post() accepts and discards requests to the dead rank.
     for (int i = 0; i < 1000; ++i) node.post(notification(0, 1));
     EXPECT_TRUE(named_files_under("/dev/shm/", getpid()).empty());
   }
@@ -325,7 +325,7 @@ TEST(ShmProcess, AProcessKilledInTheMiddleLeavesNothingAndItsSleepingPeerIsTold)
 
 TEST(ShmProcess, ANotificationWhoseSenderDiedBeforeTheDoorbellStillArrives) {
   for (const bool asleep : {true, false}) {
-    // The peer does by hand what post() does, and dies in the middle.
+    // The peer does the steps of post() by hand, and dies between two of them.
     Child victim([](Channel& channel) {
       auto mine = shm::create({}).value();
       channel.send(mine->open(0).value());
@@ -375,7 +375,7 @@ TEST(ShmProcess, ANotificationWhoseSenderDiedBeforeTheDoorbellStillArrives) {
   }
 }
 
-TEST(ShmProcess, AKilledPeerIsNoticedWhilePollingToo) {
+TEST(ShmProcess, PollsDetectAKilledPeer) {
   Child victim([](Channel& channel) {
     Node node;
     if (!node.meet(channel, 0).ok()) return 1;
@@ -387,7 +387,7 @@ TEST(ShmProcess, AKilledPeerIsNoticedWhilePollingToo) {
   EXPECT_EQ(node.next().kind, Event::Kind::kPeerDead);
 }
 
-TEST(ShmProcess, AStoppedPeerHoldsUpNobody) {
+TEST(ShmProcess, AStoppedPeerDelaysNoOtherRank) {
   Child stopped([](Channel& channel) {
     Node node;
     if (!node.meet(channel, 0).ok()) return 1;
@@ -432,7 +432,7 @@ TEST(ShmProcess, AForkedChildThatEndsDoesNotDisturbItsParentsPeers) {
     channel.send({});
     event = node.next();
     if (event.kind != Event::Kind::kArrival || event.token != 7) return 3;
-    _exit(0);  // without goodbye: only the watch on this process can tell
+    _exit(0);  // without close(): only the watch on this process detects it
   });
   auto node = std::make_unique<Node>();
   ASSERT_TRUE(node->meet(peer.channel(), 0).ok());
@@ -446,13 +446,13 @@ TEST(ShmProcess, AForkedChildThatEndsDoesNotDisturbItsParentsPeers) {
   (void)peer.channel().receive();
   node->post(notification(0, 7));
   EXPECT_EQ(peer.wait(), 0);
-  // Its death is still noticed: the fork has not taken the watch away.
+  // Its death is still detected: the fork did not remove the watch.
   Event event = node->next();
   while (event.kind == Event::Kind::kCompletion) event = node->next();
   EXPECT_EQ(event.kind, Event::Kind::kPeerDead);
 }
 
-TEST(ShmProcess, ARingIsNotGivenAwayWhileItsOldSenderMayWrite) {
+TEST(ShmProcess, ARingIsNotReusedWhileItsOldSenderMayWrite) {
   auto transport = shm::create({.max_peers = 1}).value();
   {
     Child old_sender([](Channel& channel) {
@@ -474,7 +474,7 @@ TEST(ShmProcess, ARingIsNotGivenAwayWhileItsOldSenderMayWrite) {
   EXPECT_TRUE(transport->open(1).has_value());
 }
 
-TEST(ShmProcess, AnAddressOfAProcessThatHasEndedIsPeerLost) {
+TEST(ShmProcess, ConnectingToAnEndedProcessReturnsPeerLost) {
   auto transport = shm::create({}).value();
   Child child([](Channel& channel) {
     auto mine = shm::create({}).value();
@@ -489,7 +489,7 @@ TEST(ShmProcess, AnAddressOfAProcessThatHasEndedIsPeerLost) {
   EXPECT_THAT(status.message, ::testing::HasSubstr("has ended"));
 }
 
-TEST(ShmProcess, AProcessOfAnotherPidNamespaceIsNamedAsSuch) {
+TEST(ShmProcess, TheErrorNamesAnotherPidNamespace) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to make a pid namespace";
   auto transport = shm::create({}).value();
   const auto address = transport->open(0).value();
@@ -512,7 +512,7 @@ TEST(ShmProcess, AProcessOfAnotherPidNamespaceIsNamedAsSuch) {
               ::testing::HasSubstr("another pid namespace"));
 }
 
-TEST(ShmProcess, AProcessOfAnotherUserIsNamedAsSuch) {
+TEST(ShmProcess, TheErrorNamesAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   auto transport = shm::create({}).value();
   const auto address = transport->open(0).value();

@@ -54,7 +54,7 @@ Backend tcp_backend(std::uint32_t queue_entries, std::uint32_t socket_buffer_byt
           }};
 }
 
-/// With the buffers that a user has, and with such as fill at once.
+/// Once with default buffers and once with tiny ones, which fill at once.
 struct Sleepy {
   Backend usual, small;
 };
@@ -68,7 +68,7 @@ class Sleep : public ::testing::TestWithParam<Sleepy> {};
 struct Outcome {
   std::uint32_t rounds = 0;
   std::uint32_t sleeps = 0;  ///< times it blocked in ppoll
-  bool lost = false;         ///< it slept although something had come
+  bool lost = false;         ///< it slept although an event was ready
 };
 
 bool readable(int fd, int timeout_ms) {
@@ -84,8 +84,8 @@ bool readable(int fd, int timeout_ms) {
   }
 }
 
-/// Halts threads between any two of their instructions, for as long as the others need to get through the
-/// narrow places: a signal whose handler dawdles, some ten thousand times a second.
+/// Stops threads between any two instructions, long enough for other threads to pass critical points: a
+/// signal with a slow handler, about ten thousand times a second.
 class Jitter {
  public:
   explicit Jitter(std::vector<pthread_t> victims)
@@ -114,8 +114,8 @@ class Jitter {
   std::jthread thread_;  // last: ends before what it uses
 };
 
-/// One side: waits for token i asleep, answers with token i. Data goes along, for ThreadSanitizer to see that
-/// it is handed over and not merely there.
+/// One side: sleeps until token i arrives, answers with token i. Each message has data, so that ThreadSanitizer
+/// checks the synchronization of its transfer.
 class Sleeper {
  public:
   Sleeper(Transport& transport, std::span<const std::byte> mine, const transport::RemoteRegion& theirs,
@@ -134,7 +134,7 @@ class Sleeper {
   }
 
  private:
-  /// Between nothing and about the time that a peer takes to fall asleep, so that all interleavings occur.
+  /// Waits from nothing up to the time in which a peer falls asleep, so that all interleavings occur.
   void spin() {
     const std::uint64_t choice = random_();
     const std::uint64_t turns = choice % 4 == 0 ? 0 : (choice >> 8) % (choice % 4 == 1 ? 20 : 2000);
@@ -172,7 +172,7 @@ class Sleeper {
       if (!armed.ready && !came) {
         ++outcome_.sleeps;
         if (!readable(armed.fd, 1000)) {
-          // Nothing for a second. If something has come, its sender must have rung, or be about to.
+          // No wake-up for a second. If an event is ready, its sender has rung or is about to.
           const bool rung = readable(armed.fd, 0);
           came = poll_once(token);
           if (came && !rung && !readable(armed.fd, 10'000)) outcome_.lost = true;
@@ -214,7 +214,7 @@ TEST_P(Sleep, TwoThreadsNeverLoseAWakeUp) {
   EXPECT_FALSE(second.lost);
   EXPECT_EQ(first.rounds, rounds());
   EXPECT_EQ(second.rounds, rounds());
-  // Expect: it did sleep, else it proved nothing.
+  // Expect: it did sleep; otherwise the test proves nothing.
   EXPECT_GT(first.sleeps + second.sleeps, rounds() / 10);
   RecordProperty("sleeps", static_cast<int>(first.sleeps + second.sleeps));
 }
@@ -247,7 +247,7 @@ TEST_P(Sleep, TwoProcessesNeverLoseAWakeUp) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST_P(Sleep, ManySendersWakeOneSleeperAndNoneIsLost) {
+TEST_P(Sleep, OneSleeperLosesNoWakeUpOfManySenders) {
   // Six threads send to one that sleeps whenever it can.
   constexpr Rank kSenders = 6;
   const std::uint32_t each = rounds() / 20;
@@ -276,7 +276,7 @@ TEST_P(Sleep, ManySendersWakeOneSleeperAndNoneIsLost) {
           transport.disarm();
         }
         if (random() % 8 == 0) std::this_thread::yield();
-        // What waits for room moves when it is polled: stay until the last one has gone.
+        // Requests that wait for room make progress in polls: stay until the last one is posted.
         Event event;
         for (bool gone = !last; !gone;) {
           const transport::Armed armed = transport.arm();

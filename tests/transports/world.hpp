@@ -27,10 +27,10 @@
 
 namespace hips::test {
 
-/// A transport of the suite: how n connected ranks of it are made in this process.
+/// A transport of the suite, and how to create n connected ranks of it in this process.
 struct Backend {
   std::string name;
-  /// Gives a maker of transports, one per rank; what it captures lives as long as the transports.
+  /// Returns a function that creates the transport of a rank. Its captures live as long as the transports.
   std::function<std::function<std::unique_ptr<transport::Transport>(Rank)>()> start;
 };
 
@@ -41,7 +41,7 @@ inline void PrintTo(const Backend& backend, std::ostream* out) {
   *out << backend.name;
 }
 
-/// n ranks in this thread. The peer that rank a calls b is rank b.
+/// n ranks in this thread. PeerId b of any rank is rank b.
 class World {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
@@ -50,7 +50,7 @@ class World {
     std::unique_ptr<transport::Transport> transport;
     SharedMemory memory;
     transport::Region region;
-    std::deque<transport::Event> events;  ///< polled, and not yet asked for
+    std::deque<transport::Event> events;  ///< polled, and not yet returned to the test
     std::deque<transport::MemoryId> sources{};
   };
 
@@ -92,7 +92,7 @@ class World {
     ASSERT_TRUE(at_a.ok()) << at_a.message;
     ASSERT_TRUE(at_b.ok()) << at_b.message;
     if (transport(a).query().arrives_before_connect) return;
-    // The connection may still be on its way; then nothing is taken until it stands.
+    // The connection may not be complete yet; until then post() accepts nothing.
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
       post(from, greeting(to));
       (void)wait(to, transport::Event::Kind::kArrival);
@@ -105,7 +105,7 @@ class World {
     }
   }
 
-  /// One poll of one rank; how many events came.
+  /// Polls one rank once; returns the number of events.
   std::size_t poll(Rank rank) {
     if (!nodes_[rank].transport) return 0;
     transport::Event events[8];
@@ -135,7 +135,7 @@ class World {
     })) << "the queue stayed full";
   }
 
-  /// Registers what the request sends from or reads into, where the transport asks for that.
+  /// Registers the local memory of the request, if the transport needs that.
   void prepare(Rank rank, transport::WorkRequest& request) {
     if (!transport(rank).query().needs_local_registration) return;
     for (auto& piece : request.pieces) {
@@ -144,7 +144,7 @@ class World {
     if (!request.into.empty()) request.pieces[0].memory = source(rank, request.into);
   }
 
-  /// The next event of that kind at a rank, once it has come; takes it out.
+  /// Waits for the next event of that kind at a rank and removes it.
   transport::Event wait(Rank rank, transport::Event::Kind kind) {
     std::optional<transport::Event> found;
     EXPECT_TRUE(poll_until([&] { return (found = take(rank, kind)).has_value(); }))
@@ -171,7 +171,7 @@ class World {
     while (std::chrono::steady_clock::now() < end) poll_all();
   }
 
-  /// How long what was posted may take to show up at the peer, in ms.
+  /// The longest time from post() to the arrival at the peer, in ms.
   [[nodiscard]] int wait_limit_ms() { return transport_of_first().query().asynchronous ? 60'000 : 0; }
 
  private:
@@ -189,8 +189,8 @@ class World {
     std::abort();
   }
 
-  /// A registration of just these bytes. Tests reuse addresses for other memory, so none is used twice; what
-  /// was registered long ago is complete by now.
+  /// Registers exactly these bytes. Tests reuse addresses for other memory, so each call registers anew. Old
+  /// registrations may end, because their requests are complete by now.
   transport::MemoryId source(Rank rank, std::span<const std::byte> bytes) {
     auto& sources = nodes_[rank].sources;
     if (sources.size() > 2000) {

@@ -24,7 +24,7 @@ using transport::WorkRequest;
 
 namespace {
 
-/// What an Address carries.
+/// The content of an Address.
 struct InprocAddress {
   std::uint64_t magic = 0;
   std::uint64_t fabric = 0;
@@ -187,7 +187,7 @@ void Fabric::close(PortIdx idx, PeerId peer) {
 }
 
 void Fabric::tell_peer(const Endpoint& endpoint, const Status& error) {
-  // What has left our memory still arrives, so the news comes after it.
+  // Data that has left our memory still arrives, so kPeerDead comes after it.
   Due due = Due::later(now(), Due::later(endpoint.last_arrival, endpoint.last_move));
   if (chance(options_.faults.delay)) due = delayed(due);
   schedule_.add(due, Action{.kind = Action::Kind::kPeerDead,
@@ -535,7 +535,7 @@ void Fabric::finish(const Action& action) {
   Port& port = at(transfer.from);
   --port.num_posted;
   if (transfer.failed || !endpoint_alive(transfer, true)) return;
-  // Not the context: callers put addresses there, which differ from run to run.
+  // The context is left out: callers put addresses there, which differ between runs.
   record(Action::Kind::kFinish, transfer.from, transfer.to, transfer.number);
   if (!transfer.request.signalled) return;
   push_event(port, Event{.kind = Event::Kind::kCompletion,
@@ -570,7 +570,7 @@ void Fabric::break_endpoint(PortIdx idx, PeerId peer, Status error) {
 
 void Fabric::push_event(Port& port, Event event) {
   port.events.push_back(std::move(event));
-  if (port.armed) (void)eventfd_write(port.wake_fd.get(), 1);  // fails only when it is readable already
+  if (port.armed) (void)eventfd_write(port.wake_fd.get(), 1);  // fails only if it is readable already
 }
 
 std::size_t Fabric::poll(PortIdx idx, std::span<Event> events) {
@@ -599,7 +599,7 @@ void Fabric::disarm(PortIdx idx) {
   Port& port = at(idx);
   port.armed = false;
   eventfd_t count = 0;
-  if (port.wake_fd.valid()) (void)eventfd_read(port.wake_fd.get(), &count);  // fails only when it is empty
+  if (port.wake_fd.valid()) (void)eventfd_read(port.wake_fd.get(), &count);  // fails only if it is empty
 }
 
 void Fabric::record(Action::Kind kind, PortIdx from, PortIdx to, std::uint64_t detail) {

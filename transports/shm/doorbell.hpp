@@ -7,12 +7,12 @@
 
 namespace hips::shm {
 
-/// Tells a receiver which of its rings have something, without looking at each. Lies in the receiver's
+/// Tells a receiver which of its rings have entries, so that it need not read each. It is in the receiver's
 /// memory.
 ///
-/// Two levels: a bit for each ring, and in `summary_` a bit for each word of those. An idle poll reads one
-/// word, whatever the number of peers. `summary_`, the sleep word and the bits of the first 384 rings share a
-/// cache line, so ringing and looking whether the receiver sleeps costs one transfer of it.
+/// Two levels: one bit per ring, and in `summary_` one bit per word of these. An idle poll reads one word for
+/// any number of peers. `summary_`, the sleep word and the bits of the first 384 rings share a cache line, so
+/// a sender transfers one line to ring and to check whether the receiver sleeps.
 ///
 /// **No wake-up is lost.** The sender sets its bits, then reads the sleep word; the receiver writes the sleep
 /// word, then reads the bits. All four are sequentially consistent: in their single order either the sender
@@ -29,21 +29,21 @@ class alignas(64) Doorbell {
   void ring(std::uint32_t slot) {
     const std::uint32_t word = slot / 64;
     const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-    // Only the sender of this ring sets its bit, so one that is still set has its summary bit set too, or the
-    // receiver is between the two and will look at the word.
+    // Only the sender of this ring sets its bit. If it is still set, the summary bit is set too, or the receiver
+    // has taken the summary and will read this word.
     if ((words_[word].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return;
     summary_.fetch_or(std::uint64_t{1} << word, std::memory_order_seq_cst);
   }
 
-  /// After ring(): the number of the sleep to be ended, or 0 when the receiver is awake.
+  /// After ring(): the number of the sleep to end, or 0 if the receiver is awake.
   [[nodiscard]] std::uint64_t asleep() const {
     const std::uint64_t sleep = sleep_.load(std::memory_order_seq_cst);
     return (sleep & 1) != 0 ? sleep : 0;
   }
 
-  /// After waking the receiver out of `sleep`: spares other senders the system call. A sender that dies or
-  /// stops before this line delays nobody, for the receiver is awake already; one that comes late changes
-  /// nothing, for the receiver sleeps under another number by then.
+  /// After the sender has ended `sleep`: saves other senders the system call. A sender that dies or stops
+  /// before this delays no rank, because the receiver is awake already. A late sender changes nothing,
+  /// because each sleep has its own number.
   void woken(std::uint64_t sleep) {
     sleep_.compare_exchange_strong(sleep, sleep + 1, std::memory_order_seq_cst);
   }
@@ -57,13 +57,13 @@ class alignas(64) Doorbell {
   void wake_up() { sleep_.store(last_sleep_ + 1, std::memory_order_seq_cst); }
   [[nodiscard]] bool rung() const { return summary_.load(std::memory_order_seq_cst) != 0; }
 
-  /// Before a ring gets another sender: the last one may have died between its bit and the summary, and a bit
-  /// that is left would keep the new one from setting the summary.
+  /// Call it before a ring gets another sender. The last one may have died between its bit and the summary, and
+  /// its bit would keep the new sender from setting the summary.
   void clear(std::uint32_t slot) {
     words_[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)), std::memory_order_seq_cst);
   }
 
-  /// Takes all bits over; `take(word_idx, bits)` for each word that has any.
+  /// Clears all bits; calls `take(word_idx, bits)` for each word that had any.
   template <typename Take>
   void take(Take take) {
     if (summary_.load(std::memory_order_relaxed) == 0) return;

@@ -7,7 +7,7 @@
 
 namespace hips::shm {
 
-/// Notifications from one sender to one receiver, in the receiver's memory. `capacity` entries follow it.
+/// A ring of notifications from one sender to one receiver, in the receiver's memory. `capacity` entries follow.
 ///
 ///     entry = lap << 32 | token      lap = 1 + position / capacity
 ///
@@ -16,12 +16,12 @@ namespace hips::shm {
 struct alignas(64) NotifyRing {
   // Written by the receiver.
   std::atomic<std::uint64_t> taken{0};   ///< entries read
-  std::atomic<std::uint32_t> closed{0};  ///< 1: the receiver will read no more
+  std::atomic<std::uint32_t> closed{0};  ///< 1: the receiver reads no more entries
   // Written by the sender.
   alignas(64) std::atomic<std::uint64_t> owner{0};  ///< see below
-  std::atomic<std::uint32_t> wants_space{0};        ///< 1: the sender found it full
+  std::atomic<std::uint32_t> wants_space{0};        ///< 1: the sender found the ring full
 
-  // `owner` keeps a late sender out of a ring that another sender uses meanwhile:
+  // `owner` keeps a late sender out of a ring that has a new sender:
   //   0 free -> token (even, not 0): open, waits for its sender -> token | 1: taken -> 0: its sender has
   //   left.
 

@@ -19,22 +19,22 @@ struct ShmOptions {
 
 /// Makes the transport between processes of one node, or between ranks in one process.
 ///
-/// Memory to be reached is a SharedMemory segment (MemoryKind::kShared, MemoryDesc::address its start); peers
-/// map it at attach(), or at their first request to it. A put is a memcpy by the sender, so what a process
-/// has posted arrives even if it exits at once. A notification is a word in a ring in the receiver's memory.
+/// Registered memory is a SharedMemory segment (MemoryKind::kShared; MemoryDesc::address is its start). Peers
+/// map it at attach(), or at their first request to it. A put is a memcpy by the sender, so posted data
+/// arrives even if the process exits at once. A notification is a word in a ring in the receiver's memory.
 ///
 ///     sender                         receiver's segment
 ///     memcpy       ------------->    registered region
 ///     push token   ------------->    ring of this sender
-///     set bit      ------------->    doorbell              <- poll reads one word when nothing came
+///     set bit      ------------->    doorbell              <- an idle poll reads one word
 ///     asleep? write to its pipe                            <- set by arm()
 ///
-/// Processes need the same machine, pid namespace and user; connect() names the one that differs. A peer
-/// whose process ends raises kPeerDead after all that it sent: at once in arm() or when asleep, within a
-/// thousand idle polls otherwise. A peer that closes its endpoint raises the same.
+/// Processes need the same node, pid namespace and user; connect() names the one that differs. The end of a
+/// peer's process raises kPeerDead after all that it sent: at once in arm() or asleep, otherwise within about
+/// a thousand idle polls. A peer that closes its endpoint also raises kPeerDead.
 ///
-/// No side blocks. If a peer does not poll, its ring fills and post() accepts no more requests to it until it
-/// polls, which wakes a sleeping sender.
+/// No side blocks. If a peer does not poll, its ring fills, and post() accepts no more requests to it. Its
+/// next polls make room and wake a sleeping sender.
 ///
 /// Cost     no lock, allocation or system call in post() and poll() while no process sleeps. Exceptions: the
 ///          first request to a region that is not attached, and a check of the peers' processes every 1024 idle

@@ -30,17 +30,17 @@ using transport::WorkRequest;
 
 namespace {
 
-/// A look at the peers' processes is a system call; this many idle polls take some 10 us and make it cheap.
+/// Idle polls, about 10 us, between two checks of the peers' processes. A check is a system call.
 constexpr std::uint32_t kIdlePollsPerLook = 1024;
 constexpr std::size_t kMinCompletions = 1024;
-/// Guards against a key that is no key: nobody registers so many regions.
+/// Rejects invalid keys: no process registers so many regions.
 constexpr std::uint32_t kMaxRegions = 1u << 20;
 
 void clear_error(Event& event) {
   if (!event.error.ok()) event.error = Status::success();
 }
 
-/// Tells a receiver that ring `slot` has something, and ends its sleep.
+/// Tells a receiver that ring `slot` has entries, and ends its sleep.
 void ring_bell(Doorbell& bell, std::uint32_t slot, const UniqueFd& pipe) {
   bell.ring(slot);
   if (const std::uint64_t sleep = bell.asleep(); sleep != 0) [[unlikely]] {
@@ -223,8 +223,8 @@ Status ShmTransport::connect(PeerId peer, std::span<const std::byte> address) {
 
 Status ShmTransport::join(Endpoint& endpoint, const ShmAddress& wire) {
   const std::int32_t pid = wire.control.file.pid;
-  // First of all a hold on the process: if its number was reused, the segment's token will not be found
-  // below; if it was not, this descriptor is the owner's.
+  // Open the pidfd first. If the process number was reused, the segment's token does not match below;
+  // otherwise the descriptor is the owner's.
   UniqueFd pidfd;
   if (pid != pid_) {
     auto opened = open_pidfd(pid);
@@ -272,7 +272,7 @@ Status ShmTransport::join(Endpoint& endpoint, const ShmAddress& wire) {
   endpoint.outbox = RingSender(ring_of_mine, header.ring_entries);
   endpoint.pipe = *std::move(pipe);
   endpoint.state = Endpoint::State::kConnected;
-  // It may have filled our ring already, and wait for room that we made but could not tell it of.
+  // The peer may have filled our ring already and wait for room, which we could not report to it before.
   ring_bell(*endpoint.bell, endpoint.their_slot, endpoint.pipe);
   return Status::success();
 }
@@ -282,7 +282,7 @@ void ShmTransport::release_slot(Endpoint& endpoint) {
   std::uint64_t token = endpoint.ring_token;
   by_slot_[endpoint.slot] = nullptr;
   inbox->closed.store(1, std::memory_order_seq_cst);
-  // Never taken, or left again: free. Else its sender may be writing to it this very moment.
+  // A ring that was never taken, or whose sender has left, is free. Otherwise its sender may still write.
   if (inbox->owner.compare_exchange_strong(token, 0, std::memory_order_acq_rel) || token == 0) {
     free_slots_.push_back(endpoint.slot);
   } else {
@@ -319,7 +319,7 @@ void ShmTransport::look_at_processes() {
   for (const PeerId peer : ended_) {
     Endpoint* endpoint = find_endpoint(peer);
     if (endpoint == nullptr) continue;
-    set_pending(endpoint->slot);  // it may have ended between an entry and the doorbell
+    set_pending(endpoint->slot);  // the peer may have ended between an entry and the doorbell
     break_endpoint(
         *endpoint,
         Status::error(Code::kPeerLost, fmt::format("shm: process {} has ended", endpoint->pid), Scope::kPeer),
@@ -378,8 +378,8 @@ Result<ShmTransport::MappedRegion*> ShmTransport::map(Endpoint& endpoint, const 
                                       .bytes = region.bytes});
   if (!memory) return fail(std::move(memory).error());
   if (index >= endpoint.regions.size()) endpoint.regions.resize(index + 1);
-  // The peer gives a number anew only after deregister(), so this also drops the mapping of a region that is
-  // gone.
+  // The peer reuses a number only after deregister(), so this also drops the mapping of a deregistered
+  // region.
   endpoint.regions[index] = {.token = region.key[1], .memory = *std::move(memory)};
   return &endpoint.regions[index];
 }
@@ -483,7 +483,7 @@ std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
     Endpoint* peer = find_endpoint(request.peer);
     if (peer == nullptr || peer->state != Endpoint::State::kConnected) [[unlikely]] {
       if (peer == nullptr || peer->state == Endpoint::State::kOpen) refuse(request.peer);
-      ++taken;  // a broken endpoint takes all and does nothing
+      ++taken;  // a broken endpoint accepts and discards requests
       continue;
     }
     if (request.signalled && num_completions_ == completions_.size()) break;
@@ -524,7 +524,7 @@ void ShmTransport::clear_pending(std::uint32_t slot) {
 }
 
 std::uint32_t ShmTransport::next_pending() const {
-  // From the cursor on, else from the start. Some bit is set.
+  // Searches from the cursor, then from the start. At least one bit is set.
   const std::uint32_t word = cursor_ / 64;
   if (const std::uint64_t rest = pending_[word] & (~std::uint64_t{0} << (cursor_ % 64)); rest != 0) {
     return word * 64 + static_cast<std::uint32_t>(std::countr_zero(rest));
@@ -629,7 +629,7 @@ std::size_t ShmTransport::poll(std::span<Event> events) {
 Armed ShmTransport::arm() {
   bell_->fall_asleep();
   const bool ready = bell_->rung() || pending_summary_ != 0 || num_completions_ > 0 || !broken_.empty();
-  if (ready) bell_->wake_up();  // nobody need ring
+  if (ready) bell_->wake_up();  // saves senders the wake-up
   return {.ready = ready, .fd = watch_.fd()};
 }
 

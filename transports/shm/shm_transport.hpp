@@ -31,12 +31,12 @@ inline constexpr std::size_t kBellOffset = 64;
 inline constexpr std::size_t kRingsOffset = kBellOffset + sizeof(Doorbell);
 static_assert(sizeof(ControlHeader) <= kBellOffset);
 
-/// Where ring `slot` of a control segment starts.
+/// The offset of ring `slot` in a control segment.
 constexpr std::size_t ring_offset(std::uint32_t slot, std::uint32_t ring_entries) {
   return kRingsOffset + slot * ((NotifyRing::bytes(ring_entries) + 63) / 64 * 64);
 }
 
-/// What an Address carries: how to reach the control segment and the pipe, and which ring is the peer's.
+/// The content of an Address: names of the control segment and the pipe, and the ring of the peer.
 struct ShmAddress {
   static constexpr std::uint64_t kMagic = 0x31306d6873706968;
   std::uint64_t magic = kMagic;
@@ -69,7 +69,7 @@ class ShmTransport final : public transport::Transport {
   void disarm() override;
 
  private:
-  /// A region of the peer that is mapped here; the owner's number of it is the index.
+  /// A region of the peer that is mapped here. Its index is the owner's MemoryId.
   struct MappedRegion {
     std::uint64_t token = 0;
     SharedMemory memory;
@@ -79,7 +79,7 @@ class ShmTransport final : public transport::Transport {
     enum class State : std::uint8_t { kOpen, kConnected, kBroken };
     State state = State::kOpen;
     transport::PeerId peer = -1;
-    std::uint32_t slot = 0;  ///< of our ring that it writes to
+    std::uint32_t slot = 0;  ///< our ring, to which the peer writes
     std::uint64_t ring_token = 0;
     RingReceiver inbox;
     RingSender outbox;
@@ -91,21 +91,21 @@ class ShmTransport final : public transport::Transport {
              regions[index].memory.size() >= region.bytes && region.bytes > 0;
     }
 
-    // Of the peer, from connect() on.
+    // Of the peer; set by connect().
     std::int32_t pid = -1;
     SharedMemory control;
     Doorbell* bell = nullptr;
     NotifyRing* their_ring = nullptr;
-    std::uint32_t their_slot = 0;  ///< of its ring that we write to
+    std::uint32_t their_slot = 0;  ///< the peer's ring, to which we write
     UniqueFd pipe;
     UniqueFd pidfd;
     bool watched = false;
   };
 
-  /// A ring that its sender may still write to although we have closed it.
+  /// A closed ring to which its sender may still write.
   struct Abandoned {
     std::uint32_t slot = 0;
-    UniqueFd pidfd;  ///< of the sender, where known
+    UniqueFd pidfd;  ///< of the sender, if known
   };
 
   struct Completion {
@@ -114,11 +114,11 @@ class ShmTransport final : public transport::Transport {
     std::uint64_t context = 0;
   };
 
-  /// An endpoint whose kPeerDead is still to be raised.
+  /// An endpoint whose kPeerDead has not been raised yet.
   struct Broken {
     transport::PeerId peer = -1;
     Status error;
-    bool after_arrivals = false;  ///< it left by itself: what it has sent comes first
+    bool after_arrivals = false;  ///< the peer closed it in order: its messages come first
   };
 
   ShmTransport(const ShmOptions& options, SharedMemory control, Watch watch);
@@ -153,7 +153,7 @@ class ShmTransport final : public transport::Transport {
 
   ShmOptions options_;
   transport::Limits limits_;
-  std::int32_t pid_;  ///< that made it: a forked child must not touch what peers see
+  std::int32_t pid_;  ///< the creator's: a forked child must not change memory that peers see
   Machine machine_;
   SharedMemory control_;
   Doorbell* bell_;
@@ -163,11 +163,11 @@ class ShmTransport final : public transport::Transport {
   std::vector<Endpoint*> by_slot_;                    ///< null: free or abandoned
   std::vector<std::uint32_t> free_slots_;
   std::vector<Abandoned> abandoned_;
-  std::vector<bool> regions_;  ///< by MemoryId: registered?
+  std::vector<bool> regions_;  ///< by MemoryId; true: registered
 
-  std::array<std::uint64_t, Doorbell::kNumWords> pending_{};  ///< rings rung and not yet empty
+  std::array<std::uint64_t, Doorbell::kNumWords> pending_{};  ///< rings that may have unread entries
   std::uint64_t pending_summary_ = 0;
-  std::uint32_t cursor_ = 0;  ///< the ring to look at first, so that a busy one starves no other
+  std::uint32_t cursor_ = 0;  ///< the ring to read first, so that a busy one starves no other
 
   std::vector<Completion> completions_;  ///< a queue of fixed size
   std::size_t completions_head_ = 0;

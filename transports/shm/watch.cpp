@@ -52,7 +52,7 @@ Status Watch::add(std::int32_t key, int pidfd) {
 }
 
 void Watch::forget(int pidfd) {
-  // Not left to close(): a forked child may hold the same description, which would stay watched.
+  // close() is not enough: a forked child may hold the same description, which would stay watched.
   (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, pidfd, nullptr);
 }
 
@@ -67,7 +67,8 @@ void Watch::look(std::vector<std::int32_t>& ended) const {
 
 Result<UniqueFd> open_pidfd(std::int32_t pid) {
   UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (fd.valid() || errno == ENOSYS || errno == EPERM) return fd;  // EPERM: an old container's filter
+  if (fd.valid() || errno == ENOSYS || errno == EPERM)
+    return fd;  // EPERM: seccomp filter of an old container runtime
   if (errno == ESRCH) {
     return fail(Code::kPeerLost, fmt::format("shm: process {} has ended", pid), Scope::kPeer);
   }

@@ -12,7 +12,7 @@
 
 namespace hips::shm {
 
-/// What a sleeping process waits on: a pipe that peers write to, and the ends of peers' processes.
+/// Descriptors on which a process sleeps: a pipe that peers write to, and the pidfds of peers.
 ///
 /// Threads  one at a time.
 class Watch {
@@ -24,14 +24,14 @@ class Watch {
   [[nodiscard]] int fd() const { return epoll_.get(); }
   [[nodiscard]] const ProcessFile& pipe_name() const { return pipe_.name(); }
 
-  /// Watches the process behind `pidfd`, under a name of the caller's, until forget().
+  /// Watches the process of `pidfd` until forget(). `key` identifies it in look().
   Status add(std::int32_t key, int pidfd);
   void forget(int pidfd);
 
-  /// Gives the keys of processes that have ended, again at each call until forget(). The pipe stays as it is:
-  /// what a peer writes into it may be all that will end a sleep that is about to begin.
+  /// Appends the keys of processes that have ended, at each call until forget(). It does not empty the pipe:
+  /// a byte in it may be the only wake-up for a sleep that is about to begin.
   void look(std::vector<std::int32_t>& ended) const;
-  /// Empties the pipe, after a sleep.
+  /// Empties the pipe. Call it after a sleep.
   void empty() const { pipe_.empty(); }
 
  private:
@@ -39,8 +39,8 @@ class Watch {
   UniqueFd epoll_;
 };
 
-/// A descriptor that becomes readable when process `pid` ends; not valid on kernels before 5.3, where a death
-/// is left to the heartbeats of the control connection.
+/// Opens a descriptor that becomes readable when process `pid` ends. It is invalid on kernels before 5.3;
+/// there the control connection detects the death.
 ///
 /// Errors   kPeerLost: there is no such process.
 Result<UniqueFd> open_pidfd(std::int32_t pid);

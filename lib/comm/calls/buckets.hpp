@@ -20,8 +20,8 @@ struct CoalescedBuffer {
   std::int32_t priority = 0;  ///< lower goes first
 };
 
-/// How many vectors become few calls: small ones of one type are packed into buckets, large ones go from
-/// where they are. A small one waits for others while at most kMostPassed large ones pass.
+/// Groups many vectors into few calls. Small ones of one type are packed into buckets; large ones are reduced
+/// where they are. A small one waits for others while at most kMostPassed large ones overtake it.
 ///
 /// Threads  pure; any thread.
 namespace buckets {
@@ -64,7 +64,7 @@ void for_each(std::span<const CoalescedBuffer> sorted, std::vector<CoalescedBuff
   launch_small();
 }
 
-/// Copies the inputs of a bucket one after the other; gives the number of elements.
+/// Copies the inputs of a bucket one after the other; returns the number of elements.
 inline std::uint64_t pack(std::span<const CoalescedBuffer> buffers, std::byte* to) {
   std::uint64_t count = 0;
   for (const CoalescedBuffer& buffer : buffers) {

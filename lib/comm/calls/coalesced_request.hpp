@@ -13,8 +13,8 @@ namespace hips::comm {
 /// Makes a request of the allreduces of many vectors; its start() starts them all. It is complete when all of
 /// them are.
 ///
-/// All calls are started at once, and not a few at a time as Coalescer does: calls take place in the order in
-/// which they were started, on all ranks alike, and when a rank tests its requests is its own affair.
+/// It starts all calls at once; Coalescer starts a few at a time. All ranks must start calls in the same order,
+/// and a start in a test() of the request would depend on when each rank tests.
 ///
 /// Owns     a copy of the list, and memory for all small vectors together, until the request is destroyed.
 /// Errors   kInvalidArgument: what is wrong with which buffer; kOutOfMemory. Nothing is started then.

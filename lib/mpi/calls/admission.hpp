@@ -8,25 +8,25 @@
 
 namespace hips::mpi {
 
-// Who executes a call: what the three forms share, apart from the fast path of dispatch.hpp.
+// The choice between HiPS and native MPI, for all three forms of a call. dispatch.hpp has the fast path.
 
 enum class Admission { kHips, kNative, kFailed };
 
-/// Whether `comm` is no communicator, which native MPI reports.
+/// True for MPI_COMM_NULL. Native MPI reports that error.
 bool is_null(MPI_Comm comm);
 
 /// Reports a call that goes to native MPI.
 void report_delegated(const std::string& reason);
-/// Notes and reports a call that HiPS does not accept: a peer that passed something else may wait for this
-/// rank in HiPS.
+/// Records and reports a call that HiPS does not support. Peers that passed other arguments may wait for
+/// this rank in HiPS; the record tells them.
 void delegate_as(Eligibility eligibility, CommRecord& record, const NativeCollective& native, CallForm form,
                  const CollectiveArguments& passed);
-/// Notes and reports a call that HiPS could execute; the peers all delegate it, too, unless they passed
-/// another operation or a count of another size.
+/// Records and reports a supported call that the guard gives to native MPI. All peers delegate it, too,
+/// unless they passed another operation or size class.
 void delegate_by_guard(const char* reason, CommRecord& record);
 
-/// Whether HiPS can execute calls of `function` on the communicator. kNative: there is no record, or it says
-/// why not, which is reported. kFailed: `code` is the program's.
+/// Says whether HiPS can execute calls of `function` on the communicator. kNative: there is no record, or the
+/// record is unsupported, which is reported. kFailed: `code` is the error code for the program.
 Admission admit_record(CommRecord* record, const char* function, int& code);
 
 }  // namespace hips::mpi

@@ -8,7 +8,7 @@ namespace hips::mpi {
 class BarrierCall final : public ProgramCall {
  public:
   static const NativeCollective kNative;
-  /// Setting up a communicator for barriers alone does not pay.
+  /// A communicator that has only barriers is not worth a set-up.
   static constexpr bool kSetsUp = false;
 
   BarrierCall(const CollectiveArguments& arguments, const CommRecord& /*record*/)

@@ -5,7 +5,7 @@
 
 namespace hips::mpi {
 
-/// MPI_Bcast of any type. Ranks may pass different types of the same signature, so bytes are counted.
+/// MPI_Bcast of any type. Counts bytes, because ranks may pass different types of the same type signature.
 class BcastCall final : public ProgramCall {
  public:
   static const NativeCollective kNative;

@@ -6,8 +6,8 @@
 
 namespace hips::mpi {
 
-/// The arguments of a collective as the program passed them, with handles and special addresses already those
-/// of C. Each function has some of them: signatures.def.
+/// The arguments of a collective as the program passed them. Handles and special addresses of Fortran are
+/// already converted to C. signatures.def says which of them each function has.
 ///
 /// Owns     nothing.
 /// Threads  a value.
@@ -17,13 +17,13 @@ struct CollectiveArguments {
   MPI_Datatype in_type{};
   void* out = nullptr;
   std::int64_t count = 0;
-  const void* counts = nullptr;  ///< by rank: ints, or MPI_Counts where is_large
-  const void* displs = nullptr;  ///< by rank: ints, or MPI_Aints where is_large
+  const void* counts = nullptr;  ///< by rank: int, or MPI_Count if is_large
+  const void* displs = nullptr;  ///< by rank: int, or MPI_Aint if is_large
   MPI_Datatype type{};
   MPI_Op op{};
   int root = 0;
   MPI_Comm comm{};
-  bool is_large = false;  ///< of a function for large counts (MPI_Bcast_c)
+  bool is_large = false;  ///< the call is of a large-count function (MPI_Bcast_c)
 
   [[nodiscard]] std::int64_t count_of(int rank) const {
     return is_large ? static_cast<const MPI_Count*>(counts)[rank] : static_cast<const int*>(counts)[rank];
@@ -33,13 +33,13 @@ struct CollectiveArguments {
   }
 };
 
-/// How the program calls a collective.
+/// The form in which the program calls a collective.
 enum class CallForm { kBlocking, kNonblocking, kPersistent };
 inline constexpr int kNumCallForms = 3;
 
-/// A collective of native MPI in its three forms. Each is called as the program called it, with large counts
-/// where `is_large`, and returns native MPI's error code. They work under an MPI of another ABI, too, whose
-/// handles pass through the arguments unread.
+/// A collective of native MPI in its three forms. Each calls the function that the program called, the
+/// large-count one if `is_large`, and returns native MPI's error code. They also work under an MPI of another
+/// ABI, because they do not read the handles.
 struct NativeCollective {
   int index;  ///< 0 to kNumNativeCollectives - 1
   const char*

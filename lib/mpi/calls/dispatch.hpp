@@ -17,24 +17,24 @@ namespace hips::mpi {
 // Every collective of the program enters here, in one of three forms, and is executed by HiPS or by native
 // MPI. `Call` is its ProgramCall.
 //
-// HiPS executes a call on an intra-communicator of two ranks or more that it supports, where there is data to
-// move. Reductions: of predefined types and operations that HiPS has. Data that is only moved: of any type,
-// since MPI makes its bytes equal on all ranks; native MPI packs and unpacks elements that are not of one
-// predefined type without gaps. All of that is equal on all ranks by MPI's rules. Every other call goes to
-// native MPI unchanged.
+// HiPS executes calls with data on intra-communicators of two ranks or more. Reductions need predefined types
+// and operations that HiPS has. Calls that only move data may have any type, because by MPI's rules its size
+// in bytes is equal on all ranks; native MPI packs and unpacks types that are derived or have gaps. MPI's rules
+// make all of these properties equal on all ranks, so the ranks decide alike. Every other call goes to native
+// MPI unchanged.
 //
-// Where the guard is on (guard_mode.hpp), the first calls of each class are trials of native MPI and of HiPS
-// in alternation, and the slower one executes none of that class again. HiPS compares the ranks' arguments in
-// each of its calls and before each trial; a rank that waits in HiPS finds peers that went to native MPI.
-// HiPS does not see calls that all ranks delegate after native MPI has won: different arguments, a dead rank
-// and HIPS_TIMEOUT have the same effect there as without HiPS.
+// If the guard is on (guard_mode.hpp), the first calls of each class are trials, of native MPI and HiPS in
+// alternation. After them the faster library executes the class. HiPS compares the arguments of the ranks in
+// each of its calls and before each trial. A rank that waits in HiPS learns which peers delegated the call.
+// If native MPI has won, all ranks delegate the class: different arguments, a dead rank and HIPS_TIMEOUT then
+// have the same effect as without HiPS.
 //
-// All return the program's error code, passed through the error handler of the communicator. Nothing is
-// thrown.
+// All functions return the program's error code, after the error handler of the communicator has seen it. None
+// throws.
 //
 // Threads  as the functions of MPI.
 
-/// A blocking call. Sets its communicator up if that has no record yet, unless it is a barrier.
+/// Executes a blocking call. It sets up a communicator without a record, unless it is a barrier.
 ///
 /// Cost     for a call with the handles of this thread's last one: about 120 instructions besides those of
 /// the
@@ -42,45 +42,45 @@ namespace hips::mpi {
 template <typename Call>
 int call_blocking(const CollectiveArguments& passed);
 
-/// A non-blocking call. Takes what it would take of the blocking form on communicators that have been set up;
-/// it never sets one up, as it must not wait for other ranks. The guard's decisions for the blocking form
-/// apply; an undecided class is executed by HiPS, and no trial is made of it. Data is packed here and
-/// unpacked when the request is completed; meanwhile the program may free types and arrays of counts.
+/// Starts a non-blocking call. HiPS executes it if it would execute the blocking form and the communicator has
+/// been set up. It never sets one up, because it must not wait for other ranks. The guard's decisions for the
+/// blocking form apply; HiPS executes an undecided class, without a trial. Data is packed here and unpacked at
+/// the completion of the request; meanwhile the program may free types and arrays of counts.
 template <typename Call>
 int start_nonblocking(const CollectiveArguments& passed, MPI_Request* request);
 
-/// Initialises a persistent call, which is decided here for all its starts. May wait for the other ranks, and
-/// sets a communicator up. Calls that pack have no persistent form.
+/// Initialises a persistent call and decides here which library executes all its starts. It may wait for the
+/// other ranks and set up a communicator. HiPS has no persistent form of calls that pack.
 template <typename Call>
 int init_persistent(const CollectiveArguments& passed, MPI_Info info, MPI_Request* request);
 
 namespace detail {
 
-/// How a call of HiPS ended. An error of packing is this rank's own, one of HiPS reaches all ranks.
+/// The result of a call of HiPS. Only this rank sees an error of packing; all ranks see an error of HiPS.
 struct ExecutedCall {
   int code = MPI_SUCCESS;
   bool failed_everywhere = false;
 };
 
-/// A blocking call whose communicator has no record, or one that executes nothing. Returns the record if it
-/// can now, else null, and the program's error code.
+/// The slow path of a blocking call whose communicator has no record, or a record without a HiPS communicator.
+/// Returns the record if HiPS can execute the call after set-up; else null, with the program's error code.
 CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveArguments& passed,
                                bool sets_up, int& code);
-/// A blocking call that HiPS does not accept: native MPI executes it, after it has been reported and noted
-/// for peers that passed something else and wait in HiPS for this rank.
+/// Gives a blocking call that HiPS does not support to native MPI. First it reports the call, and records it for
+/// peers that passed other arguments and wait in HiPS for this rank.
 int delegate(CommRecord& record, const NativeCollective& native, const CollectiveArguments& passed,
              Eligibility eligibility);
-/// A blocking call of a class that the guard has not given to HiPS: a trial, or native MPI's.
+/// Executes a blocking call of a class that is undecided (as a trial) or decided for native MPI.
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call);
-/// A blocking call that is counted for the report.
+/// Executes a blocking call in HiPS and counts it for the report.
 int execute_counted(CommRecord& record, const NativeCollective& native, ProgramCall& call);
 /// Error code of the exception that is being handled.
 int raise_exception(MPI_Comm comm);
-/// Tells the peers, which wait for this rank in HiPS, that it has no memory for `function`.
+/// Records for the peers, which wait for this rank in HiPS, that it has no memory for `function`.
 void note_shortage(CommRecord& record, const char* function);
 
-/// The record whose communicator executes a call that becomes a request, else null, and the program's error
-/// code.
+/// Returns the record whose communicator executes a call that becomes a request. Null: native MPI has executed
+/// the call, or it failed; `code` is the program's error code.
 CommRecord* record_for_request(const NativeCollective& native, const CollectiveArguments& passed,
                                MPI_Request* request, int& code);
 CommRecord* record_for_init(const NativeCollective& native, const CollectiveArguments& passed, MPI_Info info,
@@ -117,8 +117,8 @@ template <typename Call>
   return {code == MPI_SUCCESS ? code : raise_code(call.passed.comm, code), false};
 }
 
-/// Calls `body()`, or `native()` where the call is inside another or HiPS is inactive. Nothing may be thrown
-/// into a program of C or Fortran.
+/// Calls `body()`, or `native()` if the call is inside another one or HiPS is inactive. Catches all exceptions,
+/// because the program may be C or Fortran.
 template <typename Body, typename Native>
 [[gnu::always_inline]] inline int enter(MPI_Comm comm, const Body& body, const Native& native) {
   if (t_state.is_inside || MpiProcess::active() == nullptr) return native();
@@ -132,7 +132,7 @@ template <typename Body, typename Native>
 
 }  // namespace detail
 
-// Everything that a small call passes through is inlined here; the rest is behind functions of detail.
+// The path of a small call is inlined here; functions of detail have the rest.
 template <typename Call>
 [[gnu::noinline]] int call_blocking(const CollectiveArguments& passed) {
   static_assert(std::is_final_v<Call>, "so that its functions are called directly");

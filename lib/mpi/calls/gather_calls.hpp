@@ -9,8 +9,8 @@
 
 namespace hips::mpi {
 
-/// What the two all-gathers share. Sections are counted in bytes: ranks may pass different types of the same
-/// signature.
+/// The common part of MPI_Allgather and MPI_Allgatherv. Counts sections in bytes, because ranks may pass
+/// different types of the same type signature.
 class AnyAllgatherCall : public ProgramCall {
  public:
   void prepare(CommRecord& record) override;
@@ -21,16 +21,16 @@ class AnyAllgatherCall : public ProgramCall {
 
  protected:
   using ProgramCall::ProgramCall;
-  /// For the constructor of the class.
+  /// For constructors of derived classes.
   void accept(const CommRecord& record) { set_eligibility(eligibility_on(record)); }
 
-  /// That rank's section as the program passed it: its elements, and where they begin in elements from `out`.
+  /// The section of a rank as the program passed it: its elements, and its offset from `out` in elements.
   [[nodiscard]] virtual std::int64_t section_of(int rank) const = 0;
   [[nodiscard]] virtual std::int64_t begin_of(int rank) const = 0;
 
  private:
   Eligibility eligibility_on(const CommRecord& record);
-  /// Where a section lies packed, and in the program's memory, in bytes and elements; of a call that packs.
+  /// For a call that packs: the section's offset in the packed data, its elements, its address in `out`.
   [[nodiscard]] std::size_t packed_begin(int rank) const;
   [[nodiscard]] std::int64_t elements(int rank) const;
   [[nodiscard]] std::byte* address(int rank) const;
@@ -38,7 +38,7 @@ class AnyAllgatherCall : public ProgramCall {
   int rank_ = 0, size_ = 0;
   BufferType type_, in_type_;
   PackedBuffer packed_in_, packed_out_;
-  std::vector<std::int64_t> begins_;  ///< bytes from `out`, where sections are packed
+  std::vector<std::int64_t> begins_;  ///< of the packed sections, in bytes
   KeptType kept_type_;
 };
 

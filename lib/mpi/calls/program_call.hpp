@@ -16,8 +16,8 @@ namespace hips::mpi {
 
 class CommRecord;
 
-/// A collective as the program called it, whether it waits or gets a request. A class for each collective
-/// says how HiPS executes it; names and arguments of the function come from signatures.def.
+/// A collective as the program called it, in any form. Each collective has a derived class that translates its
+/// arguments for HiPS. signatures.def has the names and arguments of the functions.
 ///
 /// Order    the constructor decides whether HiPS can execute the call, and fills in `args`; then prepare(),
 ///          pack(), the call of HiPS, unpack().
@@ -26,24 +26,26 @@ class CommRecord;
 /// Threads  one.
 class ProgramCall {
  public:
-  /// Whether the blocking call sets up a communicator that has no record yet.
+  /// True if the blocking call sets up a communicator that has no record yet.
   static constexpr bool kSetsUp = true;
 
   virtual ~ProgramCall() = default;
   ProgramCall(const ProgramCall&) = delete;
   ProgramCall& operator=(const ProgramCall&) = delete;
 
-  /// Anything but kEligible: native MPI executes the call, and nothing else here is valid.
+  /// If it is not kEligible, native MPI executes the call and no other member is valid.
   [[nodiscard]] Eligibility eligibility() const { return eligibility_; }
-  /// Adds to `args` what needs memory: sections, and buffers for packed data. May throw std::bad_alloc.
+  /// Adds to `args` the parts that need memory: sections, and buffers for packed data. May throw
+  /// std::bad_alloc.
   virtual void prepare(CommRecord& /*record*/) {}
-  /// Pack before and unpack after the call of HiPS, where HiPS cannot use the program's buffers as they are.
-  /// Native MPI's error code.
+  /// Packs before and unpacks after the call of HiPS, if HiPS cannot use the program's buffers directly.
+  /// Returns native MPI's error code.
   virtual int pack() { return MPI_SUCCESS; }
   virtual int unpack() { return MPI_SUCCESS; }
-  /// Whether pack() or unpack() has anything to do.
+  /// True if pack() or unpack() copies data.
   [[nodiscard]] virtual bool packs() const { return false; }
-  /// For a request, after pack(): keeps what the program may free before unpack(). Native MPI's error code.
+  /// For a request, after pack(): duplicates the type that the program may free before unpack(). Returns native
+  /// MPI's error code.
   virtual int keep() { return MPI_SUCCESS; }
 
   /// Calls with the same class share a tuning decision.
@@ -55,18 +57,18 @@ class ProgramCall {
   /// Size of the vector that the call reduces or moves.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  const CollectiveArguments& passed;  ///< by the program
-  comm::CallArgs args;                ///< of the call of HiPS
+  const CollectiveArguments& passed;  ///< the program's arguments
+  comm::CallArgs args;                ///< the arguments for HiPS
 
  protected:
-  /// For a call whose arguments the constructor of the class still has to fill in.
+  /// For derived classes whose constructor fills in `args` afterwards.
   explicit ProgramCall(const CollectiveArguments& arguments) : passed(arguments) {}
-  /// For a call that is complete.
+  /// For derived classes that pass all arguments for HiPS.
   ProgramCall(const CollectiveArguments& arguments, comm::CallArgs of_hips, std::uint64_t bytes,
               Eligibility eligibility)
       : passed(arguments), args(std::move(of_hips)), bytes_(bytes), eligibility_(eligibility) {}
 
-  /// Elements of `size` bytes.
+  /// Sets the number of elements, of `size` bytes each.
   void set_count(std::uint64_t count, std::uint64_t size) {
     args.count = count;
     bytes_ = count * size;
@@ -85,7 +87,7 @@ class ProgramCall {
 using MakeCall = std::unique_ptr<ProgramCall> (*)(const CollectiveArguments& passed,
                                                   const CommRecord& record);
 
-/// A call that outlives the function which the program called, with its arguments.
+/// A call, with its arguments, that outlives the function that the program called.
 struct KeptCall {
   KeptCall(const CollectiveArguments& arguments, const CommRecord& record, MakeCall make)
       : passed(arguments), call(make(passed, record)) {}

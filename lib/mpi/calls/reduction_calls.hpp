@@ -4,8 +4,8 @@
 
 namespace hips::mpi {
 
-/// Whether HiPS can reduce `count` elements so. One comparison finds types and operations that are not
-/// eligible, and counts that are 0, negative or too large.
+/// Says whether HiPS can execute this reduction of `count` elements. One comparison rejects types and operations
+/// that are not eligible, and counts that are 0, negative or too large.
 inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count) {
   if (static_cast<std::uint64_t>(count) - 1 < reduction.most_counts) return Eligibility::kEligible;
   if (reduction.eligibility != Eligibility::kEligible) return reduction.eligibility;
@@ -40,16 +40,16 @@ class ReduceCall final : public ProgramCall {
   ReduceCall(const CollectiveArguments& arguments, const CommRecord& record);
 };
 
-/// What the two reduce-scatters share.
+/// The common part of MPI_Reduce_scatter and MPI_Reduce_scatter_block.
 class AnyReduceScatterCall : public ProgramCall {
  public:
   void prepare(CommRecord& record) override;
 
  protected:
   using ProgramCall::ProgramCall;
-  /// For the constructor of the class.
+  /// For constructors of derived classes.
   void accept(const CommRecord& record) { set_eligibility(eligibility_on(record)); }
-  /// Elements of that rank's section, as the program passed them.
+  /// The number of elements of a rank's section, as the program passed it.
   [[nodiscard]] virtual std::int64_t section_of(int rank) const = 0;
 
  private:

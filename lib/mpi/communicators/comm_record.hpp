@@ -20,23 +20,23 @@ namespace hips::mpi {
 
 class MpiProcess;
 
-/// What the interposer keeps for an MPI communicator, as an attribute of it: MPI uses handles again, so
-/// nothing is looked up by one.
+/// The interposer's data of an MPI communicator. It is stored as an attribute of the communicator, because MPI
+/// reuses handles.
 ///
-/// Threads  one call at a time on a communicator, as MPI requires of collectives; others at the same time.
+/// Threads  one call at a time per communicator, as MPI requires of collectives; different ones concurrently.
 class CommRecord : public std::enable_shared_from_this<CommRecord> {
  public:
-  /// Makes the record of `comm`, which has none (record_of()). Done by the first blocking collective other
-  /// than a barrier, or initialisation of a persistent one, also by one that HiPS will not execute: a rank
-  /// that passes another type than its peers still takes part in the set-up. Collective. Null where native
-  /// MPI does not know the communicator and reports that itself.
+  /// Makes the record of `comm`, which has none (record_of()). Called by the first blocking collective other
+  /// than a barrier, or by the first initialisation of a persistent one, even if HiPS does not support it: a
+  /// rank that passes another type than its peers must take part in the set-up. Collective. Null if native MPI
+  /// does not know the communicator; native MPI reports that itself.
   static CommRecord* make(MpiProcess& process, MPI_Comm comm);
 
-  /// Executes the calls; null where native MPI does, and where failure() says why no call can go on.
+  /// The communicator of HiPS that executes the calls. Null: native MPI executes them, or failure() is set.
   [[nodiscard]] comm::Communicator* communicator() const { return usable_; }
-  /// Why set-up failed, or fail(); ok otherwise.
+  /// The error of a failed set-up or of fail(); ok otherwise.
   [[nodiscard]] const Status& failure() const { return failure_; }
-  /// Why native MPI executes all calls on this communicator; "" where it does not.
+  /// Why native MPI executes all calls on this communicator; "" if it does not.
   [[nodiscard]] const std::string& unsupported() const { return unsupported_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int rank() const { return rank_; }
@@ -44,17 +44,17 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
 
   /// Decides who executes the calls that HiPS could.
   [[nodiscard]] Guard& guard() { return guard_; }
-  /// Ranks passed arguments that differ and native MPI would not detect: every later call fails.
+  /// Makes every later call fail: ranks passed different arguments, which native MPI would not detect.
   void fail(const Status& status) {
     failure_ = status;
     usable_ = nullptr;
   }
 
-  /// Records that the next call goes to native MPI, so that a peer that waits for this rank in HiPS finds
-  /// out. `what` lives as long as the program. For records with a communicator.
+  /// Records that the next call goes to native MPI, for peers that wait for this rank in HiPS. `what` lives as
+  /// long as the program. Only for records with a communicator.
   void note_delegated(const char* what) { communicator_->note_delegated(what); }
 
-  /// Sections of these lengths and places; the last ones are kept for the next call.
+  /// Sections of these lengths and offsets; the last ones are cached for the next call.
   std::shared_ptr<const Sections> sections(const std::vector<std::uint64_t>& counts,
                                            const std::vector<std::uint64_t>& places) {
     if (!last_sections_ || !last_sections_->is_of(counts, places))
@@ -62,33 +62,33 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
     return last_sections_;
   }
 
-  /// The communicator whose error handler gets errors of its requests: MPI_COMM_WORLD once it has been freed.
+  /// The communicator whose error handler gets errors of requests; MPI_COMM_WORLD after this one was freed.
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
 
-  /// Makes one more communicator of HiPS for the same ranks; collective. For records that have one.
+  /// Makes another communicator of HiPS for the same ranks. Collective. Only for records that have one.
   ///
   /// Errors   as comm::Communicator::create().
   Result<std::unique_ptr<comm::Communicator>> make_another(MpiProcess& process) const;
-  /// Why native MPI executes the calls instead, where create() failed for lack of memory, descriptors and
-  /// similar resources: native MPI has its own already. "" where it failed otherwise. Warns once.
+  /// If create() failed for lack of memory, descriptors or similar resources: the reason why native MPI executes
+  /// the calls instead, as it has its resources already. "" for other errors. Warns once.
   [[nodiscard]] std::string shortage(const Status& error) const;
-  /// A finished call of an earlier request, to be given new arguments and started again, or null.
+  /// The request of a completed call, for reuse with new arguments; or null.
   std::unique_ptr<comm::Request> take_spare();
   void keep_spare(std::unique_ptr<comm::Request> call);
 
-  /// Whether calls are counted for a report.
+  /// True if calls are counted for the report.
   [[nodiscard]] bool counts() const { return counts_; }
   /// Also called by threads that complete requests.
   void count(const CallTally& tally);
-  /// True the first time: an error is printed once for each communicator.
+  /// True at the first call: each communicator prints one error.
   bool first_error() { return !std::exchange(error_printed_, true); }
 
-  /// Hands the counts to the report, and shuts the connections down as soon as no request needs them. Local.
+  /// Adds the counts to the report, and closes the connections when no request needs them any more. Local.
   void end(MpiProcess& process);
 
  private:
   void set_up(MpiProcess& process);
-  /// Exchanges what the guard needs to know.
+  /// Exchanges the guard's mode and known decisions.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
 
   MPI_Comm comm_{};
@@ -105,8 +105,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   std::shared_ptr<const Sections> last_sections_;
   bool counts_ = false;
 
-  std::mutex mutex_;                  ///< of what follows
-  MpiProcess* reports_to_ = nullptr;  ///< what is counted after end()
+  std::mutex mutex_;                  ///< guards the following members
+  MpiProcess* reports_to_ = nullptr;  ///< set by end(): counts go there afterwards
   bool has_ended_ = false;
   CallTally tally_;
   std::vector<std::unique_ptr<comm::Request>> spare_;

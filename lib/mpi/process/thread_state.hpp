@@ -8,32 +8,32 @@
 #include "lib/mpi/native/predefined.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
 
-/// For thread_local variables on the hot path: the interposer is loaded with the program, so their offsets
-/// are constants, and no call has to compute an address. A library that is loaded later has room for a few.
+/// For thread_local variables on the hot path. The interposer is loaded with the program, so their offsets are
+/// constants and an access needs no call. (For libraries loaded later, room for such variables is scarce.)
 #define HIPS_PRELOADED_TLS __attribute__((tls_model("initial-exec")))
 
 namespace hips::mpi {
 
 class CommRecord;
 
-/// What this thread keeps between calls.
+/// State that a thread keeps between calls.
 ///
-/// The handles that it resolved last: most calls of a program pass the same ones as the call before, and
-/// asking native MPI or searching a table takes longer than a small call. Nothing is remembered of handles
-/// that MPI may use again for another object, but for communicators, whose records change num_removed() when
-/// they end.
+/// It caches the handles that it resolved last: most calls pass the same ones as the previous call, and asking
+/// native MPI or searching a table takes longer than a small call. It does not cache handles that MPI may reuse
+/// for another object, except communicators: the end of a record changes num_removed(), which invalidates the
+/// cache.
 struct ThreadState {
-  /// Inside a call. What native MPI or a tool calls in turn belongs to that call and is neither executed by
-  /// HiPS nor counted.
+  /// The thread is inside a call. MPI calls that native MPI or a tool makes meanwhile belong to that call; they
+  /// go to native MPI and are not counted.
   bool is_inside = false;
 
   MPI_Comm comm{};
   CommRecord* record = nullptr;
-  std::uint64_t num_removed = 0;  ///< when `record` was found; 0: there is none
+  std::uint64_t num_removed = 0;  ///< MpiProcess::num_removed() when `record` was found; 0: none
 
   MPI_Datatype reduced_type{};
   MPI_Op op{};
-  Reduction reduction{.eligibility = Eligibility::kOtherType};  ///< right for null handles
+  Reduction reduction{.eligibility = Eligibility::kOtherType};  ///< correct for null handles
 
   BufferType buffer_type;  ///< of a predefined type; a null handle: none
 };
@@ -53,7 +53,7 @@ const Reduction& resolve_reduction(MPI_Datatype type, MPI_Op op);
 std::optional<BufferType> resolve_buffer_type(MPI_Datatype type);
 }  // namespace detail
 
-/// The record of a communicator; null where it has none yet, and for MPI_COMM_NULL.
+/// The record of a communicator; null if it has none yet, and for MPI_COMM_NULL.
 inline CommRecord* record_of(MPI_Comm comm) {
   const ThreadState& last = t_state;
   if (last.comm != comm || last.num_removed != MpiProcess::num_removed()) return detail::resolve_record(comm);

@@ -4,9 +4,8 @@
 
 namespace hips::mpi {
 
-// The functions of MPI for requests as the program called them, where RequestTable::any_of() says that one of
-// ours is among the requests; all other calls go to native MPI unchanged. A request is completed here,
-// whichever collective made it.
+// The functions of MPI for requests, called if RequestTable::any_of() finds a request of HiPS among the
+// arguments; all other calls go to native MPI unchanged. They complete requests of every collective.
 //
 // Liveness  a wait for requests of ours alone waits as a blocking call does. Where requests of native MPI are
 //           among them, or another thread may need HiPS, both libraries make progress in alternation; missing

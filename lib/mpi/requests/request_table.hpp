@@ -17,8 +17,8 @@ namespace hips::mpi {
 
 /// All requests of this process that HiPS executes, by handle.
 ///
-/// Every MPI_Wait and MPI_Test of the program asks it, most of them for requests of native MPI: while there
-/// is none of ours that is one load, else a comparison for each handle.
+/// Every MPI_Wait and MPI_Test of the program queries it, mostly with requests of native MPI. That costs one load
+/// while HiPS has no request, else one comparison for each handle.
 ///
 /// Threads  any; one request is used by one thread at a time, as in MPI.
 class RequestTable {
@@ -27,10 +27,10 @@ class RequestTable {
 
   static RequestTable& process();
 
-  /// Whether there is any. Also valid under an MPI of another ABI, whose handles must not even be read.
+  /// True if there is a request of HiPS. Also valid under an MPI of another ABI; it reads no handle.
   [[nodiscard]] static bool any() { return s_num.load(std::memory_order_relaxed) > 0; }
   [[nodiscard]] static bool is_ours(MPI_Request handle) { return range().contains(handle); }
-  /// Whether any of these is ours.
+  /// True if any of these is a request of HiPS.
   [[nodiscard]] static bool any_of(int count, const MPI_Request* handles) {
     if (!any() || handles == nullptr) return false;
     for (int i = 0; i < count; ++i)
@@ -38,14 +38,14 @@ class RequestTable {
     return false;
   }
 
-  /// Stores a request and sets its handle; false where the table is full.
+  /// Stores a request and sets its handle; false if the table is full.
   bool add(std::unique_ptr<MpiRequest> request, MPI_Request& handle);
-  /// Null where the handle, one of ours, has no request any longer.
+  /// Null if the handle, which is ours, has no request any more.
   [[nodiscard]] MpiRequest* find(MPI_Request handle) const;
-  /// The handle has no request from here on.
+  /// Removes and returns the request of the handle.
   std::unique_ptr<MpiRequest> remove(MPI_Request handle);
-  /// Removes each after `before`, in a process that makes no more. If there have been any, any() stays true:
-  /// the program may still have handles of ours, which native MPI must not see.
+  /// Calls `before` for each request and removes it, in a process that makes no more. any() stays true if there
+  /// was one: the program may still have handles of ours, which native MPI must not see.
   void remove_all(const std::function<void(MpiRequest&)>& before);
 
 #ifdef HIPS_MPI_ABI_OPENMPI

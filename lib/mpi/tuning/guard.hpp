@@ -21,7 +21,7 @@ enum class TuningChoice : std::uint8_t {
   kNative,
 };
 
-/// What calls of one class do: an allreduce by one operation, or another collective.
+/// The kind of a call: an allreduce with one operation, or another collective.
 class CallKind {
  public:
   static constexpr int kNum = kNumReduceOps + kNumCollectives;
@@ -68,39 +68,39 @@ struct TuningDecision {
 
 /// Decides for each class of calls of one communicator whether HiPS or native MPI executes them.
 ///
-/// Everything here depends on the calls so far and on times that all ranks have exchanged, so that all ranks
-/// decide alike without further messages: a trial is the n-th call of its class, native MPI and HiPS
-/// alternate, and the decision comes from samples() after they were replaced by the slowest rank's.
+/// All decisions depend on earlier calls and on times that all ranks have exchanged, so all ranks decide alike
+/// without further messages. A trial is the n-th call of its class; native MPI and HiPS alternate. The caller
+/// replaces samples() by those of the slowest rank before decide().
 ///
 /// Cost     choice() reads one byte. A class takes kWarmUps + num_trials() calls of each side, and
-///          num_trials() more where native MPI seems faster; most_calls() in all.
-/// Threads  one at a time, as the communicator.
+///          num_trials() more if native MPI was faster; most_calls() in all.
+/// Threads  one at a time, like the communicator.
 class Guard {
  public:
-  /// The first call of each side also opens connections and touches pages and caches.
+  /// Untimed calls of each side. The first call also opens connections and touches pages and caches.
   static constexpr int kWarmUps = 1;
-  /// A decision for native MPI holds for the rest of the run, and HiPS reaches its full speed only after
-  /// several calls, so that native MPI has to win this often, each time by new samples.
+  /// How often native MPI has to win, each time by new samples. Its win holds for the rest of the run, and HiPS
+  /// reaches its full speed only after several calls.
   static constexpr int kNativeWins = 2;
   /// Timed calls of each side: more for short calls, whose times scatter more.
   static int num_trials(CallClass of);
   /// Calls of both sides that a class needs at most before it is decided.
   static int most_calls(CallClass of) { return 2 * (kWarmUps + kNativeWins * num_trials(of)); }
 
-  /// Without trials HiPS executes every class that no decision gives to native MPI.
+  /// Without trials, HiPS executes every class except those that set() gives to native MPI.
   explicit Guard(bool has_trials);
 
   [[nodiscard]] TuningChoice choice(CallClass of) const {
     return choices_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
   }
 
-  /// Which side executes the next trial.
+  /// The library that executes the next trial.
   [[nodiscard]] TuningChoice next(CallClass of) const;
-  /// Notes that a trial has ended, and its time on this rank.
+  /// Adds the time of a completed trial on this rank.
   void add_sample(CallClass of, std::int64_t ns);
-  /// Whether the class has as many samples as decide() needs.
+  /// True if the class has as many samples as decide() needs.
   [[nodiscard]] bool complete(CallClass of) const;
-  /// Times of the timed trials since the last decide(), native MPI and HiPS alternating; as many on all
+  /// Times of the timed trials since the last decide(), native MPI and HiPS alternating; the same number on all
   /// ranks.
   std::span<std::int64_t> samples(CallClass of);
   /// Decides from samples() of the slowest rank in each trial. Native MPI wins only by more than 5 % and by
@@ -108,10 +108,10 @@ class Guard {
   /// often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
 
-  /// Takes over a decision of another run.
+  /// Adopts a decision of another run.
   void set(CallClass of, const TuningDecision& decision);
   [[nodiscard]] const std::map<CallClass, TuningDecision>& decisions() const { return decisions_; }
-  /// Trials that have ended, by undecided class.
+  /// Number of completed trials of each undecided class.
   [[nodiscard]] std::map<CallClass, int> undecided() const;
 
  private:

@@ -11,11 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/hips/run/job_settings.hpp"
+
 namespace hips::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 Launcher detect(const std::map<std::string, std::string>& variables) {
   return detect_launcher([&](const char* name) -> const char* {
@@ -283,15 +287,74 @@ TEST(Launch, AStaticProgramIsRejected) {
   EXPECT_THAT(rejection(request_for("bcube:3,1"), program, mpirun(9)), HasSubstr("linked statically"));
 }
 
-TEST(Launch, InvalidSpecsAlgorithmsPatternsAndMpisAreRejected) {
+TEST(Launch, AProgramOfTheLibraryIsRejectedUnlessItAlsoUsesMpi) {
+  MpiProgram program;
+  program.uses_hips_library = true;
+  EXPECT_THAT(
+      rejection(request_for(""), program, mpirun(9)),
+      HasSubstr(
+          "calls the HiPS library itself and makes no MPI calls to intercept; start it without hips run"));
+  program = open_mpi_program();
+  program.uses_hips_library = true;
+  EXPECT_TRUE(check_launch(request_for(""), program, mpirun(9)));
+}
+
+TEST(Launch, WarnsOfAProgramWithoutMpiAndOfAMissingLauncher) {
+  EXPECT_EQ(check_launch(request_for(""), open_mpi_program(), mpirun(9))->warning, "");
+  EXPECT_THAT(
+      check_launch(request_for(""), open_mpi_program(), {})->warning,
+      HasSubstr("no launcher started this program, so that it is one rank; type: mpirun -n RANKS hips run"));
+  MpiProgram program;
+  program.makes_no_mpi_calls = true;
+  EXPECT_THAT(check_launch(request_for(""), program, mpirun(2))->warning, HasSubstr("needs no MPI library"));
+}
+
+TEST(JobSettings, NameTheOptionOrVariableThatIsWrong) {
+  const auto wrong = [](const NamedByCommandLine& named, const Config& config,
+                        const std::optional<Topology>& topology) {
+    const Status status = check_job_settings(named, config, topology);
+    EXPECT_FALSE(status.ok());
+    return status.message;
+  };
+  const std::optional<Topology> bcube = parse_topology("bcube:3,1");
+  EXPECT_THAT(wrong({.algorithm = "flat-rong", .pattern = {}}, {}, bcube),
+              AllOf(StartsWith("--algorithm: "), HasSubstr("flat-rong")));
+  EXPECT_THAT(wrong({.algorithm = {}, .pattern = "mesh,ring,mesh"}, {}, bcube), StartsWith("--pattern: "));
+  Config config;
+  config.algorithm = "foo";
+  for (const std::optional<Topology>& topology :
+       {std::optional<Topology>(), bcube, std::optional(parse_topology("switch:1"))})
+    EXPECT_THAT(wrong({}, config, topology), AllOf(StartsWith("HIPS_ALGORITHM: "), HasSubstr("\"foo\"")));
+  EXPECT_TRUE(check_job_settings({.algorithm = "hips", .pattern = {}}, config, bcube).ok());
+  config = {};
+  config.pattern = "star";
+  EXPECT_THAT(wrong({}, config, {}), StartsWith("HIPS_PATTERN: "));
+  config = {};
+  config.plan_file = "/nope";
+  EXPECT_THAT(wrong({}, config, {}), AllOf(StartsWith("HIPS_PLAN_FILE: "), HasSubstr("/nope")));
+  EXPECT_THAT(wrong({.algorithm = "hips", .pattern = {}}, config, {}),
+              HasSubstr("--algorithm and HIPS_PLAN_FILE both name the plan; remove one"));
+  config = {};
+  config.select_table = "/nope";
+  EXPECT_THAT(wrong({}, config, bcube), StartsWith("HIPS_SELECT_TABLE: "));
+}
+
+TEST(JobSettings, AcceptWhatFits) {
+  EXPECT_TRUE(check_job_settings({}, {}, {}).ok());
+  EXPECT_TRUE(check_job_settings({.algorithm = "swing", .pattern = {}}, {}, {}).ok());  // of a torus, maybe
+  EXPECT_TRUE(
+      check_job_settings({.algorithm = {}, .pattern = "mesh,ring"}, {}, parse_topology("bcube:3,1")).ok());
+}
+
+TEST(MpiProgram, OneThatCanNeitherLoadALibraryNorStartAProgramMakesNoMpiCalls) {
+  EXPECT_TRUE(inspect_program("/bin/true").makes_no_mpi_calls);
+  EXPECT_FALSE(inspect_program("/usr/bin/env").makes_no_mpi_calls);
+  EXPECT_FALSE(inspect_program("/bin/sh").makes_no_mpi_calls);
+}
+
+TEST(Launch, InvalidSpecsAndMpisAreRejected) {
   EXPECT_THAT(rejection(request_for("bcube:3"), open_mpi_program(), mpirun(9)), HasSubstr("bcube:3"));
   LaunchRequest request = request_for("bcube:3,1");
-  request.algorithm = "flat-rong";
-  EXPECT_THAT(rejection(request, open_mpi_program(), mpirun(9)), HasSubstr("flat-rong"));
-  request = request_for("bcube:3,1");
-  request.pattern = "mesh,ring,mesh";
-  rejection(request, open_mpi_program(), mpirun(9));
-  request = request_for("bcube:3,1");
   request.mpi = "mvapich";
   EXPECT_THAT(rejection(request, {}, mpirun(9)),
               HasSubstr("unknown MPI \"mvapich\"; expected openmpi, mpich or auto"));

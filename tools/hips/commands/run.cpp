@@ -135,7 +135,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
 class RunFormatter final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return "Usage: mpirun -n RANKS hips run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+    return "Usage: hips run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
   }
 };
 

@@ -71,7 +71,7 @@ class Compare(unittest.TestCase):
         report = compare("-t", "bcube:3,1", "--bytes", "1G", "-a", "flat-ring", "--baseline").stdout
         self.assertIn("No allreduce of 1G takes less than 76.4 ms there: what ", report)
         self.assertRegex(report, r"flat-ring, 1 NIC \(switch:9\) .* 100 %  \[b\]\n")
-        self.assertIn("[b] baseline on the topology beside its name, and relative to that topology's bound; never the best\n",
+        self.assertIn("[b] baseline, on the topology in parentheses; its \"of bound\" is relative to the bound of that topology",
                       report)
         self.assertNotIn("[b]", compare("-t", "bcube:3,1", "--bytes", "1G").stdout)
         self.assertIn("the bound of that network", compare("--help").stdout)
