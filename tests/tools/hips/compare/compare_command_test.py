@@ -147,10 +147,10 @@ class Compare(unittest.TestCase):
             done = compare("-t", spec, "--bytes", TWELVE_SIZES, "--baseline")
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             self.assertEqual(done.returncode, 0, done.stderr)
-            # CPU time, so that a busy machine does not fail the test.
+            # CPU time, and far more than is needed: programs of all ranks would take hours.
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             if not HIPS_IS_SANITIZED:
-                self.assertLess(used, 5, spec)
+                self.assertLess(used, 60, spec)
 
 
 if __name__ == "__main__":
