@@ -377,8 +377,7 @@ class Communicator {
 
   /// out = `in` of all ranks, in rank order.
   ///
-  /// Shapes   out: size() times in.size() elements of any plain data. In place: `in` is this rank's section
-  /// of
+  /// Shapes   out: size() times in.size() elements of any plain data. In place: `in` is this rank's section of
   ///          `out`.
   template <PlainData T>
   void allgather(std::span<const T> in, std::span<T> out) {

@@ -183,9 +183,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
-  } else if (auto hosts = NodeGroups::of(design, loaded.config, *processes, rank)) {
+  } else if (auto nodes = NodeGroups::of(design, loaded.config, *processes, rank)) {
     communicator =
-        std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(hosts));
+        std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(nodes));
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
   }
@@ -194,8 +194,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   communicator->origin_ = std::move(origin);
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
   if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
-    log::info(Subsystem::kComm, "{}: folded by rank (HIPS_REPRODUCIBLE=any); {}", options.name,
-              in_memory ? "memory that all ranks share does so anyway" : design.cost_comparison);
+    log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", options.name,
+              in_memory ? "calls in shared memory always are" : design.cost_comparison);
   return communicator;
 }
 

@@ -14,9 +14,9 @@ namespace hips::cost {
 /// no capacity.
 ///
 /// Units    bytes/s, one direction; cables are full duplex.
-/// Cost     a flow for each call: the number of cables times those in the cut, which is small for few
-/// servers. Threads  none: one object, one thread. Source   Edmonds and Karp 1972, from Boost.Graph.
-/// Capacities are similar, so each shortest path fills a
+/// Cost     a flow for each call: the number of cables times those in the cut, which is small for few servers.
+/// Threads  none: one object, one thread.
+/// Source   Edmonds and Karp 1972, from Boost.Graph. Capacities are similar, so each shortest path fills a
 ///          cable of the cut.
 class MaxFlow {
  public:

@@ -252,9 +252,9 @@ std::string TeamImpl::missing_text(const OperationImpl& operation) const {
       if (in_[c].arrived(number)) continue;
       const Source& source = program.sources[s];
       const std::string rail = source.rail == kNoRail ? "" : fmt::format(" over NIC {}", source.rail);
-      return fmt::format("rank {}{} (lane {}, {} stage {}, level {}, round {})", source.peer, rail, step.lane,
-                         step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, step.level,
-                         step.round);
+      const std::string level = step.level < 0 ? "" : fmt::format(", level {}", step.level);
+      return fmt::format("rank {}{} (lane {}, {} stage {}{}, round {})", source.peer, rail, step.lane,
+                         step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, level, step.round);
     }
   }
   for (const OutChannel& channel : out_) {

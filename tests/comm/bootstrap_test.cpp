@@ -333,6 +333,10 @@ TEST(Rendezvous, TakesRankAndSizeFromTheLauncherWhereOnlyTheRootIsNamed) {
     EXPECT_THAT(without_root.error().message,
                 AllOf(HasSubstr("rank 3 of 9"), HasSubstr("HIPS_ROOT=host:port")));
   }
+  const auto under_torchrun =
+      rendezvous_from(config, {{"RANK", "3"}, {"WORLD_SIZE", "9"}, {"MASTER_ADDR", "other"}});
+  ASSERT_TRUE(under_torchrun) << under_torchrun.error().message;
+  EXPECT_EQ(under_torchrun->host, "node1");
   // A single rank needs no root.
   EXPECT_TRUE(rendezvous_from({}, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}));
 }

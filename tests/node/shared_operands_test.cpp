@@ -279,7 +279,8 @@ TEST(SharedOperands, cannot_be_freed_while_a_call_uses_them) {
   constexpr std::uint64_t kCount = 400000;
   std::vector<float> theirs(kCount, 1);
   teams[0]->start(allreduce_of(mine.data(), kCount));
-  EXPECT_THAT(MemoryRegistry::process().free(mine.data()).message, HasSubstr("an operation still runs on"));
+  EXPECT_THAT(MemoryRegistry::process().free(mine.data()).message,
+              HasSubstr("an outstanding operation uses"));
   std::thread other([&] {
     teams[1]->start(allreduce_of(reinterpret_cast<std::byte*>(theirs.data()), kCount));
     EXPECT_TRUE(teams[1]->wait({}).ok());

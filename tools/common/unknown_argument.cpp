@@ -29,8 +29,8 @@ std::string nearest_option(const CLI::App& app, std::string_view unknown) {
   std::string best;
   std::size_t least = unknown.size() / 2;  // so that half of the letters agree
   for (const std::string& name : long_options(app)) {
-    const bool is_prefix = name.starts_with(unknown) && unknown.size() > 3;
-    const std::size_t distance = is_prefix ? 1 : edit_distance(unknown, name);
+    const bool is_part = unknown.size() > 5 && name.find(unknown.substr(2)) != std::string::npos;
+    const std::size_t distance = is_part ? 1 : edit_distance(unknown, name);
     if (distance >= least) continue;
     least = distance;
     best = name;

@@ -291,7 +291,7 @@ ParsedPerfOptions parse_options(int argc, const char* const* argv) {
     parsed.stop = true;
     parsed.exit_status = 2;
     parsed.message = "hips-allreduce-perf: " + cli::unknown_argument(app, kRefused, "nccl-tests") +
-                     "; --help lists the options\n";
+                     " (--help lists the options)\n";
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int status = app.exit(error, out, err);

@@ -36,8 +36,8 @@ inline constexpr std::byte kNotArrived{1};
 
 /// What is measured: the way from the memory of one end to that of the other.
 ///
-/// Both ends create one, exchange address(), connect(), wait for each other at a barrier, and call the same
-/// run. Errors   of runs: kPeerLost, with the message of the device or of the control connection.
+/// Both ends create one, exchange address(), connect(), wait for each other at a barrier, and call the same run.
+/// Errors   of runs: kPeerLost, with the message of the device or of the control connection.
 class WriteLink {
  public:
   virtual ~WriteLink() = default;

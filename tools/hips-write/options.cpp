@@ -260,7 +260,7 @@ ParsedWriteOptions parse_options(WriteProgram program, int argc, const char* con
   } catch (const CLI::ExtrasError&) {
     parsed.stop = true;
     parsed.exit_status = 2;
-    parsed.message = name + ": " + cli::unknown_argument(app) + "; --help lists the options\n";
+    parsed.message = name + ": " + cli::unknown_argument(app) + " (--help lists the options)\n";
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int status = app.exit(error, out, err);

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <vector>
 
 #include <hips/hips.h>
 #include <hips/status.hpp>
@@ -13,9 +14,10 @@
 namespace {
 
 /// Runs the command of the command line and returns its exit code.
-int run(CLI::App& app, int argc, char** argv) {
+int run(CLI::App& app, std::vector<char*> arguments) {
+  hips::cli::remove_separator(app, arguments);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::RuntimeError& error) {
     // A command that ran another program returns that program's exit code.
     return error.get_exit_code();
@@ -57,6 +59,6 @@ int main(int argc, char** argv) {
   hips::cli::add_info(app);
   hips::cli::add_completion(app);
   app.parse_complete_callback([&app] { hips::cli::check_settings(hips::cli::command_name(app)); });
-  const int code = run(app, argc, argv);
+  const int code = run(app, {argv, argv + argc});
   return hips::cli::finish_output(code, hips::cli::command_name(app));
 }

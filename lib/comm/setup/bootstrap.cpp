@@ -127,6 +127,7 @@ struct LauncherVariables {
   std::string_view launcher, rank, size;
 };
 constexpr std::array kLaunchers = {
+    LauncherVariables{"torchrun", "RANK", "WORLD_SIZE"},
     LauncherVariables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     LauncherVariables{"mpiexec.hydra", "PMI_RANK", "PMI_SIZE"},
     LauncherVariables{"srun", "SLURM_PROCID", "SLURM_NTASKS"},
@@ -172,10 +173,10 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
     rendezvous.exchange_timeout_ns = *config.timeout_ns;
   }
   if (!config.rank && !config.size) {
-    const bool by_torchrun =
-        find(environment, "RANK") != nullptr && find(environment, "WORLD_SIZE") != nullptr;
-    const LauncherVariables* const launcher = by_torchrun ? nullptr : launcher_of(environment);
-    if (launcher == nullptr && config.root.empty()) return torch_rendezvous(rendezvous, environment);
+    const LauncherVariables* const launcher = launcher_of(environment);
+    // torchrun passes the address of rank 0, too.
+    if (config.root.empty() && (launcher == nullptr || launcher == &kLaunchers.front()))
+      return torch_rendezvous(rendezvous, environment);
     if (launcher != nullptr) {
       auto found = launcher_rendezvous(rendezvous, *launcher, environment, config.root);
       if (!found) return found;

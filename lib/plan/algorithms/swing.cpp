@@ -131,9 +131,9 @@ class SwingBuilder final : public LaneBuilder {
 /// Builds Swing on a torus.
 ///
 /// Shapes   sides are powers of two; 2d lanes of N blocks.
-/// Cost     2 log2 N steps; a message of stage s takes up to (2^(s/d + 1) + 1)/3 hops, and its bytes load
-/// them all. Errors   kUnsupported: the topology is not a torus, or a side is not a power of two. Source   De
-/// Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024.
+/// Cost     2 log2 N steps; a message of stage s takes up to (2^(s/d + 1) + 1)/3 hops, and its bytes load them all.
+/// Errors   kUnsupported: the topology is not a torus, or a side is not a power of two.
+/// Source   De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024.
 MadeBuilder make_swing(const Topology& topology, const PlanRequest& request) {
   if (Status status = reject_foreign_options("swing", request, {}); !status.ok())
     return fail(std::move(status));

@@ -67,13 +67,14 @@ class Guests(unittest.TestCase):
     SERVER_3_LOSES_POWER = f"""
         for nic in /sys/class/net/nic*; do tc qdisc del dev ${{nic##*/}} root; done
         export HIPS_DEAD_AFTER=6s HIPS_IB_TIMEOUT=18
-        {EXACT_RANKS} $(seq -s , 50000 60000) hips >/tmp/out &
+        out=$(mktemp)
+        {EXACT_RANKS} $(seq -s , 50000 60000) hips >"$out" &
         if [ $HIPS_RANK = 3 ]; then
           sleep 6; date +"off at %s.%N"
           # At once, without shutting devices down: a loss of power asks no driver first.
           sleep 1; echo b >/proc/sysrq-trigger; sleep 1000
         fi
-        wait $! || {{ date +"%s.%N"; cat /tmp/out; exit 1; }} | {{ read -r when; sed "s/^/at $when /"; }}
+        wait $! || {{ date +"%s.%N"; cat "$out"; exit 1; }} | {{ read -r when; sed "s/^/at $when /"; }}
         """
 
     def on_four_servers(self, topology, *phases):

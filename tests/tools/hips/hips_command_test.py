@@ -86,6 +86,46 @@ class Arguments(unittest.TestCase):
                 self.assertTrue(done.stderr.startswith("hips: lab run: " + message), done.stderr)
 
 
+class Run(unittest.TestCase):
+    """`hips run` checks before it starts the program. Without a launcher it is one rank."""
+
+    @classmethod
+    def setUpClass(cls):
+        if "is not installed" in hips("run", "/bin/true").stderr:
+            raise unittest.SkipTest("missing: the library for MPI programs")
+
+    def test_the_program_may_follow_a_separator(self):
+        for args in (("--", "echo", "-n", "--", "a"), ("--report", "--", "echo", "-n", "--", "a"),
+                     ("-t", "switch:1", "--", "echo", "-n", "--", "a"), ("echo", "-n", "--", "a")):
+            with self.subTest(args=args):
+                done = hips("run", *args)
+                self.assertEqual((done.returncode, done.stdout), (0, "-- a"), done.stderr)
+
+    def test_what_cannot_work_is_refused_before_the_program_starts(self):
+        for args, environment, message in (
+                (("./nothing",), {}, 'program "./nothing" does not exist'),
+                (("/etc/hostname",), {}, 'program "/etc/hostname" is not executable'),
+                (("--algorithm", "foo", "echo"), {}, '--algorithm: '),
+                (("echo",), {"HIPS_ALGORITHM": "foo"}, "HIPS_ALGORITHM: "),
+                (("echo",), {"HIPS_PLAN_FILE": "/nope"}, "HIPS_PLAN_FILE: "),
+                (("echo",), {"HIPS_SELECT_TABLE": "/nope"}, "HIPS_SELECT_TABLE: "),
+                (("-t", "bcube:3,1", "echo"), {}, "bcube:3,1 has 9 ranks, but no launcher started them")):
+            with self.subTest(args=args, environment=environment):
+                done = hips("run", *args, **environment)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stdout, "")
+                self.assertTrue(done.stderr.startswith("hips: " + message), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_a_program_that_needs_no_mpi_is_warned_of(self):
+        done = hips("run", "/bin/true")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "hips: warning: /bin/true needs no MPI library, so that HiPS has no calls to intercept\n"))
+
+    def test_the_help_shows_the_program(self):
+        self.assertIn("Usage: hips run [OPTIONS] [--] PROGRAM [ARGUMENTS...]", hips("run", "--help").stdout)
+
+
 class Size(unittest.TestCase):
     def test_groups_larger_than_any_cluster_are_rejected_at_once(self):
         for args in (("plan",), ("info", "select"), ("check",), ("check", "-a", "flat-mesh")):

@@ -109,7 +109,7 @@ TEST(WriteOptionsTest, EachErrorIsOneLineThatNamesValidValues) {
       {{"-n", "2"}, "2"},
       {{"-m", "1000"}, "1024"},
       {{"-c", "UD"}, "unsupported connection type \"UD\" (valid: RC)"},
-      {{"--odp"}, "unknown option \"--odp\"; --help lists"},
+      {{"--odp"}, "unknown option \"--odp\" (--help lists"},
       {{"-q", "9"}, "at most 8"},
       {{"--raw", "--price"}, "--price: includes --raw; remove one of them"},
       {{"--raw", "-R"}, "remove -R, or --raw"},

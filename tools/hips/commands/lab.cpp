@@ -28,7 +28,7 @@ void add_run_command(CLI::App& lab) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
       "run", "Boot one guest for each server, run a command in each, and remove everything");
-  command->add_option("-t,--topology", options->topology, "Wiring, such as bcube:2,1; default HIPS_TOPO")
+  command->add_option("-t,--topology", options->topology, "Topology, such as bcube:2,1 (default: HIPS_TOPO)")
       ->type_name("SPEC");
   command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each guest")
       ->check(CLI::Range(1, 64));

@@ -48,7 +48,7 @@ struct PlanArguments {
 };
 
 constexpr const char* kPlanFooter =
-    R"(--bytes takes K, M and G as powers of 1024, as nccl-tests does; sizes are printed in powers of 1000.
+    R"(--bytes takes K, M and G as powers of 1024, as nccl-tests does; sizes are printed so, too.
 -t, --algorithm, --pattern, --leaders and --rings default to HIPS_TOPO (HIPS_TOPO_FILE), HIPS_ALGORITHM, HIPS_PATTERN,
 HIPS_LEADERS and HIPS_RINGS. Without a named plan this shows the one that a call of this size between nodes gets: that of
 HIPS_PLAN_FILE or HIPS_REPRODUCIBLE=any if set, else by HIPS_SELECT_TABLE or the model, as in `hips info select`. The last

@@ -1,5 +1,6 @@
 #include "tools/hips/common/arguments.hpp"
 
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -49,6 +50,21 @@ std::string command_name(const CLI::App& app) {
   for (const CLI::App* command : typed(app)) names.push_back(command->get_name());
   names.erase(names.begin());
   return fmt::format("{}", fmt::join(names, " "));
+}
+
+void remove_separator(const CLI::App& app, std::vector<char*>& arguments) {
+  if (arguments.size() < 2 || std::string_view(arguments[1]) != "run") return;
+  const CLI::App& command = *app.get_subcommand("run");
+  for (std::size_t i = 2; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (word == "--") {
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+    if (!word.starts_with('-')) return;  // the program; a "--" behind it is the program's
+    const CLI::Option* const option = command.get_option_no_throw(std::string(word));
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;  // its value
+  }
 }
 
 std::string argument_error(const CLI::App* app, const CLI::Error& error) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,5 +13,9 @@ std::string command_name(const CLI::App& app);
 /// The message for wrong arguments: "hips: <command>: <sentence>", in the form of every other error. For an
 /// unknown command it lists the valid ones.
 std::string argument_error(const CLI::App* app, const CLI::Error& error);
+
+/// Removes the "--" between the options of `hips run` and the program, as people write it after mpirun and srun:
+/// CLI11 takes it for the end of all commands.
+void remove_separator(const CLI::App& app, std::vector<char*>& arguments);
 
 }  // namespace hips::cli

@@ -38,9 +38,8 @@ std::string topology_of_plan_file(const NamedPlan& named);
 /// model's. The command line overrides HIPS_PLAN_FILE and HIPS_REPRODUCIBLE; variables that contradict them
 /// are an error, as in a job.
 ///
-/// Errors   (thrown) kInvalidArgument: contradicting variables; a plan file that is not proved. kUnsupported:
-/// a
-///          plan file for another number of ranks. Those of plan::make_builder(), plan::parse_patterns(),
+/// Errors   (thrown) kInvalidArgument: contradicting variables; a plan file that is not proved.
+///          kUnsupported: a plan file for another number of ranks. Those of plan::make_builder(), plan::parse_patterns(),
 ///          plan::read_plan_file() and cost::SelectTable::read().
 PlanChoice choose_plan(const Topology& topology, const NamedPlan& named, std::uint64_t bytes);
 
