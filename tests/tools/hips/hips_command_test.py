@@ -104,7 +104,7 @@ class Run(unittest.TestCase):
     def test_what_cannot_work_is_refused_before_the_program_starts(self):
         for args, environment, message in (
                 (("./nothing",), {}, 'program "./nothing" does not exist'),
-                (("/etc/hostname",), {}, 'program "/etc/hostname" is not executable'),
+                (("/etc/passwd",), {}, 'program "/etc/passwd" is not executable'),
                 (("--algorithm", "foo", "echo"), {}, '--algorithm: '),
                 (("echo",), {"HIPS_ALGORITHM": "foo"}, "HIPS_ALGORITHM: "),
                 (("echo",), {"HIPS_PLAN_FILE": "/nope"}, "HIPS_PLAN_FILE: "),
