@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <thread>
 
@@ -17,16 +18,16 @@
 
 #include <hips/topology.hpp>
 
-#include "tools/lab/child.hpp"
-#include "tools/lab/counters.hpp"
-#include "tools/lab/guest_setup.hpp"
-#include "tools/lab/guests.hpp"
-#include "tools/lab/host_devices.hpp"
-#include "tools/lab/image.hpp"
-#include "tools/lab/network.hpp"
+#include "tools/lab/guest/guests.hpp"
+#include "tools/lab/guest/host_devices.hpp"
+#include "tools/lab/guest/image.hpp"
+#include "tools/lab/network/counters.hpp"
+#include "tools/lab/network/network.hpp"
+#include "tools/lab/network/wiring.hpp"
 #include "tools/lab/output.hpp"
+#include "tools/lab/process/child.hpp"
 #include "tools/lab/sandbox.hpp"
-#include "tools/lab/wiring.hpp"
+#include "tools/lab/server_setup.hpp"
 
 extern char** environ;
 
@@ -48,7 +49,7 @@ struct LabPlan {
   const LabOptions* options = nullptr;
   Topology topology;
   Wiring wiring;
-  GuestSetup setup;
+  ServerSetup setup;
   std::vector<std::int64_t> devices;  ///< of a server's rails
   std::string device_prefix = "rxe";
   GuestOptions guest;
@@ -105,11 +106,25 @@ Result<std::map<std::string, std::string>> passed_variables(const LabOptions& op
   return env;
 }
 
-/// What the ranks run in: the host itself where its kernel has the devices and one machine is enough, else
-/// guests. What they need is looked for here, before there is anything to take down.
+Status find_programs(std::initializer_list<const char*> programs) {
+  for (const char* program : programs) {
+    if (!find_on_path(program)) {
+      return Status::error(Code::kUnsupported,
+                           fmt::format("lab: {} is missing: apt-get install iproute2", program));
+    }
+  }
+  return Status::success();
+}
+
+/// What the ranks run in: namespaces where they are asked for; the host itself where its kernel has the devices and one
+/// machine is enough; else guests. What they need is looked for here, before there is anything to take down.
 Status choose_guest(LabPlan& plan) {
   const LabOptions& options = *plan.options;
   plan.guest.agent = plan.self;
+  if (options.namespaces) {
+    plan.guest.accelerator = "namespaces";
+    return find_programs({"ip", "bridge", "tc"});
+  }
   if (options.accelerator == "host" && !options.one_guest) {
     return wrong("one host is one machine; --accel host needs --one-guest");
   }
@@ -124,12 +139,7 @@ Status choose_guest(LabPlan& plan) {
   }
   auto emulator = find_emulator();
   if (!emulator) return emulator.error();
-  for (const char* program : {"ip", "bridge", "tc", "rdma"}) {
-    if (!find_on_path(program)) {
-      return Status::error(Code::kUnsupported,
-                           fmt::format("lab: {} is missing: apt-get install iproute2", program));
-    }
-  }
+  if (Status status = find_programs({"ip", "bridge", "tc", "rdma"}); !status.ok()) return status;
   if (!options.one_guest && access("/dev/net/tun", R_OK | W_OK) != 0) {
     return Status::error(
         Code::kUnsupported,
@@ -160,6 +170,10 @@ Result<LabPlan> make_plan(const LabOptions& options) {
         wrong("devices of one guest reach themselves without a wire, so --rate and --loss need guests for "
               "all servers; leave --one-guest out"));
   }
+  if (options.namespaces && (options.one_guest || !options.accelerator.empty())) {
+    return fail(wrong(fmt::format("--namespaces needs no guest, and {} is for guests; leave one out",
+                                  options.one_guest ? "--one-guest" : "--accel")));
+  }
   if (options.command.empty()) {
     return fail(wrong("no program; type: hips lab run -t bcube:2,1 -- COMMAND"));
   }
@@ -184,12 +198,17 @@ Result<LabPlan> make_plan(const LabOptions& options) {
   if (!env) return fail(env.error());
   plan.env = std::move(*env);
   for (const char* own : {"HIPS_RANK", "HIPS_SIZE", "HIPS_ROOT"}) plan.env.erase(own);
-  plan.env["HIPS_TOPO"] = plan.topology.spec;
+  if (options.without_topology) {
+    plan.env.erase("HIPS_TOPO");
+  } else {
+    plan.env["HIPS_TOPO"] = plan.topology.spec;
+  }
   std::error_code error;
   plan.folder = fs::current_path(error).string();
   plan.self = fs::read_symlink("/proc/self/exe", error).string();
 
   if (Status status = choose_guest(plan); !status.ok()) return fail(std::move(status));
+  if (options.namespaces) return plan;
   // Many guests on few cores: one may come to nothing for seconds, and is not dead.
   plan.env.emplace("HIPS_DEAD_AFTER", "30s");
   plan.env["HIPS_IB_HCA"] = device_list(plan.devices, plan.device_prefix);
@@ -200,7 +219,8 @@ std::vector<GuestOptions> guests_of(const LabPlan& plan) {
   std::vector<GuestOptions> guests;
   for (std::int64_t server = 0; server < plan.setup.num_guests; ++server) {
     GuestOptions& guest = guests.emplace_back(plan.guest);
-    if (plan.options->one_guest) continue;
+    guest.server = server;
+    if (plan.options->one_guest || plan.options->namespaces) continue;
     for (const Port& port : plan.wiring.ports_of(server))
       guest.nics.push_back({port.tap, port.mac, kRailMtu});
     guest.nics.push_back({management_tap(server), management_mac(server), 1500});
@@ -219,10 +239,12 @@ Status set_up(Guests& guests, const LabPlan& plan) {
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
     Job job{guest, {}};
     const auto server = static_cast<std::int64_t>(guest);
-    const std::string script = on_host ? ":"
-                               : plan.options->one_guest
-                                   ? one_guest_script(plan.setup, num_devices)
-                                   : guest_script(plan.setup, plan.wiring, plan.options->shaping, server);
+    const Shaping& shaping = plan.options->shaping;
+    const std::string script = on_host                   ? ":"
+                               : plan.options->one_guest ? one_guest_script(plan.setup, num_devices)
+                               : plan.options->namespaces
+                                   ? namespace_script(plan.setup, plan.wiring, shaping, server, plan.self)
+                                   : guest_script(plan.setup, plan.wiring, shaping, server);
     job.request.argv = {"sh", "-c", script};
     job.request.env = plan.env;
     job.request.shared = true;
@@ -235,15 +257,44 @@ Status set_up(Guests& guests, const LabPlan& plan) {
   if (!outcomes) return outcomes.error();
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     if ((*outcomes)[job].ok()) continue;
-    return Status::error(Code::kSystem, fmt::format("lab: guest {} cannot be set up: {}", job,
+    if (errors[job].find("qdisc kind is unknown") != std::string::npos) {
+      return Status::error(
+          Code::kUnsupported,
+          "lab: this kernel has no netem (CONFIG_NET_SCH_NETEM), which --delay and --loss need; use "
+          "guests (leave --namespaces out), or a kernel that has it");
+    }
+    return Status::error(Code::kSystem, fmt::format("lab: server {} cannot be set up: {}", job,
                                                     errors[job].empty() ? "no answer" : errors[job]));
   }
   return Status::success();
 }
 
+/// The same for servers that are namespaces, for Open MPI and for MPICH's Hydra. MPI's own traffic uses all NICs, and Open
+/// MPI yields where it would spin: servers share this machine's cores, and without that 8 bytes take 33 ms instead of 0.2.
+std::map<std::string, std::string> launcher_variables(const LabPlan& plan) {
+  std::string nics;
+  for (Rail rail = 0; rail < plan.topology.num_rails; ++rail)
+    nics += fmt::format("{}nic{}", rail == 0 ? "" : ",", rail);
+  return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+          {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+          {"OMPI_MCA_plm_rsh_agent", kServerShell},
+          {"OMPI_MCA_orte_default_hostfile", kServerHostFile},
+          {"OMPI_MCA_oob_tcp_if_include", "mgmt0"},
+          {"OMPI_MCA_btl_tcp_if_include", nics},
+          {"OMPI_MCA_pml", "ob1"},
+          {"OMPI_MCA_btl", "self,vader,tcp"},
+          {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+          {"OMPI_MCA_mpi_yield_when_idle", "1"},
+          {"HYDRA_LAUNCHER", "rsh"},
+          {"HYDRA_LAUNCHER_EXEC", kServerShell},
+          {"HYDRA_HOST_FILE", kServerHydraFile},
+          {"HYDRA_IFACE", "mgmt0"}};
+}
+
 /// mpirun finds the guests and reaches their agents; its own traffic stays off the rails. What its command
 /// line says comes before these variables.
 std::map<std::string, std::string> mpirun_variables(const LabPlan& plan) {
+  if (plan.options->namespaces) return launcher_variables(plan);
   const char* interface = plan.setup.num_guests == 1 ? "lo" : "mgmt0";
   std::map<std::string, std::string> variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                                   {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -274,7 +325,7 @@ std::vector<Job> rank_jobs(const LabPlan& plan) {
     job.request.env["HIPS_RANK"] = std::to_string(rank);
     job.request.env["HIPS_SIZE"] = std::to_string(plan.topology.num_ranks());
     job.request.env["HIPS_ROOT"] =
-        fmt::format("{}:{}", plan.setup.num_guests == 1 ? "127.0.0.1" : management_ip(0), kRootPort);
+        fmt::format("{}:{}", plan.options->one_guest ? "127.0.0.1" : management_ip(0), kRootPort);
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -293,7 +344,7 @@ int report(const LabPlan& plan, const std::vector<Job>& jobs, const std::vector<
         if (code == 0) code = exit_code_of(outcome.wait_status);
         break;
       case Outcome::Kind::kGuestLost:
-        fmt::print(stderr, "hips lab: {} was lost: guest {} went down\n", who, jobs[job].guest);
+        fmt::print(stderr, "hips lab: {} was lost: server {} went down\n", who, jobs[job].guest);
         if (code == 0) code = 1;
         break;
       case Outcome::Kind::kRunning:
@@ -327,18 +378,26 @@ Result<int> run_inside(const LabPlan& plan, int lifeline) {
   auto output = RankOutput::create(options.mpirun ? 1 : static_cast<std::size_t>(plan.topology.num_ranks()),
                                    options.output, options.tagged);
   if (!output) return fail(output.error());
-  if (!options.one_guest) {
-    if (Status status = build_network(plan.wiring, plan.setup.num_guests, options.shaping); !status.ok()) {
-      return fail(std::move(status));
-    }
+  const auto build = [&](const std::vector<pid_t>& servers) {
+    return build_network(plan.wiring, plan.setup.num_guests, options.shaping, servers);
+  };
+  // Guests open the lab's ends of their NICs while they boot. NICs of namespaces are made when these are there.
+  if (!options.one_guest && !options.namespaces) {
+    if (Status status = build({}); !status.ok()) return fail(std::move(status));
   }
   Guests guests(lifeline);
   const auto limit = kBootLimit + kBootLimitPerGuest * plan.setup.num_guests;
   if (Status status = guests.boot(guests_of(plan), limit); !status.ok()) return fail(std::move(status));
+  if (options.namespaces) {
+    std::vector<pid_t> servers;
+    for (std::size_t server = 0; server < guests.size(); ++server) servers.push_back(guests.at(server).pid());
+    if (Status status = build(servers); !status.ok()) return fail(std::move(status));
+  }
   const double boot_s = seconds();
   if (Status status = set_up(guests, plan); !status.ok()) return fail(std::move(status));
   if (!options.quiet) {
     const std::string where = plan.guest.accelerator == "host" ? "this host's own devices"
+                              : options.namespaces             ? fmt::format("{} namespaces", guests.size())
                               : guests.size() == 1
                                   ? "1 guest with " + plan.guest.accelerator
                                   : fmt::format("{} guests with {}", guests.size(), plan.guest.accelerator);

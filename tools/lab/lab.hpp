@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/result.hpp"
-#include "tools/lab/shaping.hpp"
+#include "tools/lab/network/shaping.hpp"
 
 namespace hips::lab {
 
@@ -13,8 +13,10 @@ namespace hips::lab {
 struct LabOptions {
   std::string topology;
   std::int32_t ranks_per_server = 0;  ///< 0: as the topology says
-  bool one_guest = false;             ///< all ranks in one guest, on devices that reach themselves
-  bool mpirun = false;                ///< the command runs once, on node0, and starts programs on the others
+  bool namespaces = false;  ///< servers are network namespaces of this kernel instead of guests; no RDMA
+  bool without_topology = false;  ///< HIPS_TOPO is not set: programs find out, or name it themselves
+  bool one_guest = false;         ///< all ranks in one guest, on devices that reach themselves
+  bool mpirun = false;            ///< the command runs once, on node0, and starts programs on the others
   Shaping shaping;
   int num_cpus = 0;                    ///< of a guest; 0: one, or all of the host's for the lab of one guest
   std::int64_t memory_mb = 0;          ///< of a guest; 0: 512, or 2048 for the lab of one guest

@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/os/unique_fd.hpp"
-#include "tools/lab/child.hpp"
+#include "tools/lab/process/child.hpp"
 
 namespace hips::lab {
 namespace {

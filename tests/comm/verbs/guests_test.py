@@ -114,7 +114,7 @@ class Guests(unittest.TestCase):
     def test_bcube_and_a_server_that_loses_power(self):
         done, texts = self.on_four_servers("bcube:2,1", self.EXACT_WITH_AND_WITHOUT_LOSS, self.SERVER_3_LOSES_POWER)
         self.assert_exact(texts)
-        self.assertIn("hips lab: rank 3 was lost: guest 3 went down\n", done.stderr, texts)
+        self.assertIn("hips lab: rank 3 was lost: server 3 went down\n", done.stderr, texts)
         self.assert_named_on_all_others(texts)
 
     def test_torus(self):

@@ -48,7 +48,7 @@ class Arguments(unittest.TestCase):
     def test_an_unknown_command_is_reported_with_the_valid_ones(self):
         for args, message in ((("foo",), 'hips: unknown command "foo"; expected one of topo, plan, '),
                               (("trace", "foo"), "hips: trace: cannot open foo: No such file or directory\n"),
-                              (("lab", "foo"), 'hips: lab: unknown command "foo"; expected one of run, prepare\n'),
+                              (("lab", "foo"), 'hips: lab: unknown command "foo"; expected one of run, exec, link, prepare\n'),
                               (("info", "foo"), 'hips: info: unknown command "foo"; expected one of select, '),
                               (("completion", "fish"),
                                'hips: completion: unknown command "fish"; expected one of bash, zsh\n'),

@@ -6,18 +6,20 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <string>
 
 #include <hips/topology.hpp>
 
-#include "tools/lab/child.hpp"
-#include "tools/lab/frames.hpp"
-#include "tools/lab/guest.hpp"
-#include "tools/lab/guest_setup.hpp"
-#include "tools/lab/guests.hpp"
-#include "tools/lab/network.hpp"
-#include "tools/lab/shaping.hpp"
-#include "tools/lab/start_request.hpp"
+#include "tools/lab/guest/guest.hpp"
+#include "tools/lab/guest/guests.hpp"
+#include "tools/lab/network/network.hpp"
+#include "tools/lab/network/shaping.hpp"
+#include "tools/lab/process/child.hpp"
+#include "tools/lab/process/frames.hpp"
+#include "tools/lab/process/start_request.hpp"
+#include "tools/lab/server_setup.hpp"
 
 namespace hips::lab {
 namespace {
@@ -84,6 +86,10 @@ TEST(Shaping, TakesWhatTcTakesAndNamesTheRest) {
   for (const char* rate : {"fast", "4", "0mbit", "4 mbit", "4mbit; reboot"}) {
     EXPECT_THAT(check_shaping({.rate = rate, .loss = {}}).message, HasSubstr("write --rate 4mbit")) << rate;
   }
+  for (const char* delay : {"2ms", "100us", "0.5ms", "1s"}) EXPECT_TRUE(check_shaping({.delay = delay}).ok());
+  for (const char* delay : {"2", "-1ms", "slow", "2ms; reboot"}) {
+    EXPECT_THAT(check_shaping({.delay = delay}).message, HasSubstr("write --delay 2ms")) << delay;
+  }
   for (const char* loss : {"1%", "0.1%", "99%"}) EXPECT_TRUE(check_shaping({.rate = {}, .loss = loss}).ok());
   for (const char* loss : {"1", "100%", "-1%", "some"}) {
     EXPECT_THAT(check_shaping({.rate = {}, .loss = loss}).message, HasSubstr("write --loss 1%")) << loss;
@@ -113,7 +119,7 @@ TEST(GuestScript, NamesNicsAfterTheTopologyAndShapesWhatTheyLetOut) {
     EXPECT_THAT(script, HasSubstr(port.mac + ") name=" + nic));
     EXPECT_THAT(script, HasSubstr("addr add " + port.ip + "/24 dev " + nic));
     EXPECT_THAT(script, HasSubstr("link add rxe" + std::to_string(port.rail) + " type rxe netdev " + nic));
-    EXPECT_THAT(script, HasSubstr("dev " + nic + " root handle 1: netem loss 1%"));
+    EXPECT_THAT(script, HasSubstr("dev " + nic + " root handle 1: netem limit 100000 loss 1%"));
     EXPECT_THAT(script, HasSubstr("dev " + nic + " parent 1:1 handle 2: tbf rate 4mbit"));
   }
   EXPECT_THAT(script, HasSubstr("node0 slots=2\nnode1 slots=2\n"));
@@ -128,6 +134,51 @@ TEST(GuestScript, NeighboursAreKnownBeforehandWhereSwitchesFloodNothing) {
   const Wiring cube = value_or_throw(wire(parse_topology("bcube:2,1")));
   EXPECT_THAT(guest_script({.num_guests = 4, .slots = 1, .writable = {}}, cube, {}, 0),
               Not(HasSubstr("neigh add")));
+}
+
+TEST(Network, NicsOfNamespacesArePairsWithAnEndInEachServer) {
+  const Wiring wiring = value_or_throw(wire(parse_topology("bcube:2,1")));
+  const std::vector<pid_t> servers{11, 12, 13, 14};
+  const auto commands = network_commands(wiring, 4, {}, servers);
+  for (const Port& port : wiring.ports) {
+    EXPECT_THAT(commands.ip,
+                HasSubstr("link add " + port.tap + " type veth peer name nic" + std::to_string(port.rail) +
+                          " address " + port.mac + " mtu 9000 netns " +
+                          std::to_string(servers[static_cast<std::size_t>(port.server)]) + "\n"));
+  }
+  EXPECT_THAT(commands.ip, Not(HasSubstr("tuntap")));
+}
+
+TEST(NamespaceScript, RoutesLeadOverServersWhereNoSwitchDoes) {
+  // Server 0 of BCube(3,1) shares a switch with 1, 2 (rail 0), 3 and 6 (rail 1). Its neighbours' far NICs and all NICs of
+  // the others are two cables away, over the NIC with the address's own number.
+  const Wiring cube = value_or_throw(wire(parse_topology("bcube:3,1")));
+  const std::string script =
+      namespace_script({.num_guests = 9, .slots = 1, .writable = {}}, cube, {}, 0, "/bin/hips");
+  std::map<std::string, const Port*> by_ip;
+  for (const Port& port : cube.ports) by_ip[port.ip] = &port;
+  std::size_t num_routes = 0;
+  const std::regex route("route add (\\S+) via (\\S+) dev nic(\\d)");
+  for (std::sregex_iterator it(script.begin(), script.end(), route), end; it != end; ++it, ++num_routes) {
+    const Port &to = *by_ip.at((*it)[1]), &via = *by_ip.at((*it)[2]);
+    const auto own = cube.ports_of(0)[static_cast<std::size_t>(std::stoi((*it)[3]))];
+    EXPECT_EQ(via.segment, own.segment) << (*it)[0];
+    const auto onward = cube.ports_of(via.server);
+    EXPECT_TRUE(via.server == to.server ||
+                std::any_of(onward.begin(), onward.end(),
+                            [&](const Port& port) {
+                              const auto last = cube.ports_of(to.server);
+                              return std::any_of(last.begin(), last.end(), [&](const Port& there) {
+                                return there.segment == port.segment;
+                              });
+                            }))
+        << (*it)[0];
+  }
+  // 16 addresses of others; 4 are in the own two segments.
+  EXPECT_EQ(num_routes, 12U);
+  const Wiring rails = value_or_throw(wire(parse_topology("rail:4,2")));
+  EXPECT_THAT(namespace_script({.num_guests = 4, .slots = 1, .writable = {}}, rails, {}, 0, "/bin/hips"),
+              Not(HasSubstr("route add")));
 }
 
 TEST(EmulatorCommand, PathsMayHoldAnything) {

@@ -1,4 +1,4 @@
-#include "tools/lab/wiring.hpp"
+#include "tools/lab/network/wiring.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

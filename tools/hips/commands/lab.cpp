@@ -2,23 +2,28 @@
 
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/topology_option.hpp"
-#include "tools/lab/agent.hpp"
-#include "tools/lab/host_devices.hpp"
-#include "tools/lab/image.hpp"
+#include "tools/lab/guest/host_devices.hpp"
+#include "tools/lab/guest/image.hpp"
 #include "tools/lab/lab.hpp"
+#include "tools/lab/outside.hpp"
+#include "tools/lab/process/agent.hpp"
 #include "tools/lab/sandbox.hpp"
+#include "tools/lab/server_namespaces.hpp"
 
 namespace hips::cli {
 namespace {
 
 constexpr const char* kLabFooter =
-    R"(Each rank gets HIPS_RANK, HIPS_SIZE, HIPS_ROOT, HIPS_TOPO and HIPS_IB_HCA, the devices of its NICs in order
+    R"(Each rank gets HIPS_RANK, HIPS_SIZE, HIPS_ROOT, HIPS_TOPO and, in guests, HIPS_IB_HCA, the devices of its NICs in order
 (rxe0:1,rxe1:1). PATH, LD_LIBRARY_PATH, LANG, LC_*, HIPS_*, OMPI_MCA_* and UCX_* are passed on. Guests see the files of this
-machine; what they write is discarded, except in folders named with --writable. The guests are called node0, node1, ...
+machine; what they write is discarded, except in folders named with --writable. With --namespaces there are no guests and no RDMA:
+each server has a network, host name and processes of its own on this kernel, within a second, and writes to this machine's
+files. Servers are called node0, node1, ...
 
   hips lab run -t bcube:2,1 -- ibv_devinfo
   hips lab run -t bcube:3,1 --rate 4mbit --mpirun -- mpirun -n 9 hips run -t bcube:3,1 ./app
   hips lab run -t rail:4,2 --one-guest -- ./app
+  hips lab run --namespaces -t rail:9,2 --rate 200mbit --mpirun -- mpirun -n 9 hips run ./app
 )";
 
 /// A year.
@@ -27,19 +32,25 @@ constexpr int kMostSeconds = 365 * 86400;
 void add_run_command(CLI::App& lab) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
-      "run", "Boot one guest for each server, run a command in each, and remove everything");
+      "run", "Start one guest or namespace for each server, run a command in each, and remove everything");
   command->add_option("-t,--topology", options->topology, "Topology, such as bcube:2,1 (default: HIPS_TOPO)")
       ->type_name("SPEC");
-  command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each guest")
+  command->add_flag("--namespaces", options->namespaces,
+                    "Servers are network namespaces of this kernel: starts in a second, fast, no RDMA");
+  command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each server")
       ->check(CLI::Range(1, 64));
   command->add_flag("--one-guest", options->one_guest,
                     "Run all ranks in one guest, on devices that reach themselves: no wiring, but fast");
   command->add_flag("--mpirun", options->mpirun,
-                    "Run the command in node0 only; an mpirun there starts programs in all guests");
+                    "Run the command in node0 only; an mpirun there starts programs in all servers");
+  command->add_flag("--without-topology", options->without_topology,
+                    "Do not set HIPS_TOPO: programs find their NICs themselves");
   command->add_option("--rate", options->shaping.rate, "Rate of every NIC in each direction, such as 4mbit")
       ->type_name("RATE");
   command->add_option("--loss", options->shaping.loss, "Packet loss of every NIC, such as 1%")
       ->type_name("PERCENT");
+  command->add_option("--delay", options->shaping.delay, "One-way delay of every cable, such as 2ms")
+      ->type_name("TIME");
   command
       ->add_option("--queue", options->shaping.queue_bytes,
                    "Bytes queued at a NIC with --rate before packets are dropped; default 4M")
@@ -79,8 +90,53 @@ void add_run_command(CLI::App& lab) {
   command->add_option("command", options->command, "Program and its arguments, after --");
   command->callback([options] {
     options->topology = required_topology("lab run", options->topology);
+    if (options->namespaces) options->shaping.bucket_bytes = lab::kNamespaceBucketBytes;
     const int code = value_or_throw(lab::run_lab(*options));
     if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+/// The running lab that a command means.
+void add_lab_option(CLI::App& command, std::int64_t& pid) {
+  command.add_option("--lab", pid, "Process id of the lab, where several run")->type_name("PID");
+}
+
+void add_exec_command(CLI::App& lab) {
+  struct Options {
+    std::int64_t lab = 0;
+    std::string server;
+    std::vector<std::string> program;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = lab.add_subcommand("exec", "Run a command in a server of a running lab of namespaces");
+  add_lab_option(*command, options->lab);
+  command->add_option("server", options->server, "Server, such as node4")->required();
+  command->add_option("command", options->program, "Program and its arguments, after --");
+  command->footer("  hips lab exec node4 -- ip address\n");
+  command->callback([options] {
+    if (options->program.empty()) {
+      throw CLI::ValidationError("lab exec", "no program; type: hips lab exec node4 -- COMMAND");
+    }
+    const lab::RunningLab running = value_or_throw(lab::find_running_lab(options->lab));
+    const int code = value_or_throw(lab::run_in_server(running, options->server, options->program));
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+void add_link_command(CLI::App& lab) {
+  struct Options {
+    std::int64_t lab = 0;
+    std::string nic, state;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = lab.add_subcommand("link", "Cut, slow or heal a cable of a running lab of namespaces");
+  add_lab_option(*command, options->lab);
+  command->add_option("nic", options->nic, "NIC at the cable, such as node4:nic1")->required();
+  command->add_option("state", options->state, "down, up, a rate such as 50mbit, or unlimited")->required();
+  command->callback([options] {
+    const Status status =
+        lab::change_cable(value_or_throw(lab::find_running_lab(options->lab)), options->nic, options->state);
+    if (!status.ok()) throw Error(status);
   });
 }
 
@@ -88,9 +144,11 @@ void add_run_command(CLI::App& lab) {
 
 void add_lab(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("lab", "Emulate a cluster on this machine: soft-RoCE guests, wired like a topology");
+      app.add_subcommand("lab", "Emulate a cluster on this machine: servers wired like a topology");
   command->require_subcommand(1);
   add_run_command(*command);
+  add_exec_command(*command);
+  add_link_command(*command);
   command->add_subcommand("prepare", "Make the kernel image of the guests now instead of at the first run")
       ->callback([] {
         const lab::Image image = value_or_throw(lab::find_or_make_image());
@@ -101,7 +159,12 @@ void add_lab(CLI::App& app) {
   auto fd = std::make_shared<int>(-1);
   CLI::App* agent = command->add_subcommand("agent", "")->group("");
   agent->add_option("--fd", *fd);
-  agent->callback([fd] { throw CLI::RuntimeError(lab::run_agent(*fd)); });
+  auto server = std::make_shared<std::int64_t>(-1);
+  agent->add_option("--server", *server);
+  agent->callback([fd, server] {
+    const auto run = [fd] { return lab::run_agent(*fd); };
+    throw CLI::RuntimeError(*server < 0 ? run() : value_or_throw(lab::run_as_server(*server, run)));
+  });
   command->add_subcommand("host-check", "")->group("")->callback([] {
     const int code = value_or_throw(lab::run_in_sandbox([](int) {
       const Status status = lab::check_host_device();

@@ -1,4 +1,4 @@
-#include "tools/lab/guests.hpp"
+#include "tools/lab/guest/guests.hpp"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/lab/child.hpp"
+#include "tools/lab/process/child.hpp"
 
 namespace hips::lab {
 

@@ -1,4 +1,4 @@
-#include "tools/lab/frames.hpp"
+#include "tools/lab/process/frames.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/lab/host_devices.hpp"
+#include "tools/lab/guest/host_devices.hpp"
 
 #include <unistd.h>
 
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/lab/child.hpp"
-#include "tools/lab/network.hpp"
+#include "tools/lab/network/network.hpp"
+#include "tools/lab/process/child.hpp"
 
 namespace hips::lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/lab/guest.hpp"
+#include "tools/lab/guest/guest.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/lab/agent.hpp"
-#include "tools/lab/child.hpp"
-#include "tools/lab/cycle_counter.hpp"
+#include "tools/lab/guest/cycle_counter.hpp"
+#include "tools/lab/process/agent.hpp"
+#include "tools/lab/process/child.hpp"
 
 namespace hips::lab {
 namespace {
@@ -104,9 +104,16 @@ Result<Guest> Guest::boot(const GuestOptions& options) {
   set_nonblocking(console.get());
 
   ChildOptions child;
-  child.argv = options.accelerator == "host" ? std::vector<std::string>{options.agent, "lab", "agent", "--fd",
-                                                                        std::to_string(agent_end.get())}
-                                             : emulator_command(options, agent_end.get());
+  const std::vector<std::string> agent_command = {options.agent, "lab", "agent", "--fd",
+                                                  std::to_string(agent_end.get())};
+  if (options.accelerator == "host") {
+    child.argv = agent_command;
+  } else if (options.accelerator == "namespaces") {
+    child.argv = agent_command;
+    child.argv.insert(child.argv.end(), {"--server", std::to_string(options.server)});
+  } else {
+    child.argv = emulator_command(options, agent_end.get());
+  }
   child.out = child.err = console_end.get();
   child.keep = agent_end.get();
   child.own_session = true;  // else Ctrl-C would end it before we have heard of it

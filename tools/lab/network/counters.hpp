@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/lab/guests.hpp"
-#include "tools/lab/network.hpp"
-#include "tools/lab/wiring.hpp"
+#include "tools/lab/guest/guests.hpp"
+#include "tools/lab/network/network.hpp"
+#include "tools/lab/network/wiring.hpp"
 
 namespace hips::lab {
 
@@ -16,7 +16,8 @@ using DeviceCounters = std::map<std::string, std::map<std::string, std::int64_t>
 /// All counters of a lab at one moment.
 struct Counters {
   std::map<std::string, InterfaceCounters> interfaces;
-  std::vector<DeviceCounters> guests;  ///< empty for a guest that is down
+  std::vector<DeviceCounters> guests;
+  std::vector<bool> up;  ///< by guest: it answered
 };
 
 /// Reads all counters of the lab. A guest that does not answer in time has none.

@@ -8,8 +8,8 @@
 
 #include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "tools/lab/guest.hpp"
-#include "tools/lab/start_request.hpp"
+#include "tools/lab/guest/guest.hpp"
+#include "tools/lab/process/start_request.hpp"
 
 namespace hips::lab {
 

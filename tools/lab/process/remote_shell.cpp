@@ -13,10 +13,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tools/lab/agent.hpp"
-#include "tools/lab/child.hpp"
-#include "tools/lab/frames.hpp"
-#include "tools/lab/start_request.hpp"
+#include "tools/lab/process/agent.hpp"
+#include "tools/lab/process/child.hpp"
+#include "tools/lab/process/frames.hpp"
+#include "tools/lab/process/start_request.hpp"
 
 namespace hips::lab {
 namespace {

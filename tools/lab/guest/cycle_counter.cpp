@@ -1,4 +1,4 @@
-#include "tools/lab/cycle_counter.hpp"
+#include "tools/lab/guest/cycle_counter.hpp"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>

@@ -9,8 +9,8 @@
 
 #include "lib/base/os/unique_fd.hpp"
 #include "lib/base/result.hpp"
-#include "tools/lab/frames.hpp"
-#include "tools/lab/image.hpp"
+#include "tools/lab/guest/image.hpp"
+#include "tools/lab/process/frames.hpp"
 
 namespace hips::lab {
 
@@ -23,10 +23,12 @@ struct GuestNic {
 struct GuestOptions {
   Image image;
   std::string emulator;
-  std::string accelerator = "tcg";  ///< "kvm", or "host": no guest, the agent is a process of the host
-  std::string agent;                ///< path of the program whose "lab agent" the guest runs
+  /// "kvm"; without a guest, the agent being a process of this machine: "host", or "namespaces" with its own.
+  std::string accelerator = "tcg";
+  std::string agent;  ///< path of the program whose "lab agent" the guest runs
   int num_cpus = 1;
   std::int64_t memory_mb = 512;
+  std::int64_t server = -1;  ///< which one the namespaces are
   std::vector<GuestNic> nics;
   std::vector<std::string> writable;  ///< folders of the host that the guest may write to
 };

@@ -1,4 +1,4 @@
-#include "tools/lab/image.hpp"
+#include "tools/lab/guest/image.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/os/unique_fd.hpp"
-#include "tools/lab/child.hpp"
+#include "tools/lab/process/child.hpp"
 #include "tools/lab/scripts.hpp"
 
 namespace hips::lab {

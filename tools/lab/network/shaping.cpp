@@ -1,4 +1,4 @@
-#include "tools/lab/shaping.hpp"
+#include "tools/lab/network/shaping.hpp"
 
 #include <regex>
 
@@ -8,6 +8,7 @@ namespace hips::lab {
 
 Status check_shaping(const Shaping& shaping) {
   static const std::regex kRate("[1-9][0-9]{0,5}(\\.[0-9]+)?(kbit|mbit|gbit)");
+  static const std::regex kDelay("[0-9]{1,6}(\\.[0-9]+)?(us|ms|s)");
   static const std::regex kLoss("([0-9]|[1-9][0-9])(\\.[0-9]+)?%");
   if (!shaping.rate.empty() && !std::regex_match(shaping.rate, kRate)) {
     return Status::error(
@@ -18,17 +19,28 @@ Status check_shaping(const Shaping& shaping) {
     return Status::error(Code::kInvalidArgument,
                          fmt::format("lab: \"{}\" is no loss below 100%; write --loss 1%", shaping.loss));
   }
+  if (!shaping.delay.empty() && !std::regex_match(shaping.delay, kDelay)) {
+    return Status::error(
+        Code::kInvalidArgument,
+        fmt::format("lab: \"{}\" is no delay; write --delay 2ms (us, ms or s)", shaping.delay));
+  }
   return Status::success();
 }
 
-std::string shaping_commands(const Shaping& shaping, const std::string& interface, bool with_loss) {
-  // A jumbo frame has to fit into the bucket; 64 KiB hold several.
-  const auto bucket = fmt::format("tbf rate {} burst 64k limit {}", shaping.rate, shaping.queue_bytes);
-  if (!with_loss || shaping.loss.empty()) {
+std::string bucket_of(const Shaping& shaping) {
+  return fmt::format("tbf rate {} burst {} limit {}", shaping.rate, shaping.bucket_bytes,
+                     shaping.queue_bytes);
+}
+
+std::string shaping_commands(const Shaping& shaping, const std::string& interface, bool sends) {
+  const std::string bucket = bucket_of(shaping);
+  if (!sends || (shaping.loss.empty() && shaping.delay.empty())) {
     return shaping.rate.empty() ? "" : fmt::format("qdisc add dev {} root {}\n", interface, bucket);
   }
-  std::string commands =
-      fmt::format("qdisc add dev {} root handle 1: netem loss {} limit 100000\n", interface, shaping.loss);
+  std::string commands = fmt::format("qdisc add dev {} root handle 1: netem limit 100000", interface);
+  if (!shaping.loss.empty()) commands += " loss " + shaping.loss;
+  if (!shaping.delay.empty()) commands += " delay " + shaping.delay;
+  commands += '\n';
   if (!shaping.rate.empty())
     commands += fmt::format("qdisc add dev {} parent 1:1 handle 2: {}\n", interface, bucket);
   return commands;

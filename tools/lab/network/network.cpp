@@ -1,9 +1,9 @@
-#include "tools/lab/network.hpp"
+#include "tools/lab/network/network.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/lab/child.hpp"
+#include "tools/lab/process/child.hpp"
 
 namespace hips::lab {
 namespace {
@@ -36,18 +36,23 @@ std::string management_tap(std::int64_t server) {
   return fmt::format("m{}", server);
 }
 
-NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping) {
+NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping,
+                                 const std::vector<pid_t>& servers) {
   NetworkCommands commands;
   const auto add_bridge = [&](const std::string& name) {
-    // Nobody needs the host's multicast snooping here, and it would drop neighbour discovery at first.
+    // Nobody needs multicast snooping here, and it would drop neighbour discovery at first.
     commands.ip +=
         fmt::format("link add {} type bridge stp_state 0 mcast_snooping 0\nlink set {} up\n", name, name);
   };
   const auto plug = [&](const std::string& interface, const std::string& bridge, std::int64_t mtu) {
     commands.ip += fmt::format("link set {} mtu {} master {} up\n", interface, mtu, bridge);
   };
-  const auto add_tap = [&](const std::string& tap, const std::string& bridge, std::int64_t mtu) {
-    commands.ip += fmt::format("tuntap add {} mode tap\n", tap);
+  const auto add_nic = [&](std::int64_t server, const std::string& tap, const std::string& nic,
+                           const std::string& mac, const std::string& bridge, std::int64_t mtu) {
+    commands.ip += servers.empty()
+                       ? fmt::format("tuntap add {} mode tap\n", tap)
+                       : fmt::format("link add {} type veth peer name {} address {} mtu {} netns {}\n", tap,
+                                     nic, mac, mtu, servers[static_cast<std::size_t>(server)]);
     plug(tap, bridge, mtu);
   };
   const auto bridge_name = [&](std::int64_t bridge) {
@@ -61,11 +66,12 @@ NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers,
   commands.ip += "link set lo up\n";
   add_bridge(kManagementBridge);
   for (std::int64_t server = 0; server < num_servers; ++server) {
-    add_tap(management_tap(server), kManagementBridge, 1500);
+    add_nic(server, management_tap(server), "mgmt0", management_mac(server), kManagementBridge, 1500);
   }
   for (const std::string& bridge : wiring.bridges) add_bridge(bridge);
   for (const Port& port : wiring.ports) {
-    add_tap(port.tap, bridge_name(port.bridge), kRailMtu);
+    add_nic(port.server, port.tap, fmt::format("nic{}", port.rail), port.mac, bridge_name(port.bridge),
+            kRailMtu);
     commands.tc += shaping_commands(shaping, port.tap, false);
     if (wiring.fixed[static_cast<std::size_t>(port.segment)]) fix(port.tap);
   }
@@ -84,8 +90,9 @@ NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers,
   return commands;
 }
 
-Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping) {
-  const NetworkCommands commands = network_commands(wiring, num_servers, shaping);
+Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping,
+                     const std::vector<pid_t>& servers) {
+  const NetworkCommands commands = network_commands(wiring, num_servers, shaping, servers);
   for (const auto& [program, text] : {std::pair("ip", &commands.ip), std::pair("bridge", &commands.bridge),
                                       std::pair("tc", &commands.tc)}) {
     if (Status status = run_batch(program, *text); !status.ok()) return status;

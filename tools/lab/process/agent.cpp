@@ -1,4 +1,4 @@
-#include "tools/lab/agent.hpp"
+#include "tools/lab/process/agent.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 #include <list>
 #include <optional>
 
-#include "tools/lab/child.hpp"
-#include "tools/lab/frames.hpp"
-#include "tools/lab/start_request.hpp"
+#include "tools/lab/process/child.hpp"
+#include "tools/lab/process/frames.hpp"
+#include "tools/lab/process/start_request.hpp"
 
 namespace hips::lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/lab/start_request.hpp"
+#include "tools/lab/process/start_request.hpp"
 
 #include <nlohmann/json.hpp>
 

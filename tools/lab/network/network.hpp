@@ -1,18 +1,21 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/base/result.hpp"
-#include "tools/lab/shaping.hpp"
-#include "tools/lab/wiring.hpp"
+#include "tools/lab/network/shaping.hpp"
+#include "tools/lab/network/wiring.hpp"
 
 namespace hips::lab {
 
 /// Largest packet of a rail: with it the active RoCE MTU is 4096.
 inline constexpr std::int64_t kRailMtu = 9000;
 
-/// The tap of a server's management NIC: "m0".
+/// The lab's end of a server's management NIC: "m0".
 std::string management_tap(std::int64_t server);
 
 /// What `ip`, `bridge` and `tc` have to do, a command each line, as their -batch reads it.
@@ -20,17 +23,22 @@ struct NetworkCommands {
   std::string ip, bridge, tc;
 };
 
+/// The lab's ends of the NICs are taps, which guests open. Where servers are namespaces, `servers` has a process of each,
+/// and a NIC is a pair of interfaces whose other end, "nic0", "nic1", ... or "mgmt0", is in that process's namespace.
+///
 /// Threads  pure; any thread.
-NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping);
+NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping,
+                                 const std::vector<pid_t>& servers = {});
 
 /// Builds the network of a lab in the network namespace that we are in.
 ///
 /// Errors   kUnsupported: a program is missing. kSystem: one of them failed; its message.
-Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping);
+Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shaping& shaping,
+                     const std::vector<pid_t>& servers = {});
 
 /// What an interface of the namespace has passed on so far.
 struct InterfaceCounters {
-  std::int64_t received_bytes = 0, sent_bytes = 0;  ///< a tap receives what its guest sends
+  std::int64_t received_bytes = 0, sent_bytes = 0;  ///< the lab's end of a NIC receives what its server sends
   std::int64_t received_packets = 0, sent_packets = 0;
   std::int64_t dropped_packets = 0;  ///< by the interface or its queue
 };

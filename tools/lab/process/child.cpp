@@ -1,4 +1,4 @@
-#include "tools/lab/child.hpp"
+#include "tools/lab/process/child.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,0 +1,199 @@
+"""hips lab run --namespaces: servers are namespaces of this kernel, wired as the topology says; exec and link from outside."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import lab
+
+HIPS = os.path.abspath(sys.argv.pop(1))
+LIMIT_S = 240
+
+
+def run(*arguments, **extra):
+    return lab.run(HIPS, "--namespaces", *arguments, timeout=LIMIT_S, **extra)
+
+
+def other(*arguments):
+    """A command of `hips lab` beside a running lab."""
+    return subprocess.run([HIPS, "lab", *arguments], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+class RunningLab:
+    """A lab that waits until it is left."""
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            lab.command(HIPS, "--namespaces", *self.arguments, "--", "sh", "-c", "echo up; exec sleep 1000"),
+            env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self.process.stdout.readline() == "up\n"
+        self.sandbox = lab.descendants(self.process.pid)[0]
+        return self
+
+    def of(self, command, *words):
+        return other(command, "--lab", str(self.sandbox), *words)
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate(timeout=LIMIT_S)
+
+
+class Servers(unittest.TestCase):
+    def test_each_has_a_name_addresses_and_processes_of_its_own_and_reaches_all_others(self):
+        for topology, servers, nics in (("bcube:2,1", 4, 2), ("rail:3,2", 3, 2), ("fattree:4", 16, 1), ("torus:3x3", 9, 4)):
+            with self.subTest(topology=topology):
+                names = " ".join(f"node{server}-nic{nic}" for server in range(servers) for nic in range(nics))
+                done = run("-t", topology, "--tag", "--", "sh", "-c",
+                           f"cat /proc/sys/kernel/hostname; echo has $(ls /sys/class/net); ls /proc | grep -c '^[0-9]';"
+                           f"for name in {names}; do {HIPS} lab rsh $name cat /proc/sys/kernel/hostname; done | uniq | xargs")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(f"hips lab: {topology} on {servers} namespaces: booted in ", done.stderr)
+                lines = done.stdout.splitlines()
+                interfaces = " ".join(["lo", "mgmt0", *(f"nic{nic}" for nic in range(nics))])
+                everybody = " ".join(f"node{server}" for server in range(servers))
+                for server in range(servers):
+                    self.assertIn(f"[{server}] node{server}", lines)
+                    self.assertIn(f"[{server}] has {interfaces}", lines)
+                    self.assertIn(f"[{server}] {everybody}", lines)
+
+    def test_ranks_get_what_hips_needs_and_the_topology_unless_it_is_not_wanted(self):
+        script = 'echo "$HIPS_RANK of $HIPS_SIZE at $HIPS_ROOT, $HIPS_TOPO."'
+        done = run("-q", "-t", "rail:2,2", "--ranks-per-server", "2", "--", "sh", "-c", script)
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         [f"{rank} of 4 at 10.99.0.1:18500, rail:2,2/2." for rank in range(4)], done.stderr)
+        done = run("-q", "-t", "rail:2,2", "--without-topology", "--", "sh", "-c", script)
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} of 2 at 10.99.0.1:18500, ." for rank in range(2)])
+
+    def test_mpirun_starts_ranks_on_all_servers(self):
+        done = run("-q", "-t", "bcube:2,1", "--ranks-per-server", "2", "--mpirun", "--", "mpirun", "-n", "8", "sh", "-c",
+                   "echo $OMPI_COMM_WORLD_RANK on $(cat /proc/sys/kernel/hostname)")
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} on node{rank // 2}" for rank in range(8)], done.stderr)
+
+    def test_rates_are_kept_in_both_directions_and_bytes_are_counted(self):
+        # 4 MB at 80 Mbit/s take 0.4 s, however fast the machine is.
+        receive = "import socket; s = socket.create_server(('', 5000)); c = s.accept()[0]; n = 1\nwhile n: n = len(c.recv(1 << 20))"
+        send = ("import socket, time; begin = time.time()\nwhile True:\n"
+                "  try: s = socket.create_connection(('node0-nic1', 5000)); break\n  except OSError: time.sleep(.01)\n"
+                "begin = time.time(); s.sendall(bytes(4000000)); s.shutdown(1); s.recv(1); print('took', time.time() - begin)")
+        with tempfile.TemporaryDirectory() as folder:
+            counters = os.path.join(folder, "counters.json")
+            done = run("-q", "-t", "rail:2,2", "--rate", "80mbit", "--counters", counters, "--", "sh", "-c",
+                       f'if [ $HIPS_RANK = 0 ]; then python3 -c "{receive}"; else python3 -c "{send}"; fi; '
+                       "tc qdisc show | grep -c 'tbf.*rate 80Mbit'")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(counters, encoding="utf-8") as file:
+                servers = json.load(file)["servers"]
+        self.assertGreater(float(re.search(r"took (\S+)", done.stdout)[1]), 0.35)
+        self.assertEqual(done.stdout.splitlines().count("2"), 2)
+        self.assertEqual([server["up"] for server in servers], [True, True])
+        self.assertGreater(servers[1]["nics"][1]["sent_bytes"], 4e6)
+        self.assertGreater(servers[0]["nics"][1]["received_bytes"], 4e6)
+        self.assertLess(servers[1]["nics"][0]["sent_bytes"], 1e5)
+
+
+class FromOutside(unittest.TestCase):
+    def test_commands_run_in_a_server_and_cables_are_cut_slowed_and_healed(self):
+        with RunningLab("-t", "rail:2,2", "--rate", "100mbit") as running:
+            def link_of(nic):
+                return running.of("exec", "node1", "--", "cat", f"/sys/class/net/{nic}/operstate").stdout.strip()
+
+            done = running.of("exec", "node1", "--", "sh", "-c", "cat /proc/sys/kernel/hostname; pwd; exit 7")
+            self.assertEqual((done.returncode, done.stdout), (7, f"node1\n{os.getcwd()}\n"), done.stderr)
+            self.assertEqual((link_of("nic0"), link_of("nic1")), ("up", "up"))
+            self.assertEqual(running.of("link", "node1:nic1", "down").returncode, 0)
+            self.assertEqual((link_of("nic0"), link_of("nic1")), ("up", "down"))
+            self.assertEqual(running.of("link", "node1:nic1", "up").returncode, 0)
+            deadline = time.monotonic() + LIMIT_S
+            while link_of("nic1") != "up" and time.monotonic() < deadline:
+                time.sleep(0.02)
+            for rate, shown in (("50mbit", ["100Mbit", "50Mbit"]), ("unlimited", ["100Mbit"])):
+                done = running.of("link", "node1:nic1", rate)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for where in (["nsenter", "--target", str(running.sandbox), "--net", "tc", "qdisc", "show"],
+                              [HIPS, "lab", "exec", "--lab", str(running.sandbox), "node1", "--", "tc", "qdisc", "show"]):
+                    text = subprocess.run(where, capture_output=True, text=True, check=True).stdout
+                    self.assertEqual(sorted(set(re.findall(r"tbf.*rate (\S+)", text))), shown, text)
+            # Expect: mistakes are told, and change nothing.
+            for words, message in ((("exec", "node2", "--", "true"), 'lab: "node2" is no server of the lab; it has node0 to node1'),
+                                   (("exec", "node1"), "no program; type: hips lab exec node4 -- COMMAND"),
+                                   (("link", "node1:nic2", "down"), "lab: node1 has no nic2"),
+                                   (("link", "node1", "down"), 'lab: "node1" is no NIC; write node1:nic0'),
+                                   (("link", "node1:nic0", "broken"), 'lab: "broken" is no state of a cable')):
+                with self.subTest(words=words):
+                    done = running.of(*words)
+                    self.assertIn(done.returncode, (1, 2))
+                    self.assertIn(message, done.stderr)
+
+    def test_a_failed_rank_and_a_killed_server_are_named(self):
+        with subprocess.Popen(
+                lab.command(HIPS, "--namespaces", "-q", "-t", "switch:2", "--", "sh", "-c",
+                            "echo up; [ $HIPS_RANK = 1 ] && exec sleep 1000; exit 3"),
+                env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            self.assertEqual([process.stdout.readline() for _ in range(2)], ["up\n", "up\n"])
+            for pid in lab.descendants(process.pid):
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                    if file.read().endswith("--server\0001\0"):
+                        os.kill(pid, signal.SIGKILL)
+                        break
+            _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 3, err)
+        self.assertEqual(err.splitlines(), ["hips lab: rank 0 exited with code 3",
+                                            "hips lab: rank 1 was lost: server 1 went down"])
+
+    def test_a_lab_is_found_by_its_number_where_several_run(self):
+        with RunningLab("-t", "switch:1") as one, RunningLab("-t", "switch:1") as two:
+            done = other("exec", "node0", "--", "true")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("several labs run here; choose one: --lab ", done.stderr)
+            for running in (one, two):
+                self.assertIn(str(running.sandbox), done.stderr)
+                self.assertEqual(running.of("exec", "node0", "--", "true").returncode, 0)
+
+
+class Cleanup(unittest.TestCase):
+    def ended_by(self, signal_number, inner=False):
+        with RunningLab("-t", "bcube:2,1") as running:
+            pids = lab.descendants(running.process.pid)
+            own = set(lab.interfaces("nsenter", "--target", str(running.sandbox), "--net")) - {"lo"}
+            self.assertLessEqual({"s0n0", "s3n1", "b0", "mgmt"}, own)
+            self.assertGreaterEqual(len(pids), 9)
+            os.kill(running.sandbox if inner else running.process.pid, signal_number)
+            running.process.wait(timeout=LIMIT_S)
+            deadline = time.monotonic() + LIMIT_S
+            while lab.alive(pids) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            self.assertEqual(lab.alive(pids), [])
+            self.assertEqual(own & set(lab.interfaces()), set())
+            return running.process.returncode
+
+    def test_a_lab_that_ends_in_any_way_leaves_nothing(self):
+        self.assertEqual(self.ended_by(signal.SIGINT), 128 + signal.SIGINT)
+        self.assertEqual(self.ended_by(signal.SIGKILL), -signal.SIGKILL)
+        self.assertEqual(self.ended_by(signal.SIGKILL, inner=True), 1)
+
+
+class Mistakes(unittest.TestCase):
+    def test_each_gives_one_line_that_says_what_would_be_right(self):
+        for arguments, message in (
+                (["-t", "switch:2", "--one-guest", "--", "true"], "leave one out"),
+                (["-t", "switch:2", "--accel", "tcg", "--", "true"], "leave one out"),
+                (["-t", "switch:2", "--delay", "soon", "--", "true"], "write --delay 2ms"),
+                (["-t", "switch:2"], "type: hips lab run -t bcube:2,1 -- COMMAND")):
+            with self.subTest(arguments=arguments):
+                done = run(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"\Ahips: [^\n]*\n\Z")
+                self.assertIn(message, done.stderr)
+
+
+if __name__ == "__main__":
+    lab.skip_unless_possible("namespaces")
+    unittest.main(verbosity=2)
