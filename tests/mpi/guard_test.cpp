@@ -15,6 +15,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/mpi/process/call_report.hpp"
+#include "lib/mpi/tuning/adoption.hpp"
 #include "lib/mpi/tuning/guard.hpp"
 #include "lib/mpi/tuning/guard_mode.hpp"
 #include "lib/mpi/tuning/guard_table.hpp"
@@ -205,7 +206,7 @@ TEST(GuardMode, VariablesChooseTheMode) {
   const auto mode = [](const Environment& environment) {
     const LoadedConfig loaded = load_config(environment);
     EXPECT_TRUE(loaded.status.ok()) << loaded.status.message;
-    return guard_mode_of(loaded.config);
+    return guard_mode_of(loaded.config, true);
   };
   EXPECT_TRUE(mode({}).has_trials);
   EXPECT_EQ(mode({}).text, "on");
@@ -223,7 +224,7 @@ TEST(GuardMode, VariablesChooseTheMode) {
 
 TEST(GuardMode, ReproducibleRunsHaveNoTrials) {
   const auto mode = [](const Environment& environment) {
-    return guard_mode_of(load_config(environment).config);
+    return guard_mode_of(load_config(environment).config, true);
   };
   const GuardMode run = mode({{"HIPS_REPRODUCIBLE", "run"}, {"HIPS_GUARD", "on"}});
   EXPECT_FALSE(run.has_trials);
@@ -446,6 +447,36 @@ TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {
   const std::string text = report.text("Open MPI v4.1.4", 0, 4);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
   EXPECT_THAT(text, HasSubstr("and 69 other classes"));
+}
+
+TEST(GuardMode, ATopologyOfSeveralNodesIsTheWiringAndAPlanIsAWish) {
+  const auto mode_on_nodes = [](const char* name, const char* value) {
+    const std::array<Setting, 1> settings{{{name, value, ""}}};
+    return guard_mode_of(load_config(settings).config, false);
+  };
+  EXPECT_TRUE(mode_on_nodes("HIPS_TOPO", "rail:2,2").has_trials);
+  EXPECT_THAT(mode_on_nodes("HIPS_ALGORITHM", "ring").text, HasSubstr("off: a plan is named"));
+  EXPECT_FALSE(mode_on_nodes("HIPS_PATTERN", "ring").has_trials);
+}
+
+TEST(Adoption, ComesAfterHundredsOfShortCallsOrOneLongCall) {
+  for (const bool one_node : {true, false}) {
+    for (const int size : {2, 3, 9, 64}) {
+      for (const std::uint64_t bytes :
+           {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{4096}, std::uint64_t{1} << 30}) {
+        Adoption adoption(size, one_node);
+        int calls = 1;
+        for (adoption.add(bytes); !adoption.is_due() && calls < 100'000; ++calls) adoption.add(bytes);
+        EXPECT_LE(calls, 1'000) << size << " ranks, " << bytes << " bytes";
+        if (bytes == std::uint64_t{1} << 30) {
+          EXPECT_EQ(calls, 1);
+        }
+        if (bytes <= 8) {
+          EXPECT_GE(calls, 100);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

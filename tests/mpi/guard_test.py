@@ -98,7 +98,7 @@ class Guard(Case):
                                  **self.slow_native())
                 self.assert_ok(outcome)
                 self.assertEqual(outcome.report(), ((40, 3200), {}))
-                self.assertIn("hips report: guard off: a topology or a plan is named\n", outcome.err)
+                self.assertIn("hips report: guard off: a topology or a plan is named for ranks on one node\n", outcome.err)
         outcome = mpirun(4, args.hips, "run", "-t", "bcube:2,1", "--report", PROGRAMS["behave"], "repeat", "10", "40",
                          HIPS_GUARD="on")
         self.assert_ok(outcome)

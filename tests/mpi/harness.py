@@ -42,7 +42,8 @@ def environment(**more):
     # mpirun 4.1 sometimes reads a wrong length while it prints the text of an abort and allocates gigabytes, which
     # is slow only where malloc fills them.
     env.pop("MALLOC_PERTURB_", None)
-    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    # Programs of tests are short: HiPS would leave them to native MPI. adoption_test.py says HIPS_ADOPT="auto".
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HIPS_ADOPT="always")
     env.update(more)
     return env
 

@@ -30,17 +30,18 @@ for _, _, name, _, counts, persistence, *_ in lines_of("HIPS_COLLECTIVE"):
         PERSISTENT.append(f"{name}_init")
 REQUESTS = [words[1] for words in lines_of("HIPS_REQUEST_FUNCTION")]
 MEMORY = [words[1] for words in lines_of("HIPS_MEMORY_FUNCTION")]
+STARTS = ["init", "init_thread"]  # not in the table: those of Fortran have other arguments
 CONVERSIONS = [words[0].lower() for words in lines_of("HIPS_REQUEST_CONVERSION")]
 
 if MPICH:
     # Its bindings of Fortran call the functions of C, except for mpi_f08 where no buffer is passed.
     LARGE = [f"{name}_c" for name in COUNTED + PERSISTENT]
-    C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY)
+    C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY + STARTS)
     TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + UNCOUNTED)})_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
     # Every binding needs a wrapper of its own.
-    ALL = "|".join(COUNTED + UNCOUNTED + PERSISTENT + REQUESTS + MEMORY + CONVERSIONS)
+    ALL = "|".join(COUNTED + UNCOUNTED + PERSISTENT + REQUESTS + MEMORY + CONVERSIONS + STARTS)
     TAKEN = re.compile(rf"^mpix?_({ALL})(_cptr)?(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
     LIBRARIES = "libmpi*.so"
 

@@ -89,6 +89,12 @@ std::string set_guard(Config& config, std::string_view text) {
   return config.guard ? "" : "on, off, 1 or 0";
 }
 
+std::string set_adopt(Config& config, std::string_view text) {
+  if (text != "auto" && text != "always") return "auto or always";
+  config.adopt = text == "auto" ? Adopt::kAuto : Adopt::kAlways;
+  return {};
+}
+
 std::string set_reproducible(Config& config, std::string_view text) {
   for (const Reproducible level : {Reproducible::kOff, Reproducible::kRun, Reproducible::kAny}) {
     if (text != to_string(level)) continue;
@@ -229,7 +235,12 @@ constexpr std::array kVariables = {
         "HIPS_MPI_REPORT", "on|off", "off",
         "the interposer prints which calls HiPS executed, which it delegated to native MPI, and why",
         set_mpi_report},
-    ConfigVariable{"HIPS_GUARD", "on|off", "on; off if a topology or a plan is named",
+    ConfigVariable{
+        "HIPS_ADOPT", "auto|always", "auto",
+        "when the interposer takes over a communicator: once its calls would have saved more than the set-up "
+        "takes, or at its first collective",
+        set_adopt},
+    ConfigVariable{"HIPS_GUARD", "on|off", "on; off if a plan is named, or a topology for one node",
                    "the interposer times native MPI and HiPS for each size and keeps the faster one",
                    set_guard},
     ConfigVariable{"HIPS_GUARD_TABLE", "FILE", "",
@@ -311,9 +322,13 @@ const char* to_string(Reproducible level) {
   return "off";
 }
 
-bool names_a_plan(const Config& config) {
-  return config.topology || config.plan_file || config.algorithm || config.pattern || config.num_rings > 0 ||
+bool names_how(const Config& config) {
+  return config.plan_file || config.algorithm || config.pattern || config.num_rings > 0 ||
          config.num_leaders > 0;
+}
+
+bool names_a_plan(const Config& config) {
+  return config.topology || names_how(config);
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {

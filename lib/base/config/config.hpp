@@ -45,6 +45,12 @@ enum class Reproducible : std::uint8_t {
 /// "off", "run", "any"
 const char* to_string(Reproducible level);
 
+/// When the interposer takes over a communicator of the program.
+enum class Adopt : std::uint8_t {
+  kAuto,    ///< when its calls are expected to save more than the set-up takes
+  kAlways,  ///< at its first collective
+};
+
 /// The settings of all HIPS_* variables; config_variables() documents them and their defaults.
 struct Config {
   /// `topology` is HIPS_TOPO; if that is unset, "file:" and HIPS_TOPO_FILE.
@@ -62,7 +68,8 @@ struct Config {
   std::string trace_dir;
   bool mpi_report = false;
   std::optional<bool> progress_thread;
-  std::optional<bool> guard;  ///< unset: on, unless a topology or a plan is named
+  Adopt adopt = Adopt::kAuto;
+  std::optional<bool> guard;  ///< unset: on, unless a plan is named, or a topology for one node
   std::string guard_table;
   Reproducible reproducible = Reproducible::kOff;
   std::optional<std::int32_t> credits;       ///< unset: by transport
@@ -74,6 +81,8 @@ struct Config {
   RdmaConfig rdma;
 };
 
+/// Whether the user has named the plan, its algorithm, pattern or number of rings or leaders: how calls are to run.
+bool names_how(const Config& config);
 /// Whether the user has named a topology or a plan, instead of leaving the choice to HiPS.
 bool names_a_plan(const Config& config);
 

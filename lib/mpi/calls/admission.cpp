@@ -77,6 +77,10 @@ void delegate_by_guard(const char* reason, CommRecord& record) {
 Admission admit_record(CommRecord* record, const char* function, int& code) {
   if (record == nullptr) return Admission::kNative;
   if (record->communicator() != nullptr) return Admission::kHips;
+  if (record->waits()) {
+    record->note_waiting();
+    return Admission::kNative;
+  }
   if (!record->failure().ok()) {
     code = raise_error(record->comm(), *record, record->failure(), function);
     return Admission::kFailed;

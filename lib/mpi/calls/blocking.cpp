@@ -54,13 +54,23 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
 }  // namespace
 
 CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveArguments& passed,
-                               bool sets_up, int& code) {
+                               SizeOfCall size_of, int& code) {
   CommRecord* record = record_of(passed.comm);
   if (record == nullptr) {
     if (is_null(passed.comm))
       report_delegated("MPI_COMM_NULL");
-    else if (sets_up)
+    else if (size_of != nullptr)
       record = CommRecord::make(MpiProcess::instance(), passed.comm);
+  }
+  if (record != nullptr && record->waits() && size_of != nullptr) {
+    if (!record->is_due()) {
+      const std::optional<std::uint64_t> bytes = size_of(passed, *record);
+      code = native.call(passed);
+      // What this rank alone was refused did not take place: the others do not count it either.
+      record->note_waiting(code == MPI_SUCCESS ? bytes : std::nullopt);
+      return nullptr;
+    }
+    record->adopt(MpiProcess::instance());
   }
   switch (admit_record(record, native.name(CallForm::kBlocking), code)) {
     case Admission::kHips:

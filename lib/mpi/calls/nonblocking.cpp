@@ -40,6 +40,8 @@ CommRecord* record_for_init(const NativeCollective& native, const CollectiveArgu
   if (request != nullptr && !is_null(passed.comm)) {
     record = record_of(passed.comm);
     if (record == nullptr) record = CommRecord::make(MpiProcess::instance(), passed.comm);
+    // Who prepares a call means to make it often.
+    if (record != nullptr && record->waits()) record->adopt(MpiProcess::instance());
   }
   const Admission admission = admit_record(record, native.name(CallForm::kPersistent), code);
   if (admission == Admission::kNative) code = native.init(passed, info, request);

@@ -59,6 +59,13 @@ std::vector<Rank> world_ranks_of(MPI_Comm comm, int size) {
   return ranks;
 }
 
+constexpr const char* kOtherWorld = "communicator with processes of another MPI_COMM_WORLD";
+
+bool all_are_of_this_world(MPI_Comm comm, int size) {
+  const std::vector<Rank> world_ranks = world_ranks_of(comm, size);
+  return std::ranges::find(world_ranks, -1) == world_ranks.end();
+}
+
 /// The name that the program gave. Open MPI's own names hold a number, which would make every duplicate look
 /// different in the report.
 std::string name_of(MPI_Comm comm) {
@@ -82,20 +89,19 @@ CommRecord* CommRecord::make(MpiProcess& process, MPI_Comm comm) {
   const NativeMpi& mpi = *native_mpi();
   int is_inter = 0;
   if (mpi.Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return nullptr;
-  auto record = std::make_shared<CommRecord>();
-  record->comm_ = comm;
-  record->counts_ = process.reports();
-  record->name_ = name_of(comm);
+  CommRecord& record = process.make_record();
+  record.comm_ = comm;
+  record.counts_ = process.reports();
   if (is_inter)
-    record->unsupported_ = "inter-communicator";
+    record.unsupported_ = "inter-communicator";
   else
-    record->set_up(process);
-  if (mpi.Comm_set_attr(comm, process.comm_keyval(), record.get()) != MPI_SUCCESS) return nullptr;
-  process.add(record);
-  return record.get();
+    record.meet(process);
+  if (mpi.Comm_set_attr(comm, process.comm_keyval(), &record) == MPI_SUCCESS) return &record;
+  process.remove(&record);
+  return nullptr;
 }
 
-void CommRecord::set_up(MpiProcess& process) {
+void CommRecord::meet(MpiProcess& process) {
   const NativeMpi& mpi = *native_mpi();
   mpi.Comm_rank(comm_, &rank_);
   mpi.Comm_size(comm_, &size_);
@@ -103,11 +109,38 @@ void CommRecord::set_up(MpiProcess& process) {
     unsupported_ = "communicator of 1 rank";
     return;
   }
+  if (const AdoptionTerms* const terms = process.terms()) {
+    terms_ = *terms;
+  } else {
+    if (!all_are_of_this_world(comm_, size_)) {
+      unsupported_ = kOtherWorld;
+      return;
+    }
+    auto agreed = process.agree_on(comm_, size_);
+    if (!agreed) {
+      failure_ = agreed.error();
+      return;
+    }
+    terms_ = *agreed;
+  }
+  if (terms_.at_once) return set_up(process);
+  waits_ = true;
+  adoption_ = Adoption(size_, terms_.one_node);
+}
+
+void CommRecord::adopt(MpiProcess& process) {
+  waits_ = false;
+  set_up(process);
+}
+
+void CommRecord::set_up(MpiProcess& process) {
+  name_ = name_of(comm_);
+  guard_ = std::make_unique<Guard>(false);
   // Processes that MPI_Comm_spawn starts are not under `hips run`, and would not take part in the exchanges
   // that follow.
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
   if (std::ranges::find(world_ranks, -1) != world_ranks.end()) {
-    unsupported_ = "communicator with processes of another MPI_COMM_WORLD";
+    unsupported_ = kOtherWorld;
     return;
   }
 
@@ -154,7 +187,7 @@ void CommRecord::set_up(MpiProcess& process) {
 }
 
 Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
-  const GuardMode& mode = process.guard_mode();
+  const GuardMode mode = process.guard_mode(terms_.one_node);
   comm::ByteWriter writer;
   writer.put_text(comm::this_process().node_key);
   comm::put_terms(writer,
@@ -169,7 +202,7 @@ Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap)
     terms.push_back(comm::get_terms(reader));
   }
   if (Status status = comm::compare_terms(terms); !status.ok()) return status;
-  guard_ = Guard(mode.has_trials);
+  *guard_ = Guard(mode.has_trials);
   scope_ = {nodes_text(nodes), communicator_->backend(), process.native_version()};
   std::ranges::replace(scope_.native, ' ', '_');
   if (!mode.uses_table) return Status::success();
@@ -177,7 +210,7 @@ Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap)
   // Rank 0's table counts: the other ranks may have another file, or none.
   const std::map<CallClass, TuningDecision> known =
       rank_ == 0 ? process.known_decisions(scope_) : std::map<CallClass, TuningDecision>();
-  return share_decisions(*communicator_, known, guard_);
+  return share_decisions(*communicator_, known, *guard_);
 }
 
 Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(MpiProcess& process) const {
@@ -223,17 +256,31 @@ void CommRecord::end(MpiProcess& process) {
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
   spare_.clear();
+  if (counts_ && num_waiting_ > 0) {
+    process.report().add_delegated(
+        waits_ ? "communicators on which HiPS would not have saved what their set-up takes (HIPS_ADOPT=auto)"
+               : "communicators before HiPS was expected to save what their set-up takes (HIPS_ADOPT=auto)",
+        num_waiting_);
+  }
   if (!communicator_) return;
   if (process.reports()) {
     reports_to_ = &process;
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
-    process.report().add_guard(name_, size_, guard_);
+    process.report().add_guard(name_, size_, *guard_);
   }
-  if (process.guard_mode().uses_table) process.keep_decisions(scope_, guard_.decisions());
+  if (process.guard_mode(terms_.one_node).uses_table) process.keep_decisions(scope_, guard_->decisions());
   // An outstanding request holds the record, and with it the communicator, until it has ended.
   if (weak_from_this().use_count() > 1) return;
   usable_ = nullptr;
   communicator_.reset();
+}
+
+bool CommRecord::renew() {
+  if (!waits_ || weak_from_this().use_count() > 1) return false;
+  waits_ = has_ended_ = error_printed_ = false;
+  num_waiting_ = 0;
+  last_sections_.reset();
+  return true;
 }
 
 }  // namespace hips::mpi

@@ -13,6 +13,8 @@
 #include "lib/base/sections.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/mpi/process/call_report.hpp"
+#include "lib/mpi/tuning/adoption.hpp"
+#include "lib/mpi/tuning/adoption_terms.hpp"
 #include "lib/mpi/tuning/guard.hpp"
 #include "lib/mpi/tuning/guard_table.hpp"
 
@@ -28,9 +30,25 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
  public:
   /// Makes the record of `comm`, which has none (record_of()). Called by the first blocking collective other
   /// than a barrier, or by the first initialisation of a persistent one, even if HiPS does not support it: a
-  /// rank that passes another type than its peers must take part in the set-up. Collective. Null if native MPI
-  /// does not know the communicator; native MPI reports that itself.
+  /// rank that passes another type than its peers must take part in the set-up. Null if native MPI does not know
+  /// the communicator; native MPI reports that itself.
+  ///
+  /// Sets up the communicator of HiPS where it is adopted at once (AdoptionTerms), and is collective then. Else the record
+  /// waits for adopt().
   static CommRecord* make(MpiProcess& process, MPI_Comm comm);
+
+  /// True until adopt(): native MPI executes the calls.
+  [[nodiscard]] bool waits() const { return waits_; }
+  /// Counts a call that native MPI has executed while waits(), with the size of what it moved where HiPS could have
+  /// executed it.
+  void note_waiting(std::optional<std::uint64_t> bytes = std::nullopt) {
+    ++num_waiting_;
+    if (bytes) adoption_.add(*bytes);
+  }
+  /// True when the next call is the time to adopt the communicator: on all ranks at the same call.
+  [[nodiscard]] bool is_due() const { return adoption_.is_due(); }
+  /// Sets up the communicator of HiPS. Collective. Only while waits().
+  void adopt(MpiProcess& process);
 
   /// The communicator of HiPS that executes the calls. Null: native MPI executes them, or failure() is set.
   [[nodiscard]] comm::Communicator* communicator() const { return usable_; }
@@ -42,8 +60,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
-  /// Decides who executes the calls that HiPS could.
-  [[nodiscard]] Guard& guard() { return guard_; }
+  /// Decides who executes the calls that HiPS could. Not while waits().
+  [[nodiscard]] Guard& guard() { return *guard_; }
   /// Makes every later call fail: ranks passed different arguments, which native MPI would not detect.
   void fail(const Status& status) {
     failure_ = status;
@@ -85,8 +103,13 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
 
   /// Adds the counts to the report, and closes the connections when no request needs them any more. Local.
   void end(MpiProcess& process);
+  /// After end(): makes it as new where it has only counted calls, so that another communicator can have it. False
+  /// otherwise.
+  bool renew();
 
  private:
+  /// Finds out whether HiPS may adopt the communicator, and when.
+  void meet(MpiProcess& process);
   void set_up(MpiProcess& process);
   /// Exchanges the guard's mode and known decisions.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
@@ -99,7 +122,11 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   comm::Communicator* usable_ = nullptr;  ///< communicator_, or null
   Status failure_;
   std::string unsupported_;
-  Guard guard_{false};
+  bool waits_ = false;
+  std::uint64_t num_waiting_ = 0;  ///< calls while it waits or waited
+  Adoption adoption_;
+  AdoptionTerms terms_;
+  std::unique_ptr<Guard> guard_;  ///< made by set_up(): larger than all the rest
   TuningScope scope_;
   bool error_printed_ = false;
   std::shared_ptr<const Sections> last_sections_;

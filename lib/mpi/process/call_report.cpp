@@ -26,9 +26,9 @@ void CallReport::add_taken(const std::string& comm_name, int comm_size, const st
   taken_[{comm_name, comm_size, plan}] += tally;
 }
 
-void CallReport::add_delegated(const std::string& reason) {
+void CallReport::add_delegated(const std::string& reason, std::uint64_t calls) {
   const std::lock_guard lock(mutex_);
-  ++delegated_[reason];
+  delegated_[reason] += calls;
 }
 
 void CallReport::set_guard(const std::string& mode) {

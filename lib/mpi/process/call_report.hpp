@@ -41,7 +41,7 @@ class CallReport {
   /// that makes a million of them gets a short report.
   void add_taken(const std::string& comm_name, int comm_size, const std::string& plan,
                  const CallTally& tally);
-  void add_delegated(const std::string& reason);
+  void add_delegated(const std::string& reason, std::uint64_t calls = 1);
   /// The guard's mode in this job: "on".
   void set_guard(const std::string& mode);
   /// Adds what the guard decided on a communicator; of communicators that look alike, the last one's times

@@ -5,13 +5,16 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
+#include "lib/mpi/communicators/topology_choice.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/process/preload.hpp"
@@ -54,6 +57,14 @@ MpiProcess* MpiProcess::make_first() {
   return s_active.load();
 }
 
+void MpiProcess::begin() {
+  try {
+    if (MpiProcess* const process = active()) process->agree();
+  } catch (const std::exception&) {
+    // Without memory: the first collective meets that again, and can tell the program.
+  }
+}
+
 MpiProcess& MpiProcess::instance() {
   return *g_process.load(std::memory_order_acquire);
 }
@@ -63,7 +74,7 @@ void MpiProcess::deactivate() {
   s_active.store(nullptr, std::memory_order_release);
 }
 
-MpiProcess::MpiProcess() : config_(load_process_config()), guard_mode_(guard_mode_of(config_.config)) {
+MpiProcess::MpiProcess() : config_(load_process_config()) {
   // A child that starts an MPI program of its own must not inherit the interposer.
   leave_preload();
   pthread_atfork(nullptr, nullptr, [] { deactivate(); });
@@ -77,7 +88,8 @@ MpiProcess::MpiProcess() : config_(load_process_config()), guard_mode_(guard_mod
   native_version_ = version_of_native();
   // Absolute, because the program may change its working directory before the end.
   std::error_code no_folder;
-  table_.emplace(guard_mode_.uses_table
+  // Whether decisions are kept does not depend on where the ranks are.
+  table_.emplace(guard_mode(true).uses_table || guard_mode(false).uses_table
                      ? std::filesystem::absolute(config_.config.guard_table, no_folder).string()
                      : std::string(),
                  world_rank_ == 0);
@@ -94,6 +106,22 @@ MpiProcess::MpiProcess() : config_(load_process_config()), guard_mode_(guard_mod
   // MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while everything still works.
   mpi.Comm_create_keyval(do_not_copy, on_finalize, &self_keyval_, nullptr);
   mpi.Comm_set_attr(mpi.self, self_keyval_, this);
+}
+
+Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) const {
+  bool is_wrong = !config_.status.ok();
+  if (!is_wrong && config_.config.topology) {
+    std::vector<Rank> world(static_cast<std::size_t>(world_size_));
+    std::iota(world.begin(), world.end(), 0);
+    is_wrong = !choose_topology(config_.config.topology, world, world_size_);
+  }
+  return agree_on_adoption(comm, size, config_.config, is_wrong);
+}
+
+void MpiProcess::agree() {
+  if (terms_ || world_size_ == 1) return;
+  // An error is native MPI's, and the program will meet it again.
+  if (auto terms = agree_on(native_mpi()->world, world_size_)) terms_ = *terms;
 }
 
 int MpiProcess::on_comm_free(MPI_Comm, int, void* value, void*) {
@@ -120,7 +148,7 @@ void MpiProcess::shut_down() {
     table_->save();
   }
   if (!reports() || world_rank_ != 0) return;
-  report_.set_guard(guard_mode_.text);
+  report_.set_guard(guard_mode(terms_ && terms_->one_node).text);
   const std::string text = report_.text(native_version_, world_rank_, world_size_);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
@@ -148,23 +176,30 @@ void MpiProcess::progress_native() const {
   mpi.Iprobe(MPI_ANY_SOURCE, probe_tag_, mpi.probed, &flag, MPI_STATUS_IGNORE);
 }
 
-void MpiProcess::add(std::shared_ptr<CommRecord> record) {
+CommRecord& MpiProcess::make_record() {
   const std::lock_guard lock(mutex_);
-  CommRecord* const address = record.get();
-  records_.emplace(address, std::move(record));
+  if (spare_.empty()) {
+    auto record = std::make_shared<CommRecord>();
+    CommRecord* const address = record.get();
+    return *records_.emplace(address, std::move(record)).first->second;
+  }
+  const auto inserted = records_.insert(std::move(spare_.back()));
+  spare_.pop_back();
+  return *inserted.position->second;
 }
 
 void MpiProcess::remove(CommRecord* record) {
-  std::shared_ptr<CommRecord> last;
+  decltype(records_)::node_type last;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = records_.find(record);
-    if (found == records_.end()) return;
-    last = std::move(found->second);
-    records_.erase(found);
+    last = records_.extract(record);
+    if (last.empty()) return;
   }
   s_num_removed.fetch_add(1, std::memory_order_acq_rel);
-  last->end(*this);
+  last.mapped()->end(*this);
+  if (!last.mapped()->renew()) return;
+  const std::lock_guard lock(mutex_);
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(last));
 }
 
 }  // namespace hips::mpi

@@ -9,9 +9,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/config/config.hpp"
 #include "lib/mpi/process/call_report.hpp"
+#include "lib/mpi/tuning/adoption_terms.hpp"
 #include "lib/mpi/tuning/guard_mode.hpp"
 #include "lib/mpi/tuning/guard_table_file.hpp"
 
@@ -21,7 +23,7 @@ class CommRecord;
 
 /// What the interposer keeps once per process: configuration, records of communicators, report.
 ///
-/// Made between MPI_Init and MPI_Finalize, at the first call that HiPS may execute. Never destroyed: programs
+/// Made inside MPI_Init; where that passes us by, at the first call that HiPS may execute. Never destroyed: programs
 /// also call MPI_Finalize from exit handlers, which may run after ours.
 ///
 /// Threads  any.
@@ -34,13 +36,24 @@ class MpiProcess {
     return process != nullptr ? process : make_first();
   }
 
+  /// Called inside MPI_Init, after native MPI's: makes the object, and agree(). Never throws.
+  static void begin();
+
   /// The same once active() has returned one, for functions that are called while it is active.
   static MpiProcess& instance();
 
   [[nodiscard]] const LoadedConfig& config() const { return config_; }
   [[nodiscard]] bool reports() const { return config_.config.mpi_report; }
   [[nodiscard]] CallReport& report() { return report_; }
-  [[nodiscard]] const GuardMode& guard_mode() const { return guard_mode_; }
+  /// What all ranks of MPI_COMM_WORLD agreed on in agree(). Null: it was not called on all, since the program's MPI_Init
+  /// passed us by (a tool may call PMPI_Init).
+  [[nodiscard]] const AdoptionTerms* terms() const { return terms_ ? &*terms_ : nullptr; }
+  /// As agree_on_adoption(), of this process's settings.
+  Result<AdoptionTerms> agree_on(MPI_Comm comm, int size) const;
+  /// Inside MPI_Init, which all ranks call. Collective over MPI_COMM_WORLD.
+  void agree();
+  /// The guard's mode where the ranks that are asked about are on one node, or not.
+  [[nodiscard]] GuardMode guard_mode(bool one_node) const { return guard_mode_of(config_.config, one_node); }
   [[nodiscard]] const std::string& native_version() const { return native_version_; }
   [[nodiscard]] int world_rank() const { return world_rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
@@ -58,7 +71,8 @@ class MpiProcess {
   /// other messages.
   void progress_native() const;
 
-  void add(std::shared_ptr<CommRecord> record);
+  /// An empty record, which remove() or shut_down() ends.
+  CommRecord& make_record();
   /// Called when the communicator is freed. The record lives until the last request that needs it has gone.
   void remove(CommRecord* record);
   /// Never 0. Changes when a record ends; whatever was remembered of records is invalid then.
@@ -80,7 +94,7 @@ class MpiProcess {
   static constinit inline std::atomic<std::uint64_t> s_num_removed{1};
 
   LoadedConfig config_;
-  GuardMode guard_mode_;
+  std::optional<AdoptionTerms> terms_;
   std::string native_version_;
   CallReport report_;
   int world_rank_ = -1, world_size_ = 0;
@@ -89,6 +103,9 @@ class MpiProcess {
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
   std::mutex mutex_;
   std::map<CommRecord*, std::shared_ptr<CommRecord>> records_;
+  /// Records that were only counters. Programs that split communicators by the thousand need no memory for each.
+  std::vector<decltype(records_)::node_type> spare_;
+  static constexpr std::size_t kMostSpare = 16;
   std::mutex table_mutex_;
   std::optional<GuardTableFile> table_;
 };

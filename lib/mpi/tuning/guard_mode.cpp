@@ -2,10 +2,12 @@
 
 namespace hips::mpi {
 
-GuardMode guard_mode_of(const Config& config) {
+GuardMode guard_mode_of(const Config& config, bool one_node) {
   if (config.guard && !*config.guard) return {false, false, "off: HIPS_GUARD=off"};
   if (config.reproducible == Reproducible::kAny) return {false, false, "off: HIPS_REPRODUCIBLE=any"};
-  if (!config.guard && names_a_plan(config)) return {false, false, "off: a topology or a plan is named"};
+  if (!config.guard && one_node && names_a_plan(config))
+    return {false, false, "off: a topology or a plan is named for ranks on one node"};
+  if (!config.guard && names_how(config)) return {false, false, "off: a plan is named"};
   if (config.reproducible == Reproducible::kRun) {
     const bool has_table = !config.guard_table.empty();
     return {false, has_table,

@@ -6,8 +6,12 @@ import sys
 
 
 def environment(**extra):
-    """This process's, without what says something to HiPS."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("HIPS_")}, **extra}
+    """This process's, without what says something to HiPS. The search for leaks needs ptrace, which the lab's processes may
+    not have."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HIPS_")}
+    if "ASAN_OPTIONS" in own:
+        own["ASAN_OPTIONS"] += ":detect_leaks=0"
+    return {**own, **extra}
 
 
 def skip_unless_possible(servers="guests"):
@@ -42,9 +46,18 @@ def descendants(pid):
             with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
                 for child in file.read().split():
                     found += [int(child), *descendants(int(child))]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         pass
     return found
+
+
+def command_line_of(pid):
+    """The words of a process's command line; none if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            return file.read().split("\0")[:-1]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def name_of(pid):
@@ -66,6 +79,12 @@ def alive(pids):
         except (FileNotFoundError, ProcessLookupError):
             pass
     return running
+
+
+def enter_network(pid):
+    """What precedes a command that is to run in the network namespace of a process of ours."""
+    own, its = (os.readlink(f"/proc/{of}/ns/user") for of in ("self", pid))
+    return ["nsenter", "--target", str(pid), "--net", *([] if own == its else ["--user", "--preserve-credentials"])]
 
 
 def interfaces(*prefix):

@@ -34,7 +34,9 @@ class RunningLab:
         self.process = subprocess.Popen(
             lab.command(HIPS, "--namespaces", *self.arguments, "--", "sh", "-c", "echo up; exec sleep 1000"),
             env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert self.process.stdout.readline() == "up\n"
+        if self.process.stdout.readline() != "up\n":
+            self.__exit__()
+            raise AssertionError("the lab did not come up")
         self.sandbox = lab.descendants(self.process.pid)[0]
         return self
 
@@ -117,7 +119,7 @@ class FromOutside(unittest.TestCase):
             for rate, shown in (("50mbit", ["100Mbit", "50Mbit"]), ("unlimited", ["100Mbit"])):
                 done = running.of("link", "node1:nic1", rate)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                for where in (["nsenter", "--target", str(running.sandbox), "--net", "tc", "qdisc", "show"],
+                for where in ([*lab.enter_network(running.sandbox), "tc", "qdisc", "show"],
                               [HIPS, "lab", "exec", "--lab", str(running.sandbox), "node1", "--", "tc", "qdisc", "show"]):
                     text = subprocess.run(where, capture_output=True, text=True, check=True).stdout
                     self.assertEqual(sorted(set(re.findall(r"tbf.*rate (\S+)", text))), shown, text)
@@ -137,13 +139,14 @@ class FromOutside(unittest.TestCase):
                 lab.command(HIPS, "--namespaces", "-q", "-t", "switch:2", "--", "sh", "-c",
                             "echo up; [ $HIPS_RANK = 1 ] && exec sleep 1000; exit 3"),
                 env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            self.assertEqual([process.stdout.readline() for _ in range(2)], ["up\n", "up\n"])
-            for pid in lab.descendants(process.pid):
-                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-                    if file.read().endswith("--server\0001\0"):
-                        os.kill(pid, signal.SIGKILL)
-                        break
-            _, err = process.communicate(timeout=LIMIT_S)
+            try:
+                up = [process.stdout.readline() for _ in range(2)]
+                servers = [pid for pid in lab.descendants(process.pid) if lab.command_line_of(pid)[-2:] == ["--server", "1"]]
+                os.kill(servers[0], signal.SIGKILL)
+                _, err = process.communicate(timeout=LIMIT_S)
+            finally:
+                process.kill()
+        self.assertEqual(up, ["up\n", "up\n"])
         self.assertEqual(process.returncode, 3, err)
         self.assertEqual(err.splitlines(), ["hips lab: rank 0 exited with code 3",
                                             "hips lab: rank 1 was lost: server 1 went down"])
@@ -162,7 +165,7 @@ class Cleanup(unittest.TestCase):
     def ended_by(self, signal_number, inner=False):
         with RunningLab("-t", "bcube:2,1") as running:
             pids = lab.descendants(running.process.pid)
-            own = set(lab.interfaces("nsenter", "--target", str(running.sandbox), "--net")) - {"lo"}
+            own = set(lab.interfaces(*lab.enter_network(running.sandbox))) - {"lo"}
             self.assertLessEqual({"s0n0", "s3n1", "b0", "mgmt"}, own)
             self.assertGreaterEqual(len(pids), 9)
             os.kill(running.sandbox if inner else running.process.pid, signal_number)

@@ -24,7 +24,7 @@ namespace hips::cli {
 namespace {
 
 struct RunOptions {
-  std::string topology, algorithm, pattern, mpi, trace;
+  std::string topology, algorithm, pattern, mpi, adopt, trace;
   bool report = false;
 };
 
@@ -115,6 +115,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   convert_inputs(launcher, launch->topology, loaded.config.plan_file);
   set("HIPS_ALGORITHM", request.algorithm);
   set("HIPS_PATTERN", request.pattern);
+  if (!options.adopt.empty()) set("HIPS_ADOPT", options.adopt);
   if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);
   // Absolute, because the program may change its working directory before it writes.
   if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
@@ -157,6 +158,11 @@ void add_run(CLI::App& app) {
       "--mpi", options->mpi,
       "MPI of a program that does not link to one, such as a script: openmpi, mpich, or auto, "
       "which goes by the launcher");
+  command
+      ->add_option("--adopt", options->adopt,
+                   "auto: HiPS takes over a communicator once that is expected to pay; always: at its first "
+                   "collective (default: auto)")
+      ->check(CLI::IsMember({"auto", "always"}));
   command->add_flag("--report", options->report,
                     "Print at the end which calls HiPS executed, which it delegated to native MPI, and why");
   command->add_option("--trace", options->trace, "Write a Chrome trace for each rank into this folder");

@@ -1,0 +1,82 @@
+/*
+ * Communicators that live long, or not: what the interposer does with them is in its report.
+ *
+ *   adopt calls N ELEMENTS   N allreduces on MPI_COMM_WORLD
+ *   adopt duplicates N KEPT  N duplicates of it with three allreduces each; KEPT of them stay open until the end
+ *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
+ *
+ * Every result is checked. Prints "wrong W" and, after the calls, how many descriptors rank 0 has more than after MPI_Init.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int g_wrong;
+
+static int num_descriptors(void) {
+  int num = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder)) ++num;
+  closedir(folder);
+  return num;
+}
+
+static void check_allreduce(MPI_Comm comm, int call, int elements) {
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  int* in = malloc(sizeof(int) * (size_t)elements);
+  int* out = malloc(sizeof(int) * (size_t)elements);
+  for (int i = 0; i < elements; ++i) in[i] = rank + call + i;
+  if (MPI_Allreduce(in, out, elements, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS) ++g_wrong;
+  for (int i = 0; i < elements; ++i) g_wrong += out[i] != size * (size - 1) / 2 + size * (call + i);
+  free(in);
+  free(out);
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  MPI_Init(&argc, &argv);
+  const int num = atoi(argv[2]);
+  const int extra = argc > 3 ? atoi(argv[3]) : 0;
+  const int before = num_descriptors();
+  if (strcmp(argv[1], "calls") == 0) {
+    for (int call = 0; call < num; ++call) check_allreduce(MPI_COMM_WORLD, call, extra);
+  } else if (strcmp(argv[1], "duplicates") == 0) {
+    MPI_Comm* kept = malloc(sizeof(MPI_Comm) * (size_t)(extra + 1));
+    for (int i = 0; i < num; ++i) {
+      MPI_Comm comm;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      for (int call = 0; call < 3; ++call) check_allreduce(comm, i + call, 1);
+      if (i < extra)
+        kept[i] = comm;
+      else
+        MPI_Comm_free(&comm);
+    }
+    for (int i = 0; i < extra && i < num; ++i) MPI_Comm_free(&kept[i]);
+    free(kept);
+  } else {
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 1; i <= num; ++i) {
+      MPI_Comm part;
+      const int colour = rank % (1 + i % 3);
+      MPI_Comm_split(MPI_COMM_WORLD, colour, i % 2 ? rank : -rank, &part);
+      // Long vectors on some: their part is adopted after a few calls, the other part's is not.
+      for (int call = 0; call < i; ++call) check_allreduce(part, call, colour == 1 ? 200000 : 7);
+      check_allreduce(MPI_COMM_WORLD, i, 11);
+      MPI_Comm_free(&part);
+    }
+  }
+  const int after = num_descriptors();
+  int all_wrong = 0, rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Reduce(&g_wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("wrong %d\ndescriptors %d\n", all_wrong, after - before);
+  MPI_Finalize();
+  return 0;
+}

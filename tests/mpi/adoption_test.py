@@ -1,0 +1,96 @@
+"""Communicators stay with native MPI until HiPS is expected to save what their set-up takes (HIPS_ADOPT=auto)."""
+
+import re
+import unittest
+
+import harness
+from harness import Case, PROGRAMS, args, mpirun, possible
+
+BEFORE = "communicators before HiPS was expected to save what their set-up takes (HIPS_ADOPT=auto)"
+NEVER = "communicators on which HiPS would not have saved what their set-up takes (HIPS_ADOPT=auto)"
+
+
+def adopt(ranks, *arguments, options=(), **more):
+    more.setdefault("HIPS_ADOPT", "auto")
+    return mpirun(ranks, args.hips, "run", "--report", *options, PROGRAMS["adopt"], *map(str, arguments), **more)
+
+
+def descriptors(outcome):
+    return int(re.search(r"^descriptors (\d+)", outcome.out, re.MULTILINE)[1])
+
+
+class Adoption(Case):
+    def test_a_short_program_stays_with_native_mpi(self):
+        for ranks in possible(2, 4):
+            with self.subTest(ranks=ranks):
+                outcome = adopt(ranks, "calls", 20, 1)
+                self.assert_exact(outcome)
+                self.assertEqual(outcome.report(), ((0, 0), {NEVER: 21}), outcome.text())
+
+    def test_many_short_calls_or_a_few_long_ones_are_worth_it(self):
+        for arguments, most in ((("calls", 2000, 1), 600), (("calls", 60, 1 << 20), 2)):
+            with self.subTest(arguments=arguments):
+                outcome = adopt(2, *arguments)
+                self.assert_exact(outcome)
+                (calls, _), reasons = outcome.report()
+                self.assertGreater(calls, 0, outcome.text())
+                self.assertLessEqual(reasons[BEFORE], most, outcome.text())
+
+    def test_short_lived_communicators_leave_nothing_behind_and_cost_no_descriptor(self):
+        outcome = adopt(2, "duplicates", 500, 300)
+        self.assert_exact(outcome)
+        self.assertEqual(outcome.report(), ((0, 0), {NEVER: 1501}), outcome.text())
+        native = mpirun(2, PROGRAMS["adopt"], "duplicates", "500", "300")
+        self.assert_exact(native)
+        self.assertLessEqual(descriptors(outcome), descriptors(native) + 1, outcome.text())
+
+    def test_parts_are_adopted_each_in_its_own_time(self):
+        for ranks in possible(2, 3, 4):
+            with self.subTest(ranks=ranks):
+                outcome = adopt(ranks, "parts", 12)
+                self.assert_exact(outcome)
+
+    def test_who_names_a_topology_on_one_node_sees_it_run_at_once(self):
+        outcome = adopt(4, "calls", 3, 1, options=("-t", "bcube:2,1"))
+        self.assert_exact(outcome)
+        # MPI_Reduce at the end, too.
+        self.assertEqual(outcome.report()[0][0], 4, outcome.text())
+
+    def test_one_rank_that_wants_it_decides_for_all(self):
+        if harness.MPICH:
+            self.skipTest("Open MPI's way to give ranks different variables")
+        command = [args.hips, "run", "--report", PROGRAMS["adopt"], "calls", "3", "1"]
+        for variable, what in (("HIPS_ADOPT=always", ""), ("HIPS_REPRODUCIBLE=run", "the reproducibility"),
+                               ("HIPS_GUARD=off", "the guard (HIPS_GUARD)")):
+            with self.subTest(variable=variable):
+                outcome = harness.run([args.mpirun, "--oversubscribe", "-n", "1", *command, ":", "-n", "1", "-x", variable, *command],
+                                      HIPS_ADOPT="auto")
+                if variable.startswith("HIPS_ADOPT"):
+                    self.assert_exact(outcome)
+                    self.assertNotIn(NEVER, outcome.err)
+                else:
+                    # Expect: the error that this always was, at the first call, and no hang.
+                    self.assertNotEqual(outcome.code, 0)
+                    self.assertIn(f"the ranks disagree on {what}", outcome.err)
+
+    def test_a_wrong_variable_is_told_at_the_first_call(self):
+        # hips run sees that before; a library that was preloaded by hand does not wait until it is worth a set-up either.
+        outcome = mpirun(2, "env", f"LD_PRELOAD={harness.LIBRARY}", "HIPS_TOPO=bcube:2,1", PROGRAMS["adopt"], "calls", "1", "1",
+                         HIPS_ADOPT="auto")
+        self.assertNotEqual(outcome.code, 0)
+        self.assertIn("bcube:2,1 has 4 ranks, but MPI_COMM_WORLD has 2", outcome.err)
+
+    def test_a_tool_that_starts_mpi_itself_changes_nothing(self):
+        if harness.MPICH:
+            self.skipTest("MPICH's library starts itself by the profiling name")
+        for adopts, expected in (("auto", ((0, 0), {NEVER: 6})), ("always", None)):
+            outcome = adopt(2, "calls", 5, 1, HIPS_ADOPT=adopts, LD_PRELOAD=PROGRAMS["passed_by.so"])
+            self.assert_exact(outcome)
+            if expected:
+                self.assertEqual(outcome.report(), expected, outcome.text())
+            else:
+                self.assertNotIn(NEVER, outcome.err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[__file__, *harness.rest], verbosity=2)
