@@ -40,7 +40,7 @@ Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<
       {.rank = rank(),
        .size = size(),
        .max_staging_bytes = config_.staging_bytes,
-       .spin = spin,
+       .waits = engine_->waits,
        .clock = &engine_->engine.clock(),
        .trace = engine_->engine.trace(),
        .id = id,

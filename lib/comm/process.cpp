@@ -21,7 +21,8 @@ struct ProcessState {
   std::unique_ptr<Control> control;
   std::string token;
   std::weak_ptr<ProcessEngine> engine;
-  std::unique_ptr<TraceSink> trace;  ///< outlives engines: a second one continues the same file
+  std::shared_ptr<WaitPolicy> waits;  ///< outlives engines: what it has learned is of the node
+  std::unique_ptr<TraceSink> trace;   ///< outlives engines: a second one continues the same file
 };
 
 ProcessState& state() {
@@ -86,6 +87,8 @@ SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, const ProcessI
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {
   ProcessState& s = state();
   const std::lock_guard lock(s.mutex);
+  if (!s.waits) s.waits = std::make_shared<WaitPolicy>(SpinLimits::of(1, 1));
+  s.waits->limit(request.spin);
   if (auto engine = s.engine.lock()) return engine;
   if (!s.trace && !request.trace_dir.empty()) {
     auto trace =
@@ -94,7 +97,7 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
     s.trace = std::move(*trace);
   }
   auto engine = std::make_shared<ProcessEngine>(
-      exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .spin = request.spin});
+      exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .waits = s.waits});
   s.engine = engine;
   return engine;
 }

@@ -9,7 +9,7 @@
 #include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/base/wait/spin_wait.hpp"
+#include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/control/control.hpp"
 #include "lib/comm/setup/process_info.hpp"
 #include "lib/exec/engine.hpp"
@@ -18,8 +18,9 @@ namespace hips::comm {
 
 /// The engine of this process and its transports. Communicators share it; the last one destroys it.
 struct ProcessEngine {
-  explicit ProcessEngine(const exec::Engine::Options& options) : engine(options) {}
+  explicit ProcessEngine(const exec::Engine::Options& options) : engine(options), waits(options.waits) {}
   exec::Engine engine;
+  std::shared_ptr<WaitPolicy> waits;  ///< of all waits of the process
   /// By name, then by rail; rails beyond the end wrap around.
   std::map<std::string_view, std::vector<transport::Transport*>> transports;
 };
@@ -36,7 +37,7 @@ Result<Control*> process_control(const std::string& token, std::int64_t dead_aft
 
 struct EngineRequest {
   Clock* clock = nullptr;                  ///< null: SystemClock
-  SpinLimits spin = SpinLimits::of(1, 1);  ///< of the first communicator
+  SpinLimits spin = SpinLimits::of(1, 1);  ///< given the processes of the node that were met here
   Rank rank = 0, size = 1;                 ///< of the first communicator, for the trace
   std::string trace_dir;                   ///< "": no trace
 };

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "lib/base/wait/wait_clock.hpp"
+#include "lib/base/wait/waiter.hpp"
 #include "lib/exec/engine_impl.hpp"
 #include "lib/exec/operation_impl.hpp"
 #include "lib/exec/team_impl.hpp"
@@ -20,6 +21,7 @@ namespace hips::exec {
 
 EngineImpl::EngineImpl(Engine::Options given) : options(given) {
   clock = options.clock != nullptr ? options.clock : &SystemClock::instance();
+  if (!options.waits) options.waits = std::make_shared<WaitPolicy>(SpinLimits::of(1, 1));
   trace = options.trace;
   wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   MemoryRegistry::process().add_listener(this);
@@ -418,13 +420,14 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
       }
       continue;
     }
-    for (SpinWait spin(impl.options.spin); !awaited.done() && !hand_on && !steps_back();) {
+    for (Waiter waiter(*impl.options.waits, WaitKind::kPlan, *impl.clock);
+         !awaited.done() && !hand_on && !steps_back();) {
       if (impl.progress()) {
-        spin.reset();
+        waiter.moved();
         continue;
       }
-      if (spin.stay_awake(*impl.clock)) {
-        if (!spin.time_to_look()) continue;
+      if (waiter.stay_awake()) {
+        if (!waiter.time_to_look()) continue;
       } else {
         impl.sleep(time.sleep_ns());
       }

@@ -9,8 +9,8 @@
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/base/wait/spin_wait.hpp"
 #include "lib/base/wait/wait_options.hpp"
+#include "lib/base/wait/wait_policy.hpp"
 #include "transports/transport.hpp"
 
 namespace hips::exec {
@@ -32,7 +32,8 @@ class Engine {
   struct Options {
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
-    SpinLimits spin = SpinLimits::of(1, 1);
+    /// How its waits learn, shared with other waiters of the process. Null: as if each process had a core.
+    std::shared_ptr<WaitPolicy> waits{};
   };
 
   explicit Engine(Options options);

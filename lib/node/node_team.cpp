@@ -8,12 +8,14 @@
 #include "lib/base/os/futex.hpp"
 #include "lib/base/prefetch.hpp"
 #include "lib/base/wait/wait_clock.hpp"
+#include "lib/base/wait/waiter.hpp"
 #include "lib/reduce/reduce.hpp"
 
 namespace hips::node {
 
 Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   if (config.clock == nullptr) config.clock = &SystemClock::instance();
+  if (!config.waits) config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({}));
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes,
                                     team->config_.num_slices, team->config_.oversubscribed);
@@ -292,25 +294,24 @@ std::optional<Status> NodeTeam::test() {
 bool NodeTeam::poll_briefly() {
   constexpr int kPolls = 128;
   // With fewer cores than ranks, a peer that is missing now may be waiting for this core.
-  SpinWait spin({.spin_polls = std::min(config_.spin.spin_polls, kPolls), .yield_polls = 0});
-  do {
+  for (int polls = std::min(config_.waits->budget(WaitKind::kMemory).spin_polls, kPolls);; Waiter::relax()) {
     (void)advance();
     if (done()) return true;
-  } while (spin.stay_awake(*config_.clock));
-  return false;
+    if (--polls < 0) return false;
+  }
 }
 
 Status NodeTeam::wait(const WaitOptions& options) {
-  SpinWait spin(config_.spin);
+  Waiter waiter(*config_.waits, WaitKind::kMemory, *config_.clock);
   WaitClock time(options, *config_.clock);
   while (!done()) {
     if (advance()) {
-      spin.reset();
+      waiter.moved();
       continue;
     }
     if (failed_.load(std::memory_order_acquire)) return leave();
-    if (spin.stay_awake(*config_.clock)) {
-      if (!spin.time_to_look()) continue;
+    if (waiter.stay_awake()) {
+      if (!waiter.time_to_look()) continue;
     } else {
       sleep(time.sleep_ns());
     }

@@ -22,8 +22,8 @@
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
-#include "lib/base/wait/spin_wait.hpp"
 #include "lib/base/wait/wait_options.hpp"
+#include "lib/base/wait/wait_policy.hpp"
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
 #include "lib/node/shared_block.hpp"
@@ -69,7 +69,8 @@ class NodeTeam {
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
     std::uint32_t num_slices = StagingLayout::kFewSlices;  ///< staging slices, if they fit
-    SpinLimits spin{};
+    /// How its waits learn, shared with other waiters of the process. Null: every wait sleeps at once.
+    std::shared_ptr<WaitPolicy> waits{};
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
     std::uint64_t id = 0;        ///< id of the communicator, for traces

@@ -156,7 +156,7 @@ void on_all_ranks(Rank size, Body body) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      Engine engine({.spin = {0, 0}});
+      Engine engine({.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({0, 0}))});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       body(engine, transport, rank, exchange);
       exchange.meet();

@@ -77,7 +77,7 @@ TEST(Threads, compute_exact_sums_as_ranks_awake_and_asleep) {
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
       // No spinning and few yields, so most waits end in a sleep.
-      Engine engine({.spin = {0, rank % 2}});
+      Engine engine({.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({0, rank % 2}))});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "bcube:2,1", 1, rank, exchange);
       for (int i = 0; i < 300; ++i) {
@@ -96,7 +96,7 @@ TEST(Threads, of_one_rank_use_different_communicators_concurrently) {
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
-      Engine engine({.spin = {10, 10}});
+      Engine engine({.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({10, 10}))});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       std::vector<std::unique_ptr<Team>> teams;
       for (int t = 0; t < kTeams; ++t) {
@@ -125,7 +125,7 @@ TEST(Threads, wake_from_a_wait_when_another_thread_reports_a_failure) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
-      Engine engine({.spin = {0, 0}});
+      Engine engine({.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({0, 0}))});
       auto* transport = engine.add_transport(value_or_throw(shm::create({})));
       auto team = make_team(engine, transport, "switch:2", 1, rank, exchange);
       if (rank == 0) {

@@ -67,7 +67,7 @@ TEST_P(Teams, reduce_in_rank_order_for_every_size_in_and_out_of_place) {
   const Shape shape = GetParam();
   NodeTeam::Config config;
   config.max_staging_bytes = shape.staging;
-  config.spin = shape.spin;
+  config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed(shape.spin));
   auto teams = make_teams(shape.size, config);
   std::mt19937_64 random(seed());
   constexpr std::size_t shown_inline = CallLine::kInlineBytes / sizeof(double);
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(All, Teams,
 
 TEST(NodeTeam, allocates_nothing_in_a_call) {
   NodeTeam::Config config;
-  config.spin = {100, 100};
+  config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({100, 100}));
   auto teams = make_teams(3, config);
   on_all_ranks(3, [&](Rank rank) {
     constexpr std::size_t kMost = 500000;
@@ -178,7 +178,7 @@ TEST(NodeTeam, names_both_calls_if_ranks_disagree_for_every_pair_of_sizes) {
     for (const std::uint64_t theirs : kCounts) {
       if (mine == theirs) continue;
       NodeTeam::Config config;
-      config.spin = {100, 100};
+      config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({100, 100}));
       std::vector<std::unique_ptr<NodeTeam>> teams;
       std::mutex mutex;
       std::string message;
@@ -204,7 +204,7 @@ TEST(NodeTeam, names_both_calls_if_ranks_disagree_for_every_pair_of_sizes) {
 TEST(NodeTeam, names_the_late_rank_at_the_deadline_and_continues) {
   for (const std::uint64_t count : {1U, 300000U}) {
     NodeTeam::Config config;
-    config.spin = {10, 10};
+    config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({10, 10}));
     auto teams = make_teams(3, config);
     std::vector<std::vector<float>> data(3, std::vector<float>(count, 1));
     const auto start = [&](Rank rank) {

@@ -208,7 +208,7 @@ TEST_P(Mixed, memory_gives_the_same_result_as_ordinary_memory) {
   const Shape shape = GetParam();
   NodeTeam::Config config;
   config.max_staging_bytes = shape.staging;
-  config.spin = shape.spin;
+  config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed(shape.spin));
   auto teams = make_teams(shape.size, config);
   const std::size_t slice = teams[0]->layout().slice_bytes / sizeof(double);
   const std::uint64_t seed = test::seed();
