@@ -44,7 +44,7 @@ class NineGuests(unittest.TestCase):
     def test_an_unmodified_mpi_program_is_exact_under_mpirun_across_the_guests(self):
         done = lab.run(HIPS, "-t", "bcube:3,1", "--mpirun", "--timeout", "1200", "-x", "OMPI_ALLOW_RUN_AS_ROOT=1", "-x",
                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "--", "mpirun", "-n", "9", HIPS, "run", "-t", "bcube:3,1",
-                       GRADIENTS, "lenet5", "--steps", "1", timeout=1500, HIPS_MPI_REPORT="1")
+                       GRADIENTS, "lenet5", "--steps", "1", timeout=1500, HIPS_MPI_REPORT="1", HIPS_GUARD="off")
         print(done.stdout, done.stderr, flush=True)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"RESULT network=lenet5 ranks=9 .* wrong=0\b")
