@@ -157,7 +157,7 @@ TEST(Registry, NamesAnUnknownAlgorithmAndTheKnownOnes) {
   const auto unknown = plan::make_builder(parse_topology("switch:4"), {.algorithm = "flat-rnig"});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
-            "plan: unknown algorithm \"flat-rnig\"; expected one of hips, flat-ps, flat-mesh, flat-ring, "
+            "unknown algorithm \"flat-rnig\"; expected one of hips, flat-ps, flat-mesh, flat-ring, "
             "recursive-doubling, halving-doubling, double-tree, bucket, swing, bine, trees");
 }
 

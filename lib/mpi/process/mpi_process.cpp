@@ -108,14 +108,16 @@ MpiProcess::MpiProcess() : config_(load_process_config()) {
   mpi.Comm_set_attr(mpi.self, self_keyval_, this);
 }
 
-Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) const {
+Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) {
   bool is_wrong = !config_.status.ok();
   if (!is_wrong && config_.config.topology) {
     std::vector<Rank> world(static_cast<std::size_t>(world_size_));
     std::iota(world.begin(), world.end(), 0);
     is_wrong = !choose_topology(config_.config.topology, world, world_size_);
   }
-  return agree_on_adoption(comm, size, config_.config, is_wrong);
+  auto terms = agree_on_adoption(comm, size, config_.config, is_wrong);
+  if (terms) is_on_one_node_ = terms->one_node;
+  return terms;
 }
 
 void MpiProcess::agree() {
@@ -148,7 +150,7 @@ void MpiProcess::shut_down() {
     table_->save();
   }
   if (!reports() || world_rank_ != 0) return;
-  report_.set_guard(guard_mode(terms_ && terms_->one_node).text);
+  report_.set_guard(guard_mode(is_on_one_node_).text);
   const std::string text = report_.text(native_version_, world_rank_, world_size_);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);

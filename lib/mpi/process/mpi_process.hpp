@@ -49,7 +49,7 @@ class MpiProcess {
   /// passed us by (a tool may call PMPI_Init).
   [[nodiscard]] const AdoptionTerms* terms() const { return terms_ ? &*terms_ : nullptr; }
   /// As agree_on_adoption(), of this process's settings.
-  Result<AdoptionTerms> agree_on(MPI_Comm comm, int size) const;
+  Result<AdoptionTerms> agree_on(MPI_Comm comm, int size);
   /// Inside MPI_Init, which all ranks call. Collective over MPI_COMM_WORLD.
   void agree();
   /// The guard's mode where the ranks that are asked about are on one node, or not.
@@ -95,6 +95,7 @@ class MpiProcess {
 
   LoadedConfig config_;
   std::optional<AdoptionTerms> terms_;
+  std::atomic<bool> is_on_one_node_{true};  ///< of the ranks that were asked last, for the report
   std::string native_version_;
   CallReport report_;
   int world_rank_ = -1, world_size_ = 0;

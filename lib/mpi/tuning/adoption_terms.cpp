@@ -1,7 +1,5 @@
 #include "lib/mpi/tuning/adoption_terms.hpp"
 
-#include <array>
-#include <cstring>
 #include <functional>
 #include <string_view>
 #include <vector>

@@ -127,7 +127,7 @@ Result<std::unique_ptr<PlanBuilder>> make_builder(const Topology& topology, cons
     }
     names.push_back(algorithm.name);
   }
-  return fail(Code::kInvalidArgument, fmt::format("plan: unknown algorithm \"{}\"; expected one of {}",
+  return fail(Code::kInvalidArgument, fmt::format("unknown algorithm \"{}\"; expected one of {}",
                                                   request.algorithm, fmt::join(names, ", ")));
 }
 

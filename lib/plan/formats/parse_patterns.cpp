@@ -29,7 +29,7 @@ Result<OnePattern> parse_one(std::string_view word, std::string_view whole) {
                     word, whole, number));
   }
   return fail(Code::kInvalidArgument,
-              fmt::format("pattern: unknown pattern \"{}\" in \"{}\"; expected mesh, ring or ps:P, one "
+              fmt::format("unknown pattern \"{}\" in \"{}\"; expected mesh, ring or ps:P, one "
                           "for all levels or one per level, as in mesh,ring",
                           word, whole));
 }

@@ -82,7 +82,7 @@ def alive(pids):
 
 
 def enter_network(pid):
-    """What precedes a command that is to run in the network namespace of a process of ours."""
+    """The words before a command that runs in the network namespace of another process."""
     own, its = (os.readlink(f"/proc/{of}/ns/user") for of in ("self", pid))
     return ["nsenter", "--target", str(pid), "--net", *([] if own == its else ["--user", "--preserve-credentials"])]
 

@@ -116,7 +116,7 @@ TEST(Entries, InvalidTextIsNamed) {
            {"nccl", "unknown algorithm \"nccl\""},
            {"hips,", "unknown algorithm \"\""},
            {"hips,hips", "\"hips\" occurs twice"},
-           {"hips:star", "\"hips:star\": pattern: unknown pattern \"star\""},
+           {"hips:star", "\"hips:star\": unknown pattern \"star\""},
            {"flat-ps:0", "\"flat-ps:0\": invalid number \"0\" of leaders"},
            {"flat-ps:1x", "invalid number \"1x\" of leaders"},
            {"flat-ring:", "invalid number \"\" of rings"},
