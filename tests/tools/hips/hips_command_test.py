@@ -70,7 +70,7 @@ class Arguments(unittest.TestCase):
         for args, message in ((("plan", "--byte", "64M"), 'plan: unknown option "--byte"; did you mean --bytes?'),
                               (("plan", "-t", "switch:2", "--algoritm=hips"),
                                'plan: unknown option "--algoritm"; did you mean --algorithm?'),
-                              (("check", "64M", "--byte"), 'check: unexpected argument "64M"'),
+                              (("plan", "64M", "--byte"), 'plan: unexpected argument "64M"'),
                               (("compare", "--zzzzzz"), 'compare: unknown option "--zzzzzz"')):
             with self.subTest(args=args):
                 done = hips(*args)

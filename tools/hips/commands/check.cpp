@@ -236,8 +236,9 @@ void add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::Option* topology = check->add_option("-t,--topology", arguments->topology,
                                             "Topology, such as bcube:3,1; default without --plan: HIPS_TOPO");
-  CLI::Option* file = check->add_option(
-      "--plan", arguments->plan_file, "Check a stored plan (JSON, or XML of MSCCL) instead of building one");
+  CLI::Option* file =
+      check->add_option("PLAN,--plan", arguments->plan_file,
+                        "Check a stored plan (JSON, or XML of MSCCL) instead of building one");
   CLI::Option* algorithm =
       check->add_option("-a,--algorithm", arguments->algorithm, "Algorithm to build")->capture_default_str();
   CLI::Option* patterns = check->add_option("--pattern", arguments->patterns,

@@ -159,8 +159,12 @@ void print_cost(const Topology& topology, const PlanShape& shape, const CostSumm
   fmt::print("NIC in      {} each\n", summary.in.text());
   fmt::print("bandwidth   {}; {} with a barrier after each stage\n", duration(cost.bandwidth_seconds),
              duration(cost.barrier_seconds));
-  fmt::print("bound       {} by {}\n", duration(cost.bound_seconds),
-             cost.bound.cuts.empty() ? "nothing" : cost.bound.cut().name);
+  if (cost.bound.cuts.empty()) {
+    fmt::print("bound       0 s: nothing has to be sent\n");
+  } else {
+    fmt::print("bound       {}: the least that {} need to send and receive\n", duration(cost.bound_seconds),
+               cost.bound.cut().name);
+  }
   fmt::print("ratio       {:.3f} times the bound; {:.3f} with barriers\n", cost.ratio, cost.barrier_ratio);
 }
 
