@@ -109,6 +109,12 @@ class Communicator {
   /// same call itself finds out instead of waiting for ever. `what` must live as long as the program (a
   /// literal).
   virtual void note_delegated(const char* what) = 0;
+  /// Undoes the last note_delegated(): native MPI has refused the call on this rank alone, so it did not take place. No call
+  /// in between.
+  virtual void take_back_delegated() {}
+  /// The number of the last blocking call that ended with the communicator's failure, or was not begun for it; 0: none. After
+  /// kMismatch it may be an earlier or a later one than `Status::call`, which this rank may have completed or delegated.
+  [[nodiscard]] virtual std::uint64_t failed_call() const { return 0; }
 
   /// Why the communicator has failed; ok while it has not.
   [[nodiscard]] virtual Status failure() const = 0;

@@ -112,15 +112,28 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
 /// The periodic work of a blocking call while it waits.
 struct WatchedCommunicator::Waiter {
   WatchedCommunicator& communicator;
-  const PendingCall& call;
+  PendingCall& call;
   WaitLimits wait_limits;
   std::int64_t before_ns = 0;  ///< waited before this time slice
   std::int64_t next_check_ns = kCheckEveryNs;
 
+  /// Inside the call's wait, which keeps other threads from the call's state.
   void tick(std::int64_t in_slice_ns) {
-    const std::int64_t waited_ns = before_ns + in_slice_ns;
+    advance_others();
+    check(before_ns + in_slice_ns);
+  }
+  /// Outside it, where another thread may be making progress on all communicators of the transport.
+  void tick_between_slices() {
+    advance_others();
+    call.while_still([this] { check(before_ns); });
+  }
+
+ private:
+  void advance_others() {
     if (communicator.progress_) communicator.progress_();
     OutstandingCalls::process().advance_others(communicator);
+  }
+  void check(std::int64_t waited_ns) {
     // The caller's runtime needs progress more often than this check is useful.
     if (waited_ns < next_check_ns) return;
     next_check_ns = waited_ns + kCheckEveryNs;
@@ -180,7 +193,7 @@ Status WatchedCommunicator::wait_in_slices(PendingCall& call, WaitOptions option
     now_ns = clock().now_ns();
     if (now_ns >= deadline_ns) return status;
     waiter.before_ns = before_ns + now_ns - begin_ns;
-    waiter.tick(0);
+    waiter.tick_between_slices();
     slice_ns = yield_progress() ? kSliceNs : std::min(2 * slice_ns, kLongestSliceNs);
   }
 }
@@ -260,11 +273,20 @@ void WatchedCommunicator::note_delegated(const char* what) {
   watch_->record().add_delegated(what);
 }
 
+void WatchedCommunicator::take_back_delegated() {
+  if (in_forked_child()) return;
+  const ProgressLock lock(*this);
+  watch_->record().take_back_delegated();
+}
+
 Status WatchedCommunicator::execute(const CallArgs& args) {
   const CallerGuard guard(*this);
   if (!guard.alone()) return guard.misuse();
   const ProgressLock lock(*this);
-  if (watch_->failed()) return watch_->failure();
+  if (watch_->failed()) {
+    failed_call_ = watch_->record().last().index + 1;
+    return watch_->failure();
+  }
   return run_recorded(args);
 }
 
@@ -274,7 +296,10 @@ Status WatchedCommunicator::run_recorded(const CallArgs& args) {
   // A call with count 0 returns at once, but it is recorded like any other: a peer that passed another count must
   // not match its messages with this rank's next call.
   Status status = run_with_memory(args);
-  if (!status.ok() && watch_->failed()) status = watch_->failure();
+  if (!status.ok() && watch_->failed()) {
+    status = watch_->failure();
+    failed_call_ = index;
+  }
   record.end(index);
   return status;
 }

@@ -34,6 +34,8 @@ class WatchedCommunicator : public Communicator {
     return timeout_ns_ != INT64_MAX ? timeout_ns_ : dead_after_ns_;
   }
   void note_delegated(const char* what) final;
+  void take_back_delegated() final;
+  [[nodiscard]] std::uint64_t failed_call() const final { return failed_call_; }
   Status call(const CallArgs& args) final;
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;
 
@@ -130,6 +132,7 @@ class WatchedCommunicator : public Communicator {
   /// Started requests. Only the holder of `progressing_` changes it, so that a store suffices.
   std::atomic<int> num_outstanding_{0};
   bool makes_requests_ = false;
+  std::uint64_t failed_call_ = 0;
 };
 
 }  // namespace hips::comm

@@ -60,7 +60,7 @@ TEST(Config, TheEnvironmentSetsEveryKindOfValue) {
                                    {"HIPS_SIZE", "9"},
                                    {"HIPS_ROOT", "node1:4711"},
                                    {"HIPS_TIMEOUT", "1500ms"},
-                                   {"HIPS_MPI_REPORT", "on"},
+                                   {"HIPS_MPI_REPORT", "report.json"},
                                    {"HIPS_GUARD", "off"},
                                    {"HIPS_GUARD_TABLE", "guard.txt"},
                                    {"HIPS_REPRODUCIBLE", "run"},

@@ -17,7 +17,7 @@ class Guard(Case):
     def decisions(self, outcome):
         """{(op, least bytes): (HiPS' us, native MPI's us, winner)}"""
         found = re.findall(r"^hips report:   MPI_COMM_WORLD, \d+ ranks, (\w+), (\d+) to \d+ bytes: "
-                           r"HiPS ([\d.]+) us, native MPI ([\d.]+) us: (.*)$", outcome.err, re.MULTILINE)
+                           r"HiPS ([\d.]+) us, native MPI ([\d.]+) us: ([^;\n]*)(?:;.*)?$", outcome.err, re.MULTILINE)
         return {(op, int(least)): (float(hips), float(native), winner) for op, least, hips, native, winner in found}
 
     # Slowness is injected, far beyond what a loaded machine adds: no test depends on which library is faster.

@@ -89,11 +89,13 @@ TEST(Count, AReductionAcceptsTheSameCounts) {
   const Reduction reduction{.size = 8, .most_counts = static_cast<std::uint64_t>(kMostBytes) / 8};
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3'000'000'000}, std::int64_t{1} << 44,
                                    (std::int64_t{1} << 44) + 1, std::int64_t{-1}, INT64_MAX, INT64_MIN})
-    EXPECT_EQ(eligibility_of(reduction, count) == Eligibility::kEligible, is_valid_count(count, 8)) << count;
-  EXPECT_EQ(eligibility_of(reduction, 0), Eligibility::kNothingToMove);
-  EXPECT_EQ(eligibility_of(reduction, -1), Eligibility::kInvalidArgument);
-  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherOp}, 1), Eligibility::kOtherOp);
-  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherType}, 0), Eligibility::kOtherType);
+    EXPECT_EQ(eligibility_of(reduction, count, false) == Eligibility::kEligible, is_valid_count(count, 8))
+        << count;
+  EXPECT_EQ(eligibility_of(reduction, 0, false), Eligibility::kNothingToMove);
+  EXPECT_EQ(eligibility_of(reduction, -1, false), Eligibility::kInvalidArgument);
+  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherOp}, 1, false), Eligibility::kOtherOp);
+  EXPECT_EQ(eligibility_of({.eligibility = Eligibility::kOtherType}, 0, false), Eligibility::kOtherType);
+  EXPECT_EQ(eligibility_of(reduction, 1, true), Eligibility::kInvalidArgument);
 }
 
 TEST(RequestHandles, PointersAreInARangeOfTheirOwn) {

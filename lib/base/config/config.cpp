@@ -71,8 +71,13 @@ std::string set_log(Config& config, std::string_view text) {
 }
 
 std::string set_mpi_report(Config& config, std::string_view text) {
+  if (text.ends_with(".json")) {
+    config.mpi_report = true;
+    config.mpi_report_file = text;
+    return {};
+  }
   const auto value = parse_bool(text);
-  if (!value) return "on, off, 1 or 0";
+  if (!value) return "on, off, 1 or 0, or a file that ends with .json";
   config.mpi_report = *value;
   return {};
 }
@@ -232,8 +237,9 @@ constexpr std::array kVariables = {
                    "for it",
                    set_progress_thread},
     ConfigVariable{
-        "HIPS_MPI_REPORT", "on|off", "off",
-        "the interposer prints which calls HiPS executed, which it delegated to native MPI, and why",
+        "HIPS_MPI_REPORT", "on|off|FILE.json", "off",
+        "the interposer prints how long the program was in collectives, what HiPS saved, which calls it executed, "
+        "which it delegated to native MPI, and why; with a file it writes them there, too",
         set_mpi_report},
     ConfigVariable{
         "HIPS_ADOPT", "auto|always", "auto",

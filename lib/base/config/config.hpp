@@ -67,6 +67,7 @@ struct Config {
   log::Filter log;
   std::string trace_dir;
   bool mpi_report = false;
+  std::string mpi_report_file;  ///< rank 0 writes it; "" for none
   std::optional<bool> progress_thread;
   Adopt adopt = Adopt::kAuto;
   std::optional<bool> guard;  ///< unset: on, unless a plan is named, or a topology for one node

@@ -102,6 +102,18 @@ void CallRecord::add_delegated(const char* what) {
   end(last_index_.load(std::memory_order_relaxed));
 }
 
+void CallRecord::take_back_delegated() {
+  const std::uint64_t index = last_index_.load(std::memory_order_relaxed);
+  Slot& slot = slots_[index % kHistory];
+  const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
+  slot.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.index.store(0, std::memory_order_relaxed);
+  slot.version.store(version + 2, std::memory_order_release);
+  last_index_.store(index - 1, std::memory_order_release);
+  if (std::erase(ended_early_, index) == 0) finished_index_.store(index - 1, std::memory_order_release);
+}
+
 CallEntry CallRecord::last() const {
   return at(last_index_.load(std::memory_order_acquire));
 }

@@ -59,6 +59,8 @@ class CallRecord {
   void end(std::uint64_t index);
   /// Adds a call that is delegated to native MPI. `what` lives as long as the program.
   void add_delegated(const char* what);
+  /// Removes the last call, which add_delegated() has added: it did not take place.
+  void take_back_delegated();
 
   [[nodiscard]] CallEntry last() const;
   /// The first outstanding call; the last call if none is outstanding.

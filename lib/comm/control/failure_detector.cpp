@@ -39,11 +39,13 @@ Status FailureDetector::failure() const {
   return failure_;
 }
 
-void FailureDetector::found(const Status& status) {
-  if (status.code == Code::kPeerLost && status.rank >= 0)
+void FailureDetector::found(Status status) {
+  if (status.code == Code::kPeerLost && status.rank >= 0) {
     control_->suspect(id_, status.rank, status);
-  else
-    control_->report(id_, status);
+    return;
+  }
+  if (status.code == Code::kMismatch && status.call == 0) status.call = record_.current().index;
+  control_->report(id_, status);
 }
 
 void FailureDetector::waiting(std::span<const Rank> missing, std::string text) {
@@ -131,6 +133,7 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
                                           : "all ranks must pass the same count, type and op"),
                     Scope::kCommunicator);
   status.rank = from;
+  status.call = mine.index;
   control_->report(id_, status);
 }
 

@@ -35,8 +35,9 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status failure() const;
 
-  /// The team detected a failure. A lost peer becomes a suspect only, because it may have left in order.
-  void found(const Status& status);
+  /// The team detected a failure. A lost peer becomes a suspect only, because it may have left in order. Ranks that disagree
+  /// do so in the current call, where `status` names no other.
+  void found(Status status);
 
   /// Records the ranks that the current call is waiting for; `text` says for what. Reports kPeerLost if one
   /// of them has left.

@@ -37,6 +37,7 @@ class ByteWriter {
     put(status.rank);
     put(status.rail);
     put(status.sys_errno);
+    put(status.call);
     put_text(status.message);
   }
   [[nodiscard]] const Blob& blob() const { return blob_; }
@@ -92,6 +93,7 @@ class ByteReader {
     status.rank = get<Rank>();
     status.rail = get<Rail>();
     status.sys_errno = get<int>();
+    status.call = get<std::uint64_t>();
     status.message = get_text();
     return status;
   }

@@ -12,6 +12,21 @@
 namespace hips::mpi {
 namespace {
 
+/// True for the classes of errors that MPI finds in the arguments of one rank, before anything is sent.
+bool is_of_arguments(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_TYPE:
+    case MPI_ERR_OP:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_ARG:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// For the report: "MPI_Reduce: type MPI_CHAR".
 std::string reason_of(const char* function, const CollectiveArguments& passed, Eligibility eligibility) {
   switch (eligibility) {
@@ -25,6 +40,7 @@ std::string reason_of(const char* function, const CollectiveArguments& passed, E
       return fmt::format("{}: {} of {}", function, name_of_op(passed.op), name_of_type(passed.type));
     case Eligibility::kNothingToMove:
       return fmt::format("{}: no data", function);
+    case Eligibility::kUnequalSizes:
     case Eligibility::kInvalidArgument:
       return fmt::format("{}: invalid arguments", function);
   }
@@ -39,6 +55,7 @@ const char* note_of(const NativeCollective& native, CallForm form, Eligibility e
                                                               " by an op that HiPS does not have",
                                                               " by an op that is not for its type",
                                                               " without data",
+                                                              " of different sizes to send and to receive",
                                                               " with invalid arguments"};
   // Made at the first call of a kind and kept: a program may delegate many short calls.
   static constinit std::atomic<const char*> notes[kNumNativeCollectives][kNumCallForms][kNumEligibilities]{};
@@ -69,6 +86,21 @@ void delegate_as(Eligibility eligibility, CommRecord& record, const NativeCollec
   if (record.counts()) report_delegated(reason_of(native.name(form), passed, eligibility));
 }
 
+void report_refused(const CommRecord& record, const char* function, const CollectiveArguments& passed) {
+  if (record.counts()) report_delegated(reason_of(function, passed, Eligibility::kInvalidArgument));
+}
+
+bool is_refusal(int code) {
+  int error_class = MPI_SUCCESS;
+  return code != MPI_SUCCESS && native_mpi()->Error_class(code, &error_class) == MPI_SUCCESS &&
+         is_of_arguments(error_class);
+}
+
+int take_back_refused(CommRecord& record, int code) {
+  if (is_refusal(code)) record.take_back_delegated();
+  return code;
+}
+
 void delegate_by_guard(const char* reason, CommRecord& record) {
   record.note_delegated("a collective of a kind and size that native MPI executes");
   if (record.counts()) report_delegated(reason);
@@ -77,6 +109,10 @@ void delegate_by_guard(const char* reason, CommRecord& record) {
 Admission admit_record(CommRecord* record, const char* function, int& code) {
   if (record == nullptr) return Admission::kNative;
   if (record->communicator() != nullptr) return Admission::kHips;
+  if (record->owes()) {
+    record->pay();
+    return Admission::kNative;
+  }
   if (record->waits()) {
     record->note_waiting();
     return Admission::kNative;

@@ -27,6 +27,10 @@ void BcastCall::prepare(CommRecord& /*record*/) {
   args.in = args.out;
 }
 
+int BcastCall::check_types() {
+  return check_packed_type(type_, passed.comm);
+}
+
 int BcastCall::pack() {
   if (type_.plain || !is_root_) return MPI_SUCCESS;
   return packed_.pack(passed.out, passed.count, type_, 0, passed.comm);

@@ -12,6 +12,7 @@ class BcastCall final : public ProgramCall {
   BcastCall(const CollectiveArguments& arguments, const CommRecord& record);
 
   void prepare(CommRecord& record) override;
+  int check_types() override;
   int pack() override;
   int unpack() override;
   [[nodiscard]] bool packs() const override { return !type_.plain; }

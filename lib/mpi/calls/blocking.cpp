@@ -12,38 +12,35 @@ ExecutedCall execute_and_count(CommRecord& record, const NativeCollective& nativ
   const SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = record.counts() ? clock.now_ns() : 0;
   const ExecutedCall done = execute(record, native, call);
-  if (record.counts() && done.code == MPI_SUCCESS)
-    record.count({.calls = 1, .bytes = call.bytes(), .time_ns = clock.now_ns() - begin_ns});
+  if (record.counts() && done.code == MPI_SUCCESS) {
+    const std::int64_t ns = clock.now_ns() - begin_ns;
+    record.count({.calls = 1, .bytes = call.bytes(), .time_ns = ns});
+    record.add_time(call.call_class(), true, ns);
+  }
   return done;
 }
 
-/// Makes the next trial of an undecided class, and decides after the last one.
-int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
-  const MPI_Comm comm = call.passed.comm;
-  const char* const function = native.name(CallForm::kBlocking);
-  const CallClass of = call.call_class();
-  comm::Communicator& communicator = *record.communicator();
-  Guard& guard = record.guard();
-  // A call that is refused on this rank alone does not take place, so its arguments must not be compared.
-  if (const Status wrong = comm::check_arguments(call.args, record.rank(), record.size()); !wrong.ok())
-    return raise_error(comm, record, wrong, function);
-  if (const Status status = compare_arguments(communicator, call.args); !status.ok()) {
-    record.fail(status);
-    return raise_error(comm, record, status, function);
-  }
-
-  const bool is_native = guard.next(of) == TuningChoice::kNative;
-  if (is_native) delegate_by_guard("trial of native MPI by the guard", record);
+/// Executes a call natively, with the time for the report.
+int call_native(CommRecord* record, const NativeCollective& native, const CollectiveArguments& passed,
+                const std::optional<CallClass>& of = {}) {
+  if (record == nullptr || !record->counts()) return native.call(passed);
   const SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = clock.now_ns();
-  const auto [code, failed_everywhere] =
-      is_native ? ExecutedCall{native.call(call.passed), false} : execute_and_count(record, native, call);
-  if (failed_everywhere) return code;
-  // After an error of this rank alone the others count the trial, so this rank does, too.
-  guard.add_sample(of, clock.now_ns() - begin_ns);
+  const int code = native.call(passed);
+  record->add_time(of, false, clock.now_ns() - begin_ns);
+  return code;
+}
+
+/// Ends a trial that took `ns` here, and decides after the last one of its class. `code` is that of the program's call.
+int end_trial(CommRecord& record, const NativeCollective& native, MPI_Comm comm, CallClass of,
+              std::int64_t ns, int code) {
+  Guard& guard = record.guard();
+  guard.add_sample(of, ns);
   if (!guard.complete(of)) return code;
-  if (const Status status = max_over_ranks(communicator, guard.samples(of)); !status.ok())
-    return raise_error(comm, record, status, function);
+  if (const Status status = max_over_ranks(*record.communicator(), guard.samples(of)); !status.ok()) {
+    if (record.leaves_after(status)) record.leave_hips();
+    return raise_error(comm, record, status, native.name(CallForm::kBlocking));
+  }
   if (const TuningDecision* const decision = guard.decide(of))
     log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, native MPI {} ns: {} executes them",
               record.name(), to_string(of.kind), of.least_bytes(), of.most_bytes(), decision->hips_ns,
@@ -51,32 +48,93 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
   return code;
 }
 
+/// Executes the call after a trial that native MPI has refused on this rank: the others' part of that trial.
+int call_owed(CommRecord& record, const NativeCollective& native, const CollectiveArguments& passed) {
+  const CallClass trial = record.pay();
+  const std::int64_t begin_ns = SystemClock::instance().now_ns();
+  const int code = native.call(passed);
+  if (is_refusal(code)) {
+    record.take_back_delegated();
+    record.owe(trial);
+    return code;
+  }
+  return end_trial(record, native, passed.comm, trial, SystemClock::instance().now_ns() - begin_ns, code);
+}
+
+/// Makes the next trial of an undecided class.
+int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
+  const MPI_Comm comm = call.passed.comm;
+  const char* const function = native.name(CallForm::kBlocking);
+  const CallClass of = call.call_class();
+  comm::Communicator& communicator = *record.communicator();
+  // A call that is refused on this rank alone does not take place, so its arguments must not be compared.
+  if (const Status wrong = comm::check_arguments(call.args, record.rank(), record.size()); !wrong.ok())
+    return raise_error(comm, record, wrong, function);
+  if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
+  if (const Status status = compare_arguments(communicator, call.args); !status.ok()) {
+    // Of a communicator that has not failed all ranks know at this call what they passed.
+    if (communicator.failure().ok())
+      record.leave_hips();
+    else
+      return end_failed(record, native, call, status);
+    return raise_error(comm, record, status, function);
+  }
+
+  const bool is_native = record.guard().next(of) == TuningChoice::kNative;
+  if (is_native) delegate_by_guard("trial of native MPI by the guard", record);
+  const SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = clock.now_ns();
+  const auto [code, failed_everywhere] =
+      is_native ? ExecutedCall{call_native(&record, native, call.passed, of), false}
+                : execute_and_count(record, native, call);
+  if (failed_everywhere) return code;
+  if (is_native && is_refusal(code)) {
+    record.take_back_delegated();
+    record.owe(of);
+    return code;
+  }
+  // After an error of this rank alone the others count the trial, so this rank does, too.
+  return end_trial(record, native, comm, of, clock.now_ns() - begin_ns, code);
+}
+
 }  // namespace
 
 CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveArguments& passed,
-                               SizeOfCall size_of, int& code) {
+                               JudgeCall judge, int& code) {
   CommRecord* record = record_of(passed.comm);
   if (record == nullptr) {
     if (is_null(passed.comm))
       report_delegated("MPI_COMM_NULL");
-    else if (size_of != nullptr)
+    else if (judge != nullptr)
       record = CommRecord::make(MpiProcess::instance(), passed.comm);
   }
-  if (record != nullptr && record->waits() && size_of != nullptr) {
-    if (!record->is_due()) {
-      const std::optional<std::uint64_t> bytes = size_of(passed, *record);
-      code = native.call(passed);
-      // What this rank alone was refused did not take place: the others do not count it either.
-      record->note_waiting(code == MPI_SUCCESS ? bytes : std::nullopt);
+  if (record != nullptr && record->waits() && judge != nullptr) {
+    const JudgedCall judged = judge(passed, *record);
+    // What native MPI refuses on this rank does not take place: it moves no set-up, and does not count.
+    const bool is_refused = judged.eligibility == Eligibility::kInvalidArgument;
+    if (is_refused || !record->is_due()) {
+      code =
+          call_native(record, native, passed,
+                      judged.eligibility == Eligibility::kEligible ? std::optional(judged.of) : std::nullopt);
+      if (is_refused && record->is_due())
+        report_refused(*record, native.name(CallForm::kBlocking), passed);
+      else if (code == MPI_SUCCESS && judged.eligibility == Eligibility::kEligible)
+        record->note_waiting(judged.bytes);
+      else
+        record->note_waiting();
       return nullptr;
     }
     record->adopt(MpiProcess::instance());
+  }
+  if (record != nullptr && record->owes()) {
+    code = call_owed(*record, native, passed);
+    return nullptr;
   }
   switch (admit_record(record, native.name(CallForm::kBlocking), code)) {
     case Admission::kHips:
       return record;
     case Admission::kNative:
-      code = native.call(passed);
+      code = call_native(record, native, passed);
       break;
     case Admission::kFailed:
       break;
@@ -87,13 +145,13 @@ CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveA
 int delegate(CommRecord& record, const NativeCollective& native, const CollectiveArguments& passed,
              Eligibility eligibility) {
   delegate_as(eligibility, record, native, CallForm::kBlocking, passed);
-  return native.call(passed);
+  return take_back_refused(record, call_native(&record, native, passed));
 }
 
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
   if (record.guard().choice(call.call_class()) == TuningChoice::kNative) {
     delegate_by_guard("faster in the trials", record);
-    return native.call(call.passed);
+    return take_back_refused(record, call_native(&record, native, call.passed, call.call_class()));
   }
   prepare(record, native, call);
   return run_trial(record, native, call);
@@ -101,6 +159,23 @@ int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall
 
 int execute_counted(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
   return execute_and_count(record, native, call).code;
+}
+
+void note_unpacked(CommRecord& record, const char* function, int code) {
+  if (!is_refusal(code)) record.note_delegated(function);
+}
+
+int end_failed(CommRecord& record, const NativeCollective& native, const ProgramCall& call,
+               const Status& status) {
+  const CollectiveArguments& passed = call.passed;
+  if (record.leaves_after(status)) {
+    const bool is_later = record.communicator()->failed_call() > status.call;
+    record.leave_hips();
+    // A reduction in place may have changed its input.
+    if (is_later && (!reduces(call.args.collective) || call.args.in != call.args.out))
+      return native.call(passed);
+  }
+  return raise_error(passed.comm, record, status, native.name(CallForm::kBlocking));
 }
 
 int raise_exception(MPI_Comm comm) {

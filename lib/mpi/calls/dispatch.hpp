@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <new>
-#include <optional>
 #include <type_traits>
 
 #include "lib/mpi/calls/program_call.hpp"
@@ -64,17 +63,21 @@ struct ExecutedCall {
   bool failed_everywhere = false;
 };
 
-/// The size of what a call moves; none where HiPS could not execute it.
-using SizeOfCall = std::optional<std::uint64_t> (*)(const CollectiveArguments& passed,
-                                                    const CommRecord& record);
+/// Whether HiPS could execute a call, and the size of what it moves.
+struct JudgedCall {
+  Eligibility eligibility = Eligibility::kEligible;
+  std::uint64_t bytes = 0;
+  CallClass of;  ///< where it is eligible
+};
+using JudgeCall = JudgedCall (*)(const CollectiveArguments& passed, const CommRecord& record);
 
 /// The path of a blocking call whose communicator has no record, or a record without a HiPS communicator. Returns the record
-/// if HiPS can execute the call, after set-up; else null, with the program's error code. `size_of` is null where the call
+/// if HiPS can execute the call, after set-up; else null, with the program's error code. `judge` is null where the call
 /// sets nothing up.
 ///
 /// Cost     on a communicator that is not adopted: that of native MPI and less than 50 ns.
 CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveArguments& passed,
-                               SizeOfCall size_of, int& code);
+                               JudgeCall judge, int& code);
 /// Gives a blocking call that HiPS does not support to native MPI. First it reports the call, and records it for
 /// peers that passed other arguments and wait in HiPS for this rank.
 int delegate(CommRecord& record, const NativeCollective& native, const CollectiveArguments& passed,
@@ -83,6 +86,13 @@ int delegate(CommRecord& record, const NativeCollective& native, const Collectiv
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call);
 /// Executes a blocking call in HiPS and counts it for the report.
 int execute_counted(CommRecord& record, const NativeCollective& native, ProgramCall& call);
+/// Records for the peers, which wait for this rank in HiPS, that it cannot pack its data; not where native MPI refuses the
+/// arguments, since then they wait for its next call.
+void note_unpacked(CommRecord& record, const char* function, int code);
+/// The program's error code after an error of HiPS. Where ranks only disagree, native MPI executes this call if it is a later
+/// one, and all later calls.
+int end_failed(CommRecord& record, const NativeCollective& native, const ProgramCall& call,
+               const Status& status);
 /// Error code of the exception that is being handled.
 int raise_exception(MPI_Comm comm);
 /// Records for the peers, which wait for this rank in HiPS, that it has no memory for `function`.
@@ -100,10 +110,15 @@ int init_persistent(CommRecord& record, const NativeCollective& native, ProgramC
                     MPI_Request* request);
 
 template <typename Call>
-std::optional<std::uint64_t> size_of(const CollectiveArguments& passed, const CommRecord& record) {
+JudgedCall judge(const CollectiveArguments& passed, const CommRecord& record) {
   const Call call(passed, record);
-  if (call.eligibility() != Eligibility::kEligible) return std::nullopt;
-  return call.bytes();
+  JudgedCall judged;
+  judged.eligibility = call.eligibility();
+  if (judged.eligibility == Eligibility::kEligible) {
+    judged.bytes = call.bytes();
+    judged.of = call.call_class();
+  }
+  return judged;
 }
 
 /// Completes the call's arguments.
@@ -121,14 +136,13 @@ void prepare(CommRecord& record, const NativeCollective& native, Call& call,
 template <typename Call>
 [[gnu::always_inline]] inline ExecutedCall execute(CommRecord& record, const NativeCollective& native,
                                                    Call& call) {
+  if (const int code = call.check_types(); code != MPI_SUCCESS) return {code, false};
   if (const int code = call.pack(); code != MPI_SUCCESS) {
-    // The others wait for this rank in HiPS.
-    record.note_delegated(native.name(CallForm::kBlocking));
+    note_unpacked(record, native.name(CallForm::kBlocking), code);
     return {raise_code(call.passed.comm, code), false};
   }
-  const Status status = record.communicator()->call(call.args);
-  if (!status.ok())
-    return {raise_error(call.passed.comm, record, status, native.name(CallForm::kBlocking)), true};
+  if (const Status status = record.communicator()->call(call.args); !status.ok())
+    return {end_failed(record, native, call, status), true};
   const int code = call.unpack();
   return {code == MPI_SUCCESS ? code : raise_code(call.passed.comm, code), false};
 }
@@ -160,7 +174,7 @@ template <typename Call>
     if (record == nullptr || record->communicator() == nullptr) {
       int code = MPI_SUCCESS;
       record =
-          detail::set_up_or_delegate(native, passed, Call::kSetsUp ? detail::size_of<Call> : nullptr, code);
+          detail::set_up_or_delegate(native, passed, Call::kSetsUp ? detail::judge<Call> : nullptr, code);
       if (record == nullptr) return code;
     }
     Call call(passed, *record);

@@ -1,6 +1,7 @@
 #include "lib/mpi/calls/gather_calls.hpp"
 
 #include "lib/mpi/communicators/comm_record.hpp"
+#include "lib/mpi/native/abi.hpp"
 
 namespace hips::mpi {
 
@@ -33,9 +34,13 @@ Eligibility AnyAllgatherCall::eligibility_on(const CommRecord& record) {
     // HiPS' places are unsigned: sections before `out` are unpacked from memory of ours.
     if (begin_of(rank) < 0) type_.plain = false;
   }
-  if (!in_place() && (!is_valid_count(passed.in_count, in_type_.size) ||
-                      passed.in_count * in_type_.size != section_of(rank_) * type_.size))
-    return Eligibility::kInvalidArgument;
+  if (!in_place()) {
+    if (!is_valid_count(passed.in_count, in_type_.size)) return Eligibility::kInvalidArgument;
+    if (passed.in_count * in_type_.size != section_of(rank_) * type_.size) return Eligibility::kUnequalSizes;
+    if (kRefusesAliases && passed.in_count > 0 &&
+        passed.in == static_cast<std::byte*>(passed.out) + begin_of(rank_) * type_.extent)
+      return Eligibility::kInvalidArgument;
+  }
   args.collective = Collective::kAllgather;
   set_count(total * static_cast<std::uint64_t>(type_.size), 1);
   return args.count > 0 ? Eligibility::kEligible : Eligibility::kNothingToMove;
@@ -58,6 +63,11 @@ void AnyAllgatherCall::prepare(CommRecord& record) {
     args.in = args.out + args.sections->displacement(self);
   else
     set_in(in_type_.plain ? passed.in : packed_in_.make(counts[self]));
+}
+
+int AnyAllgatherCall::check_types() {
+  const int code = check_packed_type(type_, passed.comm);
+  return code == MPI_SUCCESS && !in_place() ? check_packed_type(in_type_, passed.comm) : code;
 }
 
 int AnyAllgatherCall::pack() {

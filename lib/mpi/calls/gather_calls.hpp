@@ -14,6 +14,7 @@ namespace hips::mpi {
 class AnyAllgatherCall : public ProgramCall {
  public:
   void prepare(CommRecord& record) override;
+  int check_types() override;
   int pack() override;
   int unpack() override;
   [[nodiscard]] bool packs() const override { return !type_.plain || !in_type_.plain; }

@@ -53,18 +53,19 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   const MPI_Comm comm = passed_call.passed.comm;
   const char* const function = native.name(CallForm::kNonblocking);
   if (!admit_call(record, native, CallForm::kNonblocking, passed_call))
-    return native.start(passed_call.passed, request);
+    return take_back_refused(record, native.start(passed_call.passed, request));
   std::unique_ptr<KeptCall> kept;
   if (passed_call.packs()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
   ProgramCall& call = kept ? *kept->call : passed_call;
   prepare(record, native, call, CallForm::kNonblocking);
+  if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
   int code = call.pack();
   if (code == MPI_SUCCESS && kept) code = call.keep();
   if (code != MPI_SUCCESS) {
-    // The others wait for this rank in HiPS.
-    record.note_delegated(function);
+    note_unpacked(record, function, code);
     return raise_code(comm, code);
   }
+  record.note_request();
   auto made = MpiRequest::make_nonblocking(record, function, call, std::move(kept));
   if (!made) return raise_error(comm, record, made.error(), function);
   return give_handle(comm, std::move(*made), true, request);
@@ -75,7 +76,7 @@ int init_persistent(CommRecord& record, const NativeCollective& native, ProgramC
   const MPI_Comm comm = call.passed.comm;
   const char* const function = native.name(CallForm::kPersistent);
   if (!admit_call(record, native, CallForm::kPersistent, call))
-    return native.init(call.passed, info, request);
+    return take_back_refused(record, native.init(call.passed, info, request));
   prepare(record, native, call, CallForm::kPersistent);
   auto own = record.make_another(MpiProcess::instance());
   if (!own) {

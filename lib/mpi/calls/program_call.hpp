@@ -20,7 +20,7 @@ class CommRecord;
 /// arguments for HiPS. signatures.def has the names and arguments of the functions.
 ///
 /// Order    the constructor decides whether HiPS can execute the call, and fills in `args`; then prepare(),
-///          pack(), the call of HiPS, unpack().
+///          check_types(), pack(), the call of HiPS, unpack().
 /// Owns     memory for packed data. Arguments and buffers are the program's; the buffers are read and written
 ///          from pack() to unpack().
 /// Threads  one.
@@ -38,6 +38,9 @@ class ProgramCall {
   /// Adds to `args` the parts that need memory: sections, and buffers for packed data. May throw
   /// std::bad_alloc.
   virtual void prepare(CommRecord& /*record*/) {}
+  /// After prepare(): native MPI's error code where it refuses the types, which its error handler has seen. The call then does
+  /// not take place.
+  virtual int check_types() { return MPI_SUCCESS; }
   /// Packs before and unpacks after the call of HiPS, if HiPS cannot use the program's buffers directly.
   /// Returns native MPI's error code.
   virtual int pack() { return MPI_SUCCESS; }

@@ -10,8 +10,9 @@ ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& r
     : ProgramCall(arguments) {
   const Reduction& reduction = reduction_of(passed.type, passed.op);
   const bool is_root = record.rank() == passed.root;
-  const bool is_invalid = passed.root < 0 || passed.root >= record.size() || (in_place() && !is_root);
-  const Eligibility found = eligibility_of(reduction, passed.count);
+  const bool is_invalid = passed.root < 0 || passed.root >= record.size() || (in_place() && !is_root) ||
+                          (is_root && is_alias(passed));
+  const Eligibility found = eligibility_of(reduction, passed.count, false);
   set_eligibility(
       is_invalid && reduction.eligibility == Eligibility::kEligible ? Eligibility::kInvalidArgument : found);
   args.collective = Collective::kReduce;
@@ -46,6 +47,7 @@ Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record) {
     total += count;
   }
   if (total == 0) return Eligibility::kNothingToMove;
+  if (is_alias(passed)) return Eligibility::kInvalidArgument;
   args.collective = Collective::kReduceScatter;
   args.type = reduction.type;
   args.op = reduction.op;

@@ -1,13 +1,20 @@
 #pragma once
 
 #include "lib/mpi/calls/program_call.hpp"
+#include "lib/mpi/native/abi.hpp"
 
 namespace hips::mpi {
 
+/// Whether native MPI refuses the call because its output is also its input.
+inline bool is_alias(const CollectiveArguments& passed) {
+  return kRefusesAliases && passed.in == passed.out;
+}
+
 /// Says whether HiPS can execute this reduction of `count` elements. One comparison rejects types and operations
 /// that are not eligible, and counts that are 0, negative or too large.
-inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count) {
-  if (static_cast<std::uint64_t>(count) - 1 < reduction.most_counts) return Eligibility::kEligible;
+inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count, bool is_alias) {
+  if (static_cast<std::uint64_t>(count) - 1 < reduction.most_counts)
+    return is_alias ? Eligibility::kInvalidArgument : Eligibility::kEligible;
   if (reduction.eligibility != Eligibility::kEligible) return reduction.eligibility;
   return count == 0 ? Eligibility::kNothingToMove : Eligibility::kInvalidArgument;
 }
@@ -30,7 +37,7 @@ class AllreduceCall final : public ProgramCall {
                      .type = reduction.type,
                      .op = reduction.op},
                     static_cast<std::uint64_t>(a.count) * reduction.size,
-                    eligibility_of(reduction, a.count)) {}
+                    eligibility_of(reduction, a.count, is_alias(a))) {}
 };
 
 /// MPI_Reduce.

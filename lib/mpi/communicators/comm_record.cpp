@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
@@ -105,6 +106,7 @@ void CommRecord::meet(MpiProcess& process) {
   const NativeMpi& mpi = *native_mpi();
   mpi.Comm_rank(comm_, &rank_);
   mpi.Comm_size(comm_, &size_);
+  if (counts_) name_ = name_of(comm_);
   if (size_ == 1) {
     unsupported_ = "communicator of 1 rank";
     return;
@@ -123,14 +125,25 @@ void CommRecord::meet(MpiProcess& process) {
     }
     terms_ = *agreed;
   }
-  if (terms_.at_once) return set_up(process);
   waits_ = true;
-  adoption_ = Adoption(size_, terms_.one_node);
+  if (!terms_.at_once) adoption_ = Adoption(size_, terms_.one_node);
 }
 
 void CommRecord::adopt(MpiProcess& process) {
   waits_ = false;
+  const std::int64_t begin_ns = SystemClock::instance().now_ns();
   set_up(process);
+  if (counts_) process.report().add_set_up(SystemClock::instance().now_ns() - begin_ns);
+}
+
+void CommRecord::add_time(const std::optional<CallClass>& of, bool by_hips, std::int64_t ns) {
+  if (!of) {
+    other_native_ns_ += ns;
+    return;
+  }
+  ClassTime& time = class_times_[*of];
+  ++(by_hips ? time.by_hips : time.by_native);
+  (by_hips ? time.hips_ns : time.native_ns) += ns;
 }
 
 void CommRecord::set_up(MpiProcess& process) {
@@ -184,6 +197,19 @@ void CommRecord::set_up(MpiProcess& process) {
   }
   unsupported_ = shortage(error);
   if (unsupported_.empty()) failure_ = error;
+}
+
+void CommRecord::leave_hips() {
+  usable_ = nullptr;
+  unsupported_ = fmt::format("{} of {} ranks, after ranks passed different arguments", name_, size_);
+}
+
+CallClass CommRecord::pay() {
+  const CallClass trial = *owed_;
+  owed_.reset();
+  usable_ = communicator_.get();
+  note_delegated("the call after one that native MPI had refused");
+  return trial;
 }
 
 Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
@@ -262,11 +288,14 @@ void CommRecord::end(MpiProcess& process) {
                : "communicators before HiPS was expected to save what their set-up takes (HIPS_ADOPT=auto)",
         num_waiting_);
   }
+  if (counts_) {
+    process.report().add_classes(name_, size_, class_times_, guard_.get());
+    process.report().add_native_time(other_native_ns_);
+  }
   if (!communicator_) return;
   if (process.reports()) {
     reports_to_ = &process;
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
-    process.report().add_guard(name_, size_, *guard_);
   }
   if (process.guard_mode(terms_.one_node).uses_table) process.keep_decisions(scope_, guard_->decisions());
   // An outstanding request holds the record, and with it the communicator, until it has ended.
@@ -280,6 +309,8 @@ bool CommRecord::renew() {
   waits_ = has_ended_ = error_printed_ = false;
   num_waiting_ = 0;
   last_sections_.reset();
+  class_times_.clear();
+  other_native_ns_ = 0;
   return true;
 }
 

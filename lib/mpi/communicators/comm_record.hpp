@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// rank that passes another type than its peers must take part in the set-up. Null if native MPI does not know
   /// the communicator; native MPI reports that itself.
   ///
-  /// Sets up the communicator of HiPS where it is adopted at once (AdoptionTerms), and is collective then. Else the record
-  /// waits for adopt().
+  /// The record waits for adopt(), which may be due at once (AdoptionTerms). Local, but where the terms are not known yet, as
+  /// they are after MPI_Init.
   static CommRecord* make(MpiProcess& process, MPI_Comm comm);
 
   /// True until adopt(): native MPI executes the calls.
@@ -62,15 +63,31 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
 
   /// Decides who executes the calls that HiPS could. Not while waits().
   [[nodiscard]] Guard& guard() { return *guard_; }
-  /// Makes every later call fail: ranks passed different arguments, which native MPI would not detect.
-  void fail(const Status& status) {
-    failure_ = status;
+  /// Ranks have passed different arguments, and know it at the same call: native MPI executes every later one. Their outstanding
+  /// requests remain with HiPS.
+  void leave_hips();
+  /// True if this rank has to leave_hips() after this error of its last call of HiPS, as every rank does at the call in which they
+  /// disagree. Not where requests have been made, which end in any order.
+  [[nodiscard]] bool leaves_after(const Status& status) const {
+    return status.code == Code::kMismatch && status.call != 0 && !has_made_requests_ &&
+           communicator_->failed_call() >= status.call;
+  }
+  void note_request() { has_made_requests_ = true; }
+
+  /// Native MPI has refused a trial on this rank alone, while the others are in it: this rank's next call is for native MPI,
+  /// whatever it is, as it would be without HiPS.
+  void owe(CallClass trial) {
+    owed_ = trial;
     usable_ = nullptr;
   }
+  [[nodiscard]] bool owes() const { return owed_.has_value(); }
+  /// The next call begins: records it as delegated. Returns the class of the trial.
+  CallClass pay();
 
   /// Records that the next call goes to native MPI, for peers that wait for this rank in HiPS. `what` lives as
   /// long as the program. Only for records with a communicator.
   void note_delegated(const char* what) { communicator_->note_delegated(what); }
+  void take_back_delegated() { communicator_->take_back_delegated(); }
 
   /// Sections of these lengths and offsets; the last ones are cached for the next call.
   std::shared_ptr<const Sections> sections(const std::vector<std::uint64_t>& counts,
@@ -98,6 +115,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   [[nodiscard]] bool counts() const { return counts_; }
   /// Also called by threads that complete requests.
   void count(const CallTally& tally);
+  /// Adds the time of a blocking call for the report, where counts(); without a class: of a call that HiPS could not execute.
+  void add_time(const std::optional<CallClass>& of, bool by_hips, std::int64_t ns);
   /// True at the first call: each communicator prints one error.
   bool first_error() { return !std::exchange(error_printed_, true); }
 
@@ -128,9 +147,12 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   AdoptionTerms terms_;
   std::unique_ptr<Guard> guard_;  ///< made by set_up(): larger than all the rest
   TuningScope scope_;
-  bool error_printed_ = false;
+  bool error_printed_ = false, has_made_requests_ = false;
+  std::optional<CallClass> owed_;
   std::shared_ptr<const Sections> last_sections_;
   bool counts_ = false;
+  ClassTimes class_times_;
+  std::int64_t other_native_ns_ = 0;
 
   std::mutex mutex_;                  ///< guards the following members
   MpiProcess* reports_to_ = nullptr;  ///< set by end(): counts go there afterwards

@@ -71,6 +71,13 @@ inline constexpr bool kErrorTextInStandardClass = true;
 inline constexpr bool kErrorTextInStandardClass = false;
 #endif
 
+/// Whether native MPI refuses a call whose output buffer is also its input, which should be MPI_IN_PLACE.
+#ifdef HIPS_MPI_ABI_OPENMPI
+inline constexpr bool kRefusesAliases = false;
+#else
+inline constexpr bool kRefusesAliases = true;
+#endif
+
 /// Whether the MPI that is loaded has this ABI. Valid once native_is_loaded().
 bool native_has_our_abi();
 

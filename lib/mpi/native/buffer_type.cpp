@@ -35,6 +35,13 @@ bool is_dense(MPI_Datatype type) {
 
 }  // namespace
 
+int check_packed_type(const BufferType& type, MPI_Comm comm) {
+  if (type.plain) return MPI_SUCCESS;
+  std::byte nothing{};
+  int position = 0;
+  return native_mpi()->Pack(&nothing, 0, type.type, &nothing, 1, &position, comm);
+}
+
 std::optional<BufferType> find_buffer_type(MPI_Datatype type, bool& is_named) {
   const NativeMpi& mpi = *native_mpi();
   if (type == MPI_Datatype{} || type == mpi.no_type) return std::nullopt;

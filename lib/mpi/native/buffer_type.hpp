@@ -22,6 +22,10 @@ struct BufferType {
 /// is neither plain nor small enough for MPI_Pack. See buffer_type_of().
 std::optional<BufferType> find_buffer_type(MPI_Datatype type, bool& is_named);
 
+/// The error code of native MPI where it refuses a type that has to be packed, as one that was not committed; its error handler
+/// on `comm` has seen it.
+int check_packed_type(const BufferType& type, MPI_Comm comm);
+
 /// Keeps a type of the program for a call that outlives the function which started it: MPI lets the program
 /// free the type before the call has ended.
 ///

@@ -16,7 +16,7 @@ namespace hips::mpi {
   X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather)                               \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_get_attr) X(Comm_get_errhandler)               \
   X(Comm_get_name) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter)        \
-  X(Errhandler_free) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)       \
+  X(Errhandler_free) X(Error_class) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)       \
   X(Initialized) X(Iprobe) X(Pack) X(Query_thread) X(Status_c2f) X(Status_f2c) X(Type_commit)         \
   X(Type_contiguous) X(Type_create_hindexed_block) X(Type_free) X(Type_get_envelope)                  \
   X(Type_get_contents) X(Type_get_extent) X(Type_get_name) X(Type_size) X(Type_size_x) X(Unpack)

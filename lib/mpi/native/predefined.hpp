@@ -17,9 +17,10 @@ enum class Eligibility : std::uint8_t {
   kOtherOp,          ///< by an operation that it does not have
   kOpNotForType,     ///< it has both, but the standard does not allow them together: native MPI's error
   kNothingToMove,    ///< no data
-  kInvalidArgument,  ///< native MPI's error
+  kUnequalSizes,     ///< what this rank sends is not as long as what it receives from itself
+  kInvalidArgument,  ///< native MPI refuses the call by the arguments of this rank alone
 };
-inline constexpr int kNumEligibilities = 6;
+inline constexpr int kNumEligibilities = 7;
 
 /// No memory has more bytes, and below this sums and products are far from the limits of 64 bits.
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 47;

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "lib/mpi/tuning/guard.hpp"
 
@@ -28,8 +31,23 @@ struct CallTally {
   }
 };
 
-/// What HIPS_MPI_REPORT=1 prints: which calls of this rank HiPS took, by communicator, and which it delegated
-/// to native MPI, by reason.
+/// Blocking calls of one class on this rank.
+struct ClassTime {
+  std::uint64_t by_hips = 0, by_native = 0;
+  std::int64_t hips_ns = 0, native_ns = 0;
+
+  ClassTime& operator+=(const ClassTime& other) {
+    by_hips += other.by_hips;
+    by_native += other.by_native;
+    hips_ns += other.hips_ns;
+    native_ns += other.native_ns;
+    return *this;
+  }
+};
+using ClassTimes = std::map<CallClass, ClassTime>;
+
+/// What HIPS_MPI_REPORT prints: how long the program was in collectives and what HiPS saved, which calls of this rank it took, by
+/// communicator, operation and size, and which it delegated to native MPI, by reason.
 ///
 /// These are the counts of one rank: MPI_Finalize leaves no safe moment to gather those of others, and
 /// whatever decides about a call is equal on all ranks of its communicator by MPI's rules.
@@ -42,21 +60,50 @@ class CallReport {
   void add_taken(const std::string& comm_name, int comm_size, const std::string& plan,
                  const CallTally& tally);
   void add_delegated(const std::string& reason, std::uint64_t calls = 1);
+  /// Adds the time of calls that native MPI executed and that have no class.
+  void add_native_time(std::int64_t ns);
+  /// Adds the set-up of a communicator.
+  void add_set_up(std::int64_t ns);
+  /// The time from MPI_Init to now.
+  void set_run_time(std::int64_t ns);
   /// The guard's mode in this job: "on".
   void set_guard(const std::string& mode);
-  /// Adds what the guard decided on a communicator; of communicators that look alike, the last one's times
-  /// are shown.
-  void add_guard(const std::string& comm_name, int comm_size, const Guard& guard);
+  /// Adds the calls of a communicator by class, and what its guard decided; null: it had none yet. Of communicators that look
+  /// alike the last decision is shown.
+  void add_classes(const std::string& comm_name, int comm_size, const ClassTimes& times, const Guard* guard);
 
   /// The report as text, each line with its newline. `native` is name and version of native MPI.
   [[nodiscard]] std::string text(const std::string& native, int rank, int size) const;
+  /// The same, and every class, as a JSON object. Times are in seconds.
+  [[nodiscard]] std::string json(const std::string& native, int rank, int size) const;
 
  private:
+  using CommPlan = std::tuple<std::string, int, std::string>;
+  using CommClass = std::tuple<std::string, int, CallClass>;
+  struct ClassEntry {
+    ClassTime time;
+    std::optional<TuningDecision> decision;
+    int num_trials = 0;  ///< while it is undecided
+    std::int64_t saved_ns = 0;
+  };
+  struct Totals {
+    CallTally taken;
+    std::uint64_t delegated = 0;
+    std::int64_t native_ns = 0, saved_ns = 0;
+    bool is_compared = false;  ///< some class of HiPS has been timed beside native MPI
+    [[nodiscard]] std::int64_t collectives_ns() const { return taken.time_ns + native_ns; }
+  };
+  [[nodiscard]] Totals totals() const;
+  [[nodiscard]] std::string summary(const Totals& totals) const;
+  [[nodiscard]] std::vector<std::pair<CommClass, ClassEntry>> classes_by_time() const;
+
   mutable std::mutex mutex_;
-  std::map<std::tuple<std::string, int, std::string>, CallTally> taken_;
+  std::map<CommPlan, CallTally> taken_;
   std::map<std::string, std::uint64_t> delegated_;
+  std::map<CommClass, ClassEntry> classes_;
+  std::int64_t other_native_ns_ = 0, set_up_ns_ = 0, run_ns_ = 0;
+  std::uint64_t num_set_up_ = 0;
   std::string guard_mode_ = "off";
-  std::map<std::tuple<std::string, int, CallClass, TuningChoice>, std::string> guard_;
 };
 
 }  // namespace hips::mpi

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
+#include "lib/base/os/replace_file.hpp"
+#include "lib/base/wait/clock.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/communicators/topology_choice.hpp"
@@ -74,7 +76,7 @@ void MpiProcess::deactivate() {
   s_active.store(nullptr, std::memory_order_release);
 }
 
-MpiProcess::MpiProcess() : config_(load_process_config()) {
+MpiProcess::MpiProcess() : config_(load_process_config()), begin_ns_(SystemClock::instance().now_ns()) {
   // A child that starts an MPI program of its own must not inherit the interposer.
   leave_preload();
   pthread_atfork(nullptr, nullptr, [] { deactivate(); });
@@ -93,6 +95,8 @@ MpiProcess::MpiProcess() : config_(load_process_config()) {
                      ? std::filesystem::absolute(config_.config.guard_table, no_folder).string()
                      : std::string(),
                  world_rank_ == 0);
+  if (!config_.config.mpi_report_file.empty())
+    report_file_ = std::filesystem::absolute(config_.config.mpi_report_file, no_folder).string();
   int level = MPI_THREAD_SINGLE;
   mpi.Query_thread(&level);
   thread_mode_ = level == MPI_THREAD_MULTIPLE ? ThreadMode::kSerialized : ThreadMode::kSingle;
@@ -151,9 +155,15 @@ void MpiProcess::shut_down() {
   }
   if (!reports() || world_rank_ != 0) return;
   report_.set_guard(guard_mode(is_on_one_node_).text);
+  report_.set_run_time(SystemClock::instance().now_ns() - begin_ns_);
   const std::string text = report_.text(native_version_, world_rank_, world_size_);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
+  if (report_file_.empty()) return;
+  if (const Status status =
+          replace_file(report_file_, report_.json(native_version_, world_rank_, world_size_));
+      !status.ok())
+    log::error(log::Subsystem::kMpi, "report: {}", status.message);
 }
 
 std::map<CallClass, TuningDecision> MpiProcess::known_decisions(const TuningScope& scope) {

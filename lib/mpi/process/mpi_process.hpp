@@ -94,6 +94,8 @@ class MpiProcess {
   static constinit inline std::atomic<std::uint64_t> s_num_removed{1};
 
   LoadedConfig config_;
+  std::int64_t begin_ns_ = 0;
+  std::string report_file_;  ///< absolute; "" for none
   std::optional<AdoptionTerms> terms_;
   std::atomic<bool> is_on_one_node_{true};  ///< of the ranks that were asked last, for the report
   std::string native_version_;

@@ -25,7 +25,7 @@ namespace {
 
 struct RunOptions {
   std::string topology, algorithm, pattern, mpi, adopt, trace;
-  bool report = false;
+  std::string report;  ///< "": none; "on"; FILE.json
 };
 
 /// The ranks that detect the same error; one of them reports it.
@@ -116,8 +116,11 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   set("HIPS_ALGORITHM", request.algorithm);
   set("HIPS_PATTERN", request.pattern);
   if (!options.adopt.empty()) set("HIPS_ADOPT", options.adopt);
-  if (options.report) setenv("HIPS_MPI_REPORT", "1", 1);
   // Absolute, because the program may change its working directory before it writes.
+  if (options.report == "on")
+    set("HIPS_MPI_REPORT", options.report);
+  else if (!options.report.empty())
+    set("HIPS_MPI_REPORT", std::filesystem::absolute(options.report).string());
   if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
   const char* preload = std::getenv("LD_PRELOAD");
   set("LD_PRELOAD", add_to_preload(preload ? preload : "", *library));
@@ -163,8 +166,18 @@ void add_run(CLI::App& app) {
                    "auto: HiPS takes over a communicator once that is expected to pay; always: at its first "
                    "collective (default: auto)")
       ->check(CLI::IsMember({"auto", "always"}));
-  command->add_flag("--report", options->report,
-                    "Print at the end which calls HiPS executed, which it delegated to native MPI, and why");
+  command
+      ->add_flag(
+          "--report{on}", options->report,
+          "Print at the end how long collectives took, what HiPS saved, which calls it executed, which it "
+          "delegated to native MPI, and why; --report=FILE.json writes that, too")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text == "on" || text.ends_with(".json")
+                       ? std::string()
+                       : fmt::format("\"{}\" is no file that ends with .json", text);
+          },
+          ""));
   command->add_option("--trace", options->trace, "Write a Chrome trace for each rank into this folder");
   command->prefix_command();
   command->formatter(std::make_shared<RunFormatter>());
