@@ -1,0 +1,259 @@
+"""Times real programs natively and under `hips run`, by turns; see tools/programs-report."""
+
+import argparse
+import dataclasses
+import glob
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INPUTS = os.path.join(HERE, "programs")
+LIMIT_S = 300  # far beyond any of these runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    name: str
+    what: str
+    command: tuple
+    result: str  # regular expression: its groups have to agree between runs with the same number of ranks
+    digits: int = 7  # of numbers that are compared
+
+    def result_of(self, text):
+        found = re.findall(self.result, text)
+        if not found:
+            return None
+        return tuple(f"{float(one):.{self.digits}g}" for one in found[-3:])
+
+
+def python(script, *arguments):
+    return ("/usr/bin/python3", os.path.join(INPUTS, script), *arguments)
+
+
+PROGRAMS = (
+    Program("pw.x", "Quantum ESPRESSO 6.7, plane waves: a silicon crystal, 6x6x6 k-points", ("pw.x", "-i", os.path.join(INPUTS, "silicon.in")),
+            r"!\s+total energy\s+=\s+(\S+) Ry"),
+    Program("lmp-melt", "LAMMPS, molecular dynamics: a Lennard-Jones melt, its energy after each step",
+            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "melt.in")), r"(?m)^\s+200\s+(\S+)"),
+    Program("lmp-salt", "LAMMPS, molecular dynamics: ions, long-range forces by PPPM (FFTs over all ranks)",
+            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "salt.in")), r"(?m)^\s+60\s+(\S+)", 5),
+    Program("petsc-cg", "PETSc, linear solver: conjugate gradients on a Poisson problem", python("poisson.py", "cg"), r"norm (\S+)"),
+    Program("petsc-pipecg", "PETSc, the pipelined variant, with MPI_Iallreduce", python("poisson.py", "pipecg"), r"norm (\S+)", 4),
+    Program("nwchem", "NWChem, quantum chemistry: SCF energy of water", ("nwchem.openmpi", os.path.join(INPUTS, "water.nw")),
+            r"Total SCF energy =\s+(\S+)"),
+    Program("mpi4py", "mpi4py and numpy, data analysis: k-means", python("clusters.py"), r"distance (\S+)"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    name: str  # "3x2-rail@200mbit"
+    ranks: int
+    topology: str = ""  # of the namespaces; "": one node
+    rate: str = ""
+    named: bool = False  # hips run -t
+
+    @property
+    def nodes(self):
+        return self.topology != ""
+
+    def text(self):
+        where = f"{self.ranks} ranks on one node" if not self.nodes else f"{self.name.split('-')[0].replace('x', ' nodes x ')}, two NICs each"
+        rate = f", {self.rate.replace('mbit', ' Mbit/s')}" if self.rate else ", rate not limited" if self.nodes else ""
+        return where + rate + (", named with -t" if self.named else "")
+
+
+def settings():
+    yield Setting("2", 2)
+    yield Setting("4", 4)
+    for nodes, per_node in ((2, 1), (3, 2), (9, 1)):
+        for rate in ("", "200mbit"):
+            for named in (False, True):
+                suffix = f"/{per_node}" if per_node > 1 else ""
+                name = f"{nodes}x{per_node}-rail" + (f"@{rate}" if rate else "") + ("-t" if named else "")
+                yield Setting(name, nodes * per_node, f"rail:{nodes},2{suffix}", rate, named)
+
+
+def environment():
+    env = {name: value for name, value in os.environ.items() if not name.startswith("HIPS_")}
+    folders = sorted(glob.glob("/usr/lib/petscdir/petsc*/*-real/lib/python3/dist-packages"))
+    env["PYTHONPATH"] = ":".join(folders[-1:])
+    env.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    return env
+
+
+def launch(setting, program, hips, report=None):
+    """Seconds, output and exit status of one run."""
+    options = ["--oversubscribe", "-n", str(setting.ranks)]
+    if setting.nodes:
+        options += ["-x", "PYTHONPATH", "-x", "OMP_NUM_THREADS", "-x", "OPENBLAS_NUM_THREADS", "--mca", "mpi_yield_when_idle", "1"]
+    under = []
+    if hips:
+        under = [hips, "run", *(["-t", setting.topology] if setting.named else []), *([f"--report={report}"] if report else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        done = subprocess.run(["mpirun", *options, *under, *program.command], cwd=folder, env=environment(), text=True,
+                              capture_output=True, timeout=LIMIT_S, check=False)
+        return time.monotonic() - begin, done.stdout + done.stderr, done.returncode
+
+
+def measure(setting, program, hips, rounds, say):
+    """Native and HiPS by turns, native twice for each of HiPS: what native runs show against themselves."""
+    native, other, ours, results = [], [], [], {}
+    report = os.path.join(tempfile.mkdtemp(), "report.json")
+    for _ in range(rounds):
+        for times, with_hips in ((native, False), (ours, True), (other, False)):
+            seconds, text, status = launch(setting, program, hips if with_hips else None, report)
+            result = program.result_of(text)
+            if status != 0 or result is None:
+                return {"error": f"{'under hips run' if with_hips else 'natively'}: exit status {status}: {text[-400:]}"}
+            times.append(seconds)
+            results.setdefault(with_hips, set()).add(result)
+    summary = {}
+    if os.path.exists(report):
+        with open(report, encoding="utf-8") as file:
+            summary = json.load(file)
+    say(f"{program.name}: native {statistics.median(native):.2f} s, again {statistics.median(other):.2f}, HiPS {statistics.median(ours):.2f}")
+    return {"native": native, "again": other, "hips": ours, "agree": results.get(True, set()) <= results.get(False, set()),
+            "collectives": summary.get("collectives_seconds"), "run": summary.get("run_seconds"),
+            "taken": summary.get("hips_calls"), "delegated": summary.get("delegated_calls"), "saved": summary.get("saved_seconds")}
+
+
+def inside(arguments):
+    """In a lab, on its first server: measures and prints JSON."""
+    setting = next(one for one in settings() if one.name == arguments.inside)
+    found = {}
+    for program in chosen(arguments.programs, PROGRAMS):
+        found[program.name] = measure(setting, program, arguments.hips, arguments.rounds, lambda line: print(line, file=sys.stderr, flush=True))
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        json.dump(found, file)
+
+
+def chosen(names, of):
+    if not names:
+        return list(of)
+    known = {one.name: one for one in of}
+    unknown = [name for name in names.split(",") if name not in known]
+    if unknown:
+        sys.exit(f"programs-report: \"{unknown[0]}\" is unknown; known: {', '.join(known)}")
+    return [known[name] for name in names.split(",")]
+
+
+def run_setting(setting, arguments):
+    output = os.path.join(tempfile.mkdtemp(), "times.json")
+    command = ["/usr/bin/python3", os.path.abspath(__file__), "--hips", os.path.abspath(arguments.hips), "--inside", setting.name,
+               "--rounds", str(arguments.rounds), "--output", output]
+    if arguments.programs:
+        command += ["--programs", arguments.programs]
+    if setting.nodes:
+        lab = [arguments.hips, "lab", "run", "--namespaces", "-t", setting.topology, "--mpirun"]
+        if setting.rate:
+            lab += ["--rate", setting.rate]
+        command = [*lab, "--", *command]
+    done = subprocess.run(command, check=False, env=environment())
+    if done.returncode != 0 or not os.path.exists(output):
+        sys.exit(f"programs-report: {setting.name}: exit status {done.returncode}")
+    with open(output, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def row_of(program, found):
+    if "error" in found:
+        return f"| {program.name} | failed | | | | | {' '.join(found['error'].split())[:150]} |"
+    native, again, ours = (statistics.median(found[key]) for key in ("native", "again", "hips"))
+    both = statistics.median(found["native"] + found["again"])
+    spread = max(native, again) / min(native, again)
+    ratio = ours / both
+    ratios = sorted(h / ((a + b) / 2) for h, a, b in zip(found["hips"], found["native"], found["again"]))
+    share = f"{100 * found['collectives'] / found['run']:.0f} %" if found.get("run") else ""
+    calls = f"{found['taken']} of {found['taken'] + found['delegated']}" if found.get("taken") is not None else ""
+    agree = "" if found["agree"] else "; **results differ**"
+    return (f"| {program.name} | {both:.2f} s | {ours:.2f} s | {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}){agree} | {spread:.2f} | "
+            f"{share} | {calls} |")
+
+
+def change_of(found):
+    """-1 slower, 0 as natively, 1 faster by more than 5 %."""
+    both = statistics.median(found["native"] + found["again"])
+    native, again = statistics.median(found["native"]), statistics.median(found["again"])
+    ratio = statistics.median(found["hips"]) / both
+    return -1 if ratio > max(1.05, native / again, again / native) else 1 if ratio < 0.95 else 0
+
+
+PAGE = """# Real programs
+
+Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
+packages, unchanged, natively (Open MPI 4.1.4) and under `hips run` with no other option, by turns; {rounds} runs of HiPS and twice as
+many native ones for each line. Times are those of the whole `mpirun`, medians. `tools/programs-report` makes this page again.
+
+- **ratio**: HiPS to native; below 1 HiPS is faster. In brackets the least and the largest of the single rounds.
+- **A/A**: the native runs of even rounds against those of odd ones; ratios within that are no difference.
+- **share**: of the program's time in collectives that HiPS could execute, under HiPS.
+- **calls**: those that HiPS executed, of all such collectives on rank 0. The rest stayed with native MPI, mostly since HiPS would not
+  have saved what its set-up takes, or since native MPI was faster in the trials.
+
+{machine}
+
+| Program | Is |
+|---|---|
+{programs}
+
+{summary}
+{tables}"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hips", required=True)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--programs", default="")
+    parser.add_argument("--settings", default="")
+    parser.add_argument("--output", default="docs/programs.md")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.hips = os.path.abspath(arguments.hips)
+    if arguments.inside:
+        inside(arguments)
+        return
+    programs = chosen(arguments.programs, PROGRAMS)
+    for program in programs:
+        if not shutil.which(program.command[0]):
+            sys.exit(f"programs-report: {program.command[0]} is missing; install the packages of the group \"programs\" of tools/packages.txt")
+    tables, slower, faster, begin = [], [], [], time.monotonic()
+    wanted = chosen(arguments.settings, list(settings()))
+    for number, setting in enumerate(wanted, 1):
+        print(f"== {number} of {len(wanted)}: {setting.text()} ({time.monotonic() - begin:.0f} s so far)", flush=True)
+        found = run_setting(setting, arguments)
+        lines = [row_of(program, found[program.name]) for program in programs]
+        tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
+                                 "| Program | native | HiPS | ratio | A/A | share | calls |", "|---|---|---|---|---|---|---|", *lines, ""]))
+        for program in programs:
+            if "error" not in found[program.name]:
+                where = f"{program.name} ({setting.text()})"
+                how = change_of(found[program.name])
+                (slower if how < 0 else faster if how > 0 else []).append(where)
+    summary = []
+    if faster:
+        summary.append("Faster by more than 5 %: " + "; ".join(faster) + ".\n")
+    if slower:
+        summary.append("Slower by more than 5 % and than A/A: " + "; ".join(slower) + ".\n")
+    if not slower:
+        summary.append("In no line is HiPS slower than natively by more than 5 % and than A/A.\n")
+    cores = os.cpu_count()
+    page = PAGE.format(rounds=arguments.rounds, machine=f"The machine has {cores} cores; namespaces share them, and so do ranks.",
+                       programs="\n".join(f"| {one.name} | {one.what} |" for one in programs), summary="\n".join(summary),
+                       tables="\n".join(tables))
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
