@@ -3,6 +3,8 @@
  *
  *   adopt calls N ELEMENTS   N allreduces on MPI_COMM_WORLD
  *   adopt duplicates N KEPT  N duplicates of it with three allreduces each; KEPT of them stay open until the end
+ *   adopt renewed N CALLS    N duplicates, one after the other, with CALLS allreduces each
+ *   adopt nonblocking N      N non-blocking allreduces, then two blocking ones
  *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
  *
  * Every result is checked. Prints "wrong W" and, after the calls, how many descriptors rank 0 has more than after MPI_Init.
@@ -45,6 +47,24 @@ int main(int argc, char** argv) {
   const int before = num_descriptors();
   if (strcmp(argv[1], "calls") == 0) {
     for (int call = 0; call < num; ++call) check_allreduce(MPI_COMM_WORLD, call, extra);
+  } else if (strcmp(argv[1], "renewed") == 0) {
+    for (int i = 0; i < num; ++i) {
+      MPI_Comm comm;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      for (int call = 0; call < extra; ++call) check_allreduce(comm, call, 1);
+      MPI_Comm_free(&comm);
+    }
+  } else if (strcmp(argv[1], "nonblocking") == 0) {
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int call = 0; call < num; ++call) {
+      int one = 1, sum = 0;
+      MPI_Request request;
+      MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      g_wrong += sum != size;
+    }
+    for (int call = 0; call < 2; ++call) check_allreduce(MPI_COMM_WORLD, call, 1);
   } else if (strcmp(argv[1], "duplicates") == 0) {
     MPI_Comm* kept = malloc(sizeof(MPI_Comm) * (size_t)(extra + 1));
     for (int i = 0; i < num; ++i) {

@@ -44,6 +44,20 @@ class Adoption(Case):
         self.assert_exact(native)
         self.assertLessEqual(descriptors(outcome), descriptors(native) + 1, outcome.text())
 
+    def test_what_one_communicator_has_learnt_holds_for_the_next(self):
+        outcome = adopt(2, "renewed", 5, 60, HIPS_ADOPT="always")
+        self.assert_exact(outcome)
+        trials = outcome.report()[1]["trial of native MPI by the guard"]
+        # Those of the first one: 8, or 15 where native MPI was faster the first time; and one of the MPI_Reduce at the end.
+        self.assertIn(trials, (8, 9, 15, 16), outcome.text())
+
+    def test_non_blocking_calls_count_for_the_adoption_at_the_next_blocking_one(self):
+        outcome = adopt(2, "nonblocking", 1500)
+        self.assert_exact(outcome)
+        (calls, _), reasons = outcome.report()
+        self.assertEqual(reasons[BEFORE], 1500, outcome.text())
+        self.assertEqual(calls + reasons["trial of native MPI by the guard"], 3, outcome.text())
+
     def test_parts_are_adopted_each_in_its_own_time(self):
         for ranks in possible(2, 3, 4):
             with self.subTest(ranks=ranks):

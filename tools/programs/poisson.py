@@ -7,17 +7,12 @@ import petsc4py
 petsc4py.init(["poisson", "-ksp_type", sys.argv[1], "-pc_type", "jacobi"])
 from petsc4py import PETSc  # noqa: E402 - after init()
 
-SIDE, SOLVES = 96, 12
-grid = PETSc.DMDA().create([SIDE, SIDE], stencil_width=1)
-matrix = grid.createMatrix()
-first, last = grid.getRanges()
-for y in range(*last):
-    for x in range(*first):
-        row = PETSc.Mat.Stencil(index=(x, y))
-        matrix.setValueStencil(row, row, 4.0)
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            if 0 <= x + dx < SIDE and 0 <= y + dy < SIDE:
-                matrix.setValueStencil(row, PETSc.Mat.Stencil(index=(x + dx, y + dy)), -1.0)
+SIDE, SOLVES = 128, 60
+matrix = PETSc.Mat().createAIJ((SIDE * SIDE, SIDE * SIDE), nnz=(5, 2))
+for row in range(*matrix.getOwnershipRange()):
+    y, x = divmod(row, SIDE)
+    neighbours = [(y + dy) * SIDE + x + dx for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)) if 0 <= x + dx < SIDE and 0 <= y + dy < SIDE]
+    matrix.setValues(row, [row, *neighbours], [4.0] + [-1.0] * len(neighbours))
 matrix.assemble()
 solution, source = matrix.createVecs()
 source.set(1.0)

@@ -99,9 +99,9 @@ int raise_exception(MPI_Comm comm);
 void note_shortage(CommRecord& record, const char* function);
 
 /// Returns the record whose communicator executes a call that becomes a request. Null: native MPI has executed
-/// the call, or it failed; `code` is the program's error code.
+/// the call, or it failed; `code` is the program's error code. The call counts for the adoption of its communicator.
 CommRecord* record_for_request(const NativeCollective& native, const CollectiveArguments& passed,
-                               MPI_Request* request, int& code);
+                               JudgeCall judge, MPI_Request* request, int& code);
 CommRecord* record_for_init(const NativeCollective& native, const CollectiveArguments& passed, MPI_Info info,
                             MPI_Request* request, int& code);
 int start_nonblocking(CommRecord& record, const NativeCollective& native, ProgramCall& call, MakeCall make,
@@ -197,7 +197,8 @@ template <typename Call>
       passed.comm,
       [&] {
         int code = MPI_SUCCESS;
-        CommRecord* const record = detail::record_for_request(native, passed, request, code);
+        CommRecord* const record =
+            detail::record_for_request(native, passed, detail::judge<Call>, request, code);
         if (record == nullptr) return code;
         Call call(passed, *record);
         return detail::start_nonblocking(

@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,12 +24,26 @@ bool admit_call(CommRecord& record, const NativeCollective& native, CallForm for
 }  // namespace
 
 CommRecord* record_for_request(const NativeCollective& native, const CollectiveArguments& passed,
-                               MPI_Request* request, int& code) {
+                               JudgeCall judge, MPI_Request* request, int& code) {
   // Null handles and addresses are errors, which native MPI reports.
-  CommRecord* const record = request != nullptr ? record_of(passed.comm) : nullptr;
+  CommRecord* record = request != nullptr ? record_of(passed.comm) : nullptr;
   const char* const function = native.name(CallForm::kNonblocking);
-  if (request != nullptr && record == nullptr && !is_null(passed.comm) && MpiProcess::instance().reports())
-    report_delegated(std::string(function) + " before the first blocking collective of its communicator");
+  MpiProcess& process = MpiProcess::instance();
+  if (request != nullptr && record == nullptr && !is_null(passed.comm)) {
+    // A record that only counts is made without the other ranks.
+    if (process.terms() != nullptr && !process.terms()->at_once)
+      record = CommRecord::make(process, passed.comm);
+    else if (process.reports())
+      report_delegated(std::string(function) + " before the first blocking collective of its communicator");
+  }
+  if (record != nullptr && record->waits()) {
+    const JudgedCall judged = judge(passed, *record);
+    code = native.start(passed, request);
+    record->note_waiting(code == MPI_SUCCESS && judged.eligibility == Eligibility::kEligible
+                             ? std::optional(judged.bytes)
+                             : std::nullopt);
+    return nullptr;
+  }
   const Admission admission = admit_record(record, function, code);
   if (admission == Admission::kNative) code = native.start(passed, request);
   return admission == Admission::kHips ? record : nullptr;

@@ -216,27 +216,55 @@ Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap)
   const GuardMode mode = process.guard_mode(terms_.one_node);
   comm::ByteWriter writer;
   writer.put_text(comm::this_process().node_key);
+  writer.put(static_cast<std::uint8_t>((mode.has_trials || mode.uses_table) && process.knows_decisions()));
   comm::put_terms(writer,
                   {{"guard (HIPS_GUARD)", mode.text}, {"guard's table", mode.uses_table ? "one" : "none"}});
   auto all = bootstrap.allgather(writer.blob());
   if (!all) return all.error();
   std::vector<std::string> nodes;
   std::vector<comm::Terms> terms;
+  bool first_knows = false;
   for (const comm::Blob& blob : *all) {
     comm::ByteReader reader(blob);
     nodes.push_back(reader.get_text());
+    const bool knows = reader.get<std::uint8_t>() != 0;
+    if (nodes.size() == 1) first_knows = knows;
     terms.push_back(comm::get_terms(reader));
   }
   if (Status status = comm::compare_terms(terms); !status.ok()) return status;
   *guard_ = Guard(mode.has_trials);
   scope_ = {nodes_text(nodes), communicator_->backend(), process.native_version()};
   std::ranges::replace(scope_.native, ' ', '_');
-  if (!mode.uses_table) return Status::success();
+  return first_knows ? learn(process, bootstrap) : Status::success();
+}
 
-  // Rank 0's table counts: the other ranks may have another file, or none.
-  const std::map<CallClass, TuningDecision> known =
-      rank_ == 0 ? process.known_decisions(scope_) : std::map<CallClass, TuningDecision>();
-  return share_decisions(*communicator_, known, *guard_);
+Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
+  // What rank 0 knows counts: other ranks may have been in other communicators, or have another file, or none.
+  comm::ByteWriter writer;
+  if (rank_ == 0) {
+    for (const auto& [of, decision] : process.known_decisions(scope_)) {
+      writer.put(static_cast<std::int32_t>(of.kind.index()));
+      writer.put(static_cast<std::int32_t>(of.size_class));
+      writer.put(decision.winner);
+      writer.put(decision.hips_ns);
+      writer.put(decision.native_ns);
+    }
+  }
+  auto all = bootstrap.allgather(writer.blob());
+  if (!all) return all.error();
+  comm::ByteReader reader(all->front());
+  while (!reader.rest().empty()) {
+    const auto kind = reader.get<std::int32_t>(), size_class = reader.get<std::int32_t>();
+    TuningDecision decision;
+    decision.winner = reader.get<TuningChoice>();
+    decision.hips_ns = reader.get<std::int64_t>();
+    decision.native_ns = reader.get<std::int64_t>();
+    if (!reader.ok() || kind < 0 || kind >= CallKind::kNum || size_class < 0 ||
+        size_class >= CallClass::kNumSizes)
+      return Status::error(Code::kMismatch, "rank 0 sent invalid tuning decisions");
+    guard_->set({CallKind::of_index(kind), size_class}, decision);
+  }
+  return Status::success();
 }
 
 Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(MpiProcess& process) const {
@@ -297,7 +325,6 @@ void CommRecord::end(MpiProcess& process) {
     reports_to_ = &process;
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));
   }
-  if (process.guard_mode(terms_.one_node).uses_table) process.keep_decisions(scope_, guard_->decisions());
   // An outstanding request holds the record, and with it the communicator, until it has ended.
   if (weak_from_this().use_count() > 1) return;
   usable_ = nullptr;

@@ -61,6 +61,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
+  [[nodiscard]] const TuningScope& scope() const { return scope_; }
   /// Decides who executes the calls that HiPS could. Not while waits().
   [[nodiscard]] Guard& guard() { return *guard_; }
   /// Ranks have passed different arguments, and know it at the same call: native MPI executes every later one. Their outstanding
@@ -130,8 +131,10 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// Finds out whether HiPS may adopt the communicator, and when.
   void meet(MpiProcess& process);
   void set_up(MpiProcess& process);
-  /// Exchanges the guard's mode and known decisions.
+  /// Exchanges the guard's mode, and what is known of communicators of the same scope.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
+  /// Gives the guards of all ranks the decisions that rank 0 knows.
+  Status learn(MpiProcess& process, comm::Bootstrap& bootstrap);
 
   MPI_Comm comm_{};
   std::string name_;

@@ -166,20 +166,25 @@ void MpiProcess::shut_down() {
     log::error(log::Subsystem::kMpi, "report: {}", status.message);
 }
 
+bool MpiProcess::knows_decisions() {
+  const std::lock_guard lock(table_mutex_);
+  return !of_this_run_.decisions().empty() || !table_->table().decisions().empty();
+}
+
 std::map<CallClass, TuningDecision> MpiProcess::known_decisions(const TuningScope& scope) {
   const std::lock_guard lock(table_mutex_);
   std::map<CallClass, TuningDecision> known;
-  for (const auto& [key, decision] : table_->table().decisions())
-    if (key.first == scope) known.emplace(key.second, decision);
+  for (const GuardTable* const table :
+       std::initializer_list<const GuardTable*>{&of_this_run_, &table_->table()})
+    for (const auto& [key, decision] : table->decisions())
+      if (key.first == scope) known.emplace(key.second, decision);
   return known;
 }
 
-void MpiProcess::keep_decisions(const TuningScope& scope,
-                                const std::map<CallClass, TuningDecision>& decisions) {
-  // Rank 0 alone writes the file.
-  if (world_rank_ != 0) return;
+void MpiProcess::keep_decision(const TuningScope& scope, CallClass of, const TuningDecision& decision) {
   const std::lock_guard lock(table_mutex_);
-  for (const auto& [call_class, decision] : decisions) table_->add({scope, call_class}, decision);
+  of_this_run_.add({scope, of}, decision);
+  if (world_rank_ == 0) table_->add({scope, of}, decision);
 }
 
 void MpiProcess::progress_native() const {

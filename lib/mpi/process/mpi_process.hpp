@@ -61,11 +61,12 @@ class MpiProcess {
   /// The attribute that a communicator's record is stored under.
   [[nodiscard]] int comm_keyval() const { return comm_keyval_; }
 
-  /// Decisions of earlier runs for this scope.
+  /// Whether known_decisions() may find any.
+  bool knows_decisions();
+  /// Decisions for this scope, of this run and of earlier ones, in that order.
   std::map<CallClass, TuningDecision> known_decisions(const TuningScope& scope);
-  /// Keeps decisions of this run for later ones. Only rank 0 of MPI_COMM_WORLD keeps any, those of its own
-  /// communicators.
-  void keep_decisions(const TuningScope& scope, const std::map<CallClass, TuningDecision>& decisions);
+  /// Keeps a decision for later communicators of the same scope, and for later runs; the file is that of rank 0 of MPI_COMM_WORLD.
+  void keep_decision(const TuningScope& scope, CallClass of, const TuningDecision& decision);
 
   /// Lets native MPI make progress: MPI requires that a rank which is blocked in one call progresses its
   /// other messages.
@@ -111,6 +112,7 @@ class MpiProcess {
   static constexpr std::size_t kMostSpare = 16;
   std::mutex table_mutex_;
   std::optional<GuardTableFile> table_;
+  GuardTable of_this_run_;
 };
 
 }  // namespace hips::mpi

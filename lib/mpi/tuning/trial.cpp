@@ -66,29 +66,6 @@ Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs&
   return comm::compare_terms(terms);
 }
 
-Status share_decisions(comm::Communicator& communicator, const std::map<CallClass, TuningDecision>& of_rank_0,
-                       Guard& guard) {
-  // Winner, HiPS' time and native MPI's for each possible class; zeros where nothing is known.
-  std::vector<std::int64_t> values(std::size_t{3} * CallKind::kNum * CallClass::kNumSizes);
-  const auto at = [&](CallClass of) {
-    return values.begin() + 3 * (of.kind.index() * CallClass::kNumSizes + of.size_class);
-  };
-  for (const auto& [of, decision] : of_rank_0) {
-    const auto place = at(of);
-    place[0] = static_cast<std::int64_t>(decision.winner);
-    place[1] = decision.hips_ns;
-    place[2] = decision.native_ns;
-  }
-  if (Status status = max_over_ranks(communicator, values); !status.ok()) return status;
-  for (int kind = 0; kind < CallKind::kNum; ++kind)
-    for (int size = 0; size < CallClass::kNumSizes; ++size) {
-      const CallClass of{CallKind::of_index(kind), size};
-      const auto place = at(of);
-      if (place[0] != 0) guard.set(of, {static_cast<TuningChoice>(place[0]), place[1], place[2]});
-    }
-  return Status::success();
-}
-
 Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values) {
   return communicator.allreduce(values.data(), values.data(), values.size(), DataType::kInt64,
                                 ReduceOp::kMax);

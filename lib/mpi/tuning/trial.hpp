@@ -1,14 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
 #include "lib/comm/communicator.hpp"
-#include "lib/mpi/tuning/guard.hpp"
 
 namespace hips::mpi {
 
@@ -20,10 +18,6 @@ namespace hips::mpi {
 ///
 /// Errors   kMismatch: on all ranks; names the mismatching ranks and what each passed. Those of the call.
 Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs& args);
-
-/// Gives the decisions that rank 0 knows to the guards of all ranks. Collective.
-Status share_decisions(comm::Communicator& communicator, const std::map<CallClass, TuningDecision>& of_rank_0,
-                       Guard& guard);
 
 /// Replaces each value by the largest of all ranks. Collective.
 Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values);
