@@ -170,6 +170,77 @@ TEST(Guard, AllRanksDecideAlikeWhereOneRankMeasuresOtherwise) {
     EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
 }
 
+/// Makes `num` blocking calls of a decided class on one rank; returns who executed each.
+std::vector<TuningChoice> run_calls(Guard& guard, CallClass of, int num,
+                                    const std::function<std::int64_t(TuningChoice)>& time_of) {
+  std::vector<TuningChoice> executed;
+  for (int i = 0; i < num; ++i) {
+    TuningChoice choice = guard.begin_call(of);
+    if (choice == TuningChoice::kTrial) {
+      EXPECT_TRUE(guard.is_review(of));
+      choice = guard.next(of);
+      guard.add_sample(of, time_of(choice));
+      if (guard.complete(of)) {
+        EXPECT_NE(guard.decide(of), nullptr);
+      }
+    }
+    executed.push_back(choice);
+  }
+  return executed;
+}
+
+TEST(Guard, AReviewChangesTheWinnerWhereCallsAsTheProgramMakesThemAreSlower) {
+  for (const CallClass of : {kSmall, kLarge}) {
+    Guard guard(true);
+    // In the trials, which all ranks begin together, HiPS was faster.
+    guard.set(of, {TuningChoice::kHips, 1000, 1200});
+    const auto native_is_faster = [](TuningChoice choice) {
+      return choice == TuningChoice::kNative ? 1000 : 1200;
+    };
+    const auto first = run_calls(guard, of, 400, native_is_faster);
+    EXPECT_EQ(guard.choice(of), TuningChoice::kNative);
+    EXPECT_EQ(guard.decisions().at(of), (TuningDecision{TuningChoice::kNative, 1200, 1000}));
+    const auto hips_calls = std::ranges::count(first, TuningChoice::kHips);
+    EXPECT_LT(hips_calls, 250) << "it goes back soon";
+    // And returns when that has changed, after more calls.
+    const auto hips_is_faster = [](TuningChoice choice) {
+      return choice == TuningChoice::kNative ? 1200 : 1000;
+    };
+    run_calls(guard, of, 3000, hips_is_faster);
+    EXPECT_EQ(guard.choice(of), TuningChoice::kHips);
+  }
+}
+
+TEST(Guard, ReviewsBecomeRareAndChangeNothingWithinFivePercent) {
+  Guard guard(true);
+  guard.set(kSmall, {TuningChoice::kHips, 1000, 1200});
+  const auto about_equal = [](TuningChoice choice) { return choice == TuningChoice::kNative ? 1000 : 1040; };
+  const auto executed = run_calls(guard, kSmall, 100'000, about_equal);
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
+  const auto native_calls = std::ranges::count(executed, TuningChoice::kNative);
+  EXPECT_GE(native_calls, Guard::kReviewRounds * Guard::review_block(kSmall));
+  EXPECT_LE(native_calls, 4 * Guard::kReviewRounds * Guard::review_block(kSmall));
+}
+
+TEST(Guard, OneDisturbedBlockDoesNotChangeTheWinner) {
+  Guard guard(true);
+  guard.set(kSmall, {TuningChoice::kHips, 1000, 1200});
+  int calls = 0;
+  run_calls(guard, kSmall, 400, [&](TuningChoice choice) {
+    return ++calls == 12 ? 1'000'000 : choice == TuningChoice::kNative ? 1200 : 1000;
+  });
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
+}
+
+TEST(Guard, WithoutTrialsThereIsNoReview) {
+  Guard guard(false);
+  guard.set(kSmall, {TuningChoice::kNative, 2, 1});
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_EQ(guard.begin_call(kSmall), TuningChoice::kNative);
+    ASSERT_EQ(guard.begin_call(kLarge), TuningChoice::kHips);
+  }
+}
+
 TEST(Guard, RanksWithRandomTimesDecideAlike) {
   std::mt19937_64 random = seeded();
   for (int round = 0; round < 500; ++round) {

@@ -180,7 +180,7 @@ template <typename Call>
     Call call(passed, *record);
     if (call.eligibility() != Eligibility::kEligible)
       return detail::delegate(*record, native, passed, call.eligibility());
-    if (record->guard().choice(call.call_class()) != TuningChoice::kHips)
+    if (record->guard().begin_call(call.call_class()) != TuningChoice::kHips)
       return detail::call_guarded(*record, native, call);
     detail::prepare(*record, native, call);
     if (record->counts()) return detail::execute_counted(*record, native, call);

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace hips::mpi {
 namespace {
+
+/// Calls until the first review, factor from one to the next, and most calls between two.
+constexpr std::uint32_t kFirstReview = 150, kGrowth = 8, kMostBetween = 1U << 30U;
 
 std::int64_t median(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -40,12 +44,33 @@ int Guard::num_trials(CallClass of) {
   return 3;
 }
 
-Guard::Guard(bool has_trials) {
-  for (auto& of_kind : choices_) of_kind.fill(has_trials ? TuningChoice::kTrial : TuningChoice::kHips);
+int Guard::review_block(CallClass of) {
+  if (of.most_bytes() < 64U << 10U) return 8;
+  if (of.most_bytes() < 4U << 20U) return 4;
+  return 2;
+}
+
+Guard::Guard(bool has_trials) : has_trials_(has_trials) {
+  for (auto& of_kind : slots_)
+    of_kind.fill({.choice = has_trials ? TuningChoice::kTrial : TuningChoice::kHips});
+}
+
+void Guard::begin_review(CallClass of, Slot& slot) {
+  if (!has_trials_) return;
+  slot.choice = TuningChoice::kTrial;
+  trials_[of] = {};
+  trials_[of].is_review = true;
+}
+
+bool Guard::is_review(CallClass of) const {
+  const auto trials = trials_.find(of);
+  return trials != trials_.end() && trials->second.is_review;
 }
 
 TuningChoice Guard::next(CallClass of) const {
   const auto trials = trials_.find(of);
+  if (trials != trials_.end() && trials->second.is_review)
+    return trials->second.calls / review_block(of) % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips;
   // Alternating, so that changes while the program runs affect both sides.
   return trials == trials_.end() || trials->second.calls % 2 == 0 ? TuningChoice::kNative
                                                                   : TuningChoice::kHips;
@@ -53,13 +78,21 @@ TuningChoice Guard::next(CallClass of) const {
 
 void Guard::add_sample(CallClass of, std::int64_t ns) {
   Trials& trials = trials_[of];
-  if (trials.calls++ >= 2 * kWarmUps) trials.samples.push_back(ns);
+  const int call = trials.calls++;
+  if (!trials.is_review) {
+    if (call >= 2 * kWarmUps) trials.samples.push_back(ns);
+    return;
+  }
+  const int block = review_block(of), place = call % block;
+  if (place > 0) trials.block_ns += ns;
+  if (place == block - 1) trials.samples.push_back(std::exchange(trials.block_ns, 0) / (block - 1));
 }
 
 bool Guard::complete(CallClass of) const {
   const auto trials = trials_.find(of);
-  return trials != trials_.end() &&
-         trials->second.samples.size() == 2 * static_cast<std::size_t>(num_trials(of));
+  if (trials == trials_.end()) return false;
+  const int rounds = trials->second.is_review ? kReviewRounds : num_trials(of);
+  return trials->second.samples.size() == 2 * static_cast<std::size_t>(rounds);
 }
 
 std::span<std::int64_t> Guard::samples(CallClass of) {
@@ -74,6 +107,20 @@ const TuningDecision* Guard::decide(CallClass of) {
     hips.push_back(trials.samples[i + 1]);
   }
   TuningDecision decision{.hips_ns = median(hips), .native_ns = median(native)};
+  std::uint32_t& review_after = review_after_[of];
+  if (trials.is_review) {
+    const TuningChoice before = decisions_[of].winner;
+    const bool stays = before == TuningChoice::kHips
+                           ? decision.hips_ns - decision.native_ns <= decision.native_ns / 20
+                           : decision.native_ns - decision.hips_ns <= decision.hips_ns / 20;
+    decision.winner = stays                           ? before
+                      : before == TuningChoice::kHips ? TuningChoice::kNative
+                                                      : TuningChoice::kHips;
+    review_after = stays ? std::min(review_after, kMostBetween / kGrowth) * kGrowth : kFirstReview * kGrowth;
+    trials_.erase(of);
+    set(of, decision);
+    return &decisions_[of];
+  }
   const std::int64_t margin =
       std::max(decision.hips_ns / 20, scatter(hips, decision.hips_ns) + scatter(native, decision.native_ns));
   decision.winner =
@@ -88,8 +135,14 @@ const TuningDecision* Guard::decide(CallClass of) {
 }
 
 void Guard::set(CallClass of, const TuningDecision& decision) {
-  choices_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)] =
-      decision.winner;
+  std::uint32_t& review_after = review_after_[of];
+  if (review_after == 0) {
+    // A side that is far slower would waste the calls of the review.
+    const auto [faster, slower] = std::minmax(decision.hips_ns, decision.native_ns);
+    review_after = kFirstReview * (slower > 3 * faster ? kGrowth * kGrowth : 1);
+  }
+  slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)] = {
+      .choice = decision.winner, .until_review = has_trials_ ? review_after : 0};
   decisions_[of] = decision;
 }
 

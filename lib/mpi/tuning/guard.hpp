@@ -70,10 +70,15 @@ struct TuningDecision {
 ///
 /// All decisions depend on earlier calls and on times that all ranks have exchanged, so all ranks decide alike
 /// without further messages. A trial is the n-th call of its class; native MPI and HiPS alternate. The caller
-/// replaces samples() by those of the slowest rank before decide().
+/// replaces samples() by those of all ranks before decide().
 ///
-/// Cost     choice() reads one byte. A class takes kWarmUps + num_trials() calls of each side, and
-///          num_trials() more if native MPI was faster; most_calls() in all.
+/// Trials begin on all ranks at the same time, as the calls of a program do not: its ranks are early and late, and share
+/// cores. So a decision is looked at again from time to time (a review): both sides execute some calls one after the
+/// other, as the program makes them, and the mean time of all ranks in them counts.
+///
+/// Cost     begin_call() reads and writes 4 bytes. A class takes kWarmUps + num_trials() calls of each side, and
+///          num_trials() more if native MPI was faster; most_calls() in all. A review takes kReviewRounds * review_block()
+///          calls of each side; the first comes after some hundred calls, each next one after eight times as many.
 /// Threads  one at a time, like the communicator.
 class Guard {
  public:
@@ -87,15 +92,28 @@ class Guard {
   /// Calls of both sides that a class needs at most before it is decided.
   static int most_calls(CallClass of) { return 2 * (kWarmUps + kNativeWins * num_trials(of)); }
 
+  /// Calls of one side at a time in a review; the first is not timed.
+  static int review_block(CallClass of);
+  static constexpr int kReviewRounds = 3;
+
   /// Without trials, HiPS executes every class except those that set() gives to native MPI.
   explicit Guard(bool has_trials);
 
   [[nodiscard]] TuningChoice choice(CallClass of) const {
-    return choices_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+    return slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)].choice;
+  }
+  /// The same for a blocking call that begins; now and then it is the first of a review.
+  TuningChoice begin_call(CallClass of) {
+    Slot& slot = slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+    if (slot.choice != TuningChoice::kTrial && --slot.until_review == 0) [[unlikely]]
+      begin_review(of, slot);
+    return slot.choice;
   }
 
-  /// The library that executes the next trial.
+  /// The library that executes the next trial, or the next call of a review.
   [[nodiscard]] TuningChoice next(CallClass of) const;
+  /// True if the next call is of a review: ranks are not brought together before it.
+  [[nodiscard]] bool is_review(CallClass of) const;
   /// Adds the time of a completed trial on this rank.
   void add_sample(CallClass of, std::int64_t ns);
   /// True if the class has as many samples as decide() needs.
@@ -103,9 +121,9 @@ class Guard {
   /// Times of the timed trials since the last decide(), native MPI and HiPS alternating; the same number on all
   /// ranks.
   std::span<std::int64_t> samples(CallClass of);
-  /// Decides from samples() of the slowest rank in each trial. Native MPI wins only by more than 5 % and by
-  /// more than the samples scatter, kNativeWins times in a row; HiPS wins ties. Null: native MPI has not won
-  /// often enough yet, and trials continue.
+  /// Decides from samples(): of trials those of the slowest rank, of a review the mean of all ranks. After trials native
+  /// MPI wins only by more than 5 % and by more than the samples scatter, kNativeWins times in a row; HiPS wins ties. After
+  /// a review the winner changes by more than 5 %. Null: native MPI has not won often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
 
   /// Adopts a decision of another run.
@@ -117,11 +135,20 @@ class Guard {
  private:
   struct Trials {
     int calls = 0, native_wins = 0;
+    bool is_review = false;
+    std::int64_t block_ns = 0;  ///< of the timed calls of the current block of a review
     std::vector<std::int64_t> samples;
   };
+  struct Slot {
+    TuningChoice choice = TuningChoice::kTrial;
+    std::uint32_t until_review = 0;  ///< calls; 0: none
+  };
+  void begin_review(CallClass of, Slot& slot);
 
-  std::array<std::array<TuningChoice, CallClass::kNumSizes>, CallKind::kNum> choices_;
+  bool has_trials_;
+  std::array<std::array<Slot, CallClass::kNumSizes>, CallKind::kNum> slots_;
   std::map<CallClass, Trials> trials_;
+  std::map<CallClass, std::uint32_t> review_after_;  ///< calls between reviews
   std::map<CallClass, TuningDecision> decisions_;
 };
 

@@ -66,6 +66,13 @@ Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs&
   return comm::compare_terms(terms);
 }
 
+Status mean_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values) {
+  Status status =
+      communicator.allreduce(values.data(), values.data(), values.size(), DataType::kInt64, ReduceOp::kSum);
+  for (std::int64_t& value : values) value /= communicator.size();
+  return status;
+}
+
 Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values) {
   return communicator.allreduce(values.data(), values.data(), values.size(), DataType::kInt64,
                                 ReduceOp::kMax);

@@ -19,6 +19,9 @@ namespace hips::mpi {
 /// Errors   kMismatch: on all ranks; names the mismatching ranks and what each passed. Those of the call.
 Status compare_arguments(comm::Communicator& communicator, const comm::CallArgs& args);
 
+/// Replaces each value by the mean of all ranks. Collective.
+Status mean_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values);
+
 /// Replaces each value by the largest of all ranks. Collective.
 Status max_over_ranks(comm::Communicator& communicator, std::span<std::int64_t> values);
 
