@@ -58,7 +58,7 @@ std::vector<Guard> run_trials(int num_ranks, CallClass of, const Measured& measu
     }
     const TuningChoice choice = ranks[0].next(of);
     for (int r = 0; r < num_ranks; ++r)
-      ranks[static_cast<std::size_t>(r)].add_sample(of, measured(r, choice, trial));
+      ranks[static_cast<std::size_t>(r)].add_sample(of, measured(r, choice, trial), 0);
     if (!ranks[0].complete(of)) continue;
     std::vector<std::int64_t> slowest(ranks[0].samples(of).size());
     for (Guard& guard : ranks)
@@ -97,7 +97,7 @@ TEST(Guard, TrialsAlternateAndDoNotTimeTheFirstCallOfEachSide) {
   for (const CallClass of : {kSmall, kLarge}) {
     Guard guard(true);
     std::vector<TuningChoice> choices;
-    for (; !guard.complete(of); guard.add_sample(of, static_cast<std::int64_t>(choices.size())))
+    for (; !guard.complete(of); guard.add_sample(of, static_cast<std::int64_t>(choices.size()), 0))
       choices.push_back(guard.next(of));
     ASSERT_EQ(choices.size(), 2u * (1 + static_cast<unsigned>(Guard::num_trials(of))));
     for (std::size_t i = 0; i < choices.size(); ++i)
@@ -170,16 +170,21 @@ TEST(Guard, AllRanksDecideAlikeWhereOneRankMeasuresOtherwise) {
     EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
 }
 
-/// Makes `num` blocking calls of a decided class on one rank; returns who executed each.
-std::vector<TuningChoice> run_calls(Guard& guard, CallClass of, int num,
-                                    const std::function<std::int64_t(TuningChoice)>& time_of) {
+/// Makes `num` blocking calls of a decided class on one rank, which computes for `compute_ns` before each; returns who
+/// executed each.
+std::vector<TuningChoice> run_calls(
+    Guard& guard, CallClass of, int num, const std::function<std::int64_t(TuningChoice)>& time_of,
+    const std::function<std::int64_t(TuningChoice)>& compute_ns = [](TuningChoice) { return 100; }) {
   std::vector<TuningChoice> executed;
+  std::int64_t now_ns = 0;
   for (int i = 0; i < num; ++i) {
     TuningChoice choice = guard.begin_call(of);
     if (choice == TuningChoice::kTrial) {
       EXPECT_TRUE(guard.is_review(of));
       choice = guard.next(of);
-      guard.add_sample(of, time_of(choice));
+      const std::int64_t ns = time_of(choice);
+      now_ns += compute_ns(choice) + ns;
+      guard.add_sample(of, ns, now_ns);
       if (guard.complete(of)) {
         EXPECT_NE(guard.decide(of), nullptr);
       }
@@ -209,6 +214,21 @@ TEST(Guard, AReviewChangesTheWinnerWhereCallsAsTheProgramMakesThemAreSlower) {
     run_calls(guard, of, 3000, hips_is_faster);
     EXPECT_EQ(guard.choice(of), TuningChoice::kHips);
   }
+}
+
+TEST(Guard, AReviewSeesThatARankThatWaitsSlowsDownOthers) {
+  const auto call = [](TuningChoice) { return 1000; };
+  const auto slower_with_hips = [](TuningChoice choice) {
+    return choice == TuningChoice::kHips ? 3000 : 2500;
+  };
+  Guard guard(true);
+  guard.set(kSmall, {TuningChoice::kHips, 1000, 1200});
+  run_calls(guard, kSmall, 400, call, slower_with_hips);
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
+  // Calls of native MPI take longer, but what they leave to the program is worth more.
+  const auto short_hips = [](TuningChoice choice) { return choice == TuningChoice::kHips ? 900 : 1000; };
+  run_calls(guard, kSmall, 3000, short_hips, slower_with_hips);
+  EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
 }
 
 TEST(Guard, ReviewsBecomeRareAndChangeNothingWithinFivePercent) {
@@ -262,7 +282,7 @@ TEST(Guard, EachClassIsDecidedSeparately) {
   EXPECT_EQ(guard.choice(kSmall), TuningChoice::kNative);
   EXPECT_EQ(guard.choice({ReduceOp::kMax, kSmall.size_class}), TuningChoice::kTrial);
   EXPECT_EQ(guard.choice(kLarge), TuningChoice::kTrial);
-  guard.add_sample(kLarge, 1);
+  guard.add_sample(kLarge, 1, 0);
   EXPECT_EQ(guard.undecided(), (std::map<CallClass, int>{{kLarge, 1}}));
 }
 
@@ -495,7 +515,7 @@ TEST(GuardReport, EachDecisionIsShownWithBothTimes) {
   Guard guard(true);
   guard.set(kSmall, {TuningChoice::kNative, 3000, 2000});
   guard.set(kLarge, {TuningChoice::kHips, 1000, 2500});
-  guard.add_sample({ReduceOp::kMax, 4}, 7);
+  guard.add_sample({ReduceOp::kMax, 4}, 7, 0);
   CallReport report;
   report.set_guard("on");
   report.add_classes("MPI_COMM_WORLD", 4, {}, &guard);

@@ -35,7 +35,7 @@ int call_native(CommRecord* record, const NativeCollective& native, const Collec
 int end_trial(CommRecord& record, const NativeCollective& native, MPI_Comm comm, CallClass of,
               std::int64_t ns, int code) {
   Guard& guard = record.guard();
-  guard.add_sample(of, ns);
+  guard.add_sample(of, ns, SystemClock::instance().now_ns());
   if (!guard.complete(of)) return code;
   if (const Status status = guard.is_review(of) ? mean_over_ranks(*record.communicator(), guard.samples(of))
                                                 : max_over_ranks(*record.communicator(), guard.samples(of));

@@ -76,7 +76,7 @@ TuningChoice Guard::next(CallClass of) const {
                                                                   : TuningChoice::kHips;
 }
 
-void Guard::add_sample(CallClass of, std::int64_t ns) {
+void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
   Trials& trials = trials_[of];
   const int call = trials.calls++;
   if (!trials.is_review) {
@@ -84,14 +84,19 @@ void Guard::add_sample(CallClass of, std::int64_t ns) {
     return;
   }
   const int block = review_block(of), place = call % block;
-  if (place > 0) trials.block_ns += ns;
-  if (place == block - 1) trials.samples.push_back(std::exchange(trials.block_ns, 0) / (block - 1));
+  if (place == 0)
+    trials.begin_ns = end_ns;
+  else
+    trials.block_ns += ns;
+  if (place < block - 1) return;
+  trials.samples.push_back(std::exchange(trials.block_ns, 0) / (block - 1));
+  trials.samples.push_back((end_ns - trials.begin_ns) / (block - 1));
 }
 
 bool Guard::complete(CallClass of) const {
   const auto trials = trials_.find(of);
   if (trials == trials_.end()) return false;
-  const int rounds = trials->second.is_review ? kReviewRounds : num_trials(of);
+  const int rounds = trials->second.is_review ? 2 * kReviewRounds : num_trials(of);
   return trials->second.samples.size() == 2 * static_cast<std::size_t>(rounds);
 }
 
@@ -99,28 +104,48 @@ std::span<std::int64_t> Guard::samples(CallClass of) {
   return trials_[of].samples;
 }
 
+const TuningDecision* Guard::decide_review(CallClass of, std::span<const std::int64_t> samples) {
+  const auto is_longer = [](std::int64_t a, std::int64_t b) { return a - b > b / 20; };
+  std::vector<std::int64_t> native, hips;
+  bool always_faster = true, always_slower = true;  // the program, with HiPS
+  for (std::size_t i = 0; i + 3 < samples.size(); i += 4) {
+    native.push_back(samples[i]);
+    hips.push_back(samples[i + 2]);
+    const std::int64_t with_native = samples[i + 1], with_hips = samples[i + 3];
+    always_faster = always_faster && is_longer(with_native, with_hips);
+    always_slower = always_slower && is_longer(with_hips, with_native);
+  }
+  TuningDecision decision{.hips_ns = median(hips), .native_ns = median(native)};
+  const TuningChoice before = decisions_[of].winner;
+  const bool was_hips = before == TuningChoice::kHips;
+  const bool calls_say = was_hips ? is_longer(decision.hips_ns, decision.native_ns)
+                                  : is_longer(decision.native_ns, decision.hips_ns);
+  const bool program_says = was_hips ? always_slower : always_faster;
+  const bool program_denies = was_hips ? always_faster : always_slower;
+  const bool changes = program_says || (calls_say && !program_denies);
+  if (changes)
+    decision.winner = was_hips ? TuningChoice::kNative : TuningChoice::kHips;
+  else
+    decision.winner = before;
+  std::uint32_t& review_after = review_after_[of];
+  review_after = changes ? kFirstReview * kGrowth : std::min(review_after, kMostBetween / kGrowth) * kGrowth;
+  set(of, decision);
+  return &decisions_[of];
+}
+
 const TuningDecision* Guard::decide(CallClass of) {
   Trials& trials = trials_[of];
+  if (trials.is_review) {
+    const std::vector<std::int64_t> samples = std::move(trials.samples);
+    trials_.erase(of);
+    return decide_review(of, samples);
+  }
   std::vector<std::int64_t> native, hips;
   for (std::size_t i = 0; i + 1 < trials.samples.size(); i += 2) {
     native.push_back(trials.samples[i]);
     hips.push_back(trials.samples[i + 1]);
   }
   TuningDecision decision{.hips_ns = median(hips), .native_ns = median(native)};
-  std::uint32_t& review_after = review_after_[of];
-  if (trials.is_review) {
-    const TuningChoice before = decisions_[of].winner;
-    const bool stays = before == TuningChoice::kHips
-                           ? decision.hips_ns - decision.native_ns <= decision.native_ns / 20
-                           : decision.native_ns - decision.hips_ns <= decision.hips_ns / 20;
-    decision.winner = stays                           ? before
-                      : before == TuningChoice::kHips ? TuningChoice::kNative
-                                                      : TuningChoice::kHips;
-    review_after = stays ? std::min(review_after, kMostBetween / kGrowth) * kGrowth : kFirstReview * kGrowth;
-    trials_.erase(of);
-    set(of, decision);
-    return &decisions_[of];
-  }
   const std::int64_t margin =
       std::max(decision.hips_ns / 20, scatter(hips, decision.hips_ns) + scatter(native, decision.native_ns));
   decision.winner =

@@ -74,7 +74,8 @@ struct TuningDecision {
 ///
 /// Trials begin on all ranks at the same time, as the calls of a program do not: its ranks are early and late, and share
 /// cores. So a decision is looked at again from time to time (a review): both sides execute some calls one after the
-/// other, as the program makes them, and the mean time of all ranks in them counts.
+/// other, as the program makes them. What counts is the mean time of all ranks in them, and from one to the next, since a
+/// rank that waits may slow down another one that computes.
 ///
 /// Cost     begin_call() reads and writes 4 bytes. A class takes kWarmUps + num_trials() calls of each side, and
 ///          num_trials() more if native MPI was faster; most_calls() in all. A review takes kReviewRounds * review_block()
@@ -114,16 +115,17 @@ class Guard {
   [[nodiscard]] TuningChoice next(CallClass of) const;
   /// True if the next call is of a review: ranks are not brought together before it.
   [[nodiscard]] bool is_review(CallClass of) const;
-  /// Adds the time of a completed trial on this rank.
-  void add_sample(CallClass of, std::int64_t ns);
+  /// Adds the time of a completed trial on this rank, which ended at `end_ns`.
+  void add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns);
   /// True if the class has as many samples as decide() needs.
   [[nodiscard]] bool complete(CallClass of) const;
   /// Times of the timed trials since the last decide(), native MPI and HiPS alternating; the same number on all
-  /// ranks.
+  /// ranks. Of a review the time in a call and then that from one call to the next.
   std::span<std::int64_t> samples(CallClass of);
   /// Decides from samples(): of trials those of the slowest rank, of a review the mean of all ranks. After trials native
   /// MPI wins only by more than 5 % and by more than the samples scatter, kNativeWins times in a row; HiPS wins ties. After
-  /// a review the winner changes by more than 5 %. Null: native MPI has not won often enough yet, and trials continue.
+  /// a review the winner changes where calls of the other side take less time by more than 5 %, or where the program is faster
+  /// with it in every round; not where it is slower in every round. Null: native MPI has not won often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
 
   /// Adopts a decision of another run.
@@ -136,7 +138,8 @@ class Guard {
   struct Trials {
     int calls = 0, native_wins = 0;
     bool is_review = false;
-    std::int64_t block_ns = 0;  ///< of the timed calls of the current block of a review
+    std::int64_t block_ns = 0;  ///< in the timed calls of the current block of a review
+    std::int64_t begin_ns = 0;  ///< when they began
     std::vector<std::int64_t> samples;
   };
   struct Slot {
@@ -144,6 +147,7 @@ class Guard {
     std::uint32_t until_review = 0;  ///< calls; 0: none
   };
   void begin_review(CallClass of, Slot& slot);
+  const TuningDecision* decide_review(CallClass of, std::span<const std::int64_t> samples);
 
   bool has_trials_;
   std::array<std::array<Slot, CallClass::kNumSizes>, CallKind::kNum> slots_;
