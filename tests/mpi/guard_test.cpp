@@ -252,6 +252,21 @@ TEST(Guard, OneDisturbedBlockDoesNotChangeTheWinner) {
   EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
 }
 
+TEST(Guard, ACallThatIsRefusedOnOneRankDoesNotMoveItsReview) {
+  Guard one(true), other(true);
+  for (Guard* guard : {&one, &other}) guard->set(kSmall, {TuningChoice::kHips, 1000, 1200});
+  int calls = 0;
+  for (; one.choice(kSmall) == TuningChoice::kHips && calls < 10'000; ++calls) {
+    if (calls % 3 == 0) {
+      EXPECT_EQ(other.begin_call(kSmall), other.choice(kSmall));
+      other.take_back_call(kSmall);
+    }
+    EXPECT_EQ(one.begin_call(kSmall), other.begin_call(kSmall)) << calls;
+  }
+  EXPECT_TRUE(one.is_review(kSmall));
+  EXPECT_TRUE(other.is_review(kSmall));
+}
+
 TEST(Guard, WithoutTrialsThereIsNoReview) {
   Guard guard(false);
   guard.set(kSmall, {TuningChoice::kNative, 2, 1});

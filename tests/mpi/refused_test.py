@@ -42,6 +42,12 @@ class Refused(Case):
         self.assert_exact(outcome)
         self.assertIn("faster in the trials", outcome.err)
 
+    def test_reviews_of_decisions_begin_at_the_same_call_on_all_ranks(self):
+        # The trials of a class and 150 more calls come before its first review; and refused ones in between.
+        outcome = refused(2, seeded().randrange(1, 1 << 30), 12000)
+        self.assert_exact(outcome)
+        self.assertIn("native MPI in a review by the guard", outcome.err)
+
     def test_the_first_call_of_a_program_may_be_refused(self):
         for more in ({}, {"HIPS_ADOPT": "auto"}, {"HIPS_GUARD": "off"}):
             with self.subTest(**more):

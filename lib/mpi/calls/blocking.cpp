@@ -160,7 +160,9 @@ int delegate(CommRecord& record, const NativeCollective& native, const Collectiv
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
   if (record.guard().choice(call.call_class()) == TuningChoice::kNative) {
     delegate_by_guard("faster in the trials", record);
-    return take_back_refused(record, call_native(&record, native, call.passed, call.call_class()));
+    const int code = call_native(&record, native, call.passed, call.call_class());
+    if (is_refusal(code)) record.guard().take_back_call(call.call_class());
+    return take_back_refused(record, code);
   }
   prepare(record, native, call);
   return run_trial(record, native, call);
@@ -177,6 +179,8 @@ void note_unpacked(CommRecord& record, const char* function, int code) {
 int end_failed(CommRecord& record, const NativeCollective& native, const ProgramCall& call,
                const Status& status) {
   const CollectiveArguments& passed = call.passed;
+  // The call did not take place.
+  if (status.code == Code::kInvalidArgument) record.guard().take_back_call(call.call_class());
   if (record.leaves_after(status)) {
     const bool is_later = record.communicator()->failed_call() > status.call;
     record.leave_hips();

@@ -136,9 +136,13 @@ void prepare(CommRecord& record, const NativeCollective& native, Call& call,
 template <typename Call>
 [[gnu::always_inline]] inline ExecutedCall execute(CommRecord& record, const NativeCollective& native,
                                                    Call& call) {
-  if (const int code = call.check_types(); code != MPI_SUCCESS) return {code, false};
+  if (const int code = call.check_types(); code != MPI_SUCCESS) {
+    record.guard().take_back_call(call.call_class());
+    return {code, false};
+  }
   if (const int code = call.pack(); code != MPI_SUCCESS) {
     note_unpacked(record, native.name(CallForm::kBlocking), code);
+    record.guard().take_back_call(call.call_class());
     return {raise_code(call.passed.comm, code), false};
   }
   if (const Status status = record.communicator()->call(call.args); !status.ok())

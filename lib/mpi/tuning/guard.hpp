@@ -111,6 +111,12 @@ class Guard {
     return slot.choice;
   }
 
+  /// Undoes begin_call() for a call that was refused on this rank alone: it did not take place.
+  void take_back_call(CallClass of) {
+    Slot& slot = slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+    if (slot.choice != TuningChoice::kTrial) ++slot.until_review;
+  }
+
   /// The library that executes the next trial, or the next call of a review.
   [[nodiscard]] TuningChoice next(CallClass of) const;
   /// True if the next call is of a review: ranks are not brought together before it.
