@@ -9,6 +9,7 @@ namespace {
 
 /// Calls until the first review, factor from one to the next, and most calls between two.
 constexpr std::uint32_t kFirstReview = 150, kGrowth = 8, kMostBetween = 1U << 30U;
+constexpr std::uint32_t kLongestBlock = 64;
 
 std::int64_t median(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -45,8 +46,8 @@ int Guard::num_trials(CallClass of) {
 }
 
 int Guard::review_block(CallClass of) {
-  if (of.most_bytes() < 64U << 10U) return 8;
-  if (of.most_bytes() < 4U << 20U) return 4;
+  if (of.most_bytes() < 64U << 10U) return 32;
+  if (of.most_bytes() < 4U << 20U) return 8;
   return 2;
 }
 
@@ -60,6 +61,9 @@ void Guard::begin_review(CallClass of, Slot& slot) {
   slot.choice = TuningChoice::kTrial;
   trials_[of] = {};
   trials_[of].is_review = true;
+  // The more calls have passed, the more a review may take: longer blocks scatter less.
+  trials_[of].block =
+      std::max(review_block(of), static_cast<int>(std::min(review_after_[of] / 100, kLongestBlock)));
 }
 
 bool Guard::is_review(CallClass of) const {
@@ -70,7 +74,7 @@ bool Guard::is_review(CallClass of) const {
 TuningChoice Guard::next(CallClass of) const {
   const auto trials = trials_.find(of);
   if (trials != trials_.end() && trials->second.is_review)
-    return trials->second.calls / review_block(of) % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips;
+    return trials->second.calls / trials->second.block % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips;
   // Alternating, so that changes while the program runs affect both sides.
   return trials == trials_.end() || trials->second.calls % 2 == 0 ? TuningChoice::kNative
                                                                   : TuningChoice::kHips;
@@ -83,7 +87,7 @@ void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
     if (call >= 2 * kWarmUps) trials.samples.push_back(ns);
     return;
   }
-  const int block = review_block(of), place = call % block;
+  const int block = trials.block, place = call % block;
   if (place == 0)
     trials.begin_ns = end_ns;
   else

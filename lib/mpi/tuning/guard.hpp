@@ -93,7 +93,7 @@ class Guard {
   /// Calls of both sides that a class needs at most before it is decided.
   static int most_calls(CallClass of) { return 2 * (kWarmUps + kNativeWins * num_trials(of)); }
 
-  /// Calls of one side at a time in a review; the first is not timed.
+  /// Calls of one side at a time in the first review, more in later ones; the first is not timed.
   static int review_block(CallClass of);
   static constexpr int kReviewRounds = 3;
 
@@ -144,6 +144,7 @@ class Guard {
   struct Trials {
     int calls = 0, native_wins = 0;
     bool is_review = false;
+    int block = 0;              ///< calls of one side at a time in a review
     std::int64_t block_ns = 0;  ///< in the timed calls of the current block of a review
     std::int64_t begin_ns = 0;  ///< when they began
     std::vector<std::int64_t> samples;
