@@ -43,8 +43,7 @@ struct [[nodiscard]] Status {
   Rank rank = -1;  ///< the rank at fault, -1 where none is
   Rail rail = kNoRail;
   int sys_errno = 0;  ///< errno or a completion status, 0 where none applies
-  std::uint64_t call =
-      0;  ///< kMismatch: number of the call of its communicator in which ranks disagree; 0: none
+  std::uint64_t call = 0;  ///< the number of the call in which ranks disagree, 0 where none applies
   std::string message;
 
   [[nodiscard]] bool ok() const { return code == Code::kOk; }

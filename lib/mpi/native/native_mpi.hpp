@@ -13,13 +13,13 @@ namespace hips::mpi {
 /// The functions of native MPI that the interposer calls for itself, always under their profiling names: a
 /// call of ours is never intercepted, neither by us nor by a tool.
 #define HIPS_MPI_NATIVE_FUNCTIONS(X)                                                                  \
-  X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather)                               \
-  X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_get_attr) X(Comm_get_errhandler)               \
-  X(Comm_get_name) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter)        \
-  X(Errhandler_free) X(Error_class) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)       \
-  X(Initialized) X(Iprobe) X(Pack) X(Query_thread) X(Status_c2f) X(Status_f2c) X(Type_commit)         \
-  X(Type_contiguous) X(Type_create_hindexed_block) X(Type_free) X(Type_get_envelope)                  \
-  X(Type_get_contents) X(Type_get_extent) X(Type_get_name) X(Type_size) X(Type_size_x) X(Unpack)
+  X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Comm_call_errhandler)       \
+  X(Comm_create_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_group)        \
+  X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class)     \
+  X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks) X(Initialized)           \
+  X(Iprobe) X(Pack) X(Query_thread) X(Status_c2f) X(Status_f2c) X(Type_commit) X(Type_contiguous)     \
+  X(Type_create_hindexed_block) X(Type_free) X(Type_get_envelope) X(Type_get_contents)                \
+  X(Type_get_extent) X(Type_get_name) X(Type_size) X(Type_size_x) X(Unpack)
 
 /// Those that the wrappers for Fortran need where its handles are not those of C.
 #ifdef HIPS_MPI_ABI_OPENMPI
