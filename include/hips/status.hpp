@@ -42,7 +42,7 @@ struct [[nodiscard]] Status {
   Scope scope = Scope::kOperation;
   Rank rank = -1;  ///< the rank at fault, -1 where none is
   Rail rail = kNoRail;
-  int sys_errno = 0;  ///< errno or a completion status, 0 where none applies
+  int sys_errno = 0;       ///< errno or a completion status, 0 where none applies
   std::uint64_t call = 0;  ///< the number of the call in which ranks disagree, 0 where none applies
   std::string message;
 

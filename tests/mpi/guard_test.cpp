@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +14,6 @@
 #include <vector>
 
 #include "lib/base/log.hpp"
-#include "lib/mpi/process/call_report.hpp"
 #include "lib/mpi/tuning/adoption.hpp"
 #include "lib/mpi/tuning/guard.hpp"
 #include "lib/mpi/tuning/guard_mode.hpp"
@@ -30,7 +28,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::StartsWith;
 
 constexpr CallClass kSmall{ReduceOp::kSum, 10};
 constexpr CallClass kLarge{ReduceOp::kSum, 24};
@@ -522,70 +519,6 @@ TEST(GuardTable, NodesAreCountedInTheOrderOfTheirFirstRanks) {
   EXPECT_EQ(nodes_text({"a", "a", "a"}), "1x3");
   EXPECT_EQ(nodes_text({"a", "b", "a", "b", "c"}), "2x2,1x1");
   EXPECT_EQ(nodes_text({"c", "a", "a", "b", "b"}), "1x1,2x2");
-}
-
-// ---- The report ----------------------------------------------------------------------------------------
-
-TEST(GuardReport, EachDecisionIsShownWithBothTimes) {
-  Guard guard(true);
-  guard.set(kSmall, {TuningChoice::kNative, 3000, 2000});
-  guard.set(kLarge, {TuningChoice::kHips, 1000, 2500});
-  guard.add_sample({ReduceOp::kMax, 4}, 7, 0);
-  CallReport report;
-  report.set_guard("on");
-  report.add_classes("MPI_COMM_WORLD", 4, {}, &guard);
-  const std::string text = report.text("Open MPI v4.1.4", 0, 4);
-  EXPECT_THAT(text, HasSubstr("hips report: guard on\n"));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, native MPI 2.0 us: native MPI"));
-  EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, native MPI 2.5 us: HiPS"));
-  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: undecided after 1 of at most 30 trials"));
-}
-
-TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {
-  CallReport report;
-  report.set_run_time(10'000'000'000);
-  report.add_native_time(500'000'000);
-  const ClassTimes before{{kSmall, {.by_native = 100, .native_ns = 100'000'000}}};
-  report.add_classes("MPI_COMM_WORLD", 4, before, nullptr);
-  EXPECT_THAT(
-      report.text("Open MPI v4.1.4", 0, 4),
-      StartsWith(
-          "hips report: collectives took 0.600 s of 10.000 s (6.0 %); native MPI executed all of them\n"));
-
-  report.add_taken("MPI_COMM_WORLD", 4, "plan", {.calls = 1000, .bytes = 8000, .time_ns = 400'000'000});
-  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4),
-              HasSubstr("(10.0 %); native MPI was not timed beside HiPS\n"));
-
-  Guard guard(true);
-  guard.set(kSmall, {TuningChoice::kHips, 400'000, 700'000});
-  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, {.by_hips = 1000, .hips_ns = 400'000'000}}}, &guard);
-  const std::string text = report.text("Open MPI v4.1.4", 0, 4);
-  EXPECT_THAT(
-      text, StartsWith("hips report: collectives took 1.000 s of 10.000 s (10.0 %); natively they would have "
-                       "taken 1.300 s, by the trials: HiPS saved 0.300 s\n"));
-  EXPECT_THAT(
-      text, HasSubstr("512 to 1023 bytes: HiPS 400.0 us, native MPI 700.0 us: HiPS; 1000 calls by HiPS, 100 "
-                      "natively, 0.500000 s\n"));
-  const auto json = nlohmann::json::parse(report.json("Open MPI v4.1.4", 0, 4));
-  EXPECT_NEAR(json["saved_seconds"].get<double>(), 0.3, 1e-9);
-  EXPECT_EQ(json["classes"][0]["native_calls"], 100);
-  EXPECT_EQ(json["classes"][0]["trials"]["winner"], "HiPS");
-}
-
-TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {
-  CallReport report;
-  for (int i = 0; i < 5000; ++i) {
-    Guard guard(true);
-    guard.set(kSmall, {TuningChoice::kNative, 3000 + i, 2000});
-    report.add_classes("unnamed communicator", 4, {}, &guard);
-    if (i < 100) report.add_classes("comm " + std::to_string(i), 4, {}, &guard);
-  }
-  const std::string text = report.text("Open MPI v4.1.4", 0, 4);
-  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
-  EXPECT_THAT(text, HasSubstr("and 81 other operations and sizes"));
 }
 
 TEST(GuardMode, ATopologyOfSeveralNodesIsTheWiringAndAPlanIsAWish) {
