@@ -85,8 +85,8 @@ class Guard {
  public:
   /// Untimed calls of each side. The first call also opens connections and touches pages and caches.
   static constexpr int kWarmUps = 1;
-  /// How often native MPI has to win, each time by new samples. Its win holds for the rest of the run, and HiPS
-  /// reaches its full speed only after several calls.
+  /// How often native MPI has to win, each time by new samples. Its win holds until a review, and HiPS reaches its full
+  /// speed only after several calls.
   static constexpr int kNativeWins = 2;
   /// Timed calls of each side: more for short calls, whose times scatter more.
   static int num_trials(CallClass of);
