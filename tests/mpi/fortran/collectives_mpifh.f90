@@ -3,5 +3,5 @@ program fortran_collectives
   implicit none
   include 'mpif.h'
   integer :: requests(7), there
-  include 'fortran_collectives.inc'
+  include 'collectives.inc'
 end program

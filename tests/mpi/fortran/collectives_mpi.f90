@@ -3,5 +3,5 @@ program fortran_collectives
   use mpi
   implicit none
   integer :: requests(7), there
-  include 'fortran_collectives.inc'
+  include 'collectives.inc'
 end program

@@ -4,5 +4,5 @@ program fortran_collectives
   implicit none
   type(MPI_Request) :: requests(7)
   type(MPI_Datatype) :: there
-  include 'fortran_collectives.inc'
+  include 'collectives.inc'
 end program
