@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +62,10 @@ struct CommunicatorOptions {
   std::string pattern{};    ///< "mesh,ring"; default: chosen by size on switches, ring on cables
   std::string name{};       ///< in logs
   ThreadMode thread_mode = ThreadMode::kSerialized;  ///< split() and duplicate() pass it on
+  /// Of a communicator that has some of the ranks of a job: this rank's number in the job, and how many there are. It is
+  /// planned on the part of the topology that its ranks occupy. 0, 0: it has them all.
+  Rank job_rank = 0, job_size = 0;
+  std::chrono::milliseconds timeout{0};  ///< longest time that a call may wait; 0: HIPS_TIMEOUT, or no limit
 };
 
 /// How the ranks find each other when neither the environment nor MPI says it.
@@ -526,6 +531,9 @@ class Communicator {
     config.pattern = text(options.pattern);
     config.name = text(options.name);
     config.thread_mode = static_cast<int>(options.thread_mode);
+    config.job_rank = options.job_rank;
+    config.job_size = options.job_size;
+    config.timeout_ms = options.timeout.count();
     hips_comm_t comm = nullptr;
     throw_if_failed(hips_comm_create(&config, bootstrap, &comm));
     return Communicator(comm);

@@ -41,7 +41,7 @@ typedef enum {
   HIPS_ERR_MISMATCH = 3,         /* ranks disagree */
   HIPS_ERR_PEER_LOST = 4,        /* a rank died or left */
   HIPS_ERR_ABORTED = 5,          /* a rank called hips_comm_abort() */
-  HIPS_ERR_TIMEOUT = 6,          /* HIPS_TIMEOUT passed */
+  HIPS_ERR_TIMEOUT = 6,          /* its timeout passed */
   HIPS_ERR_OUT_OF_MEMORY = 7,
   HIPS_ERR_SYSTEM = 8,
   HIPS_ERR_INTERNAL = 9
@@ -183,10 +183,17 @@ typedef struct {
   const char* pattern;   /* "mesh", "mesh,ring", "ps:2"; default: by size on switches */
   const char* name;      /* of the communicator, in logs and errors */
   int thread_mode;       /* HIPS_THREAD_...; hips_comm_split() and hips_comm_dup() pass it on */
+  /*
+   * Of a communicator that has some of the ranks of a job: this rank's number in the job, and how many there are. It is then
+   * planned on the part of the topology that its ranks occupy, as those of hips_comm_split() are. 0, 0: it has them all.
+   */
+  int job_rank;
+  int job_size;
+  int64_t timeout_ms; /* longest time that a call may wait; 0: HIPS_TIMEOUT, or no limit. Passed on */
 } hips_comm_config_t;
 
 #define HIPS_COMM_CONFIG_INIT \
-  { sizeof(hips_comm_config_t), 0, 0, 0, 0, HIPS_THREAD_SERIALIZED }
+  { sizeof(hips_comm_config_t), 0, 0, 0, 0, HIPS_THREAD_SERIALIZED, 0, 0, 0 }
 
 /*
  * Creates a communicator of all ranks of `bootstrap`; with a null bootstrap, of the ranks that HIPS_RANK,

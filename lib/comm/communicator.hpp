@@ -38,6 +38,7 @@ struct CommunicatorOptions {
   /// The communicator has only some of the job's ranks. Variables that name a topology, a pattern for each level
   /// or a stored plan then do not apply.
   bool is_part = false;
+  std::optional<std::int64_t> timeout_ns{};  ///< longest time that a call may wait; default: HIPS_TIMEOUT
 };
 
 /// A group of ranks that execute collectives together. The C API and the interposer are built on it.
@@ -127,7 +128,7 @@ class Communicator {
     return Status::error(Code::kUnsupported, "this communicator cannot be aborted");
   }
 
-  /// HIPS_TIMEOUT; INT64_MAX when none is set.
+  /// The longest time that a call may wait; INT64_MAX for any.
   [[nodiscard]] virtual std::int64_t timeout_ns() const { return INT64_MAX; }
   /// How long a rank that can no longer wait for an outstanding call waits before it aborts: HIPS_TIMEOUT or,
   /// when none is set, HIPS_DEAD_AFTER.

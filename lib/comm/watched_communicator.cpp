@@ -43,7 +43,8 @@ Status outcome(PendingCall& call, Status status) {
 WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& config,
                                          const CommunicatorOptions& options)
     : progress_(options.progress ? options.progress : bootstrap.progress()),
-      timeout_ns_(config.timeout_ns.value_or(INT64_MAX)),
+      timeout_ns_(options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX))),
+      has_own_timeout_(options.timeout_ns.has_value()),
       dead_after_ns_(config.dead_after_ns),
       rank_(bootstrap.rank()),
       size_(bootstrap.size()),
@@ -171,9 +172,12 @@ Status WatchedCommunicator::wait(PendingCall& call) {
 
   // The operation owns the buffers until it is complete; the failure completes it on all ranks.
   status.scope = Scope::kCommunicator;
-  status.message = fmt::format("rank {} gave up {} after {:g} s (HIPS_TIMEOUT): {}", rank_,
-                               to_string(watch_->record().current()), static_cast<double>(timeout_ns_) / 1e9,
-                               watch_->missing());
+  const double seconds = static_cast<double>(timeout_ns_) / 1e9;
+  status.message =
+      fmt::format("rank {} gave up {} after {}: {}", rank_, to_string(watch_->record().current()),
+                  has_own_timeout_ ? fmt::format("its timeout of {:g} s", seconds)
+                                   : fmt::format("{:g} s (HIPS_TIMEOUT)", seconds),
+                  watch_->missing());
   watch_->found(status);
   options.deadline_ns = INT64_MAX;
   return wait_in_slices(call, options, waiter);

@@ -121,7 +121,9 @@ class WatchedCommunicator : public Communicator {
   void close(Status& status, std::uint64_t index);
 
   std::function<void()> progress_;
-  std::int64_t timeout_ns_ = INT64_MAX, dead_after_ns_;
+  std::int64_t timeout_ns_ = INT64_MAX;
+  bool has_own_timeout_ = false;
+  std::int64_t dead_after_ns_;
   Rank rank_, size_;
   ThreadMode mode_;
   bool has_progress_thread_;

@@ -50,6 +50,7 @@ LAYERS = {
     "lib/mpi": {"include", "lib/base", "lib/comm"} | TOPOLOGY | PLAN,
     "tools": ALL_OF_LIB | READERS | {"topology/discover"},
     "examples": {"include"},
+    "python/hips_torch": {"include"},
     "tests": ALL_OF_LIB | READERS | {"topology/discover", "lib/mpi", "tools", "examples"},
 }
 

@@ -294,6 +294,22 @@ TEST(Communicator, WorksWithABootstrapOfTheCaller) {
   });
 }
 
+TEST(Communicator, OfSomeRanksOfTheJobIsPlannedOnTheirPartOfTheTopology) {
+  // The ranks of a column of BCube(2,1) meet by themselves.
+  const std::string text =
+      run(2,
+          [](int rank, const Ready&) {
+            auto column = hips::Communicator::from_environment(
+                {.job_rank = 2 * rank, .job_size = 4, .timeout = std::chrono::minutes(5)});
+            std::vector<float> value{static_cast<float>(rank)};
+            column.allreduce(value, ReduceOp::kSum);
+            return fmt::format("{} {}", value[0], column.describe());
+          },
+          {{"HIPS_TOPO", "bcube:2,1"}});
+  EXPECT_THAT(text, testing::StartsWith("1 "));
+  EXPECT_THAT(text, HasSubstr("BCube(2,0)"));
+}
+
 TEST(Communicator, LetsAFastRankExitAfterItsLastCall) {
   // Ranks exit at different times, the hub first or last, with and without destroying their communicator.
   for (int order = 0; order < 4; ++order) {

@@ -683,6 +683,20 @@ TEST(CommunicatorsOfC, AreMadeOfWhatTheirCallerKnows) {
     if (error_of(hips_comm_create(&config, nullptr, &comm)).find("config.thread_mode is 2") ==
         std::string::npos)
       return "took a mode that is none: " + std::string(hips_last_error());
+    config.thread_mode = HIPS_THREAD_SERIALIZED;
+    config.timeout_ms = -1;
+    if (error_of(hips_comm_create(&config, nullptr, &comm)).find("config.timeout_ms is -1") ==
+        std::string::npos)
+      return "took a negative timeout: " + std::string(hips_last_error());
+    config.timeout_ms = 0;
+    config.job_size = -2;
+    if (error_of(hips_comm_create(&config, nullptr, &comm)).find("config.job_size is -2") ==
+        std::string::npos)
+      return "took a job of no ranks: " + std::string(hips_last_error());
+    config.job_size = 3;
+    config.job_rank = 3;
+    if (error_of(hips_comm_create(&config, nullptr, &comm)).find("config.job_rank is 3") == std::string::npos)
+      return "took a rank outside of the job: " + std::string(hips_last_error());
     // Of a program that was compiled before there were modes: what lies behind its struct is not read.
     config.struct_size = offsetof(hips_comm_config_t, thread_mode);
     if (hips_comm_create(&config, nullptr, &comm) != HIPS_OK) return hips_last_error();

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <numeric>
 #include <string>
 
 #include "lib/mpi/calls/collective_arguments.hpp"
 #include "lib/mpi/calls/reduction_calls.hpp"
-#include "lib/mpi/communicators/topology_choice.hpp"
 #include "lib/mpi/native/abi.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/predefined.hpp"
@@ -143,63 +141,6 @@ TEST(CallReport, NonBlockingCallsAndStartsAreCountedSeparately) {
   EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4),
               HasSubstr("taken 6 calls, 48 bytes, 0.000002 s\n"
                         "hips report:   of these 2 non-blocking, 1 of persistent requests\n"));
-}
-
-std::vector<Rank> first_ranks(int num) {
-  std::vector<Rank> ranks(static_cast<std::size_t>(num));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-TEST(TopologyChoice, ACommunicatorOfTheSameSizeGetsTheUsersTopology) {
-  const auto world = choose_topology("bcube:3,1", first_ranks(9), 9);
-  ASSERT_TRUE(world);
-  EXPECT_EQ(world->spec, "bcube:3,1");
-  EXPECT_TRUE(world->is_users);
-  EXPECT_EQ(choose_topology("bcube:3,1", first_ranks(18), 18)->spec, "bcube:3,1/2");
-  EXPECT_EQ(choose_topology({}, first_ranks(5), 9)->spec, std::nullopt);
-}
-
-TEST(TopologyChoice, ASubCommunicatorGetsThePartThatItsRanksOccupy) {
-  const auto column = choose_topology("bcube:3,1", std::vector<Rank>{1, 4, 7}, 9);
-  ASSERT_TRUE(column);
-  EXPECT_EQ(column->spec, "bcube:3,0");
-  EXPECT_FALSE(column->is_users);
-  EXPECT_EQ(choose_topology("bcube:2,1", first_ranks(8), 16)->spec, "bcube:2,0/4");
-  EXPECT_EQ(choose_topology("bcube:3,1", first_ranks(4), 9)->spec, "bcube:3,1[0-3]");
-}
-
-TEST(TopologyChoice, HipsChoosesWhereTheOccupiedPartIsNotATopology) {
-  const auto apart = choose_topology("bcube:3,1", std::vector<Rank>{0, 4}, 9);
-  ASSERT_TRUE(apart);
-  EXPECT_EQ(apart->spec, std::nullopt);
-  EXPECT_FALSE(apart->is_users);
-  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{7, 4, 1}, 9)->spec, std::nullopt);
-  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{1, 4, -1}, 9)->spec, std::nullopt);
-  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 1, 3, 4, 5, 6, 7, 8}, 9)->spec, std::nullopt)
-      << "servers are in the order of their ranks";
-}
-
-TEST(TopologyChoice, ACommunicatorMayHaveAsManyRanksAsServersOnOtherServers) {
-  // The ranks of the first four and a half of nine servers.
-  EXPECT_NE(choose_topology("bcube:3,1", first_ranks(9), 18)->spec, "bcube:3,1");
-  // One rank of each server.
-  EXPECT_EQ(choose_topology("bcube:3,1", std::vector<Rank>{0, 2, 4, 6, 8, 10, 12, 14, 16}, 18)->spec,
-            "bcube:3,1");
-  // A world with one rank more than there are servers, which takes no part in the network.
-  const auto workers = choose_topology("bcube:3,1", first_ranks(9), 10);
-  EXPECT_EQ(workers->spec, "bcube:3,1");
-  EXPECT_TRUE(workers->is_users);
-}
-
-TEST(TopologyChoice, AnErrorNamesBothSizesWhereTheWorldHasAnother) {
-  const auto world = choose_topology("bcube:3,1", first_ranks(8), 8);
-  ASSERT_FALSE(world);
-  EXPECT_EQ(world.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(world.error().message, HasSubstr("bcube:3,1 has 9 ranks"));
-  EXPECT_THAT(world.error().message, HasSubstr("MPI_COMM_WORLD has 8"));
-  EXPECT_FALSE(choose_topology("bcube:2,1/2", first_ranks(16), 16));
-  EXPECT_FALSE(choose_topology("bcube:3", first_ranks(4), 9));
 }
 
 TEST(CallReport, CallsOfCommunicatorsThatLookAlikeAreSummed) {

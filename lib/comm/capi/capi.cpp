@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <hips/hips.h>
@@ -13,8 +14,10 @@
 #include "lib/base/memory_registry.hpp"
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/split.hpp"
+#include "lib/comm/setup/topology_choice.hpp"
 
 using hips::Code;
 using hips::MemoryRegistry;
@@ -108,9 +111,10 @@ std::optional<std::string> optional_text(const char* text) {
   return text;
 }
 
-Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* config) {
-  hips::comm::CommunicatorOptions options;
-  if (config == nullptr) return options;
+/// The members that the caller's header has, and the defaults of later ones.
+Result<hips_comm_config_t> known_members(const hips_comm_config_t* config) {
+  hips_comm_config_t known = HIPS_COMM_CONFIG_INIT;
+  if (config == nullptr) return known;
   // The members of the first version; later ones are read where the caller knows of them.
   constexpr std::size_t kLeastBytes = offsetof(hips_comm_config_t, thread_mode);
   if (config->struct_size < kLeastBytes)
@@ -119,12 +123,29 @@ Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* c
         fmt::format("hips_comm_create: config.struct_size is {}; begin with HIPS_COMM_CONFIG_INIT, "
                     "which sets it to {}",
                     config->struct_size, sizeof(hips_comm_config_t)));
-  hips_comm_config_t known = HIPS_COMM_CONFIG_INIT;
   std::memcpy(&known, config, std::min(config->struct_size, sizeof known));
+  return known;
+}
+
+Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t& known) {
+  hips::comm::CommunicatorOptions options;
   options.topology = optional_text(known.topology);
   options.algorithm = optional_text(known.algorithm);
   options.pattern = optional_text(known.pattern);
   if (known.name != nullptr) options.name = known.name;
+  if (known.timeout_ms < 0 || known.timeout_ms > INT64_MAX / 1'000'000)
+    return hips::fail(
+        Code::kInvalidArgument,
+        fmt::format("hips_comm_create: config.timeout_ms is {}; expected milliseconds, or 0 for HIPS_TIMEOUT",
+                    known.timeout_ms));
+  if (known.timeout_ms > 0) options.timeout_ns = known.timeout_ms * 1'000'000;
+  if (known.job_size < 0)
+    return hips::fail(
+        Code::kInvalidArgument,
+        fmt::format(
+            "hips_comm_create: config.job_size is {}; expected the number of the job's ranks, or 0 where "
+            "the communicator has them all",
+            known.job_size));
   switch (known.thread_mode) {
     case HIPS_THREAD_SERIALIZED:
       break;
@@ -140,6 +161,38 @@ Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t* c
                       static_cast<int>(HIPS_THREAD_SINGLE)));
   }
   return options;
+}
+
+/// Plans a communicator of some of the job's ranks on the part of the topology that they occupy. Collective: all ranks pass
+/// alike that they are a part.
+Status choose_part(const hips_comm_config_t& config, hips::comm::Bootstrap& bootstrap,
+                   hips::comm::CommunicatorOptions& options) {
+  const hips::LoadedConfig loaded = hips::load_process_config();
+  Status mine = loaded.status;
+  if (mine.ok() && (config.job_rank < 0 || config.job_rank >= config.job_size))
+    mine = Status::error(
+        Code::kInvalidArgument,
+        fmt::format("hips_comm_create: config.job_rank is {}; valid with a config.job_size of {}: 0 to {}",
+                    config.job_rank, config.job_size, config.job_size - 1));
+  hips::comm::ByteWriter writer;
+  writer.put_status(mine);
+  writer.put(static_cast<std::int32_t>(config.job_rank));
+  auto all = bootstrap.allgather(writer.blob());
+  if (!all) return all.error();
+  std::vector<Status> statuses;
+  std::vector<hips::Rank> job_ranks;
+  for (const hips::comm::Blob& blob : *all) {
+    hips::comm::ByteReader reader(blob);
+    statuses.push_back(reader.get_status());
+    job_ranks.push_back(reader.get<std::int32_t>());
+  }
+  if (Status status = hips::comm::first_failure(statuses); !status.ok()) return status;
+  const auto choice = hips::comm::choose_topology(
+      options.topology ? options.topology : loaded.config.topology, job_ranks, config.job_size, "the job");
+  if (!choice) return choice.error();
+  options.topology = choice->spec;
+  options.is_part = !choice->is_users;
+  return Status::success();
 }
 
 hips_comm_t make_handle(std::unique_ptr<hips::comm::Communicator> made) {
@@ -174,10 +227,14 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
   return guarded([&]() -> Status {
     if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
     if (comm == nullptr) return null_argument("hips_comm_create", "comm");
-    const auto options = options_from(config);
+    const auto known = known_members(config);
+    if (!known) return known.error();
+    auto options = options_from(*known);
     if (!options) return options.error();
     auto ranks = bootstrap_from(bootstrap);
     if (!ranks) return ranks.error();
+    if (known->job_size > 0)
+      if (Status status = choose_part(*known, **ranks, *options); !status.ok()) return status;
     auto created = hips::comm::Communicator::create(**ranks, *options);
     if (!created) return created.error();
     *comm = make_handle(std::move(*created));

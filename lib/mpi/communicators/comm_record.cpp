@@ -16,7 +16,7 @@
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
-#include "lib/mpi/communicators/topology_choice.hpp"
+#include "lib/comm/setup/topology_choice.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
@@ -165,7 +165,8 @@ void CommRecord::set_up(MpiProcess& process) {
 
   // All ranks agree before any continues: a variable may be set on some nodes only.
   const LoadedConfig& loaded = process.config();
-  auto choice = choose_topology(loaded.config.topology, world_ranks, process.world_size());
+  auto choice =
+      comm::choose_topology(loaded.config.topology, world_ranks, process.world_size(), "MPI_COMM_WORLD");
   const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
   failure_ = comm::agree(**bootstrap, mine);
   if (!failure_.ok()) return;

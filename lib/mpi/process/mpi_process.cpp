@@ -15,8 +15,8 @@
 #include "lib/base/os/replace_file.hpp"
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/topology_choice.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
-#include "lib/mpi/communicators/topology_choice.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/process/preload.hpp"
@@ -117,7 +117,7 @@ Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) {
   if (!is_wrong && config_.config.topology) {
     std::vector<Rank> world(static_cast<std::size_t>(world_size_));
     std::iota(world.begin(), world.end(), 0);
-    is_wrong = !choose_topology(config_.config.topology, world, world_size_);
+    is_wrong = !comm::choose_topology(config_.config.topology, world, world_size_, "MPI_COMM_WORLD");
   }
   auto terms = agree_on_adoption(comm, size, config_.config, is_wrong);
   if (terms) is_on_one_node_ = terms->one_node;

@@ -1,0 +1,84 @@
+#include "python/hips_torch/completer.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace hips::torch_backend {
+
+Completer::Completer() {
+  // Signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Completer::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Completer::add(c10::intrusive_ptr<HipsWork> work) {
+  bool wakes = false;
+  {
+    const std::lock_guard lock(mutex_);
+    works_.push_back(std::move(work));
+    wakes = std::exchange(asleep_, false);
+  }
+  if (wakes) wake_.notify_one();
+}
+
+void Completer::remove(const HipsWork& work) {
+  c10::intrusive_ptr<HipsWork> removed;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  const auto place = std::find_if(works_.begin(), works_.end(), [&](const auto& one) { return one.get() == &work; });
+  removed = std::move(*place);
+  works_.erase(place);
+}
+
+bool Completer::has_works() {
+  const std::lock_guard lock(mutex_);
+  return !works_.empty();
+}
+
+c10::intrusive_ptr<HipsWork> Completer::take_one() {
+  for (const auto& work : works_)
+    if (work->take()) return work;
+  return {};
+}
+
+void Completer::run() {
+  std::unique_lock lock(mutex_);
+  std::chrono::microseconds nap = kShortest, idle{0};
+  while (!stops_ || !works_.empty()) {
+    if (auto work = take_one()) {
+      lock.unlock();
+      work->end();
+      work.reset();
+      lock.lock();
+      nap = kShortest;
+      idle = {};
+    } else if (works_.empty() && idle >= kAwake && !stops_) {
+      asleep_ = true;
+      wake_.wait(lock, [this] { return stops_ || !works_.empty(); });
+      asleep_ = false;
+      nap = kShortest;
+      idle = {};
+    } else {
+      wake_.wait_for(lock, nap);
+      idle = works_.empty() ? idle + nap : std::chrono::microseconds{0};
+      nap = std::min(2 * nap, kLongest);
+    }
+  }
+}
+
+}  // namespace hips::torch_backend

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hips/hips.h>
+
+#include "python/hips_torch/completer.hpp"
+#include "python/hips_torch/torch_api.hpp"
+
+namespace hips::torch_backend {
+
+/// PyTorch's process group on a communicator of HiPS, for CPU tensors.
+///
+/// Each collective starts at once and gives a Work (work.hpp). Contiguous tensors are reduced and moved in place, lists of tensors
+/// too where they lie one behind the other; others go through a copy. Collectives take place in the order in which they were
+/// started, the same on all ranks.
+///
+/// Errors   HipsError: of HiPS; the process group has failed then, on all ranks. TypeError, ValueError: what no rank can do
+///          with these tensors; found before the collective begins.
+/// Threads  any.
+class ProcessGroupHips final : public ProcessGroupBase {
+ public:
+  /// Makes the communicator of a group. The first group of a process has all ranks of the job, later ones a part of them.
+  /// Collective. A call that waits longer than `timeout` fails on all ranks.
+  ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout);
+  ~ProcessGroupHips() override;
+  /// Aborts what is outstanding, on all ranks, and waits until that has ended. Nothing may be started afterwards. The caller
+  /// does not hold Python's lock: works that end may need it.
+  void end();
+  /// end() of all groups of this process, which is about to exit.
+  static void end_all();
+
+  const std::string getBackendName() const override { return "hips"; }  // NOLINT: as PyTorch declares it
+  /// "HiPS, 2 lanes, mesh on both levels on BCube(3,1); shm"
+  [[nodiscard]] std::string describe() const { return hips_comm_describe(comm_); }
+
+  WorkPointer broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPointer allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_coalesced(std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+  WorkPointer allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                        const c10d::AllgatherOptions& options) override;
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                                  const c10d::AllgatherOptions& options) override;
+  WorkPointer reduce_scatter(std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+                             const c10d::ReduceScatterOptions& options) override;
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override;
+  WorkPointer barrier(const c10d::BarrierOptions& options) override;
+
+  void setSequenceNumberForGroup() override {}
+  /// The number of collectives that this rank has started.
+  uint64_t getSequenceNumberForGroup() override { return num_started_; }
+
+ private:
+  using Start = std::function<hips_status_t(hips_request_t*)>;
+
+  /// Starts a collective; the tensors are kept until it has ended, and `copy_out` runs then.
+  WorkPointer run(c10d::OpType op, const char* title, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,
+                  const Start& start, std::function<void()> copy_out);
+
+  hips_comm_t comm_ = nullptr;
+  std::unique_ptr<Completer> completer_;
+  std::atomic<std::uint64_t> num_started_{0};
+};
+
+}  // namespace hips::torch_backend

@@ -1,0 +1,339 @@
+"""PyTorch's backend "hips": collectives against their definition, works and futures, errors, groups."""
+
+import datetime
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed as dist
+
+import hips_torch
+from ranks import run
+
+SEED = int(os.environ.get("HIPS_SEED", random.SystemRandom().randrange(10**9)))
+INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+ARITHMETIC = (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX)
+BITWISE = (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)
+
+
+def tensor_of(rng, values, shape, dtype):
+    """A tensor of small numbers, which every type holds exactly; it may be a part of another, with gaps."""
+    tensor = torch.randint(0, 3, shape, generator=values).to(dtype)
+    layout = rng.randrange(3)
+    if layout == 1 and len(shape) == 2:
+        return tensor.t().contiguous().t()
+    if layout == 2:
+        return torch.stack((tensor, tensor), -1)[..., 0]
+    return tensor
+
+
+def reduced(tensors, op):
+    """What the operation is, by PyTorch's own arithmetic."""
+    dtype = tensors[0].dtype
+    all_of_them = torch.stack([one.to(torch.float64 if dtype in FLOATS else torch.int64) for one in tensors])
+    if op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+        result = all_of_them.sum(0)
+        if op == dist.ReduceOp.AVG:
+            result = result / len(tensors) if dtype in FLOATS else torch.div(result, len(tensors), rounding_mode="trunc")
+    elif op == dist.ReduceOp.PRODUCT:
+        result = all_of_them.prod(0)
+    elif op == dist.ReduceOp.MIN:
+        result = all_of_them.amin(0)
+    elif op == dist.ReduceOp.MAX:
+        result = all_of_them.amax(0)
+    else:
+        result = all_of_them[0]
+        for one in all_of_them[1:]:
+            result = result & one if op == dist.ReduceOp.BAND else result | one if op == dist.ReduceOp.BOR else result ^ one
+    return result != 0 if dtype == torch.bool else result.to(dtype)
+
+
+def close(actual, expected, what):
+    # An average is rounded once by HiPS, and twice by way of float64 here.
+    tolerance = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-15}.get(actual.dtype, 0)
+    same = torch.equal(actual, expected) if tolerance == 0 else torch.allclose(actual.double(), expected.double(), rtol=tolerance, atol=0)
+    assert same, f"{what}: {actual} instead of {expected}"
+
+
+class Trial:
+    """One random collective, the same on all ranks, checked on each."""
+
+    def __init__(self, rng, seed, rank, size, gloo):
+        self.rng, self.rank, self.size, self.gloo = rng, rank, size, gloo
+        self.values = torch.Generator().manual_seed(seed * 1000 + rank)
+        self.shape = rng.choice([(), (1,), (7,), (0,), (3, 5), (1000,), (257, 33), (70000,)])
+        self.dtype = rng.choice(INTEGERS + FLOATS + (torch.bool,))
+        self.op = rng.choice(ARITHMETIC + (() if self.dtype in FLOATS else BITWISE))
+        if self.dtype == torch.bool and self.op == dist.ReduceOp.AVG:
+            self.op = dist.ReduceOp.SUM
+        self.root = rng.randrange(size)
+        self.is_async = rng.random() < 0.5
+
+    def tensor(self):
+        return tensor_of(self.rng, self.values, self.shape, self.dtype)
+
+    def everyones(self, tensor):
+        """The tensor of each rank, by another backend."""
+        all_of_them = [None] * self.size
+        dist.all_gather_object(all_of_them, tensor.clone(), group=self.gloo)
+        return all_of_them
+
+    def call(self, function, *arguments, **options):
+        work = function(*arguments, async_op=self.is_async, **options)
+        if self.is_async:
+            work.wait()
+
+    def all_reduce(self):
+        tensor = self.tensor()
+        expected = reduced(self.everyones(tensor), self.op)
+        self.call(dist.all_reduce, tensor, op=self.op)
+        close(tensor, expected, self)
+
+    def reduce(self):
+        tensor = self.tensor()
+        expected = reduced(self.everyones(tensor), self.op)
+        self.call(dist.reduce, tensor, dst=self.root, op=self.op)
+        if self.rank == self.root:
+            close(tensor, expected, self)
+
+    def broadcast(self):
+        tensor = self.tensor()
+        expected = self.everyones(tensor)[self.root]
+        self.call(dist.broadcast, tensor, src=self.root)
+        close(tensor, expected, self)
+
+    def all_gather(self):
+        tensor = self.tensor()
+        expected = self.everyones(tensor)
+        outputs = [self.tensor() for _ in range(self.size)]
+        if self.rng.random() < 0.5:  # one behind the other in memory
+            outputs = list(torch.zeros((self.size, *self.shape), dtype=self.dtype))
+        self.call(dist.all_gather, outputs, tensor)
+        for actual, wanted in zip(outputs, expected):
+            close(actual, wanted, self)
+
+    def all_gather_into_tensor(self):
+        tensor = self.tensor()
+        expected = torch.stack(self.everyones(tensor))
+        output = torch.zeros((self.size, *self.shape), dtype=self.dtype)
+        self.call(dist.all_gather_into_tensor, output, tensor)
+        close(output, expected, self)
+
+    def reduce_scatter(self):
+        inputs = [self.tensor() for _ in range(self.size)]
+        expected = reduced([one[self.rank] for one in self.everyones(torch.stack(inputs))], self.op)
+        output = self.tensor()
+        self.call(dist.reduce_scatter, output, inputs, op=self.op)
+        close(output, expected, self)
+
+    def reduce_scatter_tensor(self):
+        tensor = torch.stack([self.tensor() for _ in range(self.size)])
+        expected = reduced([one[self.rank] for one in self.everyones(tensor)], self.op)
+        output = torch.zeros(self.shape, dtype=self.dtype)
+        self.call(dist.reduce_scatter_tensor, output, tensor, op=self.op)
+        close(output, expected, self)
+
+    def all_reduce_coalesced(self):
+        tensors = [self.tensor() for _ in range(3)]
+        expected = [reduced(self.everyones(tensor), self.op) for tensor in tensors]
+        self.call(dist.all_reduce_coalesced, tensors, op=self.op)
+        for actual, wanted in zip(tensors, expected):
+            close(actual, wanted, self)
+
+    def all_gather_coalesced(self):
+        tensors = [self.tensor() for _ in range(2)]
+        expected = [self.everyones(tensor) for tensor in tensors]
+        outputs = [[self.tensor() for _ in tensors] for _ in range(self.size)]
+        self.call(dist.all_gather_coalesced, outputs, tensors)
+        for rank, i in itertools.product(range(self.size), range(2)):
+            close(outputs[rank][i], expected[i][rank], self)
+
+    KINDS = (all_reduce, reduce, broadcast, all_gather, all_gather_into_tensor, reduce_scatter, reduce_scatter_tensor,
+             all_reduce_coalesced, all_gather_coalesced)
+
+    def __str__(self):
+        return f"HIPS_SEED={SEED}, rank {self.rank} of {self.size}, {self.shape}, {self.dtype}, {self.op}, root {self.root}"
+
+
+def random_collectives(rank, size, seed):
+    gloo = dist.new_group(backend="gloo")
+    rng = random.Random(seed)
+    for i in range(60):
+        trial = Trial(rng, seed + i, rank, size, gloo)
+        kind = rng.choice(Trial.KINDS)
+        kind(trial)
+
+
+def works(rank, size):
+    # Many outstanding, waited for in another order; some by nobody.
+    tensors = [torch.full((1 + i * 100,), float(i + rank)) for i in range(40)]
+    all_works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for i in range(39, 0, -2):
+        assert all_works[i].wait()
+    while not all(work.is_completed() for work in all_works):
+        time.sleep(0.001)
+    for i, tensor in enumerate(tensors):
+        assert torch.equal(tensor, torch.full_like(tensor, size * i + size * (size - 1) / 2)), i
+    assert all(work.is_success() for work in all_works)
+    # A chain that runs without anybody waiting, and its value.
+    done = threading.Event()
+    tensor = torch.ones(5)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    chained = future.then(lambda ended: ended.value()[0] * 2).then(lambda ended: (done.set(), ended.value() + 1)[1])
+    assert done.wait(60)
+    assert torch.equal(chained.wait(), torch.full((5,), 2.0 * size + 1))
+    assert torch.equal(future.value()[0], torch.full((5,), float(size)))
+    # The tensors of a work that is dropped live until the call has ended.
+    for _ in range(100):
+        dist.all_reduce(torch.ones(10000), async_op=True)
+    dist.barrier()
+    # Two threads wait for one work, and for different ones.
+    work, other = dist.all_reduce(torch.ones(100000), async_op=True), dist.all_reduce(torch.ones(3), async_op=True)
+    threads = [threading.Thread(target=one.wait) for one in (work, work, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert work.is_completed() and other.is_completed()
+    # A wait with a limit: the call goes on.
+    if rank == 0:
+        late = dist.all_reduce(tensor, async_op=True)
+        try:
+            late.wait(datetime.timedelta(milliseconds=10))
+            raise AssertionError("no error")
+        except hips_torch.HipsError as error:
+            assert error.code == "timed out" and "10 ms" in str(error), error
+        dist.barrier(group=dist.new_group(backend="gloo"))
+        late.wait()
+    else:
+        dist.barrier(group=dist.new_group(backend="gloo"))
+        dist.all_reduce(tensor)
+
+
+def groups(rank, size):
+    assert "BCube(2,1)" in hips_torch.describe(), hips_torch.describe()
+    column = [dist.new_group([0, 2]), dist.new_group([1, 3])][rank % 2]
+    assert "BCube(2,0)" in hips_torch.describe(column), hips_torch.describe(column)
+    apart = dist.new_group([0, 3])
+    tensor = torch.tensor([float(rank)])
+    dist.all_reduce(tensor, group=column)
+    assert tensor.item() == 2 + 2 * (rank % 2)
+    if rank in (0, 3):
+        dist.all_reduce(tensor, group=apart)
+        assert tensor.item() == 6, tensor
+        dist.destroy_process_group(apart)
+    dist.barrier(group=column)
+    try:
+        hips_torch.describe(dist.new_group(backend="gloo"))
+        raise AssertionError("no error")
+    except TypeError as error:
+        assert "backend gloo; expected one of backend hips" in str(error), error
+
+
+def raises(kind, text, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except kind as error:
+        assert text in str(error), error
+        return error
+    raise AssertionError(f"no error; expected {text}")
+
+
+def wrong_arguments(rank, size):
+    raises(TypeError, "sparse", dist.all_reduce, torch.eye(3).to_sparse())
+    raises(TypeError, "tensors of ComplexFloat cannot be reduced", dist.reduce, torch.zeros(3, dtype=torch.complex64), 0)
+    raises(hips_torch.HipsError, "band does not apply to float32", dist.all_reduce, torch.zeros(3), op=dist.ReduceOp.BAND)
+    raises(ValueError, "output of 5 elements; expected 6", dist.all_gather_into_tensor, torch.zeros(5), torch.zeros(3))
+    raises(ValueError, "1 tensors in the list; expected 2, one for each rank", dist.all_gather, [torch.zeros(3)], torch.zeros(3))
+    # The group goes on.
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    assert torch.equal(tensor, torch.full((3,), float(size)))
+
+
+def mismatch(rank, size):
+    error = raises(hips_torch.HipsError, "", dist.all_reduce, torch.ones(3 + rank))
+    assert error.code == "mismatch", (error.code, str(error))
+    # It stays failed.
+    raises(hips_torch.HipsError, str(error)[:20], dist.all_reduce, torch.ones(3))
+
+
+def late_rank(rank, size):
+    if rank == 1:
+        time.sleep(3)
+    error = raises(hips_torch.HipsError, "", dist.all_reduce, torch.ones(3))
+    assert error.code == "timed out", (error.code, str(error))
+    assert "rank 1" in str(error) and "its timeout of 1 s" in str(error), error
+
+
+def destroyed_while_outstanding(rank, size):
+    if rank == 0:
+        dist.all_reduce(torch.ones(10), async_op=True)
+        dist.destroy_process_group()
+        return
+    time.sleep(1)
+    error = raises(hips_torch.HipsError, "", dist.all_reduce, torch.ones(10))
+    assert error.code in ("aborted", "peer lost") and error.rank == 0, (error.code, error.rank, str(error))
+
+
+def killed_in_backward(rank, size):
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(*[torch.nn.Linear(200, 200) for _ in range(10)])
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.2)
+    loss = model(torch.ones(4, 200)).sum()
+    if rank == 1:
+        # Some buckets have been reduced, others never will be.
+        list(model.parameters())[3].register_hook(lambda gradient: os.kill(os.getpid(), signal.SIGKILL))
+    begin = time.monotonic()
+    # PyTorch's autograd makes it a plain RuntimeError.
+    raises(RuntimeError, "rank 1 ", loss.backward)
+    assert time.monotonic() - begin < 60
+    error = raises(hips_torch.HipsError, "rank 1 ", dist.barrier)
+    assert error.rank == 1 and error.code == "peer lost", (error.code, error.rank, str(error))
+
+
+class Backend(unittest.TestCase):
+    def test_collectives_are_what_they_should_be(self):
+        for size in (1, 2, 4):
+            with self.subTest(size=size, seed=SEED):
+                run(size, random_collectives, SEED)
+
+    def test_collectives_of_a_named_topology(self):
+        run(4, random_collectives, SEED + 1, env={"HIPS_TOPO": "bcube:2,1"})
+
+    def test_works_and_futures(self):
+        run(2, works)
+        run(3, works)
+
+    def test_groups_are_planned_on_their_part_of_the_topology(self):
+        run(4, groups, env={"HIPS_TOPO": "bcube:2,1"})
+
+    def test_wrong_arguments_are_python_exceptions(self):
+        run(2, wrong_arguments)
+
+    def test_ranks_that_disagree_all_hear_of_it(self):
+        run(3, mismatch)
+
+    def test_a_late_rank_ends_the_call_after_the_groups_timeout(self):
+        run(3, late_rank, timeout=datetime.timedelta(seconds=1))
+
+    def test_destroying_a_group_ends_what_is_outstanding(self):
+        run(3, destroyed_while_outstanding)
+
+    def test_a_rank_killed_in_backward_is_named(self):
+        run(3, killed_in_backward, env={"HIPS_DEAD_AFTER": "2"}, killed=(1,))
+
+    def test_a_topology_of_another_size_says_so(self):
+        with self.assertRaises(AssertionError):
+            run(2, works, env={"HIPS_TOPO": "bcube:3,1"})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + ["-v"] + sys.argv[1:])
