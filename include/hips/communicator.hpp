@@ -512,6 +512,120 @@ class Communicator {
     return reduce_init<ElementOf<Out>>(detail::input(in), detail::output(out), op, root);
   }
 
+  /// out = `in` of all ranks, in rank order, on `root`.
+  ///
+  /// Shapes   out: size() times in.size() elements of any plain data; may be empty on the other ranks. In place, on the root:
+  ///          `in` is its section of `out`.
+  template <PlainData T>
+  void gather(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("gather", out.size(), in.size());
+    throw_if_failed(hips_gather(
+        self() == static_cast<std::size_t>(root) ? gathered(in, out, in.size() * self()) : in.data(),
+        out.data(), in.size(), type_of<T>(), root, comm_));
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  void gather(In&& in, Out&& out, Rank root) {
+    gather<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+  template <PlainData T>
+  [[nodiscard]] Request igather(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("gather", out.size(), in.size());
+    return made(hips_igather,
+                self() == static_cast<std::size_t>(root) ? gathered(in, out, in.size() * self()) : in.data(),
+                out.data(), in.size(), type_of<T>(), root);
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request igather(In&& in, Out&& out, Rank root) {
+    return igather<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+  template <PlainData T>
+  [[nodiscard]] Request gather_init(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("gather", out.size(), in.size());
+    return made(hips_gather_init,
+                self() == static_cast<std::size_t>(root) ? gathered(in, out, in.size() * self()) : in.data(),
+                out.data(), in.size(), type_of<T>(), root);
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request gather_init(In&& in, Out&& out, Rank root) {
+    return gather_init<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+
+  /// out = section rank() of `in` of `root`.
+  ///
+  /// Shapes   in: size() sections of out.size() elements each, of any plain data; may be empty on the other ranks. The root may
+  ///          pass its section of `in` as `out`, which then stays as it is.
+  template <PlainData T>
+  void scatter(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("scatter", in.size(), out.size());
+    throw_if_failed(hips_scatter(in.data(), out.data(), out.size(), type_of<T>(), root, comm_));
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  void scatter(In&& in, Out&& out, Rank root) {
+    scatter<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+  template <PlainData T>
+  [[nodiscard]] Request iscatter(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("scatter", in.size(), out.size());
+    return made(hips_iscatter, in.data(), out.data(), out.size(), type_of<T>(), root);
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request iscatter(In&& in, Out&& out, Rank root) {
+    return iscatter<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+  template <PlainData T>
+  [[nodiscard]] Request scatter_init(std::span<const T> in, std::span<T> out, Rank root) {
+    if (self() == static_cast<std::size_t>(root)) check_sections("scatter", in.size(), out.size());
+    return made(hips_scatter_init, in.data(), out.data(), out.size(), type_of<T>(), root);
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request scatter_init(In&& in, Out&& out, Rank root) {
+    return scatter_init<ElementOf<Out>>(detail::input(in), detail::output(out), root);
+  }
+
+  /// out = section rank() of `in` of all ranks, in rank order.
+  ///
+  /// Shapes   in and out: the same number of elements of any plain data, a multiple of size(); they do not overlap.
+  template <PlainData T>
+  void alltoall(std::span<const T> in, std::span<T> out) {
+    check_sections("alltoall", in.size(), in.size() / static_cast<std::size_t>(size()));
+    (void)check_sizes(in, out);
+    throw_if_failed(hips_alltoall(in.data(), out.data(), in.size() / static_cast<std::size_t>(size()),
+                                  type_of<T>(), comm_));
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  void alltoall(In&& in, Out&& out) { alltoall<ElementOf<Out>>(detail::input(in), detail::output(out)); }
+  template <PlainData T>
+  [[nodiscard]] Request ialltoall(std::span<const T> in, std::span<T> out) {
+    check_sections("alltoall", in.size(), in.size() / static_cast<std::size_t>(size()));
+    (void)check_sizes(in, out);
+    return made(hips_ialltoall, in.data(), out.data(), in.size() / static_cast<std::size_t>(size()),
+                type_of<T>());
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request ialltoall(In&& in, Out&& out) {
+    return ialltoall<ElementOf<Out>>(detail::input(in), detail::output(out));
+  }
+  template <PlainData T>
+  [[nodiscard]] Request alltoall_init(std::span<const T> in, std::span<T> out) {
+    check_sections("alltoall", in.size(), in.size() / static_cast<std::size_t>(size()));
+    (void)check_sizes(in, out);
+    return made(hips_alltoall_init, in.data(), out.data(), in.size() / static_cast<std::size_t>(size()),
+                type_of<T>());
+  }
+  template <typename In, typename Out>
+  requires detail::DeducedBuffers<In, Out> && PlainData<ElementOf<Out>>
+  [[nodiscard]] Request alltoall_init(In&& in, Out&& out) {
+    return alltoall_init<ElementOf<Out>>(detail::input(in), detail::output(out));
+  }
+
   /// Returns once every rank has called it.
   void barrier() { throw_if_failed(hips_barrier(comm_)); }
   [[nodiscard]] Request ibarrier() { return made(hips_ibarrier); }

@@ -312,6 +312,27 @@ HIPS_API hips_status_t hips_bcast(void* buffer, uint64_t count, hips_type_t type
 HIPS_API hips_status_t hips_reduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                                    int root, hips_comm_t comm);
 
+/*
+ * Every rank gives `count` elements; `out` of `root` = those of all ranks, in rank order; the other ranks' `out` is
+ * ignored. HIPS_IN_PLACE, on `root`: its elements are in their place in `out` already.
+ */
+HIPS_API hips_status_t hips_gather(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                   hips_comm_t comm);
+
+/*
+ * `root` gives `size` sections of `count` elements; out = section `rank`. The other ranks' `in` is ignored. As `out`
+ * the root may pass the place of its own section in `in`, which then stays there.
+ */
+HIPS_API hips_status_t hips_scatter(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                    hips_comm_t comm);
+
+/*
+ * Every rank gives `size` sections of `count` elements, one for each rank; out = section `rank` of all ranks, in rank
+ * order. Between nodes it runs as a scatter from each rank, all at once, on the plans of those. Not in place.
+ */
+HIPS_API hips_status_t hips_alltoall(const void* in, void* out, uint64_t count, hips_type_t type,
+                                     hips_comm_t comm);
+
 /* Returns once every rank has called it. */
 HIPS_API hips_status_t hips_barrier(hips_comm_t comm);
 
@@ -352,6 +373,12 @@ HIPS_API hips_status_t hips_ibcast(void* buffer, uint64_t count, hips_type_t typ
                                    hips_request_t* request);
 HIPS_API hips_status_t hips_ireduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                                     int root, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_igather(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                    hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_iscatter(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                     hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_ialltoall(const void* in, void* out, uint64_t count, hips_type_t type,
+                                      hips_comm_t comm, hips_request_t* request);
 HIPS_API hips_status_t hips_ibarrier(hips_comm_t comm, hips_request_t* request);
 /*
  * The array of buffers is copied. Unlike the blocking call, which uses 4 MiB, it takes memory for all small
@@ -381,6 +408,12 @@ HIPS_API hips_status_t hips_bcast_init(void* buffer, uint64_t count, hips_type_t
                                        hips_comm_t comm, hips_request_t* request);
 HIPS_API hips_status_t hips_reduce_init(const void* in, void* out, uint64_t count, hips_type_t type,
                                         hips_op_t op, int root, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_gather_init(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                        hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_scatter_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                         int root, hips_comm_t comm, hips_request_t* request);
+HIPS_API hips_status_t hips_alltoall_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                          hips_comm_t comm, hips_request_t* request);
 HIPS_API hips_status_t hips_barrier_init(hips_comm_t comm, hips_request_t* request);
 
 /* Starts a persistent request. HIPS_ERR_INVALID_ARGUMENT: not persistent, or still outstanding. */

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "lib/base/collective.hpp"
 #include "lib/base/type_text.hpp"
 
@@ -15,7 +17,8 @@ constexpr std::array<const char*, kNumReduceOps> kOpNames = {"sum", "prod", "min
                                                              "bor", "bxor", "land", "lor", "lxor"};
 
 constexpr std::array<const char*, kNumCollectives> kCollectiveNames = {
-    "allreduce", "reduce_scatter", "allgather", "bcast", "reduce", "barrier"};
+    "allreduce", "reduce_scatter", "allgather", "bcast",   "reduce",
+    "barrier",   "gather",         "scatter",   "alltoall"};
 
 }  // namespace
 
@@ -26,6 +29,13 @@ std::string type_text(DataType type) {
 const char* to_string(Collective collective) {
   const auto value = static_cast<std::size_t>(collective);
   return value < kCollectiveNames.size() ? kCollectiveNames[value] : "unknown collective";
+}
+
+std::string detail_text(Collective collective, std::uint32_t detail) {
+  if (has_root(collective) && has_sections(collective))
+    return fmt::format(", root {}, sections {:05x}", detail & ((1U << kRootBits) - 1), detail >> kRootBits);
+  if (has_root(collective)) return fmt::format(", root {}", detail);
+  return has_sections(collective) ? fmt::format(", sections {:08x}", detail) : std::string();
 }
 
 const char* to_string(DataType type) {

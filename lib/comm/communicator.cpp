@@ -30,7 +30,10 @@ using log::Subsystem;
 void carry_out_alone(const CallArgs& args) {
   if (reduces(args.collective)) {
     reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
-  } else if (args.collective == Collective::kAllgather && args.count > 0) {
+  } else if (args.collective == Collective::kScatter || args.collective == Collective::kAlltoall) {
+    if (args.count > 0 && args.out != args.in)
+      std::memcpy(args.out, args.in, args.count * size_of(args.type));
+  } else if (has_sections(args.collective) && args.count > 0) {
     std::byte* const to = args.out + args.sections->displacement(0) * size_of(args.type);
     if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
   }

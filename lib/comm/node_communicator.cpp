@@ -77,14 +77,13 @@ Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
 }
 
 Status NodeCommunicator::refuse(const CallArgs& args) const {
-  if (args.collective != Collective::kReduceScatter || team_->layout().holds(size_of(args.type), size()))
+  if (!has_pieces_for_all(args.collective) || team_->layout().holds(size_of(args.type), size()))
     return Status::success();
   return Status::error(
       Code::kUnsupported,
-      fmt::format(
-          "reduce_scatter: slices of {} bytes are too small for one element of {} from each of {} ranks; "
-          "raise HIPS_STAGING_BYTES, or use smaller elements",
-          team_->layout().slice_bytes, type_text(args.type), size()));
+      fmt::format("{}: slices of {} bytes are too small for one element of {} from each of {} ranks; "
+                  "raise HIPS_STAGING_BYTES, or use smaller elements",
+                  to_string(args.collective), team_->layout().slice_bytes, type_text(args.type), size()));
 }
 
 Status NodeCommunicator::run(const CallArgs& args) {

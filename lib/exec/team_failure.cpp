@@ -17,8 +17,7 @@ std::string signature(const WireHeader& header) {
   std::string text =
       fmt::format("count {}, {}", header.count & ((std::uint64_t{1} << kElementShift) - 1), type_text(type));
   if (reduces(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(header.op)));
-  if (has_root(collective)) text += fmt::format(", root {}", header.detail);
-  if (has_sections(collective)) text += fmt::format(", sections {:08x}", header.detail);
+  text += detail_text(collective, header.detail);
   if (collective != Collective::kAllreduce) text = fmt::format("{} of {}", to_string(collective), text);
   return text;
 }

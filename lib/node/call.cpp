@@ -18,9 +18,8 @@ DataType type_of(const Signature& signature) {
 }  // namespace
 
 std::uint64_t detail_of(const Call& call) {
-  std::uint32_t detail = 0;
-  if (has_root(call.collective)) detail = static_cast<std::uint32_t>(call.root);
-  if (has_sections(call.collective)) detail = call.sections->digest();
+  const std::uint32_t detail = hips::detail_of(call.collective, call.root,
+                                               has_sections(call.collective) ? call.sections->digest() : 0);
   const std::uint64_t bytes = is_bytes(call.type) ? size_of(call.type) : 0;
   return detail | static_cast<std::uint64_t>(call.collective) << kCollectiveShift | bytes << kElementShift;
 }
@@ -37,8 +36,7 @@ std::string to_string(const Signature& signature) {
                                  type_text(type_of(signature)));
   if (reduces(collective))
     text += fmt::format(", {}", hips::to_string(static_cast<ReduceOp>(signature.shape >> kOpShift)));
-  if (has_root(collective)) text += fmt::format(", root {}", detail);
-  if (has_sections(collective)) text += fmt::format(", sections {:08x}", detail);
+  text += detail_text(collective, detail);
   return collective == Collective::kAllreduce ? text
                                               : fmt::format("{} of {}", hips::to_string(collective), text);
 }

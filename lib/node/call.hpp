@@ -23,8 +23,8 @@ struct Call {
   std::uint64_t count = 0;  ///< elements of the vector, or of all sections
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  Rank root = 0;                       ///< for bcast and reduce
-  const Sections* sections = nullptr;  ///< for reduce_scatter and allgather; valid until the call has ended
+  Rank root = 0;                       ///< where has_root()
+  const Sections* sections = nullptr;  ///< where has_sections(); valid until the call has ended
   /// User-visible signature, when this call is one phase of a larger call. Ranks compare it instead of the
   /// fields above.
   struct UserCall {
@@ -35,7 +35,8 @@ struct Call {
 
   /// The largest number of elements that a rank shows to the others.
   [[nodiscard]] std::uint64_t shown() const {
-    return collective == Collective::kAllgather ? sections->longest() : count;
+    const bool gathers = collective == Collective::kAllgather || collective == Collective::kGather;
+    return gathers ? sections->longest() : count;
   }
 };
 

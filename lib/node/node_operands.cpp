@@ -34,6 +34,13 @@ void NodeTeam::publish_locations() {
         // In place, the result overwrites operands that others may not have read yet.
         if (!scatters_in_place()) locations.in = held_.hold(call_.in, bytes());
         break;
+      case Collective::kAlltoall:
+        locations.in = held_.hold(call_.in, bytes());
+        break;
+      case Collective::kScatter:
+        if (is_root()) locations.in = held_.hold(call_.in, bytes());
+        break;
+      case Collective::kGather:
       case Collective::kAllgather:
         locations.in = held_.hold(call_.in, call_.sections->count(self()) * element_bytes_);
         break;

@@ -39,8 +39,8 @@ void NodeTeam::start_slices() {
   std::uint64_t run = slice_elements(), elements = call_.count;
   if (has_sections(call_.collective)) {
     elements = call_.sections->longest();
-    // In a reduce_scatter, a slice holds a piece for each rank, in cache lines of its own.
-    if (call_.collective == Collective::kReduceScatter) {
+    // A slice holds a piece for each rank, in cache lines of its own.
+    if (has_pieces_for_all(call_.collective)) {
       run = std::max<std::uint64_t>(1, layout_.piece_bytes(config_.size) / element_bytes_);
     }
   }
@@ -168,6 +168,21 @@ void NodeTeam::copy_in(std::uint64_t slice) {
                     piece.elements * element_bytes_);
       }
       return;
+    case Collective::kScatter:
+    case Collective::kAlltoall:
+      if (call_.collective == Collective::kScatter && !is_root()) return;
+      for (std::size_t r = 0; r < peers_.size(); ++r) {
+        const Part piece = piece_of(slice, r);
+        // This rank reads its own piece in place.
+        if (r == self() || piece.elements == 0) continue;
+        std::memcpy(to + r * piece_elements_ * element_bytes_,
+                    call_.in + (call_.sections->first(r) + piece.first) * element_bytes_,
+                    piece.elements * element_bytes_);
+      }
+      return;
+    case Collective::kGather:
+      if (is_root()) return;  // it reads its own section in place
+      [[fallthrough]];
     case Collective::kAllgather: {
       const Part piece = piece_of(slice, self());
       if (piece.elements > 0)
@@ -218,8 +233,20 @@ void NodeTeam::take(std::uint64_t slice) {
       return two_stages_ ? fold_whole(slice) : copy_parts(slice);
     case Collective::kReduceScatter:
       return fold_own_piece(slice);
+    case Collective::kGather:
+      if (!is_root()) return;
+      [[fallthrough]];
     case Collective::kAllgather:
       return copy_pieces(slice);
+    case Collective::kScatter:
+      return copy_own_piece(slice, static_cast<std::size_t>(call_.root), 0);
+    case Collective::kAlltoall:
+      // Each rank begins with another peer, so that not all ranks read the same peer at once.
+      for (std::size_t i = 0; i < peers_.size(); ++i) {
+        const std::size_t r = (self() + i) % peers_.size();
+        copy_own_piece(slice, r, call_.sections->first(r));
+      }
+      return;
     case Collective::kBcast:
       return copy_root(slice);
     case Collective::kBarrier:
@@ -274,6 +301,18 @@ void NodeTeam::copy_pieces(std::uint64_t slice) {
         brought != nullptr ? brought + piece.first * element_bytes_ : staging_of(peers_[r], slice);
     if (to != from) copy(to, from, piece.elements * element_bytes_);
   }
+}
+
+void NodeTeam::copy_own_piece(std::uint64_t slice, std::size_t from, std::uint64_t to) {
+  const Part piece = piece_of(slice, self());
+  if (piece.elements == 0) return;
+  const Peer& peer = peers_[from];
+  const std::byte* const vector = from == self() ? call_.in : peer.in;
+  const std::byte* const source =
+      vector != nullptr ? vector + (call_.sections->first(self()) + piece.first) * element_bytes_
+                        : staging_of(peer, slice) + self() * piece_elements_ * element_bytes_;
+  std::byte* const target = call_.out + (to + piece.first) * element_bytes_;
+  if (target != source) copy(target, source, piece.elements * element_bytes_);
 }
 
 void NodeTeam::copy_root(std::uint64_t slice) {

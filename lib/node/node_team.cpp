@@ -102,9 +102,12 @@ void NodeTeam::start(const Call& call) {
   stage_ = Stage::kExchange;
   switch (call.collective) {
     case Collective::kAllgather:
+    case Collective::kGather:
       return publish({call.in, call.sections->count(self()) * element_bytes});
     case Collective::kBcast:
       return publish({call.out, is_root() ? bytes() : 0});
+    case Collective::kScatter:
+      return publish({call.in, is_root() ? bytes() : 0});
     default:
       return publish({call.in, bytes()});
   }
@@ -230,6 +233,9 @@ void NodeTeam::finish_exchange() {
       reduce::fold(call_.type, call_.op, call_.out, sources_, sections.count(self()));
       return;
     }
+    case Collective::kGather:
+      if (!is_root()) return;
+      [[fallthrough]];
     case Collective::kAllgather: {
       const Sections& sections = *call_.sections;
       sources_[self()] = call_.in;
@@ -238,6 +244,21 @@ void NodeTeam::finish_exchange() {
         if (sections.count(r) > 0 && to != sources_[r])
           std::memcpy(to, sources_[r], sections.count(r) * element_bytes);
       }
+      return;
+    }
+    case Collective::kScatter: {
+      const std::byte* const from = (is_root() ? call_.in : sources_[static_cast<std::size_t>(call_.root)]) +
+                                    call_.sections->first(self()) * element_bytes;
+      const std::size_t own_bytes = call_.sections->count(self()) * element_bytes;
+      if (own_bytes > 0 && from != call_.out) std::memcpy(call_.out, from, own_bytes);
+      return;
+    }
+    case Collective::kAlltoall: {
+      const Sections& sections = *call_.sections;
+      sources_[self()] = call_.in;
+      for (std::size_t r = 0; r < sources_.size() && bytes() > 0; ++r)
+        std::memcpy(call_.out + sections.first(r) * element_bytes,
+                    sources_[r] + sections.first(self()) * element_bytes, sections.count(r) * element_bytes);
       return;
     }
     case Collective::kBcast:

@@ -42,6 +42,9 @@ namespace hips::node {
 ///   both, 2 ranks    copy the slice in; reduce the whole slice
 ///   reduce_scatter   copy a piece of each section in; reduce the own piece of all ranks
 ///   allgather        copy a piece of the own section in; copy the pieces of all ranks out
+///   gather           the same, but only the root copies out
+///   scatter          the root copies a piece of each section in; each rank copies its own out
+///   alltoall         copy a piece of each section in; copy the own piece of all ranks out
 ///   bcast            the root copies the slice in; the others copy it out
 ///
 /// A buffer in memory of hips_mem_alloc() is not copied in: the other ranks read it in place. In an allreduce
@@ -195,6 +198,8 @@ class NodeTeam {
   void fold_own_piece(std::uint64_t slice);
   void copy_parts(std::uint64_t slice);
   void copy_pieces(std::uint64_t slice);
+  /// Copies this rank's piece of the vector of rank `from` to its place behind element `to` of the output.
+  void copy_own_piece(std::uint64_t slice, std::size_t from, std::uint64_t to);
   void copy_root(std::uint64_t slice);
   void end();
   void mismatch(const Signature& theirs, Rank rank);

@@ -257,6 +257,89 @@ WorkPointer ProcessGroupHips::_reduce_scatter_base(at::Tensor& output, at::Tenso
       [from, to] { to.copy_out(); });
 }
 
+WorkPointer ProcessGroupHips::gather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                                     const c10d::GatherOptions& options) {
+  constexpr const char* kCall = "gather";
+  const Dense input(only_tensor(kCall, inputs));
+  const auto start = [&](hips_request_t* request, void* to) {
+    return hips_igather(input.data(), to, input.bytes(), HIPS_UINT8, static_cast<int>(options.rootRank), comm_, request);
+  };
+  if (rank_ != options.rootRank) {
+    check_number(kCall, "lists of outputs on a rank that is not the root", outputs.size(), 0);
+    return run(
+        c10d::OpType::GATHER, "hips:gather", inputs, {}, [&](hips_request_t* request) { return start(request, nullptr); },
+        [input] {});
+  }
+  auto& list = list_of_ranks(kCall, outputs, size_);
+  for (const at::Tensor& tensor : list) check_alike(kCall, tensor, inputs.front(), true);
+  const Flat flat(list, false);
+  return run(
+      c10d::OpType::GATHER, "hips:gather", inputs, list,
+      [&](hips_request_t* request) { return start(request, flat.data()); }, [flat, input] { flat.copy_out(); });
+}
+
+WorkPointer ProcessGroupHips::scatter(std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+                                      const c10d::ScatterOptions& options) {
+  constexpr const char* kCall = "scatter";
+  const Dense output(only_tensor(kCall, outputs));
+  const auto start = [&](hips_request_t* request, const void* from) {
+    return hips_iscatter(from, output.data(), output.bytes(), HIPS_UINT8, static_cast<int>(options.rootRank), comm_, request);
+  };
+  if (rank_ != options.rootRank) {
+    check_number(kCall, "lists of inputs on a rank that is not the root", inputs.size(), 0);
+    return run(
+        c10d::OpType::SCATTER, "hips:scatter", outputs, outputs,
+        [&](hips_request_t* request) { return start(request, nullptr); }, [output] { output.copy_out(); });
+  }
+  auto& list = list_of_ranks(kCall, inputs, size_);
+  for (const at::Tensor& tensor : list) check_alike(kCall, tensor, outputs.front(), true);
+  const Flat flat(list, true);
+  return run(
+      c10d::OpType::SCATTER, "hips:scatter", list, outputs,
+      [&](hips_request_t* request) { return start(request, flat.data()); }, [flat, output] { output.copy_out(); });
+}
+
+WorkPointer ProcessGroupHips::alltoall(std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
+                                       const c10d::AllToAllOptions& /*options*/) {
+  constexpr const char* kCall = "all_to_all";
+  for (const auto* const list : {&outputs, &inputs}) {
+    check_number(kCall, "tensors in a list", list->size(), static_cast<std::size_t>(size_), ", one for each rank");
+    for (const at::Tensor& tensor : *list) {
+      check_dense(kCall, tensor);
+      check_alike(kCall, tensor, inputs.front(), true);
+    }
+  }
+  const Flat from(inputs, true), to(outputs, false);
+  return run(
+      c10d::OpType::ALLTOALL, "hips:all_to_all", inputs, outputs,
+      [&](hips_request_t* request) {
+        return hips_ialltoall(from.data(), to.data(), from.bytes().front(), HIPS_UINT8, comm_, request);
+      },
+      [from, to] { to.copy_out(); });
+}
+
+WorkPointer ProcessGroupHips::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
+                                            std::vector<int64_t>& input_splits, const c10d::AllToAllOptions& /*options*/) {
+  constexpr const char* kCall = "all_to_all_single";
+  check_dense(kCall, output);
+  check_dense(kCall, input);
+  check_alike(kCall, output, input, true);
+  const std::int64_t rows = input.dim() > 0 ? input.size(0) : 1;
+  TORCH_CHECK_VALUE(rows % size_ == 0, "hips: ", kCall, ": ", rows, " rows; expected a multiple of ", size_, ", the ranks");
+  for (const auto* const splits : {&output_splits, &input_splits})
+    for (const std::int64_t split : *splits)
+      TORCH_CHECK_VALUE(split == rows / size_, "hips: ", kCall, ": a part has ", split, " rows; expected ", rows / size_,
+                        ", as many for each rank (parts of different sizes are not supported)");
+  const Dense from(input), to(output);
+  return run(
+      c10d::OpType::ALLTOALL_BASE, "hips:all_to_all", {input}, {output},
+      [&](hips_request_t* request) {
+        return hips_ialltoall(from.data(), to.data(), from.bytes() / static_cast<std::uint64_t>(size_), HIPS_UINT8, comm_,
+                              request);
+      },
+      [from, to] { to.copy_out(); });
+}
+
 WorkPointer ProcessGroupHips::barrier(const c10d::BarrierOptions& /*options*/) {
   return run(
       c10d::OpType::BARRIER, "hips:barrier", {}, {}, [&](hips_request_t* request) { return hips_ibarrier(comm_, request); }, {});

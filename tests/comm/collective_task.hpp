@@ -30,9 +30,12 @@ class Task {
     kAllgatherv,
     kBcast,
     kReduce,
-    kBarrier
+    kBarrier,
+    kGather,
+    kScatter,
+    kAlltoall
   };
-  static constexpr int kNumKinds = 8;
+  static constexpr int kNumKinds = 11;
   enum class Form { kBlocking, kNonBlocking, kPersistent };
 
   virtual ~Task() = default;
@@ -161,6 +164,15 @@ class TypedTask final : public Task {
         return call(hips_reduce, hips_ireduce, hips_reduce_init, in, out, count, type, op, root_);
       case Kind::kBarrier:
         return call(hips_barrier, hips_ibarrier, hips_barrier_init);
+      case Kind::kGather:
+        return call(hips_gather, hips_igather, hips_gather_init, in, out, count, type, root_);
+      case Kind::kScatter:
+        // In place the root passes its section of the input as output.
+        return call(
+            hips_scatter, hips_iscatter, hips_scatter_init, static_cast<const void*>(in_.data() + kGuard),
+            is_scatter_in_place() ? in_.data() + kGuard + first_[own_section()] : out, count, type, root_);
+      case Kind::kAlltoall:
+        return call(hips_alltoall, hips_ialltoall, hips_alltoall_init, in, out, count, type);
     }
   }
 
@@ -204,9 +216,12 @@ class TypedTask final : public Task {
     if (status != HIPS_OK) throw std::runtime_error(hips_last_error());
   }
   [[nodiscard]] std::string text() const {
-    static constexpr const char* kNames[] = {
-        "allreduce", "reduce_scatter_block", "reduce_scatter", "allgather", "allgatherv", "bcast", "reduce",
-        "barrier"};
+    static constexpr const char* kNames[] = {"allreduce",      "reduce_scatter_block",
+                                             "reduce_scatter", "allgather",
+                                             "allgatherv",     "bcast",
+                                             "reduce",         "barrier",
+                                             "gather",         "scatter",
+                                             "alltoall"};
     static constexpr const char* kForms[] = {"blocking", "non-blocking", "persistent"};
     std::string result = std::string("wrong: ") + kNames[static_cast<int>(kind_)] + ", " +
                          kForms[static_cast<int>(form_)] + ", " + values_.text() + ", root " +
@@ -219,11 +234,15 @@ class TypedTask final : public Task {
   [[nodiscard]] bool scatters() const {
     return kind_ == Kind::kReduceScatterBlock || kind_ == Kind::kReduceScatter;
   }
-  [[nodiscard]] bool gathers() const { return kind_ == Kind::kAllgather || kind_ == Kind::kAllgatherv; }
+  [[nodiscard]] bool gathers() const {
+    return kind_ == Kind::kAllgather || kind_ == Kind::kAllgatherv || kind_ == Kind::kGather;
+  }
+  [[nodiscard]] bool is_scatter_in_place() const { return in_place_ && rank_ == root_; }
   [[nodiscard]] std::size_t own_section() const { return static_cast<std::size_t>(rank_); }
   [[nodiscard]] bool uses_input() const {
     if (kind_ == Kind::kBcast || kind_ == Kind::kBarrier) return false;
-    return !in_place_ || (kind_ == Kind::kReduce && rank_ != root_);
+    if (kind_ == Kind::kScatter || kind_ == Kind::kAlltoall) return true;
+    return !in_place_ || ((kind_ == Kind::kReduce || kind_ == Kind::kGather) && rank_ != root_);
   }
   [[nodiscard]] std::uint64_t place(std::size_t r) const { return places_.empty() ? first_[r] : places_[r]; }
   // Values repeat after a prime number of elements, which divides no segment, slice or share. So a misplaced
@@ -242,13 +261,17 @@ class TypedTask final : public Task {
   }
 
   void fill() {
-    const bool sections = scatters() || gathers();
+    const bool sections = scatters() || gathers() || kind_ == Kind::kScatter || kind_ == Kind::kAlltoall;
     const std::uint64_t vector = sections ? total_ : counts_.empty() ? 0 : counts_[0];
     std::uint64_t out_elements = vector;
     if (scatters() && uses_input()) out_elements = counts_[own_section()];
     if (!places_.empty()) out_elements = extent_;
-    if (kind_ == Kind::kReduce && rank_ != root_) out_elements = 0;
-    const std::uint64_t in_elements = !uses_input() ? 0 : gathers() ? counts_[own_section()] : vector;
+    if ((kind_ == Kind::kReduce || kind_ == Kind::kGather) && rank_ != root_) out_elements = 0;
+    std::uint64_t in_elements = !uses_input() ? 0 : gathers() ? counts_[own_section()] : vector;
+    if (kind_ == Kind::kScatter) {
+      out_elements = is_scatter_in_place() ? 0 : counts_[own_section()];
+      if (rank_ != root_) in_elements = 0;
+    }
     const T guard = Values::guard();
     // A persistent call keeps its buffers.
     in_.resize(in_elements + 2 * kGuard);
@@ -262,6 +285,8 @@ class TypedTask final : public Task {
         target[at + i] = given(rank_, first_[own_section()] + i);
     } else if (kind_ == Kind::kBcast) {
       for (std::uint64_t i = 0; rank_ == root_ && i < vector; ++i) target[i] = given(root_, i);
+    } else if (kind_ == Kind::kScatter) {
+      for (std::uint64_t i = 0; i < in_elements; ++i) target[i] = given(root_, i);
     } else if (kind_ != Kind::kBarrier) {
       for (std::uint64_t i = 0; i < vector; ++i) target[i] = given(rank_, i);
     }
@@ -278,7 +303,14 @@ class TypedTask final : public Task {
       for (std::uint64_t i = 0; i < vector; ++i) out[i] = given(root_, i);
     } else if (scatters()) {
       for (std::uint64_t i = 0; i < counts_[own_section()]; ++i) out[i] = reduced(first_[own_section()] + i);
-    } else if (gathers()) {
+    } else if (kind_ == Kind::kScatter) {
+      for (std::uint64_t i = 0; !is_scatter_in_place() && i < counts_[own_section()]; ++i)
+        out[i] = given(root_, first_[own_section()] + i);
+    } else if (kind_ == Kind::kAlltoall) {
+      for (std::size_t r = 0; r < counts_.size(); ++r)
+        for (std::uint64_t i = 0; i < counts_[r]; ++i)
+          out[first_[r] + i] = given(static_cast<Rank>(r), first_[own_section()] + i);
+    } else if (gathers() && (kind_ != Kind::kGather || rank_ == root_)) {
       for (std::size_t r = 0; r < counts_.size(); ++r)
         for (std::uint64_t i = 0; i < counts_[r]; ++i)
           out[place(r) + i] = given(static_cast<Rank>(r), first_[r] + i);
@@ -315,7 +347,8 @@ inline TaskShape draw_shape(std::mt19937_64& program, Task::Kind kind, Rank rank
   if (kind == Task::Kind::kReduceScatter || kind == Task::Kind::kAllgatherv) {
     for (Rank r = 0; r < size; ++r)
       shape.counts.push_back(drawn(most_elements / static_cast<std::uint64_t>(size)));
-  } else if (kind == Task::Kind::kReduceScatterBlock || kind == Task::Kind::kAllgather) {
+  } else if (kind == Task::Kind::kReduceScatterBlock || kind == Task::Kind::kAllgather ||
+             kind == Task::Kind::kGather || kind == Task::Kind::kScatter || kind == Task::Kind::kAlltoall) {
     shape.counts.assign(static_cast<std::size_t>(size),
                         drawn(most_elements / static_cast<std::uint64_t>(size)));
   } else if (kind != Task::Kind::kBarrier) {

@@ -181,6 +181,9 @@ std::unique_ptr<Task> task_of(const MatrixRow& row, hips::Rank rank, std::size_t
       break;
     case Task::Kind::kReduceScatterBlock:
     case Task::Kind::kAllgather:
+    case Task::Kind::kGather:
+    case Task::Kind::kScatter:
+    case Task::Kind::kAlltoall:
       shape.counts.assign(size, count / size > 0 ? count / size : count);
       break;
     case Task::Kind::kBarrier:

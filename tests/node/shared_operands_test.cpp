@@ -94,9 +94,10 @@ struct Plan {
 };
 
 Plan draw_plan(std::mt19937_64& random, Rank size, std::size_t slice_elements) {
-  static constexpr std::array kCollectives = {Collective::kAllreduce,     Collective::kAllreduce,
-                                              Collective::kReduce,        Collective::kBcast,
-                                              Collective::kReduceScatter, Collective::kAllgather};
+  static constexpr std::array kCollectives = {
+      Collective::kAllreduce, Collective::kAllreduce,     Collective::kReduce,
+      Collective::kBcast,     Collective::kReduceScatter, Collective::kAllgather,
+      Collective::kGather,    Collective::kScatter,       Collective::kAlltoall};
   Plan plan{.collective = kCollectives[random() % kCollectives.size()],
             .count = random() % (random() % 4 == 0 ? 20 * slice_elements : 2 * slice_elements),
             .root = static_cast<Rank>(random() % static_cast<std::uint64_t>(size)),
@@ -104,7 +105,10 @@ Plan draw_plan(std::mt19937_64& random, Rank size, std::size_t slice_elements) {
             .salt = random()};
   if (has_sections(plan.collective)) {
     std::vector<std::uint64_t> counts;
-    for (Rank r = 0; r < size; ++r) counts.push_back(random() % 5 == 0 ? 0 : random() % (2 * slice_elements));
+    if (plan.collective == Collective::kAlltoall)
+      counts.assign(static_cast<std::size_t>(size), random() % (2 * slice_elements));
+    for (Rank r = 0; counts.size() < static_cast<std::size_t>(size); ++r)
+      counts.push_back(random() % 5 == 0 ? 0 : random() % (2 * slice_elements));
     plan.sections = std::make_shared<const Sections>(counts);
     plan.count = plan.sections->total();
   }
@@ -125,11 +129,20 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
          const Segment* out_segment, std::mt19937_64& own) {
   const auto r = static_cast<std::size_t>(rank);
   const bool is_root = rank == plan.root;
-  const bool in_place = own() % 3 == 0;
+  // In place, a scatter has its result in the input, and only the root of a gather has both.
+  const bool may_be_in_place = plan.collective != Collective::kScatter &&
+                               plan.collective != Collective::kAlltoall &&
+                               (plan.collective != Collective::kGather || is_root);
+  const bool in_place = own() % 3 == 0 && may_be_in_place;
   std::size_t num_in = plan.count, num_out = plan.count, in_first = 0;
   if (plan.collective == Collective::kReduceScatter)
     num_out = in_place ? plan.count : plan.sections->count(r);
-  if (plan.collective == Collective::kAllgather) {
+  if (plan.collective == Collective::kScatter) {
+    num_out = plan.sections->count(r);
+    if (!is_root) num_in = 0;
+  }
+  if (plan.collective == Collective::kGather && !is_root) num_out = 0;
+  if (plan.collective == Collective::kAllgather || plan.collective == Collective::kGather) {
     num_in = plan.sections->count(r);
     if (in_place) in_first = plan.sections->first(r);
   }
@@ -167,6 +180,21 @@ void run(NodeTeam& team, const Plan& plan, Rank rank, Rank size, const Segment* 
       expected.assign(begin, begin + static_cast<std::ptrdiff_t>(num_result));
       break;
     }
+    case Collective::kScatter:
+      num_result = plan.sections->count(r);
+      for (std::uint64_t i = 0; i < num_result; ++i)
+        expected.push_back(value_of(plan.root, plan.sections->first(r) + i, plan.salt));
+      break;
+    case Collective::kAlltoall:
+      for (Rank p = 0; p < size; ++p) {
+        for (std::uint64_t i = 0; i < plan.sections->count(r); ++i)
+          expected.push_back(value_of(p, plan.sections->first(r) + i, plan.salt));
+      }
+      break;
+    case Collective::kGather:
+      if (!is_root) num_result = 0;
+      if (!is_root) break;
+      [[fallthrough]];
     case Collective::kAllgather:
       for (Rank p = 0; p < size; ++p) {
         for (std::uint64_t i = 0; i < plan.sections->count(static_cast<std::size_t>(p)); ++i)

@@ -26,8 +26,8 @@ namespace {
 using exec::testing::Case;
 using plan::CheckOptions;
 
-constexpr Collective kPruned[] = {Collective::kBcast, Collective::kReduce, Collective::kReduceScatter,
-                                  Collective::kAllgather};
+constexpr Collective kPruned[] = {Collective::kBcast,     Collective::kReduce, Collective::kReduceScatter,
+                                  Collective::kAllgather, Collective::kGather, Collective::kScatter};
 
 std::unique_ptr<PlanBuilder> builder_of(const Case& one) {
   return value_or_throw(plan::make_builder(parse_topology(one.spec), one.request));
@@ -138,6 +138,17 @@ TEST_P(PruneTest, ReduceScatterAndAllGatherAreTheTwoHalvesOfAnAllreduce) {
   prove(*gather, Collective::kAllgather, 0);
   EXPECT_EQ(received_blocks(*scatter) + received_blocks(*gather), received_blocks(plan_));
   EXPECT_EQ(received_blocks(*gather), (plan_.shape.num_ranks - 1) * plan_.shape.blocks.num_blocks);
+}
+
+TEST_P(PruneTest, AGatherAndAScatterSendOnlyWhatIsNeeded) {
+  if (!plan::owners(plan_)) return;  // a plan without sections, as the test before says
+  for (Rank root = 0; root < plan_.shape.num_ranks; ++root) {
+    for (const Collective collective : {Collective::kGather, Collective::kScatter}) {
+      const Plan made = value_or_throw(plan::prune(plan_, collective, root));
+      prove(made, collective, root);
+      expect_minimal(made, collective, root);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Builders, PruneTest, ::testing::ValuesIn(exec::testing::cases()),

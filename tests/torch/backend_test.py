@@ -155,8 +155,39 @@ class Trial:
         for rank, i in itertools.product(range(self.size), range(2)):
             close(outputs[rank][i], expected[i][rank], self)
 
+    def gather(self):
+        tensor = self.tensor()
+        expected = self.everyones(tensor)
+        outputs = [self.tensor() for _ in range(self.size)]
+        is_root = self.rank == self.root
+        self.call(dist.gather, tensor, outputs if is_root else None, dst=self.root)
+        for actual, wanted in zip(outputs if is_root else (), expected):
+            close(actual, wanted, self)
+
+    def scatter(self):
+        inputs = [self.tensor() for _ in range(self.size)]
+        expected = self.everyones(torch.stack(inputs))[self.root][self.rank]
+        output = self.tensor()
+        self.call(dist.scatter, output, inputs if self.rank == self.root else None, src=self.root)
+        close(output, expected, self)
+
+    def all_to_all(self):
+        inputs = [self.tensor() for _ in range(self.size)]
+        expected = [one[self.rank] for one in self.everyones(torch.stack(inputs))]
+        outputs = [self.tensor() for _ in range(self.size)]
+        self.call(dist.all_to_all, outputs, inputs)
+        for actual, wanted in zip(outputs, expected):
+            close(actual, wanted, self)
+
+    def all_to_all_single(self):
+        tensor = torch.stack([self.tensor() for _ in range(self.size)])
+        expected = torch.stack([one[self.rank] for one in self.everyones(tensor)])
+        output = torch.zeros_like(tensor)
+        self.call(dist.all_to_all_single, output, tensor)
+        close(output, expected, self)
+
     KINDS = (all_reduce, reduce, broadcast, all_gather, all_gather_into_tensor, reduce_scatter, reduce_scatter_tensor,
-             all_reduce_coalesced, all_gather_coalesced)
+             all_reduce_coalesced, all_gather_coalesced, gather, scatter, all_to_all, all_to_all_single)
 
     def __str__(self):
         return f"HIPS_SEED={SEED}, rank {self.rank} of {self.size}, {self.shape}, {self.dtype}, {self.op}, root {self.root}"

@@ -40,6 +40,18 @@ Extents extents_of(const CallArgs& args, Rank rank) {
       const bool in_place = in == out + args.sections->displacement(self) * size_of(args.type);
       return {{in, in_place ? 0 : args.sections->count(self)}, {out, args.sections->extent()}};
     }
+    case Collective::kGather: {
+      if (rank != args.root) return {{in, args.sections->count(self)}, {}};
+      const bool in_place = in == out + args.sections->displacement(self) * size_of(args.type);
+      return {{in, in_place ? 0 : args.sections->count(self)}, {out, args.sections->extent()}};
+    }
+    case Collective::kScatter: {
+      if (rank != args.root) return {{}, {out, args.sections->count(self)}};
+      const bool in_place = out == in + args.sections->first(self) * size_of(args.type);
+      return {{in, args.sections->total()}, {out, in_place ? 0 : args.sections->count(self)}};
+    }
+    case Collective::kAlltoall:
+      return {{in, args.sections->total()}, {out, args.sections->total()}};
     case Collective::kBcast:
       return {{}, {out, args.count}};
     case Collective::kReduce:
@@ -97,7 +109,8 @@ Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
       return wrong(fmt::format("the {} buffer is null but count is {}", name, extent.elements));
   }
   // Sections may have gaps, and the input may be in a gap.
-  if (args.collective == Collective::kAllgather && !args.sections->packed()) {
+  if ((args.collective == Collective::kAllgather || args.collective == Collective::kGather) &&
+      !args.sections->packed()) {
     for (std::size_t r = 0; r < args.sections->num_ranks(); ++r) {
       const std::uintptr_t section = address(args.out) + args.sections->displacement(r) * size_of(args.type);
       if (extents.in.elements > 0 && args.sections->count(r) > 0 &&

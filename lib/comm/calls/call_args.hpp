@@ -20,6 +20,10 @@ namespace hips::comm {
 ///                    result. In place if they are equal: the result then is at the beginning.
 ///   allgather        `in`: this rank's section; `out`: all sections, `count` elements together. In place
 ///                    if `in` is the position of this rank's section in `out`.
+///   gather           as allgather; `out` is ignored on all ranks but the root.
+///   scatter          `in`: all sections, `count` elements together, ignored on all ranks but the root; `out`: this rank's
+///                    section. The root may pass the position of its section in `in`.
+///   alltoall         `in`: a section for each rank; `out`: the section of each rank for this one; `count` elements each.
 ///   bcast            `out`: the vector of `count` elements; `in` is ignored.
 ///   reduce           as allreduce; `out` is ignored on all ranks but the root.
 ///   barrier          no buffers.
@@ -31,13 +35,12 @@ struct CallArgs {
   DataType type = DataType::kUint8;
   ReduceOp op = ReduceOp::kSum;
   std::int32_t priority = 0;                   ///< lower goes first when calls share a NIC
-  Rank root = 0;                               ///< of bcast and reduce
-  std::shared_ptr<const Sections> sections{};  ///< of reduce_scatter and allgather
+  Rank root = 0;                               ///< of bcast, reduce, gather and scatter
+  std::shared_ptr<const Sections> sections{};  ///< where has_sections()
 
   /// The part of the signature beside collective, count, type and op: the same on all ranks.
   [[nodiscard]] std::uint32_t detail() const {
-    if (has_sections(collective)) return sections->digest();
-    return has_root(collective) ? static_cast<std::uint32_t>(root) : 0;
+    return detail_of(collective, root, has_sections(collective) ? sections->digest() : 0);
   }
 };
 

@@ -12,8 +12,7 @@ std::string shape_text(const CallEntry& entry) {
   if (entry.collective == Collective::kBarrier) return {};
   std::string text = fmt::format("{} x {}", entry.count, type_text(entry.type));
   if (reduces(entry.collective)) text += fmt::format(", {}", hips::to_string(entry.op));
-  if (has_root(entry.collective)) text += fmt::format(", root {}", entry.detail);
-  if (has_sections(entry.collective)) text += fmt::format(", sections {:08x}", entry.detail);
+  text += detail_text(entry.collective, entry.detail);
   return fmt::format(" ({})", text);
 }
 

@@ -37,6 +37,10 @@ struct TeamParts {
 /// |                 | else: a work buffer                                       | the input; this rank's section  |
 /// | allgather       | in order: the caller's output                             | this rank's section             |
 /// |                 | else: a work buffer                                       | all sections                    |
+/// | gather          | as allgather; not on the root: a work buffer              | as allgather                    |
+/// | scatter         | in order, on the root: the caller's input                 | this rank's section             |
+/// |                 | else: a work buffer                                       | the input; this rank's section  |
+/// | alltoall        | those of a scatter from each rank                         | those                           |
 /// | barrier         | one byte of this object                                   | none                            |
 /// | ordered user op | an allgather's (ordered_reduce.hpp)                       | the allgather's                 |
 ///
@@ -55,11 +59,11 @@ class TeamCall final : public PendingCall {
   /// start() for use inside exec::EngineClient::advance().
   void start_in_progress();
   std::optional<Status> test() override;
-  [[nodiscard]] bool done() const override { return !operation_ || operation_->done(); }
+  [[nodiscard]] bool done() const override;
   Status wait(const WaitOptions& options) override;
   void while_still(const std::function<void()>& visit) override { (void)parts_.engine.while_still(visit); }
-  [[nodiscard]] std::vector<Rank> waiting_for() const override { return operation_->waiting_for(); }
-  [[nodiscard]] std::string waiting_text() const override { return operation_->waiting_text(); }
+  [[nodiscard]] std::vector<Rank> waiting_for() const override;
+  [[nodiscard]] std::string waiting_text() const override;
 
  private:
   /// True for a reduction by a function that does not commute, if the plan does not reduce in rank order.
@@ -69,10 +73,19 @@ class TeamCall final : public PendingCall {
   Status set_gathered(const CallArgs& args);
   /// Prepares a call whose collective a program of the team executes.
   Status set_plain(const CallArgs& args);
+  /// An alltoall is a scatter from each rank, all at once.
+  Status set_alltoall(const CallArgs& args);
+  std::optional<Status> test_alltoall();
+  Status wait_for_alltoall(const WaitOptions& options);
+  template <typename Visit>
+  void for_each_scatter(const Visit& visit);
+  /// The first scatter that is not complete, or the last one.
+  [[nodiscard]] const TeamCall& unfinished_scatter() const;
   /// Sets the plan's vector if it is not the caller's.
   void set_vector();
   void set_scatter();
   void set_gather();
+  void set_rooted_scatter();
   /// Makes the call an allreduce of the work buffer's bytes by bitwise or; see above.
   void set_bitwise_or(std::uint64_t elements);
   void use_buffer(std::uint64_t bytes);
@@ -82,6 +95,8 @@ class TeamCall final : public PendingCall {
   /// Copies this rank's part of a complete result to the caller, once.
   Status deliver();
   void deliver_section();
+  /// The root of a scatter has its section where it is to be.
+  [[nodiscard]] bool is_section_in_place() const;
   void deliver_sections();
 
   TeamParts parts_;
@@ -95,6 +110,8 @@ class TeamCall final : public PendingCall {
   bool undelivered_ = false;
   std::byte token_{};                           ///< the vector of a barrier
   std::shared_ptr<exec::Operation> operation_;  ///< the last one started
+  bool is_alltoall_ = false;
+  std::vector<std::unique_ptr<TeamCall>> scatters_;  ///< of an alltoall, by root
 };
 
 }  // namespace hips::comm

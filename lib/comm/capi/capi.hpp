@@ -143,6 +143,12 @@ Result<CallArgs> bcast_args(const char* call, void* buffer, std::uint64_t count,
                             hips_comm_t comm);
 Result<CallArgs> reduce_args(const char* call, const void* in, void* out, std::uint64_t count,
                              hips_type_t type, hips_op_t op, int root, hips_comm_t comm);
+Result<CallArgs> gather_args(const char* call, const void* in, void* out, std::uint64_t count,
+                             hips_type_t type, int root, hips_comm_t comm);
+Result<CallArgs> scatter_args(const char* call, const void* in, void* out, std::uint64_t count,
+                              hips_type_t type, int root, hips_comm_t comm);
+Result<CallArgs> alltoall_args(const char* call, const void* in, void* out, std::uint64_t count,
+                               hips_type_t type, hips_comm_t comm);
 Result<CallArgs> barrier_args(const char* call, hips_comm_t comm);
 
 }  // namespace hips::comm::capi

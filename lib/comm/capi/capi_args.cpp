@@ -151,6 +151,58 @@ Result<CallArgs> reduce_args(const char* call, const void* in, void* out, std::u
                   .root = root};
 }
 
+Result<CallArgs> gather_args(const char* call, const void* in, void* out, std::uint64_t count,
+                             hips_type_t type, int root, hips_comm_t comm) {
+  auto args = allgather_args(call, in, out, count, type, comm);
+  if (!args) return args;
+  const bool is_root = comm->shared->communicator->rank() == root;
+  if (in == HIPS_IN_PLACE && !is_root)
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}: HIPS_IN_PLACE is for the root, {}; others give their input", call, root));
+  args->collective = Collective::kGather;
+  args->root = root;
+  if (!is_root) args->out = nullptr;
+  return args;
+}
+
+Result<CallArgs> scatter_args(const char* call, const void* in, void* out, std::uint64_t count,
+                              hips_type_t type, int root, hips_comm_t comm) {
+  if (comm == nullptr) return fail(null_argument(call, "comm"));
+  const auto data_type = static_cast<DataType>(type);
+  if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
+  if (in == HIPS_IN_PLACE)
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format(
+            "{}: `in` is HIPS_IN_PLACE; the root, {}, gives all sections as `in`, and may give the place of its "
+            "own there as `out`",
+            call, root));
+  const bool is_root = comm->shared->communicator->rank() == root;
+  return CallArgs{.collective = Collective::kScatter,
+                  .in = is_root ? bytes(in) : nullptr,
+                  .out = bytes(out),
+                  .count = size_of_comm(comm) * count,
+                  .type = data_type,
+                  .root = root,
+                  .sections = comm->shared->sections(count)};
+}
+
+Result<CallArgs> alltoall_args(const char* call, const void* in, void* out, std::uint64_t count,
+                               hips_type_t type, hips_comm_t comm) {
+  if (comm == nullptr) return fail(null_argument(call, "comm"));
+  const auto data_type = static_cast<DataType>(type);
+  if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
+  if (in == HIPS_IN_PLACE)
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}: `in` is HIPS_IN_PLACE; an alltoall needs two buffers", call));
+  return CallArgs{.collective = Collective::kAlltoall,
+                  .in = bytes(in),
+                  .out = bytes(out),
+                  .count = size_of_comm(comm) * count,
+                  .type = data_type,
+                  .sections = comm->shared->sections(count)};
+}
+
 Result<CallArgs> barrier_args(const char* call, hips_comm_t comm) {
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   return CallArgs{.collective = Collective::kBarrier};

@@ -194,6 +194,56 @@ hips_status_t hips_reduce_init(const void* in, void* out, uint64_t count, hips_t
   });
 }
 
+hips_status_t hips_gather(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                          hips_comm_t comm) {
+  return guarded([&] { return run(gather_args("hips_gather", in, out, count, type, root, comm), comm); });
+}
+hips_status_t hips_igather(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                           hips_comm_t comm, hips_request_t* request) {
+  constexpr const char* kCall = "hips_igather";
+  return guarded(
+      [&] { return start(kCall, gather_args(kCall, in, out, count, type, root, comm), comm, request); });
+}
+hips_status_t hips_gather_init(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                               hips_comm_t comm, hips_request_t* request) {
+  constexpr const char* kCall = "hips_gather_init";
+  return guarded(
+      [&] { return prepare(kCall, gather_args(kCall, in, out, count, type, root, comm), comm, request); });
+}
+
+hips_status_t hips_scatter(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                           hips_comm_t comm) {
+  return guarded([&] { return run(scatter_args("hips_scatter", in, out, count, type, root, comm), comm); });
+}
+hips_status_t hips_iscatter(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                            hips_comm_t comm, hips_request_t* request) {
+  constexpr const char* kCall = "hips_iscatter";
+  return guarded(
+      [&] { return start(kCall, scatter_args(kCall, in, out, count, type, root, comm), comm, request); });
+}
+hips_status_t hips_scatter_init(const void* in, void* out, uint64_t count, hips_type_t type, int root,
+                                hips_comm_t comm, hips_request_t* request) {
+  constexpr const char* kCall = "hips_scatter_init";
+  return guarded(
+      [&] { return prepare(kCall, scatter_args(kCall, in, out, count, type, root, comm), comm, request); });
+}
+
+hips_status_t hips_alltoall(const void* in, void* out, uint64_t count, hips_type_t type, hips_comm_t comm) {
+  return guarded([&] { return run(alltoall_args("hips_alltoall", in, out, count, type, comm), comm); });
+}
+hips_status_t hips_ialltoall(const void* in, void* out, uint64_t count, hips_type_t type, hips_comm_t comm,
+                             hips_request_t* request) {
+  constexpr const char* kCall = "hips_ialltoall";
+  return guarded(
+      [&] { return start(kCall, alltoall_args(kCall, in, out, count, type, comm), comm, request); });
+}
+hips_status_t hips_alltoall_init(const void* in, void* out, uint64_t count, hips_type_t type,
+                                 hips_comm_t comm, hips_request_t* request) {
+  constexpr const char* kCall = "hips_alltoall_init";
+  return guarded(
+      [&] { return prepare(kCall, alltoall_args(kCall, in, out, count, type, comm), comm, request); });
+}
+
 hips_status_t hips_barrier(hips_comm_t comm) {
   return guarded([&] { return run(barrier_args("hips_barrier", comm), comm); });
 }

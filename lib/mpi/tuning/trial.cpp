@@ -41,8 +41,7 @@ std::string text_of(const PassedArguments& passed) {
   std::string text = fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1),
                                  to_string(static_cast<DataType>(type)));
   if (reduces(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
-  if (has_root(collective)) text += fmt::format(", root {}", passed.detail);
-  if (has_sections(collective)) text += fmt::format(", sections {:08x}", passed.detail);
+  text += detail_text(collective, static_cast<std::uint32_t>(passed.detail));
   return collective == Collective::kAllreduce ? text : fmt::format("{} of {}", to_string(collective), text);
 }
 

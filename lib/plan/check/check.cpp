@@ -119,7 +119,7 @@ class Checker {
   /// The placements to prove: in place (true), out of place (false).
   [[nodiscard]] std::vector<bool> placements() const {
     const Collective collective = options_.collective;
-    if (collective == Collective::kBcast || collective == Collective::kAllgather) return {true};
+    if (only_moves(collective)) return {true};
     std::vector<bool> in_place;
     if (options_.in_place) in_place.push_back(true);
     if (options_.out_of_place) in_place.push_back(false);

@@ -17,8 +17,10 @@ class CheckGoal {
   [[nodiscard]] Rank only_contributor(BlockIdx block) const {
     switch (collective_) {
       case Collective::kBcast:
+      case Collective::kScatter:
         return root_;
       case Collective::kAllgather:
+      case Collective::kGather:
         return owner_[block];
       default:
         return -1;
@@ -27,8 +29,10 @@ class CheckGoal {
   [[nodiscard]] bool needs(Rank rank, BlockIdx block) const {
     switch (collective_) {
       case Collective::kReduce:
+      case Collective::kGather:
         return rank == root_;
       case Collective::kReduceScatter:
+      case Collective::kScatter:
         return rank == owner_[block];
       default:
         return true;

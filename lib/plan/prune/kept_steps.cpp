@@ -30,7 +30,7 @@ Program without_others(const Program& program, const KeptSteps& steps, Collectiv
       step.op = StepOp::kCopy;
       sources = sources.subspan(static_cast<std::size_t>(only - step.first_source), 1);
     }
-    if (only_copies(collective)) step.phase = Phase::kGather;
+    if (only_moves(collective)) step.phase = Phase::kGather;
     stands_for[id] = {writer.add(step, sources, writer.after(after))};
   }
   if (has_sections(collective)) {

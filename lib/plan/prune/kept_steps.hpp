@@ -19,11 +19,6 @@ struct KeptSteps {
   std::vector<std::int32_t> only_source;  ///< the only source of a step that has a value; -1: all have one
 };
 
-/// Bcast and all-gather have one contribution to each block: reductions become copies.
-constexpr bool only_copies(Collective collective) {
-  return collective == Collective::kBcast || collective == Collective::kAllgather;
-}
-
 /// The program without the steps that are not kept. A step that waited for one of these waits for what that
 /// waited for.
 Program without_others(const Program& program, const KeptSteps& steps, Collective collective);

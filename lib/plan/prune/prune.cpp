@@ -128,7 +128,7 @@ class Pruner {
   Result<Plan> make() {
     if (!flow_.complete())
       return fail(Code::kInvalidArgument, "the plan cannot run: its steps wait for one another");
-    if (only_copies(collective_)) {
+    if (only_moves(collective_)) {
       if (Status status = follow_values(); !status.ok()) return fail(status);
     }
     follow_demand();
@@ -144,17 +144,30 @@ class Pruner {
   template <typename Visit>
   void for_each_input(Visit&& visit) const {
     for (BlockIdx block = 0; block < plan_.shape.blocks.num_blocks; ++block)
-      visit(collective_ == Collective::kBcast ? root_ : owners_[block], block);
+      visit(collective_ == Collective::kBcast || collective_ == Collective::kScatter ? root_ : owners_[block],
+            block);
+  }
+  [[nodiscard]] bool is_asked_for(Rank rank, BlockIdx block) const {
+    switch (collective_) {
+      case Collective::kReduce:
+        return rank == root_;
+      case Collective::kReduceScatter:
+        return rank == owners_[block];
+      case Collective::kBcast:
+        return rank != root_;
+      case Collective::kGather:
+        return rank == root_ && rank != owners_[block];
+      case Collective::kScatter:
+        return rank == owners_[block] && rank != root_;
+      default:
+        return rank != owners_[block];
+    }
   }
   template <typename Visit>
   void for_each_output(Visit&& visit) const {
     for (BlockIdx block = 0; block < plan_.shape.blocks.num_blocks; ++block) {
       for (Rank rank = 0; rank < plan_.shape.num_ranks; ++rank) {
-        const bool asked = collective_ == Collective::kReduce          ? rank == root_
-                           : collective_ == Collective::kReduceScatter ? rank == owners_[block]
-                           : collective_ == Collective::kBcast         ? rank != root_
-                                                                       : rank != owners_[block];
-        if (asked) visit(rank, block);
+        if (is_asked_for(rank, block)) visit(rank, block);
       }
     }
   }
@@ -232,7 +245,7 @@ class Pruner {
         const Source& source = program.sources[s];
         if (source.kind == Source::Kind::kLocal) {
           // The input has its values from the start.
-          if (source.local.buffer != Buffer::kInput || only_copies(collective_))
+          if (source.local.buffer != Buffer::kInput || only_moves(collective_))
             needed.set(at->rank, source.local, true);
           continue;
         }

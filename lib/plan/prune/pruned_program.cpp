@@ -24,7 +24,7 @@ class RankPruner {
         steps_(program_) {}
 
   Program make() {
-    if (only_copies(collective_)) follow_values();
+    if (only_moves(collective_)) follow_values();
     follow_demand();
     return without_others(program_, steps_, collective_);
   }
@@ -42,6 +42,10 @@ class RankPruner {
         return step.phase == Phase::kScatter;
       case Collective::kAllgather:
         return step.phase == Phase::kGather;
+      case Collective::kGather:
+        return step.phase == Phase::kGather && builder_.kept_in_reduce(message, root_);
+      case Collective::kScatter:
+        return step.phase == Phase::kScatter && builder_.kept_in_bcast(message, root_);
       default:
         return true;
     }
@@ -50,7 +54,7 @@ class RankPruner {
     return is_sent(source.peer, program_.rank, step);
   }
 
-  /// Input counts as output: bcast and all-gather work in place. Scratch blocks come behind those of the
+  /// Input counts as output: what only moves data works in place. Scratch blocks come behind those of the
   /// vector.
   [[nodiscard]] BlockRange key(const BufferRange& range) const {
     return {range.blocks.first + (range.buffer == Buffer::kScratch ? num_blocks_ : 0), range.blocks.count};
@@ -58,7 +62,7 @@ class RankPruner {
 
   void follow_values() {
     BlockSet held;
-    if (collective_ == Collective::kAllgather) {
+    if (collective_ == Collective::kAllgather || collective_ == Collective::kGather) {
       for (const BlockRange& range : program_.owned) held.insert(range);
     } else if (program_.rank == root_) {
       held.insert({0, num_blocks_});
@@ -104,7 +108,7 @@ class RankPruner {
         const Source& source = program_.sources[s];
         if (source.kind != Source::Kind::kLocal) continue;
         // The input has its values from the start.
-        if (source.local.buffer != Buffer::kInput || only_copies(collective_))
+        if (source.local.buffer != Buffer::kInput || only_moves(collective_))
           needed.insert(key(source.local));
       }
     }
@@ -115,11 +119,13 @@ class RankPruner {
     const bool is_root = program_.rank == root_;
     const bool all = collective_ == Collective::kAllgather ||
                      (collective_ == Collective::kBcast && !is_root) ||
-                     (collective_ == Collective::kReduce && is_root);
+                     ((collective_ == Collective::kReduce || collective_ == Collective::kGather) && is_root);
+    const bool own =
+        collective_ == Collective::kReduceScatter || (collective_ == Collective::kScatter && !is_root);
     if (all) needed.insert({0, num_blocks_});
     for (const BlockRange& range : program_.owned) {
-      if (collective_ == Collective::kAllgather) needed.erase(range);
-      if (collective_ == Collective::kReduceScatter) needed.insert(range);
+      if (collective_ == Collective::kAllgather || collective_ == Collective::kGather) needed.erase(range);
+      if (own) needed.insert(range);
     }
   }
 
