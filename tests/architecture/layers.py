@@ -51,6 +51,8 @@ LAYERS = {
     "tools": ALL_OF_LIB | READERS | {"topology/discover"},
     "examples": {"include"},
     "python/hips_torch": {"include"},
+    "python/hips/src/comm": {"include"},
+    "python/hips/src/plans": ALL_OF_LIB | READERS | {"tools"},
     "tests": ALL_OF_LIB | READERS | {"topology/discover", "lib/mpi", "tools", "examples"},
 }
 

@@ -1,4 +1,6 @@
-"""Starts a training script on several processes of this node: python3 -m hips_torch.launch -n 4 train.py ARGUMENTS...
+"""Starts a Python script on several processes of this node: python3 -m hips.launch -n 4 script.py ARGUMENTS...
+
+hips_torch.launch is the same.
 
 Sets the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT). For several
 nodes use torchrun, srun or mpirun. When one process fails the others are ended, and its exit code is returned.
@@ -14,9 +16,16 @@ import time
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A free port, whose next one is free, too: HiPS listens there, where PyTorch's store has the first."""
+    while True:
+        with socket.socket() as one, socket.socket() as next_one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                next_one.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
 
 
 def launch(size, command):
@@ -42,9 +51,9 @@ def launch(size, command):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python3 -m hips_torch.launch", description=__doc__.splitlines()[0].split(":")[0] + ".")
+    parser = argparse.ArgumentParser(prog=f"python3 -m {__package__}.launch", description=__doc__.splitlines()[0].split(":")[0] + ".")
     parser.add_argument("-n", "--nproc", type=int, required=True, metavar="N", help="number of processes")
-    parser.add_argument("script", help="the training script, a Python file")
+    parser.add_argument("script", help="the script, a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     options = parser.parse_args()
     if options.nproc < 1:

@@ -1,0 +1,70 @@
+// The Python module hips._comm: communicators on the C API. python/hips/communicator.py is what users see.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "python/hips/src/comm/communicator.hpp"
+#include "python/hips/src/comm/memory.hpp"
+#include "python/hips/src/comm/request.hpp"
+
+PYBIND11_MODULE(_comm, module) {
+  namespace py = pybind11;
+  using namespace hips::python;  // NOLINT: only here
+
+  py::enum_<hips_op_t>(module, "Op", "What reduces the elements of all ranks.")
+      .value("SUM", HIPS_SUM)
+      .value("PROD", HIPS_PROD)
+      .value("MIN", HIPS_MIN)
+      .value("MAX", HIPS_MAX)
+      .value("AVG", HIPS_AVG)
+      .value("BAND", HIPS_BAND)
+      .value("BOR", HIPS_BOR)
+      .value("BXOR", HIPS_BXOR)
+      .value("LAND", HIPS_LAND)
+      .value("LOR", HIPS_LOR)
+      .value("LXOR", HIPS_LXOR);
+  py::enum_<Kind>(module, "Kind")
+      .value("ALLREDUCE", Kind::kAllreduce)
+      .value("REDUCE", Kind::kReduce)
+      .value("BCAST", Kind::kBcast)
+      .value("ALLGATHER", Kind::kAllgather)
+      .value("REDUCE_SCATTER", Kind::kReduceScatter)
+      .value("GATHER", Kind::kGather)
+      .value("SCATTER", Kind::kScatter)
+      .value("ALLTOALL", Kind::kAlltoall)
+      .value("BARRIER", Kind::kBarrier);
+  py::class_<Request>(module, "Request")
+      .def("start", &Request::start)
+      .def("test", &Request::test)
+      .def("wait", &Request::wait)
+      .def("abandon", &Request::abandon)
+      .def_property_readonly("result", &Request::result);
+  const auto options = [](py::object in, py::object out, hips_op_t op, int root) {
+    return CallOptions{std::move(in), std::move(out), op, root};
+  };
+  py::class_<Comm>(module, "Comm")
+      .def(py::init([](std::string topology, std::string algorithm, std::string pattern, std::string name, std::int64_t timeout_ms, int rank,
+                       int size, py::object allgather) {
+        return std::make_unique<Comm>(Settings{std::move(topology), std::move(algorithm), std::move(pattern), std::move(name), timeout_ms,
+                                               rank, size, std::move(allgather)});
+      }))
+      .def("close", &Comm::close)
+      .def_property_readonly("rank", &Comm::rank)
+      .def_property_readonly("size", &Comm::size)
+      .def("describe", &Comm::describe)
+      .def("split", &Comm::split)
+      .def("duplicate", &Comm::duplicate)
+      .def("abort", &Comm::abort)
+      .def("run", [options](Comm& self, Kind kind, py::object in, py::object out, hips_op_t op,
+                            int root) { self.run(kind, options(std::move(in), std::move(out), op, root)); })
+      .def("start", [options](Comm& self, Kind kind, py::object in, py::object out, hips_op_t op,
+                              int root) { return self.start(kind, options(std::move(in), std::move(out), op, root)); })
+      .def("prepare", [options](Comm& self, Kind kind, py::object in, py::object out, hips_op_t op,
+                                int root) { return self.prepare(kind, options(std::move(in), std::move(out), op, root)); })
+      .def("allreduce_coalesced", &Comm::allreduce_coalesced)
+      .def("start_allreduce_coalesced", &Comm::start_allreduce_coalesced);
+  py::class_<Memory>(module, "Memory", py::buffer_protocol()).def(py::init<std::size_t>()).def_buffer(&Memory::view);
+  module.def("wait_all", &Request::wait_all);
+  module.def("wait_any", &Request::wait_any);
+  module.def("version", hips_version);
+}
