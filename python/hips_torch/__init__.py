@@ -5,12 +5,16 @@
 
     dist.init_process_group("hips")
 
-The ranks find each other as those of other backends do (torchrun's variables, or init_method). HIPS_TOPO names the wiring.
+The ranks find each other as those of other backends do: torchrun's variables, which are set here where Slurm's srun started the
+script, or init_method. HIPS_TOPO names the wiring.
 """
 
 import atexit as _atexit
+import os as _os
 
 import torch.distributed as _dist
+
+from . import slurm as _slurm
 
 # The module needs libtorch, which importing torch has loaded.
 from ._backend import HipsError, create as _create, describe as _describe, end_all as _end_all, version as _version
@@ -30,6 +34,8 @@ def _register():
     except TypeError:  # before PyTorch 2
         _dist.Backend.register_backend("hips", _create)
 
+
+_slurm.set_variables(_os.environ)
 
 # While Python still runs: calls that are outstanding refer to its tensors.
 _atexit.register(_end_all)

@@ -1,4 +1,5 @@
 #include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/slurm_step.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -339,6 +340,63 @@ TEST(Rendezvous, TakesRankAndSizeFromTheLauncherWhereOnlyTheRootIsNamed) {
   EXPECT_EQ(under_torchrun->host, "node1");
   // A single rank needs no root.
   EXPECT_TRUE(rendezvous_from({}, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}));
+}
+
+/// The variables of a task of srun.
+hips::Environment task_of_srun() {
+  return {{"SLURM_JOB_ID", "77"},
+          {"SLURM_STEP_ID", "3"},
+          {"SLURM_PROCID", "1"},
+          {"SLURM_STEP_NUM_TASKS", "4"},
+          {"SLURM_STEP_NODELIST", "node[003-005,9],x"}};
+}
+
+TEST(Rendezvous, UnderSrunRankZeroListensOnTheFirstNodeOfTheStep) {
+  hips::Environment environment = task_of_srun();
+  const auto r = rendezvous_from({}, environment);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->rank, 1);
+  EXPECT_EQ(r->size, 4);
+  EXPECT_EQ(r->host, "node003");
+  EXPECT_GE(r->port, 20000);
+  EXPECT_EQ(r->token, "Slurm's step 77.3");
+  // Another step of the job has another port.
+  environment[1].second = "4";
+  EXPECT_NE(rendezvous_from({}, environment)->port, r->port);
+  // srun --mpi=pmi2 sets variables of mpiexec.hydra, too.
+  environment.emplace_back("PMI_RANK", "1");
+  environment.emplace_back("PMI_SIZE", "4");
+  EXPECT_EQ(rendezvous_from({}, environment)->host, "node003");
+  // A port that Slurm has reserved for the step.
+  environment.emplace_back("SLURM_STEP_RESV_PORTS", "12000-12003");
+  EXPECT_EQ(rendezvous_from({}, environment)->port, 12000);
+  Config config;
+  config.root = "other:4711";
+  config.job_token = "secret";
+  EXPECT_EQ(rendezvous_from(config, environment)->host, "other");
+  config.root.clear();
+  EXPECT_EQ(rendezvous_from(config, environment)->token, "secret");
+  // torchrun and mpirun in a Slurm job.
+  environment.insert(environment.end(),
+                     {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}});
+  EXPECT_EQ(rendezvous_from({}, environment)->host, "a");
+}
+
+TEST(Rendezvous, ABatchScriptIsNoTaskOfSrun) {
+  for (const char* step : {"", "4294967291", "4294967294", "x"}) {
+    hips::Environment environment = task_of_srun();
+    environment[1].second = step;
+    EXPECT_FALSE(rendezvous_from({}, environment)) << step;
+  }
+  hips::Environment wrong = task_of_srun();
+  wrong[2].second = "4";
+  EXPECT_THAT(rendezvous_from({}, wrong).error().message, HasSubstr("SLURM_PROCID=4 is out of range [0, 3]"));
+}
+
+TEST(Rendezvous, TheFirstHostOfASlurmList) {
+  EXPECT_EQ(hips::comm::first_host("a,b[1-2]"), "a");
+  EXPECT_EQ(hips::comm::first_host("b[12,14]"), "b12");
+  EXPECT_EQ(hips::comm::first_host("alone"), "alone");
 }
 
 TEST(Rendezvous, NamesTheMissingOrInvalidVariable) {

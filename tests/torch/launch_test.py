@@ -43,5 +43,29 @@ class Launch(unittest.TestCase):
                 self.assertIn(text, done.stderr)
 
 
+class Slurm(unittest.TestCase):
+    TASK = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "3", "SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "8",
+            "SLURM_STEP_TASKS_PER_NODE": "4(x2)", "SLURM_STEP_NODELIST": "node[003-005,9],x"}
+
+    def test_variables_of_torchrun(self):
+        from hips_torch import slurm
+        made = slurm.variables(self.TASK)
+        port = made.pop("MASTER_PORT")
+        self.assertEqual(made, {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "node003"})
+        self.assertNotEqual(slurm.variables({**self.TASK, "SLURM_STEP_ID": "4"})["MASTER_PORT"], port)
+        for other in ({"SLURM_STEP_ID": "4294967291"}, {"SLURM_STEP_ID": ""}, {"SLURM_STEP_NODELIST": ""}):
+            self.assertEqual(slurm.variables({**self.TASK, **other}), {})
+        self.assertEqual([slurm.first_host(nodes) for nodes in ("a,b[1-2]", "b[12,14]", "alone", "")], ["a", "b12", "alone", ""])
+
+    def test_what_is_set_stays(self):
+        from hips_torch import slurm
+        environment = {**self.TASK, "MASTER_ADDR": "other"}
+        slurm.set_variables(environment)
+        self.assertEqual((environment["MASTER_ADDR"], environment["RANK"]), ("other", "5"))
+        environment = {**self.TASK, "RANK": "0"}
+        slurm.set_variables(environment)
+        self.assertNotIn("MASTER_ADDR", environment)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + ["-v"] + sys.argv[1:])

@@ -11,6 +11,7 @@
 
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
+#include "lib/comm/setup/slurm_step.hpp"
 
 namespace hips::comm {
 namespace {
@@ -96,7 +97,7 @@ Result<TcpRendezvous> torch_rendezvous(TcpRendezvous rendezvous, const Environme
     return fail(
         Code::kInvalidArgument,
         "the rank of this process is unknown: set HIPS_RANK, HIPS_SIZE and HIPS_ROOT=host:port, or start it "
-        "under torchrun, or under mpirun, mpiexec.hydra or srun with HIPS_ROOT=host:port");
+        "under torchrun or srun, or under mpirun or mpiexec.hydra with HIPS_ROOT=host:port");
   constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
   const auto parsed_rank = number<Rank>("RANK", *rank, 0, kMostRanks);
   if (!parsed_rank) return fail(parsed_rank.error());
@@ -154,6 +155,24 @@ Result<TcpRendezvous> launcher_rendezvous(TcpRendezvous rendezvous, const Launch
   return rendezvous;
 }
 
+/// A task of srun: without HIPS_ROOT rank 0 listens on the first node of the step.
+Result<TcpRendezvous> slurm_rendezvous(TcpRendezvous rendezvous, const SlurmStep& step) {
+  constexpr Rank kMostRanks = std::numeric_limits<Rank>::max();
+  const auto rank = number<Rank>("SLURM_PROCID", step.rank, 0, kMostRanks);
+  if (!rank) return fail(rank.error());
+  const auto size = number<Rank>("SLURM_STEP_NUM_TASKS", step.size, 1, kMostRanks);
+  if (!size) return fail(size.error());
+  rendezvous.rank = *rank;
+  rendezvous.size = *size;
+  if (Status status = check_rank("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", rendezvous); !status.ok())
+    return fail(status);
+  if (rendezvous.size == 1) return rendezvous;
+  rendezvous.host = step.first_node;
+  rendezvous.port = step.port;
+  if (rendezvous.token.empty()) rendezvous.token = "Slurm's step " + step.name;
+  return rendezvous;
+}
+
 /// The launcher that started this process; null if none of those that are known.
 const LauncherVariables* launcher_of(const Environment& environment) {
   const auto found = std::ranges::find_if(kLaunchers, [&](const LauncherVariables& names) {
@@ -174,6 +193,11 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
   }
   if (!config.rank && !config.size) {
     const LauncherVariables* const launcher = launcher_of(environment);
+    // mpirun starts its daemons with srun, but srun --mpi=pmi2 sets the variables of mpiexec.hydra.
+    const bool may_be_srun =
+        launcher == nullptr || launcher->rank == "PMI_RANK" || launcher->rank == "SLURM_PROCID";
+    if (config.root.empty() && may_be_srun)
+      if (const auto step = slurm_step(environment)) return slurm_rendezvous(std::move(rendezvous), *step);
     // torchrun passes the address of rank 0, too.
     if (config.root.empty() && (launcher == nullptr || launcher == &kLaunchers.front()))
       return torch_rendezvous(rendezvous, environment);

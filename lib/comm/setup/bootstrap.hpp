@@ -64,7 +64,8 @@ struct TcpRendezvous {
 
 /// Reads HIPS_RANK, HIPS_SIZE and HIPS_ROOT. If none of them is set, reads torchrun's RANK, WORLD_SIZE,
 /// MASTER_ADDR and MASTER_PORT, and uses MASTER_PORT + 1, because torchrun's store listens on MASTER_PORT.
-/// With HIPS_ROOT alone, rank and size are those of mpirun, mpiexec.hydra or srun.
+/// With HIPS_ROOT alone, rank and size are those of mpirun, mpiexec.hydra or srun. Under srun HIPS_ROOT may be
+/// missing, too (slurm_step.hpp).
 ///
 /// Errors   kInvalidArgument: names the variable that is missing or invalid, and a valid value.
 Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& environment);

@@ -338,9 +338,6 @@ TEST(DoctorMeeting, UnderSrunRankZeroIsOnTheFirstNodeOfTheStep) {
   ASSERT_TRUE(step.has_value()) << step.error().message;
   EXPECT_EQ(step->rendezvous.host, "node003");
   EXPECT_GE(step->rendezvous.port, 20000);
-  EXPECT_EQ(first_host("a,b[1-2]"), "a");
-  EXPECT_EQ(first_host("b[12,14]"), "b12");
-  EXPECT_EQ(first_host("alone"), "alone");
 }
 
 TEST(DoctorMeeting, TheErrorUnderOtherLaunchersTellsWhatToType) {

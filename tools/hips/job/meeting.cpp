@@ -1,9 +1,10 @@
 #include "tools/hips/job/meeting.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
+
+#include "lib/comm/setup/slurm_step.hpp"
 
 namespace hips::cli {
 namespace {
@@ -21,29 +22,7 @@ Result<Meeting> at_root(const Config& config, const Environment& environment) {
   return Meeting{Meeting::How::kRendezvous, *std::move(rendezvous)};
 }
 
-/// A port computed from the id of the Slurm step: the same for all its tasks, and different for the next
-/// step.
-std::uint16_t port_of_step(const Environment& environment) {
-  constexpr std::uint32_t kFirst = 20000, kCount = 10000;
-  std::uint32_t sum = 0;
-  for (const char* name : {"SLURM_JOB_ID", "SLURM_STEP_ID"}) {
-    std::uint32_t value = 0;
-    if (const std::string* text = find(environment, name))
-      (void)std::from_chars(text->data(), text->data() + text->size(), value);
-    sum = sum * 31 + value;
-  }
-  return static_cast<std::uint16_t>(kFirst + sum % kCount);
-}
-
 }  // namespace
-
-std::string first_host(std::string_view list) {
-  const std::size_t bracket = list.find('[');
-  const std::size_t comma = list.find(',');
-  if (bracket == std::string_view::npos || comma < bracket) return std::string(list.substr(0, comma));
-  const std::string_view numbers = list.substr(bracket + 1);
-  return std::string(list.substr(0, bracket)) + std::string(numbers.substr(0, numbers.find_first_of("-,]")));
-}
 
 Result<Meeting> find_meeting(std::string_view command, const Config& config, const Environment& environment,
                              const Launcher& launcher) {
@@ -63,11 +42,7 @@ Result<Meeting> find_meeting(std::string_view command, const Config& config, con
       return Meeting{Meeting::How::kByPmix};
     case LauncherKind::kPmi2:
     case LauncherKind::kSrun:
-      if (const std::string* hosts = find(environment, "SLURM_STEP_NODELIST");
-          hosts != nullptr && launcher.size) {
-        meeting.root = fmt::format("{}:{}", first_host(*hosts), port_of_step(environment));
-        return at_root(meeting, environment);
-      }
+      if (comm::slurm_step(environment)) return at_root(config, environment);
       break;
     case LauncherKind::kHydra:
     case LauncherKind::kNone:

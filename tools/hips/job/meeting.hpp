@@ -31,7 +31,4 @@ struct Meeting {
 Result<Meeting> find_meeting(std::string_view command, const Config& config, const Environment& environment,
                              const Launcher& launcher);
 
-/// The first host name of a Slurm list: "node003" of "node[003-005,9],other".
-std::string first_host(std::string_view list);
-
 }  // namespace hips::cli
