@@ -6,27 +6,12 @@
 #include "lib/cost/bound.hpp"
 #include "python/hips/src/plans/bindings.hpp"
 #include "tools/hips/picture/svg.hpp"
+#include "topology/names.hpp"
 
 namespace py = pybind11;
 
 namespace hips::python {
 namespace {
-
-const char* kind_name(LevelKind kind) {
-  switch (kind) {
-    case LevelKind::kSwitch:
-      return "switch";
-    case LevelKind::kRing:
-      return "ring";
-    case LevelKind::kLine:
-      return "line";
-    case LevelKind::kTree:
-      return "tree";
-    case LevelKind::kNode:
-      return "node";
-  }
-  return "";
-}
 
 Rank checked(const Topology& topology, Rank rank) {
   if (rank < 0 || rank >= topology.num_ranks())
@@ -46,7 +31,7 @@ void bind_topology(py::module_& module) {
   py::class_<Level>(module, "Level")
       .def_readonly("name", &Level::name)
       .def_readonly("radix", &Level::radix)
-      .def_property_readonly("kind", [](const Level& level) { return kind_name(level.kind); })
+      .def_property_readonly("kind", [](const Level& level) { return to_string(level.kind); })
       .def_readonly("nics", &Level::rails)
       .def_readonly("bandwidth_bytes_per_s", &Level::bandwidth_bytes_per_s)
       .def_readonly("latency_ns", &Level::latency_ns);
