@@ -19,7 +19,9 @@ from . import slurm as _slurm
 # The module needs libtorch, which importing torch has loaded.
 from ._backend import HipsError, create as _create, describe as _describe, end_all as _end_all, version as _version
 
-__all__ = ["HipsError", "describe"]
+from .hooks import bf16_hook
+
+__all__ = ["HipsError", "bf16_hook", "describe"]
 __version__ = _version()
 
 

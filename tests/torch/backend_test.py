@@ -314,6 +314,26 @@ def destroyed_while_outstanding(rank, size):
     assert error.code in ("aborted", "peer lost") and error.rank == 0, (error.code, error.rank, str(error))
 
 
+def gradients_as_bfloat16(rank, size):
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*[torch.nn.Linear(100, 100) for _ in range(5)]), bucket_cap_mb=0.1)
+    model.register_comm_hook(None, hips_torch.bf16_hook)
+    inputs = [torch.randn(8, 100) + r for r in range(size)]
+    own = []
+    for one in inputs:
+        model.module.zero_grad()
+        model.module(one).square().mean().backward()
+        own.append([parameter.grad.clone() for parameter in model.parameters()])
+    model.zero_grad()
+    model(inputs[rank]).square().mean().backward()
+    for i, parameter in enumerate(model.parameters()):
+        rounded = torch.stack([gradients[i].bfloat16().float() for gradients in own]).mean(dim=0)
+        assert parameter.grad.dtype == torch.float32 and torch.allclose(parameter.grad, rounded, rtol=8e-3), i
+        everyones = [torch.empty_like(parameter.grad) for _ in range(size)]
+        dist.all_gather(everyones, parameter.grad)
+        assert all(torch.equal(one, parameter.grad) for one in everyones), i
+
+
 def killed_in_backward(rank, size):
     torch.manual_seed(1)
     model = torch.nn.Sequential(*[torch.nn.Linear(200, 200) for _ in range(10)])
@@ -357,6 +377,9 @@ class Backend(unittest.TestCase):
 
     def test_destroying_a_group_ends_what_is_outstanding(self):
         run(3, destroyed_while_outstanding)
+
+    def test_gradients_travel_as_bfloat16(self):
+        run(2, gradients_as_bfloat16)
 
     def test_a_rank_killed_in_backward_is_named(self):
         run(3, killed_in_backward, env={"HIPS_DEAD_AFTER": "2"}, killed=(1,))
