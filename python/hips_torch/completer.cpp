@@ -68,8 +68,11 @@ void Completer::run() {
       nap = kShortest;
       idle = {};
     } else if (works_.empty() && idle >= kAwake && !stops_) {
-      asleep_ = true;
-      wake_.wait(lock, [this] { return stops_ || !works_.empty(); });
+      // Anew each time: the work that woke this thread may have been completed by another one meanwhile.
+      while (!stops_ && works_.empty()) {
+        asleep_ = true;
+        wake_.wait(lock);
+      }
       asleep_ = false;
       nap = kShortest;
       idle = {};

@@ -248,6 +248,21 @@ def works(rank, size):
         dist.all_reduce(tensor)
 
 
+def work_after_a_rest(rank, size):
+    # The completer's thread sleeps when there was nothing to do. It wakes for a work that this thread has completed by then,
+    # because it lets this one go first, and has to wake again for the next.
+    os.sched_setaffinity(0, {0})
+    for thread in map(int, os.listdir("/proc/self/task")):
+        if thread != os.getpid():
+            os.sched_setaffinity(thread, {0})
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+    for _ in range(3):
+        time.sleep(0.3)
+        dist.all_reduce(torch.ones(3))
+        time.sleep(0.05)
+        dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+
+
 def groups(rank, size):
     assert "BCube(2,1)" in hips_torch.describe(), hips_torch.describe()
     column = [dist.new_group([0, 2]), dist.new_group([1, 3])][rank % 2]
@@ -362,6 +377,9 @@ class Backend(unittest.TestCase):
     def test_works_and_futures(self):
         run(2, works)
         run(3, works)
+
+    def test_a_work_after_a_rest(self):
+        run(1, work_after_a_rest)
 
     def test_groups_are_planned_on_their_part_of_the_topology(self):
         run(4, groups, env={"HIPS_TOPO": "bcube:2,1"})
