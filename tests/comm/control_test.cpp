@@ -9,11 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -44,6 +46,7 @@ constexpr std::uint64_t kGroup = 77;
 class Listener final : public GroupListener {
  public:
   void on_failed(const Status& status) override {
+    need_memory();
     const std::lock_guard lock(mutex_);
     ++failures_;
     failure_ = status;
@@ -60,6 +63,7 @@ class Listener final : public GroupListener {
     changed_.notify_all();
   }
   CallAnswer answer(std::uint64_t call_index) const override {
+    need_memory();
     return {record.at(call_index), record.last()};
   }
   std::string activity(Rank) const override {
@@ -99,9 +103,17 @@ class Listener final : public GroupListener {
     return answers_[rank];
   }
 
+  /// The control thread gets no memory the next time that it calls on_failed() or answer().
+  void lose_memory() { has_memory_ = false; }
+
   CallRecord record;
 
  private:
+  void need_memory() const {
+    if (!has_memory_.exchange(true)) throw std::bad_alloc();
+  }
+
+  mutable std::atomic<bool> has_memory_ = true;
   mutable std::mutex mutex_;
   std::string activity_;
   std::condition_variable changed_;
@@ -247,6 +259,31 @@ TEST(Control, AllRanksFailWithTheFirstReportOnly) {
   for (auto& [rank, listener] : m.listeners) {
     EXPECT_EQ(listener->failures(), 1) << rank;
     EXPECT_EQ(listener->failure().message, "rank 2 found a mismatch") << rank;
+  }
+}
+
+TEST(Control, AllRanksFailIfOneHasNoMemoryToAnswer) {
+  for (const Rank answering : {0, 2}) {
+    Members m(3);
+    m.listeners[answering]->lose_memory();
+    // A query is lost if the target has no link to the hub yet, so repeat it.
+    for (int i = 0; i < 3600 && !m.listeners[1]->waits_for_failure(50ms); ++i)
+      m.controls[1]->query(kGroup, answering, 1);
+    for (auto& [rank, listener] : m.listeners) {
+      ASSERT_TRUE(listener->waits_for_failure()) << rank;
+      EXPECT_EQ(listener->failure().code, Code::kOutOfMemory);
+      EXPECT_THAT(listener->failure().message, HasSubstr("has no memory for control messages"));
+    }
+  }
+}
+
+TEST(Control, AFailureReachesARankThatHadNoMemoryForIt) {
+  Members m(3);
+  m.listeners[2]->lose_memory();
+  m.controls[1]->report(kGroup, Status::error(Code::kMismatch, "rank 1 found a mismatch"));
+  for (auto& [rank, listener] : m.listeners) {
+    ASSERT_TRUE(listener->waits_for_failure()) << rank;
+    EXPECT_EQ(listener->failure().message, "rank 1 found a mismatch");
   }
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <new>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -23,6 +24,8 @@ namespace hips::comm {
 namespace {
 
 constexpr auto kShutdownWait = std::chrono::seconds(1);
+/// How long the thread waits after it ran out of memory.
+constexpr auto kMemoryWait = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -125,22 +128,48 @@ void Control::Impl::wake() {
 void Control::Impl::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    sleep(lock);
-    if (stop_) break;
-    accept_all();
-    for (Link& link : links_) service(link);
-    drop_broken_links();
-    expire(now_ns());
-    erase_done_groups();
-    deliver(lock);
+    bool slept = false;
+    try {
+      sleep(lock, slept);
+      if (stop_) break;
+      if (lost_messages_) fail_without_memory();
+      accept_all();
+      for (Link& link : links_) service(link);
+      drop_broken_links();
+      expire(now_ns());
+      erase_done_groups();
+      deliver(lock);
+    } catch (const std::bad_alloc&) {
+      // The program may be short of memory for a moment only.
+      lost_messages_ = lost_messages_ || slept;
+      if (lock.owns_lock()) lock.unlock();
+      std::this_thread::sleep_for(kMemoryWait);
+      lock.lock();
+    }
   }
 }
 
-/// Sleeps without the lock until a descriptor is ready or a deadline passes, then handles ready pidfds.
-void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
+/// The thread ran out of memory while it handled messages, so peers may wait for an answer that never comes.
+void Control::Impl::fail_without_memory() {
+  for (auto& [id, group] : groups_) {
+    if (group.done || group.leaving) continue;
+    const Rank rank = group.config.rank;
+    if (group.failure)
+      deliver_failure(group);  // again: the first one may be what was lost
+    else
+      report(group, Status::error(Code::kOutOfMemory,
+                                  fmt::format("rank {} ({}) has no memory for control messages", rank,
+                                              to_string(group.member(rank))),
+                                  Scope::kCommunicator));
+  }
+  lost_messages_ = false;
+}
+
+/// Sleeps without the lock until a descriptor is ready or a deadline passes, sets `slept`, and handles ready pidfds.
+void Control::Impl::sleep(std::unique_lock<std::mutex>& lock, bool& slept) {
   std::vector<pollfd> fds{{wake_fd_.get(), POLLIN, 0}};
   for (const auto& [reach, listener] : listeners_) fds.push_back({listener.first.get(), POLLIN, 0});
-  bool work_left = !deliveries_.empty();
+  bool work_left = lost_messages_ || !deliveries_.empty();
   for (const Link& link : links_) {
     const bool writing = link.connecting || !link.writer.empty();
     fds.push_back({link.fd.get(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
@@ -165,6 +194,7 @@ void Control::Impl::sleep(std::unique_lock<std::mutex>& lock) {
   std::uint64_t ignored = 0;
   (void)!read(wake_fd_.get(), &ignored, sizeof ignored);
   lock.lock();
+  slept = true;
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (fds[first_watch + i].revents == 0) continue;
     // Our receive buffers may still hold its last messages, or a hub's messages about it. Read them first.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -101,7 +102,13 @@ void Control::Impl::leave(std::uint64_t id) {
 void Control::Impl::report(std::uint64_t id, const Status& status) {
   const std::lock_guard lock(mutex_);
   Group* group = find(id);
-  if (!forked_ && group != nullptr && !group->leaving) report(*group, status);
+  if (forked_ || group == nullptr || group->leaving) return;
+  try {
+    report(*group, status);
+  } catch (const std::bad_alloc&) {
+    lost_messages_ = true;  // the thread reports that in its place
+    wake();
+  }
 }
 
 void Control::Impl::report(Group& group, const Status& status) {
@@ -353,13 +360,15 @@ void Control::Impl::fail_all(Group& group, const Status& status) {
 void Control::Impl::fail_here(Group& group, const Status& status) {
   if (group.failure) return;
   group.failure = status;
-  // `status` may be that of the report itself.
-  const Status& failure = *group.failure;
+  // `status` may be that of the report itself, and is not read after this.
   group.report.reset();
   group.report_deadline_ns = INT64_MAX;
-  log::info(Subsystem::kControl, "communicator {:x} failed: {}", group.config.id, failure.message);
-  if (group.leaving) return;
-  deliveries_.push_back([listener = group.config.listener, status = failure] {
+  log::info(Subsystem::kControl, "communicator {:x} failed: {}", group.config.id, group.failure->message);
+  if (!group.leaving) deliver_failure(group);
+}
+
+void Control::Impl::deliver_failure(const Group& group) {
+  deliveries_.push_back([listener = group.config.listener, status = *group.failure] {
     if (const auto target = listener.lock()) target->on_failed(status);
   });
 }

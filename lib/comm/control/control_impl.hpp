@@ -125,7 +125,8 @@ class Control::Impl {
 
   // control.cpp: the thread, listeners, watches.
   void run();
-  void sleep(std::unique_lock<std::mutex>& lock);
+  void sleep(std::unique_lock<std::mutex>& lock, bool& slept);
+  void fail_without_memory();
   void wake();
   void deliver(std::unique_lock<std::mutex>& lock);
   void refresh_watches();
@@ -160,6 +161,7 @@ class Control::Impl {
   void report(Group& group, const Status& status);
   void fail_all(Group& group, const Status& status);
   void fail_here(Group& group, const Status& status);
+  void deliver_failure(const Group& group);
   void process_died(const ProcessUid& uid, const std::string& cause);
   void report_death(Group& group, Rank rank, Status status);
   void confirm_death(Group& group, Rank rank, const Status& status);
@@ -181,6 +183,7 @@ class Control::Impl {
   std::deque<std::uint64_t> departed_;      ///< groups that we left recently
   std::map<ProcessUid, UniqueFd> watches_;  ///< pidfds
   std::vector<std::function<void()>> deliveries_;
+  bool lost_messages_ = false;  ///< for want of memory; peers have to be told
   bool stop_ = false;
   bool forked_ = false;
   std::thread thread_;
