@@ -1,21 +1,13 @@
 #include "python/hips_torch/completer.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <utility>
+
+#include "python/hips_torch/quiet_thread.hpp"
 
 namespace hips::torch_backend {
 
-Completer::Completer() {
-  // Signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+Completer::Completer() : thread_(quiet_thread([this] { run(); })) {}
 
 void Completer::stop() {
   if (!thread_.joinable()) return;

@@ -19,6 +19,7 @@ class HipsError : public std::runtime_error {
   }
 
   [[nodiscard]] const char* code() const { return hips_status_string(code_); }
+  [[nodiscard]] hips_status_t status() const { return code_; }
   /// The rank at fault in the process group; -1 where none is.
   [[nodiscard]] int rank() const { return rank_; }
 

@@ -1,22 +1,20 @@
 #include "python/hips_torch/process_group.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "python/hips_torch/error.hpp"
+#include "python/hips_torch/messages.hpp"
 #include "python/hips_torch/python_lock.hpp"
+#include "python/hips_torch/sparse.hpp"
 #include "python/hips_torch/store_bootstrap.hpp"
 #include "python/hips_torch/tensors.hpp"
 #include "python/hips_torch/work.hpp"
 
 namespace hips::torch_backend {
 namespace {
-
-/// The place of this process in its job, which its first group tells.
-struct Job {
-  int rank = 0, size = 0;
-};
 
 /// The groups of this process.
 class Groups {
@@ -62,18 +60,33 @@ std::vector<at::Tensor>& list_of_ranks(const char* call, std::vector<std::vector
   return lists.front();
 }
 
+/// Throws a ValueError unless the rows of the tensor are divisible among the ranks.
+void check_rows(const char* call, const at::Tensor& tensor, int size) {
+  const std::int64_t rows = tensor.dim() > 0 ? tensor.size(0) : 1;
+  TORCH_CHECK_VALUE(rows % size == 0, "hips: ", call, ": ", rows, " rows; expected a multiple of ", size, ", the ranks");
+}
+
+/// The tensor's rows for each rank, `splits` of them; equally many where that is empty.
+std::vector<at::Tensor> parts_of(const char* call, const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
+  if (splits.empty()) {
+    check_rows(call, tensor, size);
+    return tensor.split_with_sizes(std::vector<std::int64_t>(static_cast<std::size_t>(size), tensor.size(0) / size));
+  }
+  check_number(call, "splits", splits.size(), static_cast<std::size_t>(size), ", one for each rank");
+  return tensor.split_with_sizes(splits);
+}
+
 }  // namespace
 
 ProcessGroupHips::ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                    std::chrono::milliseconds timeout)
-    : ProcessGroupBase(rank, size) {
-  const Job job = groups().add(*this);
+    : ProcessGroupBase(rank, size), store_(store), timeout_(timeout), job_(groups().add(*this)) {
   StoreBootstrap bootstrap(store, rank, size);
   const hips_bootstrap_t callbacks = bootstrap.callbacks();
   hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
   config.name = "process group";
-  config.job_rank = job.rank;
-  config.job_size = job.size;
+  config.job_rank = job_.rank;
+  config.job_size = job_.size;
   config.timeout_ms = timeout.count();
   if (hips_comm_create(&config, &callbacks, &comm_) != HIPS_OK) {
     groups().remove(*this);
@@ -91,6 +104,8 @@ ProcessGroupHips::~ProcessGroupHips() {
 void ProcessGroupHips::end() {
   if (completer_->has_works()) (void)hips_comm_abort(comm_, "its process group was destroyed while calls were outstanding");
   completer_->stop();
+  const std::lock_guard lock(messages_mutex_);
+  if (messages_) messages_->stop();
 }
 
 void ProcessGroupHips::end_all() { groups().end_all(); }
@@ -114,6 +129,8 @@ WorkPointer ProcessGroupHips::broadcast(std::vector<at::Tensor>& tensors, const 
 }
 
 WorkPointer ProcessGroupHips::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
+  check_number("all_reduce", "tensors", tensors.size(), 1);
+  if (tensors.front().layout() == at::kSparse) return sum_of_sparse(tensors, options.reduceOp);
   const Dense tensor(only_tensor("all_reduce", tensors));
   const Reduction reduction = reduction_of("all_reduce", tensors.front(), options.reduceOp);
   return run(
@@ -299,23 +316,56 @@ WorkPointer ProcessGroupHips::scatter(std::vector<at::Tensor>& outputs, std::vec
       [&](hips_request_t* request) { return start(request, flat.data()); }, [flat, output] { output.copy_out(); });
 }
 
-WorkPointer ProcessGroupHips::alltoall(std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
-                                       const c10d::AllToAllOptions& /*options*/) {
-  constexpr const char* kCall = "all_to_all";
-  for (const auto* const list : {&outputs, &inputs}) {
-    check_number(kCall, "tensors in a list", list->size(), static_cast<std::size_t>(size_), ", one for each rank");
+std::vector<std::int64_t> ProcessGroupHips::numbers_of_all(const std::vector<std::int64_t>& mine) {
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size_));
+  hips_request_t request = HIPS_REQUEST_NULL;
+  throw_if_failed(hips_iallgather(mine.data(), all.data(), mine.size(), HIPS_INT64, comm_, &request));
+  throw_if_failed(hips_wait(&request));
+  return all;
+}
+
+WorkPointer ProcessGroupHips::exchange(const char* call, c10d::OpType op, const std::vector<at::Tensor>& outputs,
+                                       const std::vector<at::Tensor>& inputs) {
+  const auto size = static_cast<std::size_t>(size_);
+  std::vector<std::int64_t> mine;
+  for (const auto* const list : {&inputs, &outputs}) {
+    check_number(call, "tensors in a list", list->size(), size, ", one for each rank");
     for (const at::Tensor& tensor : *list) {
-      check_dense(kCall, tensor);
-      check_alike(kCall, tensor, inputs.front(), true);
+      check_dense(call, tensor);
+      check_alike(call, tensor, inputs.front(), false);
+      mine.push_back(static_cast<std::int64_t>(tensor.nbytes()));
     }
   }
-  const Flat from(inputs, true), to(outputs, false);
-  return run(
-      c10d::OpType::ALLTOALL, "hips:all_to_all", inputs, outputs,
-      [&](hips_request_t* request) {
-        return hips_ialltoall(from.data(), to.data(), from.bytes().front(), HIPS_UINT8, comm_, request);
-      },
-      [from, to] { to.copy_out(); });
+  const std::vector<std::int64_t> all = numbers_of_all(mine);
+  bool all_equal = true;
+  std::int64_t most = 0;
+  for (std::size_t from = 0; from < size; ++from) {
+    for (std::size_t to = 0; to < size; ++to) {
+      const std::int64_t sent = all[2 * size * from + to], expected = all[2 * size * to + size + from];
+      // Every rank finds the same.
+      TORCH_CHECK_VALUE(sent == expected, "hips: ", call, ": rank ", from, " sends ", sent, " bytes to rank ", to, ", which expects ",
+                        expected);
+      all_equal = all_equal && sent == all.front();
+      most = std::max(most, sent);
+    }
+  }
+  const auto bytes = static_cast<std::uint64_t>(most);
+  const auto start = [&](const void* from, void* to, std::function<void()> copy_out) {
+    return run(
+        op, "hips:all_to_all", inputs, outputs,
+        [&](hips_request_t* request) { return hips_ialltoall(from, to, bytes, HIPS_UINT8, comm_, request); }, std::move(copy_out));
+  };
+  if (all_equal) {
+    const Flat from(inputs, true), to(outputs, false);
+    return start(from.data(), to.data(), [from, to] { to.copy_out(); });
+  }
+  const Padded from(inputs, bytes, true), to(outputs, bytes, false);
+  return start(from.data(), to.data(), [from, to] { to.copy_out(); });
+}
+
+WorkPointer ProcessGroupHips::alltoall(std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
+                                       const c10d::AllToAllOptions& /*options*/) {
+  return exchange("all_to_all", c10d::OpType::ALLTOALL, outputs, inputs);
 }
 
 WorkPointer ProcessGroupHips::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
@@ -323,13 +373,11 @@ WorkPointer ProcessGroupHips::alltoall_base(at::Tensor& output, at::Tensor& inpu
   constexpr const char* kCall = "all_to_all_single";
   check_dense(kCall, output);
   check_dense(kCall, input);
+  if (!output_splits.empty() || !input_splits.empty())
+    return exchange(kCall, c10d::OpType::ALLTOALL_BASE, parts_of(kCall, output, output_splits, size_),
+                    parts_of(kCall, input, input_splits, size_));
   check_alike(kCall, output, input, true);
-  const std::int64_t rows = input.dim() > 0 ? input.size(0) : 1;
-  TORCH_CHECK_VALUE(rows % size_ == 0, "hips: ", kCall, ": ", rows, " rows; expected a multiple of ", size_, ", the ranks");
-  for (const auto* const splits : {&output_splits, &input_splits})
-    for (const std::int64_t split : *splits)
-      TORCH_CHECK_VALUE(split == rows / size_, "hips: ", kCall, ": a part has ", split, " rows; expected ", rows / size_,
-                        ", as many for each rank (parts of different sizes are not supported)");
+  check_rows(kCall, input, size_);
   const Dense from(input), to(output);
   return run(
       c10d::OpType::ALLTOALL_BASE, "hips:all_to_all", {input}, {output},
@@ -340,9 +388,45 @@ WorkPointer ProcessGroupHips::alltoall_base(at::Tensor& output, at::Tensor& inpu
       [from, to] { to.copy_out(); });
 }
 
+WorkPointer ProcessGroupHips::sum_of_sparse(std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op) {
+  const at::Tensor& tensor = tensors.front();
+  TORCH_CHECK_TYPE(tensor.device().is_cpu(), "hips: all_reduce: the tensor is on ", tensor.device(),
+                   "; this backend takes CPU tensors");
+  TORCH_CHECK_VALUE(static_cast<c10d::ReduceOp::RedOpType>(op) == c10d::ReduceOp::SUM,
+                    "hips: all_reduce: sparse tensors are reduced with SUM only");
+  SparseSum sum(tensor);
+  sum.set_shapes(numbers_of_all(sum.shape()));
+  return run(
+      c10d::OpType::ALLREDUCE, "hips:sparse_all_reduce", {}, tensors,
+      [&](hips_request_t* request) {
+        return hips_iallgather(sum.data(), sum.gathered(), sum.bytes(), HIPS_UINT8, comm_, request);
+      },
+      [sum] { sum.copy_out(); });
+}
+
 WorkPointer ProcessGroupHips::barrier(const c10d::BarrierOptions& /*options*/) {
   return run(
       c10d::OpType::BARRIER, "hips:barrier", {}, {}, [&](hips_request_t* request) { return hips_ibarrier(comm_, request); }, {});
+}
+
+Messages& ProcessGroupHips::messages(const char* call, int peer) {
+  TORCH_CHECK_VALUE(peer == MessageWork::kAnyRank || (peer >= 0 && peer < size_ && peer != rank_), "hips: ", call, ": rank ", peer,
+                    "; expected another rank of the group, from 0 to ", size_ - 1);
+  const std::lock_guard lock(messages_mutex_);
+  if (!messages_) messages_ = std::make_unique<Messages>(store_, rank_, size_, job_, timeout_);
+  return *messages_;
+}
+
+WorkPointer ProcessGroupHips::send(std::vector<at::Tensor>& tensors, int to, int tag) {
+  return messages("send", to).send(only_tensor("send", tensors), to, tag);
+}
+
+WorkPointer ProcessGroupHips::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
+  return messages("recv", from).receive(only_tensor("recv", tensors), from, tag);
+}
+
+WorkPointer ProcessGroupHips::recvAnysource(std::vector<at::Tensor>& tensors, int tag) {
+  return messages("recv", MessageWork::kAnyRank).receive(only_tensor("recv", tensors), MessageWork::kAnyRank, tag);
 }
 
 }  // namespace hips::torch_backend

@@ -5,21 +5,25 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include <hips/hips.h>
 
+#include "python/hips_torch/channel.hpp"
 #include "python/hips_torch/completer.hpp"
 #include "python/hips_torch/torch_api.hpp"
 
 namespace hips::torch_backend {
 
+class Messages;
+
 /// PyTorch's process group on a communicator of HiPS, for CPU tensors.
 ///
 /// Each collective starts at once and gives a Work (work.hpp). Contiguous tensors are reduced and moved in place, lists of tensors
 /// too where they lie one behind the other; others go through a copy. Collectives take place in the order in which they were
-/// started, the same on all ranks.
+/// started, the same on all ranks. Messages between two ranks are apart from them (messages.hpp).
 ///
 /// Errors   HipsError: of HiPS; the process group has failed then, on all ranks. TypeError, ValueError: what no rank can do
 ///          with these tensors; found before the collective begins.
@@ -61,6 +65,9 @@ class ProcessGroupHips final : public ProcessGroupBase {
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                             std::vector<int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
+  WorkPointer send(std::vector<at::Tensor>& tensors, int to, int tag) override;
+  WorkPointer recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
+  WorkPointer recvAnysource(std::vector<at::Tensor>& tensors, int tag) override;
 
   void setSequenceNumberForGroup() override {}
   /// The number of collectives that this rank has started.
@@ -73,8 +80,23 @@ class ProcessGroupHips final : public ProcessGroupBase {
   WorkPointer run(c10d::OpType op, const char* title, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,
                   const Start& start, std::function<void()> copy_out);
 
+  /// What each rank passes, one after the other; waits for all ranks.
+  std::vector<std::int64_t> numbers_of_all(const std::vector<std::int64_t>& mine);
+  /// Of tensors of any sizes, which the ranks compare first.
+  WorkPointer exchange(const char* call, c10d::OpType op, const std::vector<at::Tensor>& outputs,
+                       const std::vector<at::Tensor>& inputs);
+  WorkPointer sum_of_sparse(std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op);
+
+  /// Started by the first message. Throws a ValueError where `peer` is no other rank of the group.
+  Messages& messages(const char* call, int peer);
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const std::chrono::milliseconds timeout_;
+  Job job_;
   hips_comm_t comm_ = nullptr;
   std::unique_ptr<Completer> completer_;
+  std::mutex messages_mutex_;
+  std::unique_ptr<Messages> messages_;
   std::atomic<std::uint64_t> num_started_{0};
 };
 

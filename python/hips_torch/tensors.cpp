@@ -146,4 +146,17 @@ void Flat::copy_out() const {
   }
 }
 
+Padded::Padded(const std::vector<at::Tensor>& tensors, std::uint64_t room, bool copies_in)
+    : tensors_(tensors), room_(room), vector_(at::zeros({static_cast<std::int64_t>(room * tensors.size())}, at::kByte)) {
+  for (std::size_t i = 0; copies_in && i < tensors_.size(); ++i) part(i).copy_(tensors_[i]);
+}
+
+at::Tensor Padded::part(std::size_t i) const {
+  return at::from_blob(static_cast<char*>(vector_.data_ptr()) + i * room_, tensors_[i].sizes(), tensors_[i].options());
+}
+
+void Padded::copy_out() const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(part(i));
+}
+
 }  // namespace hips::torch_backend

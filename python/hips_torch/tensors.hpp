@@ -48,6 +48,22 @@ class Flat {
   void* data_ = nullptr;
 };
 
+/// Several tensors in one vector with the same room for each.
+class Padded {
+ public:
+  Padded(const std::vector<at::Tensor>& tensors, std::uint64_t room, bool copies_in);
+
+  [[nodiscard]] void* data() const { return vector_.data_ptr(); }
+  void copy_out() const;
+
+ private:
+  [[nodiscard]] at::Tensor part(std::size_t i) const;
+
+  std::vector<at::Tensor> tensors_;
+  std::uint64_t room_;
+  at::Tensor vector_;
+};
+
 /// A tensor that a call takes as one vector: itself where it is contiguous, else a copy.
 class Dense {
  public:

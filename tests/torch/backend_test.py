@@ -186,7 +186,29 @@ class Trial:
         self.call(dist.all_to_all_single, output, tensor)
         close(output, expected, self)
 
-    KINDS = (all_reduce, reduce, broadcast, all_gather, all_gather_into_tensor, reduce_scatter, reduce_scatter_tensor,
+    def uneven_all_to_all(self):
+        # Rank i has rows[i][j] rows for rank j.
+        rows = [[self.rng.randrange(4) for _ in range(self.size)] for _ in range(self.size)]
+        inputs = [torch.full((number, 5), 10 * self.rank + j).to(self.dtype) for j, number in enumerate(rows[self.rank])]
+        expected = [torch.full((rows[i][self.rank], 5), 10 * i + self.rank).to(self.dtype) for i in range(self.size)]
+        if self.rng.random() < 0.5:
+            outputs = [torch.empty_like(one) for one in expected]
+            self.call(dist.all_to_all, outputs, inputs)
+            output = torch.cat(outputs)
+        else:
+            output = torch.empty(sum(map(len, expected)), 5, dtype=self.dtype)
+            self.call(dist.all_to_all_single, output, torch.cat(inputs), [len(one) for one in expected], rows[self.rank])
+        close(output, torch.cat(expected), self)
+
+    def sparse_all_reduce(self):
+        dense = torch.randint(0, 3, (6, 4, 2), generator=self.values).float()
+        dense[torch.randint(0, 2, (6, 4), generator=self.values) == 0] = 0
+        expected = sum(self.everyones(dense))
+        tensor = dense.to_sparse(self.rng.choice((1, 2, 3)))
+        self.call(dist.all_reduce, tensor)
+        close(tensor.to_dense(), expected, self)
+
+    KINDS = (uneven_all_to_all, sparse_all_reduce, all_reduce, reduce, broadcast, all_gather, all_gather_into_tensor, reduce_scatter, reduce_scatter_tensor,
              all_reduce_coalesced, all_gather_coalesced, gather, scatter, all_to_all, all_to_all_single)
 
     def __str__(self):
@@ -263,6 +285,97 @@ def work_after_a_rest(rank, size):
         dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
 
 
+def message_of(source, number):
+    """The tensor that a rank sends as its message of that number, and its tag."""
+    rng = random.Random(SEED * 100003 + source * 1009 + number)
+    elements = rng.choice((0, 1, 5, 3000, 200000))
+    dtype = rng.choice(INTEGERS + FLOATS)
+    return (torch.arange(elements) % 7 + source).to(dtype), rng.randrange(3)
+
+
+def random_messages(rank, size):
+    """Each rank sends to each, and receives with other tags first, from sources that it names and from any."""
+    number = 30
+    rng = random.Random(SEED + rank)
+    sent = [dist.isend(message_of(rank, to * number + i)[0], to, tag=message_of(rank, to * number + i)[1])
+            for i in range(number) for to in range(size) if to != rank]
+    for source in range(size):
+        if source != rank:
+            mine = [message_of(source, rank * number + i) for i in range(number)]
+            # Messages of one tag come in order, whatever the order of tags.
+            for tag in rng.sample(range(3), 3):
+                wanted = [tensor for tensor, of in mine if of == tag]
+                outputs = [torch.empty_like(tensor) for tensor in wanted]
+                works = [dist.irecv(output, source, tag=tag) for output in outputs]
+                for work in works:
+                    work.wait()
+                for output, tensor in zip(outputs, wanted):
+                    close(output, tensor, f"HIPS_SEED={SEED}, from {source}")
+    for work in sent:
+        work.wait()
+    dist.barrier()
+    # From any rank: each once.
+    if rank == 0:
+        sources = set()
+        for _ in range(size - 1):
+            output = torch.zeros(3, 4).t()
+            source = dist.recv(output, tag=5)
+            assert torch.equal(output, torch.full((4, 3), float(source))), output
+            sources.add(source)
+        assert sources == set(range(1, size))
+    else:
+        dist.send(torch.full((4, 3), float(rank)), 0, tag=5)
+    # Several at once, around a ring.
+    output, tensor = torch.zeros(50000), torch.full((50000,), float(rank))
+    ring = [dist.P2POp(dist.isend, tensor, (rank + 1) % size), dist.P2POp(dist.irecv, output, (rank - 1) % size)]
+    for work in dist.batch_isend_irecv(ring):
+        work.wait()
+    assert torch.equal(output, torch.full_like(output, float((rank - 1) % size)))
+    # The last message of a rank that leaves at once arrives.
+    if rank == 0:
+        dist.send(torch.ones(7), 1)
+        return
+    if rank == 1:
+        time.sleep(0.5)
+        dist.recv(tensor := torch.zeros(7), 0)
+        assert torch.equal(tensor, torch.ones(7))
+
+
+def wrong_messages(rank, size):
+    raises(ValueError, f"rank {rank}; expected another rank", dist.distributed_c10d._get_default_group().send, [torch.ones(1)], rank, 0)
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+        dist.send(torch.ones(5), 1)
+    if rank == 1:
+        error = raises(hips_torch.HipsError, "the tensor has 8 bytes, but rank 0 sent 12", dist.recv, torch.zeros(2), 0)
+        assert error.code == "mismatch" and error.rank == 0
+        dist.recv(torch.zeros(5), 0)  # the next one is in order
+    # Nobody sends, or receives.
+    patient = dist.new_group(backend="gloo", timeout=datetime.timedelta(minutes=2))
+    if rank == 0:
+        for function in (dist.irecv, dist.isend):
+            work = function(torch.zeros(2), 1, tag=9)
+            error = raises(hips_torch.HipsError, "ms; it goes on", work.wait, datetime.timedelta(milliseconds=20))
+            assert error.code == "timed out"
+            error = raises(hips_torch.HipsError, "has waited for its timeout of 2000 ms", work.wait)
+            assert error.code == "timed out"
+    dist.barrier(group=patient)
+
+
+def killed_sender(rank, size):
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 0:
+        dist.recv(torch.ones(1), 1)
+        error = raises(hips_torch.HipsError, "message from rank 1 to rank 0", dist.recv, torch.ones(1), 1)
+        assert error.code == "peer lost" and error.rank == 1, (error.code, error.rank, str(error))
+        dist.send(torch.full((3,), 4.0), 2)
+    if rank == 2:
+        dist.recv(tensor := torch.zeros(3), 0)  # other pairs of ranks go on
+        assert tensor.sum() == 12
+
+
 def groups(rank, size):
     assert "BCube(2,1)" in hips_torch.describe(), hips_torch.describe()
     column = [dist.new_group([0, 2]), dist.new_group([1, 3])][rank % 2]
@@ -293,7 +406,12 @@ def raises(kind, text, function, *arguments, **options):
 
 
 def wrong_arguments(rank, size):
-    raises(TypeError, "sparse", dist.all_reduce, torch.eye(3).to_sparse())
+    raises(TypeError, "sparse", dist.broadcast, torch.eye(3).to_sparse(), 0)
+    raises(ValueError, "with SUM only", dist.all_reduce, torch.eye(3).to_sparse(), op=dist.ReduceOp.MAX)
+    raises(ValueError, "rank 1 has a sparse tensor of 2 dimensions with 4 bytes in each value, rank 0 one of 1 with 12", dist.all_reduce,
+           torch.eye(3).to_sparse(rank + 1))
+    raises(ValueError, "rank 0 sends 4 bytes to rank 1, which expects 8", dist.all_to_all_single, torch.empty(2 + rank), torch.ones(2),
+           [1 + rank, 1], [1, 1])
     raises(TypeError, "tensors of ComplexFloat cannot be reduced", dist.reduce, torch.zeros(3, dtype=torch.complex64), 0)
     raises(hips_torch.HipsError, "band does not apply to float32", dist.all_reduce, torch.zeros(3), op=dist.ReduceOp.BAND)
     raises(ValueError, "output of 5 elements; expected 6", dist.all_gather_into_tensor, torch.zeros(5), torch.zeros(3))
@@ -380,6 +498,16 @@ class Backend(unittest.TestCase):
 
     def test_a_work_after_a_rest(self):
         run(1, work_after_a_rest)
+
+    def test_messages_of_any_size_tag_and_source(self):
+        run(2, random_messages)
+        run(4, random_messages)
+
+    def test_wrong_messages_are_errors_of_their_own(self):
+        run(2, wrong_messages, timeout=datetime.timedelta(seconds=2))
+
+    def test_a_lost_rank_ends_the_messages_with_it(self):
+        run(3, killed_sender, env={"HIPS_DEAD_AFTER": "2"}, killed=(1,))
 
     def test_groups_are_planned_on_their_part_of_the_topology(self):
         run(4, groups, env={"HIPS_TOPO": "bcube:2,1"})
