@@ -325,6 +325,21 @@ def random_messages(rank, size):
         assert sources == set(range(1, size))
     else:
         dist.send(torch.full((4, 3), float(rank)), 0, tag=5)
+    # A group whose ranks still wait for messages that nobody sends ends at once.
+    apart = dist.new_group()
+    if rank == 0:
+        for peer in range(1, size):
+            dist.send(torch.ones(1), peer, group=apart)
+        dist.recv(torch.ones(1), group=apart)
+    else:
+        dist.recv(torch.ones(1), 0, group=apart)
+        if rank == size - 1:
+            dist.send(torch.ones(1), 0, group=apart)
+    left = dist.irecv(torch.ones(1), (rank + 1) % size, group=apart, tag=3)
+    dist.destroy_process_group(apart)
+    del apart  # the last reference
+    error = raises(hips_torch.HipsError, "was destroyed while messages were outstanding", left.wait)
+    assert error.code == "aborted", error.code
     # Several at once, around a ring.
     output, tensor = torch.zeros(50000), torch.full((50000,), float(rank))
     ring = [dist.P2POp(dist.isend, tensor, (rank + 1) % size), dist.P2POp(dist.irecv, output, (rank - 1) % size)]
