@@ -1,10 +1,12 @@
 // Registers the readers of inputs that the library preloaded into MPI programs does not have: hostlists in
-// topology files, and plans in MSCCL's XML. Programs and libraries that link readers_dep read them directly.
+// topology files, Slurm's topologies, and plans in MSCCL's XML. Programs and libraries that link readers_dep read them directly.
 
 #include "lib/plan/formats/msccl/read_msccl.hpp"
 #include "lib/plan/formats/plan_file.hpp"
 #include "topology/clusters/hostlist.hpp"
+#include "topology/clusters/slurm.hpp"
 #include "topology/formats/server_names.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips {
 namespace {
@@ -21,8 +23,19 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::uin
   return list->expand(most);
 }
 
+Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_view text) {
+  auto slurm = topology::read_slurm(name, text);
+  if (!slurm) return fail(slurm.error());
+  topology::TopologyFile file;
+  file.topology = std::move(slurm->topology);
+  file.server_names = std::move(slurm->nodes);
+  file.notes = std::move(slurm->notes);
+  return file;
+}
+
 [[maybe_unused]] const bool kRegistered = [] {
   topology::set_name_list_reader({.count = count_hostlist, .expand = expand_hostlist});
+  topology::add_topology_format({.name = "Slurm", .recognises = topology::is_slurm, .read = read_slurm});
   plan::add_plan_format({.name = "MSCCL XML", .recognises = plan::is_msccl, .read = plan::read_msccl});
   return true;
 }();

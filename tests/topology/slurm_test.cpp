@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,14 +110,14 @@ TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
            {"SwitchName=s0 Nodes=a[3-1]\n",
             "line 1: Nodes: hostlist \"a[3-1]\": the range 3-1 descends; write 1-3"},
            {"SwitchName=s0 Nodes=a\nSwitchName=s0 Nodes=b\n", "line 2: SwitchName=\"s0\" occurs twice"},
-           {"SwitchName=s0 Nodes=a,a\n", "Nodes: \"a\" occurs twice in the file"},
-           {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\nSwitchName=t Switches=s[0-1]\n",
-            "line 2: Nodes: \"a\" occurs twice"},
+           {"BlockName=s0 Nodes=a,a\n", "Nodes: \"a\" occurs twice in the file"},
+           {"BlockName=s0 Nodes=a\nBlockName=s1 Nodes=a\n", "line 2: Nodes: \"a\" occurs twice"},
+           {"SwitchName=s0 Nodes=ALL\n", "line 1: Nodes=ALL stands for nodes whose names are in slurm.conf"},
+           {"SwitchName=s0 Nodes=a\nInclude other.conf\n", "line 2: Include is not followed"},
+           {"SwitchName=s0 Nodes=\"a b\n", "line 1: a \" is missing at the end"},
            {"SwitchName=t Switches=s0\n", "line 1: Switches: \"s0\" has no line; add SwitchName=s0"},
            {"SwitchName=s0 Nodes=a\nSwitchName=t Switches=s0,s0\n",
             "line 2: Switches: \"s0\" is also below another switch"},
-           {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b\n",
-            "line 2: SwitchName=\"s1\" and \"s0\" are both on top; add a switch with Switches=s0,s1"},
            {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
            {"SwitchName=a Switches=a\n", "form a cycle"},
            {"SwitchName=s Nodes=n\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
@@ -134,26 +137,136 @@ TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
   }
 }
 
-TEST(Slurm, RejectsATreeOfNoFamilyAndNamesTheDifference) {
-  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
-           {"SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=b[0-2]\nSwitchName=t Switches=s[0-1]\n",
-            "line 2: \"s1\" has 3 nodes, but \"s0\" has 4 nodes (line 1)"},
-           {"SwitchName=s0 Nodes=a\nSwitchName=s1 Switches=s2\nSwitchName=s2 Nodes=b\nSwitchName=t "
-            "Switches=s[0-1]\n",
-            "\"s1\" has 1 switches, but \"s0\" has 1 nodes"},
-           {"BlockName=b0 Nodes=a\nBlockName=b1 Nodes=b,c\n",
-            "line 2: \"b1\" has 2 nodes, but \"b0\" has 1 nodes"},
-           {"SwitchName=c Switches=p[0-1]\nSwitchName=p0 Switches=e[0-1]\nSwitchName=p1 Switches=e[2-3]\n"
-            "SwitchName=e0 Nodes=a[0-2]\nSwitchName=e1 Nodes=b[0-2]\nSwitchName=e2 "
-            "Nodes=c[0-2]\nSwitchName=e3 "
-            "Nodes=d[0-2]\n",
-            "unsupported tiers of 3, 2, 2, from the lowest upwards; three tiers must be k/2, k/2 and k "
-            "(fattree:k); with -t leafspine:4,3"},
-       }) {
-    const auto read = read_slurm_topology("topology.conf", text);
-    ASSERT_FALSE(read) << text;
-    EXPECT_EQ(read.error().code, Code::kUnsupported) << text;
-    EXPECT_THAT(read.error().message, HasSubstr(words));
+TEST(Slurm, TakesSwitchesWithFewerChildrenForPlacesWithoutServers) {
+  for (
+      const auto& [text, spec] : std::vector<std::pair<std::string, std::string>>{
+          // The example of Slurm's guide.
+          {"SwitchName=s0 Nodes=a[0-5]\nSwitchName=s1 Nodes=b[0-5]\nSwitchName=s2 Nodes=c[0-5]\nSwitchName=s3 Nodes=d[0-1]\n"
+           "SwitchName=t Switches=s[0-3]\n",
+           "leafspine:4,6[0-19]"},
+          {"SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=b[0-2]\nSwitchName=t Switches=s[1,0]\n",
+           "leafspine:2,4[0-2,4-7]"},
+          {"SwitchName=s0 Nodes=a\nSwitchName=s1 Switches=s2\nSwitchName=s2 Nodes=b[0-1]\nSwitchName=t "
+           "Switches=s[0-1]\n",
+           "leafspine:2,2[0,2-3]"},
+          {"BlockName=b0 Nodes=a\nBlockName=b1 Nodes=b,c\n", "leafspine:2,2[0,2-3]"},
+          {"BlockName=b0 Nodes=a,b\nBlockName=b1\nBlockName=b2 Nodes=c,d\n", "leafspine:2,2"},
+          // A Fat-Tree of 4 ports without a node, and without a leaf.
+          {"SwitchName=c Switches=p[0-3]\nSwitchName=p0 Switches=e[0-1]\nSwitchName=p1 Switches=e[2-3]\n"
+           "SwitchName=p2 Switches=e4\nSwitchName=p3 Switches=e[6-7]\nSwitchName=e0 Nodes=a[0-1]\n"
+           "SwitchName=e1 Nodes=b[0-1]\nSwitchName=e2 Nodes=c0\nSwitchName=e3 Nodes=d[0-1]\n"
+           "SwitchName=e4 Nodes=e[0-1]\nSwitchName=e6 Nodes=f[0-1]\nSwitchName=e7 Nodes=g[0-1]\n",
+           "fattree:4[0-4,6-9,12-15]"},
+      }) {
+    EXPECT_EQ(read(text).topology.spec, spec) << text;
+  }
+}
+
+TEST(Slurm, SaysWhatItAssumesOfATree) {
+  const ClusterTopology islands = read(
+      "SwitchName=no-topology Nodes=x\nSwitchName=s0 Nodes=a[0-1]\nSwitchName=s1 Nodes=b\nSwitchName=t Switches=s[0-1]\n");
+  EXPECT_EQ(islands.topology.spec, "leafspine:3,2[0,2-4]");
+  EXPECT_THAT(islands.nodes, ElementsAre("x", "a0", "a1", "b"));
+  EXPECT_THAT(
+      islands.notes,
+      ElementsAre(
+          HasSubstr("line 4: SwitchName=\"t\" and \"no-topology\" are on top; assuming that a network joins"),
+          HasSubstr("3 tiers of switches count as two")));
+  const ClusterTopology twice =
+      read("SwitchName=s0 Nodes=a[0-1]\nSwitchName=s1 Nodes=a1,b,b\nSwitchName=t Switches=s[0-1]\n");
+  EXPECT_EQ(twice.topology.spec, "leafspine:2,2[0-2]");
+  EXPECT_THAT(
+      twice.notes,
+      ElementsAre(
+          "topology.conf: line 2: \"a1\" (and 1 more) occurs twice in the file; it stays where it is first"));
+  const ClusterTopology three = read(
+      "SwitchName=c Switches=p[0-1]\nSwitchName=p0 Switches=e[0-1]\nSwitchName=p1 Switches=e[2-3]\n"
+      "SwitchName=e0 Nodes=a[0-2]\nSwitchName=e1 Nodes=b[0-2]\nSwitchName=e2 Nodes=c[0-2]\nSwitchName=e3 Nodes=d[0-2]\n");
+  EXPECT_EQ(three.topology.spec, "leafspine:4,3");
+  EXPECT_THAT(three.notes, ElementsAre(HasSubstr("3 tiers of switches count as two")));
+}
+
+TEST(Slurm, ReadsWhatScontrolShows) {
+  const ClusterTopology shown = read(
+      "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+      "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[0-1]\n");
+  EXPECT_EQ(shown.topology.spec, "leafspine:2,2");
+  EXPECT_THAT(
+      shown.notes,
+      ElementsAre(
+          "topology.conf: line 1: linkspeed=\"1\" does not describe the wiring (and 2 more); ignored"));
+  const ClusterTopology blocks = read(
+      "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n");
+  EXPECT_EQ(blocks.topology.spec, "leafspine:2,2");
+  EXPECT_TRUE(blocks.notes.empty());
+}
+
+TEST(Slurm, AcceptsNamesOfSwitchesOfAnyKindQuotesAndAByteOrderMark) {
+  const ClusterTopology slurm = read(
+      "\xef\xbb\xbfSwitchName=compute:inactive Nodes=\"jpbi-[001-002]-l1-[01-02]\"\n"
+      "SwitchName=rack/1@2 Nodes=c,d\nSwitchName=switch.1.12 Switches=compute:inactive,rack/1@2");
+  EXPECT_EQ(slurm.topology.spec, "leafspine:2,4[0-5]");
+  EXPECT_EQ(slurm.nodes[3], "jpbi-002-l1-02");
+}
+
+/// A tree that Slurm accepts: its text, and the nodes of each leaf in order.
+struct RandomTree {
+  explicit RandomTree(std::uint64_t seed) : random(seed) {
+    const std::size_t tops = 1 + random() % 8 / 7 * (random() % 3);
+    for (std::size_t i = 0; i < tops; ++i) add(random() % 4);
+    // The order of lines is free.
+    std::shuffle(lines.begin(), lines.end(), random);
+    for (const std::string& line : lines) text += line;
+  }
+
+  std::string add(std::size_t tiers) {
+    const std::string name = "sw" + std::to_string(num_switches++);
+    std::string line = "SwitchName=" + name;
+    if (tiers == 0) {
+      leaves.emplace_back();
+      std::string nodes;
+      for (std::size_t i = 1 + random() % 6; i > 0; --i) {
+        leaves.back().push_back("n" + std::to_string(num_nodes++));
+        nodes += (nodes.empty() ? "" : ",") + leaves.back().back();
+      }
+      line += " Nodes=" + nodes;
+    } else {
+      std::string below;
+      for (std::size_t i = 1 + random() % 4; i > 0; --i)
+        below += (below.empty() ? "" : ",") + add(random() % 8 == 0 ? random() % tiers : tiers - 1);
+      line += " Switches=" + below;
+    }
+    lines.push_back(line + "\n");
+    return name;
+  }
+
+  std::mt19937_64 random;
+  std::string text;
+  std::vector<std::string> lines;
+  std::vector<std::vector<std::string>> leaves;
+  std::size_t num_switches = 0, num_nodes = 0;
+};
+
+TEST(Slurm, ReadsRandomTrees) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const RandomTree tree(test::seed() + seed);
+    const auto slurm = read_slurm_topology("f", tree.text);
+    ASSERT_TRUE(slurm) << slurm.error().message << "\n" << tree.text;
+    const Topology& topology = slurm->topology;
+    ASSERT_EQ(topology.num_servers(), static_cast<std::int64_t>(tree.num_nodes)) << tree.text;
+    // Nodes of a leaf stay together, whatever the order of leaves under different tops.
+    std::map<std::string, std::int64_t> place;
+    for (std::size_t i = 0; i < slurm->nodes.size(); ++i)
+      place[slurm->nodes[i]] = topology.whole_server(static_cast<std::int64_t>(i));
+    ASSERT_EQ(place.size(), tree.num_nodes) << tree.text;
+    if (topology.levels.size() < 2) continue;
+    const std::int64_t room = topology.levels.front().radix;
+    std::set<std::int64_t> racks;
+    for (const auto& leaf : tree.leaves) {
+      for (const std::string& node : leaf)
+        ASSERT_EQ(place[node] / room, place[leaf.front()] / room) << topology.spec << tree.text;
+      ASSERT_TRUE(racks.insert(place[leaf.front()] / room).second) << topology.spec << tree.text;
+    }
   }
 }
 

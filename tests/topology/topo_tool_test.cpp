@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <random>
 #include <set>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 
 #include <hips/topology.hpp>
 
+#include "tests/choices.hpp"
 #include "tests/processor_time.hpp"
 #include "tests/topology/samples.hpp"
 
@@ -193,6 +195,13 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
   EXPECT_EQ(json["spec"], "leafspine:2,2");
   EXPECT_EQ(json["nodes"], (std::vector<std::string>{"n01", "n02", "n03", "n04"}));
   EXPECT_EQ(json["notes"].size(), 1U);
+  // The file alone, and with -t of any command.
+  EXPECT_EQ(run("topo " + path + " 2>&1").out, text.out);
+  EXPECT_EQ(nlohmann::json::parse(run("topo --json " + path).out), json);
+  EXPECT_EQ(run("topo -t " + path + "/2 --spec").out, "leafspine:2,2/2\n");
+  EXPECT_THAT(run("check -t " + path).out, HasSubstr("proved: "));
+  EXPECT_THAT(run("topo " + path + ".none 2>&1").out,
+              HasSubstr("\" cannot be read: No such file or directory"));
 
   write("SwitchName=leaf0 Nodes=n[02-1]\n");
   for (const std::string& file : {path, path + ".none", ::testing::TempDir()}) {
@@ -210,6 +219,34 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
   EXPECT_THAT(outcome.out, HasSubstr("has 1000000000000 names"));
   EXPECT_LT(hips::test::processor_time() - begin, std::chrono::seconds(5));
   std::remove(path.c_str());
+}
+
+TEST(TopoTool, PlansUnevenTreesOfSlurmAndAnyJobOnThem) {
+  const std::string path = ::testing::TempDir() + "hips_uneven.conf";
+  std::mt19937_64 random(test::seed());
+  for (int trial = 0; trial < 12; ++trial) {
+    std::ofstream file(path);
+    std::string leaves, job;
+    int num_nodes = 0;
+    for (std::uint64_t leaf = 0, last = 2 + random() % 4; leaf < last; ++leaf) {
+      const std::uint64_t size = 1 + random() % 7;
+      file << fmt::format("SwitchName=s{} Nodes=n{}-[1-{}]\n", leaf, leaf, size);
+      leaves += fmt::format("{}s{}", leaf == 0 ? "" : ",", leaf);
+      num_nodes += static_cast<int>(size);
+      job += fmt::format("{}n{}-{}", leaf == 0 ? "" : ",", leaf, 1 + random() % size);
+    }
+    if (random() % 4 > 0) file << "SwitchName=top Switches=" << leaves << "\n";
+    file.close();
+    const auto json = nlohmann::json::parse(run("topo --json " + path).out);
+    EXPECT_EQ(json["servers"], num_nodes) << path;
+    EXPECT_THAT(run("check -t " + path + " 2>&1").out, HasSubstr("proved: ")) << json["spec"];
+    EXPECT_EQ(run("topo --format yaml " + path + " --nodelist '" + job + "' > " + path + ".yaml").exit_code,
+              0)
+        << job;
+    EXPECT_THAT(run("check -t " + path + ".yaml 2>&1").out, HasSubstr("proved: ")) << json["spec"] << job;
+  }
+  std::remove(path.c_str());
+  std::remove((path + ".yaml").c_str());
 }
 
 TEST(TopoTool, WritesATopologyFileAndReadsItAsASpec) {

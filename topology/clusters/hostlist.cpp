@@ -26,7 +26,7 @@ bool is_digit(char c) {
 /// Reads a text from left to right. Errors name the position.
 class HostlistReader {
  public:
-  explicit HostlistReader(std::string_view text) : text_(text) {}
+  HostlistReader(std::string_view text, std::string_view also) : text_(text), also_(also) {}
 
   Result<Hostlist> read() {
     Hostlist list;
@@ -64,7 +64,9 @@ class HostlistReader {
     for (;;) {
       Hostlist::Piece piece;
       const std::size_t literal = at_;
-      while (is_name_character(here())) ++at_;
+      while (is_name_character(here()) ||
+             (at_ < text_.size() && also_.find(here()) != std::string_view::npos))
+        ++at_;
       piece.literal = std::string(text_.substr(literal, at_ - literal));
       const bool bracket = here() == '[';
       if (bracket) {
@@ -153,12 +155,12 @@ class HostlistReader {
     return value;
   }
 
-  std::string_view text_;
+  std::string_view text_, also_;
   std::size_t at_ = 0;
 };
 
-Result<Hostlist> Hostlist::parse(std::string_view text) {
-  return HostlistReader(text).read();
+Result<Hostlist> Hostlist::parse(std::string_view text, std::string_view also) {
+  return HostlistReader(text, also).read();
 }
 
 std::string Hostlist::number_at(const Piece& piece, std::uint64_t index) {

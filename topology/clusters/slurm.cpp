@@ -29,6 +29,11 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// Does a list of topologies begin here, as in a topology.yaml?
+bool is_slurm_yaml_line(std::string_view line) {
+  return line.starts_with("- topology:");
+}
+
 class SlurmReader {
  public:
   SlurmReader(std::string_view name, std::string_view text, std::string_view which)
@@ -36,6 +41,7 @@ class SlurmReader {
 
   Result<ClusterTopology> read() {
     if (auto read = read_lines(); !read) return fail(read.error());
+    add_notes();
     std::string_view ring = which_;
     if (ring.starts_with("default:")) ring.remove_prefix(8);
     if (!rings_.empty()) return rings_.finish(ring == "default" ? "" : ring, std::move(notes_));
@@ -56,6 +62,8 @@ class SlurmReader {
   }
 
   Result<void> read_lines() {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
     std::size_t number = 0;
     std::string joined;
     std::size_t first = 0;
@@ -84,17 +92,30 @@ class SlurmReader {
     std::map<std::string, std::string_view> values;  // by key, in lower case
     for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;
          at = text.find_first_not_of(kSpace, at)) {
-      const std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+      // A value in quotes may have spaces.
+      const std::size_t quote = std::min(text.find('"', at), text.size());
+      std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+      const bool is_quoted = quote < end && quote > at && text[quote - 1] == '=';
+      if (is_quoted) {
+        end = text.find('"', quote + 1);
+        if (end == std::string_view::npos)
+          return bad(line, "a \" is missing at the end of a value in quotes");
+        ++end;
+      }
       const std::string_view word = text.substr(at, end - at);
       at = end;
+      if (lower(word) == "include")
+        return bad(line, "Include is not followed; give the files in one: cat topology.conf INCLUDED");
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos || equals == 0)
         return bad(line, fmt::format("{} is not KEY=VALUE; write such as SwitchName=leaf0", in_quotes(word)));
       const std::string key = lower(word.substr(0, equals));
-      if (equals + 1 == word.size())
+      std::string_view value = word.substr(equals + 1);
+      if (is_quoted) value = value.substr(1, value.size() - 2);
+      if (value.empty())
         return bad(line, fmt::format("nothing follows {}=; write a value or leave the key out",
                                      word.substr(0, equals)));
-      if (!values.emplace(key, word.substr(equals + 1)).second)
+      if (!values.emplace(key, value).second)
         return bad(line, fmt::format("{} occurs twice; write it once", in_quotes(word.substr(0, equals))));
       if (at == text.size()) break;
     }
@@ -112,10 +133,15 @@ class SlurmReader {
     };
     const auto switch_name = take("switchname"), block_name = take("blockname"), ring_name = take("ringname");
     const auto switches = take("switches"), nodes = take("nodes");
+    // As scontrol shows them.
+    const bool is_shown = take("level").has_value();
+    if (block_name) {
+      take("blockindex");
+      take("blocksize");
+    }
     for (const auto& [key, value] : values) {
-      const bool known = key == "linkspeed" || key == "blocksizes";
-      notes_.push_back(fmt::format("{}: line {}: {}={} {}", name_, line, key, in_quotes(value),
-                                   known ? "does not describe the wiring; ignored" : "is unknown; ignored"));
+      const auto [ignored, is_new] = ignored_.try_emplace(key, Ignored{line, std::string(value)});
+      ++ignored->second.count;
     }
     if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
     if (!switch_name && !block_name) {
@@ -134,8 +160,14 @@ class SlurmReader {
     const auto text_of = [](std::optional<std::string_view> value) {
       return value ? std::optional<std::string>(*value) : std::nullopt;
     };
+    if (is_block && !nodes && !switches) {
+      const auto [ignored, is_new] = ignored_.try_emplace("", Ignored{line, std::string(*block_name)});
+      ++ignored->second.count;
+      return {};
+    }
     return tree_.add({.line = line,
                       .is_block = is_block,
+                      .is_shown = is_shown,
                       .name = std::string(is_block ? *block_name : *switch_name),
                       .switches = text_of(switches),
                       .nodes = text_of(nodes)});
@@ -152,14 +184,64 @@ class SlurmReader {
         {.line = line, .name = std::string(ring), .regions = {{.line = line, .nodes = std::string(*nodes)}}});
   }
 
+  /// One for each kind of thing that is ignored.
+  void add_notes() {
+    for (const auto& [key, first] : ignored_) {
+      const bool known = key == "linkspeed" || key == "blocksizes";
+      const std::string more = first.count > 1 ? fmt::format(" (and {} more)", first.count - 1) : "";
+      if (key.empty()) {
+        notes_.push_back(fmt::format("{}: line {}: BlockName={} has no nodes{}; ignored", name_, first.line,
+                                     in_quotes(first.value), more));
+        continue;
+      }
+      notes_.push_back(fmt::format("{}: line {}: {}={} {}{}; ignored", name_, first.line, key,
+                                   in_quotes(first.value),
+                                   known ? "does not describe the wiring" : "is unknown", more));
+    }
+  }
+
+  /// Where something that is ignored is first, and how often it is there.
+  struct Ignored {
+    std::size_t line = 0;
+    std::string value;
+    std::size_t count = 0;
+  };
+
   std::string_view name_, text_, which_;
   SlurmTree tree_;
   SlurmToruses rings_;
   std::vector<std::string> notes_;
-  std::optional<bool> blocks_;  ///< blocks or switches; none before the first
+  std::map<std::string, Ignored> ignored_;  ///< by key; "": blocks without nodes
+  std::optional<bool> blocks_;              ///< blocks or switches; none before the first
 };
 
 }  // namespace
+
+bool is_slurm(std::string_view text) {
+  const auto begins = [](std::string_view line, std::string_view with) {
+    return line.size() >= with.size() && lower(line.substr(0, with.size())) == with;
+  };
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = rest.find('\n');
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (is_slurm_yaml_line(line)) return true;
+    if (const std::size_t first = line.find_first_not_of(" \t\xef\xbb\xbf"); first != std::string_view::npos)
+      line.remove_prefix(first);
+    for (const std::string_view key : {"switchname=", "blockname=", "ringname="})
+      if (begins(line, key)) return true;
+  }
+  return false;
+}
+
+Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text, std::string_view which) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = rest.find('\n');
+    if (is_slurm_yaml_line(rest.substr(0, end))) return read_slurm_yaml(name, text, which);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return read_slurm_topology(name, text, which);
+}
 
 Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_view text,
                                             std::string_view which) {

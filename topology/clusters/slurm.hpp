@@ -10,18 +10,17 @@ namespace hips::topology {
 /// Reads Slurm's topology.conf: SwitchName with Switches or Nodes (topology/tree), BlockName with Nodes
 /// (topology/block), or RingName with Nodes (topology/ring).
 ///
-/// A tree in which all switches of a tier have equally many children becomes switch:n (one switch),
-/// leafspine:l,s (two tiers; l switches of s nodes) or fattree:k (three tiers of k/2, k/2 and k). Tiers with
-/// one child are left out. Blocks of equal size become leaves. The file does not contain the number of cables
-/// upwards, so no tier is oversubscribed. A ring becomes torus:n with its nodes in the order of the file. If
-/// there are several rings, `which` names one, as "default:RING"; the file's topology is called "default".
+/// A tree becomes switch:n (one switch), leafspine:l,s (l leaf switches of up to s nodes) or fattree:k (three tiers of up
+/// to k/2, k/2 and k). Switches with fewer children than others leave places empty: leafspine:4,6[0-19] is a part of
+/// leafspine:4,6. Tiers with one child are left out; more tiers than a family has count as two, and several tops as joined,
+/// with a note. Blocks become leaves. The file does not contain the number of cables upwards, so no tier is oversubscribed.
+/// A ring becomes torus:n with its nodes in the order of the file. If there are several rings, `which` names one, as
+/// "default:RING"; the file's topology is called "default".
 ///
-/// Shapes   lines of KEY=VALUE; keys in any case; "#" begins a comment; "\" at the end continues a line with
-///          the next one, including its spaces.
+/// Shapes   lines of KEY=VALUE, as in the file or as `scontrol show topology` prints them; keys in any case; values in quotes
+///          or without; "#" begins a comment; "\" at the end continues a line with the next one, including its spaces.
 /// Cost     linear in the file and in its names, of which there are at most kMaxServerNames.
 /// Errors   kInvalidArgument: `name` of the file, line, key, the value seen and what would be right.
-///          kUnsupported: a tree that is none of these; names the switches that differ, or the tiers and what
-///          to write instead.
 /// Source   topology.conf(5) of Slurm.
 Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_view text,
                                             std::string_view which = {});
@@ -36,5 +35,10 @@ Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_v
 ///          and `which` names none.
 /// Source   topology.yaml(5) of Slurm 25.05, for torus3d 26.05.
 Result<ClusterTopology> read_slurm_yaml(std::string_view name, std::string_view text, std::string_view which);
+
+/// Is the text one of these two files?
+bool is_slurm(std::string_view text);
+/// Reads the one that it is.
+Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text, std::string_view which = {});
 
 }  // namespace hips::topology

@@ -7,6 +7,7 @@
 
 #include "topology/clusters/hostlist.hpp"
 #include "topology/formats/parse.hpp"
+#include "topology/formats/part.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
 
@@ -33,7 +34,8 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
     return bad(node.line,
                fmt::format("invalid {} of a block; blocks have {} only", words_.switches, words_.nodes));
   }
-  if (entry.switches.has_value() == entry.nodes.has_value()) {
+  const bool has_both = entry.switches && entry.nodes;
+  if ((has_both && !entry.is_shown) || (!entry.switches && !entry.nodes)) {
     const std::string one = fmt::format("{}{}", words_.nodes, words_.assign);
     return bad(
         node.line,
@@ -42,16 +44,11 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
                                 : fmt::format("neither {} nor {}", words_.switches, words_.nodes),
                     node.is_block ? one : fmt::format("{}{} or {}", words_.switches, words_.assign, one)));
   }
-  auto children = names(node.line, entry.nodes ? words_.nodes : words_.switches,
-                        entry.nodes ? *entry.nodes : *entry.switches);
+  auto children = names(node.line, entry.switches ? words_.switches : words_.nodes,
+                        entry.switches ? *entry.switches : *entry.nodes);
   if (!children) return fail(children.error());
-  (entry.nodes ? node.nodes : node.switches) = std::move(*children);
-  for (const std::string& host : node.nodes) {
-    if (!hosts_.insert(host).second) {
-      return bad(node.line, fmt::format("{}: {} occurs twice in the file; a node must have one switch",
-                                        words_.nodes, in_quotes(host)));
-    }
-  }
+  (entry.switches ? node.switches : node.nodes) = std::move(*children);
+  if (auto dropped = drop_known(entry, node); !dropped) return dropped;
   if (!by_name_.emplace(node.name, nodes_.size()).second) {
     return bad(node.line, fmt::format("{}{}{} occurs twice; write it once, {}", key, words_.assign,
                                       in_quotes(node.name), lines ? "on one line" : "in one entry"));
@@ -60,22 +57,47 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
   return {};
 }
 
+/// Drops nodes that another switch has, as Slurm does.
+Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
+  if (std::ranges::find(node.nodes, "ALL") != node.nodes.end()) {
+    return bad(node.line,
+               fmt::format("{}{}ALL stands for nodes whose names are in slurm.conf; write the names",
+                           words_.nodes, words_.assign));
+  }
+  std::vector<std::string> kept, known;
+  for (std::string& host : node.nodes) {
+    const bool is_new = hosts_.insert(host).second;
+    (is_new ? kept : known).push_back(std::move(host));
+  }
+  node.nodes = std::move(kept);
+  if (known.empty()) return {};
+  if (entry.is_block) {
+    return bad(node.line, fmt::format("{}: {} occurs twice in the file; a node must have one block",
+                                      words_.nodes, in_quotes(known.front())));
+  }
+  result_.notes.push_back(fmt::format(
+      "{}: line {}: {}{} occurs twice in the file; it stays where it is first", file_, node.line,
+      in_quotes(known.front()), known.size() > 1 ? fmt::format(" (and {} more)", known.size() - 1) : ""));
+  return {};
+}
+
 Result<ClusterTopology> SlurmTree::finish(std::vector<std::string> notes) {
-  const auto made = nodes_.front().is_block ? block_tiers() : tree_tiers();
-  if (!made) return fail(made.error());
-  auto spec = spec_of(*made);
-  if (!spec) return fail(spec.error());
-  auto topology = parse(*spec);
+  std::swap(notes, result_.notes);
+  result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
+  const auto tops = find_tops();
+  if (!tops) return fail(tops.error());
+  if (auto found = find_leaves(*tops); !found) return fail(found.error());
+  auto topology = parse(spec_of());
   if (!topology) return fail(topology.error());
   result_.topology = std::move(*topology);
-  result_.notes = std::move(notes);
   return std::move(result_);
 }
 
 /// Expands a hostlist, within the limit of names of the file.
 Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_view key,
                                                   std::string_view value) {
-  const auto list = Hostlist::parse(value);
+  // Switches are no hosts, and have names of any kind.
+  const auto list = Hostlist::parse(value, key == words_.nodes ? "" : ":/@+");
   if (!list) return bad(line, fmt::format("{}: {}", key, list.error().message));
   if (list->size() > kMaxServerNames - num_names_) {
     return bad(line, fmt::format("{}={} has {} names (valid: up to {} in the file)", key, in_quotes(value),
@@ -85,15 +107,9 @@ Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_
   return list->expand(kMaxServerNames);
 }
 
-Result<SlurmTree::Tiers> SlurmTree::block_tiers() {
-  std::vector<std::size_t> all(nodes_.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  const auto size = children_of(all);
-  if (!size) return fail(size.error());
-  return Tiers{*size, nodes_.size()};
-}
-
-Result<SlurmTree::Tiers> SlurmTree::tree_tiers() {
+/// Blocks, or the switches that are below no other.
+Result<std::vector<std::size_t>> SlurmTree::find_tops() {
+  std::vector<std::size_t> tops;
   for (const Node& node : nodes_) {
     for (const std::string& child : node.switches) {
       const auto found = by_name_.find(child);
@@ -108,72 +124,95 @@ Result<SlurmTree::Tiers> SlurmTree::tree_tiers() {
       below.has_parent = true;
     }
   }
-  std::vector<std::size_t> tier;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (!nodes_[i].has_parent) tier.push_back(i);
+    if (!nodes_[i].has_parent) tops.push_back(i);
   }
-  if (tier.empty()) return bad(nodes_.front().line, "the switches form a cycle; one must be on top");
-  if (tier.size() > 1) {
-    return bad(nodes_[tier[1]].line,
-               fmt::format("{}{}{} and {} are both on top; add a switch with {}{}{},{}", words_.switch_name,
-                           words_.assign, in_quotes(nodes_[tier[1]].name), in_quotes(nodes_[tier[0]].name),
-                           words_.switches, words_.assign, nodes_[tier[0]].name, nodes_[tier[1]].name));
+  if (tops.empty()) return bad(nodes_.front().line, "the switches form a cycle; one must be on top");
+  if (tops.size() > 1 && !nodes_.front().is_block) {
+    const Node &first = nodes_[tops[0]], &second = nodes_[tops[1]];
+    result_.notes.push_back(fmt::format(
+        "{}: line {}: {}{}{} and {}{} are on top; assuming that a network joins them "
+        "which the file does not tell, as fast as they are",
+        file_, second.line, words_.switch_name, words_.assign, in_quotes(second.name), in_quotes(first.name),
+        tops.size() > 2 ? fmt::format(" (and {} more)", tops.size() - 2) : ""));
   }
-  Tiers tiers;
+  return tops;
+}
+
+/// The switches with nodes, from the first top downwards.
+Result<void> SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
   std::size_t seen = 0;
-  for (;;) {
-    seen += tier.size();
-    const auto children = children_of(tier);
-    if (!children) return fail(children.error());
-    tiers.insert(tiers.begin(), *children);
-    if (!nodes_[tier.front()].nodes.empty()) break;
-    std::vector<std::size_t> below;
-    for (const std::size_t i : tier) {
-      for (const std::string& child : nodes_[i].switches) below.push_back(by_name_.at(child));
-    }
-    tier = std::move(below);
+  std::vector<Leaf> next;
+  const auto add = [&](std::size_t node, std::vector<std::size_t> way, std::size_t number) {
+    way.push_back(number);
+    next.push_back({node, std::move(way)});
+  };
+  for (std::size_t i = tops.size(); i-- > 0;) add(tops[i], {}, i);
+  while (!next.empty()) {
+    Leaf leaf = std::move(next.back());
+    next.pop_back();
+    ++seen;
+    const Node& node = nodes_[leaf.node];
+    for (std::size_t i = node.switches.size(); i-- > 0;) add(by_name_.at(node.switches[i]), leaf.way, i);
+    if (node.switches.empty()) leaves_.push_back(std::move(leaf));
   }
-  // Switches that are not below the top are below themselves.
+  // Switches that are not below a top are below themselves.
   if (seen < nodes_.size())
     return bad(nodes_.front().line, "some switches form a cycle; all must be below one switch");
-  return tiers;
+  std::erase_if(leaves_, [&](const Leaf& leaf) { return nodes_[leaf.node].nodes.empty(); });
+  return {};
 }
 
-/// The number of children of each switch of a tier. Nodes of the lowest tier become the servers.
-Result<std::size_t> SlurmTree::children_of(const std::vector<std::size_t>& tier) {
-  const Node& first = nodes_[tier.front()];
-  const auto count = [](const Node& node) { return node.nodes.size() + node.switches.size(); };
-  for (const std::size_t i : tier) {
-    const Node& node = nodes_[i];
-    if (count(node) == count(first) && node.nodes.empty() == first.nodes.empty()) continue;
-    const auto what = [&](const Node& each) {
-      return fmt::format("{} has {} {}", in_quotes(each.name), count(each),
-                         each.nodes.empty() ? "switches" : "nodes");
-    };
-    return bad(
-        node.line,
-        fmt::format("{}, but {} (line {}); the switches of a tier must have equally many children of one "
-                    "kind: import a file with those of the job only, or name a topology with -t",
-                    what(node), what(first), first.line),
-        Code::kUnsupported);
+/// The ports k of the switches of a Fat-Tree whose tiers the switches have, with places that may be empty: k/2 nodes of
+/// a leaf, k/2 leaves of a pod, k pods. Removes what else the ways have: tiers of one switch.
+std::optional<std::size_t> SlurmTree::fat_tree_ports() {
+  const std::size_t depth = leaves_.front().way.size();
+  std::size_t most_nodes = 0;
+  std::vector<std::size_t> most(depth, 0);
+  for (const Leaf& leaf : leaves_) {
+    if (leaf.way.size() != depth) return std::nullopt;
+    for (std::size_t tier = 0; tier < depth; ++tier) most[tier] = std::max(most[tier], leaf.way[tier] + 1);
+    most_nodes = std::max(most_nodes, nodes_[leaf.node].nodes.size());
   }
-  for (const std::size_t i : tier)
-    result_.nodes.insert(result_.nodes.end(), nodes_[i].nodes.begin(), nodes_[i].nodes.end());
-  return count(first);
+  std::vector<std::size_t> tiers;
+  for (std::size_t tier = 0; tier < depth; ++tier)
+    if (most[tier] > 1) tiers.push_back(tier);
+  if (tiers.size() != 2 || most_nodes != most[tiers[1]] || most[tiers[0]] != 2 * most_nodes)
+    return std::nullopt;
+  for (Leaf& leaf : leaves_) leaf.way = {leaf.way[tiers[0]], leaf.way[tiers[1]]};
+  return 2 * most_nodes;
 }
 
-Result<std::string> SlurmTree::spec_of(Tiers tiers) {
-  std::erase(tiers, 1U);
-  if (tiers.empty()) return std::string("switch:1");
-  if (tiers.size() == 1) return fmt::format("switch:{}", tiers[0]);
-  if (tiers.size() == 2) return fmt::format("leafspine:{},{}", tiers[1], tiers[0]);
-  if (tiers.size() == 3 && tiers[0] == tiers[1] && tiers[2] == 2 * tiers[0])
-    return fmt::format("fattree:{}", tiers[2]);
-  return fail(
-      Code::kUnsupported,
-      fmt::format("{}: unsupported tiers of {}, from the lowest upwards; three tiers must be k/2, k/2 and k "
-                  "(fattree:k); with -t leafspine:{},{} all leaf switches count as equally far apart",
-                  file_, fmt::join(tiers, ", "), result_.nodes.size() / tiers[0], tiers[0]));
+/// Also gives each server its place.
+std::string SlurmTree::spec_of() {
+  std::size_t room = 0;
+  std::vector<bool> branches;  ///< by tier: whether a switch there has several below it
+  for (const Leaf& leaf : leaves_) {
+    room = std::max(room, nodes_[leaf.node].nodes.size());
+    branches.resize(std::max(branches.size(), leaf.way.size()), false);
+    for (std::size_t tier = 0; tier < leaf.way.size(); ++tier)
+      branches[tier] = branches[tier] || leaf.way[tier] > 0;
+  }
+  const auto ports = fat_tree_ports();
+  if (const auto tiers = std::ranges::count(branches, true); !ports && tiers > 1 && room > 1) {
+    result_.notes.push_back(fmt::format(
+        "{}: {} tiers of switches count as two: all leaf switches are taken for equally far apart", file_,
+        tiers + 1));
+  }
+  std::vector<std::int64_t> used;
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    const auto& [node, way] = leaves_[i];
+    const std::size_t place = ports ? way[0] * (*ports / 2) + way[1] : i;
+    for (std::size_t at = 0; at < nodes_[node].nodes.size(); ++at) {
+      used.push_back(static_cast<std::int64_t>(place * room + at));
+      result_.nodes.push_back(nodes_[node].nodes[at]);
+    }
+  }
+  const std::size_t places = ports ? *ports * *ports * *ports / 4 : leaves_.size() * room;
+  const std::string part = used.size() < places ? fmt::format("[{}]", part_text(used)) : "";
+  if (ports) return fmt::format("fattree:{}{}", *ports, part);
+  if (leaves_.size() == 1 || room == 1) return fmt::format("switch:{}", used.size());
+  return fmt::format("leafspine:{},{}{}", leaves_.size(), room, part);
 }
 
 }  // namespace hips::topology

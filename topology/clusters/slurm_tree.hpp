@@ -24,22 +24,24 @@ struct SlurmWords {
 struct SlurmEntry {
   std::size_t line = 0;
   bool is_block = false;
+  bool is_shown = false;  ///< as scontrol shows it: with the nodes below it beside its switches
   std::string name;
   std::optional<std::string> switches, nodes;
 };
 
-/// The switches and blocks of one topology, and their conversion to a family.
+/// The switches and blocks of one topology, and their conversion to a family. Switches with fewer children than others
+/// of their tier become places without servers.
 class SlurmTree {
  public:
   SlurmTree(std::string_view file, const SlurmWords& words) : file_(file), words_(words) {}
 
-  /// Errors   kInvalidArgument: an invalid entry, or a node or a name that occurs twice.
+  /// Errors   kInvalidArgument: an invalid entry, or a name that occurs twice, or a node in two blocks.
   Result<void> add(const SlurmEntry& entry);
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
 
-  /// Returns the family and its servers in order. Requires !empty(). Errors those of read_slurm_topology()
-  /// about the whole tree.
+  /// Returns the family and its servers in order, with `notes` and those about the tree. Requires !empty(). Errors those
+  /// of read_slurm_topology() about the whole tree.
   Result<ClusterTopology> finish(std::vector<std::string> notes);
 
   [[nodiscard]] tl::unexpected<Status> bad(std::size_t line, std::string_view problem,
@@ -53,19 +55,24 @@ class SlurmTree {
     std::vector<std::string> switches, nodes;
     bool has_parent = false;
   };
-  /// The number of children on each tier from the lowest upwards: nodes of a leaf, leaves, ...
-  using Tiers = std::vector<std::size_t>;
+  /// A switch with nodes, and the way to it from the top: the number of each switch among those below one switch.
+  struct Leaf {
+    std::size_t node = 0;
+    std::vector<std::size_t> way;
+  };
 
   Result<std::vector<std::string>> names(std::size_t line, std::string_view key, std::string_view value);
-  Result<Tiers> block_tiers();
-  Result<Tiers> tree_tiers();
-  Result<std::size_t> children_of(const std::vector<std::size_t>& tier);
-  Result<std::string> spec_of(Tiers tiers);
+  Result<void> drop_known(const SlurmEntry& entry, Node& node);
+  Result<std::vector<std::size_t>> find_tops();
+  Result<void> find_leaves(const std::vector<std::size_t>& tops);
+  [[nodiscard]] std::optional<std::size_t> fat_tree_ports();
+  std::string spec_of();
 
   std::string file_;
   SlurmWords words_;
   ClusterTopology result_;
   std::vector<Node> nodes_;
+  std::vector<Leaf> leaves_;  ///< in the order of the servers
   std::unordered_map<std::string, std::size_t> by_name_;
   std::unordered_set<std::string> hosts_;
   std::uint64_t num_names_ = 0;

@@ -53,7 +53,28 @@ FileSpec without_ranks(const FileSpec& spec) {
   return cut;
 }
 
+std::vector<TopologyFormat>& added_formats() {
+  static std::vector<TopologyFormat> formats;
+  return formats;
+}
+
+/// The one that recognises the text, or null.
+const TopologyFormat* added_format(std::string_view text) {
+  const auto& formats = added_formats();
+  const auto found =
+      std::ranges::find_if(formats, [&](const TopologyFormat& format) { return format.recognises(text); });
+  return found == formats.end() ? nullptr : &*found;
+}
+
 }  // namespace
+
+void add_topology_format(const TopologyFormat& format) {
+  added_formats().push_back(format);
+}
+
+bool has_added_format(std::string_view text) {
+  return added_format(text) != nullptr;
+}
 
 std::optional<FileSpec> file_spec(std::string_view spec) {
   constexpr std::string_view kPrefix = "file:";
@@ -72,7 +93,12 @@ std::optional<FileSpec> file_spec(std::string_view spec) {
     }
   }
   file.digest = cut_digest(spec);
-  if (!prefixed && !file.digest && !ends_in_yaml(spec)) return std::nullopt;
+  std::error_code error;
+  // Specs of families have a ":".
+  const auto has = [&](char c) { return spec.find(c) != std::string_view::npos; };
+  const bool has_path =
+      !has(':') && ((has('/') && has('.')) || std::filesystem::is_regular_file(spec, error));
+  if (!prefixed && !file.digest && !ends_in_yaml(spec) && !has_path) return std::nullopt;
   file.path = std::string(spec);
   return file;
 }
@@ -130,7 +156,8 @@ Result<std::string> read_text_file(const std::string& path, std::size_t most) {
 Result<TopologyFile> read_topology_file(const std::string& path) {
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
-  return parse_topology_file(path, *text);
+  const TopologyFormat* const added = added_format(*text);
+  return added == nullptr ? parse_topology_file(path, *text) : added->read(path, *text);
 }
 
 Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {

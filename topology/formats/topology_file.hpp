@@ -20,6 +20,7 @@ struct TopologyFile {
   std::vector<std::string> devices;       ///< by rail, "mlx5_0" or ""; empty if the file names none
   /// Devices of the servers whose NICs have other names.
   std::map<std::int64_t, std::vector<std::string>> other_devices;
+  std::vector<std::string> notes{};  ///< what its reader ignored or assumed, one line each
 
   /// The name of a server for messages: its host name, otherwise its address.
   [[nodiscard]] std::string server_name(std::int64_t server) const;
@@ -41,7 +42,24 @@ inline constexpr std::int64_t kTopologyFileVersion = 1;
 /// Errors   kInvalidArgument: `name`, line, key, the value seen and what would be right.
 Result<TopologyFile> parse_topology_file(std::string_view name, std::string_view text);
 
-/// The same for a file. Errors kInvalidArgument, too: the file cannot be read, or is too large.
+/// A format of topologies other than that of topology files.
+struct TopologyFormat {
+  std::string_view name;  ///< "Slurm"
+  bool (*recognises)(std::string_view text);
+  Result<TopologyFile> (*read)(std::string_view name, std::string_view text);
+};
+
+/// Adds a format that read_topology_file() reads from now on. The library preloaded into MPI programs adds none: `hips run`
+/// converts such files before it starts the program.
+///
+/// Threads  call it before topology files are read.
+void add_topology_format(const TopologyFormat& format);
+
+/// Is the text in a format that was added?
+bool has_added_format(std::string_view text);
+
+/// Reads a file, of a format that was added or else as parse_topology_file() does. Errors kInvalidArgument, too: the file
+/// cannot be read, or is too large.
 Result<TopologyFile> read_topology_file(const std::string& path);
 
 /// Does the text of a topology file have lists of server names (server_names.hpp)?
@@ -75,7 +93,8 @@ struct FileSpec {
   std::optional<std::string> ranks_per_server;  ///< after "/"
   std::string text;                             ///< the whole spec
 };
-/// None if the spec names no file: it neither begins with "file:" nor has a path that ends in .yaml or .yml.
+/// None if the spec names no file: it neither begins with "file:" nor has a path that ends in .yaml or .yml, and has a ":",
+/// or neither "/" and "." nor the name of a file.
 std::optional<FileSpec> file_spec(std::string_view spec);
 
 /// The path of the file that a spec names. Asks the file system whether a "/RANKS" at the end is part of the

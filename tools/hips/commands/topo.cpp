@@ -51,15 +51,14 @@ constexpr const char* kTopoFooter = R"(Topologies:
   rail:servers,rails       one switch for each rail
   switch:servers           one switch, one NIC per server
   Append @RATE for the rate of every NIC (25Gb, 2.5Gb, 100Mb) and /RANKS for the ranks of each server: bcube:3,1@25Gb/2
-  FILE.yaml                a topology file. --format yaml writes one, with -v with every cable. docs/topologies.md has
-                           the format, examples/topologies/ has examples
+  FILE                     a topology file, or Slurm's topology.conf or topology.yaml, or what scontrol show topology prints.
+                           --format yaml writes a topology file, with -v with every cable. docs/topologies.md has the
+                           format, examples/topologies/ has examples
 
---slurm FILE reads Slurm's topology.conf (SwitchName, BlockName or RingName lines) or topology.yaml (tree, block, ring or
-torus3d). Rings and tori become torus:, with NIC 0 as x+; if there are several, --slurm-topology NAME:RING selects one.
-Switches with equally many children in each tier become switch:, leafspine: or fattree:, without oversubscription, because
-the file does not tell the uplinks. Other commands take the spec, HIPS_TOPO=$(hips topo --slurm FILE --spec), or the file
-that --format yaml writes, which has the names of the nodes. With one rank per server, start rank r on the r-th node of
---json.
+Of Slurm's files, trees and blocks become switch:, leafspine: or fattree:, with places empty where switches have fewer
+children than others, and without oversubscription, because the file does not tell the uplinks. Rings and tori become
+torus:, with NIC 0 as x+; if there are several, --slurm FILE --slurm-topology NAME:RING selects one. All commands take such
+a file with -t. With one rank per server, start rank r on the r-th node of --json.
 
 hips topo discover shows the NICs of this server; between the ranks of a job it drafts a topology file.
 
@@ -72,8 +71,8 @@ JSON keys:
   with --verbose, server_list[]:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (index in levels[]) server nic
-  with --slurm or names in a topology file, nodes[]: names in the order of the servers
-  with --slurm, notes[]: parts of the file that were ignored
+  with names in a file, nodes[]: names in the order of the servers
+  of a file of Slurm, notes[]: what was ignored or assumed
 )";
 
 /// Longer lists of addresses are shortened.
@@ -121,8 +120,8 @@ std::string made_of(const Topology& topology, const Level& level) {
 /// A topology from a spec, a topology file or a file of Slurm.
 struct TopoSource {
   topology::TopologyFile file;
-  bool from_slurm = false;
-  std::vector<std::string> notes;  ///< Slurm's, a line each
+  bool has_notes = false;  ///< whether JSON lists them, although there may be none
+  std::vector<std::string> notes;
 };
 
 void print_summary(const Topology& topology) {
@@ -299,8 +298,8 @@ void print_server_json(const Topology& topology, std::int64_t server) {
 void print_json(const TopoSource& from, bool verbose) {
   const Topology& topology = from.file.topology;
   nlohmann::ordered_json json = summary_json(topology);
-  if (from.from_slurm || !from.file.server_names.empty()) json["nodes"] = from.file.server_names;
-  if (from.from_slurm) json["notes"] = from.notes;
+  if (from.has_notes || !from.file.server_names.empty()) json["nodes"] = from.file.server_names;
+  if (from.has_notes) json["notes"] = from.notes;
   std::string text = json.dump(2);
   if (verbose) {
     text.resize(text.rfind('\n'));
@@ -332,7 +331,10 @@ void print_nodes(const std::vector<std::string>& nodes) {
 TopoSource read_source(const TopoOptions& options) {
   TopoSource from;
   if (options.slurm.empty()) {
-    from.file = load_for_job(required_topology("topo", options.spec), options.job);
+    from.file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
+    from.notes = from.file.notes;
+    from.has_notes = !from.notes.empty();
+    from.file = part_for_job(std::move(from.file), options.job);
     return from;
   }
   // No topology.conf is larger.
@@ -340,10 +342,9 @@ TopoSource read_source(const TopoOptions& options) {
   const auto text = topology::read_text_file(options.slurm, kMostBytes);
   if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
   const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
-  auto slurm =
-      value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                          : topology::read_slurm_topology(options.slurm, *text, options.slurm_topology));
-  from.from_slurm = true;
+  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                                   : topology::read_slurm(options.slurm, *text, options.slurm_topology));
+  from.has_notes = true;
   from.file.topology = std::move(slurm.topology);
   from.file.server_names = std::move(slurm.nodes);
   from.notes = std::move(slurm.notes);
@@ -395,11 +396,13 @@ void add_topo(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("topo", "Print a topology: servers, NICs, switches, cables and levels");
   CLI::Option* const spec =
-      command->add_option("-t,--topology", options->spec, "Topology, such as bcube:3,1; default HIPS_TOPO")
+      command
+          ->add_option("-t,--topology,SPEC", options->spec,
+                       "Topology: a spec such as bcube:3,1, or a file; default HIPS_TOPO")
           ->type_name("SPEC");
   CLI::Option* const slurm = command
                                  ->add_option("--slurm", options->slurm,
-                                              "Read Slurm's topology.conf or topology.yaml instead of a SPEC")
+                                              "Slurm's topology.conf or topology.yaml, for --slurm-topology")
                                  ->type_name("FILE")
                                  ->excludes(spec);
   command
