@@ -11,6 +11,7 @@ namespace hips::torch_backend {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstLook{1}, kLongestLook{20};
+constexpr const char* kDestroyed = "its process group was destroyed";
 constexpr int kSender = 0;  ///< the rank in the communicator of the two
 
 }  // namespace
@@ -18,6 +19,12 @@ constexpr int kSender = 0;  ///< the rank in the communicator of the two
 /// Of a communicator, by a thread of its own: it waits for the other end. It outlives a channel that is destroyed.
 struct Channel::SetUp {
   SetUp(c10::intrusive_ptr<c10d::Store> store, int rank) : bootstrap(std::move(store), rank, 2) {}
+  ~SetUp() {
+    if (comm == nullptr) return;
+    // The channel has gone before its set-up was done: the other end is not to wait for it.
+    (void)hips_comm_abort(comm, kDestroyed);
+    (void)hips_comm_destroy(comm);
+  }
 
   StoreBootstrap bootstrap;
   hips_comm_t comm = nullptr;
@@ -33,7 +40,7 @@ Channel::Channel(const c10::intrusive_ptr<c10d::Store>& store, int from, int to,
       job_(job) {}
 
 Channel::~Channel() {
-  if (!requests_.empty()) abort("its process group was destroyed");
+  if (!requests_.empty()) give_up(kDestroyed);
   if (comm_ != nullptr) (void)hips_comm_destroy(comm_);
 }
 
@@ -48,7 +55,7 @@ bool Channel::connected() {
     case State::kConnecting:
       if (!set_up_->done.load(std::memory_order_acquire)) return false;
       if (set_up_->error) fail(in_group(*set_up_->error));
-      comm_ = set_up_->comm;
+      comm_ = std::exchange(set_up_->comm, nullptr);
       set_up_.reset();
       state_ = State::kReady;
       return true;
@@ -107,17 +114,23 @@ bool Channel::carried() {
   return true;
 }
 
-void Channel::abort(const std::string& why) {
-  if (comm_ == nullptr) return;
-  (void)hips_comm_abort(comm_, why.c_str());
-  for (hips_request_t& request : requests_) (void)hips_wait(&request);
-  requests_.clear();
+void Channel::give_up(const std::string& why) {
+  if (state_ == State::kFailed) return;
+  if (comm_ != nullptr) (void)hips_comm_abort(comm_, why.c_str());
+  close(in_group(HipsError(HIPS_ERR_ABORTED, -1, why.c_str())));
 }
 
 void Channel::fail(const HipsError& error) {
+  close(error);
+  throw error;
+}
+
+void Channel::close(const HipsError& error) {
+  // The communicator has failed, so these end; then nothing refers to their buffers any more.
+  for (hips_request_t& request : requests_) (void)hips_wait(&request);
+  requests_.clear();
   error_ = error;
   state_ = State::kFailed;
-  throw error;
 }
 
 HipsError Channel::in_group(const HipsError& error) const {

@@ -45,7 +45,8 @@ class Channel {
   /// Whether all that has been started is done.
   bool carried();
   /// What has been started, and will be, fails on both ends.
-  void abort(const std::string& why);
+  void give_up(const std::string& why);
+  [[nodiscard]] bool has_failed() const { return state_ == State::kFailed; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -56,6 +57,7 @@ class Channel {
   void connect();
   /// Notes the error, and throws it.
   [[noreturn]] void fail(const HipsError& error);
+  void close(const HipsError& error);
   [[nodiscard]] HipsError in_group(const HipsError& error) const;
 
   c10::intrusive_ptr<c10d::Store> store_;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <string>
@@ -40,7 +41,7 @@ class MessageWork final : public c10d::Work {
 
   const at::Tensor tensor_;
   const Dense vector_;
-  int peer_;
+  std::atomic<int> peer_;
   const int tag_;
   const Clock::time_point started_ = Clock::now();
   c10::intrusive_ptr<c10::ivalue::Future> future_;

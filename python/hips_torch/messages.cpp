@@ -23,7 +23,15 @@ std::exception_ptr error_of(hips_status_t code, int rank, const std::string& tex
 }  // namespace
 
 Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job, std::chrono::milliseconds timeout)
-    : store_(std::move(store)), rank_(rank), size_(size), job_(job), timeout_(timeout), thread_(quiet_thread([this] { run(); })) {}
+    : store_(std::move(store)), rank_(rank), size_(size), job_(job), timeout_(timeout) {}
+
+std::shared_ptr<Messages> Messages::make(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job,
+                                         std::chrono::milliseconds timeout) {
+  const std::shared_ptr<Messages> messages(new Messages(std::move(store), rank, size, job, timeout));
+  // The thread may be the last user, where the end of a work destroys the process group.
+  messages->thread_ = quiet_thread([messages] { messages->run(); });
+  return messages;
+}
 
 WorkPointer Messages::send(const at::Tensor& tensor, int to, int tag) {
   auto work = c10::make_intrusive<MessageWork>(rank_, c10d::OpType::SEND, "hips:send", tensor, to, tag);
@@ -40,21 +48,31 @@ WorkPointer Messages::receive(const at::Tensor& tensor, int from, int tag) {
 }
 
 void Messages::start(Pointer work) {
+  bool stops = false;
   {
     const std::lock_guard lock(mutex_);
-    started_.push_back(std::move(work));
+    stops = stops_;
+    if (!stops) started_.push_back(work);
   }
+  if (stops) return work->complete(destroyed());
   wake_.notify_one();
 }
 
+std::exception_ptr Messages::destroyed() const {
+  return error_of(HIPS_ERR_ABORTED, rank_, "the process group was destroyed while messages were outstanding");
+}
+
 void Messages::stop() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stops_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();  // it ends when it returns from the work whose end called this
+  else
+    thread_.join();
 }
 
 void Messages::run() {
@@ -86,12 +104,13 @@ void Messages::run() {
       wake_.wait(lock);
     nap = std::min(2 * nap, kLongest);
   }
+  const std::vector<Pointer> started = std::exchange(started_, {});
   lock.unlock();
-  for (Pointer& work : started_) post(std::move(work));
-  const auto error = error_of(HIPS_ERR_ABORTED, rank_, "the process group was destroyed while messages were outstanding");
+  const auto error = destroyed();
+  for (const Pointer& work : started) work->complete(error);
   for (auto& [ends, line] : lines_) {
     const bool is_carrying = line.phase == Line::Phase::kData || (line.channel->sends() && line.phase != Line::Phase::kIdle);
-    if (is_carrying) line.channel->abort("its process group was destroyed while messages were outstanding");
+    if (is_carrying) line.channel->give_up("its process group was destroyed while messages were outstanding");
     fail(line, error);
   }
   for (const Pointer& work : std::exchange(receives_, {})) complete(work, error);
@@ -129,12 +148,18 @@ void Messages::post(Pointer work) {
 }
 
 bool Messages::advance(Line& line) {
+  const bool had_failed = line.channel->has_failed();
+  const std::size_t before = num_outstanding_;
   try {
     return line.channel->sends() ? advance_send(line) : advance_receive(line);
-  } catch (...) {
+  } catch (const HipsError&) {
     fail(line, std::current_exception());
-    return true;
+  } catch (const std::exception& error) {
+    // Of the Store, or no memory: the ends may no longer agree on what comes next.
+    line.channel->give_up(error.what());
+    fail(line, std::current_exception());
   }
+  return !had_failed || num_outstanding_ != before;
 }
 
 bool Messages::advance_send(Line& line) {
@@ -155,8 +180,9 @@ bool Messages::advance_send(Line& line) {
 }
 
 bool Messages::is_wanted(const Line& line) const {
+  const bool has_failed = line.channel->has_failed();
   return std::any_of(receives_.begin(), receives_.end(), [&](const Pointer& work) {
-    return work->peer_ == MessageWork::kAnyRank || work->peer_ == line.channel->from();
+    return (work->peer_ == MessageWork::kAnyRank && !has_failed) || work->peer_ == line.channel->from();
   });
 }
 
@@ -233,16 +259,26 @@ void Messages::fail(Line& line, const std::exception_ptr& error) {
   if (line.target) complete(std::exchange(line.target, {}), error);
   line.phase = Line::Phase::kIdle;
   line.buffer.reset();
+  if (line.channel->sends()) return;
   const int from = line.channel->from();
-  const bool is_last = size_ == 2;
+  const bool none_comes = !may_receive();
   receives_.remove_if([&](const Pointer& work) {
-    const bool needs_it = !line.channel->sends() && (work->peer_ == from || (work->peer_ == MessageWork::kAnyRank && is_last));
+    const bool needs_it = work->peer_ == from || (work->peer_ == MessageWork::kAnyRank && none_comes);
     if (needs_it) complete(work, error);
     return needs_it;
   });
 }
 
+bool Messages::may_receive() const {
+  for (int from = 0; from < size_; ++from) {
+    const auto line = lines_.find({from, rank_});
+    if (from != rank_ && (line == lines_.end() || !line->second.channel->has_failed())) return true;
+  }
+  return false;
+}
+
 void Messages::expire() {
+  if (timeout_.count() <= 0) return;
   const auto now = MessageWork::Clock::now();
   const auto is_over = [&](const Pointer& work) { return work && now - work->started_ > timeout_; };
   const auto error = [&](const Pointer& work) {
@@ -256,7 +292,7 @@ void Messages::expire() {
       line.sends.pop_front();
       complete(over, error(over));
     } else {
-      line.channel->abort(over->text() + " has waited for its timeout");
+      line.channel->give_up(over->text() + " has waited for its timeout");
       fail(line, error(over));
     }
   }

@@ -25,21 +25,23 @@ namespace hips::torch_backend {
 ///
 /// Errors   HipsError in the works. A rank that is lost fails the messages with it, and no others.
 /// Threads  any; one of its own, which sleeps while nothing is outstanding.
-class Messages {
+class Messages : public std::enable_shared_from_this<Messages> {
  public:
-  /// A message that has waited for longer than `timeout` fails.
-  Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job, std::chrono::milliseconds timeout);
-  ~Messages() { stop(); }
+  /// A message that has waited for longer than `timeout` fails; 0: none does. stop() has to be called in the end.
+  static std::shared_ptr<Messages> make(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job,
+                                        std::chrono::milliseconds timeout);
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
   WorkPointer send(const at::Tensor& tensor, int to, int tag);
   /// `from`: a rank of the process group, or MessageWork::kAnyRank.
   WorkPointer receive(const at::Tensor& tensor, int from, int tag);
-  /// Ends what is outstanding. Nothing may be started afterwards.
+  /// Ends what is outstanding, and what is started afterwards. The caller holds no lock that works which end may need.
   void stop();
 
  private:
+  Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job, std::chrono::milliseconds timeout);
+
   using Pointer = c10::intrusive_ptr<MessageWork>;
 
   /// Goes before each message.
@@ -81,6 +83,9 @@ class Messages {
   void fail(Line& line, const std::exception_ptr& error);
   void expire();
   [[nodiscard]] bool is_wanted(const Line& line) const;
+  /// Whether a message from any rank can still come.
+  [[nodiscard]] bool may_receive() const;
+  [[nodiscard]] std::exception_ptr destroyed() const;
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const int rank_, size_;

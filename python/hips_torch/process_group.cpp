@@ -104,8 +104,12 @@ ProcessGroupHips::~ProcessGroupHips() {
 void ProcessGroupHips::end() {
   if (completer_->has_works()) (void)hips_comm_abort(comm_, "its process group was destroyed while calls were outstanding");
   completer_->stop();
-  const std::lock_guard lock(messages_mutex_);
-  if (messages_) messages_->stop();
+  std::shared_ptr<Messages> messages;
+  {
+    const std::lock_guard lock(messages_mutex_);
+    messages = messages_;
+  }
+  if (messages) messages->stop();
 }
 
 void ProcessGroupHips::end_all() { groups().end_all(); }
@@ -318,9 +322,10 @@ WorkPointer ProcessGroupHips::scatter(std::vector<at::Tensor>& outputs, std::vec
 
 std::vector<std::int64_t> ProcessGroupHips::numbers_of_all(const std::vector<std::int64_t>& mine) {
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size_));
-  hips_request_t request = HIPS_REQUEST_NULL;
-  throw_if_failed(hips_iallgather(mine.data(), all.data(), mine.size(), HIPS_INT64, comm_, &request));
-  throw_if_failed(hips_wait(&request));
+  const auto start = [&](hips_request_t* request) {
+    return hips_iallgather(mine.data(), all.data(), mine.size(), HIPS_INT64, comm_, request);
+  };
+  run(c10d::OpType::ALLGATHER, "hips:sizes", {}, {}, start, {})->wait();
   return all;
 }
 
@@ -413,7 +418,7 @@ Messages& ProcessGroupHips::messages(const char* call, int peer) {
   TORCH_CHECK_VALUE(peer == MessageWork::kAnyRank || (peer >= 0 && peer < size_ && peer != rank_), "hips: ", call, ": rank ", peer,
                     "; expected another rank of the group, from 0 to ", size_ - 1);
   const std::lock_guard lock(messages_mutex_);
-  if (!messages_) messages_ = std::make_unique<Messages>(store_, rank_, size_, job_, timeout_);
+  if (!messages_) messages_ = Messages::make(store_, rank_, size_, job_, timeout_);
   return *messages_;
 }
 

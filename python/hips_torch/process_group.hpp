@@ -96,7 +96,7 @@ class ProcessGroupHips final : public ProcessGroupBase {
   hips_comm_t comm_ = nullptr;
   std::unique_ptr<Completer> completer_;
   std::mutex messages_mutex_;
-  std::unique_ptr<Messages> messages_;
+  std::shared_ptr<Messages> messages_;
   std::atomic<std::uint64_t> num_started_{0};
 };
 

@@ -11,7 +11,9 @@ SparseSum::SparseSum(const at::Tensor& tensor) : tensor_(tensor), elements_(tens
 std::vector<std::int64_t> SparseSum::shape() const {
   std::int64_t value_bytes = elements_.values().element_size();
   for (const std::int64_t size : elements_.values().sizes().slice(1)) value_bytes *= size;
-  return {elements_._nnz(), elements_.sparse_dim(), value_bytes};
+  std::uint64_t sizes = static_cast<std::uint64_t>(tensor_.scalar_type());
+  for (const std::int64_t size : tensor_.sizes()) sizes = sizes * 1'000'003 + static_cast<std::uint64_t>(size);
+  return {elements_._nnz(), elements_.sparse_dim(), value_bytes, static_cast<std::int64_t>(sizes)};
 }
 
 void SparseSum::set_shapes(const std::vector<std::int64_t>& shapes) {
@@ -20,10 +22,15 @@ void SparseSum::set_shapes(const std::vector<std::int64_t>& shapes) {
     TORCH_CHECK_VALUE(shapes[at + 1] == shapes[1] && shapes[at + 2] == shapes[2], "hips: all_reduce: rank ", at / mine.size(),
                       " has a sparse tensor of ", shapes[at + 1], " dimensions with ", shapes[at + 2],
                       " bytes in each value, rank 0 one of ", shapes[1], " with ", shapes[2]);
+    TORCH_CHECK_VALUE(shapes[at + 3] == shapes[3], "hips: all_reduce: rank ", at / mine.size(),
+                      " has a sparse tensor of another type or other sizes than rank 0");
     numbers_.push_back(shapes[at]);
   }
   most_ = *std::max_element(numbers_.begin(), numbers_.end());
-  const std::int64_t part_bytes = most_ * (mine[1] * static_cast<std::int64_t>(sizeof(std::int64_t)) + mine[2]);
+  // The parts of all ranks begin at addresses for any type.
+  constexpr std::int64_t kAlignment = 16;
+  std::int64_t part_bytes = most_ * (mine[1] * static_cast<std::int64_t>(sizeof(std::int64_t)) + mine[2]);
+  part_bytes = (part_bytes + kAlignment - 1) / kAlignment * kAlignment;
   packed_ = at::zeros({part_bytes}, at::kByte);
   gathered_ = at::empty({part_bytes * static_cast<std::int64_t>(numbers_.size())}, at::kByte);
   auto* const part = static_cast<char*>(packed_.data_ptr());

@@ -12,7 +12,8 @@ class SparseSum {
  public:
   explicit SparseSum(const at::Tensor& tensor);
 
-  /// What the ranks tell each other first: the number of elements, of sparse dimensions, and of bytes in the value of an element.
+  /// What the ranks tell each other first: the number of elements, of sparse dimensions, and of bytes in the value of an element;
+  /// a digest of type and sizes.
   [[nodiscard]] std::vector<std::int64_t> shape() const;
   /// The ranks' shapes, one after the other. Throws a ValueError where tensors are not alike.
   void set_shapes(const std::vector<std::int64_t>& shapes);

@@ -1,8 +1,10 @@
 #include "python/hips_torch/store_bootstrap.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace hips::torch_backend {
@@ -34,10 +36,20 @@ std::string StoreBootstrap::key(std::uint64_t round, int rank) const {
   return "hips/" + std::to_string(round) + "/" + std::to_string(rank);
 }
 
+void StoreBootstrap::wait_for(const std::string& key) {
+  constexpr std::chrono::microseconds kShortest{50}, kLongest{5000};
+  const auto end = std::chrono::steady_clock::now() + store_->getTimeout();
+  for (auto nap = kShortest; !store_->check({key}); nap = std::min(2 * nap, kLongest)) {
+    if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the key " + key + " is missing");
+    std::this_thread::sleep_for(nap);
+  }
+}
+
 void StoreBootstrap::gather(const std::uint8_t* send, std::uint8_t* receive, std::size_t bytes) {
   store_->set(key(round_, rank_), std::vector<std::uint8_t>(send, send + bytes));
   for (int rank = 0; rank < size_; ++rank) {
-    const std::vector<std::uint8_t> value = store_->get(key(round_, rank));  // waits for it
+    wait_for(key(round_, rank));
+    const std::vector<std::uint8_t> value = store_->get(key(round_, rank));
     if (value.size() != bytes) throw std::runtime_error("ranks exchanged different numbers of bytes");
     std::copy(value.begin(), value.end(), receive + bytes * static_cast<std::size_t>(rank));
   }

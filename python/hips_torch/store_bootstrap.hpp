@@ -22,6 +22,8 @@ class StoreBootstrap {
  private:
   static int allgather(void* context, const void* send, void* receive, std::size_t bytes) noexcept;
   void gather(const std::uint8_t* send, std::uint8_t* receive, std::size_t bytes);
+  /// Looks again and again: other threads cannot use a TCPStore while one waits in it.
+  void wait_for(const std::string& key);
   [[nodiscard]] std::string key(std::uint64_t round, int rank) const;
 
   c10::intrusive_ptr<c10d::Store> store_;

@@ -356,6 +356,46 @@ def random_messages(rank, size):
         assert torch.equal(tensor, torch.ones(7))
 
 
+def first_messages(rank, size):
+    """The first ones of each direction at any moments, while other groups are made."""
+    rng = random.Random(SEED * 31 + rank)
+    for _ in range(6):
+        group = dist.new_group()
+        sent = []
+        for peer in random.Random(SEED).sample(range(size), size):
+            if peer != rank:
+                time.sleep(rng.random() * 0.03)
+                sent.append(dist.isend(torch.full((3,), float(rank)), peer, group=group))
+        for peer in rng.sample(range(size), size):
+            if peer != rank:
+                time.sleep(rng.random() * 0.03)
+                dist.recv(tensor := torch.zeros(3), peer, group=group)
+                assert tensor.sum() == 3 * peer
+        for work in sent:
+            work.wait()
+        dist.destroy_process_group(group)
+    # A message that is on its way while its receiver makes a group.
+    if rank == 0:
+        work = dist.isend(torch.ones(2), 1)
+        dist.new_group()
+        work.wait()
+    else:
+        if rank == 1:
+            dist.recv(torch.ones(2), 0)
+        dist.new_group()
+    dist.barrier()  # rank 0, which has the store, leaves last
+
+
+def nobody_left(rank, size):
+    if rank > 0:
+        dist.send(torch.ones(1), 0)
+        return
+    for _ in range(size - 1):
+        dist.recv(torch.ones(1))
+    error = raises(hips_torch.HipsError, "message from rank", dist.recv, torch.ones(1))
+    assert error.code == "peer lost", (error.code, str(error))
+
+
 def wrong_messages(rank, size):
     raises(ValueError, f"rank {rank}; expected another rank", dist.distributed_c10d._get_default_group().send, [torch.ones(1)], rank, 0)
     if rank == 0:
@@ -425,6 +465,7 @@ def wrong_arguments(rank, size):
     raises(ValueError, "with SUM only", dist.all_reduce, torch.eye(3).to_sparse(), op=dist.ReduceOp.MAX)
     raises(ValueError, "rank 1 has a sparse tensor of 2 dimensions with 4 bytes in each value, rank 0 one of 1 with 12", dist.all_reduce,
            torch.eye(3).to_sparse(rank + 1))
+    raises(ValueError, "rank 1 has a sparse tensor of another type or other sizes", dist.all_reduce, torch.eye(3 + rank).to_sparse())
     raises(ValueError, "rank 0 sends 4 bytes to rank 1, which expects 8", dist.all_to_all_single, torch.empty(2 + rank), torch.ones(2),
            [1 + rank, 1], [1, 1])
     raises(TypeError, "tensors of ComplexFloat cannot be reduced", dist.reduce, torch.zeros(3, dtype=torch.complex64), 0)
@@ -516,7 +557,14 @@ class Backend(unittest.TestCase):
 
     def test_messages_of_any_size_tag_and_source(self):
         run(2, random_messages)
-        run(4, random_messages)
+        run(4, random_messages, tcp=True)
+
+    def test_first_messages_by_way_of_a_tcp_store(self):
+        run(2, first_messages, tcp=True)
+        run(4, first_messages, tcp=True)
+
+    def test_a_recv_from_any_rank_ends_when_none_is_left(self):
+        run(3, nobody_left, tcp=True)
 
     def test_wrong_messages_are_errors_of_their_own(self):
         run(2, wrong_messages, timeout=datetime.timedelta(seconds=2))

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import hips_torch  # noqa: F401  registers the backend
+from hips_torch.launch import free_port
 
 # Processes that hang end a test, however slow the machine is.
 LIMIT_S = 240
@@ -22,7 +23,7 @@ def _rank(case, rank, size, store, env, timeout, arguments):
     os.environ.update(env)
     torch.set_num_threads(1)
     try:
-        dist.init_process_group("hips", init_method=f"file://{store}", rank=rank, world_size=size, timeout=timeout)
+        dist.init_process_group("hips", init_method=store, rank=rank, world_size=size, timeout=timeout)
         case(rank, size, *arguments)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -32,10 +33,13 @@ def _rank(case, rank, size, store, env, timeout, arguments):
     os._exit(0)
 
 
-def run(size, case, *arguments, env=None, timeout=datetime.timedelta(seconds=LIMIT_S), killed=()):
-    """Calls case(rank, size, *arguments) on each rank. All have to return, but for the killed ones, which SIGKILL has to end."""
+def run(size, case, *arguments, env=None, timeout=datetime.timedelta(seconds=LIMIT_S), killed=(), tcp=False):
+    """Calls case(rank, size, *arguments) on each rank. All have to return, but for the killed ones, which SIGKILL has to end.
+
+    The ranks meet by a file, or as torchrun's do by TCP.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        store = os.path.join(folder, "store")
+        store = f"tcp://127.0.0.1:{free_port()}" if tcp else f"file://{os.path.join(folder, 'store')}"
         processes = [_forked.Process(target=_rank, args=(case, rank, size, store, env or {}, timeout, arguments)) for rank in range(size)]
         for process in processes:
             process.start()

@@ -32,14 +32,17 @@ class MpiGroup(dist.ProcessGroup):
         self._calls = queue.SimpleQueue()
         # PyTorch 1.13 keeps the C++ part of a work only, and then no longer finds the methods of this class.
         self._works = collections.deque(maxlen=4096)
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
         while (started := self._calls.get()) is not None:
             call, future, result = started
-            call()
-            future.set_result(result)
+            try:
+                call()
+                future.set_result(result)
+            except Exception as error:
+                future.set_exception(error)
 
     def stop(self):
         self._calls.put(None)

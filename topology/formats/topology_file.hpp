@@ -20,7 +20,8 @@ struct TopologyFile {
   std::vector<std::string> devices;       ///< by rail, "mlx5_0" or ""; empty if the file names none
   /// Devices of the servers whose NICs have other names.
   std::map<std::int64_t, std::vector<std::string>> other_devices;
-  std::vector<std::string> notes{};  ///< what its reader ignored or assumed, one line each
+  /// What its reader ignored or assumed, one line each; none of a topology file.
+  std::optional<std::vector<std::string>> notes{};
 
   /// The name of a server for messages: its host name, otherwise its address.
   [[nodiscard]] std::string server_name(std::int64_t server) const;

@@ -149,22 +149,6 @@ void Control::Impl::run() {
   }
 }
 
-/// The thread ran out of memory while it handled messages, so peers may wait for an answer that never comes.
-void Control::Impl::fail_without_memory() {
-  for (auto& [id, group] : groups_) {
-    if (group.done || group.leaving) continue;
-    const Rank rank = group.config.rank;
-    if (group.failure)
-      deliver_failure(group);  // again: the first one may be what was lost
-    else
-      report(group, Status::error(Code::kOutOfMemory,
-                                  fmt::format("rank {} ({}) has no memory for control messages", rank,
-                                              to_string(group.member(rank))),
-                                  Scope::kCommunicator));
-  }
-  lost_messages_ = false;
-}
-
 /// Sleeps without the lock until a descriptor is ready or a deadline passes, sets `slept`, and handles ready pidfds.
 void Control::Impl::sleep(std::unique_lock<std::mutex>& lock, bool& slept) {
   std::vector<pollfd> fds{{wake_fd_.get(), POLLIN, 0}};

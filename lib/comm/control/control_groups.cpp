@@ -373,6 +373,29 @@ void Control::Impl::deliver_failure(const Group& group) {
   });
 }
 
+/// The thread ran out of memory while it handled messages, so peers may wait for an answer that never comes, and what it
+/// has noted may not have been sent. To hear of it twice harms nobody.
+void Control::Impl::fail_without_memory() {
+  for (auto& [id, group] : groups_) {
+    if (group.done || group.leaving) continue;
+    const Rank rank = group.config.rank;
+    if (!group.failure && !group.report) {
+      report(group, Status::error(Code::kOutOfMemory,
+                                  fmt::format("rank {} ({}) has no memory for control messages", rank,
+                                              to_string(group.member(rank))),
+                                  Scope::kCommunicator));
+      continue;
+    }
+    const Status& known = group.failure ? *group.failure : *group.report;
+    if (group.is_hub())
+      tell_members(group, status_frame(ControlFrame::kFailed, id, known), -1);
+    else if (group.hub_link != nullptr)
+      send(*group.hub_link, status_frame(ControlFrame::kReport, id, known));
+    if (group.failure) deliver_failure(group);
+  }
+  lost_messages_ = false;
+}
+
 void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause) {
   for (auto& [id, group] : groups_) {
     if (group.done) continue;

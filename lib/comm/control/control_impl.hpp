@@ -126,7 +126,6 @@ class Control::Impl {
   // control.cpp: the thread, listeners, watches.
   void run();
   void sleep(std::unique_lock<std::mutex>& lock, bool& slept);
-  void fail_without_memory();
   void wake();
   void deliver(std::unique_lock<std::mutex>& lock);
   void refresh_watches();
@@ -162,6 +161,7 @@ class Control::Impl {
   void fail_all(Group& group, const Status& status);
   void fail_here(Group& group, const Status& status);
   void deliver_failure(const Group& group);
+  void fail_without_memory();
   void process_died(const ProcessUid& uid, const std::string& cause);
   void report_death(Group& group, Rank rank, Status status);
   void confirm_death(Group& group, Rank rank, const Status& status);

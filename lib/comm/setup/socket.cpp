@@ -70,6 +70,9 @@ Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_aft
 FrameReader::State FrameReader::fill(int fd) {
   while (true) {
     std::byte chunk[16384];
+    // What has been taken from the socket must not be lost for want of memory.
+    if (buffer_.capacity() - buffer_.size() < sizeof chunk)
+      buffer_.reserve(std::max(2 * buffer_.capacity(), buffer_.size() + sizeof chunk));
     const ssize_t got = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
     if (got > 0) {
       buffer_.insert(buffer_.end(), chunk, chunk + got);
@@ -104,9 +107,12 @@ void FrameWriter::push(std::span<const std::byte> frame) {
     sent_ = 0;
   }
   const auto length = static_cast<std::uint32_t>(frame.size());
-  const auto* bytes = reinterpret_cast<const std::byte*>(&length);
-  buffer_.insert(buffer_.end(), bytes, bytes + sizeof length);
-  buffer_.insert(buffer_.end(), frame.begin(), frame.end());
+  const std::size_t before = buffer_.size();
+  buffer_.resize(before + sizeof length +
+                 frame.size());  // all of the frame, or nothing where there is no memory
+  std::memcpy(buffer_.data() + before, &length, sizeof length);
+  std::copy(frame.begin(), frame.end(),
+            buffer_.begin() + static_cast<std::ptrdiff_t>(before + sizeof length));
 }
 
 bool FrameWriter::flush(int fd) {

@@ -332,8 +332,8 @@ TopoSource read_source(const TopoOptions& options) {
   TopoSource from;
   if (options.slurm.empty()) {
     from.file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
-    from.notes = from.file.notes;
-    from.has_notes = !from.notes.empty();
+    from.has_notes = from.file.notes.has_value();
+    from.notes = from.file.notes.value_or(std::vector<std::string>{});
     from.file = part_for_job(std::move(from.file), options.job);
     return from;
   }
