@@ -97,12 +97,15 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
   if (Status sound = plan::check_groups(topology, "hips"); !sound.ok()) return fail(std::move(sound));
   std::vector<Candidate> candidates;
   auto hips = plan::make_builder(topology, {});
-  if (!hips) return fail(hips.error());
-  candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
-  if (candidates[0].builder->shape().algorithm == "trees") {
-    // There are no levels, so no rings on levels. Trees of switches have one ring over all servers.
-    if (auto ring = plan::make_builder(topology, {.algorithm = "flat-ring"}))
-      candidates.push_back(candidate_of("flat-ring", topology, std::move(*ring)));
+  const bool has_levels = hips && (*hips)->shape().algorithm != "trees";
+  if (hips) candidates.push_back(candidate_of("hips", topology, std::move(*hips)));
+  if (!has_levels) {
+    // So there are no rings on levels. Trees of switches have one ring over all servers, also where they are too many for
+    // trees.
+    auto ring = plan::make_builder(topology, {.algorithm = "flat-ring"});
+    const bool replaces_hips = ring && (*ring)->shape().neighbours_only;
+    if (!hips && (hips.error().code != Code::kUnsupported || !replaces_hips)) return fail(hips.error());
+    if (ring) candidates.push_back(candidate_of("flat-ring", topology, std::move(*ring)));
   } else if (candidates[0].has_incast) {
     auto rings =
         plan::make_builder(topology, {.patterns = {{.scatter = Pattern::kRing, .gather = Pattern::kRing}}});

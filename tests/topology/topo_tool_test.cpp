@@ -245,6 +245,10 @@ TEST(TopoTool, PlansUnevenTreesOfSlurmAndAnyJobOnThem) {
         << job;
     EXPECT_THAT(run("check -t " + path + ".yaml 2>&1").out, HasSubstr("proved: ")) << json["spec"] << job;
   }
+  // More servers than trees are planned for.
+  std::ofstream(path)
+      << "SwitchName=a Nodes=a[1-700]\nSwitchName=b Nodes=b[1-500]\nSwitchName=t Switches=a,b\n";
+  EXPECT_THAT(run("plan -t " + path + " --bytes 16M --rank 1 2>&1").out, HasSubstr("1200 ranks, 16 MiB"));
   std::remove(path.c_str());
   std::remove((path + ".yaml").c_str());
 }
