@@ -54,3 +54,12 @@ def run(size, case, *arguments, env=None, timeout=datetime.timedelta(seconds=LIM
         for rank, process in enumerate(processes):
             expected = -signal.SIGKILL if rank in killed else 0
             assert process.exitcode == expected, f"rank {rank}: exit code {process.exitcode}, expected {expected}"
+
+
+def raises(kind, text, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except kind as error:
+        assert text in str(error), error
+        return error
+    raise AssertionError(f"no error; expected {text}")
