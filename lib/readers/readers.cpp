@@ -26,11 +26,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::uin
 Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_view text) {
   auto slurm = topology::read_slurm(name, text);
   if (!slurm) return fail(slurm.error());
-  topology::TopologyFile file;
-  file.topology = std::move(slurm->topology);
-  file.server_names = std::move(slurm->nodes);
-  file.notes = std::move(slurm->notes);
-  return file;
+  return topology::file_of(std::move(*slurm));
 }
 
 [[maybe_unused]] const bool kRegistered = [] {

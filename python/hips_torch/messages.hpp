@@ -25,7 +25,7 @@ namespace hips::torch_backend {
 ///
 /// Errors   HipsError in the works. A rank that is lost fails the messages with it, and no others.
 /// Threads  any; one of its own, which sleeps while nothing is outstanding.
-class Messages : public std::enable_shared_from_this<Messages> {
+class Messages {
  public:
   /// A message that has waited for longer than `timeout` fails; 0: none does. stop() has to be called in the end.
   static std::shared_ptr<Messages> make(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Job job,

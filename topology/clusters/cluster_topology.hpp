@@ -1,9 +1,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hips/topology.hpp>
+
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::topology {
 
@@ -13,5 +16,14 @@ struct ClusterTopology {
   std::vector<std::string> nodes;  ///< by server
   std::vector<std::string> notes;  ///< entries that were ignored or interpreted, one line each
 };
+
+/// The same as a topology file has it.
+inline TopologyFile file_of(ClusterTopology cluster) {
+  TopologyFile file;
+  file.topology = std::move(cluster.topology);
+  file.server_names = std::move(cluster.nodes);
+  file.notes = std::move(cluster.notes);
+  return file;
+}
 
 }  // namespace hips::topology

@@ -94,8 +94,8 @@ struct FileSpec {
   std::optional<std::string> ranks_per_server;  ///< after "/"
   std::string text;                             ///< the whole spec
 };
-/// None if the spec names no file: it neither begins with "file:" nor has a path that ends in .yaml or .yml, and has a ":",
-/// or neither "/" and "." nor the name of a file.
+/// None if the spec names no file. It names one if it begins with "file:" or has a path that ends in .yaml or .yml; or if it
+/// has no ":" and either has both a "/" and a "." or is the name of a file that exists.
 std::optional<FileSpec> file_spec(std::string_view spec);
 
 /// The path of the file that a spec names. Asks the file system whether a "/RANKS" at the end is part of the

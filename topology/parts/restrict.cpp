@@ -53,7 +53,7 @@ class Restriction {
     if (file_.server_names.empty()) {
       return fail(Code::kInvalidArgument,
                   fmt::format("{} has no server names to find hosts by; give a topology file with "
-                              "servers: names, or Slurm's",
+                              "servers: names, or a file of Slurm",
                               file_.topology.name));
     }
     std::unordered_map<std::string_view, std::int64_t> by_name;

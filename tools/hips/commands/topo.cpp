@@ -117,13 +117,6 @@ std::string made_of(const Topology& topology, const Level& level) {
   return "";
 }
 
-/// A topology from a spec, a topology file or a file of Slurm.
-struct TopoSource {
-  topology::TopologyFile file;
-  bool has_notes = false;  ///< whether JSON lists them, although there may be none
-  std::vector<std::string> notes;
-};
-
 void print_summary(const Topology& topology) {
   fmt::print("{}  ({})\n", topology.name, topology.spec);
   fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
@@ -295,11 +288,11 @@ void print_server_json(const Topology& topology, std::int64_t server) {
   fmt::print("]}}");
 }
 
-void print_json(const TopoSource& from, bool verbose) {
-  const Topology& topology = from.file.topology;
+void print_json(const topology::TopologyFile& file, bool verbose) {
+  const Topology& topology = file.topology;
   nlohmann::ordered_json json = summary_json(topology);
-  if (from.has_notes || !from.file.server_names.empty()) json["nodes"] = from.file.server_names;
-  if (from.has_notes) json["notes"] = from.notes;
+  if (!file.server_names.empty()) json["nodes"] = file.server_names;
+  if (file.notes) json["notes"] = *file.notes;
   std::string text = json.dump(2);
   if (verbose) {
     text.resize(text.rfind('\n'));
@@ -328,28 +321,25 @@ void print_nodes(const std::vector<std::string>& nodes) {
   fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
 }
 
-TopoSource read_source(const TopoOptions& options) {
-  TopoSource from;
+/// A topology from a spec, a topology file or a file of Slurm.
+topology::TopologyFile read_source(const TopoOptions& options) {
+  topology::TopologyFile file;
   if (options.slurm.empty()) {
-    from.file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
-    from.has_notes = from.file.notes.has_value();
-    from.notes = from.file.notes.value_or(std::vector<std::string>{});
-    from.file = part_for_job(std::move(from.file), options.job);
-    return from;
+    file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
+  } else {
+    // No topology.conf is larger.
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+    const auto text = topology::read_text_file(options.slurm, kMostBytes);
+    if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
+    const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
+    file = topology::file_of(
+        value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
+                            : topology::read_slurm(options.slurm, *text, options.slurm_topology)));
   }
-  // No topology.conf is larger.
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-  const auto text = topology::read_text_file(options.slurm, kMostBytes);
-  if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
-  const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
-  auto slurm = value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                                   : topology::read_slurm(options.slurm, *text, options.slurm_topology));
-  from.has_notes = true;
-  from.file.topology = std::move(slurm.topology);
-  from.file.server_names = std::move(slurm.nodes);
-  from.notes = std::move(slurm.notes);
-  from.file = part_for_job(std::move(from.file), options.job);
-  return from;
+  auto notes = std::move(file.notes);
+  file = part_for_job(std::move(file), options.job);
+  file.notes = std::move(notes);
+  return file;
 }
 
 /// Prints the cables whose rate or state differs from their level's, one line each.
@@ -363,23 +353,23 @@ void print_overrides(const topology::TopologyFile& file) {
 }
 
 void run(const TopoOptions& options) {
-  const TopoSource from = read_source(options);
-  const Topology& topology = from.file.topology;
-  const auto& names = from.file.server_names;
+  const topology::TopologyFile file = read_source(options);
+  const Topology& topology = file.topology;
+  const auto& names = file.server_names;
   if (options.only_spec) {
     fmt::print("{}\n", topology.spec);
   } else if (options.json || options.format == "json") {
-    print_json(from, options.verbose);
+    print_json(file, options.verbose);
   } else if (options.format == "dot") {
-    fmt::print("{}", value_or_throw(picture::topology_dot(from.file)));
+    fmt::print("{}", value_or_throw(picture::topology_dot(file)));
   } else if (options.format == "svg") {
-    fmt::print("{}", value_or_throw(picture::topology_svg(from.file)));
+    fmt::print("{}", value_or_throw(picture::topology_svg(file)));
   } else if (options.format == "yaml") {
-    fmt::print("{}", value_or_throw(topology::topology_file_text(from.file, options.verbose)));
+    fmt::print("{}", value_or_throw(topology::topology_file_text(file, options.verbose)));
   } else {
-    print_notes(from.notes);
+    if (file.notes) print_notes(*file.notes);
     print_summary(topology);
-    print_overrides(from.file);
+    print_overrides(file);
     if (!names.empty()) print_nodes(names);
     if (options.verbose) {
       fmt::print("\n");
@@ -397,7 +387,7 @@ void add_topo(CLI::App& app) {
       app.add_subcommand("topo", "Print a topology: servers, NICs, switches, cables and levels");
   CLI::Option* const spec =
       command
-          ->add_option("-t,--topology,SPEC", options->spec,
+          ->add_option("-t,--topology,TOPOLOGY", options->spec,
                        "Topology: a spec such as bcube:3,1, or a file; default HIPS_TOPO")
           ->type_name("SPEC");
   CLI::Option* const slurm = command
