@@ -10,7 +10,7 @@ BELOW_PLAN = {"include", "lib/base", "lib/pattern"} | TOPOLOGY
 PLAN = {"lib/plan", "lib/plan/steps", "lib/plan/fabric", "lib/plan/algorithms", "lib/plan/check", "lib/plan/prune",
         "lib/plan/formats"}
 # What the library preloaded into MPI programs does not hold.
-READERS = {"topology/clusters", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
+READERS = {"topology/clusters", "topology/cabling", "topology/wiring", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
 BELOW_EXEC = BELOW_PLAN | PLAN | {"lib/cost", "lib/reduce", "transports"}
 BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/tcp", "transports/verbs"}
 ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
@@ -23,6 +23,8 @@ LAYERS = {
     "topology/families": {"include", "lib/base", "topology"},
     "topology/formats": {"include", "lib/base", "topology", "topology/families"},
     "topology/parts": {"include", "lib/base", "topology", "topology/families", "topology/formats"},
+    "topology/cabling": {"include", "lib/base"} | TOPOLOGY,
+    "topology/wiring": {"include", "lib/base", "topology/clusters", "topology/cabling"} | TOPOLOGY,
     "topology/clusters": {"include", "lib/base"} | TOPOLOGY,
     "topology/discover": {"include", "lib/base"} | TOPOLOGY,
     "transports": {"include", "lib/base"},
@@ -42,7 +44,7 @@ LAYERS = {
     "lib/plan/formats": BELOW_PLAN | {"lib/plan", "lib/plan/steps", "lib/plan/check"},
     "lib/plan/formats/msccl": BELOW_PLAN | {"lib/plan", "lib/plan/steps", "lib/plan/formats"},
     "lib/plan/formats/goal": BELOW_PLAN | {"lib/plan", "lib/plan/formats"},
-    "lib/readers": BELOW_PLAN | {"topology/clusters", "lib/plan", "lib/plan/formats", "lib/plan/formats/msccl"},
+    "lib/readers": BELOW_PLAN | {"topology/clusters", "topology/cabling", "topology/wiring", "lib/plan", "lib/plan/formats", "lib/plan/formats/msccl"},
     "lib/cost": BELOW_PLAN | PLAN,
     # The executor sees a transport only through transport.hpp, which lies in the folder above them all.
     "lib/exec": BELOW_EXEC - {"lib/cost"},
