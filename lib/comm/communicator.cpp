@@ -181,6 +181,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (Status status = check_reach(loaded.config.transport, *processes); !status.ok())
     return fail(std::move(status));
 
+  design = with_wiring(std::move(design), options, loaded.config, rank, *processes);
+  if (design.wiring) {
+    if (rank == 0)
+      log::info(Subsystem::kComm, "{}: the NICs show {}; HIPS_TOPO={} names it", options.name,
+                design.wiring->text, design.topology.spec);
+    // Not every two nodes share a network, so parts need to know which they are.
+    if (design.topology.servers_relay) origin = {origin.options, true, design.topology};
+  }
   if (rank == 0) dump_topology(loaded.config.topology_dump, design.topology);
   std::unique_ptr<WatchedCommunicator> communicator;
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);

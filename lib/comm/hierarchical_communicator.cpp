@@ -65,6 +65,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
                          .id = id,
                          .topology = design.topology,
                          .processes = processes,
+                         .nics = design.wiring ? &design.wiring->nics : nullptr,
                          .choices = programs,
                          .on_error = found});
   if (!made) return fail(made.error());

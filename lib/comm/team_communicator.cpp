@@ -33,6 +33,7 @@ Result<Blob> TeamCommunicator::make(const Design& design, const std::vector<Proc
                          .id = id,
                          .topology = design.topology,
                          .processes = processes,
+                         .nics = design.wiring ? &design.wiring->nics : nullptr,
                          .choices = *choices,
                          .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
   if (!made) return fail(made.error());

@@ -48,7 +48,7 @@ LAYERS = {
     "lib/cost": BELOW_PLAN | PLAN,
     # The executor sees a transport only through transport.hpp, which lies in the folder above them all.
     "lib/exec": BELOW_EXEC - {"lib/cost"},
-    "lib/comm": BELOW_COMM,
+    "lib/comm": BELOW_COMM | {"topology/discover"},
     "lib/mpi": {"include", "lib/base", "lib/comm"} | TOPOLOGY | PLAN,
     "tools": ALL_OF_LIB | READERS | {"topology/discover"},
     "examples": {"include"},

@@ -14,8 +14,8 @@ ProcessInfo process_on(const std::string& node, std::uint32_t rdma_rails, std::u
   ProcessInfo process;
   process.uid = ProcessUid::random();
   process.host = process.node_key = node;
-  process.rdma_rails = rdma_rails;
-  process.socket_rails = socket_rails;
+  process.rdma_nics.resize(rdma_rails);
+  process.socket_nics.resize(socket_rails);
   return process;
 }
 
@@ -47,7 +47,7 @@ TEST(Reach, the_medium_has_the_highest_cost_per_message_of_all_pairs) {
 TEST(Reach, one_node_without_rdma_raises_the_cost_per_message_whatever_its_rank) {
   for (std::size_t at = 0; at < 5; ++at) {
     auto processes = processes_on({"a", "b", "c", "d", "e"}, 1);
-    processes[at].rdma_rails = 0;
+    processes[at].rdma_nics.clear();
     expect_medium(processes, "auto", cost::Medium::kSockets);
   }
 }
@@ -57,7 +57,8 @@ TEST(Reach, the_error_names_two_ranks_that_no_transport_connects) {
   EXPECT_TRUE(check_reach("auto", processes).ok());
   EXPECT_TRUE(check_reach("tcp", processes).ok());
   EXPECT_THAT(check_reach("shm", processes).message, testing::HasSubstr("connects rank 0"));
-  processes[2].rdma_rails = processes[2].socket_rails = 0;
+  processes[2].rdma_nics.clear();
+  processes[2].socket_nics.clear();
   const Status status = check_reach("auto", processes);
   EXPECT_EQ(status.code, Code::kUnsupported);
   EXPECT_THAT(status.message, testing::HasSubstr("to rank 2"));

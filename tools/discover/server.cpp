@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/setup/interfaces.hpp"
+#include "lib/comm/setup/nic_info.hpp"
 #include "tools/discover/hwloc_tree.hpp"
 #include "tools/doctor/file_tree.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -55,11 +56,6 @@ double port_rate(const std::string& text) {
   return value > 0 ? value * kBytesPerGigabit : 0;
 }
 
-double interface_rate(const std::string& name) {
-  const auto speed = doctor::FileTree().number(fmt::format("sys/class/net/{}/speed", name));
-  return speed && *speed > 0 ? static_cast<double>(*speed) / 1000 * kBytesPerGigabit : 0;
-}
-
 Result<Server> inspect_server(const doctor::NodeFacts& node) {
   const auto tree = HwlocTree::of_machine();
   if (!tree) return fail(tree.error());
@@ -93,7 +89,7 @@ Result<Server> inspect_server(const doctor::NodeFacts& node) {
            .port = port.number,
            .state = port.active() ? "up" : "down",
            // A software device has the rate of its interface, whatever it reports.
-           .bandwidth_bytes_per_s = device.software ? interface_rate(port.netdev.name) : rate,
+           .bandwidth_bytes_per_s = device.software ? comm::interface_bandwidth(port.netdev.name) : rate,
            .addresses = {},
            .location = {}});
     }
@@ -109,7 +105,7 @@ Result<Server> inspect_server(const doctor::NodeFacts& node) {
          .interface = name,
          .port = 1,
          .state = interface_state(name),
-         .bandwidth_bytes_per_s = interface_rate(name),
+         .bandwidth_bytes_per_s = comm::interface_bandwidth(name),
          .addresses = {},
          .location = {}});
   }

@@ -86,7 +86,4 @@ std::string server_json(const Server& server);
 /// Parses a port's rate as the kernel writes it, "100 Gb/sec (4X EDR)", to bytes/s; 0 if it is malformed.
 double port_rate(const std::string& text);
 
-/// The rate of an interface's link in bytes/s; 0 if the kernel does not know it.
-double interface_rate(const std::string& name);
-
 }  // namespace hips::discover

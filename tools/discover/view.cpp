@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/setup/interfaces.hpp"
+#include "lib/comm/setup/nic_info.hpp"
 #include "tools/discover/server.hpp"
 
 namespace hips::discover {
@@ -46,7 +47,7 @@ std::vector<JobNic> rdma_nics(const doctor::NodeFacts& node, const doctor::RailC
         if (device.name != use.device || port.number != use.port) continue;
         nic.interface = port.netdev.name;
         nic.seen.bandwidth_bytes_per_s =
-            device.software ? interface_rate(port.netdev.name) : port_rate(port.rate);
+            device.software ? comm::interface_bandwidth(port.netdev.name) : port_rate(port.rate);
       }
     }
     if (use.gid) add_network(use.gid->gid, networks, nic);
@@ -97,7 +98,7 @@ Result<RankView> view_of(Rank rank, const doctor::NodeFacts& node, const doctor:
   for (const comm::LocalNetwork& network : *networks) {
     const std::string address = comm::host_of(network.address);
     view.nics.push_back({{network.interface, address, subnet_of(address, network.prefix_bits),
-                          interface_rate(network.interface)},
+                          comm::interface_bandwidth(network.interface)},
                          network.interface,
                          false});
   }

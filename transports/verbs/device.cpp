@@ -202,6 +202,9 @@ Result<std::vector<PortChoice>> find_ports(const VerbsOptions& options) {
                         .gid_index = gid->gid.index,
                         .iwarp = facts->iwarp,
                         .name = name,
+                        .address = gid->gid.address(),
+                        .subnet_prefix = gid->gid.subnet_prefix(),
+                        .bandwidth_bytes_per_s = facts->bandwidth_bytes_per_s,
                         .description = {}};
       choice.description = fmt::format(
           "{}, {} ({}), MTU {}, {}", name, gid->gid.to_string(), gid->reason, mtu_bytes(facts->active_mtu),

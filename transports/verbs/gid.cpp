@@ -59,6 +59,13 @@ bool Gid::is_zero() const {
   return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b == 0; });
 }
 
+std::string Gid::subnet_prefix() const {
+  if (kind != Kind::kInfiniBand) return {};
+  Gid prefix = *this;
+  std::fill(prefix.bytes.begin() + 8, prefix.bytes.end(), std::uint8_t{0});
+  return prefix.address() + "/64";
+}
+
 std::string Gid::address() const {
   char text[INET6_ADDRSTRLEN] = "?";
   if (is_ipv4()) {

@@ -23,6 +23,8 @@ struct Gid {
   [[nodiscard]] bool is_zero() const;
   /// "10.0.0.1", "fe80::1"
   [[nodiscard]] std::string address() const;
+  /// "fe80::/64": the fabric of an InfiniBand port; empty for other kinds, whose GIDs do not tell it.
+  [[nodiscard]] std::string subnet_prefix() const;
   /// "RoCE v2 10.0.0.1 at index 1"
   [[nodiscard]] std::string to_string() const;
 

@@ -33,7 +33,10 @@ struct PortChoice {
   std::uint8_t port = 1;
   std::uint32_t gid_index = 0;
   bool iwarp = false;
-  std::string name;         ///< "rxe0:1"
+  std::string name;           ///< "rxe0:1"
+  std::string address;        ///< of the GID: "10.0.0.1", "fe80::1"
+  std::string subnet_prefix;  ///< of an InfiniBand port: "fe80::/64"; otherwise empty
+  double bandwidth_bytes_per_s = 0;
   std::string description;  ///< "rxe0:1, RoCE v2 10.0.0.1 at index 1 (the best of 2), MTU 4096"
 };
 

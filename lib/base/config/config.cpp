@@ -180,7 +180,7 @@ std::string set_cm(Config& config, std::string_view text) {
 }
 
 constexpr std::array kVariables = {
-    ConfigVariable{"HIPS_TOPO", "SPEC", "switch:<size>",
+    ConfigVariable{"HIPS_TOPO", "SPEC", "what the NICs show",
                    "topology of the cluster: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | "
                    "rail:servers,K | switch:n, each with an optional /m for m ranks per server; or FILE.yaml",
                    set_text<&Config::topology>},

@@ -220,6 +220,23 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
   }
 }
 
+Design with_wiring(Design design, const CommunicatorOptions& options, const Config& config, Rank rank,
+                   const std::vector<ProcessInfo>& processes) {
+  if (design.topology_named || config.plan_file) return design;
+  auto wiring = wiring_of(config.transport, processes);
+  if (!wiring) return design;
+  CommunicatorOptions recognised = options;
+  recognised.topology = wiring->topology.spec;
+  auto made = make_design(recognised, config, rank, static_cast<Rank>(processes.size()));
+  // Patterns or an algorithm of the user may be for another topology.
+  if (!made) return design;
+  made->topology_named = false;
+  made->named = design.named;
+  made->terms = std::move(design.terms);
+  made->wiring = std::move(wiring);
+  return *std::move(made);
+}
+
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium) {
   const auto& named = design.choices;
   if (!named.empty() && std::ranges::none_of(named, &Design::Choice::automatic)) return named;

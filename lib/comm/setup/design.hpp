@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <hips/plan.hpp>
@@ -11,6 +12,7 @@
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/process_info.hpp"
+#include "lib/comm/setup/wiring.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/plan/plan_builder.hpp"
 
@@ -42,8 +44,9 @@ struct Design {
     /// The user named no plan for these sizes, so a call may use another path. A Design has no plan for them yet.
     bool automatic = false;
   };
-  std::vector<Choice> choices;  ///< ascending; the last has no limit; empty if no plan is named
-  std::string cost_comparison;  ///< compares a plan that is not the cheapest with the usual one
+  std::vector<Choice> choices;       ///< ascending; the last has no limit; empty if no plan is named
+  std::optional<NodeWiring> wiring;  ///< set if the user named no topology and the NICs show one
+  std::string cost_comparison;       ///< compares a plan that is not the cheapest with the usual one
   Terms terms;
 };
 
@@ -51,6 +54,11 @@ struct Design {
 ///
 /// Errors   kInvalidArgument, kUnsupported, kOutOfMemory: says which option is wrong and what would be right.
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
+
+/// Replaces the topology of a design for which the user named none by the one that the NICs show (wiring_of()), unless a stored
+/// plan tells another. `processes` are those of all ranks; the same outcome on all ranks.
+Design with_wiring(Design design, const CommunicatorOptions& options, const Config& config, Rank rank,
+                   const std::vector<ProcessInfo>& processes);
 
 /// Returns the plans of a TeamCommunicator: the named ones and, for all other sizes, the cheapest ones over
 /// `medium`.

@@ -46,7 +46,8 @@ bool is_link_local(const sockaddr* address) {
                            : bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
 }
 
-/// True if the host name resolves to this address. The lookup may query a name server, so it happens once.
+}  // namespace
+
 bool is_named(const LocalNetwork& network) {
   static const std::vector<SocketAddress>* const named = [] {
     char name[256] = "";
@@ -59,6 +60,8 @@ bool is_named(const LocalNetwork& network) {
     return std::ranges::equal(bytes_of(address.get()), bytes_of(network.address.get()));
   });
 }
+
+namespace {
 
 /// The addresses of all interfaces that are up, except link-local ones; IPv4 first.
 Result<std::vector<LocalNetwork>> all_networks() {
@@ -162,6 +165,18 @@ std::vector<SocketAddress> by_reachability(std::vector<SocketAddress> addresses,
   std::stable_sort(addresses.begin(), addresses.end(),
                    [&](const SocketAddress& a, const SocketAddress& b) { return distance(a) < distance(b); });
   return addresses;
+}
+
+std::string subnet_of(const LocalNetwork& network) {
+  SocketAddress subnet = network.address;
+  const auto bytes = bytes_of(subnet.get());
+  auto* const to = const_cast<unsigned char*>(bytes.data());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto kept =
+        std::clamp<std::int64_t>(std::int64_t{network.prefix_bits} - 8 * static_cast<std::int64_t>(i), 0, 8);
+    to[i] = static_cast<unsigned char>(to[i] & (0xff00U >> static_cast<unsigned>(kept)));
+  }
+  return fmt::format("{}/{}", host_of(subnet), network.prefix_bits);
 }
 
 std::string host_of(const SocketAddress& address) {

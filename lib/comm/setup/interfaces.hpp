@@ -46,6 +46,12 @@ std::vector<LocalNetwork> choose_data_networks(const std::vector<LocalNetwork>& 
 std::vector<SocketAddress> by_reachability(std::vector<SocketAddress> addresses,
                                            const std::vector<LocalNetwork>& mine);
 
+/// True if the name of this node leads to the address. The lookup may query a name server, so it happens once.
+bool is_named(const LocalNetwork& network);
+
+/// "10.0.1.0/24"
+std::string subnet_of(const LocalNetwork& network);
+
 /// Returns the address without the port: "10.0.0.1".
 std::string host_of(const SocketAddress& address);
 

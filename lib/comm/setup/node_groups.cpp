@@ -77,6 +77,7 @@ std::optional<NodeGroups> NodeGroups::of(const Design& design, const Config& con
 }
 
 Topology topology_of_nodes(const Design& design, const NodeGroups& nodes) {
+  if (design.wiring) return design.wiring->nodes;
   if (design.topology.ranks_per_server > 1) return topology::without_node_level(design.topology);
   return parse_topology(fmt::format("switch:{}", nodes.num_nodes));
 }

@@ -93,6 +93,30 @@ ControlAddress get_control_address(ByteReader& reader) {
   return address;
 }
 
+void put_nics(ByteWriter& writer, const std::vector<NicInfo>& nics) {
+  writer.put(static_cast<std::uint32_t>(nics.size()));
+  for (const NicInfo& nic : nics) {
+    for (const std::string* text : {&nic.name, &nic.address, &nic.subnet, &nic.device})
+      writer.put_text(*text);
+    writer.put(nic.bandwidth_bytes_per_s);
+    writer.put(nic.mtu);
+    writer.put(static_cast<std::uint8_t>(nic.named_by_node ? 1 : 0));
+  }
+}
+
+std::vector<NicInfo> get_nics(ByteReader& reader) {
+  std::vector<NicInfo> nics;
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    NicInfo& nic = nics.emplace_back();
+    for (std::string* text : {&nic.name, &nic.address, &nic.subnet, &nic.device}) *text = reader.get_text();
+    nic.bandwidth_bytes_per_s = reader.get<double>();
+    nic.mtu = reader.get<std::int32_t>();
+    nic.named_by_node = reader.get<std::uint8_t>() != 0;
+  }
+  return nics;
+}
+
 void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put(info.uid.high);
   writer.put(info.uid.low);
@@ -102,9 +126,9 @@ void put_process(ByteWriter& writer, const ProcessInfo& info) {
   writer.put(static_cast<std::uint32_t>(info.cores.size()));
   for (const std::uint64_t word : info.cores) writer.put(word);
   put_control_address(writer, info.control);
-  writer.put(info.rdma_rails);
+  put_nics(writer, info.rdma_nics);
   writer.put_text(info.rdma_problem);
-  writer.put(info.socket_rails);
+  put_nics(writer, info.socket_nics);
   writer.put(static_cast<std::uint8_t>(info.socket_loopback ? 1 : 0));
   writer.put_text(info.socket_problem);
 }
@@ -119,9 +143,9 @@ ProcessInfo get_process(ByteReader& reader) {
   const auto words = reader.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < words && reader.ok(); ++i) info.cores.push_back(reader.get<std::uint64_t>());
   info.control = get_control_address(reader);
-  info.rdma_rails = reader.get<std::uint32_t>();
+  info.rdma_nics = get_nics(reader);
   info.rdma_problem = reader.get_text();
-  info.socket_rails = reader.get<std::uint32_t>();
+  info.socket_nics = get_nics(reader);
   info.socket_loopback = reader.get<std::uint8_t>() != 0;
   info.socket_problem = reader.get_text();
   return info;

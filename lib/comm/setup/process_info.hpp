@@ -22,6 +22,17 @@ struct ControlAddress {
   std::uint16_t port = 0;
 };
 
+/// A NIC of a process's node, as its kernel describes it.
+struct NicInfo {
+  std::string name{};                ///< "eth0", "mlx5_0:1"
+  std::string address{};             ///< "10.0.1.2"; empty if it has none
+  std::string subnet{};              ///< "10.0.1.0/24", "fe80::/64"; empty if it is not known
+  std::string device{};              ///< the interface that carries it: "eth0" for the VLAN "eth0.7"
+  double bandwidth_bytes_per_s = 0;  ///< of the link, one direction; 0: not known
+  std::int32_t mtu = 0;              ///< 0: not known
+  bool named_by_node = false;        ///< the name of the node leads to it, and the user did not choose it
+};
+
 /// What each member of a communicator knows about the process of every other member.
 struct ProcessInfo {
   ProcessUid uid;
@@ -30,11 +41,11 @@ struct ProcessInfo {
   std::string node_key;  ///< equal if two processes can access each other's memory and process IDs
   std::vector<std::uint64_t> cores;  ///< bit mask of the cores that it may run on
   ControlAddress control;
-  /// Number of rails over RDMA ports; one port may serve several rails. 0: no port, or RDMA was not requested.
-  std::uint32_t rdma_rails = 0;
+  /// By rail, the RDMA port; one port may serve several rails. Empty: no port, or RDMA was not requested.
+  std::vector<NicInfo> rdma_nics;
   std::string rdma_problem;  ///< why there is no port, if one was looked for
-  /// Number of rails over network interfaces for TCP. 0: no interface, or TCP was not requested.
-  std::uint32_t socket_rails = 0;
+  /// By rail, the network interface for TCP. Empty: no interface, or TCP was not requested.
+  std::vector<NicInfo> socket_nics;
   bool socket_loopback = false;  ///< they are loopback, unreachable from other nodes
   std::string socket_problem;    ///< why there is no interface, if one was looked for
 

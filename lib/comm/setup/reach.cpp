@@ -18,11 +18,11 @@ namespace {
 /// Cost     the number of processes times the number of kinds.
 template <typename Visit>
 void visit_pairs_of_kinds(const std::vector<ProcessInfo>& processes, Visit&& visit) {
-  std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t, bool>, std::size_t> kinds;
+  std::map<std::tuple<std::string_view, std::size_t, std::size_t, bool>, std::size_t> kinds;
   for (std::size_t a = 0; a < processes.size(); ++a) {
     const ProcessInfo& process = processes[a];
-    kinds.emplace(std::tuple(std::string_view(process.node_key), process.rdma_rails, process.socket_rails,
-                             process.socket_loopback),
+    kinds.emplace(std::tuple(std::string_view(process.node_key), process.rdma_nics.size(),
+                             process.socket_nics.size(), process.socket_loopback),
                   a);
     for (const auto& [kind, b] : kinds)
       if (a != b && !visit(b, a)) return;

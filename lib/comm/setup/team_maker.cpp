@@ -15,34 +15,41 @@ using log::Subsystem;
 
 namespace {
 
-/// The transport and port number of each rail of a topology; port numbers are the same on all ranks.
+/// The transport of each rail of a topology. A transport without NICs has one port for all rails.
 struct Rails {
   std::vector<transport::Transport*> transports;
-  std::vector<std::uint32_t> ports;
+  std::size_t num_ports = 1;  ///< as many as every rank has
+  bool is_placed = false;     ///< TeamOrder::nics tells the ports
 };
 
-/// Assigns a transport to each rail of the topology. A rail has the same port number at both ends, so all ranks
-/// use only as many ports as each of them has.
+/// The port of a rail at a rank.
+std::uint32_t port_of(const TeamOrder& order, const Rails& rails, std::size_t rank, std::size_t rail) {
+  return rails.is_placed ? (*order.nics)[rank][rail] : static_cast<std::uint32_t>(rail % rails.num_ports);
+}
+
+/// Assigns a transport to each rail of the topology.
 Result<Rails> rails_of(ProcessEngine& engine, const TransportEntry& entry, const TeamOrder& order) {
   const Topology& topology = order.topology;
   auto made = transports_of(engine, entry.name, order.config);
   if (!made) return fail(made.error());
-  std::size_t count = made->size();
-  for (const ProcessInfo& process : order.processes) {
-    if (const std::size_t rails = entry.rails(process); rails > 0) count = std::min(count, rails);
-  }
   Rails rails;
-  const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
-  for (std::size_t rail = 0; rail < wanted; ++rail) {
-    rails.transports.push_back((*made)[rail % count]);
-    rails.ports.push_back(static_cast<std::uint32_t>(rail % count));
+  rails.num_ports = made->size();
+  rails.is_placed = order.nics != nullptr && !entry.nics(order.processes.front()).empty();
+  if (!rails.is_placed) {
+    for (const ProcessInfo& process : order.processes)
+      if (const auto nics = entry.nics(process); !nics.empty())
+        rails.num_ports = std::min(rails.num_ports, nics.size());
   }
+  const std::size_t count = rails.num_ports;
+  const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
+  for (std::size_t rail = 0; rail < wanted; ++rail)
+    rails.transports.push_back((*made)[port_of(order, rails, static_cast<std::size_t>(order.rank), rail)]);
   for (std::size_t level = 0; level < topology.levels.size(); ++level) {
     for (const Rail rail : topology.levels[level].rails) {
       const transport::Limits& port = rails.transports[static_cast<std::size_t>(rail) % wanted]->query();
       if (port.description.empty()) continue;
       log::info(Subsystem::kTransport, "level {}, rail {}: {}{}", level, rail, port.description,
-                wanted > count
+                wanted > count && !rails.is_placed
                     ? fmt::format("; {} rails share {} port{}", wanted, count, count == 1 ? "" : "s")
                     : "");
     }
@@ -89,9 +96,9 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
     }
     const Rails& rails = used[entry->name];
     team.routes[r].by_rail = rails.transports;
-    for (const std::uint32_t port : rails.ports)
-      team.routes[r].by_peer_rail.push_back(
-          made.engine->engine.peer_for(processes[r].uid.high, processes[r].uid.low, port));
+    for (std::size_t rail = 0; rail < rails.transports.size(); ++rail)
+      team.routes[r].by_peer_rail.push_back(made.engine->engine.peer_for(
+          processes[r].uid.high, processes[r].uid.low, port_of(order, rails, r, rail)));
   }
   auto created = exec::Team::create(made.engine->engine, std::move(team));
   if (!created) return fail(created.error());

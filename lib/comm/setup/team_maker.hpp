@@ -28,6 +28,8 @@ struct TeamOrder {
   std::uint64_t id = 0;
   const Topology& topology;  ///< defines the rails in the programs
   const std::vector<ProcessInfo>& processes;
+  /// By rank and rail, its NIC; null: rail n is NIC n, and rails beyond the last NIC start over.
+  const std::vector<std::vector<std::uint32_t>>* nics = nullptr;
   const std::vector<Design::Choice>& choices;  ///< the team's programs, in this order
   std::function<void(const Status&)> on_error;
 };

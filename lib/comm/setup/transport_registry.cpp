@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/setup/interfaces.hpp"
+#include "lib/comm/setup/nic_info.hpp"
 #include "lib/cost/select.hpp"
 #include "transports/shm/shm.hpp"
 #include "transports/tcp/tcp.hpp"
@@ -26,8 +27,8 @@ std::string why_not_same_node(const ProcessInfo& /*a*/, const ProcessInfo& /*b*/
   return "shm needs both processes on one node, in one container and of one user";
 }
 
-std::size_t one_rail(const ProcessInfo& /*process*/) {
-  return 1;
+std::span<const NicInfo> no_nics(const ProcessInfo& /*process*/) {
+  return {};
 }
 
 Result<TransportSet> make_shm(const Config& /*config*/) {
@@ -40,17 +41,17 @@ Result<TransportSet> make_shm(const Config& /*config*/) {
 }
 
 bool both_have_rdma(const ProcessInfo& a, const ProcessInfo& b) {
-  return a.rdma_rails > 0 && b.rdma_rails > 0;
+  return !a.rdma_nics.empty() && !b.rdma_nics.empty();
 }
 
 std::string why_no_rdma(const ProcessInfo& a, const ProcessInfo& b) {
-  const ProcessInfo& without = a.rdma_rails == 0 ? a : b;
+  const ProcessInfo& without = a.rdma_nics.empty() ? a : b;
   return fmt::format("verbs finds no port on {}: {}", without.host,
                      without.rdma_problem.empty() ? "it has none" : without.rdma_problem);
 }
 
-std::size_t rdma_rails(const ProcessInfo& process) {
-  return process.rdma_rails;
+std::span<const NicInfo> rdma_nics(const ProcessInfo& process) {
+  return process.rdma_nics;
 }
 
 #ifdef HIPS_HAVE_VERBS
@@ -84,6 +85,24 @@ Result<TransportSet> make_verbs(const Config& config) {
   return set;
 }
 
+/// A RoCE port has the subnet and the rate of the interface with its address.
+NicInfo describe_port(const verbs::PortChoice& port, bool chosen) {
+  if (const auto networks = local_networks()) {
+    for (const LocalNetwork& network : *networks) {
+      if (host_of(network.address) != port.address) continue;
+      NicInfo nic = nic_info(network, chosen);
+      nic.name = port.name;
+      if (nic.bandwidth_bytes_per_s == 0) nic.bandwidth_bytes_per_s = port.bandwidth_bytes_per_s;
+      return nic;
+    }
+  }
+  return {.name = port.name,
+          .address = port.address,
+          .subnet = port.subnet_prefix,
+          .device = port.name,
+          .bandwidth_bytes_per_s = port.bandwidth_bytes_per_s};
+}
+
 Status look_for_rdma(const Config& config, ProcessInfo& process) {
   if (!verbs::any_device() && config.transport != "verbs") {
     process.rdma_problem = "it has no RDMA device";
@@ -91,7 +110,8 @@ Status look_for_rdma(const Config& config, ProcessInfo& process) {
   }
   auto ports = verbs::find_ports(verbs_options(config.rdma));
   if (ports) {
-    process.rdma_rails = static_cast<std::uint32_t>(ports->size());
+    for (const verbs::PortChoice& port : *ports)
+      process.rdma_nics.push_back(describe_port(port, !config.rdma.hca.empty()));
     return Status::success();
   }
   process.rdma_problem = ports.error().message;
@@ -137,7 +157,8 @@ Result<TransportSet> make_tcp(const Config& config) {
 Status look_for_sockets(const Config& config, ProcessInfo& process) {
   auto networks = data_networks(config.socket_ifname);
   if (networks) {
-    process.socket_rails = static_cast<std::uint32_t>(networks->size());
+    for (const LocalNetwork& network : *networks)
+      process.socket_nics.push_back(nic_info(network, !config.socket_ifname.empty()));
     process.socket_loopback = std::all_of(networks->begin(), networks->end(),
                                           [](const LocalNetwork& network) { return network.loopback; });
     return Status::success();
@@ -148,30 +169,30 @@ Status look_for_sockets(const Config& config, ProcessInfo& process) {
 }
 
 bool sockets_reach(const ProcessInfo& a, const ProcessInfo& b) {
-  if (a.socket_rails == 0 || b.socket_rails == 0) return false;
+  if (a.socket_nics.empty() || b.socket_nics.empty()) return false;
   return same_node(a, b) || (!a.socket_loopback && !b.socket_loopback);
 }
 
 std::string why_no_sockets(const ProcessInfo& a, const ProcessInfo& b) {
-  const ProcessInfo& without = a.socket_rails == 0 || (b.socket_rails > 0 && a.socket_loopback) ? a : b;
-  if (without.socket_rails > 0)
+  const ProcessInfo& without = a.socket_nics.empty() || (!b.socket_nics.empty() && a.socket_loopback) ? a : b;
+  if (!without.socket_nics.empty())
     return fmt::format("tcp has only loopback on {}; see HIPS_SOCKET_IFNAME and \"ip address\"",
                        without.host);
   return fmt::format("tcp finds no interface on {}: {}", without.host,
                      without.socket_problem.empty() ? "it has none" : without.socket_problem);
 }
 
-std::size_t socket_rails(const ProcessInfo& process) {
-  return process.socket_rails;
+std::span<const NicInfo> socket_nics(const ProcessInfo& process) {
+  return process.socket_nics;
 }
 
 constexpr std::array kTransports{
     TransportEntry{"shm", "shared memory between processes of one node", cost::kMessageSeconds, same_node,
-                   why_not_same_node, one_rail, make_shm},
+                   why_not_same_node, no_nics, make_shm},
     TransportEntry{"verbs", "RDMA verbs: RoCE, InfiniBand, iWARP", cost::kMessageSeconds, both_have_rdma,
-                   why_no_rdma, rdma_rails, make_verbs},
+                   why_no_rdma, rdma_nics, make_verbs},
     TransportEntry{"tcp", "TCP sockets, where there is no RDMA", cost::kSocketMessageSeconds, sockets_reach,
-                   why_no_sockets, socket_rails, make_tcp},
+                   why_no_sockets, socket_nics, make_tcp},
 };
 
 bool is_choice(std::string_view choice, const TransportEntry& entry) {

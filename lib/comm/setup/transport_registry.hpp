@@ -28,8 +28,8 @@ struct TransportEntry {
   bool (*reaches)(const ProcessInfo& a, const ProcessInfo& b);
   /// Says why the two cannot use it, as a clause with the remedy.
   std::string (*obstacle)(const ProcessInfo& a, const ProcessInfo& b);
-  /// Number of rails that a process offers.
-  std::size_t (*rails)(const ProcessInfo& process);
+  /// The NICs of a process, by rail; empty for shared memory, and where it has none.
+  std::span<const NicInfo> (*nics)(const ProcessInfo& process);
   Result<TransportSet> (*make)(const Config& config);
 };
 

@@ -11,6 +11,7 @@ import unittest
 
 import lab
 
+PERF = os.path.abspath(sys.argv.pop(2))
 HIPS = os.path.abspath(sys.argv.pop(1))
 LIMIT_S = 240
 
@@ -99,6 +100,24 @@ class Servers(unittest.TestCase):
         self.assertGreater(servers[1]["nics"][1]["sent_bytes"], 4e6)
         self.assertGreater(servers[0]["nics"][1]["received_bytes"], 4e6)
         self.assertLess(servers[1]["nics"][0]["sent_bytes"], 1e5)
+
+
+class WithoutTopology(unittest.TestCase):
+    def test_the_NICs_that_join_all_servers_carry_the_data_and_the_management_network_none(self):
+        for topology, ranks, shown in (("rail:3,2", 1, "rail:3,2"), ("rail:2,2", 2, "rail:2,2/2"), ("bcube:2,1", 1, "bcube:2,1"),
+                                       ("torus:3x3", 1, "torus:3x3"), ("switch:3", 1, "switch:3")):
+            with self.subTest(topology=topology, ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                counters = os.path.join(folder, "counters.json")
+                done = run("-q", "-t", topology, "--ranks-per-server", str(ranks), "--without-topology", "--counters", counters,
+                           "-x", "HIPS_LOG=comm:info", "--", PERF, "-b", "4M", "-e", "4M", "-n", "3")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(f"HIPS_TOPO={shown} names it", done.stdout + done.stderr)
+                with open(counters, encoding="utf-8") as file:
+                    for server in json.load(file)["servers"]:
+                        sent = [nic["sent_bytes"] for nic in server["nics"]]
+                        # Shares are equal, and each of the calls sends at least the vector.
+                        self.assertGreater(min(sent), 0.7 * max(sent))
+                        self.assertGreater(sum(sent), 4 * (4 << 20))
 
 
 class FromOutside(unittest.TestCase):

@@ -31,14 +31,14 @@ void list_algorithms() {
 /// The ports or interfaces of a transport on this node, or why it has none.
 std::string availability(const comm::TransportEntry& entry, const comm::ProcessInfo& process,
                          const Status& looked) {
-  const auto counted = [](std::uint32_t count, std::string_view what) {
+  const auto counted = [](std::size_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
   if (entry.name == "verbs") {
-    if (process.rdma_rails > 0) return counted(process.rdma_rails, "port");
+    if (!process.rdma_nics.empty()) return counted(process.rdma_nics.size(), "port");
     return "unavailable: " + (process.rdma_problem.empty() ? looked.message : process.rdma_problem);
   }
-  if (entry.name == "tcp") return counted(process.socket_rails, "interface");
+  if (entry.name == "tcp") return counted(process.socket_nics.size(), "interface");
   return "available";
 }
 
