@@ -1,0 +1,94 @@
+#include "topology/cabling/cabling_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "topology/cabling/text_lines.hpp"
+
+namespace hips::topology {
+namespace {
+
+/// A key of the port; names may contain any character but NUL.
+std::string key_of(const CableEnd& end) {
+  return fmt::format("{}{}{}", end.node, '\0', end.port);
+}
+
+}  // namespace
+
+std::size_t CablingBuilder::node(std::string_view name, CabledNode::Kind kind, std::int64_t line) {
+  const auto [known, is_new] = nodes_.try_emplace(std::string(name), result_.nodes.size());
+  if (is_new) {
+    result_.nodes.push_back({std::string(name), kind, line});
+  } else if (result_.nodes[known->second].kind == CabledNode::Kind::kUnknown) {
+    result_.nodes[known->second].kind = kind;
+  }
+  return known->second;
+}
+
+void CablingBuilder::complete(Cable& known, const Cable& cable) {
+  const auto lower_of = [](double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); };
+  known.bandwidth_bytes_per_s = lower_of(known.bandwidth_bytes_per_s, cable.bandwidth_bytes_per_s);
+  known.latency_ns = std::max(known.latency_ns, cable.latency_ns);
+  known.up = known.up && cable.up;
+}
+
+void CablingBuilder::add_unnamed(Cable cable) {
+  const bool forth = cable.a.node < cable.b.node;
+  Unnamed& between = forth ? unnamed_[{cable.a.node, cable.b.node}] : unnamed_[{cable.b.node, cable.a.node}];
+  auto& same = forth ? between.forth : between.back;
+  const auto& opposite = forth ? between.back : between.forth;
+  if (same.size() < opposite.size()) {
+    const std::size_t known = opposite[same.size()];
+    complete(result_.cables[known], cable);
+    same.push_back(known);
+    return;
+  }
+  same.push_back(result_.cables.size());
+  result_.cables.push_back(std::move(cable));
+}
+
+void CablingBuilder::add(Cable cable) {
+  if (cable.a.node == cable.b.node) {
+    note("cables from a node to itself are ignored", cable.line);
+    return;
+  }
+  if (cable.a.port.empty() || cable.b.port.empty()) return add_unnamed(std::move(cable));
+  std::string a = key_of(cable.a), b = key_of(cable.b);
+  if (b < a) std::swap(a, b);
+  const auto [known, is_new] = cables_.try_emplace(a + '\0' + b, result_.cables.size());
+  if (!is_new) return complete(result_.cables[known->second], cable);
+  for (const std::string& port : {a, b}) {
+    if (++ports_[port] == 2) note("ports have more than one cable", cable.line);
+  }
+  result_.cables.push_back(std::move(cable));
+}
+
+void CablingBuilder::note(std::string_view what, std::int64_t line) {
+  auto found = noted_.find(what);
+  if (found == noted_.end()) found = noted_.emplace(std::string(what), Noted{line, 0}).first;
+  ++found->second.count;
+}
+
+tl::unexpected<Status> CablingBuilder::bad(std::int64_t line, std::string_view problem) const {
+  return bad_line(file_, line, problem);
+}
+
+Result<Cabling> CablingBuilder::finish(std::string_view right) {
+  if (result_.nodes.size() > kMostCabledNodes) {
+    return bad(result_.nodes[kMostCabledNodes].line, fmt::format("the file has {} nodes (valid: up to {})",
+                                                                 result_.nodes.size(), kMostCabledNodes));
+  }
+  if (result_.cables.size() > kMostCables) {
+    return bad(result_.cables[kMostCables].line,
+               fmt::format("the file has {} cables (valid: up to {})", result_.cables.size(), kMostCables));
+  }
+  if (result_.cables.empty()) return bad(1, fmt::format("the file has no cables; {}", right));
+  for (const auto& [what, noted] : noted_) {
+    result_.notes.push_back(fmt::format("{}:{}: {} ({} in all)", file_, noted.line, what, noted.count));
+  }
+  return std::move(result_);
+}
+
+}  // namespace hips::topology
