@@ -18,6 +18,7 @@ std::string key_of(const CableEnd& end) {
 }  // namespace
 
 std::size_t CablingBuilder::node(std::string_view name, CabledNode::Kind kind, std::int64_t line) {
+  if (is_full()) return 0;
   const auto [known, is_new] = nodes_.try_emplace(std::string(name), result_.nodes.size());
   if (is_new) {
     result_.nodes.push_back({std::string(name), kind, line});
@@ -50,6 +51,7 @@ void CablingBuilder::add_unnamed(Cable cable) {
 }
 
 void CablingBuilder::add(Cable cable) {
+  if (is_full()) return;
   if (cable.a.node == cable.b.node) {
     note("cables from a node to itself are ignored", cable.line);
     return;
@@ -76,13 +78,11 @@ tl::unexpected<Status> CablingBuilder::bad(std::int64_t line, std::string_view p
 }
 
 Result<Cabling> CablingBuilder::finish(std::string_view right) {
-  if (result_.nodes.size() > kMostCabledNodes) {
-    return bad(result_.nodes[kMostCabledNodes].line, fmt::format("the file has {} nodes (valid: up to {})",
-                                                                 result_.nodes.size(), kMostCabledNodes));
-  }
-  if (result_.cables.size() > kMostCables) {
-    return bad(result_.cables[kMostCables].line,
-               fmt::format("the file has {} cables (valid: up to {})", result_.cables.size(), kMostCables));
+  if (is_full()) {
+    const bool are_nodes = result_.nodes.size() > kMostCabledNodes;
+    const std::int64_t line = are_nodes ? result_.nodes.back().line : result_.cables.back().line;
+    return bad(line, fmt::format("more than {} {}; give a file of one cluster",
+                                 are_nodes ? kMostCabledNodes : kMostCables, are_nodes ? "nodes" : "cables"));
   }
   if (result_.cables.empty()) return bad(1, fmt::format("the file has no cables; {}", right));
   for (const auto& [what, noted] : noted_) {

@@ -15,8 +15,8 @@
 namespace hips::topology {
 
 /// Limits of a file: any text is read within seconds and 1 GiB.
-inline constexpr std::size_t kMostCabledNodes = 1'000'000;
-inline constexpr std::size_t kMostCables = 2'000'000;
+inline constexpr std::size_t kMostCabledNodes = 250'000;
+inline constexpr std::size_t kMostCables = 500'000;
 
 /// Collects what a reader finds in its file. Knows nodes by their names, counts a cable once that the file lists from both
 /// ends, and writes one note for each kind of thing that is ignored.
@@ -39,7 +39,10 @@ class CablingBuilder {
 
   [[nodiscard]] tl::unexpected<Status> bad(std::int64_t line, std::string_view problem) const;
 
-  [[nodiscard]] bool has_cables() const { return !result_.cables.empty(); }
+  /// Has the file more nodes or cables than the limits? No more are added then, and finish() says so.
+  [[nodiscard]] bool is_full() const {
+    return result_.nodes.size() > kMostCabledNodes || result_.cables.size() > kMostCables;
+  }
 
   /// Errors   kInvalidArgument: too many nodes or cables, or none; `right` says what the file should have.
   Result<Cabling> finish(std::string_view right);

@@ -47,6 +47,10 @@ class IbFabric {
   void add(const IbCable& cable) { cables_.push_back(cable); }
 
   void note(std::string_view what, std::int64_t line) { builder_.note(what, line); }
+  /// Are there more nodes or cables than the limits allow, if each is listed twice?
+  [[nodiscard]] bool is_full() const {
+    return nodes_.size() > 2 * kMostCabledNodes || cables_.size() > 2 * kMostCables;
+  }
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
 
   /// Errors   kInvalidArgument: a cable leads to a node that nothing is known of, or to a port that it does not have; no cables.

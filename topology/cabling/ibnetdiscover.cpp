@@ -191,6 +191,7 @@ class IbReader {
     TextLines lines(text_);
     while (const auto line = lines.next()) {
       if (auto taken = take(without_blanks(*line), lines.number()); !taken) return fail(taken.error());
+      if (fabric_.is_full()) return bad(lines.number(), "more nodes and cables than a fabric can have");
     }
     return fabric_.finish();
   }

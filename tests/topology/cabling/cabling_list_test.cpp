@@ -1,0 +1,159 @@
+#include "topology/cabling/cabling_list.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tests/choices.hpp"
+#include "tests/topology/cabling/random_cabling.hpp"
+#include "tests/topology/cabling/same_cabling.hpp"
+#include "topology/cabling/rate_words.hpp"
+
+namespace hips::topology {
+namespace {
+
+using test::lines_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Cabling read_list(std::string_view text) {
+  return value_or_throw(read_cabling_list("cables.csv", text));
+}
+
+std::string list_error(std::string_view text) {
+  const auto read = read_cabling_list("cables.csv", text);
+  return read ? "accepted" : read.error().message;
+}
+
+struct ListForm {
+  std::vector<std::string> header;  ///< a node, a port, b node, b port, and others
+  bool has_rate = false;            ///< in the column that follows
+};
+
+/// The columns in a random order, cables from one end or from both.
+std::string random_list(const Cabling& cabling, const ListForm& form, std::mt19937_64& random) {
+  const char separator = ",;\t"[random() % 3];
+  std::vector<std::size_t> order(form.header.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::shuffle(order, random);
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (const std::size_t column : order) {
+      if (!text.empty()) text += separator;
+      text += random() % 2 == 0 ? "\"" + cells[column] + "\"" : cells[column];
+    }
+    return text + (random() % 2 == 0 ? "\n" : "\r\n");
+  };
+  std::string text = random() % 2 == 0 ? "\xef\xbb\xbf" : "";
+  text += line(form.header);
+  for (const Cable& cable : cabling.cables) {
+    std::vector<std::string> cells = {cabling.nodes[cable.a.node].name, cable.a.port,
+                                      cabling.nodes[cable.b.node].name, cable.b.port};
+    if (form.has_rate) cells.push_back(fmt::format("{}", cable.bandwidth_bytes_per_s * 8 / 1e6));
+    cells.resize(form.header.size(), "x");
+    text += line(cells);
+    if (random() % 2 == 0) continue;
+    std::swap(cells[0], cells[2]);
+    std::swap(cells[1], cells[3]);
+    text += line(cells);
+  }
+  return text;
+}
+
+TEST(CablingList, ReadsRandomListsOfEachForm) {
+  const std::vector<ListForm> forms = {
+      {{"side_a_device", "side_a_name", "side_b_device", "side_b_name", "label", "color"}},
+      {{"StartDevice", "StartPort", "EndDevice", "EndPort", "BandWidth", "VlanID"}, true},
+      {{"#StartDevice", "StartPort", "EndDevice", "EndPort", "Speed"}, true},
+      {{"Node", "Node Interface", "Peer Node", "Peer Interface"}}};
+  const std::uint64_t num_seeds = test::runs_a_sample() ? 100 : 500;
+  for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {
+    std::mt19937_64 random(test::seed() + seed);
+    const ListForm& form = forms[random() % forms.size()];
+    Cabling fabric = test::random_fabric(random);
+    // A list does not tell servers from switches.
+    for (CabledNode& node : fabric.nodes) node.kind = CabledNode::Kind::kUnknown;
+    for (Cable& cable : fabric.cables) {
+      if (!form.has_rate) cable.bandwidth_bytes_per_s = 0;
+    }
+    const std::string text = random_list(fabric, form, random);
+    ASSERT_TRUE(is_cabling_list(text)) << text;
+    ASSERT_EQ(lines_of(read_list(text)), lines_of(fabric)) << text;
+  }
+}
+
+TEST(CablingList, NotesColumnsThatItIgnoresOnce) {
+  const Cabling cabling = read_list(
+      "side_a_device,side_a_type,side_a_name,side_b_device,side_b_type,side_b_name\n"
+      "a,dcim.interface,e1,b,dcim.interface,e2\na,dcim.interface,e3,b,dcim.interface,e4\n");
+  EXPECT_EQ(cabling.cables.size(), 2U);
+  EXPECT_THAT(cabling.notes,
+              ElementsAre("cables.csv:1: columns are ignored: \"side_a_type, side_b_type\" (1 in all)"));
+}
+
+TEST(CablingList, TakesKindsFromTypes) {
+  const Cabling cabling = read_list(
+      "Type,Node,Node Interface,Peer Type,Peer Node,Peer Interface\n"
+      "l3leaf,leaf1,Ethernet1,spine,spine1,Ethernet1\nl3leaf,leaf1,Ethernet2,server,n1,eth0\n");
+  EXPECT_THAT(lines_of(cabling), ElementsAre("cable leaf1[Ethernet1] spine1[Ethernet1] 0.000Gb 0ns up",
+                                             "cable leaf1[Ethernet2] n1[eth0] 0.000Gb 0ns up", "node leaf1 1",
+                                             "node n1 0", "node spine1 1"));
+}
+
+TEST(CablingList, ReadsAdaptersAndRacksOfUfm) {
+  const Cabling cabling = read_list(
+      "rack #,U height,#Fields:StartDevice,StartPort,StartDeviceLocation,EndDevice,EndPort,EndDeviceLocation,State\n"
+      ",,sw1,Port 1,r1,n7 mlx5_0,Port 1,r1,Active\n,,sw1,Port 1,r2,n8 HCA-1,Port 2,r2,Active\n");
+  EXPECT_THAT(lines_of(cabling), ElementsAre("cable n7[mlx5_0] r1/sw1[Port 1] 0.000Gb 0ns up",
+                                             "cable n8[HCA-1 Port 2] r2/sw1[Port 1] 0.000Gb 0ns up",
+                                             "node n7 0", "node n8 0", "node r1/sw1 2", "node r2/sw1 2"));
+}
+
+TEST(CablingList, TakesTheColumnsThatAreNamed) {
+  const ListColumns columns = value_or_throw(parse_list_columns("From,,To,,Speed"));
+  // Without ports a cable from a to b is the same as one from b to a; two from a to b are two.
+  const Cabling cabling = value_or_throw(
+      read_cabling_list("c", "to,from,speed\nb,a,100G\na,b,100G\nb,a,25GbE\nc,a,400 Gb/s\n", columns));
+  EXPECT_THAT(lines_of(cabling),
+              ElementsAre("cable a[] b[] 100.000Gb 0ns up", "cable a[] b[] 25.000Gb 0ns up",
+                          "cable a[] c[] 400.000Gb 0ns up", "node a 2", "node b 2", "node c 2"));
+  EXPECT_FALSE(parse_list_columns("a,b,c"));
+  EXPECT_FALSE(parse_list_columns(",b,c,d"));
+  const auto unknown = read_cabling_list("c", "to;from\nb;a\n", columns);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "c:1: the list has no column \"Speed\"; it has \"to, from\"");
+}
+
+TEST(CablingList, ReadsRatesAsPeopleWriteThem) {
+  EXPECT_EQ(rate_of_words("100000"), 12.5e9);
+  EXPECT_EQ(rate_of_words("100Gb"), 12.5e9);
+  EXPECT_EQ(rate_of_words("100 Gbps"), 12.5e9);
+  EXPECT_EQ(rate_of_words("EDR"), 12.5e9);
+  EXPECT_EQ(rate_of_words("4xEDR"), 12.5e9);
+  EXPECT_EQ(rate_of_words("0.8T"), 1e11);
+  for (const char* text : {"", "fast", "-1", "100 apples", "1e300", "nan", "inf"})
+    EXPECT_EQ(rate_of_words(text), 0) << text;
+}
+
+TEST(CablingList, EndsBrokenListsWithOneLine) {
+  EXPECT_THAT(
+      list_error("\nfrom,to\na,b\n"),
+      StartsWith("cables.csv:2: the header \"from, to\" is not known; the header must have side_a_device, "));
+  EXPECT_THAT(list_error(""), StartsWith("cables.csv:1: the header \"\" is not known; "));
+  EXPECT_EQ(list_error("StartDevice,StartPort,EndDevice,EndPort\na,1,b\n"),
+            "cables.csv:2: the row has 3 cells; the header needs 4");
+  EXPECT_EQ(list_error("StartDevice,StartPort,EndDevice,EndPort\n\"a,1,b,2\n"),
+            "cables.csv:2: a \" is missing at the end of a cell in quotes; add it");
+  EXPECT_EQ(list_error("StartDevice,StartPort,EndDevice,EndPort\n"),
+            "cables.csv:1: the file has no cables; write a cable in each row below the header");
+}
+
+}  // namespace
+}  // namespace hips::topology

@@ -1,0 +1,305 @@
+#include "topology/cabling/cabling_list.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "topology/cabling/cabling_builder.hpp"
+#include "topology/cabling/csv_rows.hpp"
+#include "topology/cabling/rate_words.hpp"
+#include "topology/cabling/text_lines.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::topology {
+namespace {
+
+constexpr std::string_view kSeparators = ",;\t";
+constexpr std::size_t kNoColumn = ~std::size_t{0};
+
+constexpr std::string_view kRightHeaders =
+    "the header must have side_a_device, side_a_name, side_b_device, side_b_name (NetBox), or StartDevice, StartPort, "
+    "EndDevice, EndPort (SONiC, UFM), or Node, Node Interface, Peer Node, Peer Interface (Arista AVD), or name others by "
+    "--columns";
+
+/// Where a list has what; kNoColumn: nowhere.
+struct Places {
+  std::size_t a_node = kNoColumn, a_port = kNoColumn, b_node = kNoColumn, b_port = kNoColumn;
+  std::size_t rate = kNoColumn, a_kind = kNoColumn, b_kind = kNoColumn;
+  std::size_t a_location = kNoColumn, b_location = kNoColumn;
+
+  [[nodiscard]] std::size_t last_needed() const {
+    std::size_t last = std::max(a_node, b_node);
+    if (a_port != kNoColumn) last = std::max(last, a_port);
+    if (b_port != kNoColumn) last = std::max(last, b_port);
+    return last;
+  }
+};
+
+/// A header without what people write differently: "#Fields: Start Device", "start_device" and "StartDevice" are the same.
+std::string plain_header(std::string_view cell) {
+  std::string out;
+  for (const char c : in_lower_case(cell)) {
+    if (c != '#' && c != '_' && c != '-' && c != ' ') out += c;
+  }
+  constexpr std::string_view kFields = "fields:";
+  return out.starts_with(kFields) ? out.substr(kFields.size()) : out;
+}
+
+std::size_t place_of(const std::vector<std::string>& header, std::string_view column) {
+  const auto found = std::ranges::find(header, column);
+  return found == header.end() ? kNoColumn : static_cast<std::size_t>(found - header.begin());
+}
+
+/// The columns of a header of a known form.
+std::optional<Places> known_places(const std::vector<std::string>& cells) {
+  std::vector<std::string> header;
+  for (const std::string& cell : cells) header.push_back(plain_header(cell));
+  constexpr std::array<std::array<std::string_view, 4>, 3> kForms = {
+      {{"sideadevice", "sideaname", "sidebdevice", "sidebname"},
+       {"startdevice", "startport", "enddevice", "endport"},
+       {"node", "nodeinterface", "peernode", "peerinterface"}}};
+  for (const auto& form : kForms) {
+    Places places{.a_node = place_of(header, form[0]),
+                  .a_port = place_of(header, form[1]),
+                  .b_node = place_of(header, form[2]),
+                  .b_port = place_of(header, form[3])};
+    if (std::max({places.a_node, places.a_port, places.b_node, places.b_port}) == kNoColumn) continue;
+    for (const std::string_view rate : {"bandwidth", "speed", "rate", "linkspeed"})
+      places.rate = std::min(places.rate, place_of(header, rate));
+    for (const std::string_view kind : {"type", "nodetype"})
+      places.a_kind = std::min(places.a_kind, place_of(header, kind));
+    places.b_kind = place_of(header, "peertype");
+    places.a_location = place_of(header, "startdevicelocation");
+    for (const std::string_view rack : {"rack", ""}) {
+      if (places.a_location == kNoColumn && header.front() == rack) places.a_location = 0;
+    }
+    places.b_location = place_of(header, "enddevicelocation");
+    if (places.b_location == kNoColumn) places.a_location = kNoColumn;
+    return places;
+  }
+  return std::nullopt;
+}
+
+CabledNode::Kind kind_of_type(std::string_view type) {
+  const std::string known = in_lower_case(type);
+  if (known == "server") return CabledNode::Kind::kServer;
+  for (const std::string_view part : {"leaf", "spine", "switch"}) {
+    if (known.find(part) != std::string::npos) return CabledNode::Kind::kSwitch;
+  }
+  return CabledNode::Kind::kUnknown;
+}
+
+/// Is the word a device of a host, as in "n7 mlx5_0" and "n7 HCA-1"?
+bool is_device(std::string_view word) {
+  const std::string known = in_lower_case(word);
+  return known.starts_with("mlx") || known.starts_with("hca-");
+}
+
+class ListReader {
+ public:
+  ListReader(std::string_view file, std::string_view text, const std::optional<ListColumns>& columns)
+      : file_(file), text_(text), columns_(columns), builder_(file) {}
+
+  Result<Cabling> read() {
+    auto separator = find_header();
+    if (!separator) return fail(separator.error());
+    CsvRows rows(file_, text_, *separator);
+    for (bool is_header = true;; is_header = false) {
+      const auto row = rows.next();
+      if (!row) return fail(row.error());
+      if (row->empty()) break;
+      if (rows.line() <= header_line_ || is_header) continue;
+      if (row->front().starts_with('#')) continue;
+      if (auto taken = take(*row, rows.line()); !taken) return fail(taken.error());
+    }
+    for (const Entry& entry : entries_) add(entry);
+    return builder_.finish("write a cable in each row below the header");
+  }
+
+ private:
+  struct End {
+    std::string node, port, location;
+    CabledNode::Kind kind = CabledNode::Kind::kUnknown;
+  };
+  struct Entry {
+    End a, b;
+    double rate = 0;
+    std::int64_t line = 0;
+  };
+
+  /// Finds the separator by which the first row is a header, and the columns.
+  Result<char> find_header() {
+    std::vector<std::string> seen;
+    for (const char separator : kSeparators) {
+      CsvRows rows(file_, text_, separator);
+      auto row = rows.next();
+      if (!row) return fail(row.error());
+      header_line_ = rows.line();
+      if (columns_) {
+        auto places = chosen_places(*row);
+        if (places) {
+          places_ = *places;
+        } else if (row->size() > seen.size()) {
+          seen = *row;
+          missing_ = places.error().message;
+        }
+        if (!places) continue;
+      } else {
+        const auto places = row->empty() ? std::nullopt : known_places(*row);
+        if (row->size() > seen.size()) seen = *row;
+        if (!places) continue;
+        places_ = *places;
+      }
+      note_others(*row);
+      return separator;
+    }
+    if (columns_) return bad_line(file_, std::max<std::int64_t>(1, header_line_), missing_);
+    std::string shown = in_quotes(fmt::format("{}", fmt::join(seen, ", ")));
+    return bad_line(file_, std::max<std::int64_t>(1, header_line_),
+                    fmt::format("the header {} is not known; {}", shown, kRightHeaders));
+  }
+
+  Result<Places> chosen_places(const std::vector<std::string>& cells) const {
+    std::vector<std::string> header;
+    for (const std::string& cell : cells) header.push_back(in_lower_case(cell));
+    Places places;
+    for (const auto& [column, place] :
+         {std::pair(&columns_->a_node, &places.a_node), std::pair(&columns_->a_port, &places.a_port),
+          std::pair(&columns_->b_node, &places.b_node), std::pair(&columns_->b_port, &places.b_port),
+          std::pair(&columns_->rate, &places.rate)}) {
+      if (column->empty()) continue;
+      *place = place_of(header, in_lower_case(*column));
+      if (*place != kNoColumn) continue;
+      return fail(Code::kInvalidArgument,
+                  fmt::format("the list has no column {}; it has {}", in_quotes(*column),
+                              in_quotes(fmt::format("{}", fmt::join(cells, ", ")))));
+    }
+    return places;
+  }
+
+  void note_others(const std::vector<std::string>& header) {
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      const auto used = {places_.a_node, places_.a_port, places_.b_node,     places_.b_port,    places_.rate,
+                         places_.a_kind, places_.b_kind, places_.a_location, places_.b_location};
+      if (std::ranges::find(used, i) == used.end() && !header[i].empty()) others.push_back(header[i]);
+    }
+    if (others.empty()) return;
+    builder_.note(
+        fmt::format("columns are ignored: {}", in_quotes(fmt::format("{}", fmt::join(others, ", ")))),
+        header_line_);
+  }
+
+  Result<void> take(const std::vector<std::string>& row, std::int64_t line) {
+    const std::size_t needed = places_.last_needed();
+    if (row.size() <= needed) {
+      return bad_line(file_, line,
+                      fmt::format("the row has {} cells; the header needs {}", row.size(), needed + 1));
+    }
+    const auto cell = [&](std::size_t place) { return place < row.size() ? row[place] : std::string(); };
+    Entry entry{.a = end_of(cell(places_.a_node), cell(places_.a_port), cell(places_.a_location)),
+                .b = end_of(cell(places_.b_node), cell(places_.b_port), cell(places_.b_location)),
+                .line = line};
+    if (entry.a.node.empty() || entry.b.node.empty()) {
+      builder_.note("rows without a device at one end are ignored", line);
+      return {};
+    }
+    entry.a.kind = merge(entry.a.kind, kind_of_type(cell(places_.a_kind)));
+    entry.b.kind = merge(entry.b.kind, kind_of_type(cell(places_.b_kind)));
+    if (const std::string rate = cell(places_.rate); !rate.empty()) {
+      entry.rate = rate_of_words(rate);
+      if (entry.rate == 0) builder_.note("rates are not understood, such as " + in_quotes(rate), line);
+    }
+    // A list may have each cable twice.
+    if (entries_.size() == 2 * kMostCables)
+      return builder_.bad(line,
+                          fmt::format("more than {} rows; give a file of one cluster", entries_.size()));
+    entries_.push_back(std::move(entry));
+    return {};
+  }
+
+  static CabledNode::Kind merge(CabledNode::Kind a, CabledNode::Kind b) {
+    return a == CabledNode::Kind::kUnknown ? b : a;
+  }
+
+  /// UFM writes an adapter as "HOST DEVICE" with the port of the adapter, "Port 1".
+  End end_of(std::string node, std::string port, std::string location) {
+    End end{.node = std::move(node), .port = std::move(port), .location = std::move(location)};
+    std::string_view rest = end.node;
+    const std::string host(take_word(rest));
+    const std::string device(take_word(rest));
+    if (is_device(device) && without_blanks(rest).empty()) {
+      end.port =
+          end.port == "Port 1" || end.port == "1" || end.port.empty() ? device : device + " " + end.port;
+      end.node = host;
+      end.kind = CabledNode::Kind::kServer;
+    }
+    const auto [known, is_new] = locations_.try_emplace(end.node, end.location);
+    if (!is_new && known->second != end.location) ambiguous_.insert(end.node);
+    return end;
+  }
+
+  void add(const Entry& entry) {
+    const auto node = [&](const End& end) {
+      const bool is_told = !end.location.empty() && ambiguous_.contains(end.node);
+      return builder_.node(is_told ? end.location + "/" + end.node : end.node, end.kind, entry.line);
+    };
+    const std::size_t a = node(entry.a), b = node(entry.b);
+    builder_.add({.a = {a, entry.a.port},
+                  .b = {b, entry.b.port},
+                  .bandwidth_bytes_per_s = entry.rate,
+                  .line = entry.line});
+  }
+
+  std::string_view file_, text_;
+  const std::optional<ListColumns>& columns_;
+  CablingBuilder builder_;
+  Places places_;
+  std::int64_t header_line_ = 1;
+  std::string missing_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::string> locations_;  ///< by the name of a device
+  std::unordered_set<std::string> ambiguous_;               ///< names that several locations have
+};
+
+}  // namespace
+
+Result<ListColumns> parse_list_columns(std::string_view text) {
+  const auto parts = split(text, ',');
+  if (parts.size() < 4 || parts.size() > 5 || without_blanks(parts[0]).empty() ||
+      without_blanks(parts[2]).empty()) {
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("--columns {}: expected A_NODE,A_PORT,B_NODE,B_PORT or with ,RATE behind it; ports may "
+                    "be empty",
+                    in_quotes(text)));
+  }
+  const auto part = [&](std::size_t i) { return std::string(without_blanks(parts[i])); };
+  return ListColumns{.a_node = part(0),
+                     .a_port = part(1),
+                     .b_node = part(2),
+                     .b_port = part(3),
+                     .rate = parts.size() == 5 ? part(4) : ""};
+}
+
+bool is_cabling_list(std::string_view text) {
+  for (const char separator : kSeparators) {
+    CsvRows rows("", text, separator);
+    const auto row = rows.next();
+    if (row && !row->empty() && known_places(*row)) return true;
+  }
+  return false;
+}
+
+Result<Cabling> read_cabling_list(std::string_view name, std::string_view text,
+                                  const std::optional<ListColumns>& columns) {
+  return ListReader(name, text, columns).read();
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,36 @@
+#include "topology/cabling/rate_words.hpp"
+
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "topology/cabling/ib_rate.hpp"
+#include "topology/cabling/text_lines.hpp"
+
+namespace hips::topology {
+
+double rate_of_words(std::string_view text) {
+  text = without_blanks(text);
+  if (const double rate = ib_rate(text); rate > 0) return rate;
+  if (const double rate = ib_rate("4x", text); rate > 0) return rate;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  // The upper limit is that of topology files: 100 Tb/s.
+  constexpr double kMostMegabits = 1e8;
+  if (error != std::errc() || !(number > 0)) return 0;
+  const std::string unit =
+      in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
+  double megabits = 0;
+  for (const std::string_view known : {"", "m", "mb", "mbps", "mbit", "mbit/s", "mb/s"}) {
+    if (unit == known) megabits = number;
+  }
+  for (const std::string_view known : {"g", "gb", "gbe", "ge", "gbps", "gbit", "gbit/s", "gb/s"}) {
+    if (unit == known) megabits = number * 1e3;
+  }
+  for (const std::string_view known : {"t", "tb", "tbps", "tbit/s", "tb/s"}) {
+    if (unit == known) megabits = number * 1e6;
+  }
+  return megabits >= 1 && megabits <= kMostMegabits ? megabits * 1e6 / 8 : 0;
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace hips::topology {
+
+/// The rate that people write in lists and labels, one direction, in bytes/s: "100Gb", "100G", "100 Gb/s", "25GbE", "400gbps",
+/// "4xEDR", "EDR" (of 4 lanes), or a number of Mb/s. 0 if it is none of these.
+double rate_of_words(std::string_view text);
+
+}  // namespace hips::topology
