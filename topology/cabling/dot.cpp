@@ -1,0 +1,291 @@
+#include "topology/cabling/dot.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "topology/cabling/cabling_builder.hpp"
+#include "topology/cabling/dot_tokens.hpp"
+#include "topology/cabling/rate_words.hpp"
+#include "topology/cabling/text_lines.hpp"
+#include "topology/spec.hpp"
+
+namespace hips::topology {
+namespace {
+
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+CabledNode::Kind kind_of_function(std::string_view function) {
+  const std::string known = in_lower_case(function);
+  if (is_one_of(known, {"host", "server", "compute", "oob-server", "gpu"})) return CabledNode::Kind::kServer;
+  for (const std::string_view part : {"leaf", "spine", "switch", "tor", "core", "exit", "edge", "agg"}) {
+    if (known.find(part) != std::string::npos) return CabledNode::Kind::kSwitch;
+  }
+  return CabledNode::Kind::kUnknown;
+}
+
+class DotReader {
+ public:
+  DotReader(std::string_view file, std::string_view text) : builder_(file), tokens_(file, text) {}
+
+  Result<Cabling> read() {
+    if (auto read = read_graph(); !read) return fail(read.error());
+    add_all();
+    return builder_.finish(R"(write edges such as "leaf1":"swp1" -- "spine1":"swp2")");
+  }
+
+ private:
+  struct Node {
+    std::string id, label{}, shape{};
+    CabledNode::Kind kind = CabledNode::Kind::kUnknown;
+    std::int64_t line = 0;
+  };
+  struct Edge {
+    CableEnd a, b;
+    double rate = 0;
+    bool up = true;
+    std::int64_t line = 0;
+  };
+
+  Result<void> advance() {
+    auto token = tokens_.next();
+    if (!token) return fail(token.error());
+    token_ = *std::move(token);
+    return {};
+  }
+
+  [[nodiscard]] tl::unexpected<Status> unexpected(std::string_view right) const {
+    const std::string seen =
+        token_.kind == DotToken::Kind::kEnd ? "the end of the file" : in_quotes(token_.text);
+    return builder_.bad(token_.line, fmt::format("{} is unexpected; expected {}", seen, right));
+  }
+
+  Result<void> read_graph() {
+    if (auto next = advance(); !next) return next;
+    if (is_keyword("strict")) {
+      if (auto next = advance(); !next) return next;
+    }
+    if (!is_keyword("graph") && !is_keyword("digraph")) return unexpected("\"graph\" or \"digraph\"");
+    if (auto next = advance(); !next) return next;
+    if (token_.kind == DotToken::Kind::kName) {
+      if (auto next = advance(); !next) return next;
+    }
+    if (!token_.is('{')) return unexpected("\"{\"");
+    if (auto next = advance(); !next) return next;
+    // Subgraphs group nodes, and have no meaning here: their statements are read as the others.
+    for (std::size_t depth = 1; depth > 0;) {
+      if (token_.kind == DotToken::Kind::kEnd) return unexpected("\"}\"");
+      if (builder_.is_full() || edges_.size() > 2 * kMostCables || nodes_.size() > kMostCabledNodes)
+        return builder_.bad(token_.line, "more nodes and edges than a cluster can have");
+      const bool opens = token_.is('{'), closes = token_.is('}');
+      if (opens) ++depth;
+      if (closes) --depth;
+      if (opens || closes || token_.is(';') || token_.is(',')) {
+        if (auto next = advance(); !next) return next;
+        if (closes && token_.kind == DotToken::Kind::kEdge)
+          return unexpected("a node before an edge, not a group");
+        continue;
+      }
+      if (auto read = read_statement(); !read) return read;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_keyword(std::string_view word) const {
+    return token_.kind == DotToken::Kind::kName && !token_.is_quoted && in_lower_case(token_.text) == word;
+  }
+
+  Result<void> read_statement() {
+    if (token_.kind != DotToken::Kind::kName) return unexpected("the name of a node");
+    if (is_keyword("subgraph")) {
+      if (auto next = advance(); !next) return next;
+      return token_.kind == DotToken::Kind::kName ? advance() : Result<void>();
+    }
+    if (is_keyword("graph") || is_keyword("node") || is_keyword("edge")) {
+      if (auto next = advance(); !next) return next;
+      Attributes defaults;
+      return token_.is('=') ? skip_value() : read_attributes(defaults);
+    }
+    return read_nodes();
+  }
+
+  Result<void> skip_value() {
+    if (auto next = advance(); !next) return next;
+    if (token_.kind != DotToken::Kind::kName) return unexpected("a value");
+    return advance();
+  }
+
+  /// A node, or a chain of edges, with what follows it in brackets.
+  Result<void> read_nodes() {
+    const std::int64_t line = token_.line;
+    auto first = read_end();
+    if (!first) return fail(first.error());
+    if (token_.is('=')) {
+      // An attribute of the graph: no node.
+      if (is_new_) {
+        by_id_.erase(nodes_.back().id);
+        nodes_.pop_back();
+      }
+      return skip_value();
+    }
+    std::vector<CableEnd> chain{*std::move(first)};
+    while (token_.kind == DotToken::Kind::kEdge) {
+      if (auto next = advance(); !next) return next;
+      auto end = read_end();
+      if (!end) return fail(end.error());
+      chain.push_back(*std::move(end));
+    }
+    Attributes attributes;
+    if (auto read = read_attributes(attributes); !read) return read;
+    if (chain.size() == 1) {
+      describe(nodes_[chain[0].node], attributes, line);
+      return {};
+    }
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i) add_edge(chain[i], chain[i + 1], attributes, line);
+    return {};
+  }
+
+  /// NODE or NODE:PORT or NODE:PORT:COMPASS
+  Result<CableEnd> read_end() {
+    if (token_.kind != DotToken::Kind::kName) return unexpected("the name of a node");
+    CableEnd end;
+    const auto [known, is_new] = by_id_.try_emplace(token_.text, nodes_.size());
+    is_new_ = is_new;
+    if (is_new) nodes_.push_back({.id = token_.text, .line = token_.line});
+    end.node = known->second;
+    if (auto next = advance(); !next) return fail(next.error());
+    for (int i = 0; token_.is(':'); ++i) {
+      if (auto next = advance(); !next) return fail(next.error());
+      if (token_.kind != DotToken::Kind::kName) return unexpected("the name of a port");
+      if (i == 0) end.port = token_.text;
+      if (auto next = advance(); !next) return fail(next.error());
+    }
+    return end;
+  }
+
+  Result<void> read_attributes(Attributes& attributes) {
+    while (token_.is('[')) {
+      if (auto next = advance(); !next) return next;
+      while (!token_.is(']')) {
+        if (token_.is(',') || token_.is(';')) {
+          if (auto next = advance(); !next) return next;
+          continue;
+        }
+        if (token_.kind != DotToken::Kind::kName) return unexpected("\"]\" or an attribute");
+        attributes.emplace_back(in_lower_case(token_.text), "true");
+        if (auto next = advance(); !next) return next;
+        if (!token_.is('=')) continue;
+        if (auto next = advance(); !next) return next;
+        if (token_.kind != DotToken::Kind::kName) return unexpected("a value");
+        attributes.back().second = token_.text;
+        if (auto next = advance(); !next) return next;
+      }
+      if (auto next = advance(); !next) return next;
+    }
+    return {};
+  }
+
+  void ignore_attribute(std::int64_t line) {
+    builder_.note("attributes of nodes and edges are ignored", line);
+  }
+
+  void describe(Node& node, const Attributes& attributes, std::int64_t line) {
+    for (const auto& [key, value] : attributes) {
+      if (key == "label") {
+        node.label = value;
+      } else if (key == "shape") {
+        node.shape = value;
+      } else if (key == "function" || key == "role") {
+        node.kind = kind_of_function(value);
+      } else {
+        ignore_attribute(line);
+      }
+    }
+  }
+
+  void add_edge(CableEnd a, CableEnd b, const Attributes& attributes, std::int64_t line) {
+    Edge edge{.a = std::move(a), .b = std::move(b), .line = line};
+    for (const auto& [key, value] : attributes) {
+      if (key == "taillabel") {
+        if (edge.a.port.empty()) edge.a.port = value;
+      } else if (key == "headlabel") {
+        if (edge.b.port.empty()) edge.b.port = value;
+      } else if (is_one_of(key, {"label", "speed", "rate", "bandwidth"})) {
+        // A number alone is no rate: it may be anything.
+        const bool has_unit = !value.empty() && !is_digit(value.back()) && value.back() != '.';
+        if (in_lower_case(value) == "down") {
+          edge.up = false;
+        } else if (const double rate = has_unit || key != "label" ? rate_of_words(value) : 0; rate > 0) {
+          edge.rate = rate;
+        } else {
+          ignore_attribute(line);
+        }
+      } else if (key != "style") {
+        ignore_attribute(line);
+      }
+    }
+    edges_.push_back(std::move(edge));
+  }
+
+  void add_all() {
+    std::unordered_set<std::string_view> labels;
+    bool are_names = true, are_shapes = true;
+    for (const Node& node : nodes_) {
+      are_names = are_names && !node.label.empty() && labels.insert(node.label).second;
+      are_shapes = are_shapes && is_one_of(node.shape, {"box", "ellipse"});
+    }
+    std::vector<std::size_t> index;
+    for (const Node& node : nodes_) {
+      CabledNode::Kind kind = node.kind;
+      if (kind == CabledNode::Kind::kUnknown && are_names && are_shapes)
+        kind = node.shape == "box" ? CabledNode::Kind::kSwitch : CabledNode::Kind::kServer;
+      index.push_back(builder_.node(are_names ? node.label : node.id, kind, node.line));
+    }
+    for (Edge& edge : edges_) {
+      builder_.add({.a = {index[edge.a.node], std::move(edge.a.port)},
+                    .b = {index[edge.b.node], std::move(edge.b.port)},
+                    .bandwidth_bytes_per_s = edge.rate,
+                    .up = edge.up,
+                    .line = edge.line});
+    }
+  }
+
+  CablingBuilder builder_;
+  DotTokens tokens_;
+  DotToken token_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> by_id_;
+  std::vector<Edge> edges_;
+  bool is_new_ = false;  ///< did read_end() add its node?
+};
+
+}  // namespace
+
+bool is_dot(std::string_view text) {
+  DotTokens tokens("", text);
+  auto token = tokens.next();
+  if (token && token->kind == DotToken::Kind::kName && in_lower_case(token->text) == "strict")
+    token = tokens.next();
+  if (!token || token->kind != DotToken::Kind::kName || token->is_quoted) return false;
+  const std::string word = in_lower_case(token->text);
+  if (word != "graph" && word != "digraph") return false;
+  token = tokens.next();
+  if (token && token->kind == DotToken::Kind::kName) token = tokens.next();
+  return token && token->is('{');
+}
+
+Result<Cabling> read_dot(std::string_view name, std::string_view text) {
+  return DotReader(name, text).read();
+}
+
+}  // namespace hips::topology
