@@ -12,6 +12,7 @@
 
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/csv_rows.hpp"
+#include "topology/cabling/node_role.hpp"
 #include "topology/cabling/rate_words.hpp"
 #include "topology/cabling/text_lines.hpp"
 #include "topology/spec.hpp"
@@ -84,15 +85,6 @@ std::optional<Places> known_places(const std::vector<std::string>& cells) {
     return places;
   }
   return std::nullopt;
-}
-
-CabledNode::Kind kind_of_type(std::string_view type) {
-  const std::string known = in_lower_case(type);
-  if (known == "server") return CabledNode::Kind::kServer;
-  for (const std::string_view part : {"leaf", "spine", "switch"}) {
-    if (known.find(part) != std::string::npos) return CabledNode::Kind::kSwitch;
-  }
-  return CabledNode::Kind::kUnknown;
 }
 
 /// Is the word a device of a host, as in "n7 mlx5_0" and "n7 HCA-1"?
@@ -210,8 +202,8 @@ class ListReader {
       builder_.note("rows without a device at one end are ignored", line);
       return {};
     }
-    entry.a.kind = merge(entry.a.kind, kind_of_type(cell(places_.a_kind)));
-    entry.b.kind = merge(entry.b.kind, kind_of_type(cell(places_.b_kind)));
+    entry.a.kind = merge(entry.a.kind, kind_of_role(cell(places_.a_kind)));
+    entry.b.kind = merge(entry.b.kind, kind_of_role(cell(places_.b_kind)));
     if (const std::string rate = cell(places_.rate); !rate.empty()) {
       entry.rate = rate_of_words(rate);
       if (entry.rate == 0) builder_.note("rates are not understood, such as " + in_quotes(rate), line);

@@ -1,7 +1,5 @@
 #include "topology/cabling/dot.hpp"
 
-#include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -12,6 +10,7 @@
 
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/dot_tokens.hpp"
+#include "topology/cabling/node_role.hpp"
 #include "topology/cabling/rate_words.hpp"
 #include "topology/cabling/text_lines.hpp"
 #include "topology/spec.hpp"
@@ -20,19 +19,6 @@ namespace hips::topology {
 namespace {
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-CabledNode::Kind kind_of_function(std::string_view function) {
-  const std::string known = in_lower_case(function);
-  if (is_one_of(known, {"host", "server", "compute", "oob-server", "gpu"})) return CabledNode::Kind::kServer;
-  for (const std::string_view part : {"leaf", "spine", "switch", "tor", "core", "exit", "edge", "agg"}) {
-    if (known.find(part) != std::string::npos) return CabledNode::Kind::kSwitch;
-  }
-  return CabledNode::Kind::kUnknown;
-}
 
 class DotReader {
  public:
@@ -206,7 +192,7 @@ class DotReader {
       } else if (key == "shape") {
         node.shape = value;
       } else if (key == "function" || key == "role") {
-        node.kind = kind_of_function(value);
+        node.kind = kind_of_role(value);
       } else {
         ignore_attribute(line);
       }
