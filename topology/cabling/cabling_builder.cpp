@@ -85,9 +85,13 @@ Result<Cabling> CablingBuilder::finish(std::string_view right) {
                                  are_nodes ? kMostCabledNodes : kMostCables, are_nodes ? "nodes" : "cables"));
   }
   if (result_.cables.empty()) return bad(1, fmt::format("the file has no cables; {}", right));
+  std::vector<std::pair<std::int64_t, std::string>> notes;
   for (const auto& [what, noted] : noted_) {
-    result_.notes.push_back(fmt::format("{}:{}: {} ({} in all)", file_, noted.line, what, noted.count));
+    const std::string line = noted.line == 0 ? "" : fmt::format(":{}", noted.line);
+    notes.emplace_back(noted.line, fmt::format("{}{}: {} ({} in all)", file_, line, what, noted.count));
   }
+  std::ranges::sort(notes);
+  for (auto& note : notes) result_.notes.push_back(std::move(note.second));
   return std::move(result_);
 }
 

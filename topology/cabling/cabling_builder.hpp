@@ -34,7 +34,8 @@ class CablingBuilder {
   /// Cost     O(1) on average.
   void add(Cable cable);
 
-  /// Counts something that is ignored or assumed: "routers are ignored". The note tells the first line and the number.
+  /// Counts something that is ignored or assumed: "routers are ignored". The note tells the first line, unless it is 0,
+  /// and the number.
   void note(std::string_view what, std::int64_t line);
 
   [[nodiscard]] tl::unexpected<Status> bad(std::int64_t line, std::string_view problem) const;

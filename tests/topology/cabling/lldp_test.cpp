@@ -1,0 +1,181 @@
+#include "topology/cabling/lldp.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tests/choices.hpp"
+#include "tests/topology/cabling/random_cabling.hpp"
+#include "tests/topology/cabling/same_cabling.hpp"
+
+namespace hips::topology {
+namespace {
+
+using test::lines_of;
+using ::testing::ElementsAre;
+
+Cabling read_one(const std::string& name, const std::string& text) {
+  const std::vector<LldpText> texts = {{name, text}};
+  return value_or_throw(read_lldp(texts));
+}
+
+std::string lldp_error(const std::string& text) {
+  const std::vector<LldpText> texts = {{"n1.json", text}};
+  const auto read = read_lldp(texts);
+  return read ? "accepted" : read.error().message;
+}
+
+/// What a host hears of one neighbour.
+struct HeardCable {
+  std::string interface, chassis, port, mau;
+  bool is_bridge = false;
+};
+
+std::vector<HeardCable> heard_by(const Cabling& cabling, std::size_t host) {
+  std::vector<HeardCable> heard;
+  for (const Cable& cable : cabling.cables) {
+    for (const bool swapped : {false, true}) {
+      const CableEnd& near = swapped ? cable.b : cable.a;
+      const CableEnd& far = swapped ? cable.a : cable.b;
+      if (near.node != host) continue;
+      heard.push_back({near.port, cabling.nodes[far.node].name, far.port,
+                       fmt::format("{}GBaseCR4 - 100GBASE-CR4", cable.bandwidth_bytes_per_s * 8 / 1e9),
+                       cabling.nodes[far.node].kind == CabledNode::Kind::kSwitch});
+    }
+  }
+  return heard;
+}
+
+std::string json_of(const std::vector<HeardCable>& heard) {
+  std::vector<std::string> entries;
+  for (const HeardCable& one : heard) {
+    entries.push_back(
+        fmt::format(R"("{}": {{"via": "LLDP", "rid": "1", "chassis": {{"{}": {{"id": {{"type": "mac",
+"value": "44:38:39:ff:00:01"}}, "mgmt-ip": ["10.0.0.1", "fe80::1"], "capability": [{{"type": "Bridge", "enabled": {}}}]}}}},
+"port": {{"id": {{"type": "ifname", "value": "{}"}}, "descr": "x", "auto-negotiation": {{"current": "{}"}}}}}})",
+                    one.interface, one.chassis, one.is_bridge, one.port, one.mau));
+  }
+  // One interface is an object, several are a list.
+  if (entries.size() == 1) return fmt::format(R"({{"lldp": {{"interface": {{{}}}}}}})", entries[0]);
+  return fmt::format(R"({{"lldp": {{"interface": [{{{}}}]}}}})", fmt::join(entries, "}, {"));
+}
+
+std::string json0_of(const std::vector<HeardCable>& heard) {
+  std::vector<std::string> entries;
+  for (const HeardCable& one : heard) {
+    entries.push_back(fmt::format(
+        R"({{"name": "{}", "via": "LLDP", "chassis": [{{"id": [{{"type": "mac", "value": "44:38"}}],
+"name": [{{"value": "{}"}}], "capability": [{{"type": "Router", "enabled": {}}}]}}], "port": [{{"id": [{{"type": "mac",
+"value": "0c:42"}}], "descr": [{{"value": "{}"}}], "auto-negotiation": [{{"current": [{{"value": "{}"}}]}}]}}]}})",
+        one.interface, one.chassis, one.is_bridge, one.port, one.mau));
+  }
+  return fmt::format(R"({{"lldp": [{{"interface": [{}]}}]}})", fmt::join(entries, ","));
+}
+
+std::string keyvalue_of(const std::vector<HeardCable>& heard) {
+  std::string text;
+  for (const HeardCable& one : heard) {
+    for (const std::string& field :
+         {std::string("via=LLDP"), std::string("age=0 day, 00:02:13"),
+          std::string("chassis.mac=44:38:39:ff:00:01"), "chassis.name=" + one.chassis,
+          std::string("chassis.descr=Linux\nof several lines = 3"), std::string("chassis.mgmt-ip=10.0.0.1"),
+          std::string("chassis.mgmt-ip=fe80::1"),
+          std::string("chassis.Bridge.enabled=") + (one.is_bridge ? "on" : "off"), "port.ifname=" + one.port,
+          "port.auto-negotiation.current=" + one.mau, std::string("vlan.vlan-id=1"),
+          std::string("vlan.vlan-id=2")})
+      text += "lldp." + one.interface + "." + field + "\n";
+  }
+  return text;
+}
+
+TEST(Lldp, MergesRandomHostsInEachForm) {
+  const std::uint64_t num_seeds = test::runs_a_sample() ? 60 : 300;
+  for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {
+    std::mt19937_64 random(test::seed() + seed);
+    const Cabling fabric = test::random_fabric(random);
+    std::vector<LldpText> texts;
+    std::string joined;
+    for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
+      // Spines run nothing; leaves tell of theirs.
+      if (fabric.nodes[i].name.starts_with("spine")) continue;
+      const auto heard = heard_by(fabric, i);
+      const std::size_t form = random() % 3;
+      texts.push_back({"site/" + fabric.nodes[i].name + ".json",
+                       form == 0 ? json_of(heard) : (form == 1 ? json0_of(heard) : keyvalue_of(heard))});
+      ASSERT_TRUE(is_lldp(texts.back().text)) << texts.back().text;
+      std::string line;
+      for (const char c : texts.back().text) {
+        line += c;
+        if (c == '\n') joined += fabric.nodes[i].name + ": " + line, line.clear();
+      }
+      if (!line.empty()) joined += fabric.nodes[i].name + ": " + line + "\n";
+    }
+    // Whether a host that bridges is a switch is not for this reader to say.
+    Cabling expected = fabric;
+    for (CabledNode& node : expected.nodes) {
+      if (node.name.starts_with("leaf")) node.kind = CabledNode::Kind::kUnknown;
+    }
+    const auto lines = [](Cabling cabling) {
+      for (CabledNode& node : cabling.nodes) {
+        if (node.name.starts_with("leaf")) node.kind = CabledNode::Kind::kUnknown;
+      }
+      return lines_of(cabling);
+    };
+    ASSERT_EQ(lines(value_or_throw(read_lldp(texts))), lines_of(expected));
+    ASSERT_TRUE(is_lldp(joined)) << joined;
+    ASSERT_EQ(lines(read_one("all.txt", joined)), lines_of(expected)) << joined;
+  }
+}
+
+TEST(Lldp, IgnoresManagementAndOtherProtocolsWithOneNoteEach) {
+  const Cabling cabling = read_one(
+      "n1.txt",
+      "lldp.eth0.via=LLDP\nlldp.eth0.chassis.name=sw0\nlldp.eth0.port.ifname=mgmt3\n"
+      "lldp.eth1.via=CDPv2\nlldp.eth1.chassis.name=sw1\nlldp.eth1.port.ifname=Gi0/1\n"
+      "lldp.eth2.100.via=LLDP\nlldp.eth2.100.chassis.mac=44:38\nlldp.eth2.100.port.ifname=swp1\n"
+      "lldp.eth3.via=LLDP\nlldp.eth3.chassis.name=sw2\nlldp.eth3.port.ifname=swp2\n"
+      "lldp.eth3.via=LLDP\nlldp.eth3.chassis.name=sw3\nlldp.eth3.port.mac=0c:42\nlldp.eth3.port.descr=swp3\n");
+  EXPECT_THAT(lines_of(cabling), ElementsAre("cable 44:38[swp1] n1[eth2.100] 0.000Gb 0ns up",
+                                             "cable n1[eth3] sw2[swp2] 0.000Gb 0ns up",
+                                             "cable n1[eth3] sw3[swp3] 0.000Gb 0ns up", "node 44:38 2",
+                                             "node n1 0", "node sw2 2", "node sw3 2"));
+  EXPECT_THAT(cabling.notes, ElementsAre("n1.txt:1: neighbours on management ports are ignored (1 in all)",
+                                         "n1.txt:4: neighbours of other protocols are ignored (1 in all)",
+                                         "n1.txt:13: ports have more than one cable (1 in all)"));
+}
+
+TEST(Lldp, KnowsHostsByShortNames) {
+  const std::vector<LldpText> texts = {
+      {"n1", json_of({{"eth0", "n2.example.com", "eth0", "25GBaseCR", true}})},
+      {"n2", json_of({{"eth0", "n1.example.com", "eth0", "25GBaseCR", true}})},
+  };
+  const Cabling cabling = value_or_throw(read_lldp(texts));
+  EXPECT_EQ(cabling.nodes.size(), 2U);
+  ASSERT_EQ(cabling.cables.size(), 1U);
+  EXPECT_EQ(cabling.cables[0].bandwidth_bytes_per_s, 25e9 / 8);
+}
+
+TEST(Lldp, EndsBrokenTextsWithOneLine) {
+  EXPECT_EQ(lldp_error("{\n\"lldp\": {\n"),
+            "n1.json:3: the text is no valid JSON; give the whole output of lldpctl -f json");
+  EXPECT_EQ(lldp_error("{\"a\": 1}"),
+            "n1.json:1: the text has no key \"lldp\"; give the output of lldpctl -f json");
+  EXPECT_EQ(lldp_error("hello\n"),
+            "n1.json:1: the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
+  EXPECT_EQ(
+      lldp_error("{\"lldp\": {}}"),
+      "n1.json:1: the file has no cables; run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
+  for (const char* text :
+       {"{\"lldp\": [[[1]]]}", "{\"lldp\": {\"interface\": [1, {\"a\": [[]]}, {\"name\": \"x\"}]}}",
+        "{\"lldp\": {\"interface\": {\"e\": {\"chassis\": {\"id\": 3}, \"port\": []}}}}"})
+    EXPECT_FALSE(lldp_error(text).starts_with("accepted")) << text;
+}
+
+}  // namespace
+}  // namespace hips::topology

@@ -1,0 +1,205 @@
+#include "topology/cabling/lldp.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "topology/cabling/cabling_builder.hpp"
+#include "topology/cabling/lldp_neighbours.hpp"
+#include "topology/cabling/text_lines.hpp"
+
+namespace hips::topology {
+namespace {
+
+bool begins_lldp(std::string_view line) {
+  return line.starts_with('{') || (line.starts_with("lldp.") && line.find('=') != std::string_view::npos);
+}
+
+/// The host before a line of pdsh, "n7: lldp.eth0.via=LLDP"; empty if there is none.
+std::string_view host_before(std::string_view line) {
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos ||
+      line.substr(0, colon).find_first_of(" \t\"{}=") != std::string_view::npos)
+    return {};
+  return line.substr(0, colon);
+}
+
+/// "hosts/n7.example.com.json" is of the host "n7.example.com".
+std::string host_of_file(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos)
+    name.remove_prefix(slash + 1);
+  for (const std::string_view ending :
+       {".json", ".json0", ".txt", ".out", ".kv", ".keyvalue", ".lldp", ".log"}) {
+    if (name.size() > ending.size() && name.ends_with(ending)) name.remove_suffix(ending.size());
+  }
+  return std::string(name);
+}
+
+/// The rate in "100GBaseCR4 - ...", "10GigBaseX" or "1000BaseTFD", bytes/s; 0 if it is not there.
+double rate_of_mau(std::string_view mau) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(mau.data(), mau.data() + mau.size(), number);
+  if (error != std::errc() || !(number > 0) || number > 1e6) return 0;
+  const std::string unit = in_lower_case(mau.substr(static_cast<std::size_t>(end - mau.data())));
+  if (unit.starts_with("gbase") || unit.starts_with("gigbase")) return number * 1e9 / 8;
+  return unit.starts_with("base") ? number * 1e6 / 8 : 0;
+}
+
+bool is_management(std::string_view port) {
+  const std::string known = in_lower_case(port);
+  for (const std::string_view part : {"mgmt", "management", "oob", "ipmi", "bmc", "idrac", "fxp"}) {
+    if (known.starts_with(part)) return true;
+  }
+  return false;
+}
+
+class LldpReader {
+ public:
+  explicit LldpReader(std::string_view name) : builder_(name) {}
+
+  Result<void> add(const LldpText& file) {
+    const std::string_view text = without_mark(file.text);
+    TextLines lines(text);
+    while (const auto line = lines.next()) {
+      const std::string_view first = without_blanks(*line);
+      if (first.empty()) continue;
+      const std::string_view host = host_before(first);
+      if (!host.empty() && begins_lldp(without_blanks(first.substr(host.size() + 2))))
+        return add_hosts(file.name, text);
+      if (begins_lldp(first)) return add_host(file.name, 1, host_of_file(file.name), text);
+    }
+    return bad_line(file.name, 1,
+                    "the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
+  }
+
+  Result<Cabling> finish() {
+    for (const Heard& heard : heard_) {
+      if (heard.neighbour.is_bridge) bridges_.insert(short_name(heard.neighbour.chassis));
+    }
+    for (const std::string& host : hosts_) {
+      // A switch may be among those that tell their neighbours.
+      const bool may_be_switch = bridges_.contains(host);
+      builder_.node(host, may_be_switch ? CabledNode::Kind::kUnknown : CabledNode::Kind::kServer, 0);
+    }
+    for (const Heard& heard : heard_) add_cable(heard);
+    return builder_.finish("run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
+  }
+
+ private:
+  struct Heard {
+    std::string host;
+    LldpNeighbour neighbour;
+  };
+
+  /// Lines of several hosts, in any order: those of one host are its text.
+  Result<void> add_hosts(const std::string& file, std::string_view text) {
+    std::map<std::string, std::string, std::less<>> texts;
+    std::vector<std::string> order;
+    TextLines lines(text);
+    while (const auto line = lines.next()) {
+      const std::string_view host = host_before(*line);
+      if (host.empty()) continue;
+      const auto [known, is_new] = texts.try_emplace(std::string(host));
+      if (is_new) order.push_back(known->first);
+      known->second += line->substr(host.size() + 2);
+      known->second += '\n';
+    }
+    for (const std::string& host : order) {
+      if (auto added = add_host(fmt::format("{} ({})", file, host), 1, host, texts[host]); !added)
+        return added;
+    }
+    return {};
+  }
+
+  Result<void> add_host(const std::string& file, std::int64_t first_line, const std::string& host,
+                        std::string_view text) {
+    if (text.size() > kMostLldpBytes) {
+      return bad_line(
+          file, first_line,
+          fmt::format("the text of one host has {} bytes (valid: up to {})", text.size(), kMostLldpBytes));
+    }
+    std::vector<LldpNeighbour> neighbours;
+    if (text.find_first_not_of(" \t\r\n") == text.find('{')) {
+      auto read = read_lldp_json(file, first_line, text);
+      if (!read) return fail(read.error());
+      neighbours = *std::move(read);
+    } else {
+      neighbours = read_lldp_keyvalue(text);
+    }
+    hosts_.insert(host);
+    if (neighbours.empty()) builder_.note("hosts have heard no neighbour", 0);
+    for (LldpNeighbour& neighbour : neighbours) {
+      if (heard_.size() > 2 * kMostCables)
+        return bad_line(file, first_line, "more neighbours than a cluster can have");
+      heard_.push_back({host, std::move(neighbour)});
+    }
+    return {};
+  }
+
+  /// A host that is known by its short name, if the full one is given; otherwise the name itself.
+  [[nodiscard]] std::string short_name(const std::string& name) const {
+    if (hosts_.contains(name)) return name;
+    const std::string first = name.substr(0, name.find('.'));
+    return hosts_.contains(first) ? first : name;
+  }
+
+  void add_cable(const Heard& heard) {
+    const LldpNeighbour& neighbour = heard.neighbour;
+    const std::string via = in_lower_case(neighbour.via);
+    if (!via.empty() && via != "lldp")
+      return builder_.note("neighbours of other protocols are ignored", neighbour.line);
+    const bool has_name = neighbour.port_id_type != "mac" || neighbour.port_descr.empty();
+    const std::string& port = has_name ? neighbour.port_id : neighbour.port_descr;
+    if (is_management(port) || is_management(neighbour.interface))
+      return builder_.note("neighbours on management ports are ignored", neighbour.line);
+    std::string chassis = neighbour.chassis.empty() ? neighbour.chassis_id : short_name(neighbour.chassis);
+    if (chassis.empty())
+      return builder_.note("neighbours without a name and an identifier are ignored", neighbour.line);
+    const std::size_t a = builder_.node(heard.host, CabledNode::Kind::kUnknown, 0);
+    const bool is_switch = neighbour.is_bridge && !hosts_.contains(chassis);
+    const std::size_t b =
+        builder_.node(chassis, is_switch ? CabledNode::Kind::kSwitch : CabledNode::Kind::kUnknown, 0);
+    builder_.add({.a = {a, neighbour.interface},
+                  .b = {b, port},
+                  .bandwidth_bytes_per_s = rate_of_mau(neighbour.mau),
+                  .line = neighbour.line});
+  }
+
+  CablingBuilder builder_;
+  std::set<std::string> hosts_;
+  std::vector<Heard> heard_;
+  std::unordered_set<std::string> bridges_;  ///< hosts that others have heard to bridge or route
+};
+
+}  // namespace
+
+bool is_lldp(std::string_view text) {
+  TextLines lines(text);
+  while (const auto line = lines.next()) {
+    std::string_view first = without_blanks(*line);
+    if (first.empty()) continue;
+    if (const std::string_view host = host_before(first); !host.empty())
+      first = without_blanks(first.substr(host.size() + 2));
+    if (!begins_lldp(first)) return false;
+    return !first.starts_with('{') || text.find("\"lldp\"") != std::string_view::npos;
+  }
+  return false;
+}
+
+Result<Cabling> read_lldp(std::span<const LldpText> texts) {
+  if (texts.empty()) return fail(Code::kInvalidArgument, "no files of neighbours; give one for each host");
+  LldpReader reader(texts.size() == 1 ? texts.front().name
+                                      : fmt::format("{} and {} more", texts.front().name, texts.size() - 1));
+  for (const LldpText& text : texts) {
+    if (auto added = reader.add(text); !added) return fail(added.error());
+  }
+  return reader.finish();
+}
+
+}  // namespace hips::topology

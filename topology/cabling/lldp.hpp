@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+#include "topology/cabling/cabling.hpp"
+
+namespace hips::topology {
+
+/// What a host has heard from its neighbours.
+struct LldpText {
+  std::string name{};  ///< of the file; the host is called so, without folders and ".json", ".txt", ...
+  std::string text{};
+};
+
+/// Is the text what lldpctl writes, as json, json0 or keyvalue, alone or with the host before each line, as pdsh writes it?
+bool is_lldp(std::string_view text);
+
+/// Reads what several hosts have heard, one text for each, or several hosts in one with "HOST: " before each line. Hosts are
+/// servers; their neighbours are switches if they bridge or route, and otherwise not known. A chassis without a name is called by
+/// its identifier. Neighbours of protocols other than LLDP, and on management ports, are ignored with one note each.
+///
+/// Units    the rate is that of the neighbour's port: "100GBaseCR4" is 100 Gb/s.
+/// Cost     linear in the texts, on average.
+/// Errors   kInvalidArgument: `name` of the file, line, the value seen and what would be right.
+/// Source   lldpcli(8).
+Result<Cabling> read_lldp(std::span<const LldpText> texts);
+
+}  // namespace hips::topology
