@@ -42,6 +42,8 @@ Result<std::vector<std::string>> CsvRows::next() {
     if (cells.empty()) line_ = next_line_;
     auto cell = take_cell();
     if (!cell) return fail(cell.error());
+    if (cells.size() == kMostCells)
+      return bad_line(file_, line_, "the row has more than 1000 cells; give a table of cables");
     cells.push_back(*std::move(cell));
     const char after = rest_.empty() ? '\n' : rest_.front();
     if (!rest_.empty()) rest_.remove_prefix(1);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,9 @@
 
 namespace hips::topology {
 
+/// The most cells of a row.
+inline constexpr std::size_t kMostCells = 1000;
+
 /// The rows of a table as spreadsheets write it: cells between separators; a cell in quotes may have separators, ends of lines
 /// and doubled quotes. Cells come without blanks at their ends. Rows without text are left out.
 class CsvRows {
@@ -18,7 +22,7 @@ class CsvRows {
 
   /// The next row; empty at the end of the text.
   ///
-  /// Errors   kInvalidArgument: a quote without its end.
+  /// Errors   kInvalidArgument: a quote without its end, or more than kMostCells cells.
   Result<std::vector<std::string>> next();
 
   /// The line where the last row begins.

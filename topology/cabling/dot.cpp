@@ -271,6 +271,11 @@ bool is_dot(std::string_view text) {
 }
 
 Result<Cabling> read_dot(std::string_view name, std::string_view text) {
+  if (text.size() > kMostDotBytes) {
+    return bad_line(name, 1,
+                    fmt::format("the file has {} bytes (valid: up to {}); leave attributes out", text.size(),
+                                kMostDotBytes));
+  }
   return DotReader(name, text).read();
 }
 

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "lib/base/result.hpp"
 #include "topology/cabling/cabling.hpp"
 
 namespace hips::topology {
+
+/// The most bytes of a graph.
+inline constexpr std::size_t kMostDotBytes = std::size_t{16} << 20U;
 
 /// Is the text a graph in the DOT language of Graphviz?
 bool is_dot(std::string_view text);

@@ -107,6 +107,9 @@ class LldpReader {
       if (host.empty()) continue;
       const auto [known, is_new] = texts.try_emplace(std::string(host));
       if (is_new) order.push_back(known->first);
+      if (order.size() > kMostCabledNodes)
+        return bad_line(file, lines.number(),
+                        fmt::format("more than {} hosts; give those of one cluster", kMostCabledNodes));
       known->second += line->substr(host.size() + 2);
       known->second += '\n';
     }
