@@ -7,10 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "topology/discover/recognise.hpp"
-#include "topology/discover/union_find.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/spec.hpp"
+#include "topology/union_find.hpp"
 
 // A part of a BCube: the servers of a job, which may be any of the whole.
 

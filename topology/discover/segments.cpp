@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "topology/discover/union_find.hpp"
+#include "topology/union_find.hpp"
 
 namespace hips::topology {
 namespace {

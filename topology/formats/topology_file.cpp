@@ -30,13 +30,6 @@ constexpr auto kServersKeys = std::to_array<std::string_view>({"count", "names",
 constexpr auto kOtherKeys = std::to_array<std::string_view>({"server", "devices"});
 constexpr auto kSwitchesKeys = std::to_array<std::string_view>({"count"});
 
-/// FNV-1a. Distinguishes different files; it need not resist attacks.
-std::uint64_t digest_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
 class TopologyFileReader {
  public:
   TopologyFileReader(std::string_view name, std::string_view text)
@@ -305,7 +298,7 @@ class TopologyFileReader {
         !made.levels.empty() && made.levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS;
     if (!has_plain_spec(made)) {
       made.spec =
-          original_spec_.empty() ? fmt::format("file:{}#{:016x}", name_, digest_of(text_)) : original_spec_;
+          original_spec_.empty() ? fmt::format("file:{}#{:016x}", name_, text_digest(text_)) : original_spec_;
     } else if (rated) {
       made.spec += "@" + rate_text(made.levels.front().bandwidth_bytes_per_s);
     }
@@ -335,6 +328,13 @@ bool is_list(const YamlNode& names) {
 
 Result<TopologyFile> parse_topology_file(std::string_view name, std::string_view text) {
   return TopologyFileReader(name, text).read();
+}
+
+// FNV-1a.
+std::uint64_t text_digest(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
 }
 
 bool has_name_lists(std::string_view text) {

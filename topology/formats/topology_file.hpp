@@ -43,6 +43,9 @@ inline constexpr std::int64_t kTopologyFileVersion = 1;
 /// Errors   kInvalidArgument: `name`, line, key, the value seen and what would be right.
 Result<TopologyFile> parse_topology_file(std::string_view name, std::string_view text);
 
+/// The number that tells different files apart in specs; it does not resist attacks.
+std::uint64_t text_digest(std::string_view text);
+
 /// A format of topologies other than that of topology files.
 struct TopologyFormat {
   std::string_view name;  ///< "Slurm"

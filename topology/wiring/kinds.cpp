@@ -1,0 +1,104 @@
+#include "topology/wiring/kinds.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hips::topology {
+namespace {
+
+using Kind = CabledNode::Kind;
+
+class KindDecision {
+ public:
+  explicit KindDecision(Cabling& cabling) : nodes_(cabling.nodes), near_(cabling.nodes.size()) {
+    for (const Cable& cable : cabling.cables) {
+      if (cable.a.node == cable.b.node) continue;
+      near_[cable.a.node].push_back(cable.b.node);
+      near_[cable.b.node].push_back(cable.a.node);
+    }
+  }
+
+  void run() {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (is(node, Kind::kUnknown) && near_[node].size() == 1) ends_.push_back(node);
+    }
+    for (const std::size_t node : ends_) nodes_[node].kind = Kind::kServer;
+    if (std::ranges::none_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; }))
+      decide_by_sides();
+    decide_by_neighbours();
+  }
+
+ private:
+  [[nodiscard]] bool is(std::size_t node, Kind kind) const { return nodes_[node].kind == kind; }
+
+  void decide_by_neighbours() {
+    std::size_t most = 0;  ///< cables of a server
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!is(node, Kind::kServer)) continue;
+      most = std::max(most, near_[node].size());
+      for (const std::size_t other : near_[node])
+        if (is(other, Kind::kUnknown)) nodes_[other].kind = Kind::kSwitch;
+    }
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!is(node, Kind::kUnknown)) continue;
+      const bool below_switches =
+          std::ranges::all_of(near_[node], [&](std::size_t other) { return is(other, Kind::kSwitch); });
+      nodes_[node].kind = below_switches && near_[node].size() <= most ? Kind::kServer : Kind::kSwitch;
+    }
+  }
+
+  /// No server is known. Switches may be.
+  void decide_by_sides() {
+    const auto sides = sides_of();
+    std::size_t most[2] = {0, 0};
+    bool known_switch[2] = {false, false};
+    for (std::size_t node = 0; sides && node < nodes_.size(); ++node) {
+      std::size_t& its = most[(*sides)[node]];
+      its = std::max(its, near_[node].size());
+      if (is(node, Kind::kSwitch)) known_switch[(*sides)[node]] = true;
+    }
+    const bool decided = sides && (known_switch[0] != known_switch[1] || most[0] != most[1]);
+    int server_side = most[0] <= most[1] ? 0 : 1;
+    if (known_switch[0] != known_switch[1]) server_side = known_switch[0] ? 1 : 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (is(node, Kind::kUnknown))
+        nodes_[node].kind = !decided || (*sides)[node] == server_side ? Kind::kServer : Kind::kSwitch;
+    }
+  }
+
+  /// 0 or 1 by node, such that all cables lead across; none if there are no such sides.
+  std::optional<std::vector<int>> sides_of() const {
+    std::vector<int> sides(nodes_.size(), -1);
+    for (std::size_t first = 0; first < nodes_.size(); ++first) {
+      if (sides[first] >= 0) continue;
+      sides[first] = 0;
+      std::vector<std::size_t> next{first};
+      while (!next.empty()) {
+        const std::size_t node = next.back();
+        next.pop_back();
+        for (const std::size_t other : near_[node]) {
+          if (sides[other] == sides[node]) return std::nullopt;
+          if (sides[other] >= 0) continue;
+          sides[other] = 1 - sides[node];
+          next.push_back(other);
+        }
+      }
+    }
+    return sides;
+  }
+
+  std::vector<CabledNode>& nodes_;
+  std::vector<std::vector<std::size_t>> near_;
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace
+
+void decide_kinds(Cabling& cabling) {
+  if (std::ranges::any_of(cabling.nodes, [](const CabledNode& node) { return node.kind == Kind::kUnknown; }))
+    KindDecision(cabling).run();
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "topology/cabling/cabling.hpp"
+
+namespace hips::topology {
+
+/// Decides whether the nodes of unknown kind are servers or switches, from their cables:
+///
+///   - a node with one cable is a server, and what an unknown node shares a cable with a server is a switch;
+///   - else it is a server if it has no more cables than the known servers, all of them to switches;
+///   - if no server is known so: of a wiring of two sides whose cables all lead across, the side whose nodes have fewer
+///     cables has the servers; without two such sides, or with equally many cables, all are servers.
+///
+/// Cost     linear in nodes and cables.
+void decide_kinds(Cabling& cabling);
+
+}  // namespace hips::topology

@@ -1,0 +1,63 @@
+#include "topology/wiring/recognise.hpp"
+
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "topology/formats/topology_file.hpp"
+#include "topology/levels.hpp"
+#include "topology/rates.hpp"
+#include "topology/wiring/fit.hpp"
+#include "topology/wiring/layout.hpp"
+#include "topology/wiring/wiring.hpp"
+
+namespace hips::topology {
+namespace {
+
+/// Of the families that fit, the one of which least is missing.
+std::optional<FamilyFit> best_fit(std::string_view name, const ServerWiring& wiring) {
+  std::optional<FamilyFit> best;
+  for (const auto lay_out : {lay_out_rack, lay_out_tree, lay_out_bcube, lay_out_grid}) {
+    for (const FamilyLayout& layout : lay_out(wiring)) {
+      auto found = fit(name, wiring, layout);
+      if (found && (!best || found->missing < best->missing)) best = std::move(found);
+    }
+    if (best && best->missing == 0) break;
+  }
+  return best;
+}
+
+/// Names the rate in the spec, or the file if no spec describes the topology.
+Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
+  Topology& topology = cluster.topology;
+  if (!has_plain_spec(topology)) {
+    TopologyFile file;
+    file.topology = topology;
+    file.server_names = cluster.nodes;
+    const auto text = topology_file_text(file, false);
+    if (!text) return fail(text.error());
+    topology.spec = fmt::format("file:{}#{:016x}", name, text_digest(*text));
+  } else if (const auto levels = network_levels(topology);
+             !levels.empty() && levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS) {
+    topology.spec += "@" + rate_text(levels.front().bandwidth_bytes_per_s);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
+  const auto wiring = wiring_of(name, std::move(cabling));
+  if (!wiring) return fail(wiring.error());
+  auto best = best_fit(name, *wiring);
+  if (!best)
+    return fail(Code::kUnsupported,
+                fmt::format("{}: the cables of {} servers and {} switches are no switch, rail, "
+                            "leafspine, fattree, bcube, torus or mesh",
+                            name, wiring->num_servers, wiring->size() - wiring->num_servers));
+  if (auto set = set_spec(name, best->cluster); !set) return fail(set.error());
+  return std::move(best->cluster);
+}
+
+}  // namespace hips::topology

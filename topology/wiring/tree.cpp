@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "topology/formats/parse.hpp"
+#include "topology/union_find.hpp"
+#include "topology/wiring/layout.hpp"
+#include "topology/wiring/most_common.hpp"
+
+namespace hips::topology {
+namespace {
+
+/// A switch with servers, in their order.
+struct LeafSwitch {
+  std::size_t node = 0;
+  std::vector<std::size_t> servers;
+};
+
+class TreeLayout {
+ public:
+  explicit TreeLayout(const ServerWiring& wiring) : wiring_(wiring) {}
+
+  std::vector<FamilyLayout> make() {
+    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
+      if (wiring_.of[server].size() != 1 || wiring_.is_server(wiring_.across(wiring_.of[server][0], server)))
+        return {};
+    }
+    const auto tiers = tiers_of(wiring_);
+    for (std::size_t node = wiring_.num_servers; node < wiring_.size(); ++node) {
+      if (tiers[node] > 2) return {};
+      tiers_[tiers[node]].push_back(node);
+    }
+    tier_ = tiers;
+    find_leaves();
+    if (leaves_.size() < 2 || tiers_[1].empty()) return {};
+    if (tiers_[2].empty()) return leaf_spine();
+    return fat_tree();
+  }
+
+ private:
+  void find_leaves() {
+    std::map<std::size_t, std::size_t> leaf_of;
+    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
+      const std::size_t node = wiring_.across(wiring_.of[server][0], server);
+      const auto [leaf, is_new] = leaf_of.try_emplace(node, leaves_.size());
+      if (is_new) leaves_.push_back({node, {}});
+      leaves_[leaf->second].servers.push_back(server);
+      most_servers_ = std::max(most_servers_, leaves_[leaf->second].servers.size());
+    }
+  }
+
+  /// The switches of a tier that a switch has cables to.
+  [[nodiscard]] std::vector<std::size_t> near(std::size_t node, std::size_t tier) const {
+    std::vector<std::size_t> found;
+    for (const std::size_t cable : wiring_.of[node]) {
+      const std::size_t other = wiring_.across(cable, node);
+      if (!wiring_.is_server(other) && tier_[other] == tier) found.push_back(other);
+    }
+    return found;
+  }
+
+  static FamilyLayout empty_layout(Topology whole) {
+    FamilyLayout layout;
+    const auto nodes = whole.num_whole_servers() + whole.num_switches;
+    layout.seen.assign(static_cast<std::size_t>(nodes), -1);
+    layout.whole = std::move(whole);
+    return layout;
+  }
+
+  void put_servers(FamilyLayout& layout, const LeafSwitch& leaf, std::size_t first) const {
+    for (std::size_t i = 0; i < leaf.servers.size(); ++i)
+      layout.seen[first + i] = static_cast<std::int64_t>(leaf.servers[i]);
+  }
+
+  /// Leaf switches with fewer servers, or fewer servers than spines, have places without servers.
+  std::vector<FamilyLayout> leaf_spine() {
+    const std::size_t spines = tiers_[1].size(), below = std::max(most_servers_, spines);
+    auto topology = parse(fmt::format("leafspine:{},{},{}", leaves_.size(), below, spines));
+    if (!topology) return {};
+    FamilyLayout layout = empty_layout(*std::move(topology));
+    std::size_t next = leaves_.size() * below;
+    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+      put_servers(layout, leaves_[leaf], leaf * below);
+      layout.seen[next++] = static_cast<std::int64_t>(leaves_[leaf].node);
+    }
+    for (const std::size_t spine : tiers_[1]) layout.seen[next++] = static_cast<std::int64_t>(spine);
+    return {std::move(layout)};
+  }
+
+  struct Pod {
+    std::vector<std::size_t> leaves;  ///< indices of leaves_
+    std::vector<std::size_t> aggregations;
+  };
+
+  std::vector<Pod> pods() {
+    UnionFind joined(wiring_.size());
+    for (const std::size_t node : tiers_[1])
+      for (const std::size_t leaf : near(node, 0)) joined.join(node, leaf);
+    std::vector<Pod> pods;
+    std::map<std::size_t, std::size_t> pod_of;
+    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+      const auto [pod, is_new] = pod_of.try_emplace(joined.find(leaves_[leaf].node), pods.size());
+      if (is_new) pods.emplace_back();
+      pods[pod->second].leaves.push_back(leaf);
+    }
+    for (const std::size_t node : tiers_[1]) {
+      const auto pod = pod_of.find(joined.find(node));
+      if (pod != pod_of.end()) pods[pod->second].aggregations.push_back(node);
+    }
+    return pods;
+  }
+
+  /// Groups of cores with cables to the same aggregation switches: cores of group i are above aggregation switch i of
+  /// each pod. Cores of one group share a switch in most pods.
+  std::map<std::size_t, std::size_t> groups_of_cores(const std::vector<Pod>& pods) {
+    // The pod with most cables upwards knows best.
+    const Pod* first = nullptr;
+    std::size_t most = 0;
+    for (const Pod& pod : pods) {
+      std::size_t cables = 0;
+      for (const std::size_t node : pod.aggregations) cables += near(node, 2).size();
+      if (cables > most) first = &pod;
+      most = std::max(most, cables);
+    }
+    std::map<std::size_t, std::size_t> group_of;
+    if (first == nullptr) return group_of;
+    for (std::size_t i = 0; i < first->aggregations.size(); ++i)
+      for (const std::size_t core : near(first->aggregations[i], 2)) group_of.try_emplace(core, i);
+    for (const std::size_t core : tiers_[2]) {
+      if (group_of.contains(core)) continue;
+      MostCommon<std::size_t> votes;
+      for (const std::size_t aggregation : near(core, 1)) {
+        for (const std::size_t other : near(aggregation, 2)) {
+          const auto known = group_of.find(other);
+          if (known != group_of.end()) votes.add(known->second);
+        }
+      }
+      const std::size_t group = votes.value_or(SIZE_MAX);
+      if (group != SIZE_MAX) group_of[core] = group;
+    }
+    return group_of;
+  }
+
+  std::vector<FamilyLayout> fat_tree() {
+    auto pods = this->pods();
+    std::size_t half = std::max(most_servers_, (pods.size() + 1) / 2);
+    for (const Pod& pod : pods) half = std::max({half, pod.leaves.size(), pod.aggregations.size()});
+    auto topology = parse(fmt::format("fattree:{}", 2 * half));
+    if (!topology || pods.size() > 2 * half || tiers_[2].size() > half * half) return {};
+    FamilyLayout layout = empty_layout(*std::move(topology));
+    const std::size_t first_switch = 2 * half * half * half, first_core = first_switch + 4 * half * half;
+    const auto group_of = groups_of_cores(pods);
+    std::vector<std::size_t> in_group(half, 0);
+    for (const std::size_t core : tiers_[2]) {
+      const auto group = group_of.find(core);
+      if (group == group_of.end() || group->second >= half || in_group[group->second] == half) return {};
+      layout.seen[first_core + group->second * half + in_group[group->second]++] =
+          static_cast<std::int64_t>(core);
+    }
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+      for (std::size_t i = 0; i < pods[p].leaves.size(); ++i) {
+        const LeafSwitch& leaf = leaves_[pods[p].leaves[i]];
+        put_servers(layout, leaf, (p * half + i) * half);
+        layout.seen[first_switch + p * 2 * half + i] = static_cast<std::int64_t>(leaf.node);
+      }
+      for (const std::size_t aggregation : pods[p].aggregations) {
+        MostCommon<std::size_t> votes;
+        for (const std::size_t core : near(aggregation, 2)) votes.add(group_of.at(core));
+        const std::size_t group = votes.value_or(SIZE_MAX);
+        if (group == SIZE_MAX) return {};
+        std::int64_t& place = layout.seen[first_switch + p * 2 * half + half + group];
+        if (place >= 0) return {};
+        place = static_cast<std::int64_t>(aggregation);
+      }
+    }
+    return {std::move(layout)};
+  }
+
+  const ServerWiring& wiring_;
+  std::vector<std::size_t> tier_;
+  std::vector<std::size_t> tiers_[3];  ///< switches
+  std::vector<LeafSwitch> leaves_;     ///< in the order of their first servers
+  std::size_t most_servers_ = 0;
+};
+
+}  // namespace
+
+std::vector<FamilyLayout> lay_out_tree(const ServerWiring& wiring) {
+  return TreeLayout(wiring).make();
+}
+
+}  // namespace hips::topology

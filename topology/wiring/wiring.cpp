@@ -1,0 +1,274 @@
+#include "topology/wiring/wiring.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hips/topology.hpp>
+
+#include "topology/rates.hpp"
+#include "topology/spec.hpp"
+#include "topology/union_find.hpp"
+#include "topology/wiring/kinds.hpp"
+#include "topology/wiring/most_common.hpp"
+
+namespace hips::topology {
+namespace {
+
+using Kind = CabledNode::Kind;
+
+class WiringMaker {
+ public:
+  WiringMaker(std::string_view name, Cabling cabling) : name_(name), cabling_(std::move(cabling)) {
+    wiring_.notes = std::move(cabling_.notes);
+  }
+
+  Result<ServerWiring> make() {
+    decide_kinds(cabling_);
+    drop_loops();
+    set_rates();
+    std::vector<bool> in_use(cabling_.nodes.size(), false);
+    for (const Cable& cable : cabling_.cables) in_use[cable.a.node] = in_use[cable.b.node] = true;
+    note_unconnected(in_use);
+    if (auto added = add_nodes(in_use); !added) return fail(added.error());
+    add_cables();
+    leave_out(idle_switches());
+    if (auto joined = check_joined(); !joined) return fail(joined.error());
+    return std::move(wiring_);
+  }
+
+ private:
+  tl::unexpected<Status> bad(std::string_view problem) const {
+    return fail(Code::kInvalidArgument, fmt::format("{}: {}", name_, problem));
+  }
+
+  [[nodiscard]] const CabledNode& node(std::size_t index) const { return cabling_.nodes[index]; }
+
+  void note(std::string text) { wiring_.notes.push_back(fmt::format("{}: {}", name_, text)); }
+
+  void drop_loops() {
+    const auto loops =
+        std::erase_if(cabling_.cables, [](const Cable& cable) { return cable.a.node == cable.b.node; });
+    if (loops > 0) note(fmt::format("{} cables from a device to itself are left out", loops));
+  }
+
+  [[nodiscard]] bool at_server(const Cable& cable) const {
+    return node(cable.a.node).kind == Kind::kServer || node(cable.b.node).kind == Kind::kServer;
+  }
+
+  /// Gives cables of unknown rate the most common one of servers' cables, or of those between switches.
+  void set_rates() {
+    for (const bool servers : {true, false}) {
+      MostCommon<double> known;
+      std::size_t unknown = 0;
+      for (const Cable& cable : cabling_.cables) {
+        if (at_server(cable) != servers) continue;
+        cable.bandwidth_bytes_per_s > 0 ? known.add(cable.bandwidth_bytes_per_s) : void(++unknown);
+      }
+      if (unknown == 0) continue;
+      const double rate = known.value_or(kDefaultBandwidthBytesPerS);
+      note(fmt::format("the rate of {} {} is not known; assuming {}", unknown,
+                       servers ? "cables of servers" : "cables between switches", rate_text(rate)));
+      for (Cable& cable : cabling_.cables)
+        if (at_server(cable) == servers && !(cable.bandwidth_bytes_per_s > 0))
+          cable.bandwidth_bytes_per_s = rate;
+    }
+  }
+
+  void note_unconnected(const std::vector<bool>& in_use) {
+    std::size_t servers = 0, first = 0;
+    for (std::size_t i = cabling_.nodes.size(); i-- > 0;) {
+      if (in_use[i] || node(i).kind != Kind::kServer) continue;
+      first = i;
+      ++servers;
+    }
+    if (servers > 0)
+      note(fmt::format("server {}{} has no cable: left out", in_quotes(node(first).name),
+                       servers > 1 ? fmt::format(" (and {} more)", servers - 1) : ""));
+  }
+
+  Result<void> add_nodes(const std::vector<bool>& in_use) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < cabling_.nodes.size(); ++i)
+      if (in_use[i]) order.push_back(i);
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      const bool a_switch = node(a).kind == Kind::kSwitch, b_switch = node(b).kind == Kind::kSwitch;
+      return a_switch != b_switch ? b_switch : natural_less(node(a).name, node(b).name);
+    });
+    number_of_.resize(cabling_.nodes.size());
+    for (const std::size_t i : order) {
+      number_of_[i] = wiring_.names.size();
+      if (node(i).kind == Kind::kServer) ++wiring_.num_servers;
+      if (!wiring_.names.empty() && wiring_.names.back() == node(i).name)
+        return bad(
+            fmt::format("{} is the name of two devices; names must be unique", in_quotes(node(i).name)));
+      wiring_.names.push_back(node(i).name);
+    }
+    if (wiring_.num_servers > 0) return {};
+    return bad(fmt::format("no server has a cable: {} devices are listed, none of them as a connected server",
+                           cabling_.nodes.size()));
+  }
+
+  /// Cables between the same two switches become one.
+  void add_cables() {
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> between;
+    for (Cable& cable : cabling_.cables) {
+      WiredCable one{.a = number_of_[cable.a.node],
+                     .b = number_of_[cable.b.node],
+                     .a_port = std::move(cable.a.port),
+                     .b_port = std::move(cable.b.port),
+                     .bandwidth_bytes_per_s = cable.bandwidth_bytes_per_s,
+                     .latency_ns = cable.latency_ns > 0 ? cable.latency_ns : kDefaultLatencyNs,
+                     .up = cable.up};
+      if (one.a > one.b) {
+        std::swap(one.a, one.b);
+        std::swap(one.a_port, one.b_port);
+      }
+      const std::size_t number = wiring_.cables.size();
+      if (!wiring_.is_server(one.a)) {
+        const auto [known, is_new] = between.try_emplace({one.a, one.b}, number);
+        if (!is_new) {
+          add_to(wiring_.cables[known->second], one);
+          continue;
+        }
+      }
+      wiring_.cables.push_back(std::move(one));
+    }
+    list_by_node();
+  }
+
+  static void add_to(WiredCable& all, const WiredCable& one) {
+    all.a_port.clear();
+    all.b_port.clear();
+    if (all.up == one.up) {
+      all.bandwidth_bytes_per_s += one.bandwidth_bytes_per_s;
+    } else if (one.up) {
+      all.bandwidth_bytes_per_s = one.bandwidth_bytes_per_s;
+    }
+    all.up = all.up || one.up;
+  }
+
+  void list_by_node() {
+    wiring_.of.assign(wiring_.size(), {});
+    for (std::size_t i = 0; i < wiring_.cables.size(); ++i) {
+      wiring_.of[wiring_.cables[i].a].push_back(i);
+      wiring_.of[wiring_.cables[i].b].push_back(i);
+    }
+  }
+
+  /// Switches that join nothing that those closer to the servers do not join: management, a spine above one leaf, a leaf
+  /// without servers.
+  std::vector<bool> idle_switches() {
+    const auto tiers = tiers_of(wiring_);
+    std::vector<bool> idle(wiring_.size(), false);
+    std::map<std::size_t, std::vector<std::size_t>> by_tier;
+    for (std::size_t node = wiring_.num_servers; node < wiring_.size(); ++node)
+      by_tier[tiers[node]].push_back(node);
+    for (auto tier = by_tier.rbegin(); tier != by_tier.rend() && tier->first > 0; ++tier) {
+      UnionFind joined(wiring_.size());
+      for (const WiredCable& cable : wiring_.cables) {
+        if (!wiring_.is_server(cable.a) && tiers[cable.a] < tier->first && tiers[cable.b] < tier->first)
+          joined.join(cable.a, cable.b);
+      }
+      for (const std::size_t node : tier->second) {
+        std::size_t below = SIZE_MAX;
+        idle[node] = std::ranges::all_of(wiring_.of[node], [&](std::size_t cable) {
+          const std::size_t other = wiring_.across(cable, node);
+          if (idle[other]) return true;
+          if (tiers[other] >= tier->first) return tier->first == SIZE_MAX;
+          if (below == SIZE_MAX) below = joined.find(other);
+          return below == joined.find(other);
+        });
+      }
+    }
+    return idle;
+  }
+
+  void leave_out(const std::vector<bool>& idle) {
+    const auto count = std::ranges::count(idle, true);
+    if (count == 0) return;
+    const auto first = static_cast<std::size_t>(std::ranges::find(idle, true) - idle.begin());
+    note(fmt::format("switch {}{} joins no servers that other switches do not join: left out",
+                     in_quotes(wiring_.names[first]),
+                     count > 1 ? fmt::format(" (and {} more)", count - 1) : ""));
+    std::vector<std::size_t> number(wiring_.size());
+    std::vector<std::string> names;
+    for (std::size_t node = 0; node < wiring_.size(); ++node) {
+      number[node] = names.size();
+      if (!idle[node]) names.push_back(std::move(wiring_.names[node]));
+    }
+    wiring_.names = std::move(names);
+    std::erase_if(wiring_.cables, [&](const WiredCable& cable) { return idle[cable.a] || idle[cable.b]; });
+    for (WiredCable& cable : wiring_.cables) {
+      cable.a = number[cable.a];
+      cable.b = number[cable.b];
+    }
+    list_by_node();
+  }
+
+  Result<void> check_joined() {
+    std::vector<bool> reached(wiring_.size(), false);
+    std::vector<std::size_t> next{0};
+    reached[0] = true;
+    while (!next.empty()) {
+      const std::size_t node = next.back();
+      next.pop_back();
+      for (const std::size_t cable : wiring_.of[node]) {
+        const std::size_t other = wiring_.across(cable, node);
+        if (!reached[other]) next.push_back(other);
+        reached[other] = true;
+      }
+    }
+    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
+      if (reached[server]) continue;
+      return bad(
+          fmt::format("no cables join server {} with {}; list the cables that do, or the servers of one "
+                      "network only",
+                      in_quotes(wiring_.names[server]), in_quotes(wiring_.names[0])));
+    }
+    return {};
+  }
+
+  std::string name_;
+  Cabling cabling_;
+  ServerWiring wiring_;
+  std::vector<std::size_t> number_of_;  ///< by node of the cabling
+};
+
+}  // namespace
+
+Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling) {
+  return WiringMaker(name, std::move(cabling)).make();
+}
+
+std::vector<std::size_t> tiers_of(const ServerWiring& wiring) {
+  std::vector<std::size_t> tiers(wiring.size(), SIZE_MAX);
+  std::vector<std::size_t> front;
+  for (std::size_t server = 0; server < wiring.num_servers; ++server) {
+    tiers[server] = 0;
+    for (const std::size_t cable : wiring.of[server]) {
+      const std::size_t other = wiring.across(cable, server);
+      if (wiring.is_server(other) || tiers[other] == 0) continue;
+      tiers[other] = 0;
+      front.push_back(other);
+    }
+  }
+  for (std::size_t tier = 1; !front.empty(); ++tier) {
+    std::vector<std::size_t> next;
+    for (const std::size_t node : front) {
+      for (const std::size_t cable : wiring.of[node]) {
+        const std::size_t other = wiring.across(cable, node);
+        if (tiers[other] != SIZE_MAX) continue;
+        tiers[other] = tier;
+        next.push_back(other);
+      }
+    }
+    front = std::move(next);
+  }
+  return tiers;
+}
+
+}  // namespace hips::topology
