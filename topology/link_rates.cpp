@@ -26,6 +26,18 @@ LinkRates::LinkRates(const Topology& topology, std::span<const Tier> tiers)
     : rails_(rail_bandwidths(topology)) {
   for (const Tier& tier : tiers) tiers_.push_back(tier.bandwidth_bytes_per_s);
   for (const LinkOverride& link : topology.overrides) add(topology, link);
+  if (topology.wiring.value != nullptr) add_graph(*topology.wiring.value);
+}
+
+void LinkRates::add_graph(const GraphWiring& wiring) {
+  for (const GraphLink& link : wiring.graph.links)
+    cables_.push_back(link.up ? link.bandwidth_bytes_per_s : 0);
+  for (std::int64_t server = 0; server < wiring.num_servers; ++server) {
+    for (Rail rail = 0; rail < wiring.num_rails; ++rail) {
+      const std::int64_t cable = wiring.cable[wiring.nic(server, rail)];
+      overridden_nics_[{server, rail}] = cable < 0 ? 0 : cables_[static_cast<std::size_t>(cable)];
+    }
+  }
 }
 
 void LinkRates::add(const Topology& topology, const LinkOverride& link) {
@@ -57,6 +69,7 @@ double LinkRates::nic(std::int64_t server, Rail rail) const {
 }
 
 double LinkRates::tier(std::size_t tier, std::size_t index) const {
+  if (!cables_.empty()) return cables_[index];
   double rate = tiers_[tier];
   if (!lost_.empty()) {
     if (const auto lost = lost_.find({tier, index}); lost != lost_.end()) rate -= lost->second;

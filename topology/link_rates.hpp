@@ -27,9 +27,11 @@ class LinkRates {
 
  private:
   void add(const Topology& topology, const LinkOverride& link);
+  void add_graph(const GraphWiring& wiring);
 
   std::vector<double> rails_;
   std::vector<double> tiers_;
+  std::vector<double> cables_;  ///< of a graph
   std::map<std::pair<std::int64_t, Rail>, double> overridden_nics_;
   std::map<std::pair<std::size_t, std::size_t>, double> lost_;  ///< by tier, and switch or pod
 };

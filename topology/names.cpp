@@ -18,6 +18,8 @@ const char* to_string(Family family) {
       return "rail";
     case Family::kSwitch:
       return "switch";
+    case Family::kGraph:
+      return "graph";
   }
   return "unknown family";
 }

@@ -11,6 +11,7 @@ std::vector<Tier> tiers(const Topology& topology) {
     return {{"leaf switches", "leaf switch", topology.num_whole_servers() / leaves, leaves,
              uplinks * level.bandwidth_bytes_per_s}};
   }
+  if (topology.family == Family::kGraph) return {{"cables", "cable", 0, topology.num_links, 0}};
   if (topology.family != Family::kFatTree) return {};
   // The core level joins k pods, and k determines the rest: with k of 2 there are no lower levels.
   const Level& core = topology.levels.back();

@@ -6,6 +6,8 @@
 
 #include <hips/topology.hpp>
 
+#include "topology/graph_wiring.hpp"
+
 namespace hips::topology {
 
 /// Converts a rank to its number in the whole topology, and back; -1 if its server is not in use.
@@ -96,7 +98,7 @@ class DigitWalk {
   Visit& visit_;
 };
 
-/// Calls visit(Hop) for every hop of the route from a to b, in order and without allocating.
+/// Calls visit(Hop) for every hop of the route from a to b, in order and, except in a graph, without allocating.
 ///
 /// `out` is the NIC by which the data leaves a, if several lead to b: another rail of a rack, the other
 /// direction of a ring, or another level first if servers relay. kNoRail, or a NIC that does not lead to b,
@@ -121,6 +123,15 @@ void walk(const Topology& topology, Rank from_rank, Rank to_rank, Rail out, Visi
   const std::int64_t local = topology.ranks_per_server;
   if (a / local == b / local) {
     visit(a, b, kNoRail, kNoRail, 0);
+    return;
+  }
+  if (topology.wiring.value != nullptr) {
+    std::int64_t at = a;
+    for (const Hop& hop : graph_route(*topology.wiring.value, a / local, b / local, out)) {
+      const std::int64_t next = hop.to * local + b % local;
+      visit(at, next, hop.out, hop.in, local > 1 ? 1 : 0);
+      at = next;
+    }
     return;
   }
   if (topology.servers_relay) {
@@ -164,6 +175,15 @@ void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
       if (up <= down) plus();
       minus();
       if (up > down) plus();
+    } else if (topology.wiring.value != nullptr && level.kind != LevelKind::kNode) {
+      const std::int64_t local = topology.ranks_per_server;
+      visit_direct(*topology.wiring.value, whole / local, [&](const Hop& direct) {
+        visit(Hop{.from = rank,
+                  .to = static_cast<Rank>(direct.to * local + whole % local),
+                  .out = direct.out,
+                  .in = direct.in,
+                  .level = l});
+      });
     } else {
       for (std::int64_t digit = 0; digit < level.radix; ++digit) {
         if (digit == own) continue;
@@ -177,6 +197,7 @@ void visit_neighbours(const Topology& topology, Rank rank, Visit&& visit) {
 
 /// The number of hops between the servers that are farthest apart.
 inline std::int64_t diameter_hops(const Topology& topology) {
+  if (topology.wiring.value != nullptr) return topology.wiring.value->diameter_hops;
   std::int64_t hops = 0;
   for (const Level& level : topology.levels) {
     if (level.kind == LevelKind::kNode) continue;

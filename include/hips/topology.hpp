@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,7 +12,16 @@
 
 namespace hips {
 
-enum class Family : std::uint8_t { kBCube, kTorus, kFatTree, kLeafSpine, kRail, kSwitch, kMesh };
+enum class Family : std::uint8_t {
+  kBCube,
+  kTorus,
+  kFatTree,
+  kLeafSpine,
+  kRail,
+  kSwitch,
+  kMesh,
+  kGraph,  ///< any other wiring, of which every cable is given: only topology files have it
+};
 
 /// How the servers of one group (those that differ in one digit only) are connected.
 enum class LevelKind : std::uint8_t {
@@ -80,8 +90,16 @@ struct LinkOverride {
   friend bool operator==(const LinkOverride&, const LinkOverride&) = default;
 };
 
-/// Servers, NICs and levels of a fabric. Its size does not grow with the fabric: a million servers take a few
-/// hundred bytes.
+struct GraphWiring;
+
+/// The wiring of Family::kGraph, shared by copies; none of other families. Equal if the cables are.
+struct HIPS_EXPORT WiringOfGraph {
+  std::shared_ptr<const GraphWiring> value;
+  HIPS_EXPORT friend bool operator==(const WiringOfGraph& a, const WiringOfGraph& b);
+};
+
+/// Servers, NICs and levels of a fabric. Its size does not grow with the fabric, except that of a graph: a million servers
+/// take a few hundred bytes.
 ///
 /// Shapes   rank r = a_0 + n_0*(a_1 + n_1*(a_2 + ...)), a_l the digit and n_l the radix of level l.
 ///          There are no levels of radix 1.
@@ -106,6 +124,7 @@ struct HIPS_EXPORT Topology {
   /// Servers in use, ascending, by their number in the whole topology; empty: all. Only these have ranks. Servers
   /// of a part do not relay, because servers between them may belong to another job.
   std::vector<std::int64_t> part;
+  WiringOfGraph wiring;  ///< of a graph: one level with all servers, no overrides and no part
 
   /// The product of all radices, including the node level. For a part: the ranks in use.
   [[nodiscard]] Rank num_ranks() const;

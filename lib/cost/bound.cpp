@@ -88,7 +88,9 @@ Cut largest_level_cut(const Topology& topology) {
 }  // namespace
 
 Bound bound(const Topology& topology) {
-  if (!topology.part.empty() || !topology.overrides.empty()) return graph_bound(topology);
+  const bool uneven =
+      !topology.part.empty() || !topology.overrides.empty() || topology.family == Family::kGraph;
+  if (uneven) return graph_bound(topology);
   double nics = 0;
   for (const double bandwidth : topology::rail_bandwidths(topology)) nics += bandwidth;
   for (const Level& level : topology.levels) {

@@ -67,6 +67,13 @@ class Busiest {
 
   [[nodiscard]] std::string name(const Where& where) const {
     const char* direction = where.out ? "out" : "in";
+    if (where.tier != nullptr && topology_.wiring.value != nullptr) {
+      const Graph& graph = topology_.wiring.value->graph;
+      const GraphLink& link = graph.links[where.index];
+      const auto end = [&](std::int64_t node) { return graph.nodes[static_cast<std::size_t>(node)].name; };
+      return fmt::format("cable from {} to {}", end(where.out ? link.a : link.b),
+                         end(where.out ? link.b : link.a));
+    }
     if (where.tier != nullptr) return fmt::format("{} {} {}", where.tier->one, where.index, direction);
     const auto rails = static_cast<std::size_t>(loads_.num_rails);
     const auto server = loads_.first_server + static_cast<std::int64_t>(where.index / rails);

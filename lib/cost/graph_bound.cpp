@@ -42,6 +42,7 @@ class GraphBound {
       add_partitions_by_cost();
       add_levels();
       for (const topology::Tier& tier : topology::tiers(topology_)) {
+        if (tier.servers_below == 0) continue;
         std::vector<std::int64_t> parts;
         for (std::int64_t server = 0; server < servers_; ++server)
           parts.push_back(topology_.whole_server(server) / tier.servers_below);

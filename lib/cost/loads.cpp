@@ -131,14 +131,15 @@ void LoadCounter::add_send(Rank from, const Step& step) {
     }
     here.nics[loads_.index(out_server, hop.out)].out_bytes += size;
     here.nics[loads_.index(in_server, hop.in)].in_bytes += size;
-    for (std::size_t t = 0; t < loads_.tiers.size(); ++t) {
-      const std::int64_t below = loads_.tiers[t].servers_below;
-      const std::int64_t from_part = topology_.whole_server(out_server) / below;
-      const std::int64_t to_part = topology_.whole_server(in_server) / below;
-      if (from_part == to_part) continue;
-      here.tiers[t][static_cast<std::size_t>(from_part)].out_bytes += size;
-      here.tiers[t][static_cast<std::size_t>(to_part)].in_bytes += size;
-    }
+    const Hop servers{.from = static_cast<Rank>(out_server),
+                      .to = static_cast<Rank>(in_server),
+                      .out = hop.out,
+                      .in = hop.in};
+    topology::visit_tiers(topology_, loads_.tiers, servers,
+                          [&](std::size_t tier, std::size_t index, bool out) {
+                            Traffic& traffic = here.tiers[tier][index];
+                            (out ? traffic.out_bytes : traffic.in_bytes) += size;
+                          });
   });
 }
 

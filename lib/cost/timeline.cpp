@@ -162,19 +162,13 @@ class Simulation {
       const std::int64_t a = hop.from / local, b = hop.to / local;
       const Level& level = topology_.levels[static_cast<std::size_t>(hop.level)];
       legs.push_back({nic(a, hop.out, true), rates_.nic(a, hop.out), 0, a, hop.out, true});
-      Port first = num_nic_ports_;
-      for (std::size_t t = 0; t < tiers_.size(); ++t) {
-        const std::int64_t below = tiers_[t].servers_below;
-        const auto part_of = [&](std::int64_t server) {
-          return static_cast<std::size_t>(topology_.whole_server(server) / below);
-        };
-        for (const bool out : {true, false}) {
-          const std::size_t part = part_of(out ? a : b);
-          if (part_of(a) != part_of(b))
-            legs.push_back({first + part * 2 + (out ? 0 : 1), rates_.tier(t, part), 0});
-        }
-        first += static_cast<Port>(tiers_[t].count) * 2;
-      }
+      const Hop servers{
+          .from = static_cast<Rank>(a), .to = static_cast<Rank>(b), .out = hop.out, .in = hop.in};
+      topology::visit_tiers(topology_, tiers_, servers, [&](std::size_t tier, std::size_t index, bool out) {
+        Port port = num_nic_ports_ + index * 2 + (out ? 0 : 1);
+        for (std::size_t below = 0; below < tier; ++below) port += static_cast<Port>(tiers_[below].count) * 2;
+        legs.push_back({port, rates_.tier(tier, index), 0});
+      });
       legs.push_back({nic(b, hop.in, false), rates_.nic(b, hop.in),
                       static_cast<std::int64_t>(std::llround(level.latency_ns)), b, hop.in, false});
     });

@@ -1,25 +1,29 @@
 #include "topology/wiring/recognise.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/cost/estimate.hpp"
+#include "lib/plan/builder.hpp"
+#include "lib/plan/check/check.hpp"
 #include "tests/topology/shuffled_cabling.hpp"
-#include "topology/names.hpp"
-#include "topology/wiring/wiring.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::topology {
 namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::uint64_t seed_of_run() {
   const char* given = std::getenv("HIPS_SEED");
@@ -148,6 +152,143 @@ TEST(Recognition, TakesLessThanFifteenSecondsForTenThousandServers) {
   for (const char* spec : {"rail:10000,8", "leafspine:100,100", "fattree:34", "bcube:100,1", "bcube:21,2",
                            "torus:100x100", "torus:20x20x25", "mesh:100x100", "mesh:20x20x25"})
     expect_fast(spec, 15);
+}
+
+/// Servers, switches and cables by name; all servers' cables before those between switches need no order.
+Cabling cabling_of(std::size_t servers, std::size_t switches,
+                   const std::vector<std::pair<std::string, std::string>>& cables) {
+  Cabling cabling;
+  std::map<std::string, std::size_t> number;
+  for (std::size_t i = 0; i < servers + switches; ++i) {
+    const bool is_server = i < servers;
+    const std::string name = is_server ? "n" + std::to_string(i) : "s" + std::to_string(i - servers);
+    number[name] = i;
+    cabling.nodes.push_back(
+        {.name = name, .kind = is_server ? CabledNode::Kind::kServer : CabledNode::Kind::kSwitch});
+  }
+  for (const auto& [a, b] : cables) {
+    Cable cable{.a = {number.at(a), ""}, .b = {number.at(b), ""}};
+    cable.bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS;
+    cabling.cables.push_back(cable);
+  }
+  return cabling;
+}
+
+/// Proves every plan that can be made, and returns the time of `hips` over the bound.
+double prove_plans(const Topology& topology) {
+  for (const char* name : {"hips", "flat-ring", "recursive-doubling", "halving-doubling", "flat-mesh"}) {
+    const auto builder = plan::make_builder(topology, {.algorithm = name});
+    if (!builder) {
+      EXPECT_EQ(builder.error().code, Code::kUnsupported) << name << ": " << builder.error().message;
+      continue;
+    }
+    const auto report = plan::check(plan::build_all(**builder), {.topology = &topology});
+    EXPECT_TRUE(report.ok()) << topology.name << " " << name << ": "
+                             << (report.findings.empty() ? "" : report.findings.front().text);
+    EXPECT_GE(cost::estimate_all(topology, **builder, {.count = 1 << 16}).ratio, 0.99)
+        << topology.name << " " << name;
+  }
+  const auto hips = plan::make_builder(topology, {});
+  return hips ? cost::estimate_all(topology, **hips, {.count = 1 << 20}).ratio : 0;
+}
+
+TEST(Graph, KeepsAnUnevenTreeOfThreeTiersAndPlansAtTheBound) {
+  // Two leaves below a spine, one leaf and a login node directly below the core.
+  const auto found = topology_of("cables", cabling_of(8, 5,
+                                                      {{"n0", "s0"},
+                                                       {"n1", "s0"},
+                                                       {"n2", "s0"},
+                                                       {"n3", "s1"},
+                                                       {"n4", "s1"},
+                                                       {"n5", "s2"},
+                                                       {"n6", "s2"},
+                                                       {"n7", "s4"},
+                                                       {"s0", "s3"},
+                                                       {"s1", "s3"},
+                                                       {"s3", "s4"},
+                                                       {"s2", "s4"}}));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->topology.family, Family::kGraph);
+  EXPECT_FALSE(found->topology.servers_relay);
+  EXPECT_THAT(found->notes, Contains(HasSubstr("stay a graph")));
+  EXPECT_LE(prove_plans(found->topology), 1.05);
+}
+
+TEST(Graph, PlansWhereServersMustRelay) {
+  // Two switches, joined by servers n2 and n3 only, and a server behind a cable of n0.
+  const auto found = topology_of("cables", cabling_of(7, 2,
+                                                      {{"n0", "s0"},
+                                                       {"n1", "s0"},
+                                                       {"n2", "s0"},
+                                                       {"n3", "s0"},
+                                                       {"n2", "s1"},
+                                                       {"n3", "s1"},
+                                                       {"n4", "s1"},
+                                                       {"n5", "s1"},
+                                                       {"n0", "n6"}}));
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->topology.family, Family::kGraph);
+  EXPECT_TRUE(found->topology.servers_relay);
+  EXPECT_EQ(found->topology.route(6, 5).size(), 3U);
+  EXPECT_LE(prove_plans(found->topology), 1.05);
+}
+
+TEST(Graph, IsTheSameAfterItWasWrittenAndRead) {
+  std::mt19937_64 random(seed_of_run());
+  std::vector<double> ratios;
+  for (int i = 0; i < 40; ++i) {
+    // A random tree of switches with a few more cables; servers with one or two NICs.
+    const std::size_t servers = 3 + random() % 20, switches = 2 + random() % 6;
+    std::vector<std::pair<std::string, std::string>> cables;
+    const auto any_switch = [&] { return "s" + std::to_string(random() % switches); };
+    for (std::size_t s = 1; s < switches; ++s)
+      cables.emplace_back("s" + std::to_string(s), "s" + std::to_string(random() % s));
+    for (std::size_t server = 0; server < servers; ++server) {
+      cables.emplace_back("n" + std::to_string(server), any_switch());
+      if (random() % 3 == 0) cables.emplace_back("n" + std::to_string(server), any_switch());
+    }
+    Cabling cabling = cabling_of(servers, switches, cables);
+    cabling.cables.back().bandwidth_bytes_per_s /= 4;
+    auto found = topology_of("cables", std::move(cabling));
+    ASSERT_TRUE(found) << found.error().message;
+    if (found->topology.family != Family::kGraph) continue;
+    const TopologyFile file = file_of(*found);
+    const auto text = topology_file_text(file, true);
+    ASSERT_TRUE(text) << text.error().message;
+    auto read = parse_topology_file("cables", *text);
+    ASSERT_TRUE(read) << read.error().message << "\n" << *text;
+    EXPECT_EQ(read->topology.spec.substr(0, 12), "file:cables#");
+    EXPECT_EQ(read->server_names, file.server_names);
+    EXPECT_EQ(read->topology, file.topology) << *text;
+    if (const double ratio = prove_plans(read->topology); ratio > 0) ratios.push_back(ratio);
+  }
+  std::ranges::sort(ratios);
+  ASSERT_FALSE(ratios.empty());
+  std::cout << ratios.size() << " graphs: time over the bound " << ratios[ratios.size() / 2]
+            << " in the median, " << ratios.back() << " at most\n";
+  EXPECT_LE(ratios[ratios.size() / 2], 1.05);
+}
+
+TEST(Graph, RejectsInvalidFilesWithOneLine) {
+  const auto message = [](const std::string& cables) {
+    const auto read =
+        parse_topology_file("g.yaml",
+                            "hips-topology: 1\nshape: graph\nservers: {count: 2}\nswitches: {names: "
+                            "[leaf]}\n" +
+                                cables);
+    return read ? std::string("read") : read.error().message;
+  };
+  EXPECT_EQ(
+      message("cables:\n  - {server: 0, nic: 0, switch: leaf}\n  - {server: 1, nic: 0, switch: leaf}\n"),
+      "read");
+  EXPECT_THAT(message(""), HasSubstr("the key cables is missing"));
+  EXPECT_THAT(message("cables:\n  - {server: 0, nic: 0, switch: core}\n"),
+              HasSubstr("unknown switch \"core\""));
+  EXPECT_THAT(
+      message("cables:\n  - {server: 0, nic: 0, switch: leaf}\n  - {server: 0, nic: 0, switch: leaf}\n"),
+      HasSubstr("two cables are at NIC 0 of server 0"));
+  EXPECT_THAT(message("cables:\n  - {server: 0, nic: 0}\n"), HasSubstr("to and to-nic belong together"));
+  EXPECT_THAT(message("links: []\ncables: []\n"), HasSubstr("links is not for shape: graph"));
 }
 
 }  // namespace

@@ -43,8 +43,9 @@ extern const FamilyEntry kFatTreeFamily;
 extern const FamilyEntry kLeafSpineFamily;
 extern const FamilyEntry kRailFamily;
 extern const FamilyEntry kSwitchFamily;
+extern const FamilyEntry kGraphFamily;  ///< not in families(): no spec describes it
 
-/// All families, in the order in which they are listed to users.
+/// All families with specs, in the order in which they are listed to users.
 std::span<const FamilyEntry* const> families();
 
 const FamilyEntry& entry_of(Family family);

@@ -11,6 +11,7 @@
 
 #include "topology/formats/file_links.hpp"
 #include "topology/formats/file_values.hpp"
+#include "topology/formats/graph_file.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/names.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr auto kTopKeys =
     std::to_array<std::string_view>({"hips-topology", "spec", "shape", "ranks-per-server", "relay", "rate",
-                                     "latency", "levels", "servers", "switches", "links"});
+                                     "latency", "levels", "servers", "switches", "links", "cables"});
 constexpr auto kLevelKeys =
     std::to_array<std::string_view>({"name", "radix", "kind", "nics", "rate", "latency"});
 constexpr auto kServersKeys = std::to_array<std::string_view>({"count", "names", "devices", "other-devices"});
@@ -67,9 +68,16 @@ class TopologyFileReader {
                                              "ranks-per-server",
                                              in_quotes(*text)));
     }
-    auto made = parse(*text);
-    if (!made) return values_.bad(*shape, made.error().message);
-    topology() = std::move(*made);
+    if (*text == kGraphShape) {
+      if (auto begun = begin_graph(values_, root, file_); !begun) return begun;
+    } else {
+      if (const YamlNode* cables = FileValues::find(root, "cables"))
+        return values_.bad(*cables,
+                           "cables are for shape: graph; cables that differ from their level are links");
+      auto made = parse(*text);
+      if (!made) return values_.bad(*shape, made.error().message);
+      topology() = std::move(*made);
+    }
     for (Level& level : topology().levels) {
       if (auto read = read_rates(root, level); !read) return read;
     }
@@ -279,12 +287,13 @@ class TopologyFileReader {
 
   Result<void> read_switches(const YamlNode& root) {
     const YamlNode* switches = FileValues::find(root, "switches");
-    if (switches == nullptr) return {};
+    if (switches == nullptr || topology().family == Family::kGraph) return {};
     if (auto known = values_.keys(*switches, "switches", kSwitchesKeys); !known) return known;
     return read_count(*switches, topology().num_switches);
   }
 
   Result<void> read_links(const YamlNode& root) {
+    if (topology().family == Family::kGraph) return read_graph(values_, root, by_name_, file_);
     const YamlNode* links = FileValues::find(root, "links");
     if (links == nullptr) return {};
     return read_file_links(values_, *links, by_name_, file_);

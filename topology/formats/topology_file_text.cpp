@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "topology/families/family.hpp"
+#include "topology/formats/graph_file.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -30,10 +31,14 @@ class FileWriter {
   std::string write(bool all_cables, std::string_view spec = "") {
     text_ = fmt::format("hips-topology: {}\n", kTopologyFileVersion);
     if (!spec.empty()) text_ += fmt::format("spec: {}\n", yaml_scalar(spec));
-    text_ += fmt::format("shape: {}\nranks-per-server: {}\nrelay: {}\n",
-                         yaml_scalar(topology_shape(topology_)), topology_.ranks_per_server,
-                         topology_.servers_relay && !topology_.relay_off && topology_.part.empty());
-    const auto levels = network_levels(topology_);
+    text_ += fmt::format("shape: {}\nranks-per-server: {}\n", yaml_scalar(topology_shape(topology_)),
+                         topology_.ranks_per_server);
+    const bool graph = topology_.family == Family::kGraph;
+    if (!graph) {
+      text_ += fmt::format("relay: {}\n",
+                           topology_.servers_relay && !topology_.relay_off && topology_.part.empty());
+    }
+    const auto levels = graph ? std::span<const Level>() : network_levels(topology_);
     if (!levels.empty()) text_ += "levels:\n";
     for (const Level& level : levels) {
       text_ += fmt::format("  - {{name: {}, radix: {}, kind: {}, nics: [{}], rate: {}, latency: {}}}\n",
@@ -49,7 +54,10 @@ class FileWriter {
     for (const auto& [server, devices] : file_.other_devices)
       text_ += fmt::format("    - {{server: {}, devices: {}}}\n", server_key(server), flow_list(devices));
     text_ += fmt::format("switches:\n  count: {}\n", topology_.num_switches);
-    if (all_cables) {
+    if (graph) {
+      list_switches();
+      list_cables();
+    } else if (all_cables) {
       list_cables();
     } else {
       list_overrides();
@@ -63,8 +71,9 @@ class FileWriter {
                                       : yaml_scalar(file_.server_names[static_cast<std::size_t>(server)]);
   }
 
-  void line_of(const std::string& ends, double bandwidth, bool up) {
-    text_ += fmt::format("  - {{{}, rate: {}{}}}\n", ends, rate_text(bandwidth), up ? "" : ", state: down");
+  void line_of(const std::string& ends, double bandwidth, bool up, const std::string& latency = "") {
+    text_ += fmt::format("  - {{{}, rate: {}{}{}}}\n", ends, rate_text(bandwidth), latency,
+                         up ? "" : ", state: down");
   }
 
   void list_overrides() {
@@ -77,9 +86,17 @@ class FileWriter {
     }
   }
 
+  void list_switches() {
+    const std::vector<GraphNode>& nodes = topology_.wiring.value->graph.nodes;
+    if (topology_.num_switches > 0) text_ += "  names:\n";
+    for (const GraphNode& node : nodes)
+      if (node.is_switch) text_ += fmt::format("    - {}\n", yaml_scalar(node.name));
+  }
+
   void list_cables() {
     const Graph graph = topology_.graph();
-    if (!graph.links.empty()) text_ += "links:\n";
+    const bool whole = topology_.family == Family::kGraph;
+    if (!graph.links.empty() || whole) text_ += whole ? "cables:\n" : "links:\n";
     const auto name = [&](std::int64_t node) {
       return yaml_scalar(graph.nodes[static_cast<std::size_t>(node)].name);
     };
@@ -94,7 +111,8 @@ class FileWriter {
         ends = fmt::format("server: {}, nic: {}, to: {}, to-nic: {}", server_key(link.a), link.a_port,
                            server_key(link.b), link.b_port);
       }
-      line_of(ends, link.bandwidth_bytes_per_s, link.up);
+      line_of(ends, link.bandwidth_bytes_per_s, link.up,
+              whole ? fmt::format(", latency: {}", latency_text(link.latency_ns)) : "");
     }
   }
 
@@ -106,6 +124,7 @@ class FileWriter {
 }  // namespace
 
 std::string topology_shape(const Topology& topology) {
+  if (topology.family == Family::kGraph) return std::string(kGraphShape);
   // The name "BCube(2x4x3), 2 ranks per server" gives bcube:2x4x3 even if the spec names a file.
   const std::string_view name = topology.name;
   const std::size_t open = name.find('('), close = name.find(')');
@@ -118,7 +137,7 @@ std::string topology_shape(const Topology& topology) {
 
 bool has_plain_spec(const Topology& topology) {
   const auto levels = network_levels(topology);
-  return !topology.relay_off && topology.overrides.empty() &&
+  return topology.family != Family::kGraph && !topology.relay_off && topology.overrides.empty() &&
          std::ranges::all_of(levels, [&](const Level& level) {
            return level.bandwidth_bytes_per_s == levels.front().bandwidth_bytes_per_s &&
                   level.latency_ns == kDefaultLatencyNs;
@@ -126,7 +145,7 @@ bool has_plain_spec(const Topology& topology) {
 }
 
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables) {
-  if (all_cables && file.topology.num_links > kMostListedCables) {
+  if ((all_cables || file.topology.family == Family::kGraph) && file.topology.num_links > kMostListedCables) {
     return fail(
         Code::kUnsupported,
         fmt::format("topology \"{}\" has {} cables (valid: up to {}); without --verbose only those that "

@@ -11,6 +11,7 @@
 #include "topology/families/family.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
+#include "topology/graph_wiring.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::topology {
@@ -29,6 +30,7 @@ class Restriction {
 
   Result<TopologyFile> make() {
     if (auto found = find_servers(); !found) return fail(found.error());
+    if (file_.topology.family == Family::kGraph) return smaller_graph();
     const auto left = remainder();
     if (!left) return fail(left.error());
     auto base = parse(left->spec);
@@ -76,6 +78,17 @@ class Restriction {
     return {};
   }
 
+  /// Servers outside the job do not relay, so they are left out with their cables.
+  Result<TopologyFile> smaller_graph() {
+    auto graph = make_graph_topology(without_other_servers(file_.topology.wiring.value->graph, servers_));
+    if (!graph) return fail(graph.error());
+    made_.topology = std::move(*graph);
+    for (const std::int64_t server : servers_)
+      made_.server_names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
+    if (auto named = name_spec(); !named) return fail(named.error());
+    return std::move(made_);
+  }
+
   /// The servers as a part of the whole. Plans for parts are trees instead of a hierarchy.
   [[nodiscard]] Remainder part() const {
     std::vector<std::int64_t> whole;
@@ -102,6 +115,8 @@ class Restriction {
       case Family::kTorus:
       case Family::kMesh:
         return grid();
+      case Family::kGraph:
+        break;
     }
     return unsupported("its family has no parts");
   }

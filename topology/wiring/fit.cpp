@@ -11,8 +11,8 @@
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/levels.hpp"
+#include "topology/most_common.hpp"
 #include "topology/rates.hpp"
-#include "topology/wiring/most_common.hpp"
 
 namespace hips::topology {
 namespace {

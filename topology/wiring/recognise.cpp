@@ -10,6 +10,7 @@
 #include "topology/rates.hpp"
 #include "topology/wiring/fit.hpp"
 #include "topology/wiring/layout.hpp"
+#include "topology/wiring/stay_graph.hpp"
 #include "topology/wiring/wiring.hpp"
 
 namespace hips::topology {
@@ -50,14 +51,11 @@ Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
 Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
   const auto wiring = wiring_of(name, std::move(cabling));
   if (!wiring) return fail(wiring.error());
-  auto best = best_fit(name, *wiring);
-  if (!best)
-    return fail(Code::kUnsupported,
-                fmt::format("{}: the cables of {} servers and {} switches are no switch, rail, "
-                            "leafspine, fattree, bcube, torus or mesh",
-                            name, wiring->num_servers, wiring->size() - wiring->num_servers));
-  if (auto set = set_spec(name, best->cluster); !set) return fail(set.error());
-  return std::move(best->cluster);
+  const auto best = best_fit(name, *wiring);
+  auto cluster = best ? Result<ClusterTopology>(best->cluster) : stay_graph(name, *wiring);
+  if (!cluster) return cluster;
+  if (auto set = set_spec(name, *cluster); !set) return fail(set.error());
+  return cluster;
 }
 
 }  // namespace hips::topology

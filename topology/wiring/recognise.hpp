@@ -10,7 +10,7 @@ namespace hips::topology {
 
 /// Makes the topology that a list of cables describes: of a family, whatever the names of the nodes and the order of the
 /// ports, also if up to three cables or servers are missing or cables have other rates than their like. Notes say what is
-/// missing.
+/// missing. Other wirings stay a graph.
 ///
 /// `name` is that of the file, for messages.
 ///

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "topology/formats/parse.hpp"
+#include "topology/most_common.hpp"
 #include "topology/union_find.hpp"
 #include "topology/wiring/layout.hpp"
-#include "topology/wiring/most_common.hpp"
 
 namespace hips::topology {
 namespace {

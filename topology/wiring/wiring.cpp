@@ -9,11 +9,11 @@
 
 #include <hips/topology.hpp>
 
+#include "topology/most_common.hpp"
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"
 #include "topology/union_find.hpp"
 #include "topology/wiring/kinds.hpp"
-#include "topology/wiring/most_common.hpp"
 
 namespace hips::topology {
 namespace {

@@ -331,13 +331,13 @@ MadeBuilder make_hips(const Topology& topology, const PlanRequest& request) {
     return fail(std::move(status));
   }
   if (topology.num_servers() == 1 && !topology.part.empty()) return make_trees(topology, {});
-  const bool no_hierarchy =
-      !topology.part.empty() || topology::has_lines(topology) || any_nic_is_down(topology);
+  const bool no_hierarchy = !topology.part.empty() || topology.family == Family::kGraph ||
+                            topology::has_lines(topology) || any_nic_is_down(topology);
   if (no_hierarchy && !request.patterns.empty()) {
     return fail(
         Code::kInvalidArgument,
-        "plan: patterns are given for a topology without a hierarchy (servers in part, in lines, or with a "
-        "link that is down), for which hips uses trees; leave the patterns out");
+        "plan: patterns are given for a topology without a hierarchy (servers in part, in lines, in a graph, "
+        "or with a link that is down), for which hips uses trees; leave the patterns out");
   }
   if (no_hierarchy) return make_trees(topology, {});
   auto hierarchy = make_hierarchy(topology, request, LaneShares::kBalanced);

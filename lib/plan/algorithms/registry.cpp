@@ -60,6 +60,13 @@ Status check_whole(const Topology& topology, std::string_view algorithm) {
 
 /// A ring of neighbours must get back to its first server.
 Status check_cycle(const Topology& topology, const Algorithm& algorithm) {
+  const bool relaying_graph = topology.family == Family::kGraph && topology.servers_relay;
+  if (algorithm.needs_cycle && relaying_graph)
+    return Status::error(
+        Code::kUnsupported,
+        fmt::format("plan: {} needs a ring of neighbours, and {} is of no family with a known "
+                    "one; hips and trees plan for it",
+                    algorithm.name, topology.name));
   if (!algorithm.needs_cycle || !topology::has_lines(topology)) return Status::success();
   return Status::error(
       Code::kUnsupported,

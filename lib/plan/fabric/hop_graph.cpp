@@ -18,7 +18,11 @@ constexpr std::int64_t kNearest = 16;
 HopGraph::HopGraph(const Topology& topology)
     : topology_(topology), servers_(topology.num_servers()), tiers_(topology::tiers(topology)) {
   add_resources(topology::LinkRates(topology, tiers_));
-  topology.servers_relay ? add_hops_of_levels() : add_hops_of_switches();
+  if (topology.wiring.value != nullptr) {
+    add_hops_of_graph(*topology.wiring.value);
+  } else {
+    topology.servers_relay ? add_hops_of_levels() : add_hops_of_switches();
+  }
 }
 
 void HopGraph::add_resources(const topology::LinkRates& rates) {
@@ -39,13 +43,10 @@ void HopGraph::add_hop(std::int64_t a, std::int64_t b, Rail a_rail, Rail b_rail)
   Candidate hop{{a, b, a_rail, b_rail}, {}};
   hop.uses.push_back(static_cast<std::int32_t>(a * topology_.num_rails + a_rail));
   hop.uses.push_back(static_cast<std::int32_t>(b * topology_.num_rails + b_rail));
-  for (std::size_t t = 0; t < tiers_.size(); ++t) {
-    const std::int64_t over_a = topology_.whole_server(a) / tiers_[t].servers_below;
-    const std::int64_t over_b = topology_.whole_server(b) / tiers_[t].servers_below;
-    if (over_a == over_b) continue;
-    hop.uses.push_back(first_of_tier_[t] + static_cast<std::int32_t>(over_a));
-    hop.uses.push_back(first_of_tier_[t] + static_cast<std::int32_t>(over_b));
-  }
+  const Hop servers{.from = static_cast<Rank>(a), .to = static_cast<Rank>(b), .out = a_rail, .in = b_rail};
+  topology::visit_tiers(topology_, tiers_, servers, [&](std::size_t tier, std::size_t index, bool /*out*/) {
+    hop.uses.push_back(first_of_tier_[tier] + static_cast<std::int32_t>(index));
+  });
   for (const std::int32_t used : hop.uses) {
     if (!(rate_[used] > 0)) return;  // a link of the hop is down
   }
@@ -54,12 +55,18 @@ void HopGraph::add_hop(std::int64_t a, std::int64_t b, Rail a_rail, Rail b_rail)
 
 /// Hops between members of a group that reach each other by `rail`.
 void HopGraph::add_group(const std::vector<std::int64_t>& members, Rail rail) {
+  add_pairs(members, [&](std::int64_t a, std::int64_t b) { add_hop(a, b, rail, rail); });
+}
+
+/// Calls add(a, b) for the pairs of a group between which there may be hops.
+template <typename Add>
+void HopGraph::add_pairs(const std::vector<std::int64_t>& members, Add&& add) const {
   const auto size = static_cast<std::int64_t>(members.size());
   for (std::int64_t i = 0; i < size; ++i) {
     for (std::int64_t j = i + 1; j < size; ++j) {
       const std::int64_t apart = j - i;
       if (size > 2 * kNearest && apart > kNearest && (apart & (apart - 1)) != 0) continue;
-      add_hop(members[i], members[j], rail, rail);
+      add(members[i], members[j]);
     }
   }
 }
@@ -85,6 +92,21 @@ void HopGraph::add_hops_of_levels() {
       for (const Rail rail : level.rails) add_group(members, rail);
     }
     stride *= level.radix;
+  }
+}
+
+/// Graphs: cables between servers, and planes of switches.
+void HopGraph::add_hops_of_graph(const GraphWiring& wiring) {
+  for (const GraphLink& link : wiring.graph.links)
+    if (link.up && link.a < servers_ && link.b < servers_) add_hop(link.a, link.b, link.a_port, link.b_port);
+  for (std::size_t plane = 0; plane < wiring.members.size(); ++plane) {
+    for (Rail rail = 0; rail < topology_.num_rails; ++rail) {
+      add_pairs(wiring.members[plane], [&](std::int64_t a, std::int64_t b) {
+        if (wiring.plane[wiring.nic(a, rail)] != static_cast<std::int32_t>(plane)) return;
+        const auto hop = topology::direct_hop(wiring, a, b, rail);
+        if (hop && topology::is_two_way(wiring, *hop)) add_hop(a, b, hop->out, hop->in);
+      });
+    }
   }
 }
 

@@ -43,7 +43,10 @@ class HopGraph {
   void add_resources(const topology::LinkRates& rates);
   void add_hop(std::int64_t a, std::int64_t b, Rail a_rail, Rail b_rail);
   void add_group(const std::vector<std::int64_t>& members, Rail rail);
+  template <typename Add>
+  void add_pairs(const std::vector<std::int64_t>& members, Add&& add) const;
   void add_hops_of_levels();
+  void add_hops_of_graph(const GraphWiring& wiring);
   void add_hops_of_switches();
 
   const Topology& topology_;

@@ -20,6 +20,7 @@ PeerLink routed_link(const Topology& topology, Rank rank, Rank peer) {
 
 bool all_are_neighbours(const Topology& topology) {
   if (!topology.servers_relay) return true;
+  if (topology.wiring.value != nullptr) return topology.wiring.value->diameter_hops <= 1;
   std::int32_t levels_between_servers = 0;
   bool one_hop = true;
   for (const Level& level : topology.levels) {

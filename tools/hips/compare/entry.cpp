@@ -21,7 +21,7 @@ constexpr LevelPattern kPsOne{.scatter = Pattern::kPs, .gather = Pattern::kPs, .
 /// Does a mesh of the default plan cause incast? This is the condition of cost::select() for trying rings.
 bool has_incast(const Topology& topology) {
   // Parts of a topology use trees instead of meshes.
-  if (!topology.part.empty()) return false;
+  if (!topology.part.empty() || topology.family == Family::kGraph) return false;
   return std::ranges::any_of(topology.levels, [](const Level& level) {
     return level.kind != LevelKind::kNode && !topology::is_of_cables(level) && level.radix > 2;
   });

@@ -58,6 +58,7 @@ std::string why_all_servers(const Topology& topology, const PlanShape& shape) {
           ? topology.ranks_per_server > 1 && !std::has_single_bit(static_cast<std::uint64_t>(shape.num_ranks))
           : std::ranges::any_of(shape.lanes, uses_leaders))
     return "servers differ";
+  if (topology.family == Family::kGraph) return "servers differ";
   const auto nics = topology::rail_bandwidths(topology);
   for (const topology::Tier& tier : topology::tiers(topology)) {
     if (tier.bandwidth_bytes_per_s < static_cast<double>(tier.servers_below) * nics.front())
@@ -249,9 +250,10 @@ PlanCost estimate_plan(const Entry& entry, std::span<const std::uint64_t> sizes,
   plan.num_steps = shape.num_steps;
 
   const auto instead = [&](const std::string& why) {
-    const auto form = topology.overrides.empty() && !topology::has_lines(topology)
-                          ? closed_form(topology, shape, entry.request)
-                          : std::nullopt;
+    const auto form =
+        topology.overrides.empty() && topology.family != Family::kGraph && !topology::has_lines(topology)
+            ? closed_form(topology, shape, entry.request)
+            : std::nullopt;
     if (form) {
       use_closed_form(topology, shape, *form, sizes, plan);
     } else {
