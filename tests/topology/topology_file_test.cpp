@@ -328,7 +328,9 @@ TEST(TopologyFileTest, TheSchemaAndTheReaderKnowTheSameKeys) {
   EXPECT_EQ(known(head + "servers: {zz: 1}"), keys_of(defs.at("servers")));
   EXPECT_EQ(known(head + "servers: {other-devices: [{zz: 1}]}"),
             keys_of(defs.at("servers").at("properties").at("other-devices").at("items")));
-  EXPECT_EQ(known(head + "switches: {zz: 1}"), keys_of(defs.at("switches")));
+  const std::string graph = "hips-topology: 1\nshape: graph\nservers: {count: 2}\n";
+  EXPECT_EQ(known(graph + "switches: {zz: 1}"), keys_of(defs.at("switches")));
+  EXPECT_EQ(known(graph + "cables: [{zz: 1}]"), keys_of(defs.at("cable")));
   EXPECT_EQ(known(head + "links: [{zz: 1}]"), keys_of(defs.at("link")));
 }
 
@@ -342,6 +344,7 @@ TEST(TopologyFileTest, DocsShowFilesThatAreRead) {
   const Topology shown = shown_behind("## The format\n");
   EXPECT_EQ(shown.num_ranks(), 18);
   EXPECT_EQ(shown.overrides.size(), 2U);
+  EXPECT_EQ(shown_behind("## Graphs\n").num_links, 7);
   EXPECT_DOUBLE_EQ(shown.levels[1].bandwidth_bytes_per_s, 12.5e9);
   EXPECT_DOUBLE_EQ(shown.levels[2].bandwidth_bytes_per_s, 3.125e9);
 }

@@ -176,6 +176,12 @@ Result<void> begin_graph(const FileValues& values, const YamlNode& root, Topolog
                         fmt::format("{} is not for shape: graph, whose cables tell all; leave it out", key));
   }
   const YamlNode* servers = FileValues::find(root, "servers");
+  for (const char* key : {"devices", "other-devices"}) {
+    const YamlNode* extra = servers == nullptr ? nullptr : FileValues::find(*servers, key);
+    if (extra != nullptr)
+      return values.bad(
+          *extra, fmt::format("{} is not for shape: graph, where NICs have numbers; leave it out", key));
+  }
   const YamlNode* count = servers == nullptr ? nullptr : FileValues::find(*servers, "count");
   if (count == nullptr)
     return values.bad(root, "servers: count is missing; a graph needs it, such as servers: {count: 8}");
