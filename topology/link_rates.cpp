@@ -44,8 +44,8 @@ void LinkRates::add(const Topology& topology, const LinkOverride& link) {
   const double rate = link.up ? link.bandwidth_bytes_per_s : 0;
   if (link.server >= 0) {
     // If both ends of a cable have overrides, the slower rate holds.
-    const CableEnd named{link.server, link.rail};
-    for (const CableEnd& end : {named, other_end(topology, link.server, link.rail).value_or(named)}) {
+    const NicEnd named{link.server, link.rail};
+    for (const NicEnd& end : {named, other_end(topology, link.server, link.rail).value_or(named)}) {
       double& known = overridden_nics_.try_emplace(end, rate).first->second;
       known = std::min(known, rate);
     }

@@ -13,6 +13,7 @@
 #include "lib/comm/node_communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/design.hpp"
+#include "lib/comm/setup/network_measurement.hpp"
 #include "lib/comm/setup/node_groups.hpp"
 #include "lib/comm/setup/reach.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
@@ -101,6 +102,13 @@ void dump_topology(const std::string& path, const Topology& topology) {
     log::warn(Subsystem::kComm, "HIPS_TOPO_DUMP: {}", written.error().message);
 }
 
+void log_network(const std::string& name, const cost::Constants& network) {
+  log::info(
+      Subsystem::kComm,
+      "{}: measured between the nodes: {:.3g} us for a hop, {:.3g} us for a message, {:.3g} Gb/s for a NIC",
+      name, network.hop_seconds * 1e6, network.message_seconds * 1e6, network.bytes_per_s * 8e-9);
+}
+
 /// A communicator of one rank.
 class LoneCommunicator final : public Communicator {
  public:
@@ -166,11 +174,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
       mine.status = made.error();
   }
   mine.terms = design.terms;
+  mine.network = known_network();
   auto blobs = bootstrap.allgather(encode(mine));
   if (!blobs) return fail(blobs.error());
-  std::uint64_t id = 0;
-  auto processes = compare(*blobs, id);
-  if (!processes) return fail(processes.error());
+  auto agreed = compare(*blobs);
+  if (!agreed) return fail(agreed.error());
+  const std::vector<ProcessInfo>& processes = agreed->processes;
   Origin origin{options, design.topology_named, design.topology};
   if (!origin.options.progress) origin.options.progress = bootstrap.progress();
   if (size == 1) {
@@ -178,10 +187,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     lone->origin_ = std::move(origin);
     return lone;
   }
-  if (Status status = check_reach(loaded.config.transport, *processes); !status.ok())
+  if (Status status = check_reach(loaded.config.transport, processes); !status.ok())
     return fail(std::move(status));
 
-  design = with_wiring(std::move(design), options, loaded.config, rank, *processes);
+  design = with_wiring(std::move(design), options, loaded.config, rank, processes);
   if (design.wiring) {
     if (rank == 0)
       log::info(Subsystem::kComm, "{}: the NICs show {}; HIPS_TOPO={} names it", options.name,
@@ -189,18 +198,35 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     // Not every two nodes share a network, so parts need to know which they are.
     if (design.topology.servers_relay) origin = {origin.options, true, design.topology};
   }
+  Measurement measurement;
+  if (wants_measurement(design, loaded.config, processes)) {
+    design.network = agreed->network;
+    if (!design.network) {
+      auto measured = measure_network(bootstrap, {.config = loaded.config,
+                                                  .clock = options.clock,
+                                                  .id = agreed->id,
+                                                  .design = design,
+                                                  .processes = processes});
+      if (!measured) return fail(measured.error());
+      measurement = *std::move(measured);
+      design.network = measurement.constants;
+      if (rank == 0 && design.network) log_network(options.name, *design.network);
+    }
+    if (design.network) remember_network(*design.network);
+  }
   if (rank == 0) dump_topology(loaded.config.topology_dump, design.topology);
   std::unique_ptr<WatchedCommunicator> communicator;
-  const bool in_memory = NodeCommunicator::serves(design, loaded.config, *processes);
+  const bool in_memory = NodeCommunicator::serves(design, loaded.config, processes);
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
-  } else if (auto nodes = NodeGroups::of(design, loaded.config, *processes, rank)) {
+  } else if (auto nodes = NodeGroups::of(design, loaded.config, processes, rank)) {
     communicator =
         std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(nodes));
   } else {
     communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
   }
-  if (Status status = communicator->set_up(bootstrap, loaded.config, design, *processes, id); !status.ok())
+  if (Status status = communicator->set_up(bootstrap, loaded.config, design, processes, agreed->id);
+      !status.ok())
     return fail(std::move(status));
   communicator->origin_ = std::move(origin);
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());

@@ -51,7 +51,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   auto choices = choose_plans(design, rank(), medium);
   if (!choices) return fail(choices.error());
   const Topology wiring = topology_of_nodes(design, nodes_);
-  auto between = choose_plans_between(wiring, nodes_, medium);
+  auto between = choose_plans_between(wiring, nodes_, medium, design.network);
   if (!between) return fail(between.error());
   between_ = *std::move(between);
   first_between_ = static_cast<std::int32_t>(choices->size());

@@ -16,10 +16,15 @@ constexpr double kIncastShare = 0.1;
 constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
 /// Recursive doubling sends more bytes than necessary, so it is for vectors whose time is mostly latency.
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
+/// Trees beside rings: the model knows nothing of the start of their pipelines, which take longer than rings between these sizes and
+/// those where both are at the bound.
+constexpr std::uint64_t kMostTreeBytes = 256U << 10U;
 /// A plan must be better by more than the error of the model to replace an earlier one. Large vectors thus
 /// keep their rings, whose messages only go to neighbours.
 constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
+/// Trees are packed by a linear program, and their programs have to be looked at for all servers.
+constexpr std::int64_t kMostServersOfTrees = 64;
 
 std::int64_t num_sends(const Program& program) {
   return std::ranges::count_if(program.steps, [](const Step& step) { return step.op == StepOp::kSend; });
@@ -38,7 +43,8 @@ std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& bu
 std::vector<std::int32_t> busiest_servers(const Topology& topology, const PlanBuilder& builder) {
   const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
   if (builder.shape().algorithm == "hips" || last == 0) return {0};
-  if (builder.shape().algorithm == "trees") {
+  const bool is_small = last < kMostServersOfTrees;
+  if (builder.shape().algorithm == "trees" || (builder.shape().algorithm == "double-tree" && is_small)) {
     // No two servers have the same position in all trees.
     std::vector<std::int32_t> all;
     for (std::int32_t server = 0; server <= last; ++server) all.push_back(server);
@@ -81,10 +87,17 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
                       .element_bytes = kElementBytes};
   const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
-  return expected_seconds(medium, {.latency_seconds = cost.latency_seconds,
-                                   .bandwidth_seconds = cost.bandwidth_seconds,
-                                   .num_messages = candidate.num_messages,
-                                   .has_incast = candidate.has_incast});
+  const Work work{.latency_seconds = cost.latency_seconds,
+                  .bandwidth_seconds = cost.bandwidth_seconds,
+                  .num_messages = candidate.num_messages,
+                  .has_incast = candidate.has_incast};
+  if (candidate.small_seconds > 0) {
+    const Work of_bytes{.bandwidth_seconds = work.bandwidth_seconds, .has_incast = work.has_incast};
+    return candidate.small_seconds + expected_seconds(medium, of_bytes);
+  }
+  const double relaying = candidate.hops_of_a_message - 1;
+  return expected_seconds(medium, work) +
+         relaying * (work.latency_seconds + static_cast<double>(work.num_messages) * medium.message_seconds);
 }
 
 const Candidate& Selection::of(std::uint64_t bytes) const {
@@ -93,7 +106,32 @@ const Candidate& Selection::of(std::uint64_t bytes) const {
   return candidates[choice->candidate];
 }
 
-Result<std::vector<Candidate>> candidates(const Topology& topology) {
+namespace {
+
+/// Adds a plan unless the topology has none of that kind, or the same one already.
+void add_measured(const Topology& topology, std::string name, const PlanRequest& request,
+                  std::vector<Candidate>& candidates) {
+  auto builder = plan::make_builder(topology, request);
+  if (!builder) return;
+  const std::string& description = (*builder)->shape().description;
+  const bool is_known = std::ranges::any_of(
+      candidates, [&](const Candidate& one) { return one.builder->shape().description == description; });
+  if (!is_known) candidates.push_back(candidate_of(std::move(name), topology, std::move(*builder)));
+}
+
+/// Of the routes from the first rank to others of its local rank, at most 64 of them.
+double mean_hops(const Topology& topology) {
+  constexpr Rank kMostRoutes = 64;
+  const Rank step = std::max<Rank>(1, topology.num_servers() / kMostRoutes) * topology.ranks_per_server;
+  double hops = 0, routes = 0;
+  for (Rank other = step; other < topology.num_ranks(); other += step, ++routes)
+    hops += static_cast<double>(topology.route(0, other).size());
+  return routes > 0 ? std::max(1.0, hops / routes) : 1;
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> candidates(const Topology& topology, bool measured) {
   if (Status sound = plan::check_groups(topology, "hips"); !sound.ok()) return fail(std::move(sound));
   std::vector<Candidate> candidates;
   auto hips = plan::make_builder(topology, {});
@@ -116,9 +154,20 @@ Result<std::vector<Candidate>> candidates(const Topology& topology) {
     auto builder = plan::make_builder(topology, {.algorithm = name});
     if (!builder) continue;
     candidates.push_back(candidate_of(name, topology, std::move(*builder)));
-    if (Candidate& candidate = candidates.back(); !candidate.builder->shape().neighbours_only)
+    if (Candidate& candidate = candidates.back(); !measured && !candidate.builder->shape().neighbours_only)
       candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
   }
+  if (!measured) return candidates;
+  if (has_levels)
+    add_measured(topology, "hips, meshes",
+                 {.patterns = {{.scatter = Pattern::kMesh, .gather = Pattern::kMesh}}}, candidates);
+  add_measured(topology, "flat-mesh", {.algorithm = "flat-mesh"}, candidates);
+  if (topology.num_servers() <= kMostServersOfTrees) {
+    add_measured(topology, "double-tree", {.algorithm = "double-tree"}, candidates);
+    if (topology.ranks_per_server == 1) add_measured(topology, "trees", {.algorithm = "trees"}, candidates);
+  }
+  for (Candidate& candidate : candidates)
+    if (!candidate.builder->shape().neighbours_only) candidate.hops_of_a_message = mean_hops(topology);
   return candidates;
 }
 
@@ -133,6 +182,7 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
     const Candidate& candidate = candidates[i];
     if (!candidate.excluded.empty()) continue;
     if (candidate.builder->shape().algorithm == "recursive-doubling" && bytes > kMostDoublingBytes) continue;
+    if ((candidate.name == "trees" || candidate.name == "double-tree") && bytes > kMostTreeBytes) continue;
     const double seconds = expected_seconds(topology, medium, candidate, bytes);
     if (seconds >= kWorthIt * least) continue;
     best = i;
@@ -141,12 +191,15 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
   return best;
 }
 
-Result<Selection> select(const Topology& topology, Medium medium) {
+Result<Selection> select(const Topology& topology, Medium medium, std::span<const double> small_seconds) {
   Selection selection;
   selection.medium = medium;
-  auto made = candidates(topology);
+  auto made = candidates(topology, medium.measured);
   if (!made) return fail(made.error());
   selection.candidates = std::move(*made);
+  if (small_seconds.size() == selection.candidates.size())
+    for (std::size_t i = 0; i < small_seconds.size(); ++i)
+      selection.candidates[i].small_seconds = small_seconds[i];
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 2) {
     const std::size_t best = choose(topology, medium, selection.candidates, bytes);
     if (selection.choices.empty() || selection.choices.back().candidate != best)

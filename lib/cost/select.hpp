@@ -26,6 +26,8 @@ inline constexpr double kSocketMessageSeconds = 2e-6;
 struct Medium {
   bool has_links = true;  ///< NICs, where incast costs time
   double message_seconds = kMessageSeconds;
+  bool measured =
+      false;  ///< these seconds and the rates and latencies of the topology are: more plans can be told apart
 
   static const Medium kWires;          ///< NICs, driven by the ranks
   static const Medium kMemory;         ///< memory of one node, which has no links
@@ -42,6 +44,8 @@ struct Candidate {
   std::string name;  ///< "hips", "hips, rings", "recursive-doubling", "halving-doubling"
   std::unique_ptr<PlanBuilder> builder;
   std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
+  double small_seconds = 0;       ///< of a call whose bytes hardly matter, as measured; 0: as modelled
+  double hops_of_a_message = 1;   ///< more where servers relay
   std::int64_t num_messages = 0;  ///< that the busiest rank sends
   bool has_incast = false;        ///< several peers send to one NIC at the same time
   std::string excluded;           ///< why it is never chosen; empty if it may be
@@ -86,11 +90,12 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
 
 /// The plans among which select() chooses: HiPS; HiPS with rings if its meshes have incast; recursive
 /// doubling, and recursive halving and doubling, which are excluded unless every pair of ranks is one hop
-/// apart.
+/// apart. With measured constants also HiPS with meshes where it has none, a mesh of all ranks and, up to 64
+/// servers, double trees and trees; and none is excluded.
 ///
-/// Cost     the programs of one server for each.
+/// Cost     the programs of one server for each, of trees those of all.
 /// Errors   those of plan::make_builder().
-Result<std::vector<Candidate>> candidates(const Topology& topology);
+Result<std::vector<Candidate>> candidates(const Topology& topology, bool measured = false);
 
 /// The candidate that select() chooses for a call of `bytes`, by the cost at that size alone.
 ///
@@ -101,10 +106,10 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
 /// Chooses the cheapest plans by expected_seconds(), for users who name none. Depends on topology and medium
 /// only, so all ranks and all runs choose the same plans.
 ///
-/// Recursive doubling is chosen for up to 256 KiB only.
+/// Recursive doubling is chosen for up to 256 KiB only, as are trees where there are rings. `small_seconds` are Candidate::small_seconds, or empty.
 ///
 /// Cost     the costs of some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().
-Result<Selection> select(const Topology& topology, Medium medium);
+Result<Selection> select(const Topology& topology, Medium medium, std::span<const double> small_seconds = {});
 
 }  // namespace hips::cost

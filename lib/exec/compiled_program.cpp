@@ -22,13 +22,20 @@ bool takes_direct(const Step& step) {
          step.dst.buffer == Buffer::kOutput;
 }
 
-ChannelTable ChannelTable::of(std::span<const std::shared_ptr<const Program>> programs) {
+std::int32_t wiring_of(const PlanShape& shape) {
+  return shape.algorithm == "trees" ? 1 : shape.algorithm == "double-tree" ? 2 : 0;
+}
+
+ChannelTable ChannelTable::of(std::span<const std::shared_ptr<const PlanShape>> shapes,
+                              std::span<const std::shared_ptr<const Program>> programs) {
   ChannelTable table;
-  for (const auto& program : programs) {
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const auto& program = programs[i];
+    const std::int32_t wiring = wiring_of(*shapes[i]);
     for (const Step& step : program->steps) {
-      if (step.op == StepOp::kSend) table.out.push_back({step.peer, step.lane});
+      if (step.op == StepOp::kSend) table.out.push_back({step.peer, step.lane, wiring});
       for (const Source& source : program->sources_of(step)) {
-        if (source.kind == Source::Kind::kMessage) table.in.push_back({source.peer, step.lane});
+        if (source.kind == Source::Kind::kMessage) table.in.push_back({source.peer, step.lane, wiring});
       }
     }
   }
@@ -47,6 +54,7 @@ std::int32_t ChannelTable::find_out(ChannelKey key) const {
 CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
                                     std::shared_ptr<const Program> program, const ChannelTable& channels) {
   CompiledProgram compiled;
+  const std::int32_t wiring = wiring_of(*shape);
   const auto num_steps = static_cast<StepId>(program->steps.size());
   compiled.out_channel.assign(program->steps.size(), -1);
   compiled.in_channel.assign(program->sources.size(), -1);
@@ -56,14 +64,14 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
   for (StepId id = 0; id < num_steps; ++id) {
     const Step& step = program->steps[id];
     if (step.op == StepOp::kSend) {
-      const std::int32_t channel = channels.find_out({step.peer, step.lane});
+      const std::int32_t channel = channels.find_out({step.peer, step.lane, wiring});
       compiled.out_channel[id] = channel;
       compiled.sends[channel].push_back(id);
     }
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program->sources[s];
       if (source.kind != Source::Kind::kMessage) continue;
-      const std::int32_t channel = channels.find_in({source.peer, step.lane});
+      const std::int32_t channel = channels.find_in({source.peer, step.lane, wiring});
       compiled.in_channel[s] = channel;
       compiled.receives[channel].push_back({id, s});
     }

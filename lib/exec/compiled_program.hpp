@@ -13,13 +13,19 @@ namespace hips::exec {
 struct ChannelKey {
   Rank peer = -1;
   std::int32_t lane = 0;
+  std::int32_t wiring = 0;  ///< wiring_of() the plan
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
 };
+
+/// A channel joins one port at each end, so plans share it only if a lane takes the same NICs to a peer in both. Trees choose the
+/// NICs of a lane pair by pair; in all other plans they follow from the lane and the topology. The same on all ranks.
+std::int32_t wiring_of(const PlanShape& shape);
 
 /// The channels of a rank over all programs of its team, sorted.
 struct ChannelTable {
   std::vector<ChannelKey> in, out;
-  static ChannelTable of(std::span<const std::shared_ptr<const Program>> programs);
+  static ChannelTable of(std::span<const std::shared_ptr<const PlanShape>> shapes,
+                         std::span<const std::shared_ptr<const Program>> programs);
   [[nodiscard]] std::int32_t find_in(ChannelKey key) const;
   [[nodiscard]] std::int32_t find_out(ChannelKey key) const;
 };

@@ -1,8 +1,9 @@
-// Registers the readers of inputs that the library preloaded into MPI programs does not have: hostlists in
-// topology files, Slurm's topologies, and plans in MSCCL's XML. Programs and libraries that link readers_dep read them directly.
+// Registers the readers of inputs that the library preloaded into MPI programs does not have: hostlists in topology files, Slurm's
+// topologies, lists of cables, and plans in MSCCL's XML. Programs and libraries that link readers_dep read them directly.
 
 #include "lib/plan/formats/msccl/read_msccl.hpp"
 #include "lib/plan/formats/plan_file.hpp"
+#include "lib/readers/cabling_files.hpp"
 #include "topology/clusters/hostlist.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/formats/server_names.hpp"
@@ -29,9 +30,22 @@ Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_vie
   return topology::file_of(std::move(*slurm));
 }
 
+Result<topology::TopologyFile> read_cables(std::string_view name, std::string_view text) {
+  return topology::read_cabling(name, text);
+}
+
+Result<topology::TopologyFile> read_folder(std::string_view name,
+                                           std::span<const topology::NamedText> texts) {
+  return topology::read_cabling_folder(name, texts);
+}
+
 [[maybe_unused]] const bool kRegistered = [] {
   topology::set_name_list_reader({.count = count_hostlist, .expand = expand_hostlist});
   topology::add_topology_format({.name = "Slurm", .recognises = topology::is_slurm, .read = read_slurm});
+  topology::add_topology_format({.name = "cables",
+                                 .recognises = topology::is_cabling,
+                                 .read = read_cables,
+                                 .read_folder = read_folder});
   plan::add_plan_format({.name = "MSCCL XML", .recognises = plan::is_msccl, .read = plan::read_msccl});
   return true;
 }();

@@ -37,10 +37,12 @@ class Ports : public ::testing::Test {
   }
 
   /// Creates a communicator of all processes.
-  Teams make(std::uint64_t id, const std::string& spec) {
+  Teams make(std::uint64_t id, const std::string& spec,
+             const std::vector<std::string>& algorithms = {"hips"}) {
     const Topology topology = parse_topology(spec);
-    const auto builder = value_or_throw(plan::make_builder(topology, {}));
-    const auto shape = std::make_shared<const PlanShape>(builder->shape());
+    std::vector<std::unique_ptr<PlanBuilder>> builders;
+    for (const std::string& algorithm : algorithms)
+      builders.push_back(value_or_throw(plan::make_builder(topology, {.algorithm = algorithm})));
     Teams teams;
     for (Rank rank = 0; rank < kSize; ++rank) {
       Process& process = processes_[static_cast<std::size_t>(rank)];
@@ -48,8 +50,10 @@ class Ports : public ::testing::Test {
       config.id = id;
       config.rank = rank;
       config.size = kSize;
-      config.shapes = {shape};
-      config.programs = {std::make_shared<const Program>(builder->program(rank))};
+      for (const auto& builder : builders) {
+        config.shapes.push_back(std::make_shared<const PlanShape>(builder->shape()));
+        config.programs.push_back(std::make_shared<const Program>(builder->program(rank)));
+      }
       for (Rank peer = 0; peer < kSize; ++peer) {
         const auto uid = static_cast<std::uint64_t>(peer);
         config.routes.push_back(
@@ -74,7 +78,7 @@ class Ports : public ::testing::Test {
   };
 
   /// Computes a sum of 5000 elements in place.
-  Call start(Teams& teams, float value) {
+  Call start(Teams& teams, float value, std::int32_t program = 0) {
     Call call;
     call.buffers.assign(kSize, std::vector<float>(5000));
     for (Rank rank = 0; rank < kSize; ++rank) {
@@ -82,8 +86,11 @@ class Ports : public ::testing::Test {
       for (std::size_t i = 0; i < buffer.size(); ++i)
         buffer[i] = value * static_cast<float>(rank + 1) + static_cast<float>(i % 97);
       auto* const bytes = reinterpret_cast<std::byte*>(buffer.data());
-      call.operations.push_back(teams[static_cast<std::size_t>(rank)]->start(
-          {.in = bytes, .out = bytes, .count = buffer.size(), .type = DataType::kFloat32}));
+      call.operations.push_back(teams[static_cast<std::size_t>(rank)]->start({.program = program,
+                                                                              .in = bytes,
+                                                                              .out = bytes,
+                                                                              .count = buffer.size(),
+                                                                              .type = DataType::kFloat32}));
     }
     return call;
   }
@@ -119,6 +126,20 @@ TEST_F(Ports, serve_communicators_that_pair_them_differently) {
     finish(third, value);
   }
   EXPECT_TRUE(errors_.empty()) << errors_.front();
+}
+
+// Trees choose the NICs of a lane pair by pair, so a lane of theirs may take another NIC to a peer than the lane of that number in
+// other plans.
+TEST_F(Ports, serve_plans_of_one_communicator_that_pair_them_differently) {
+  const std::vector<std::string> algorithms{"hips", "double-tree", "trees", "recursive-doubling",
+                                            "flat-ring"};
+  Teams teams = make(1, "rail:3,2", algorithms);
+  for (int turn = 1; turn <= 10; ++turn) {
+    const auto value = static_cast<float>(turn);
+    finish(start(teams, value, turn % static_cast<int>(algorithms.size())), value);
+    ASSERT_TRUE(errors_.empty()) << algorithms[static_cast<std::size_t>(turn) % algorithms.size()] << ": "
+                                 << errors_.front();
+  }
 }
 
 TEST_F(Ports, share_endpoints_between_communicators_that_pair_them_equally) {

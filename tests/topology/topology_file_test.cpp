@@ -239,7 +239,29 @@ TEST(TopologyFileTest, ASpecNamesTheFileAndItsContent) {
   std::filesystem::remove(bare);
   EXPECT_THAT(topology::parse(path).error().message, HasSubstr("cannot be read: No such file"));
   EXPECT_THAT(topology::parse("file:").error().message, HasSubstr("no path follows"));
-  EXPECT_THAT(topology::parse("file:" + ::testing::TempDir()).error().message, HasSubstr("cannot be read"));
+  EXPECT_THAT(topology::parse("file:" + ::testing::TempDir() + "nothing").error().message,
+              HasSubstr("cannot be read"));
+}
+
+TEST(TopologyFileTest, AFolderHasWhatEachHostHearsFromItsSwitches) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("lldp-{}", getpid());
+  std::filesystem::create_directory(folder);
+  EXPECT_THAT(topology::parse(folder.string()).error().message, HasSubstr("has no files"));
+  for (const int host : {1, 2, 3})
+    std::ofstream(folder / fmt::format("n{}.txt", host))
+        << "lldp.eth0.via=LLDP\nlldp.eth0.chassis.mac=00:00:00:00:00:01\nlldp.eth0.chassis.name=leaf1\n"
+        << "lldp.eth0.chassis.Bridge.enabled=on\nlldp.eth0.port.ifname=swp" << host << "\n";
+  const auto read = topology::load_topology(folder.string());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->topology.spec, "switch:3");
+  EXPECT_THAT(read->server_names, ::testing::ElementsAre("n1", "n2", "n3"));
+  const auto twice = topology::load_topology("file:" + folder.string() + "/2");
+  ASSERT_TRUE(twice) << twice.error().message;
+  EXPECT_EQ(twice->topology.num_ranks(), 6);
+  std::ofstream(folder / "notes.md") << "hello\n";
+  EXPECT_THAT(topology::parse(folder.string()).error().message, HasSubstr("notes.md in the folder"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(TopologyFileTest, CanBeWrittenThroughALinkAndIntoAPipe) {

@@ -143,7 +143,7 @@ class LinkReader {
   }
 
   Result<void> check_other_end(const YamlNode& node, const YamlNode& server_node,
-                               const std::optional<CableEnd>& far, const LinkOverride& link) {
+                               const std::optional<NicEnd>& far, const LinkOverride& link) {
     const YamlNode* to = FileValues::find(node, "to");
     const YamlNode* to_nic = FileValues::find(node, "to-nic");
     if (to == nullptr && to_nic == nullptr) return {};
@@ -158,7 +158,7 @@ class LinkReader {
     if (!server) return fail(server.error());
     const auto rail = read_nic(*to_nic, *server);
     if (!rail) return fail(rail.error());
-    if (*far == CableEnd(*server, *rail)) return {};
+    if (*far == NicEnd(*server, *rail)) return {};
     const std::string right =
         far->first < 0 ? "a server that is not in use"
                        : fmt::format("NIC {} of server {}", far->second, file_.server_name(far->first));

@@ -44,7 +44,8 @@ FileSpec without_ranks(const FileSpec& spec) {
   std::error_code error;
   if (spec.ranks_per_server || spec.digest || slash == std::string::npos ||
       !all_digits(std::string_view(spec.path).substr(slash + 1), "0123456789") ||
-      !std::filesystem::is_regular_file(spec.path.substr(0, slash), error)) {
+      !std::filesystem::exists(spec.path.substr(0, slash), error) ||
+      std::filesystem::exists(spec.path, error)) {
     return spec;
   }
   FileSpec cut = spec;
@@ -96,8 +97,10 @@ std::optional<FileSpec> file_spec(std::string_view spec) {
   std::error_code error;
   // Specs of families have a ":".
   const auto has = [&](char c) { return spec.find(c) != std::string_view::npos; };
+  // "/" and "." are folders, too, but nobody means them.
+  const bool is_name = spec.find_first_not_of("./") != std::string_view::npos;
   const bool has_path =
-      !has(':') && ((has('/') && has('.')) || std::filesystem::is_regular_file(spec, error));
+      !has(':') && ((has('/') && has('.')) || std::filesystem::exists(spec, error)) && is_name;
   if (!prefixed && !file.digest && !ends_in_yaml(spec) && !has_path) return std::nullopt;
   file.path = std::string(spec);
   return file;
@@ -153,7 +156,36 @@ Result<std::string> read_text_file(const std::string& path, std::size_t most) {
   return text;
 }
 
+Result<std::vector<NamedText>> read_text_folder(const std::string& path, std::size_t most) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    if (entry.is_regular_file(error) && !entry.path().filename().string().starts_with("."))
+      paths.push_back(entry.path().string());
+  if (paths.empty())
+    return fail(Code::kInvalidArgument,
+                fmt::format("the folder {} has no files that can be read", in_quotes(path)));
+  std::ranges::sort(paths);
+  std::vector<NamedText> texts;
+  for (const std::string& one : paths) {
+    auto text = read_text_file(one, most);
+    if (!text) return fail(text.error());
+    most -= text->size();
+    texts.push_back({one, *std::move(text)});
+  }
+  return texts;
+}
+
 Result<TopologyFile> read_topology_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const auto texts = read_text_folder(path, kMostYamlBytes);
+    if (!texts) return fail(Code::kInvalidArgument, "topology: " + texts.error().message);
+    for (const TopologyFormat& format : added_formats())
+      if (format.read_folder != nullptr) return format.read_folder(path, *texts);
+    return fail(Code::kInvalidArgument,
+                fmt::format("topology: {} is a folder; name a topology file", in_quotes(path)));
+  }
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
   const TopologyFormat* const added = added_format(*text);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,11 +47,19 @@ Result<TopologyFile> parse_topology_file(std::string_view name, std::string_view
 /// The number that tells different files apart in specs; it does not resist attacks.
 std::uint64_t text_digest(std::string_view text);
 
+/// A file of a folder.
+struct NamedText {
+  std::string name{};
+  std::string text{};
+};
+
 /// A format of topologies other than that of topology files.
 struct TopologyFormat {
   std::string_view name;  ///< "Slurm"
   bool (*recognises)(std::string_view text);
   Result<TopologyFile> (*read)(std::string_view name, std::string_view text);
+  /// Reads all files of a folder as one; null: the format has no folders.
+  Result<TopologyFile> (*read_folder)(std::string_view name, std::span<const NamedText> texts) = nullptr;
 };
 
 /// Adds a format that read_topology_file() reads from now on. The library preloaded into MPI programs adds none: `hips run`
@@ -62,8 +71,8 @@ void add_topology_format(const TopologyFormat& format);
 /// Is the text in a format that was added?
 bool has_added_format(std::string_view text);
 
-/// Reads a file, of a format that was added or else as parse_topology_file() does. Errors kInvalidArgument, too: the file
-/// cannot be read, or is too large.
+/// Reads a file, of a format that was added or else as parse_topology_file() does, or a folder, of a format that has folders.
+/// Errors kInvalidArgument, too: the file cannot be read, or is too large.
 Result<TopologyFile> read_topology_file(const std::string& path);
 
 /// Does the text of a topology file have lists of server names (server_names.hpp)?
@@ -113,5 +122,10 @@ Result<TopologyFile> load_topology(std::string_view spec);
 
 /// Reads a file of at most `most` bytes.
 Result<std::string> read_text_file(const std::string& path, std::size_t most);
+
+/// Reads the files of a folder in the order of their names, hidden ones excepted, of at most `most` bytes together.
+///
+/// Errors   kInvalidArgument: a file cannot be read, there is none, or they are too large.
+Result<std::vector<NamedText>> read_text_folder(const std::string& path, std::size_t most);
 
 }  // namespace hips::topology

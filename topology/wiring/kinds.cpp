@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace hips::topology {
 namespace {
 
@@ -96,9 +98,24 @@ class KindDecision {
 
 }  // namespace
 
-void decide_kinds(Cabling& cabling) {
-  if (std::ranges::any_of(cabling.nodes, [](const CabledNode& node) { return node.kind == Kind::kUnknown; }))
-    KindDecision(cabling).run();
+void decide_kinds(std::string_view name, Cabling& cabling) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::size_t> unknown;
+  for (std::size_t node = 0; node < cabling.nodes.size(); ++node)
+    if (cabling.nodes[node].kind == Kind::kUnknown) unknown.push_back(node);
+  if (unknown.empty()) return;
+  KindDecision(cabling).run();
+  std::string names;
+  std::size_t count = 0;
+  for (const std::size_t node : unknown) {
+    if (cabling.nodes[node].kind != Kind::kSwitch || ++count > kMostNamed) continue;
+    names += (names.empty() ? "" : ", ") + cabling.nodes[node].name;
+  }
+  if (count == 0) return;
+  cabling.notes.push_back(
+      fmt::format("{}: does not tell servers from switches; by their cables, {}{} {}", name, names,
+                  count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "",
+                  count == 1 ? "is a switch" : "are switches"));
 }
 
 }  // namespace hips::topology

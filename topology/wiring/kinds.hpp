@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <string>
 
 #include "topology/cabling/cabling.hpp"
@@ -13,7 +15,9 @@ namespace hips::topology {
 ///   - if no server is known so: of a wiring of two sides whose cables all lead across, the side whose nodes have fewer
 ///     cables has the servers; without two such sides, or with equally many cables, all are servers.
 ///
+/// A note names what was taken for switches. `name` is that of the file.
+///
 /// Cost     linear in nodes and cables.
-void decide_kinds(Cabling& cabling);
+void decide_kinds(std::string_view name, Cabling& cabling);
 
 }  // namespace hips::topology

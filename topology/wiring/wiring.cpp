@@ -27,7 +27,7 @@ class WiringMaker {
   }
 
   Result<ServerWiring> make() {
-    decide_kinds(cabling_);
+    decide_kinds(name_, cabling_);
     drop_loops();
     set_rates();
     std::vector<bool> in_use(cabling_.nodes.size(), false);

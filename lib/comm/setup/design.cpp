@@ -200,12 +200,32 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
 
 }  // namespace
 
+void put_constants(ByteWriter& writer, const cost::Constants& constants) {
+  for (const double one : {constants.hop_seconds, constants.message_seconds, constants.bytes_per_s})
+    writer.put(one);
+  writer.put_text(constants.spec);
+  writer.put(static_cast<std::uint32_t>(constants.small_seconds.size()));
+  for (const double one : constants.small_seconds) writer.put(one);
+}
+
+cost::Constants get_constants(ByteReader& reader) {
+  cost::Constants constants;
+  for (double* one : {&constants.hop_seconds, &constants.message_seconds, &constants.bytes_per_s})
+    *one = reader.get<double>();
+  constants.spec = reader.get_text();
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i)
+    constants.small_seconds.push_back(reader.get<double>());
+  return constants;
+}
+
 Blob encode(const Announcement& announcement) {
   ByteWriter writer;
   writer.put(announcement.version);
   writer.put_status(announcement.status);
   put_process(writer, announcement.process);
   writer.put(announcement.id);
+  put_constants(writer, announcement.network.value_or(cost::Constants()));
   put_terms(writer, announcement.terms);
   return writer.take();
 }
@@ -233,6 +253,7 @@ Design with_wiring(Design design, const CommunicatorOptions& options, const Conf
   made->topology_named = false;
   made->named = design.named;
   made->terms = std::move(design.terms);
+  made->network = design.network;
   made->wiring = std::move(wiring);
   return *std::move(made);
 }
@@ -240,7 +261,8 @@ Design with_wiring(Design design, const CommunicatorOptions& options, const Conf
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium) {
   const auto& named = design.choices;
   if (!named.empty() && std::ranges::none_of(named, &Design::Choice::automatic)) return named;
-  auto selection = cost::select(design.topology, medium);
+  auto selection = design.network ? cost::select(design.topology, medium, *design.network)
+                                  : cost::select(design.topology, medium);
   if (!selection) return fail(selection.error());
   std::vector<std::shared_ptr<const PlanBuilder>> builders;
   for (auto& candidate : selection->candidates) builders.push_back(std::move(candidate.builder));
@@ -267,10 +289,10 @@ Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank
   return choices;
 }
 
-Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::uint64_t& id) {
+Result<Agreed> compare(const std::vector<Blob>& blobs) {
   std::vector<Terms> versions, terms;
   std::vector<Status> statuses;
-  std::vector<ProcessInfo> processes;
+  Agreed agreed;
   for (const Blob& blob : blobs)
     versions.push_back({{"wire version", std::to_string(ByteReader(blob).get<std::uint32_t>())}});
   // Compare the versions first, because the rest may have a different format in another version.
@@ -279,15 +301,17 @@ Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& blobs, std::ui
     ByteReader reader(blobs[r]);
     (void)reader.get<std::uint32_t>();
     statuses.push_back(reader.get_status());
-    processes.push_back(get_process(reader));
+    agreed.processes.push_back(get_process(reader));
     const auto proposed = reader.get<std::uint64_t>();
-    if (r == 0) id = proposed;
+    if (r == 0) agreed.id = proposed;
+    const auto network = get_constants(reader);
+    if (!agreed.network && network != cost::Constants()) agreed.network = network;
     terms.push_back(get_terms(reader));
     if (!reader.ok()) return fail(Code::kMismatch, fmt::format("rank {} sent an invalid announcement", r));
   }
   if (Status status = first_failure(statuses); !status.ok()) return fail(status);
   if (Status status = compare_terms(terms); !status.ok()) return fail(status);
-  return processes;
+  return agreed;
 }
 
 }  // namespace hips::comm

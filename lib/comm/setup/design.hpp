@@ -13,6 +13,7 @@
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/process_info.hpp"
 #include "lib/comm/setup/wiring.hpp"
+#include "lib/cost/constants.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/plan/plan_builder.hpp"
 
@@ -24,10 +25,14 @@ struct Announcement {
   Status status;
   ProcessInfo process;
   std::uint64_t id = 0;  ///< a proposal; that of rank 0 becomes the communicator's id
+  std::optional<cost::Constants>
+      network;  ///< that this process knows; the first of the ranks' counts for all
   Terms terms;
 };
 
 Blob encode(const Announcement& announcement);
+void put_constants(ByteWriter& writer, const cost::Constants& constants);
+cost::Constants get_constants(ByteReader& reader);
 
 /// What a rank derives from its options before it contacts the others. Every error in the options is found here.
 struct Design {
@@ -44,9 +49,10 @@ struct Design {
     /// The user named no plan for these sizes, so a call may use another path. A Design has no plan for them yet.
     bool automatic = false;
   };
-  std::vector<Choice> choices;       ///< ascending; the last has no limit; empty if no plan is named
-  std::optional<NodeWiring> wiring;  ///< set if the user named no topology and the NICs show one
-  std::string cost_comparison;       ///< compares a plan that is not the cheapest with the usual one
+  std::vector<Choice> choices;             ///< ascending; the last has no limit; empty if no plan is named
+  std::optional<cost::Constants> network;  ///< measured between the nodes
+  std::optional<NodeWiring> wiring;        ///< set if the user named no topology and the NICs show one
+  std::string cost_comparison;             ///< compares a plan that is not the cheapest with the usual one
   Terms terms;
 };
 
@@ -66,10 +72,17 @@ Design with_wiring(Design design, const CommunicatorOptions& options, const Conf
 /// Errors   those of cost::select(), the same on all ranks.
 Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank, cost::Medium medium);
 
+/// What the announcements of all ranks have in common.
+struct Agreed {
+  std::uint64_t id = 0;
+  std::vector<ProcessInfo> processes;
+  std::optional<cost::Constants> network;
+};
+
 /// Compares the announcements of all ranks. The outcome is the same on all ranks, because all read the same
-/// announcements. `id` is set to the communicator's id.
+/// announcements.
 ///
 /// Errors   the first failed status of a rank. kMismatch: the first term that differs.
-Result<std::vector<ProcessInfo>> compare(const std::vector<Blob>& announcements, std::uint64_t& id);
+Result<Agreed> compare(const std::vector<Blob>& announcements);
 
 }  // namespace hips::comm

@@ -83,8 +83,9 @@ Topology topology_of_nodes(const Design& design, const NodeGroups& nodes) {
 }
 
 Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
-                                                         cost::Medium medium) {
-  auto selection = cost::select(wiring, medium);
+                                                         cost::Medium medium,
+                                                         const std::optional<cost::Constants>& network) {
+  auto selection = network ? cost::select(wiring, medium, *network) : cost::select(wiring, medium);
   if (!selection) return fail(selection.error());
   std::vector<Design::Choice> choices;
   for (const auto& choice : selection->choices) {

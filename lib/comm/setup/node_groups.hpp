@@ -46,6 +46,7 @@ Topology topology_of_nodes(const Design& design, const NodeGroups& nodes);
 ///
 /// Errors   those of cost::select(), the same on all ranks.
 Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
-                                                         cost::Medium medium);
+                                                         cost::Medium medium,
+                                                         const std::optional<cost::Constants>& network = {});
 
 }  // namespace hips::comm

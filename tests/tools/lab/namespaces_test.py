@@ -112,6 +112,7 @@ class WithoutTopology(unittest.TestCase):
                            "-x", "HIPS_LOG=comm:info", "--", PERF, "-b", "4M", "-e", "4M", "-n", "3")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn(f"HIPS_TOPO={shown} names it", done.stdout + done.stderr)
+                self.assertRegex(done.stdout + done.stderr, r"measured between the nodes: \S+ us for a hop, \S+ us for a message, \S+ Gb/s")
                 with open(counters, encoding="utf-8") as file:
                     for server in json.load(file)["servers"]:
                         sent = [nic["sent_bytes"] for nic in server["nics"]]

@@ -11,6 +11,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/readers/cabling_files.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/topology_option.hpp"
@@ -35,6 +36,8 @@ struct TopoOptions {
   std::string spec;
   std::string slurm;           ///< a topology.conf or topology.yaml instead of `spec`
   std::string slurm_topology;  ///< name of one topology of a topology.yaml
+  topology::NameSelection selection;
+  std::string columns;  ///< of a table of cables
   JobArguments job;
   std::string format = "text";
   bool verbose = false;
@@ -51,7 +54,9 @@ constexpr const char* kTopoFooter = R"(Topologies:
   rail:servers,rails       one switch for each rail
   switch:servers           one switch, one NIC per server
   Append @RATE for the rate of every NIC (25Gb, 2.5Gb, 100Mb) and /RANKS for the ranks of each server: bcube:3,1@25Gb/2
-  FILE                     a topology file, or Slurm's topology.conf or topology.yaml, or what scontrol show topology prints.
+  FILE                     a topology file; Slurm's topology.conf or topology.yaml, or what scontrol show topology prints; or a list
+                           of cables: what ibnetdiscover or lldpctl prints (of one host a file, in a folder), a table as NetBox,
+                           SONiC, UFM or Arista AVD have it, DOT, containerlab, an edge list of ns-3.
                            --format yaml writes a topology file, with -v with every cable. docs/topologies.md has the
                            format, examples/topologies/ has examples
 
@@ -72,7 +77,7 @@ JSON keys:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (index in levels[]) server nic
   with names in a file, nodes[]: names in the order of the servers
-  of a file of Slurm, notes[]: what was ignored or assumed
+  of other files than topology files, notes[]: what was ignored or assumed
 )";
 
 /// Longer lists of addresses are shortened.
@@ -321,10 +326,35 @@ void print_nodes(const std::vector<std::string>& nodes) {
   fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
 }
 
+/// Do the options describe a list of cables?
+bool reads_cables(const TopoOptions& options) {
+  const topology::NameSelection& selection = options.selection;
+  return !options.columns.empty() || !selection.hosts.empty() || !selection.exclude.empty() ||
+         !selection.switches.empty();
+}
+
+/// A topology from a list of cables, of some of its nodes.
+topology::TopologyFile read_selected(const TopoOptions& options) {
+  topology::CablingOptions how{.selection = options.selection, .columns = {}};
+  if (!options.columns.empty()) how.columns = value_or_throw(topology::parse_list_columns(options.columns));
+  const std::string spec = required_topology("topo", options.spec);
+  const auto named = topology::file_spec(spec);
+  if (!named)
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        fmt::format(
+            "topo: --hosts, --exclude, --switches and --columns are for lists of cables, and \"{}\" is "
+            "no file",
+            spec)));
+  return value_or_throw(topology::read_cabling_path(topology::path_of(*named), how));
+}
+
 /// A topology from a spec, a topology file or a file of Slurm.
 topology::TopologyFile read_source(const TopoOptions& options) {
   topology::TopologyFile file;
-  if (options.slurm.empty()) {
+  if (reads_cables(options)) {
+    file = read_selected(options);
+  } else if (options.slurm.empty()) {
     file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
   } else {
     // No topology.conf is larger.
@@ -401,6 +431,19 @@ void add_topo(CLI::App& app) {
                    "cluster's")
       ->type_name("NAME")
       ->needs(slurm);
+  const auto add_cables_option = [&](const char* flag, std::string& value, const char* help,
+                                     const char* type) {
+    command->add_option(flag, value, help)->type_name(type)->excludes(slurm);
+  };
+  add_cables_option("--hosts", options->selection.hosts,
+                    "Of a list of cables: servers are the nodes whose names match, and no others", "REGEX");
+  add_cables_option("--exclude", options->selection.exclude,
+                    "Of a list of cables: nodes whose names match are left out", "REGEX");
+  add_cables_option("--switches", options->selection.switches,
+                    "Of a list of cables: switches are the nodes whose names match, and no others", "REGEX");
+  add_cables_option("--columns", options->columns,
+                    "Of a table of cables with a header of its own: A_NODE,A_PORT,B_NODE,B_PORT[,RATE]",
+                    "LIST");
   add_job_options(*command, options->job);
   CLI::Option* const only_spec =
       command->add_flag("--spec", options->only_spec, "Print only the spec, for -t of other commands");

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 
@@ -45,8 +46,13 @@ Result<std::optional<std::string>> converted_topology(const std::string& spec) {
   if (!named) return std::nullopt;
   const auto file = topology::read_file_spec(*named);
   if (!file) return fail(file.error());
-  const auto text = topology::read_text_file(topology::path_of(*named), topology::kMostYamlBytes);
-  if (!text || (!topology::has_name_lists(*text) && !topology::has_added_format(*text))) return std::nullopt;
+  std::error_code error;
+  const std::string read = topology::path_of(*named);
+  if (!std::filesystem::is_directory(read, error)) {
+    const auto text = topology::read_text_file(read, topology::kMostYamlBytes);
+    if (!text || (!topology::has_name_lists(*text) && !topology::has_added_format(*text)))
+      return std::nullopt;
+  }
   if (topology::has_plain_spec(file->topology)) return file->topology.spec;
   const auto path = inherited_file("topology file", topology::nameless_topology_text(*file));
   if (!path) return fail(path.error());

@@ -1,0 +1,274 @@
+#include "lib/comm/setup/network_measurement.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/team_maker.hpp"
+#include "lib/cost/estimate.hpp"
+#include "topology/formats/parse.hpp"
+
+namespace hips::comm {
+namespace {
+
+/// Elements for each block of a plan, so that every message has some; few, so that bytes hardly matter.
+constexpr std::uint64_t kOfABlock = 2;
+constexpr std::size_t kSmallCalls = 7;
+/// Connections open, and waiting ranks learn whether to spin.
+constexpr int kFirstCalls = 8;
+constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
+/// A call this long ends the search for the rate.
+constexpr double kLongSeconds = 10e-3;
+/// Two sizes that give rates closer than this show the rate, and not what buffers on the path hold.
+constexpr double kSameRate = 1.25;
+constexpr std::int64_t kMostWaitNs = 5'000'000'000;
+
+class KnownNetwork {
+ public:
+  std::optional<cost::Constants> get() {
+    const std::lock_guard lock(mutex_);
+    return constants_;
+  }
+  void set(const cost::Constants& constants) {
+    const std::lock_guard lock(mutex_);
+    constants_ = constants;
+  }
+  static KnownNetwork& instance() {
+    static KnownNetwork known;
+    return known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<cost::Constants> constants_;
+};
+
+/// The first ranks of the nodes, in the order of the nodes.
+std::vector<Rank> first_ranks(const std::vector<ProcessInfo>& processes) {
+  std::vector<Rank> ranks;
+  std::map<std::string_view, bool> seen;
+  for (std::size_t r = 0; r < processes.size(); ++r)
+    if (seen.emplace(processes[r].node_key, true).second) ranks.push_back(static_cast<Rank>(r));
+  return ranks;
+}
+
+/// The topology between the nodes; none if the ranks of a server are on several nodes, or the nodes are not the servers.
+std::optional<Topology> topology_between(const Design& design, std::size_t nodes) {
+  if (design.wiring) return design.wiring->nodes;
+  Topology topology = design.topology_named && design.topology.ranks_per_server > 1
+                          ? topology::without_node_level(design.topology)
+                      : design.topology_named ? design.topology
+                                              : parse_topology(fmt::format("switch:{}", nodes));
+  if (static_cast<std::size_t>(topology.num_servers()) != nodes) return std::nullopt;
+  return topology;
+}
+
+/// The calls of one of the first ranks.
+class TimedTeam {
+ public:
+  TimedTeam(const MeasurementOrder& order, std::vector<Rank> members, Rank self, Topology topology)
+      : members_(std::move(members)), self_(self), topology_(std::move(topology)) {
+    for (const Rank member : members_) {
+      processes_.push_back(order.processes[static_cast<std::size_t>(member)]);
+      if (order.design.wiring) nics_.push_back(order.design.wiring->nics[static_cast<std::size_t>(member)]);
+    }
+  }
+
+  Result<Blob> make(const MeasurementOrder& order) {
+    auto candidates = cost::candidates(topology_, true);
+    if (!candidates) return fail(candidates.error());
+    candidates_ = *std::move(candidates);
+    std::vector<Design::Choice> choices;
+    for (const cost::Candidate& candidate : candidates_)
+      choices.push_back({.shape = std::make_shared<PlanShape>(candidate.builder->shape()),
+                         .program = std::make_shared<Program>(candidate.builder->program(self_))});
+    auto made = make_team({.config = order.config,
+                           .clock = order.clock,
+                           .rank = self_,
+                           .id = ~order.id,
+                           .topology = topology_,
+                           .processes = processes_,
+                           .nics = order.design.wiring ? &nics_ : nullptr,
+                           .choices = choices,
+                           .on_error = {}});
+    if (!made) return fail(made.error());
+    made_ = *std::move(made);
+    return made_.team->offer();
+  }
+  Result<Blob> allocate(const std::vector<Blob>& offers) { return made_.team->allocate(of_members(offers)); }
+  Status connect(const std::vector<Blob>& addresses) { return made_.team->connect(of_members(addresses)); }
+
+  Result<cost::Constants> measure() {
+    deadline_ns_ = clock().now_ns() + kMostWaitNs;
+    vector_.resize(kMostBytes / sizeof(float));
+    std::int64_t blocks = 1;
+    for (const cost::Candidate& candidate : candidates_)
+      blocks = std::max<std::int64_t>(blocks, candidate.builder->shape().blocks.num_blocks);
+    const std::uint64_t small =
+        std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), vector_.size());
+    std::vector<cost::SmallCall> calls;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      auto seconds = seconds_of(i, small, i == 0 ? kFirstCalls : 1, kSmallCalls);
+      if (!seconds) return fail(seconds.error());
+      calls.push_back(cost::small_call(topology_, candidates_[i]));
+      calls.back().seconds = *seconds;
+    }
+    cost::Constants constants = cost::fit_small(calls);
+    auto rate = rate_above(calls.front().seconds);
+    if (!rate) return fail(rate.error());
+    constants.bytes_per_s = *rate;
+    constants.spec = topology_.spec;
+    for (const cost::SmallCall& one : calls) constants.small_seconds.push_back(one.seconds);
+    return constants;
+  }
+
+ private:
+  [[nodiscard]] Clock& clock() const { return made_.engine->engine.clock(); }
+
+  [[nodiscard]] std::vector<Blob> of_members(const std::vector<Blob>& all) const {
+    std::vector<Blob> blobs;
+    for (const Rank member : members_) blobs.push_back(all[static_cast<std::size_t>(member)]);
+    return blobs;
+  }
+
+  Status call(std::size_t candidate, std::uint64_t count, void* vector, DataType type) {
+    auto* const bytes = static_cast<std::byte*>(vector);
+    const auto operation = made_.team->start({.program = static_cast<std::int32_t>(candidate),
+                                              .in = bytes,
+                                              .out = bytes,
+                                              .count = count,
+                                              .type = type,
+                                              .op = ReduceOp::kSum});
+    Status status = made_.engine->engine.wait(*operation, {.deadline_ns = deadline_ns_});
+    if (operation->done()) return operation->status();
+    made_.team->fail(status);
+    return status;
+  }
+
+  /// The median time of some calls, after some that do not count; the mean of all ranks.
+  Result<double> seconds_of(std::size_t candidate, std::uint64_t count, int uncounted, std::size_t calls) {
+    std::vector<std::int64_t> times;
+    for (int i = -uncounted; times.size() < calls; ++i) {
+      const std::int64_t begin_ns = clock().now_ns();
+      if (Status status = call(candidate, count, vector_.data(), DataType::kFloat32); !status.ok())
+        return fail(std::move(status));
+      if (i >= 0) times.push_back(std::max<std::int64_t>(1, clock().now_ns() - begin_ns));
+    }
+    std::ranges::sort(times);
+    double seconds = static_cast<double>(times[times.size() / 2]) / 1e9;
+    if (Status status = call(0, 1, &seconds, DataType::kFloat64); !status.ok())
+      return fail(std::move(status));
+    return seconds / static_cast<double>(members_.size());
+  }
+
+  /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs.
+  Result<double> rate_above(double small_seconds) {
+    double rate = 0;
+    for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
+      auto seconds = seconds_of(0, bytes / sizeof(float), 1, 1);
+      if (!seconds) return seconds;
+      const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),
+                                .element_bytes = sizeof(float)};
+      const auto& first = candidates_.front();
+      const double at_its_rate =
+          cost::estimate(topology_, first.builder->shape(), first.programs, volume).bandwidth_seconds;
+      const double on_links = std::max(*seconds - small_seconds, *seconds / 10);
+      const double before = std::exchange(rate, fastest_rate() * at_its_rate / on_links);
+      const bool same = before > 0 && before < kSameRate * rate && rate < kSameRate * before;
+      if (*seconds > kLongSeconds || (same && *seconds > 3 * small_seconds)) break;
+    }
+    return rate;
+  }
+
+  [[nodiscard]] double fastest_rate() const {
+    double fastest = 0;
+    for (const Level& level : topology_.levels)
+      if (level.kind != LevelKind::kNode) fastest = std::max(fastest, level.bandwidth_bytes_per_s);
+    return fastest;
+  }
+
+  std::vector<Rank> members_;
+  Rank self_;
+  Topology topology_;
+  std::vector<ProcessInfo> processes_;
+  std::vector<std::vector<std::uint32_t>> nics_;
+  std::vector<cost::Candidate> candidates_;
+  std::vector<float> vector_;
+  MadeTeam made_;
+  std::int64_t deadline_ns_ = 0;
+};
+
+/// An exchange of a step's outcome: the blobs of all ranks, or none if any rank failed.
+Result<std::optional<std::vector<Blob>>> exchange_outcomes(Bootstrap& bootstrap, const Result<Blob>& mine) {
+  ByteWriter writer;
+  writer.put(static_cast<std::uint8_t>(mine ? 1 : 0));
+  writer.put_bytes(mine ? *mine : Blob());
+  auto all = bootstrap.allgather(writer.blob());
+  if (!all) return fail(all.error());
+  bool good = true;
+  for (Blob& one : *all) {
+    ByteReader reader(one);
+    good = reader.get<std::uint8_t>() != 0 && good;
+    const auto bytes = reader.get_bytes();
+    one = Blob(bytes.begin(), bytes.end());
+  }
+  if (!good) return std::optional<std::vector<Blob>>();
+  return std::optional(*std::move(all));
+}
+
+}  // namespace
+
+std::optional<cost::Constants> known_network() {
+  return KnownNetwork::instance().get();
+}
+
+void remember_network(const cost::Constants& constants) {
+  KnownNetwork::instance().set(constants);
+}
+
+bool wants_measurement(const Design& design, const Config& config,
+                       const std::vector<ProcessInfo>& processes) {
+  const bool is_left =
+      design.choices.empty() || std::ranges::any_of(design.choices, &Design::Choice::automatic);
+  return is_left && config.reproducible == Reproducible::kOff && !all_on_one_node(processes) &&
+         topology_between(design, first_ranks(processes).size()).has_value();
+}
+
+Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder& order) {
+  std::vector<Rank> members = first_ranks(order.processes);
+  const auto place = std::ranges::find(members, bootstrap.rank());
+  std::shared_ptr<TimedTeam> team;
+  if (place != members.end()) {
+    auto topology = topology_between(order.design, members.size());
+    team = std::make_shared<TimedTeam>(order, members, static_cast<Rank>(place - members.begin()),
+                                       *std::move(topology));
+  }
+  auto offers = exchange_outcomes(bootstrap, team ? team->make(order) : Result<Blob>(Blob()));
+  if (!offers || !*offers) return offers ? Result<Measurement>(Measurement()) : fail(offers.error());
+  auto addresses = exchange_outcomes(bootstrap, team ? team->allocate(**offers) : Result<Blob>(Blob()));
+  if (!addresses || !*addresses)
+    return addresses ? Result<Measurement>(Measurement()) : fail(addresses.error());
+  Result<Blob> mine{Blob()};
+  if (team) {
+    Status connected = team->connect(**addresses);
+    auto measured = connected.ok() ? team->measure() : Result<cost::Constants>(fail(std::move(connected)));
+    ByteWriter writer;
+    if (measured) put_constants(writer, *measured);
+    mine = measured ? Result<Blob>(writer.take()) : Result<Blob>(fail(measured.error()));
+  }
+  auto all = exchange_outcomes(bootstrap, mine);
+  if (!all || !*all) return all ? Result<Measurement>(Measurement()) : fail(all.error());
+  ByteReader reader((**all)[static_cast<std::size_t>(members.front())]);
+  const cost::Constants constants = get_constants(reader);
+  if (!reader.ok() || !(constants.bytes_per_s > 0)) return Measurement();
+  return Measurement{.constants = constants, .connections = std::move(team)};
+}
+
+}  // namespace hips::comm

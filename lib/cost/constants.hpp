@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hips/topology.hpp>
+
+#include "lib/cost/select.hpp"
+
+namespace hips::cost {
+
+/// What messages between nodes cost, as measured there.
+struct Constants {
+  double hop_seconds = 0;      ///< latency of a hop
+  double message_seconds = 0;  ///< that a message takes of a rank and of the cores that it shares
+  double bytes_per_s = 0;      ///< of a NIC, one direction
+  /// The spec of the topology between the nodes on which that was, and the times of small calls there, by candidate (candidates());
+  /// there they count instead of latency and overhead.
+  std::string spec{};
+  std::vector<double> small_seconds{};
+  friend bool operator==(const Constants&, const Constants&) = default;
+};
+
+/// The measured time of a call whose bytes hardly matter.
+struct SmallCall {
+  double num_hops = 0;      ///< of the longest chain
+  double num_messages = 0;  ///< of the busiest rank
+  double seconds = 0;
+};
+
+/// What the model counts in a small call by a candidate; `seconds` stays 0.
+SmallCall small_call(const Topology& topology, const Candidate& candidate);
+
+/// The latency and the overhead per message that explain the times best, by least squares of relative errors; neither is below 0.
+/// Of plans in the same proportion of hops and messages, both get the same share of the time.
+///
+/// Shapes   one call or more.
+Constants fit_small(std::span<const SmallCall> calls);
+
+/// The topology with these rates and latencies: other levels and links keep their rate relative to the fastest.
+Topology with_constants(const Topology& topology, const Constants& constants);
+
+/// select() by measured constants: also among algorithms that the model leaves out otherwise, and those whose messages servers
+/// relay.
+///
+/// Errors   those of candidates().
+Result<Selection> select(const Topology& topology, const Medium& medium, const Constants& constants);
+
+}  // namespace hips::cost

@@ -1,0 +1,106 @@
+#include "lib/readers/cabling_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "topology/cabling/containerlab.hpp"
+#include "topology/cabling/dot.hpp"
+#include "topology/cabling/ibnetdiscover.hpp"
+#include "topology/cabling/lldp.hpp"
+#include "topology/cabling/ns3_edges.hpp"
+#include "topology/formats/yaml_tree.hpp"
+#include "topology/wiring/recognise.hpp"
+
+namespace hips::topology {
+namespace {
+
+constexpr const char* kKnown =
+    "what ibnetdiscover or lldpctl prints, a table of cables, Graphviz's DOT, containerlab's or an ns-3 edge list";
+
+Result<Cabling> read_one_lldp(std::string_view name, std::string_view text) {
+  const LldpText one{std::string(name), std::string(text)};
+  return read_lldp({&one, 1});
+}
+
+Result<Cabling> read_known_list(std::string_view name, std::string_view text) {
+  return read_cabling_list(name, text);
+}
+
+struct CablingFormat {
+  bool (*recognises)(std::string_view text);
+  Result<Cabling> (*read)(std::string_view name, std::string_view text);
+};
+
+// Those that begin in a way of their own come first.
+constexpr CablingFormat kFormats[] = {
+    {is_ibnetdiscover, read_ibnetdiscover}, {is_lldp, read_one_lldp},
+    {is_containerlab, read_containerlab},   {is_dot, read_dot},
+    {is_ns3_edges, read_ns3_edges},         {is_cabling_list, read_known_list},
+};
+
+const CablingFormat* format_of(std::string_view text) {
+  const auto* const found =
+      std::ranges::find_if(kFormats, [&](const CablingFormat& format) { return format.recognises(text); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+Result<TopologyFile> recognised(std::string_view name, Result<Cabling> cabling,
+                                const CablingOptions& options) {
+  if (!cabling) return fail(cabling.error());
+  const NameSelection& selection = options.selection;
+  if (!selection.hosts.empty() || !selection.exclude.empty() || !selection.switches.empty()) {
+    cabling = select_nodes(*std::move(cabling), selection);
+    if (!cabling) return fail(cabling.error());
+  }
+  auto cluster = topology_of(name, *std::move(cabling));
+  if (!cluster) return fail(cluster.error());
+  return file_of(*std::move(cluster));
+}
+
+}  // namespace
+
+bool is_cabling(std::string_view text) {
+  return format_of(text) != nullptr;
+}
+
+Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
+                                  const CablingOptions& options) {
+  if (options.columns) return recognised(name, read_cabling_list(name, text, options.columns), options);
+  const CablingFormat* const format = format_of(text);
+  if (format == nullptr)
+    return fail(Code::kInvalidArgument, fmt::format("{} is no list of cables; expected {}", name, kKnown));
+  return recognised(name, format->read(name, text), options);
+}
+
+Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
+                                         const CablingOptions& options) {
+  std::vector<LldpText> hosts;
+  for (const NamedText& one : texts) {
+    if (!is_lldp(one.text))
+      return fail(
+          Code::kInvalidArgument,
+          fmt::format(
+              "{} in the folder {}: expected what lldpctl -f json prints on a host, in each file of the folder",
+              one.name, name));
+    hosts.push_back({one.name, one.text});
+  }
+  return recognised(name, read_lldp(hosts), options);
+}
+
+Result<TopologyFile> read_cabling_path(const std::string& path, const CablingOptions& options) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const auto texts = read_text_folder(path, kMostYamlBytes);
+    if (!texts) return fail(texts.error());
+    return read_cabling_folder(path, *texts, options);
+  }
+  const auto text = read_text_file(path, kMostYamlBytes);
+  if (!text) return fail(text.error());
+  return read_cabling(path, *text, options);
+}
+
+}  // namespace hips::topology

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.hpp"
+#include "topology/cabling/cabling_list.hpp"
+#include "topology/cabling/name_selection.hpp"
+#include "topology/formats/topology_file.hpp"
+
+namespace hips::topology {
+
+/// How to read a list of cables, beyond what its text tells.
+struct CablingOptions {
+  NameSelection selection{};             ///< which nodes to keep
+  std::optional<ListColumns> columns{};  ///< of a table whose header is not known
+};
+
+/// Is the text a list of cables in one of the known formats: ibnetdiscover, LLDP, containerlab, DOT, ns-3, or a table?
+bool is_cabling(std::string_view text);
+
+/// Reads a list of cables and recognises the topology.
+///
+/// Cost     those of the format's reader and of topology_of().
+/// Errors   kInvalidArgument: no known format; what the reader, the selection or the recognition rejects.
+Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
+                                  const CablingOptions& options = {});
+
+/// The same of a folder with what lldpctl prints on each host.
+Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
+                                         const CablingOptions& options = {});
+
+/// read_cabling() or read_cabling_folder() of a file or a folder.
+Result<TopologyFile> read_cabling_path(const std::string& path, const CablingOptions& options);
+
+}  // namespace hips::topology
