@@ -1,3 +1,5 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -273,6 +275,27 @@ void TcpTransport::connection_ended(TcpEndpoint& endpoint, int error) {
   Status status = Status::error(Code::kPeerLost, std::move(text), Scope::kPeer);
   status.sys_errno = error;
   break_endpoint(endpoint, std::move(status));
+}
+
+void TcpTransport::look_for_silence() {
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint == nullptr || endpoint->state != TcpEndpoint::State::kConnected || !endpoint->fd.valid())
+      continue;
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(endpoint->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0)
+      continue;
+    const std::int64_t silent_ns = std::int64_t{info.tcpi_last_ack_recv} * 1'000'000;
+    if (silent_ns < options_.dead_after_ns) continue;
+    Status status = Status::error(
+        Code::kPeerLost,
+        fmt::format(
+            "tcp: {}: {} has acknowledged nothing for {:.1f} s; see the link of this NIC and of that one",
+            options_.device, endpoint->name, static_cast<double>(silent_ns) / 1e9),
+        Scope::kPeer);
+    status.sys_errno = ETIMEDOUT;
+    break_endpoint(*endpoint, std::move(status));
+  }
 }
 
 void TcpTransport::report_unconnected(PeerId peer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,13 @@ constexpr int kReceivesPerPeer = 16;
 constexpr std::size_t kFewPeers = 2;
 /// Direct polls between two polls of the epoll set, which also reports new connections.
 constexpr std::uint32_t kDirectPolls = 64;
+
+/// Costs a few nanoseconds; milliseconds late.
+std::int64_t coarse_now_ns() {
+  timespec now{};
+  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 void clear_error(Event& event) {
   if (!event.error.ok()) event.error = Status::success();
@@ -323,6 +331,12 @@ std::size_t TcpTransport::take_broken(std::span<Event> events) {
 }
 
 std::size_t TcpTransport::poll(std::span<Event> events) {
+  // Comes before events are taken, so that what it finds is among them.
+  constexpr std::int64_t kLookEveryNs = 250'000'000;
+  if (const std::int64_t now_ns = coarse_now_ns(); now_ns >= next_look_ns_) [[unlikely]] {
+    next_look_ns_ = now_ns + kLookEveryNs;
+    look_for_silence();
+  }
   std::size_t filled = take_completions(events);
   if (!poll_few_peers_directly()) poll_sockets();
   filled += take_arrivals(events.subspan(filled));

@@ -60,6 +60,9 @@ class TcpTransport final : public transport::Transport {
   enum class Ending { kShutdown, kSilently };
   void break_endpoint(TcpEndpoint& endpoint, Status error, Ending ending = Ending::kShutdown);
   void connection_ended(TcpEndpoint& endpoint, int error);
+  /// Breaks connections whose peer has acknowledged nothing for dead_after_ns although it was sent something: the kernel would send
+  /// it again for a quarter of an hour. A peer whose process is late or stopped acknowledges.
+  void look_for_silence();
   void report_unconnected(transport::PeerId peer);
   void discard_events(transport::PeerId peer);
 
@@ -84,6 +87,7 @@ class TcpTransport final : public transport::Transport {
   Acceptor acceptor_;
   UniqueFd epoll_;
   bool accepting_ = true;
+  std::int64_t next_look_ns_ = 0;  ///< for silence, on the coarse clock
   RegionTable memory_;
 
   std::vector<std::unique_ptr<TcpEndpoint>> endpoints_;  ///< by PeerId

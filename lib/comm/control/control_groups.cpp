@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ using log::Subsystem;
 constexpr std::int64_t kReportWaitNs = 2'000'000'000;
 /// How long the leave message of a peer that a transport lost may take.
 constexpr std::int64_t kSuspicionNs = 2'000'000'000;
+/// The same for a peer that has been silent for seconds. It did not just leave.
+constexpr std::int64_t kSilentSuspicionNs = 200'000'000;
 /// How many departed groups are remembered, so that late joins get an answer.
 constexpr std::size_t kMostDeparted = 4096;
 /// How long a death is held back, so that the waiting thread can record what it misses from the dead rank.
@@ -128,7 +131,8 @@ void Control::Impl::suspect(std::uint64_t id, Rank rank, const Status& status) {
   const std::lock_guard lock(mutex_);
   Group* group = find(id);
   if (forked_ || group == nullptr || !group->has(rank) || group->of(rank) == Presence::kLeft) return;
-  group->suspicions.try_emplace(rank, Group::Suspicion{status, now_ns() + kSuspicionNs});
+  const std::int64_t wait_ns = status.sys_errno == ETIMEDOUT ? kSilentSuspicionNs : kSuspicionNs;
+  group->suspicions.try_emplace(rank, Group::Suspicion{status, now_ns() + wait_ns});
   wake();
 }
 

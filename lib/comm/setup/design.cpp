@@ -250,6 +250,7 @@ Design with_wiring(Design design, const CommunicatorOptions& options, const Conf
   auto made = make_design(recognised, config, rank, static_cast<Rank>(processes.size()));
   // Patterns or an algorithm of the user may be for another topology.
   if (!made) return design;
+  made->topology.relay_off = wiring->topology.relay_off;
   made->topology_named = false;
   made->named = design.named;
   made->terms = std::move(design.terms);

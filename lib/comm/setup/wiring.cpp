@@ -212,6 +212,8 @@ std::optional<NodeWiring> wiring_of(std::string_view transport, const std::vecto
                                 : fmt::format("rail:{},{}", processes.size(), wiring.nodes.num_rails));
   if (!topology) return std::nullopt;
   wiring.topology = *std::move(topology);
+  // Whether servers forward for others does not show.
+  for (Topology* each : {&wiring.nodes, &wiring.topology}) each->relay_off = each->servers_relay;
   wiring.nics.resize(processes.size());
   for (std::size_t node = 0; node < nodes->ranks.size(); ++node) {
     std::vector<std::uint32_t> nics;

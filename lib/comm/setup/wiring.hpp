@@ -24,7 +24,8 @@ struct NodeWiring {
 /// Recognises the wiring between the nodes of these processes, from subnets and rates of the NICs that the transport
 /// `transport` ("auto": the best) would use between them.
 ///
-/// - A BCube, Torus or mesh whose servers are the nodes in the order of their ranks, and a part of a BCube.
+/// - A BCube, Torus or mesh whose servers are the nodes in the order of their ranks, and a part of a BCube. Their servers are assumed
+///   not to forward for others.
 /// - Else rails: the subnets in which every node has a NIC. Of them, the NICs that together are fastest with equal shares. The
 ///   network of the nodes' names is left out if there are two others, or if it is slower or has smaller packets; so are NICs of unknown rate beside
 ///   others, which are tunnels, all but one of the VLANs of one NIC, and addresses that several nodes have, which are bridges

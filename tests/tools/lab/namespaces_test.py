@@ -121,6 +121,29 @@ class WithoutTopology(unittest.TestCase):
                         self.assertGreater(sum(sent), 4 * (4 << 20))
 
 
+class DeadNic(unittest.TestCase):
+    def test_a_link_that_goes_down_within_calls_ends_them_on_all_ranks_with_an_error_that_names_the_connection(self):
+        # In a BCube servers forward for others, so that a path out of the other NIC may be cut, too.
+        for topology, nic in (("rail:3,2", "nic1"), ("bcube:2,1", "nic[01]")):
+            with self.subTest(topology=topology):
+                running = subprocess.Popen(lab.command(HIPS, "--namespaces", "-q", "-t", topology, "--rate", "100mbit", "--", "sh", "-c",
+                                                       f"[ $HIPS_RANK != 0 ] || echo up; exec {PERF} -b 8M -e 8M -n 10000"),
+                                           env=lab.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                try:
+                    self.assertEqual(running.stdout.readline(), "up\n")
+                    time.sleep(2)  # into the calls; before them it is an error, too
+                    cut = other("link", "--lab", str(lab.descendants(running.pid)[0]), "node1:nic1", "down")
+                    self.assertEqual(cut.returncode, 0, cut.stderr)
+                    errors = running.communicate(timeout=LIMIT_S)[1]
+                finally:
+                    running.kill()
+                self.assertNotEqual(running.returncode, 0)
+                lost = [line for line in errors.splitlines() if line.startswith("hips-allreduce-perf: rank ")]
+                self.assertGreater(len(lost), 1, errors)
+                for line in lost:
+                    self.assertRegex(line, rf"is lost: tcp: {nic}: .*(acknowledged nothing|Connection timed out)")
+
+
 class FromOutside(unittest.TestCase):
     def test_commands_run_in_a_server_and_cables_are_cut_slowed_and_healed(self):
         with RunningLab("-t", "rail:2,2", "--rate", "100mbit") as running:
