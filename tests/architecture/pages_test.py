@@ -43,8 +43,29 @@ def run_line(line, folder):
                           text=True, timeout=120, check=False)
 
 
+def write_cables(folder):
+    """Lists of cables of two leaves with four nodes each, below two spines; site.dot and site.csv have a storage node, too."""
+    cables = [(f"gpu{leaf * 4 + node}", "eth0", f"leaf{leaf}", f"swp{node}") for leaf in (0, 1) for node in range(4)]
+    cables += [(f"leaf{leaf}", f"swp{10 + spine}", f"spine{spine}", f"swp{leaf}") for leaf in (0, 1) for spine in (0, 1)]
+    more = [*cables, ("storage0", "eth0", "leaf0", "swp9")]
+    header = "side_a_device,side_a_name,side_b_device,side_b_name\n"
+    for name, rows in (("cables.csv", cables), ("site.csv", more)):
+        (folder / name).write_text(header + "".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    edges = "".join(f'  "{a}":"{a_port}" -- "{b}":"{b_port}";\n' for a, a_port, b, b_port in more)
+    (folder / "site.dot").write_text("graph site {\n" + edges + "}\n", encoding="utf-8")
+    (folder / "fabric.ib").write_text(
+        'Switch 4 "leaf"\n[1] "node1"[1]\n[2] "node2"[1]\n\n' +
+        "".join(f'Hca 1 "node{node}"\n[1] "leaf"[{node}]\n\n' for node in (1, 2)), encoding="utf-8")
+    (folder / "lldp").mkdir()
+    for node in range(4):
+        (folder / f"lldp/node{node}.json").write_text(
+            '{"lldp": {"interface": [{"eth0": {"via": "LLDP", "chassis": {"leaf0": {"capability": {"type": "Bridge", "enabled": true}}}, '
+            f'"port": {{"id": {{"type": "ifname", "value": "swp{node}"}}}}}}}}]}}}}', encoding="utf-8")
+
+
 def prepare(folder):
-    """Files that the pages take for granted: a wiring from Slurm and by hand, names of nodes, a stored plan."""
+    """Files that the pages take for granted: wirings from Slurm, as lists of cables and by hand, names of nodes, a stored plan."""
+    write_cables(folder)
     (folder / "slurm").mkdir()
     (folder / "slurm/topology.conf").write_text(SLURM, encoding="utf-8")
     (folder / "slurm/topology.yaml").write_text(
