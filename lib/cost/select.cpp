@@ -23,8 +23,10 @@ constexpr std::uint64_t kMostTreeBytes = 256U << 10U;
 /// keep their rings, whose messages only go to neighbours.
 constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
-/// Trees are packed by a linear program, and their programs have to be looked at for all servers.
+/// The programs of trees have to be looked at for all servers, and a flat mesh connects every two.
 constexpr std::int64_t kMostServersOfTrees = 64;
+/// Trees are packed by a linear program, which takes a tenth of a second for 16 servers with 8 NICs each.
+constexpr std::int64_t kMostNicsOfTrees = 40;
 
 std::int64_t num_sends(const Program& program) {
   return std::ranges::count_if(program.steps, [](const Step& step) { return step.op == StepOp::kSend; });
@@ -161,10 +163,12 @@ Result<std::vector<Candidate>> candidates(const Topology& topology, bool measure
   if (has_levels)
     add_measured(topology, "hips, meshes",
                  {.patterns = {{.scatter = Pattern::kMesh, .gather = Pattern::kMesh}}}, candidates);
-  add_measured(topology, "flat-mesh", {.algorithm = "flat-mesh"}, candidates);
   if (topology.num_servers() <= kMostServersOfTrees) {
+    add_measured(topology, "flat-mesh", {.algorithm = "flat-mesh"}, candidates);
     add_measured(topology, "double-tree", {.algorithm = "double-tree"}, candidates);
-    if (topology.ranks_per_server == 1) add_measured(topology, "trees", {.algorithm = "trees"}, candidates);
+    const std::int64_t nics = std::int64_t{topology.num_servers()} * std::max<Rail>(1, topology.num_rails);
+    if (topology.ranks_per_server == 1 && nics <= kMostNicsOfTrees)
+      add_measured(topology, "trees", {.algorithm = "trees"}, candidates);
   }
   for (Candidate& candidate : candidates)
     if (!candidate.builder->shape().neighbours_only) candidate.hops_of_a_message = mean_hops(topology);

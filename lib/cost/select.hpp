@@ -90,8 +90,8 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
 
 /// The plans among which select() chooses: HiPS; HiPS with rings if its meshes have incast; recursive
 /// doubling, and recursive halving and doubling, which are excluded unless every pair of ranks is one hop
-/// apart. With measured constants also HiPS with meshes where it has none, a mesh of all ranks and, up to 64
-/// servers, double trees and trees; and none is excluded.
+/// apart. With measured constants also HiPS with meshes where it has none and, on
+/// up to 64 servers, a mesh of all ranks, double trees and, with up to 40 NICs in all, trees; and none is excluded.
 ///
 /// Cost     the programs of one server for each, of trees those of all.
 /// Errors   those of plan::make_builder().

@@ -21,6 +21,8 @@ namespace {
 /// Elements for each block of a plan, so that every message has some; few, so that bytes hardly matter.
 constexpr std::uint64_t kOfABlock = 2;
 constexpr std::size_t kSmallCalls = 7;
+/// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
+constexpr double kMostHops = 64;
 /// Connections open, and waiting ranks learn whether to spin.
 constexpr int kFirstCalls = 8;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
@@ -114,18 +116,25 @@ class TimedTeam {
     const std::uint64_t small =
         std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), vector_.size());
     std::vector<cost::SmallCall> calls;
+    std::vector<double> small_seconds;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      cost::SmallCall one = cost::small_call(topology_, candidates_[i]);
+      if (i > 0 && one.num_hops > kMostHops) {
+        small_seconds.push_back(0);
+        continue;
+      }
       auto seconds = seconds_of(i, small, i == 0 ? kFirstCalls : 1, kSmallCalls);
       if (!seconds) return fail(seconds.error());
-      calls.push_back(cost::small_call(topology_, candidates_[i]));
-      calls.back().seconds = *seconds;
+      one.seconds = *seconds;
+      small_seconds.push_back(one.seconds);
+      calls.push_back(one);
     }
     cost::Constants constants = cost::fit_small(calls);
     auto rate = rate_above(calls.front().seconds);
     if (!rate) return fail(rate.error());
     constants.bytes_per_s = *rate;
     constants.spec = topology_.spec;
-    for (const cost::SmallCall& one : calls) constants.small_seconds.push_back(one.seconds);
+    constants.small_seconds = std::move(small_seconds);
     return constants;
   }
 
