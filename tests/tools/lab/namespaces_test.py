@@ -120,6 +120,25 @@ class WithoutTopology(unittest.TestCase):
                         self.assertGreater(min(sent), 0.7 * max(sent))
                         self.assertGreater(sum(sent), 4 * (4 << 20))
 
+    def test_the_selection_of_a_job_shows_what_was_measured_beside_the_defaults(self):
+        done = run("-t", "rail:3,2", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        selection = json.loads(done.stdout)
+        self.assertEqual(selection["topology"], "rail:3,2")
+        self.assertEqual(selection["default"]["nic_bytes_per_s"], 12.5e9)
+        self.assertEqual(selection["default"]["message_seconds"], 2e-6)
+        self.assertGreater(selection["measured"]["message_seconds"] + selection["measured"]["hop_seconds"], 0)
+        self.assertLess(selection["measured"]["nic_bytes_per_s"], 12.5e9 / 2)
+        last = selection["sizes"][-1]
+        self.assertEqual(last["bytes"], 1 << 30)
+        self.assertGreater(last["measured"]["seconds"], 2 * last["default"]["seconds"])
+
+    def test_the_selection_of_a_job_on_one_node_is_the_models(self):
+        done = run("-t", "switch:1", "--ranks-per-server", "2", "--without-topology", "--", HIPS, "info", "select", "-t", "switch:2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.count("nothing was measured"), 1)
+        self.assertEqual(done.stdout.count("if no algorithm or pattern is named"), 1)
+
 
 class DeadNic(unittest.TestCase):
     def test_a_link_that_goes_down_within_calls_ends_them_on_all_ranks_with_an_error_that_names_the_connection(self):

@@ -14,8 +14,10 @@
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
 #include "tools/hips/commands/info.hpp"
+#include "tools/hips/commands/info_select_job.hpp"
 #include "tools/hips/common/servers_memory.hpp"
 #include "tools/hips/common/settings.hpp"
+#include "tools/hips/common/size_text.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "topology/formats/parse.hpp"
 
@@ -27,24 +29,6 @@ struct SelectArguments {
   std::string transport;
   bool json = false;
 };
-
-constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 30U;
-
-std::string size_text(std::uint64_t bytes) {
-  for (const auto& [unit, factor] :
-       {std::pair("GiB", 1U << 30U), std::pair("MiB", 1U << 20U), std::pair("KiB", 1U << 10U)}) {
-    if (bytes >= factor) return fmt::format("{} {}", bytes / factor, unit);
-  }
-  return fmt::format("{} B", bytes);
-}
-
-/// "64 KiB" if that is exact, else "65000 B".
-std::string exact_text(std::uint64_t bytes) {
-  for (const std::uint64_t unit : {1U << 30U, 1U << 20U, 1U << 10U}) {
-    if (bytes >= unit && bytes % unit == 0) return size_text(bytes);
-  }
-  return fmt::format("{} B", bytes);
-}
 
 /// The plans of HIPS_SELECT_TABLE for a topology.
 struct TablePlans {
@@ -71,8 +55,9 @@ void print_table(const Topology& topology, const TablePlans& table) {
   }
   fmt::print("selects for {}:\n\n  {:>10}  plan\n", topology.spec, "up to");
   for (const cost::ChosenPlan& plan : table.plans) {
-    fmt::print("  {:>10}  {}{}{}\n", plan.up_to_bytes == UINT64_MAX ? "any" : exact_text(plan.up_to_bytes),
-               plan.algorithm, plan.pattern.empty() ? "" : ":", plan.pattern);
+    fmt::print("  {:>10}  {}{}{}\n",
+               plan.up_to_bytes == UINT64_MAX ? "any" : exact_size_text(plan.up_to_bytes), plan.algorithm,
+               plan.pattern.empty() ? "" : ":", plan.pattern);
   }
   fmt::print("\nWithout it, the model would select:\n\n");
 }
@@ -95,7 +80,7 @@ void print_text(const Topology& topology, const cost::Selection& selection) {
   for (const auto& candidate : selection.candidates)
     fmt::print("  {:>{}}", candidate.name + " (us)", candidate.name.size() + 5);
   fmt::print("\n");
-  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+  for (const std::uint64_t bytes : sizes_of_tables()) {
     fmt::print("  {:>8}  {:<{}}", size_text(bytes), selection.of(bytes).name, widest);
     for (const auto& candidate : selection.candidates)
       fmt::print("  {:>{}.1f}", 1e6 * cost::expected_seconds(topology, selection.medium, candidate, bytes),
@@ -148,7 +133,7 @@ void print_json(const Topology& topology, const cost::Selection& selection, cons
     json["choices"].push_back(std::move(row));
   }
   json["sizes"] = nlohmann::ordered_json::array();
-  for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+  for (const std::uint64_t bytes : sizes_of_tables()) {
     auto seconds = nlohmann::ordered_json::array();
     for (const auto& candidate : selection.candidates)
       seconds.push_back(cost::expected_seconds(topology, selection.medium, candidate, bytes));
@@ -186,7 +171,17 @@ void add_info_select(CLI::App& info) {
                    "Transport between servers; default HIPS_TRANSPORT, else verbs")
       ->check(CLI::IsMember({"verbs", "tcp"}));
   select->add_flag("--json", arguments->json, "Print JSON");
+  select->footer(
+      "As a job (mpirun --map-by ppr:1:node, srun, or HIPS_RANK, HIPS_SIZE and HIPS_ROOT) it measures the network between the nodes, as "
+      "communicators do,\nand prints the plans by measured and by default constants side by side.");
   select->callback([arguments] {
+    JobSelectOptions in_job{.json = arguments->json};
+    if (!arguments->topology.empty()) in_job.topology = arguments->topology;
+    if (!arguments->transport.empty()) in_job.transport = arguments->transport;
+    if (const auto code = run_select_in_job(in_job)) {
+      if (*code != 0) throw CLI::RuntimeError(*code);
+      return;
+    }
     arguments->topology = required_topology("info select", arguments->topology);
     if (arguments->transport.empty()) arguments->transport = settings().transport;
     run_select(*arguments);
