@@ -56,6 +56,13 @@ std::vector<JobNic> rdma_nics(const doctor::NodeFacts& node, const doctor::RailC
   return nics;
 }
 
+/// What ranks exchange of a neighbour.
+constexpr std::array kNeighbourTexts{
+    &topology::LldpNeighbour::interface,  &topology::LldpNeighbour::via,
+    &topology::LldpNeighbour::chassis,    &topology::LldpNeighbour::chassis_id,
+    &topology::LldpNeighbour::port_id,    &topology::LldpNeighbour::port_id_type,
+    &topology::LldpNeighbour::port_descr, &topology::LldpNeighbour::mau};
+
 /// Visits all pairs of 0 .. size - 1, or, if there are many, those a power of two apart (cyclically).
 template <typename Visit>
 void for_pairs(std::size_t size, Visit&& visit) {
@@ -105,6 +112,22 @@ Result<RankView> view_of(Rank rank, const doctor::NodeFacts& node, const doctor:
   return view;
 }
 
+std::vector<topology::LldpNeighbour> neighbours_of(std::span<const JobNic> nics,
+                                                   std::vector<topology::LldpNeighbour> heard) {
+  std::vector<topology::LldpNeighbour> own;
+  for (topology::LldpNeighbour& neighbour : heard) {
+    if (!neighbour.via.empty() && neighbour.via != "LLDP") continue;
+    for (const JobNic& nic : nics) {
+      if (nic.interface.empty() || nic.interface != neighbour.interface) continue;
+      neighbour.interface = nic.seen.name;
+      neighbour.line = 0;
+      own.push_back(std::move(neighbour));
+      break;
+    }
+  }
+  return own;
+}
+
 comm::Blob encode(const RankView& view) {
   comm::ByteWriter writer;
   writer.put(view.rank);
@@ -118,6 +141,11 @@ comm::Blob encode(const RankView& view) {
     writer.put(nic.seen.bandwidth_bytes_per_s);
     writer.put_text(nic.interface);
     writer.put(static_cast<std::uint8_t>(nic.rdma));
+  }
+  writer.put(static_cast<std::uint32_t>(view.neighbours.size()));
+  for (const topology::LldpNeighbour& one : view.neighbours) {
+    for (const auto text : kNeighbourTexts) writer.put_text(one.*text);
+    writer.put(static_cast<std::uint8_t>(one.is_bridge));
   }
   return writer.take();
 }
@@ -138,6 +166,13 @@ Result<RankView> decode_view(std::span<const std::byte> bytes) {
     nic.interface = reader.get_text();
     nic.rdma = reader.get<std::uint8_t>() != 0;
     view.nics.push_back(std::move(nic));
+  }
+  const auto num_neighbours = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < num_neighbours && reader.ok(); ++i) {
+    topology::LldpNeighbour one;
+    for (const auto text : kNeighbourTexts) one.*text = reader.get_text();
+    one.is_bridge = reader.get<std::uint8_t>() != 0;
+    view.neighbours.push_back(std::move(one));
   }
   if (!reader.ok() || !reader.rest().empty())
     return fail(Code::kMismatch,

@@ -12,6 +12,7 @@
 #include "lib/comm/control/wire.hpp"
 #include "tools/doctor/node.hpp"
 #include "tools/doctor/rails.hpp"
+#include "topology/cabling/lldp_neighbours.hpp"
 #include "topology/discover/observation.hpp"
 
 namespace hips::discover {
@@ -33,6 +34,8 @@ struct RankView {
   Rank rank = 0;
   std::string host, node_key;  ///< name and key of doctor::NodeFacts
   std::vector<JobNic> nics;    ///< in the order of rails
+  /// What lldpd has heard on these NICs, whose names are the interfaces; empty without lldpd.
+  std::vector<topology::LldpNeighbour> neighbours{};
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 
@@ -42,6 +45,10 @@ struct RankView {
 /// Errors   kInvalidArgument: one of these variables is invalid.
 Result<RankView> view_of(Rank rank, const doctor::NodeFacts& node, const doctor::RailChoice& rails,
                          const Config& config);
+
+/// The neighbours at interfaces of these NICs, called like the NICs. Those of other protocols are left out.
+std::vector<topology::LldpNeighbour> neighbours_of(std::span<const JobNic> nics,
+                                                   std::vector<topology::LldpNeighbour> heard);
 
 /// The subnet of an address: "10.0.1.0/24" for 10.0.1.7 and 24; "" if the text is no address.
 std::string subnet_of(const std::string& address, std::uint32_t prefix_bits);

@@ -78,6 +78,18 @@ class LldpReader {
                     "the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
   }
 
+  Result<void> add_neighbours(const std::string& file, std::int64_t line, const std::string& host,
+                              std::vector<LldpNeighbour> neighbours) {
+    hosts_.insert(host);
+    if (neighbours.empty()) builder_.note("hosts have heard no neighbour", 0);
+    for (LldpNeighbour& neighbour : neighbours) {
+      if (heard_.size() > 2 * kMostCables)
+        return bad_line(file, line, "more neighbours than a cluster can have");
+      heard_.push_back({host, std::move(neighbour)});
+    }
+    return {};
+  }
+
   Result<Cabling> finish() {
     for (const Heard& heard : heard_) {
       if (heard.neighbour.is_bridge) bridges_.insert(short_name(heard.neighbour.chassis));
@@ -135,14 +147,7 @@ class LldpReader {
     } else {
       neighbours = read_lldp_keyvalue(text);
     }
-    hosts_.insert(host);
-    if (neighbours.empty()) builder_.note("hosts have heard no neighbour", 0);
-    for (LldpNeighbour& neighbour : neighbours) {
-      if (heard_.size() > 2 * kMostCables)
-        return bad_line(file, first_line, "more neighbours than a cluster can have");
-      heard_.push_back({host, std::move(neighbour)});
-    }
-    return {};
+    return add_neighbours(file, first_line, host, std::move(neighbours));
   }
 
   /// A host that is known by its short name, if the full one is given; otherwise the name itself.
@@ -201,6 +206,16 @@ Result<Cabling> read_lldp(std::span<const LldpText> texts) {
                                       : fmt::format("{} and {} more", texts.front().name, texts.size() - 1));
   for (const LldpText& text : texts) {
     if (auto added = reader.add(text); !added) return fail(added.error());
+  }
+  return reader.finish();
+}
+
+Result<Cabling> cables_of(std::string_view name, std::vector<LldpHost> hosts) {
+  LldpReader reader(name);
+  for (LldpHost& host : hosts) {
+    if (auto added = reader.add_neighbours(std::string(name), 1, host.name, std::move(host.neighbours));
+        !added)
+      return fail(added.error());
   }
   return reader.finish();
 }

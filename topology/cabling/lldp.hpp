@@ -3,9 +3,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/result.hpp"
 #include "topology/cabling/cabling.hpp"
+#include "topology/cabling/lldp_neighbours.hpp"
 
 namespace hips::topology {
 
@@ -27,5 +29,14 @@ bool is_lldp(std::string_view text);
 /// Errors   kInvalidArgument: `name` of the file, line, the value seen and what would be right.
 /// Source   lldpcli(8).
 Result<Cabling> read_lldp(std::span<const LldpText> texts);
+
+/// A host and its neighbours.
+struct LldpHost {
+  std::string name{};
+  std::vector<LldpNeighbour> neighbours{};
+};
+
+/// The same of neighbours that were read before; `name` is theirs in messages.
+Result<Cabling> cables_of(std::string_view name, std::vector<LldpHost> hosts);
 
 }  // namespace hips::topology

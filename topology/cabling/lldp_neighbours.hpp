@@ -22,6 +22,7 @@ struct LldpNeighbour {
   std::string mau{};       ///< "100GBaseCR4 - ...": how the link came up
   bool is_bridge = false;  ///< bridges or routes
   std::int64_t line = 0;   ///< of the text; 0: not known
+  friend bool operator==(const LldpNeighbour&, const LldpNeighbour&) = default;
 };
 
 /// The most bytes of one host: far more than lldpctl writes.

@@ -33,7 +33,19 @@ class Drafter {
 
   Result<Draft> draft() {
     if (auto usable = check(); !usable) return fail(usable.error());
-    Match match = recognise();
+    return draft_as(recognise());
+  }
+
+  Result<Draft> draft(ToldTopology told) {
+    if (auto usable = check(); !usable) return fail(usable.error());
+    draft_.remarks = std::move(told.remarks);
+    draft_.notes = std::move(told.notes);
+    is_told_ = true;
+    return draft_as({std::move(told.topology), std::move(told.placement), {}});
+  }
+
+ private:
+  Result<Draft> draft_as(Match match) {
     draft_.placement = std::move(match.placement);
     auto topology = with_ranks(match.topology.spec);
     if (!topology) return fail(topology.error());
@@ -46,7 +58,6 @@ class Drafter {
     return std::move(draft_);
   }
 
- private:
   Topology& topology() { return draft_.file.topology; }
   [[nodiscard]] std::size_t num_servers() const { return seen_.servers.size(); }
 
@@ -290,7 +301,9 @@ class Drafter {
   /// Why a rail does not work; none if it works.
   [[nodiscard]] std::optional<std::string> is_down(std::size_t server, std::size_t rail) const {
     const std::int32_t number = draft_.placement.nic_of[server][rail];
-    if (number < 0) return "this NIC is missing, or is in another subnet";
+    if (number < 0)
+      return is_told_ ? "LLDP has heard no switch of this level"
+                      : "this NIC is missing, or is in another subnet";
     if (segments_.down.contains({draft_.placement.server_of[server], static_cast<std::size_t>(number)}))
       return "it reaches no NIC of its subnet";
     return std::nullopt;
@@ -378,6 +391,7 @@ class Drafter {
   const Observation& seen_;
   SeenSegments segments_;
   Draft draft_;
+  bool is_told_ = false;
   /// The level of a single server, whose shape has none.
   Level alone_{.name = {},
                .radix = 1,
@@ -388,6 +402,10 @@ class Drafter {
 };
 
 }  // namespace
+
+Result<Draft> draft_told(const Observation& seen, ToldTopology told) {
+  return Drafter(seen).draft(std::move(told));
+}
 
 Result<Draft> draft_topology(const Observation& seen) {
   return Drafter(seen).draft();

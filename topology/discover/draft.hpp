@@ -31,6 +31,19 @@ struct Draft {
   bool fits = true;                ///< false: no family has this wiring, and the file has the nearest
 };
 
+/// A family that something other than subnets and packets tells, as LLDP does, by the servers of the observation.
+struct ToldTopology {
+  Topology topology;
+  Placement placement;
+  std::vector<Remark> remarks;  ///< about its shape, switches and levels
+  std::vector<std::string> notes;
+};
+
+/// Drafts what is told; the observation adds rates, latencies, NICs that do not work, names and devices.
+///
+/// Errors   those of draft_topology().
+Result<Draft> draft_told(const Observation& seen, ToldTopology told);
+
 /// Finds the family whose wiring matches the observation.
 ///
 /// Subnets are switches, or cables if they have two NICs each and match those of a torus or mesh. A switch, a

@@ -22,7 +22,9 @@ RankView rank_on(Rank rank, const std::string& host, const std::vector<std::stri
 }
 
 TEST(DiscoveryView, IsSerialisedAndParsed) {
-  const RankView view = rank_on(3, "node1", {"10.0.0.0/24", ""});
+  RankView view = rank_on(3, "node1", {"10.0.0.0/24", ""});
+  view.neighbours = {
+      {.interface = "mlx5_0", .via = "LLDP", .chassis = "leaf1", .port_id = "swp1", .is_bridge = true}};
   const comm::Blob bytes = encode(view);
   EXPECT_EQ(value_or_throw(decode_view(bytes)), view);
   for (std::size_t size = 0; size < bytes.size(); ++size)

@@ -12,7 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/log.hpp"
 #include "tools/discover/job_report.hpp"
+#include "tools/discover/lldp_draft.hpp"
+#include "tools/discover/lldpctl.hpp"
 #include "tools/discover/reach.hpp"
 #include "tools/discover/server.hpp"
 #include "tools/discover/view.hpp"
@@ -79,9 +82,9 @@ void write_output(const DiscoverOptions& options, std::string text) {
 }
 
 /// Writes the draft of a job or of a single server.
-void write_draft(const DiscoverOptions& options, const topology::Observation& seen,
-                 const std::string& format) {
-  const topology::Draft draft = value_or_throw(topology::draft_topology(seen));
+void write_draft(const DiscoverOptions& options, const topology::Observation& seen, const std::string& format,
+                 std::vector<topology::LldpHost> hosts = {}) {
+  const topology::Draft draft = value_or_throw(discover::draft_with_lldp(seen, std::move(hosts)));
   write_output(options, format == "json"   ? discover::job_json(seen, draft)
                         : format == "text" ? discover::job_text(seen, draft)
                                            : topology::draft_text(draft));
@@ -137,9 +140,20 @@ void run_alone(const DiscoverOptions& options, const OwnNode& own) {
                options.format == "json" ? discover::server_json(server) : discover::server_text(server));
 }
 
+/// What lldpd tells; nothing where it does not run, which the log says.
+std::vector<topology::LldpNeighbour> own_neighbours(const discover::RankView& view) {
+  auto heard = discover::ask_lldpd();
+  if (!heard) {
+    log::info(log::Subsystem::kTools, "{}: no neighbours by LLDP: {}", view.host, heard.error().message);
+    return {};
+  }
+  return discover::neighbours_of(view.nics, *std::move(heard));
+}
+
 /// All-gathers the views of all ranks. An error of one rank is an error on all.
 Result<std::vector<discover::RankView>> gather_views(comm::Bootstrap& bootstrap, const OwnNode& own) {
   auto mine = discover::view_of(bootstrap.rank(), own.node, own.rails, own.config);
+  if (mine) mine->neighbours = own_neighbours(*mine);
   if (Status agreed = comm::agree(bootstrap, mine ? Status::success() : mine.error()); !agreed.ok())
     return fail(std::move(agreed));
   const auto all = bootstrap.allgather(discover::encode(*mine));
@@ -166,8 +180,14 @@ Result<std::vector<doctor::Trial>> try_rdma(comm::Bootstrap& bootstrap, const Ow
   return doctor::exchange_trials(bootstrap, probed->trials);
 }
 
+/// What the ranks of a job see, and what LLDP tells their servers.
+struct SeenJob {
+  topology::Observation seen;
+  std::vector<topology::LldpHost> hosts;
+};
+
 /// Collects the observations of all ranks, on every rank.
-Result<topology::Observation> observe_job(comm::Bootstrap& bootstrap, const OwnNode& own, int timeout_s) {
+Result<SeenJob> observe_job(comm::Bootstrap& bootstrap, const OwnNode& own, int timeout_s) {
   const auto views = gather_views(bootstrap, own);
   if (!views) return fail(views.error());
   const auto servers = discover::servers_of(*views);
@@ -179,7 +199,7 @@ Result<topology::Observation> observe_job(comm::Bootstrap& bootstrap, const OwnN
   if (!trials) return fail(trials.error());
   discover::add_trials(servers, *trials, *tried);
   seen.paths = *std::move(tried);
-  return seen;
+  return SeenJob{std::move(seen), discover::lldp_hosts(*views, servers)};
 }
 
 int run_in_job(const DiscoverOptions& options, const OwnNode& own, comm::TcpRendezvous rendezvous,
@@ -188,10 +208,11 @@ int run_in_job(const DiscoverOptions& options, const OwnNode& own, comm::TcpRend
   rendezvous.connect_timeout_ns = std::min(rendezvous.connect_timeout_ns, 30 * kSecond);
   rendezvous.exchange_timeout_ns = doctor::ProbeOptions{}.timeout_ns + 30 * kSecond;
   auto bootstrap = comm::make_tcp_bootstrap(rendezvous);
-  auto seen = bootstrap ? observe_job(**bootstrap, own, options.timeout_s)
-                        : Result<topology::Observation>(fail(bootstrap.error()));
+  auto seen =
+      bootstrap ? observe_job(**bootstrap, own, options.timeout_s) : Result<SeenJob>(fail(bootstrap.error()));
   if (rendezvous.rank == 0) {
-    write_draft(options, value_or_throw(std::move(seen)), options.format.empty() ? "yaml" : options.format);
+    SeenJob job = value_or_throw(std::move(seen));
+    write_draft(options, job.seen, options.format.empty() ? "yaml" : options.format, std::move(job.hosts));
     return 0;
   }
   if (seen) return 0;
