@@ -10,7 +10,7 @@ BELOW_PLAN = {"include", "lib/base", "lib/pattern"} | TOPOLOGY
 PLAN = {"lib/plan", "lib/plan/steps", "lib/plan/fabric", "lib/plan/algorithms", "lib/plan/check", "lib/plan/prune",
         "lib/plan/formats"}
 # What the library preloaded into MPI programs does not hold.
-READERS = {"topology/clusters", "topology/cabling", "topology/wiring", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
+READERS = {"topology/clusters", "topology/cabling", "topology/wiring", "topology/health", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
 BELOW_EXEC = BELOW_PLAN | PLAN | {"lib/cost", "lib/reduce", "transports"}
 BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/tcp", "transports/verbs"}
 ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
@@ -25,7 +25,8 @@ LAYERS = {
     "topology/parts": {"include", "lib/base", "topology", "topology/families", "topology/formats"},
     "topology/cabling": {"include", "lib/base"} | TOPOLOGY,
     "topology/wiring": {"include", "lib/base", "topology/clusters", "topology/cabling"} | TOPOLOGY,
-    "topology/clusters": {"include", "lib/base"} | TOPOLOGY,
+    "topology/health": {"include", "lib/base", "topology/cabling"} | TOPOLOGY,
+    "topology/clusters": {"include", "lib/base", "topology/cabling"} | TOPOLOGY,
     "topology/discover": {"include", "lib/base"} | TOPOLOGY,
     "transports": {"include", "lib/base"},
     "transports/inproc": {"include", "lib/base", "transports"},

@@ -60,7 +60,8 @@ TEST(TopoTool, PrintsASummary) {
             "  relaying  servers forward messages; any two are at most 2 hops apart\n"
             "  levels\n"
             "    level 0  radix 3  NIC 0  100 Gb/s, 1 us  3 switches, one for each group\n"
-            "    level 1  radix 3  NIC 1  100 Gb/s, 1 us  3 switches, one for each group\n");
+            "    level 1  radix 3  NIC 1  100 Gb/s, 1 us  3 switches, one for each group\n"
+            "  16 MiB    predicted allreduce: 1.21 ms over all 9 servers\n");
 }
 
 TEST(TopoTool, ShowsEveryServersAddressNicsAndNeighbours) {

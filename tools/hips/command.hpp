@@ -9,6 +9,7 @@ namespace hips::cli {
 /// <sentence>" on stderr and exits with 2 for an error in the command line, 1 for any other error.
 void add_topo(CLI::App& app);
 void add_topo_discover(CLI::App& topo);
+void add_topo_diff(CLI::App& topo);
 void add_plan(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);

@@ -40,6 +40,7 @@ struct Cable {
 struct Cabling {
   std::vector<CabledNode> nodes;
   std::vector<Cable> cables;
+  bool has_uplinks = true;         ///< false: the file tells the leaf switches only, not what joins them
   std::vector<std::string> notes;  ///< what was ignored or assumed, one line for each kind
 };
 

@@ -15,6 +15,7 @@ struct ClusterTopology {
   Topology topology;
   std::vector<std::string> nodes;  ///< by server
   std::vector<std::string> notes;  ///< entries that were ignored or interpreted, one line each
+  ListedCables cabling{};          ///< of which the kinds of all nodes are known
 };
 
 /// The same as a topology file has it.
@@ -23,6 +24,7 @@ inline TopologyFile file_of(ClusterTopology cluster) {
   file.topology = std::move(cluster.topology);
   file.server_names = std::move(cluster.nodes);
   file.notes = std::move(cluster.notes);
+  file.cabling = std::move(cluster.cabling);
   return file;
 }
 

@@ -1,10 +1,12 @@
 #include "topology/clusters/slurm_tree.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/cabling/cabling.hpp"
 #include "topology/clusters/hostlist.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
@@ -90,6 +92,7 @@ Result<ClusterTopology> SlurmTree::finish(std::vector<std::string> notes) {
   auto topology = parse(spec_of());
   if (!topology) return fail(topology.error());
   result_.topology = std::move(*topology);
+  list_cables();
   return std::move(result_);
 }
 
@@ -161,6 +164,24 @@ Result<void> SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
     return bad(nodes_.front().line, "some switches form a cycle; all must be below one switch");
   std::erase_if(leaves_, [&](const Leaf& leaf) { return nodes_[leaf.node].nodes.empty(); });
   return {};
+}
+
+/// What the file tells of cables: those from servers to leaf switches.
+void SlurmTree::list_cables() {
+  Cabling cabling;
+  cabling.has_uplinks = leaves_.size() == 1;
+  for (const Leaf& leaf : leaves_) {
+    const std::size_t at = cabling.nodes.size();
+    cabling.nodes.push_back({.name = nodes_[leaf.node].name, .kind = CabledNode::Kind::kSwitch});
+    for (const std::string& host : nodes_[leaf.node].nodes) {
+      cabling.cables.push_back({.a = {.node = cabling.nodes.size()},
+                                .b = {.node = at},
+                                .bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS,
+                                .latency_ns = kDefaultLatencyNs});
+      cabling.nodes.push_back({.name = host, .kind = CabledNode::Kind::kServer});
+    }
+  }
+  result_.cabling.value = std::make_shared<const Cabling>(std::move(cabling));
 }
 
 /// The ports k of the switches of a Fat-Tree whose tiers the switches have, with places that may be empty: k/2 nodes of

@@ -67,6 +67,7 @@ class SlurmTree {
   Result<void> find_leaves(const std::vector<std::size_t>& tops);
   [[nodiscard]] std::optional<std::size_t> fat_tree_ports();
   std::string spec_of();
+  void list_cables();
 
   std::string file_;
   SlurmWords words_;

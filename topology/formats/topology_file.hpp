@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,15 @@
 
 namespace hips::topology {
 
+struct Cabling;
+
+/// The cables of a topology as its file lists them, with names and ports, for people; none of topology files. They are no part
+/// of the topology: all are equal.
+struct ListedCables {
+  std::shared_ptr<const Cabling> value;
+  friend bool operator==(const ListedCables&, const ListedCables&) { return true; }
+};
+
 /// A topology with the names of its hosts and devices.
 struct TopologyFile {
   Topology topology;
@@ -23,6 +33,7 @@ struct TopologyFile {
   std::map<std::int64_t, std::vector<std::string>> other_devices;
   /// What its reader ignored or assumed, one line each; none of a topology file.
   std::optional<std::vector<std::string>> notes{};
+  ListedCables cabling{};
 
   /// The name of a server for messages: its host name, otherwise its address.
   [[nodiscard]] std::string server_name(std::int64_t server) const;

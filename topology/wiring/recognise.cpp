@@ -1,5 +1,6 @@
 #include "topology/wiring/recognise.hpp"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -49,12 +50,13 @@ Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
 }  // namespace
 
 Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
-  const auto wiring = wiring_of(name, std::move(cabling));
+  auto wiring = wiring_of(name, std::move(cabling));
   if (!wiring) return fail(wiring.error());
   const auto best = best_fit(name, *wiring);
   auto cluster = best ? Result<ClusterTopology>(best->cluster) : stay_graph(name, *wiring);
   if (!cluster) return cluster;
   if (auto set = set_spec(name, *cluster); !set) return fail(set.error());
+  cluster->cabling.value = std::make_shared<const Cabling>(std::move(wiring->listed));
   return cluster;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ class WiringMaker {
     if (auto added = add_nodes(in_use); !added) return fail(added.error());
     add_cables();
     leave_out(idle_switches());
+    keep_listed();
     if (auto joined = check_joined(); !joined) return fail(joined.error());
     return std::move(wiring_);
   }
@@ -115,11 +117,11 @@ class WiringMaker {
   /// Cables between the same two switches become one.
   void add_cables() {
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> between;
-    for (Cable& cable : cabling_.cables) {
+    for (const Cable& cable : cabling_.cables) {
       WiredCable one{.a = number_of_[cable.a.node],
                      .b = number_of_[cable.b.node],
-                     .a_port = std::move(cable.a.port),
-                     .b_port = std::move(cable.b.port),
+                     .a_port = cable.a.port,
+                     .b_port = cable.b.port,
                      .bandwidth_bytes_per_s = cable.bandwidth_bytes_per_s,
                      .latency_ns = cable.latency_ns > 0 ? cable.latency_ns : kDefaultLatencyNs,
                      .up = cable.up};
@@ -207,6 +209,23 @@ class WiringMaker {
       cable.b = number[cable.b];
     }
     list_by_node();
+  }
+
+  /// Of what the file lists, the nodes that are left, with the cables between them.
+  void keep_listed() {
+    std::unordered_map<std::string_view, std::size_t> by_name;
+    for (std::size_t node = 0; node < wiring_.size(); ++node) {
+      by_name.emplace(wiring_.names[node], node);
+      wiring_.listed.nodes.push_back(
+          {.name = wiring_.names[node], .kind = wiring_.is_server(node) ? Kind::kServer : Kind::kSwitch});
+    }
+    for (Cable& cable : cabling_.cables) {
+      const auto a = by_name.find(node(cable.a.node).name), b = by_name.find(node(cable.b.node).name);
+      if (a == by_name.end() || b == by_name.end()) continue;
+      cable.a.node = a->second;
+      cable.b.node = b->second;
+      wiring_.listed.cables.push_back(std::move(cable));
+    }
   }
 
   Result<void> check_joined() {

@@ -29,6 +29,7 @@ struct ServerWiring {
   std::size_t num_servers = 0;
   std::vector<WiredCable> cables;
   std::vector<std::vector<std::size_t>> of;  ///< by node: numbers of its cables
+  Cabling listed;                            ///< the same with every cable that the file lists
   std::vector<std::string> notes;            ///< those of the cabling, and what was left out or assumed
 
   [[nodiscard]] std::size_t size() const { return names.size(); }

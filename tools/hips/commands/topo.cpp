@@ -15,6 +15,7 @@
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/topology_option.hpp"
+#include "tools/hips/health/report.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
@@ -67,6 +68,10 @@ a file with -t. With one rank per server, start rank r on the r-th node of --jso
 
 hips topo discover shows the NICs of this server; between the ranks of a job it drafts a topology file.
 
+After the summary come lines that say what an administrator should know, if there is any: tiers and oversubscription, uneven
+switches, cables unlike others of their kind, single points of failure, servers with fewer NICs, and the predicted time of an
+allreduce of 16 MiB. hips topo diff OLD NEW compares two topologies.
+
 --hostfile and --nodelist select the servers of a job, such as --nodelist "$SLURM_JOB_NODELIST". Servers keep their order.
 
 JSON keys:
@@ -78,6 +83,9 @@ JSON keys:
                   neighbours[]: level (index in levels[]) server nic
   with names in a file, nodes[]: names in the order of the servers
   of other files than topology files, notes[]: what was ignored or assumed
+  health (null above 100000 cables): switches[] uneven_leaves[] uneven_uplinks[] missing_cables[] unlike_cables[]
+                  single_points[] servers_with_one_cable servers_with_fewer_nics[], and of an allreduce of `bytes`: seconds
+                  leaf leaf_seconds slow_cables[]
 )";
 
 /// Longer lists of addresses are shortened.
@@ -298,6 +306,7 @@ void print_json(const topology::TopologyFile& file, bool verbose) {
   nlohmann::ordered_json json = summary_json(topology);
   if (!file.server_names.empty()) json["nodes"] = file.server_names;
   if (file.notes) json["notes"] = *file.notes;
+  json["health"] = health::report_json(file);
   std::string text = json.dump(2);
   if (verbose) {
     text.resize(text.rfind('\n'));
@@ -367,8 +376,10 @@ topology::TopologyFile read_source(const TopoOptions& options) {
                             : topology::read_slurm(options.slurm, *text, options.slurm_topology)));
   }
   auto notes = std::move(file.notes);
+  const topology::ListedCables cables = file.cabling;
   file = part_for_job(std::move(file), options.job);
   file.notes = std::move(notes);
+  file.cabling = cables;
   return file;
 }
 
@@ -400,6 +411,7 @@ void run(const TopoOptions& options) {
     if (file.notes) print_notes(*file.notes);
     print_summary(topology);
     print_overrides(file);
+    fmt::print("{}", health::report_text(file));
     if (!names.empty()) print_nodes(names);
     if (options.verbose) {
       fmt::print("\n");
@@ -460,6 +472,7 @@ void add_topo(CLI::App& app) {
   command->footer(kTopoFooter);
   command->require_subcommand(0, 1);
   add_topo_discover(*command);
+  add_topo_diff(*command);
   command->callback([options, command] {
     if (command->get_subcommands().empty()) run(*options);
   });

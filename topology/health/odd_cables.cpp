@@ -1,0 +1,42 @@
+#include "topology/health/odd_cables.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "topology/most_common.hpp"
+
+namespace hips::topology {
+namespace {
+
+using Likeness = std::tuple<std::size_t, std::size_t, std::string>;
+
+}  // namespace
+
+std::vector<OddCable> odd_cables(const Cabling& cabling, const CableTiers& tiers) {
+  std::map<std::string, std::size_t> ports;
+  std::size_t servers = 0;
+  for (const CabledNode& node : cabling.nodes) servers += node.kind == CabledNode::Kind::kServer ? 1 : 0;
+  for (const Cable& cable : cabling.cables)
+    for (const CableEnd* end : {&cable.a, &cable.b})
+      if (tiers.of[end->node] == 0) ++ports[end->port];
+  const auto likeness = [&](const Cable& cable) {
+    const auto [low, high] = std::minmax(tiers.of[cable.a.node], tiers.of[cable.b.node]);
+    // Cables between two servers have two such ports; either end would do.
+    const CableEnd& lower = tiers.of[cable.a.node] == low ? cable.a : cable.b;
+    const bool counts = low == 0 && high > 0 && 2 * ports[lower.port] >= servers;
+    return Likeness(low, high, counts ? lower.port : "");
+  };
+  std::map<Likeness, MostCommon<double>> rates;
+  for (const Cable& cable : cabling.cables) rates[likeness(cable)].add(cable.bandwidth_bytes_per_s);
+  std::vector<OddCable> result;
+  for (std::size_t i = 0; i < cabling.cables.size(); ++i) {
+    const Cable& cable = cabling.cables[i];
+    const double usual = rates[likeness(cable)].value_or(0);
+    if (!cable.up || cable.bandwidth_bytes_per_s != usual) result.push_back({i, usual});
+  }
+  return result;
+}
+
+}  // namespace hips::topology
