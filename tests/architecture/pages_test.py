@@ -30,8 +30,8 @@ def anchors(page):
 
 # A command line of a page: `hips` and one of these.
 COMMAND = re.compile(r"^(?:\$ )?(hips (?:plan|check|compare|topo|info|completion)\b[^#\n]*)", re.MULTILINE)
-# What looks at this machine's hardware, at other servers, or is a pattern to fill in.
-NOT_HERE = re.compile(r"topo discover|\b(SPEC|FILE|DIR|NAME)\b|\.\.\.|\| *dot\b|\\$")
+# What looks at this machine's hardware, at other servers, is a pattern to fill in, or ends with 1 where files differ.
+NOT_HERE = re.compile(r"topo discover|topo diff|\b(SPEC|FILE|DIR|NAME)\b|\.\.\.|\| *dot\b|\\$")
 SLURM = "SwitchName=leaf0 Nodes=node[0-3]\nSwitchName=leaf1 Nodes=node[4-7]\nSwitchName=spine Switches=leaf[0-1]\n"
 
 

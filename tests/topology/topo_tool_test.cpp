@@ -64,6 +64,37 @@ TEST(TopoTool, PrintsASummary) {
             "  16 MiB    predicted allreduce: 1.21 ms over all 9 servers\n");
 }
 
+TEST(TopoTool, DiffEndsAsDiffDoes) {
+  EXPECT_EQ(run("topo diff rail:4,2 rail:4,2").exit_code, 0);
+  EXPECT_EQ(run("topo diff rail:4,2 rail:4,2").out, "");
+  const Outcome differ = run("topo diff switch:8 switch:9");
+  EXPECT_EQ(differ.exit_code, 1);
+  EXPECT_THAT(differ.out, HasSubstr("+ server <8>\n"));
+  EXPECT_THAT(differ.out, HasSubstr("~ predicted allreduce of 16 MiB: "));
+  EXPECT_EQ(run("topo diff switch:8 no-such-spec 2>&1").exit_code, 2);
+  EXPECT_EQ(run("topo diff switch:8 2>&1").exit_code, 2);
+  const auto json = nlohmann::json::parse(run("topo diff --format json switch:8 switch:9").out);
+  EXPECT_FALSE(json["same"]);
+  EXPECT_EQ(json["servers_new"], nlohmann::json::array({"<8>"}));
+}
+
+TEST(TopoTool, NamesTheSlowCableAndWhatItCosts) {
+  const std::string path = ::testing::TempDir() + "slow.csv";
+  std::ofstream file(path);
+  file << "StartDevice,StartPort,EndDevice,EndPort,BandWidth\n";
+  for (int server = 0; server < 8; ++server)
+    file << fmt::format("n{},eth0,leaf{},{},{}\n", server, server / 4, server % 4,
+                        server == 5 ? 25000 : 100000);
+  for (int leaf = 0; leaf < 2; ++leaf)
+    for (int spine = 0; spine < 2; ++spine)
+      file << fmt::format("leaf{},{},spine{},{},100000\n", leaf, 10 + spine, spine, leaf);
+  file.close();
+  const std::string out = run("topo " + path + " 2>/dev/null").out;
+  EXPECT_THAT(out, HasSubstr("  leaf      4 servers x 100 Gb/s down, 2 x 100 Gb/s up: 2:1\n"));
+  EXPECT_THAT(out, HasSubstr("  unlike    leaf1 port 1 -- n5 eth0: 25 Gb/s, its like 100 Gb/s\n"));
+  EXPECT_THAT(out, HasSubstr("the slow cable n5 -- leaf1 makes 16 MiB "));
+}
+
 TEST(TopoTool, ShowsEveryServersAddressNicsAndNeighbours) {
   EXPECT_THAT(run("topo -t bcube:3,1 --verbose").out, HasSubstr("server 5 <12>\n"
                                                                 "  NIC 0  level 0 switch 1  to <10> <11>\n"

@@ -56,11 +56,11 @@ Cabling from_graph(const TopologyFile& file) {
 Health examine(const Cabling& cabling) {
   Health health;
   health.tiers = cable_tiers(cabling);
-  health.loads = switch_loads(cabling, health.tiers);
+  health.odd = odd_cables(cabling, health.tiers);
+  health.loads = switch_loads(cabling, health.tiers, health.odd);
   health.leaves = uneven_leaves(health.loads, health.tiers);
   health.uplinks = uneven_uplinks(cabling, health.tiers, health.loads);
   health.missing = missing_cables(cabling, health.tiers);
-  health.odd = odd_cables(cabling, health.tiers);
   if (cabling.has_uplinks) health.cut_points = cut_points(cabling);
   health.fewer_nics = servers_with_fewer_nics(cabling);
   const auto of = cables_by_node(cabling);

@@ -49,7 +49,10 @@ std::vector<Uneven> those_unlike(std::vector<Uneven> all) {
 
 }  // namespace
 
-std::vector<SwitchLoad> switch_loads(const Cabling& cabling, const CableTiers& tiers) {
+std::vector<SwitchLoad> switch_loads(const Cabling& cabling, const CableTiers& tiers,
+                                     const std::vector<OddCable>& odd) {
+  std::map<std::size_t, double> usual;
+  for (const OddCable& one : odd) usual[one.cable] = one.usual_bytes_per_s;
   const auto of = cables_by_node(cabling);
   std::vector<SwitchLoad> loads;
   for (std::size_t node = 0; node < cabling.nodes.size(); ++node) {
@@ -63,7 +66,10 @@ std::vector<SwitchLoad> switch_loads(const Cabling& cabling, const CableTiers& t
       if (!cable.up || tiers.of[other] == tiers.of[node]) continue;
       const bool is_below = tiers.of[other] < tiers.of[node];
       ++(is_below ? load.below : load.above);
-      (is_below ? load.below_bytes_per_s : load.above_bytes_per_s) += cable.bandwidth_bytes_per_s;
+      double rate = cable.bandwidth_bytes_per_s;
+      if (const auto found = usual.find(number); is_below && found != usual.end())
+        rate = std::max(rate, found->second);
+      (is_below ? load.below_bytes_per_s : load.above_bytes_per_s) += rate;
     }
     load.servers = servers.size();
     loads.push_back(load);

@@ -5,6 +5,7 @@
 
 #include "topology/cabling/cabling.hpp"
 #include "topology/health/cable_tiers.hpp"
+#include "topology/health/odd_cables.hpp"
 
 namespace hips::topology {
 
@@ -13,11 +14,14 @@ struct SwitchLoad {
   std::size_t node = 0;
   std::size_t servers = 0;  ///< that have a cable to it, up or down
   std::size_t below = 0, above = 0;
-  double below_bytes_per_s = 0, above_bytes_per_s = 0;  ///< of these cables together, one direction
+  /// Of these cables together, one direction. Slow cables below count at the rate of their like: they make a tier no less
+  /// oversubscribed.
+  double below_bytes_per_s = 0, above_bytes_per_s = 0;
 };
 
 /// By switch, in the order of the nodes. Switches that join no servers are left out.
-std::vector<SwitchLoad> switch_loads(const Cabling& cabling, const CableTiers& tiers);
+std::vector<SwitchLoad> switch_loads(const Cabling& cabling, const CableTiers& tiers,
+                                     const std::vector<OddCable>& odd);
 
 /// A number that differs from that of most of its like.
 struct Uneven {

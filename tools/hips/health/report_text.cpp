@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostNamed = 6;
 
 /// Up to this factor the ratios of oversubscription of switches count as equal.
-constexpr double kSameRatio = 1.15;
+constexpr double kSameRatio = 1.001;
 
 std::string number_of(std::size_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
@@ -116,7 +116,6 @@ class TextReport {
       if (worst == nullptr) continue;
       const std::string_view what = tier == 1 ? " servers" : " cables";
       const auto [below, above] = usual_rates(tier);
-      // Slow cables, which have a line of their own, are no other oversubscription.
       if (most < kSameRatio * least) least = most;
       std::string line =
           fmt::format("{} down, {} up: {}:1", cables_text(least_below, most_below, below, what),
