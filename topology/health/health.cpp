@@ -29,6 +29,19 @@ Cabling only(const Cabling& cabling, const std::vector<bool>& keep) {
   return result;
 }
 
+/// Keeps the switches above the nodes that are kept: leaves of servers, spines of leaves, ...
+void keep_switches_above(const Cabling& cabling, std::vector<bool>& keep) {
+  const CableTiers tiers = cable_tiers(cabling);
+  for (std::size_t tier = 1; tier <= tiers.highest; ++tier) {
+    for (const Cable& cable : cabling.cables) {
+      const bool a_is_lower = tiers.of[cable.a.node] < tiers.of[cable.b.node];
+      const std::size_t lower = a_is_lower ? cable.a.node : cable.b.node;
+      const std::size_t upper = a_is_lower ? cable.b.node : cable.a.node;
+      if (tiers.of[upper] == tier && tiers.of[lower] + 1 == tier && keep[lower]) keep[upper] = true;
+    }
+  }
+}
+
 Cabling from_graph(const TopologyFile& file) {
   const Graph graph = file.topology.graph();
   Cabling cabling;
@@ -78,12 +91,16 @@ Cabling cabling_of(const TopologyFile& file) {
   const Cabling& all = *file.cabling.value;
   const std::unordered_set<std::string_view> names(file.server_names.begin(), file.server_names.end());
   std::vector<bool> keep;
-  bool is_whole = true;
+  std::size_t servers = 0, kept = 0;
   for (const CabledNode& node : all.nodes) {
-    keep.push_back(node.kind == CabledNode::Kind::kSwitch || names.contains(node.name));
-    is_whole = is_whole && keep.back();
+    const bool is_server = node.kind == CabledNode::Kind::kServer;
+    keep.push_back(is_server && names.contains(node.name));
+    servers += is_server ? 1 : 0;
+    kept += keep.back() ? 1 : 0;
   }
-  return is_whole ? all : only(all, keep);
+  if (kept == servers) return all;
+  keep_switches_above(all, keep);
+  return only(all, keep);
 }
 
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf) {

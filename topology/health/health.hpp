@@ -30,7 +30,7 @@ struct Health {
 /// Cost     nearly linear in nodes and cables.
 Health examine(const Cabling& cabling);
 
-/// The cables of a topology: those that its file lists, of the servers of the topology; else all that the topology has, with the
+/// The cables of a topology: those that its file lists, of its servers and the switches above them; else all that the topology has, with the
 /// names of its servers and devices.
 ///
 /// Errors   (thrown) kUnsupported: more cables than Topology::graph() makes.

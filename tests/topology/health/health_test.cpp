@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -214,6 +215,19 @@ TEST(Health, EqualPortsOfServersAreAlike) {
   file.topology = *parse("bcube:3,1");
   file.topology.levels[1].bandwidth_bytes_per_s /= 4;
   EXPECT_THAT(examine(cabling_of(file)).odd, IsEmpty());
+}
+
+TEST_P(HealthOf, SwitchesWithoutServersOfTheJobAreLeftOut) {
+  TopologyFile file;
+  file.cabling.value = std::make_shared<const Cabling>(cabling_);
+  file.server_names = {"n0-0", "n0-1", "n1-0"};
+  const Cabling part = cabling_of(file);
+  std::set<std::string> leaves;
+  for (const CabledNode& node : part.nodes)
+    if (node.name.starts_with("leaf")) leaves.insert(node.name);
+  EXPECT_THAT(leaves, ElementsAre("leaf0", "leaf1"));
+  EXPECT_EQ(part.nodes.size(), 3 + 2 + sizes_.spines);
+  EXPECT_EQ(part.cables.size(), 3 + 2 * sizes_.spines * sizes_.uplinks);
 }
 
 TEST_P(HealthOf, TheDifferenceNamesWhatChangedAndNothingElse) {
