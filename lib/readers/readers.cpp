@@ -25,7 +25,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::uin
 }
 
 Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_view text) {
-  auto slurm = topology::read_slurm(name, text);
+  auto slurm = topology::read_slurm_file(std::string(name), text);
   if (!slurm) return fail(slurm.error());
   return topology::file_of(std::move(*slurm));
 }

@@ -113,7 +113,7 @@ TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
            {"BlockName=s0 Nodes=a,a\n", "Nodes: \"a\" occurs twice in the file"},
            {"BlockName=s0 Nodes=a\nBlockName=s1 Nodes=a\n", "line 2: Nodes: \"a\" occurs twice"},
            {"SwitchName=s0 Nodes=ALL\n", "line 1: Nodes=ALL stands for nodes whose names are in slurm.conf"},
-           {"SwitchName=s0 Nodes=a\nInclude other.conf\n", "line 2: Include is not followed"},
+           {"SwitchName=s0 Nodes=a\nInclude other.conf\n", "line 2: Include is followed in files only"},
            {"SwitchName=s0 Nodes=\"a b\n", "line 1: a \" is missing at the end"},
            {"SwitchName=t Switches=s0\n", "line 1: Switches: \"s0\" has no line; add SwitchName=s0"},
            {"SwitchName=s0 Nodes=a\nSwitchName=t Switches=s0,s0\n",

@@ -103,7 +103,8 @@ TEST(SlurmTorus, ErrorsOfATopologyConfNameLineAndRemedy) {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"RingName=r\n", "line 1: RingName=\"r\" has no Nodes; write them in the order of the ring"},
            {"RingName= Nodes=a\n", "nothing follows RingName="},
-           {"RingName=r Nodes=a\nRingName=r Nodes=b\n", "line 2: ring \"r\" occurs twice, first in line 1"},
+           {"RingName=r Nodes=a\nRingName=r Nodes=b\n",
+            "line 2: ring \"r\" occurs twice, first in topology.conf: line 1"},
            {"RingName=r Nodes=a\nRingName=s Nodes=a\n", "line 2: nodes: \"a\" occurs twice in the topology"},
            {"RingName=r Nodes=a,a\n", "\"a\" occurs twice"},
            {"RingName=r Nodes=a[2-1]\n", "nodes: hostlist \"a[2-1]\": the range 2-1 descends"},

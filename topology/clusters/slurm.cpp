@@ -1,13 +1,16 @@
 #include "topology/clusters/slurm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "topology/clusters/slurm_source.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
 #include "topology/spec.hpp"
@@ -34,10 +37,21 @@ bool is_slurm_yaml_line(std::string_view line) {
   return line.starts_with("- topology:");
 }
 
+/// Does one of the lines fit?
+template <typename Fits>
+bool has_line(std::string_view text, Fits&& fits) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (fits(text.substr(0, end))) return true;
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return false;
+}
+
 class SlurmReader {
  public:
-  SlurmReader(std::string_view name, std::string_view text, std::string_view which)
-      : name_(name), text_(text), which_(which), tree_(name, kConfWords), rings_(name, "ring") {}
+  SlurmReader(const SlurmSource& source, std::string_view text, std::string_view which)
+      : source_(source), text_(text), which_(which), tree_(source, kConfWords), rings_(source, "ring") {}
 
   Result<ClusterTopology> read() {
     if (auto read = read_lines(); !read) return fail(read.error());
@@ -105,7 +119,7 @@ class SlurmReader {
       const std::string_view word = text.substr(at, end - at);
       at = end;
       if (lower(word) == "include")
-        return bad(line, "Include is not followed; give the files in one: cat topology.conf INCLUDED");
+        return bad(line, "Include is followed in files only; give the path of the file");
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos || equals == 0)
         return bad(line, fmt::format("{} is not KEY=VALUE; write such as SwitchName=leaf0", in_quotes(word)));
@@ -190,11 +204,11 @@ class SlurmReader {
       const bool known = key == "linkspeed" || key == "blocksizes";
       const std::string more = first.count > 1 ? fmt::format(" (and {} more)", first.count - 1) : "";
       if (key.empty()) {
-        notes_.push_back(fmt::format("{}: line {}: BlockName={} has no nodes{}; ignored", name_, first.line,
+        notes_.push_back(fmt::format("{}: BlockName={} has no nodes{}; ignored", source_.where(first.line),
                                      in_quotes(first.value), more));
         continue;
       }
-      notes_.push_back(fmt::format("{}: line {}: {}={} {}{}; ignored", name_, first.line, key,
+      notes_.push_back(fmt::format("{}: {}={} {}{}; ignored", source_.where(first.line), key,
                                    in_quotes(first.value),
                                    known ? "does not describe the wiring" : "is unknown", more));
     }
@@ -207,7 +221,8 @@ class SlurmReader {
     std::size_t count = 0;
   };
 
-  std::string_view name_, text_, which_;
+  const SlurmSource& source_;
+  std::string_view text_, which_;
   SlurmTree tree_;
   SlurmToruses rings_;
   std::vector<std::string> notes_;
@@ -218,34 +233,38 @@ class SlurmReader {
 }  // namespace
 
 bool is_slurm(std::string_view text) {
-  const auto begins = [](std::string_view line, std::string_view with) {
-    return line.size() >= with.size() && lower(line.substr(0, with.size())) == with;
-  };
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  return has_line(text, [is_first = true](std::string_view line) mutable {
     if (is_slurm_yaml_line(line)) return true;
-    if (const std::size_t first = line.find_first_not_of(" \t\xef\xbb\xbf"); first != std::string_view::npos)
-      line.remove_prefix(first);
-    for (const std::string_view key : {"switchname=", "blockname=", "ringname="})
-      if (begins(line, key)) return true;
-  }
-  return false;
+    const std::size_t first = line.find_first_not_of(" \t\r\xef\xbb\xbf");
+    if (first == std::string_view::npos || line[first] == '#') return false;
+    line.remove_prefix(first);
+    // A file may do nothing but include others; in other formats such a line begins none.
+    const bool was_first = std::exchange(is_first, false);
+    if (was_first && is_include_line(line)) return true;
+    return std::ranges::any_of(std::array{"switchname=", "blockname=", "ringname="},
+                               [&](std::string_view key) {
+                                 return line.size() >= key.size() && lower(line.substr(0, key.size())) == key;
+                               });
+  });
 }
 
 Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text, std::string_view which) {
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = rest.find('\n');
-    if (is_slurm_yaml_line(rest.substr(0, end))) return read_slurm_yaml(name, text, which);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  }
+  if (has_line(text, is_slurm_yaml_line)) return read_slurm_yaml(name, text, which);
   return read_slurm_topology(name, text, which);
 }
 
 Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_view text,
                                             std::string_view which) {
-  return SlurmReader(name, text, which).read();
+  const SlurmSource source{.name = std::string(name)};
+  return SlurmReader(source, text, which).read();
+}
+
+Result<ClusterTopology> read_slurm_file(const std::string& path, std::string_view text,
+                                        std::string_view which) {
+  if (has_line(text, is_slurm_yaml_line)) return read_slurm_yaml(path, text, which);
+  const auto whole = with_includes(path, text);
+  if (!whole) return fail(whole.error());
+  return SlurmReader(whole->source, whole->text, which).read();
 }
 
 }  // namespace hips::topology

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "lib/base/result.hpp"
@@ -40,5 +41,8 @@ Result<ClusterTopology> read_slurm_yaml(std::string_view name, std::string_view 
 bool is_slurm(std::string_view text);
 /// Reads the one that it is.
 Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text, std::string_view which = {});
+/// Reads the file at `path`, whose text is given, with the files that a topology.conf includes (slurm_source.hpp).
+Result<ClusterTopology> read_slurm_file(const std::string& path, std::string_view text,
+                                        std::string_view which = {});
 
 }  // namespace hips::topology

@@ -21,7 +21,7 @@ std::int64_t places(const SlurmTriple& dims) {
 }  // namespace
 
 tl::unexpected<Status> SlurmToruses::bad(std::size_t line, std::string_view problem, Code code) const {
-  return fail(code, fmt::format("{}: line {}: {}", file_, line, problem));
+  return fail(code, fmt::format("{}: {}", file_.where(line), problem));
 }
 
 /// Expands a hostlist, within the limit of names of the file.
@@ -40,8 +40,8 @@ Result<void> SlurmToruses::add(const SlurmUnit& unit) {
   if (unit.name.empty()) return bad(unit.line, fmt::format("the {} has an empty name; give it one", kind_));
   for (const Unit& other : units_) {
     if (other.name == unit.name) {
-      return bad(unit.line, fmt::format("{} {} occurs twice, first in line {}; names must be unique", kind_,
-                                        in_quotes(unit.name), other.line));
+      return bad(unit.line, fmt::format("{} {} occurs twice, first in {}; names must be unique", kind_,
+                                        in_quotes(unit.name), file_.where(other.line)));
     }
   }
   if (unit.dims[0] > 0 && places(unit.dims) > static_cast<std::int64_t>(kMaxServerNames)) {
@@ -130,14 +130,14 @@ Result<ClusterTopology> SlurmToruses::finish(std::string_view which, std::vector
   made.notes = std::move(notes);
   if (places(chosen->dims) > 1) {
     made.notes.push_back(
-        fmt::format("{}: line {}: Slurm does not define which NIC leads where; assuming NIC 0 for x+, NIC 1 "
+        fmt::format("{}: Slurm does not define which NIC leads where; assuming NIC 0 for x+, NIC 1 "
                     "for x-, and so on; compare with hips topo -v",
-                    file_, chosen->line));
+                    file_.where(chosen->line)));
   }
   if (std::ranges::count(chosen->dims, 2) > 0) {
-    made.notes.push_back(fmt::format(
-        "{}: line {}: assuming two cables, + and -, for a side of 2; if there is one, use mesh:", file_,
-        chosen->line));
+    made.notes.push_back(
+        fmt::format("{}: assuming two cables, + and -, for a side of 2; if there is one, use mesh:",
+                    file_.where(chosen->line)));
   }
   return made;
 }

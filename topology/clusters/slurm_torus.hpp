@@ -38,7 +38,7 @@ struct SlurmUnit {
 class SlurmToruses {
  public:
   /// `kind` is "ring" or "torus".
-  SlurmToruses(std::string_view file, std::string_view kind) : file_(file), kind_(kind) {}
+  SlurmToruses(SlurmSource file, std::string_view kind) : file_(std::move(file)), kind_(kind) {}
 
   /// Errors   kInvalidArgument: a name or a node that occurs twice, nodes that do not fill their box, boxes
   ///          that overlap or exceed their torus.
@@ -65,7 +65,8 @@ class SlurmToruses {
   Result<std::vector<std::string>> names(const SlurmRegion& region);
   Result<void> add_region(const SlurmRegion& region, Unit& unit);
 
-  std::string file_, kind_;
+  SlurmSource file_;
+  std::string kind_;
   std::vector<Unit> units_;
   std::unordered_set<std::string> hosts_;
   std::uint64_t num_names_ = 0;

@@ -16,7 +16,7 @@
 namespace hips::topology {
 
 tl::unexpected<Status> SlurmTree::bad(std::size_t line, std::string_view problem, Code code) const {
-  return fail(code, fmt::format("{}: line {}: {}", file_, line, problem));
+  return fail(code, fmt::format("{}: {}", file_.where(line), problem));
 }
 
 Result<void> SlurmTree::add(const SlurmEntry& entry) {
@@ -78,7 +78,7 @@ Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
                                       words_.nodes, in_quotes(known.front())));
   }
   result_.notes.push_back(fmt::format(
-      "{}: line {}: {}{} occurs twice in the file; it stays where it is first", file_, node.line,
+      "{}: {}{} occurs twice in the file; it stays where it is first", file_.where(node.line),
       in_quotes(known.front()), known.size() > 1 ? fmt::format(" (and {} more)", known.size() - 1) : ""));
   return {};
 }
@@ -134,10 +134,10 @@ Result<std::vector<std::size_t>> SlurmTree::find_tops() {
   if (tops.size() > 1 && !nodes_.front().is_block) {
     const Node &first = nodes_[tops[0]], &second = nodes_[tops[1]];
     result_.notes.push_back(fmt::format(
-        "{}: line {}: {}{}{} and {}{} are on top; assuming that a network joins them "
+        "{}: {}{}{} and {}{} are on top; assuming that a network joins them "
         "which the file does not tell, as fast as they are",
-        file_, second.line, words_.switch_name, words_.assign, in_quotes(second.name), in_quotes(first.name),
-        tops.size() > 2 ? fmt::format(" (and {} more)", tops.size() - 2) : ""));
+        file_.where(second.line), words_.switch_name, words_.assign, in_quotes(second.name),
+        in_quotes(first.name), tops.size() > 2 ? fmt::format(" (and {} more)", tops.size() - 2) : ""));
   }
   return tops;
 }
@@ -217,8 +217,8 @@ std::string SlurmTree::spec_of() {
   const auto ports = fat_tree_ports();
   if (const auto tiers = std::ranges::count(branches, true); !ports && tiers > 1 && room > 1) {
     result_.notes.push_back(fmt::format(
-        "{}: {} tiers of switches count as two: all leaf switches are taken for equally far apart", file_,
-        tiers + 1));
+        "{}: {} tiers of switches count as two: all leaf switches are taken for equally far apart",
+        file_.name, tiers + 1));
   }
   std::vector<std::int64_t> used;
   for (std::size_t i = 0; i < leaves_.size(); ++i) {

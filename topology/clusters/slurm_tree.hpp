@@ -7,9 +7,11 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "topology/clusters/slurm.hpp"
+#include "topology/clusters/slurm_source.hpp"
 
 namespace hips::topology {
 
@@ -33,7 +35,7 @@ struct SlurmEntry {
 /// of their tier become places without servers.
 class SlurmTree {
  public:
-  SlurmTree(std::string_view file, const SlurmWords& words) : file_(file), words_(words) {}
+  SlurmTree(SlurmSource file, const SlurmWords& words) : file_(std::move(file)), words_(words) {}
 
   /// Errors   kInvalidArgument: an invalid entry, or a name that occurs twice, or a node in two blocks.
   Result<void> add(const SlurmEntry& entry);
@@ -69,7 +71,7 @@ class SlurmTree {
   std::string spec_of();
   void list_cables();
 
-  std::string file_;
+  SlurmSource file_;
   SlurmWords words_;
   ClusterTopology result_;
   std::vector<Node> nodes_;

@@ -115,7 +115,7 @@ class SlurmYamlReader {
   }
 
   Result<ClusterTopology> read_tree(const YamlNode& tree, const char* list_key, bool blocks) {
-    SlurmTree made(name_, kYamlWords);
+    SlurmTree made({std::string(name_)}, kYamlWords);
     if (!unit_.empty()) {
       return values_.bad(
           tree, fmt::format("the topology is a {}, which has no units; leave \":{}\" out", tree.key, unit_));
@@ -147,7 +147,7 @@ class SlurmYamlReader {
   Result<ClusterTopology> read_rings(const YamlNode& node) {
     const auto list = list_of(node, "rings", "ring");
     if (!list) return fail(list.error());
-    SlurmToruses made(name_, "ring");
+    SlurmToruses made({std::string(name_)}, "ring");
     for (const YamlNode& item : (*list)->items) {
       SlurmUnit unit{.line = item.line, .regions = {{.line = item.line}}};
       if (auto named = read_name(item, "ring", unit.name); !named) return fail(named.error());
@@ -161,7 +161,7 @@ class SlurmYamlReader {
   Result<ClusterTopology> read_toruses(const YamlNode& node) {
     const auto list = list_of(node, "toruses", "name");
     if (!list) return fail(list.error());
-    SlurmToruses made(name_, "torus");
+    SlurmToruses made({std::string(name_)}, "torus");
     for (const YamlNode& item : (*list)->items) {
       const auto unit = read_torus(item);
       if (!unit) return fail(unit.error());

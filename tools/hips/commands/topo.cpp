@@ -20,6 +20,7 @@
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
 #include "topology/clusters/slurm.hpp"
+#include "topology/clusters/slurm_source.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/names.hpp"
@@ -366,14 +367,12 @@ topology::TopologyFile read_source(const TopoOptions& options) {
   } else if (options.slurm.empty()) {
     file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
   } else {
-    // No topology.conf is larger.
-    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-    const auto text = topology::read_text_file(options.slurm, kMostBytes);
+    const auto text = topology::read_text_file(options.slurm, topology::kMostSlurmBytes);
     if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
     const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
     file = topology::file_of(
         value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                            : topology::read_slurm(options.slurm, *text, options.slurm_topology)));
+                            : topology::read_slurm_file(options.slurm, *text, options.slurm_topology)));
   }
   auto notes = std::move(file.notes);
   const topology::ListedCables cables = file.cabling;
