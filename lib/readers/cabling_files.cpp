@@ -30,26 +30,32 @@ Result<Cabling> read_known_list(std::string_view name, std::string_view text) {
   return read_cabling_list(name, text);
 }
 
-struct CablingFormat {
-  bool (*recognises)(std::string_view text);
-  Result<Cabling> (*read)(std::string_view name, std::string_view text);
-};
-
 // Those that begin in a way of their own come first.
 constexpr CablingFormat kFormats[] = {
-    {is_ibnetdiscover, read_ibnetdiscover}, {is_lldp, read_one_lldp},
-    {is_containerlab, read_containerlab},   {is_dot, read_dot},
-    {is_ns3_edges, read_ns3_edges},         {is_cabling_list, read_known_list},
+    {"ibnetdiscover", is_ibnetdiscover, read_ibnetdiscover},
+    {"lldp", is_lldp, read_one_lldp},
+    {"containerlab", is_containerlab, read_containerlab},
+    {"dot", is_dot, read_dot},
+    {"ns3", is_ns3_edges, read_ns3_edges},
+    {"table", is_cabling_list, read_known_list},
 };
 
-const CablingFormat* format_of(std::string_view text) {
-  const auto* const found =
-      std::ranges::find_if(kFormats, [&](const CablingFormat& format) { return format.recognises(text); });
+/// The one that is asked for, or recognises the text.
+const CablingFormat* format_of(std::string_view text, const CablingOptions& options) {
+  const auto* const found = std::ranges::find_if(kFormats, [&](const CablingFormat& format) {
+    return options.format.empty() ? format.recognises(text) : format.name == options.format;
+  });
   return found == std::end(kFormats) ? nullptr : found;
 }
 
-Result<TopologyFile> recognised(std::string_view name, Result<Cabling> cabling,
-                                const CablingOptions& options) {
+}  // namespace
+
+std::span<const CablingFormat> cabling_formats() {
+  return kFormats;
+}
+
+Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabling,
+                                    const CablingOptions& options) {
   if (!cabling) return fail(cabling.error());
   const NameSelection& selection = options.selection;
   if (!selection.hosts.empty() || !selection.exclude.empty() || !selection.switches.empty()) {
@@ -61,19 +67,13 @@ Result<TopologyFile> recognised(std::string_view name, Result<Cabling> cabling,
   return file_of(*std::move(cluster));
 }
 
-}  // namespace
-
-bool is_cabling(std::string_view text) {
-  return format_of(text) != nullptr;
-}
-
 Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
                                   const CablingOptions& options) {
-  if (options.columns) return recognised(name, read_cabling_list(name, text, options.columns), options);
-  const CablingFormat* const format = format_of(text);
+  if (options.columns) return file_of_cables(name, read_cabling_list(name, text, options.columns), options);
+  const CablingFormat* const format = format_of(text, options);
   if (format == nullptr)
     return fail(Code::kInvalidArgument, fmt::format("{} is no list of cables; expected {}", name, kKnown));
-  return recognised(name, format->read(name, text), options);
+  return file_of_cables(name, format->read(name, text), options);
 }
 
 Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
@@ -88,12 +88,16 @@ Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const 
               one.name, name));
     hosts.push_back({one.name, one.text});
   }
-  return recognised(name, read_lldp(hosts), options);
+  return file_of_cables(name, read_lldp(hosts), options);
 }
 
 Result<TopologyFile> read_cabling_path(const std::string& path, const CablingOptions& options) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
+    if (!options.format.empty() && options.format != "lldp")
+      return fail(
+          Code::kInvalidArgument,
+          fmt::format("{} is a folder, and cables of the format {} are one file", path, options.format));
     const auto texts = read_text_folder(path, kMostYamlBytes);
     if (!texts) return fail(texts.error());
     return read_cabling_folder(path, *texts, options);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lib/base/result.hpp"
+#include "topology/cabling/cabling.hpp"
 #include "topology/cabling/cabling_list.hpp"
 #include "topology/cabling/name_selection.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -16,10 +17,22 @@ namespace hips::topology {
 struct CablingOptions {
   NameSelection selection{};             ///< which nodes to keep
   std::optional<ListColumns> columns{};  ///< of a table whose header is not known
+  std::string format{};                  ///< the only one that is accepted; empty: by the content
 };
 
-/// Is the text a list of cables in one of the known formats: ibnetdiscover, LLDP, containerlab, DOT, ns-3, or a table?
-bool is_cabling(std::string_view text);
+/// A format of lists of cables.
+struct CablingFormat {
+  std::string_view name;  ///< "ibnetdiscover"
+  bool (*recognises)(std::string_view text);
+  Result<Cabling> (*read)(std::string_view name, std::string_view text);
+};
+
+/// All of them, in the order in which they are tried.
+std::span<const CablingFormat> cabling_formats();
+
+/// Recognises the topology of a cabling that was read.
+Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabling,
+                                    const CablingOptions& options);
 
 /// Reads a list of cables and recognises the topology.
 ///

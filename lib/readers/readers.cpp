@@ -30,10 +30,6 @@ Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_vie
   return topology::file_of(std::move(*slurm));
 }
 
-Result<topology::TopologyFile> read_cables(std::string_view name, std::string_view text) {
-  return topology::read_cabling(name, text);
-}
-
 Result<topology::TopologyFile> read_folder(std::string_view name,
                                            std::span<const topology::NamedText> texts) {
   return topology::read_cabling_folder(name, texts);
@@ -41,11 +37,16 @@ Result<topology::TopologyFile> read_folder(std::string_view name,
 
 [[maybe_unused]] const bool kRegistered = [] {
   topology::set_name_list_reader({.count = count_hostlist, .expand = expand_hostlist});
-  topology::add_topology_format({.name = "Slurm", .recognises = topology::is_slurm, .read = read_slurm});
-  topology::add_topology_format({.name = "cables",
-                                 .recognises = topology::is_cabling,
-                                 .read = read_cables,
-                                 .read_folder = read_folder});
+  topology::add_topology_format({.name = "slurm", .recognises = topology::is_slurm, .read = read_slurm});
+  for (const topology::CablingFormat& format : topology::cabling_formats()) {
+    topology::add_topology_format({.name = format.name,
+                                   .recognises = format.recognises,
+                                   .read =
+                                       [read = format.read](std::string_view name, std::string_view text) {
+                                         return topology::file_of_cables(name, read(name, text), {});
+                                       },
+                                   .read_folder = format.name == "lldp" ? read_folder : nullptr});
+  }
   plan::add_plan_format({.name = "MSCCL XML", .recognises = plan::is_msccl, .read = plan::read_msccl});
   return true;
 }();

@@ -355,6 +355,33 @@ TEST(TopoTool, RejectsFlagsThatContradictEachOther) {
   }
 }
 
+TEST(TopoTool, InsistsOnTheFormatOfFrom) {
+  const std::string path = ::testing::TempDir() + "hips_from.conf";
+  std::ofstream(path) << "SwitchName=s0 Nodes=n[0-3]\n";
+  for (const char* command : {"topo --spec", "plan --bytes 64K", "compare -b 64K", "check", "info select"}) {
+    EXPECT_EQ(run(fmt::format("{} -t {} --from slurm >/dev/null", command, path)).exit_code, 0) << command;
+    // The reader of the format says what is wrong, although another one would accept the file.
+    const Outcome other = run(fmt::format("{} -t {} --from ns3 2>&1", command, path));
+    EXPECT_EQ(other.exit_code, 2) << command;
+    EXPECT_THAT(other.out, HasSubstr(path + ":1: ")) << command;
+    EXPECT_THAT(other.out, HasSubstr("is not NODES SWITCHES LINKS")) << command;
+    const Outcome unknown = run(fmt::format("{} -t {} --from slrum 2>&1", command, path));
+    EXPECT_EQ(unknown.exit_code, 2) << command;
+    EXPECT_EQ(unknown.out,
+              "hips: --from: unknown format \"slrum\"; expected one of hips, slurm, ibnetdiscover, lldp, "
+              "containerlab, dot, ns3, table\n");
+  }
+  EXPECT_THAT(run(fmt::format("topo {} --from hips 2>&1", path)).out, HasSubstr(path));
+  EXPECT_EQ(run(fmt::format("topo {} --from hips 2>/dev/null", path)).exit_code, 2);
+  // Also where some of the cables are picked, of HIPS_TOPO, and of a folder.
+  EXPECT_THAT(run(fmt::format("topo {} --from dot --hosts n 2>&1", path)).out, HasSubstr("hips: " + path));
+  EXPECT_EQ(run("topo --spec --from slurm", "HIPS_TOPO=" + path).out, "switch:4\n");
+  const Outcome folder = run(fmt::format("topo {} --from slurm 2>&1", ::testing::TempDir()));
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_THAT(run("topo bcube:3,1 --from slurm 2>&1").out,
+              HasSubstr("--from slurm: \"bcube:3,1\" is no file; leave --from out"));
+}
+
 TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

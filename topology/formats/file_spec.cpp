@@ -4,8 +4,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "lib/base/os/replace_file.hpp"
 #include "topology/formats/parse.hpp"
@@ -59,9 +61,25 @@ std::vector<TopologyFormat>& added_formats() {
   return formats;
 }
 
-/// The one that recognises the text, or null.
-const TopologyFormat* added_format(std::string_view text) {
+/// The name of the format of topology files, which is not added.
+constexpr std::string_view kOwnFormat = "hips";
+
+/// The names of the formats that files must have, by path.
+std::map<std::string, std::string>& named_formats() {
+  static std::map<std::string, std::string> formats;
+  return formats;
+}
+
+const TopologyFormat* format_called(std::string_view name) {
+  const auto found = std::ranges::find(added_formats(), name, &TopologyFormat::name);
+  return found == added_formats().end() ? nullptr : &*found;
+}
+
+/// The one that is named for the file, or recognises the text; null: that of topology files.
+const TopologyFormat* added_format(const std::string& path, std::string_view text) {
   const auto& formats = added_formats();
+  if (const auto named = named_formats().find(path); named != named_formats().end())
+    return format_called(named->second);
   const auto found =
       std::ranges::find_if(formats, [&](const TopologyFormat& format) { return format.recognises(text); });
   return found == formats.end() ? nullptr : &*found;
@@ -73,8 +91,24 @@ void add_topology_format(const TopologyFormat& format) {
   added_formats().push_back(format);
 }
 
-bool has_added_format(std::string_view text) {
-  return added_format(text) != nullptr;
+Result<void> insist_on_format(const std::string& path, std::string_view name) {
+  if (name != kOwnFormat && format_called(name) == nullptr) {
+    std::vector<std::string_view> known{kOwnFormat};
+    for (const TopologyFormat& format : added_formats()) known.push_back(format.name);
+    return fail(Code::kInvalidArgument, fmt::format("unknown format {}; expected one of {}", in_quotes(name),
+                                                    fmt::join(known, ", ")));
+  }
+  named_formats()[path] = std::string(name);
+  return {};
+}
+
+std::string named_format(const std::string& path) {
+  const auto named = named_formats().find(path);
+  return named == named_formats().end() ? "" : named->second;
+}
+
+bool has_added_format(const std::string& path, std::string_view text) {
+  return added_format(path, text) != nullptr;
 }
 
 std::optional<FileSpec> file_spec(std::string_view spec) {
@@ -181,14 +215,21 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     const auto texts = read_text_folder(path, kMostYamlBytes);
     if (!texts) return fail(Code::kInvalidArgument, "topology: " + texts.error().message);
-    for (const TopologyFormat& format : added_formats())
-      if (format.read_folder != nullptr) return format.read_folder(path, *texts);
+    const auto named = named_formats().find(path);
+    for (const TopologyFormat& format : added_formats()) {
+      if (format.read_folder != nullptr && (named == named_formats().end() || named->second == format.name))
+        return format.read_folder(path, *texts);
+    }
+    if (named != named_formats().end())
+      return fail(Code::kInvalidArgument,
+                  fmt::format("topology: {} is a folder, and a topology of the format {} is one file",
+                              in_quotes(path), named->second));
     return fail(Code::kInvalidArgument,
                 fmt::format("topology: {} is a folder; name a topology file", in_quotes(path)));
   }
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
-  const TopologyFormat* const added = added_format(*text);
+  const TopologyFormat* const added = added_format(path, *text);
   return added == nullptr ? parse_topology_file(path, *text) : added->read(path, *text);
 }
 

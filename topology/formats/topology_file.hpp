@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,9 +67,9 @@ struct NamedText {
 
 /// A format of topologies other than that of topology files.
 struct TopologyFormat {
-  std::string_view name;  ///< "Slurm"
+  std::string_view name;  ///< "slurm", for --from
   bool (*recognises)(std::string_view text);
-  Result<TopologyFile> (*read)(std::string_view name, std::string_view text);
+  std::function<Result<TopologyFile>(std::string_view name, std::string_view text)> read;
   /// Reads all files of a folder as one; null: the format has no folders.
   Result<TopologyFile> (*read_folder)(std::string_view name, std::span<const NamedText> texts) = nullptr;
 };
@@ -79,8 +80,18 @@ struct TopologyFormat {
 /// Threads  call it before topology files are read.
 void add_topology_format(const TopologyFormat& format);
 
-/// Is the text in a format that was added?
-bool has_added_format(std::string_view text);
+/// Insists that the file or folder `path` is of one format: read_topology_file() then does not go by the content, and the reader
+/// of the format says what is wrong with it. "hips" is the format of topology files.
+///
+/// Threads  as add_topology_format().
+/// Errors   kInvalidArgument: no format of this name; lists those that were added.
+Result<void> insist_on_format(const std::string& path, std::string_view name);
+
+/// The format that the file or folder must have; empty: its content decides.
+std::string named_format(const std::string& path);
+
+/// Is the file `path` with this text read in a format that was added?
+bool has_added_format(const std::string& path, std::string_view text);
 
 /// Reads a file, of a format that was added or else as parse_topology_file() does, or a folder, of a format that has folders.
 /// Errors kInvalidArgument, too: the file cannot be read, or is too large.

@@ -236,6 +236,7 @@ void add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::Option* topology = check->add_option("-t,--topology", arguments->topology,
                                             "Topology, such as bcube:3,1; default without --plan: HIPS_TOPO");
+  add_from_option(*check, [arguments] { return std::vector{arguments->topology}; });
   CLI::Option* file =
       check->add_option("PLAN,--plan", arguments->plan_file,
                         "Check a stored plan (JSON, or XML of MSCCL) instead of building one");

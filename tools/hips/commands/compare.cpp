@@ -164,6 +164,7 @@ void add_compare(CLI::App& app) {
           ->type_name("SPEC")
           ->expected(1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_from_option(*command, [arguments] { return arguments->topologies; });
   add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Sizes of the float32 vector")
       ->type_name("SIZE[:SIZE],...")

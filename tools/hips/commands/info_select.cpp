@@ -166,6 +166,7 @@ void add_info_select(CLI::App& info) {
       info.add_subcommand("select", "Show the plan that is selected for each size, and why");
   select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
       ->type_name("SPEC");
+  add_from_option(*select, [arguments] { return std::vector{arguments->topology}; });
   select
       ->add_option("--transport", arguments->transport,
                    "Transport between servers; default HIPS_TRANSPORT, else verbs")

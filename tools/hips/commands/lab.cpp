@@ -35,6 +35,7 @@ void add_run_command(CLI::App& lab) {
       "run", "Start one guest or namespace for each server, run a command in each, and remove everything");
   command->add_option("-t,--topology", options->topology, "Topology, such as bcube:2,1 (default: HIPS_TOPO)")
       ->type_name("SPEC");
+  add_from_option(*command, [options] { return std::vector{options->topology}; });
   command->add_flag("--namespaces", options->namespaces,
                     "Servers are network namespaces of this kernel: starts in a second, fast, no RDMA");
   command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each server")

@@ -301,6 +301,7 @@ void add_plan(CLI::App& app) {
       app.add_subcommand("plan", "Show a plan: the messages of each rank, and what they cost");
   command->footer(kPlanFooter);
   command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
+  add_from_option(*command, [arguments] { return std::vector{arguments->topology}; });
   add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")

@@ -14,6 +14,7 @@
 #include "lib/base/config/config.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/beside.hpp"
+#include "tools/hips/common/topology_option.hpp"
 #include "tools/hips/job/launcher.hpp"
 #include "tools/hips/run/converted_inputs.hpp"
 #include "tools/hips/run/job_settings.hpp"
@@ -153,6 +154,7 @@ void add_run(CLI::App& app) {
       "-t,--topology", options->topology,
       "Topology: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | switch:n, "
       "with /m for m ranks per server; or FILE.yaml");
+  add_from_option(*command, [options] { return std::vector{options->topology}; });
   command->add_option("--algorithm", options->algorithm,
                       "hips, flat-ring, ...; hips plan --list has all (default: by size)");
   command->add_option("--pattern", options->pattern,

@@ -356,7 +356,9 @@ topology::TopologyFile read_selected(const TopoOptions& options) {
             "topo: --hosts, --exclude, --switches and --columns are for lists of cables, and \"{}\" is "
             "no file",
             spec)));
-  return value_or_throw(topology::read_cabling_path(topology::path_of(*named), how));
+  const std::string path = topology::path_of(*named);
+  how.format = topology::named_format(path);
+  return value_or_throw(topology::read_cabling_path(path, how));
 }
 
 /// A topology from a spec, a topology file or a file of Slurm.
@@ -455,6 +457,8 @@ void add_topo(CLI::App& app) {
   add_cables_option("--columns", options->columns,
                     "Of a table of cables with a header of its own: A_NODE,A_PORT,B_NODE,B_PORT[,RATE]",
                     "LIST");
+  add_from_option(*command, [options] { return std::vector{options->slurm.empty() ? options->spec : ""}; });
+  command->get_option("--from")->excludes(slurm)->excludes(command->get_option("--columns"));
   add_job_options(*command, options->job);
   CLI::Option* const only_spec =
       command->add_flag("--spec", options->only_spec, "Print only the spec, for -t of other commands");

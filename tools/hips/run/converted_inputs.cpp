@@ -50,7 +50,7 @@ Result<std::optional<std::string>> converted_topology(const std::string& spec) {
   const std::string read = topology::path_of(*named);
   if (!std::filesystem::is_directory(read, error)) {
     const auto text = topology::read_text_file(read, topology::kMostYamlBytes);
-    if (!text || (!topology::has_name_lists(*text) && !topology::has_added_format(*text)))
+    if (!text || (!topology::has_name_lists(*text) && !topology::has_added_format(read, *text)))
       return std::nullopt;
   }
   if (topology::has_plain_spec(file->topology)) return file->topology.spec;
