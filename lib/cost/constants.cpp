@@ -53,7 +53,7 @@ Result<Selection> select(const Topology& topology, const Medium& medium, const C
   measured.message_seconds = constants.message_seconds;
   measured.measured = true;
   return select(with_constants(topology, constants), measured,
-                topology.spec == constants.spec ? constants.small_seconds : std::vector<double>());
+                topology.spec == constants.spec ? constants.tried : std::vector<TriedTimes>());
 }
 
 }  // namespace hips::cost

@@ -15,10 +15,9 @@ struct Constants {
   double hop_seconds = 0;      ///< latency of a hop
   double message_seconds = 0;  ///< that a message takes of a rank and of the cores that it shares
   double bytes_per_s = 0;      ///< of a NIC, one direction
-  /// The spec of the topology between the nodes on which that was, and the times of small calls there, by candidate (candidates());
-  /// there they count instead of latency and overhead.
+  /// The spec of the topology between the nodes on which that was, and the times of calls there, by candidate (candidates()).
   std::string spec{};
-  std::vector<double> small_seconds{};
+  std::vector<TriedTimes> tried{};
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 

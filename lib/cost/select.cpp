@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <utility>
 
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fan_in.hpp"
@@ -18,13 +20,15 @@ constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
 constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
 /// Trees beside rings: the model knows nothing of the start of their pipelines, which take longer than rings between these sizes and
 /// those where both are at the bound.
-constexpr std::uint64_t kMostTreeBytes = 256U << 10U;
+constexpr std::uint64_t kMostTreeBytes = 256U << 10U, kMostTriedTreeBytes = 1U << 20U;
 /// A plan must be better by more than the error of the model to replace an earlier one. Large vectors thus
 /// keep their rings, whose messages only go to neighbours.
 constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
 /// The programs of trees have to be looked at for all servers, and a flat mesh connects every two.
 constexpr std::int64_t kMostServersOfTrees = 64;
+/// Slow cables whose servers are looked at; of many, the others are hardly slower.
+constexpr std::size_t kMostSlowCables = 8;
 /// Trees are packed by a linear program, which takes a tenth of a second for 16 servers with 8 NICs each.
 constexpr std::int64_t kMostNicsOfTrees = 40;
 
@@ -42,17 +46,31 @@ std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& bu
 
 /// Servers of which one is the busiest. If ranks outside a power of two are reduced into others first, the
 /// first server has some of the former, the second may have some of the latter, and the last has none.
-std::vector<std::int32_t> busiest_servers(const Topology& topology, const PlanBuilder& builder) {
+std::set<std::int32_t> busiest_servers_by_position(const Topology& topology, const PlanBuilder& builder) {
   const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
   if (builder.shape().algorithm == "hips" || last == 0) return {0};
   const bool is_small = last < kMostServersOfTrees;
   if (builder.shape().algorithm == "trees" || (builder.shape().algorithm == "double-tree" && is_small)) {
     // No two servers have the same position in all trees.
-    std::vector<std::int32_t> all;
-    for (std::int32_t server = 0; server <= last; ++server) all.push_back(server);
+    std::set<std::int32_t> all;
+    for (std::int32_t server = 0; server <= last; ++server) all.insert(server);
     return all;
   }
-  return last == 1 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{0, 1, last};
+  return {0, 1, last};
+}
+
+/// The same and those behind the slowest cables.
+std::set<std::int32_t> busiest_servers(const Topology& topology, const PlanBuilder& builder) {
+  std::set<std::int32_t> servers = busiest_servers_by_position(topology, builder);
+  std::vector<std::pair<double, std::int64_t>> slow;
+  for (const LinkOverride& cable : topology.overrides) {
+    const std::int64_t server = cable.server < 0 || !cable.up ? -1 : topology.server_in_use(cable.server);
+    if (server >= 0) slow.emplace_back(cable.bandwidth_bytes_per_s, server);
+  }
+  std::ranges::sort(slow);
+  for (std::size_t i = 0; i < std::min(slow.size(), kMostSlowCables); ++i)
+    servers.insert(static_cast<std::int32_t>(slow[i].second));
+  return servers;
 }
 
 Candidate candidate_of(std::string name, const Topology& topology, std::unique_ptr<PlanBuilder> builder) {
@@ -84,6 +102,24 @@ double expected_seconds(Medium medium, const Work& work) {
          static_cast<double>(work.num_messages) * medium.message_seconds;
 }
 
+namespace {
+
+double middle_bandwidth_seconds(const Topology& topology, const Candidate& candidate) {
+  const Volume volume{.count = kMiddleBytes / kElementBytes, .element_bytes = kElementBytes};
+  return estimate(topology, candidate.builder->shape(), candidate.programs, volume).bandwidth_seconds;
+}
+
+/// `bytes` and `middle` are what the links need for the call and for one of kMiddleBytes. Buffers on the path can make a trial faster
+/// than its links for a while, so those are a bound.
+double seconds_as_tried(const TriedTimes& tried, double bytes, double middle) {
+  const double small = tried.small_seconds;
+  if (tried.middle_seconds <= 0 || middle <= 0) return small + bytes;
+  const double at_middle = std::max({tried.middle_seconds, small, middle});
+  return bytes >= middle ? at_middle + bytes - middle : small + (at_middle - small) * bytes / middle;
+}
+
+}  // namespace
+
 double expected_seconds(const Topology& topology, Medium medium, const Candidate& candidate,
                         std::uint64_t bytes) {
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
@@ -93,9 +129,13 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
                   .bandwidth_seconds = cost.bandwidth_seconds,
                   .num_messages = candidate.num_messages,
                   .has_incast = candidate.has_incast};
-  if (candidate.small_seconds > 0) {
-    const Work of_bytes{.bandwidth_seconds = work.bandwidth_seconds, .has_incast = work.has_incast};
-    return candidate.small_seconds + expected_seconds(medium, of_bytes);
+  if (candidate.tried.small_seconds > 0) {
+    const auto on_links = [&](double bandwidth_seconds) {
+      return expected_seconds(medium,
+                              {.bandwidth_seconds = bandwidth_seconds, .has_incast = work.has_incast});
+    };
+    return seconds_as_tried(candidate.tried, on_links(work.bandwidth_seconds),
+                            on_links(middle_bandwidth_seconds(topology, candidate)));
   }
   const double relaying = candidate.hops_of_a_message - 1;
   return expected_seconds(medium, work) +
@@ -186,7 +226,9 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
     const Candidate& candidate = candidates[i];
     if (!candidate.excluded.empty()) continue;
     if (candidate.builder->shape().algorithm == "recursive-doubling" && bytes > kMostDoublingBytes) continue;
-    if ((candidate.name == "trees" || candidate.name == "double-tree") && bytes > kMostTreeBytes) continue;
+    const bool is_tree = candidate.name == "trees" || candidate.name == "double-tree";
+    if (is_tree && bytes > (candidate.tried.middle_seconds > 0 ? kMostTriedTreeBytes : kMostTreeBytes))
+      continue;
     const double seconds = expected_seconds(topology, medium, candidate, bytes);
     if (seconds >= kWorthIt * least) continue;
     best = i;
@@ -195,15 +237,14 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
   return best;
 }
 
-Result<Selection> select(const Topology& topology, Medium medium, std::span<const double> small_seconds) {
+Result<Selection> select(const Topology& topology, Medium medium, std::span<const TriedTimes> tried) {
   Selection selection;
   selection.medium = medium;
   auto made = candidates(topology, medium.measured);
   if (!made) return fail(made.error());
   selection.candidates = std::move(*made);
-  if (small_seconds.size() == selection.candidates.size())
-    for (std::size_t i = 0; i < small_seconds.size(); ++i)
-      selection.candidates[i].small_seconds = small_seconds[i];
+  if (tried.size() == selection.candidates.size())
+    for (std::size_t i = 0; i < tried.size(); ++i) selection.candidates[i].tried = tried[i];
   for (std::uint64_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 2) {
     const std::size_t best = choose(topology, medium, selection.candidates, bytes);
     if (selection.choices.empty() || selection.choices.back().candidate != best)

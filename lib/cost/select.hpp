@@ -39,12 +39,22 @@ inline constexpr Medium Medium::kMemory{.has_links = false};
 inline constexpr Medium Medium::kSockets{.message_seconds = kSocketMessageSeconds};
 inline constexpr Medium Medium::kSocketsOnNode{.has_links = false, .message_seconds = kSocketMessageSeconds};
 
+/// The size of calls by which plans are compared between small calls and those whose time is that of their bytes.
+inline constexpr std::uint64_t kMiddleBytes = 32U << 10U;
+
+/// What a plan took where it was tried; 0: not tried.
+struct TriedTimes {
+  double small_seconds = 0;   ///< of a call whose bytes hardly matter
+  double middle_seconds = 0;  ///< of a call of kMiddleBytes
+  friend bool operator==(const TriedTimes&, const TriedTimes&) = default;
+};
+
 /// A plan that could execute a call.
 struct Candidate {
   std::string name;  ///< "hips", "hips, rings", "recursive-doubling", "halving-doubling"
   std::unique_ptr<PlanBuilder> builder;
   std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
-  double small_seconds = 0;       ///< of a call whose bytes hardly matter, as measured; 0: as modelled
+  TriedTimes tried{};  ///< count instead of latency and overhead, and up to kMiddleBytes instead of all
   double hops_of_a_message = 1;   ///< more where servers relay
   std::int64_t num_messages = 0;  ///< that the busiest rank sends
   bool has_incast = false;        ///< several peers send to one NIC at the same time
@@ -106,10 +116,10 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
 /// Chooses the cheapest plans by expected_seconds(), for users who name none. Depends on topology and medium
 /// only, so all ranks and all runs choose the same plans.
 ///
-/// Recursive doubling is chosen for up to 256 KiB only, as are trees where there are rings. `small_seconds` are Candidate::small_seconds, or empty.
+/// Recursive doubling is chosen for up to 256 KiB only, as are trees where there are rings. `tried` are Candidate::tried, or empty.
 ///
 /// Cost     the costs of some thirty sizes by the programs of one server.
 /// Errors   those of plan::make_builder().
-Result<Selection> select(const Topology& topology, Medium medium, std::span<const double> small_seconds = {});
+Result<Selection> select(const Topology& topology, Medium medium, std::span<const TriedTimes> tried = {});
 
 }  // namespace hips::cost

@@ -22,20 +22,24 @@ bool takes_direct(const Step& step) {
          step.dst.buffer == Buffer::kOutput;
 }
 
-std::int32_t wiring_of(const PlanShape& shape) {
+std::int32_t path_of(const PlanShape& shape, bool by_nic, Rail nic) {
+  if (by_nic) return nic;
   return shape.algorithm == "trees" ? 1 : shape.algorithm == "double-tree" ? 2 : 0;
 }
 
-ChannelTable ChannelTable::of(std::span<const std::shared_ptr<const PlanShape>> shapes,
+ChannelTable ChannelTable::of(bool by_nic, std::span<const std::shared_ptr<const PlanShape>> shapes,
                               std::span<const std::shared_ptr<const Program>> programs) {
   ChannelTable table;
+  table.by_nic = by_nic;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const auto& program = programs[i];
-    const std::int32_t wiring = wiring_of(*shapes[i]);
+    const PlanShape& shape = *shapes[i];
     for (const Step& step : program->steps) {
-      if (step.op == StepOp::kSend) table.out.push_back({step.peer, step.lane, wiring});
+      if (step.op == StepOp::kSend)
+        table.out.push_back({step.peer, step.lane, path_of(shape, by_nic, step.rail)});
       for (const Source& source : program->sources_of(step)) {
-        if (source.kind == Source::Kind::kMessage) table.in.push_back({source.peer, step.lane, wiring});
+        if (source.kind == Source::Kind::kMessage)
+          table.in.push_back({source.peer, step.lane, path_of(shape, by_nic, source.rail)});
       }
     }
   }
@@ -54,7 +58,6 @@ std::int32_t ChannelTable::find_out(ChannelKey key) const {
 CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
                                     std::shared_ptr<const Program> program, const ChannelTable& channels) {
   CompiledProgram compiled;
-  const std::int32_t wiring = wiring_of(*shape);
   const auto num_steps = static_cast<StepId>(program->steps.size());
   compiled.out_channel.assign(program->steps.size(), -1);
   compiled.in_channel.assign(program->sources.size(), -1);
@@ -64,14 +67,16 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
   for (StepId id = 0; id < num_steps; ++id) {
     const Step& step = program->steps[id];
     if (step.op == StepOp::kSend) {
-      const std::int32_t channel = channels.find_out({step.peer, step.lane, wiring});
+      const std::int32_t channel =
+          channels.find_out({step.peer, step.lane, path_of(*shape, channels.by_nic, step.rail)});
       compiled.out_channel[id] = channel;
       compiled.sends[channel].push_back(id);
     }
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program->sources[s];
       if (source.kind != Source::Kind::kMessage) continue;
-      const std::int32_t channel = channels.find_in({source.peer, step.lane, wiring});
+      const std::int32_t channel =
+          channels.find_in({source.peer, step.lane, path_of(*shape, channels.by_nic, source.rail)});
       compiled.in_channel[s] = channel;
       compiled.receives[channel].push_back({id, s});
     }

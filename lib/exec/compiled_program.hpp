@@ -13,18 +13,22 @@ namespace hips::exec {
 struct ChannelKey {
   Rank peer = -1;
   std::int32_t lane = 0;
-  std::int32_t wiring = 0;  ///< wiring_of() the plan
+  std::int32_t path = 0;  ///< path_of() the message
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
 };
 
-/// A channel joins one port at each end, so plans share it only if a lane takes the same NICs to a peer in both. Trees choose the
-/// NICs of a lane pair by pair; in all other plans they follow from the lane and the topology. The same on all ranks.
-std::int32_t wiring_of(const PlanShape& shape);
+/// A channel joins one port at each end, so messages share it only if they take the same NICs. Where a message arrives by the NIC of
+/// the number that it left by (`by_nic`), that is the path. Elsewhere trees choose the NICs of a lane pair by pair, and in all other
+/// plans they follow from the lane and the topology. The same at both ends.
+///
+/// Shapes   `nic` is the sender's as the sender sees it, and the receiver's as the receiver does.
+std::int32_t path_of(const PlanShape& shape, bool by_nic, Rail nic);
 
 /// The channels of a rank over all programs of its team, sorted.
 struct ChannelTable {
   std::vector<ChannelKey> in, out;
-  static ChannelTable of(std::span<const std::shared_ptr<const PlanShape>> shapes,
+  bool by_nic = false;  ///< of path_of()
+  static ChannelTable of(bool by_nic, std::span<const std::shared_ptr<const PlanShape>> shapes,
                          std::span<const std::shared_ptr<const Program>> programs);
   [[nodiscard]] std::int32_t find_in(ChannelKey key) const;
   [[nodiscard]] std::int32_t find_out(ChannelKey key) const;

@@ -94,8 +94,9 @@ class Team {
     Rank size = 0;
     std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
     std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
-    std::vector<Route> routes;                             ///< by rank; unused ones may be empty
-    std::int32_t credits = 0;                              ///< slots per channel; 0: chosen by transport
+    bool arrives_by_same_nic = false;  ///< every message does: by the NIC of the number that it left by
+    std::vector<Route> routes;         ///< by rank; unused ones may be empty
+    std::int32_t credits = 0;          ///< slots per channel; 0: chosen by transport
     std::size_t max_staging_bytes = 8u << 20;
     std::size_t max_segment_bytes = 0;  ///< 0: chosen by transport
     /// Simulated time: staging has a size but no memory, and operations move no data.

@@ -33,17 +33,17 @@ struct Offer {
   std::uint64_t max_staging_bytes = 0;
 };
 struct RailEntry {
-  std::int32_t peer, lane, wiring, rail;
+  std::int32_t peer, lane, path, rail;
 };
 
 /// Second exchange: entries for each channel and each endpoint of a rank.
 struct InEntry {
-  std::int32_t peer, lane, wiring, rail;
+  std::int32_t peer, lane, path, rail;
   std::uint32_t slot_base, reserved;
   std::uint64_t offset;
 };
 struct OutEntry {
-  std::int32_t peer, lane, wiring, rail;
+  std::int32_t peer, lane, path, rail;
   std::uint32_t credit_slot, generation;
   std::uint32_t grant_slot, grant_generation;
   std::uint32_t takes_grants, reserved;
@@ -64,7 +64,7 @@ std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, fewest, credits));
 }
 
-// The receiving rail of a channel: plans of one wiring use the same for each (peer, lane).
+// The receiving rail of a channel: all messages of one path use the same for each (peer, lane).
 Rail arrival_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
   for (const CompiledProgram& compiled : programs) {
     for (const Receive& receive : compiled.receives[channel]) {
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Team>> Team::create(Engine& engine, Config config) {
 }
 
 TeamImpl::TeamImpl(EngineImpl& engine, Config config) : engine_(engine), config_(std::move(config)) {
-  channels_ = ChannelTable::of(config_.shapes, config_.programs);
+  channels_ = ChannelTable::of(config_.arrives_by_same_nic, config_.shapes, config_.programs);
   for (std::size_t i = 0; i < config_.programs.size(); ++i) {
     programs_.push_back(CompiledProgram::of(config_.shapes[i], config_.programs[i], channels_));
   }
@@ -225,9 +225,9 @@ Blob TeamImpl::offer() {
   offer.num_out = static_cast<std::uint32_t>(channels_.out.size());
   writer.put(offer);
   for (std::int32_t c = 0; const ChannelKey& key : channels_.in)
-    writer.put(RailEntry{key.peer, key.lane, key.wiring, arrival_rail(programs_, c++)});
+    writer.put(RailEntry{key.peer, key.lane, key.path, arrival_rail(programs_, c++)});
   for (std::int32_t c = 0; const ChannelKey& key : channels_.out)
-    writer.put(RailEntry{key.peer, key.lane, key.wiring, departure_rail(programs_, c++)});
+    writer.put(RailEntry{key.peer, key.lane, key.path, departure_rail(programs_, c++)});
   return writer.take();
 }
 
@@ -259,7 +259,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     for (std::uint32_t i = 0; i < offer.num_in + offer.num_out && reader.ok(); ++i) {
       const auto entry = reader.get<RailEntry>();
       if (entry.peer != config_.rank) continue;
-      const ChannelKey key{static_cast<Rank>(rank), entry.lane, entry.wiring};
+      const ChannelKey key{static_cast<Rank>(rank), entry.lane, entry.path};
       const bool we_send = i < offer.num_in;
       const std::int32_t channel = we_send ? channels_.find_out(key) : channels_.find_in(key);
       if (channel < 0) return hips::fail(disagreement(key));
@@ -344,8 +344,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     channel.slot_base = slot;
     channel.back = config_.phantom ? -1 : channels_.find_out(channel.key);
     channel.slots.assign(credits, InChannel::Slot::kEmpty);
-    writer.put(InEntry{channel.key.peer, channel.key.lane, channel.key.wiring, rail, slot, 0,
-                       channel.staging_offset});
+    writer.put(
+        InEntry{channel.key.peer, channel.key.lane, channel.key.path, rail, slot, 0, channel.staging_offset});
     for (std::uint32_t i = 0; i < credits; ++i, ++slot) {
       SlotTable::Entry& entry = engine_.slots[slot];
       entry.team = this;
@@ -398,7 +398,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     grants.team = this;
     grants.channel = static_cast<std::int32_t>(c);
     grants.index = SlotTable::kGrant;
-    writer.put(OutEntry{channel.key.peer, channel.key.lane, channel.key.wiring, rail, slot, entry.generation,
+    writer.put(OutEntry{channel.key.peer, channel.key.lane, channel.key.path, rail, slot, entry.generation,
                         slot + num_out, grants.generation, granted ? 1U : 0U, 0,
                         grant_cells_.offset + cells});
     endpoints.emplace(channel.key.peer, rail, *out_to[c]);
@@ -498,7 +498,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
     for (OutChannel& channel : out_) {
       if (channel.key.peer != rank) continue;
       const auto in = std::find_if(ins.begin(), ins.end(), [&](const In& i) {
-        return i.entry.lane == channel.key.lane && i.entry.wiring == channel.key.wiring;
+        return i.entry.lane == channel.key.lane && i.entry.path == channel.key.path;
       });
       if (in == ins.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - out_.data());
@@ -515,7 +515,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
     for (InChannel& channel : in_) {
       if (channel.key.peer != rank) continue;
       const auto out = std::find_if(outs.begin(), outs.end(), [&](const OutEntry& o) {
-        return o.lane == channel.key.lane && o.wiring == channel.key.wiring;
+        return o.lane == channel.key.lane && o.path == channel.key.path;
       });
       if (out == outs.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - in_.data());

@@ -100,5 +100,54 @@ TEST(Constants, each_size_gets_the_plan_that_they_make_cheapest) {
   }
 }
 
+/// Times that were taken count at their sizes, and times between and above them go on from there.
+TEST(Constants, tried_times_count_at_their_sizes) {
+  const Topology topology = value_or_throw(topology::parse("rail:9,2"));
+  Constants constants{
+      .hop_seconds = 20e-6, .message_seconds = 20e-6, .bytes_per_s = 125e6, .spec = topology.spec};
+  const std::size_t plans = value_or_throw(candidates(topology, true)).size();
+  std::mt19937 random(4);
+  for (int i = 0; i < 20; ++i) {
+    constants.tried.clear();
+    for (std::size_t plan = 0; plan < plans; ++plan) {
+      const double small = std::uniform_real_distribution<>(1e-4, 1e-3)(random);
+      constants.tried.push_back({small, small + std::uniform_real_distribution<>(4e-3, 9e-3)(random)});
+    }
+    const Selection selection = value_or_throw(select(topology, Medium::kSockets, constants));
+    const Topology measured = with_constants(topology, constants);
+    const auto seconds = [&](const Candidate& candidate, std::uint64_t bytes) {
+      return expected_seconds(measured, selection.medium, candidate, bytes);
+    };
+    double least = 1;
+    for (std::size_t plan = 0; plan < plans; ++plan) {
+      const Candidate& candidate = selection.candidates[plan];
+      EXPECT_DOUBLE_EQ(seconds(candidate, kMiddleBytes), constants.tried[plan].middle_seconds);
+      EXPECT_NEAR(seconds(candidate, 4), constants.tried[plan].small_seconds,
+                  0.01 * constants.tried[plan].middle_seconds);
+      for (std::uint64_t bytes = 8; bytes <= 16U << 20U; bytes *= 2)
+        EXPECT_LE(seconds(candidate, bytes / 2), seconds(candidate, bytes))
+            << candidate.name << ", " << bytes;
+      least = std::min(least, constants.tried[plan].middle_seconds);
+    }
+    EXPECT_LE(seconds(selection.of(kMiddleBytes), kMiddleBytes), 1.02 * least);
+  }
+}
+
+/// Buffers on the path hide the rate for a while.
+TEST(Constants, a_trial_faster_than_its_links_counts_as_long_as_they_need) {
+  const Topology topology = value_or_throw(topology::parse("rail:9,2"));
+  Constants constants{
+      .hop_seconds = 1e-6, .message_seconds = 1e-6, .bytes_per_s = 1e6, .spec = topology.spec};
+  const auto made = value_or_throw(candidates(topology, true));
+  constants.tried.assign(made.size(), {.small_seconds = 1e-6, .middle_seconds = 2e-6});
+  const Selection selection = value_or_throw(select(topology, Medium::kSockets, constants));
+  // Two NICs carry at least 8/9 of the vector each way, twice.
+  for (const Candidate& candidate : selection.candidates)
+    EXPECT_GE(
+        expected_seconds(with_constants(topology, constants), selection.medium, candidate, kMiddleBytes),
+        0.99 * 8 / 9 * kMiddleBytes / 1e6)
+        << candidate.name;
+}
+
 }  // namespace
 }  // namespace hips::cost

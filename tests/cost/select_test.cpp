@@ -27,6 +27,30 @@ const Candidate& candidate(const Selection& selection, const Selection::Choice& 
   return selection.candidates[choice.candidate];
 }
 
+/// One slow cable, wherever it is, makes every call as slow as it is. Where servers relay, any of them may send over it: such plans are
+/// tried before they are chosen.
+TEST(Select, CandidatesKnowTheSlowestCable) {
+  for (const std::string spec :
+       {"switch:12", "rail:9,2", "leafspine:3,4", "bcube:3,1", "torus:3x4", "rail:9,2[0-3,6-8]"}) {
+    const Topology whole = parse_topology(spec);
+    for (std::int32_t server = 0; server < whole.num_servers(); ++server) {
+      Topology topology = whole;
+      topology.overrides = {
+          {topology.whole_server(server), 0, "", "", kDefaultBandwidthBytesPerS / 20, true}};
+      const auto all = candidates(topology);
+      ASSERT_TRUE(all);
+      for (const Candidate& candidate : *all) {
+        if (!candidate.builder->shape().neighbours_only) continue;
+        const Volume volume{.count = 4 << 20, .element_bytes = 4};
+        const Cost one = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
+        const Cost every = estimate_all(topology, *candidate.builder, volume);
+        EXPECT_GE(one.bandwidth_seconds, 0.9 * every.bandwidth_seconds)
+            << spec << ", server " << server << ", " << candidate.name;
+      }
+    }
+  }
+}
+
 TEST(Select, EveryCandidateCostsWhatItsBusiestServerDoes) {
   // In recursive doubling some ranks are outside the core unless their number is a power of two.
   for (int servers = 2; servers <= 40; ++servers) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/plan/steps/peer_link.hpp"
 #include "tests/exec/spy_transport.hpp"
 #include "tests/exec/world.hpp"
 
@@ -50,6 +51,7 @@ class Ports : public ::testing::Test {
       config.id = id;
       config.rank = rank;
       config.size = kSize;
+      config.arrives_by_same_nic = plan::nics_lead_everywhere(topology);
       for (const auto& builder : builders) {
         config.shapes.push_back(std::make_shared<const PlanShape>(builder->shape()));
         config.programs.push_back(std::make_shared<const Program>(builder->program(rank)));
@@ -131,8 +133,8 @@ TEST_F(Ports, serve_communicators_that_pair_them_differently) {
 // Trees choose the NICs of a lane pair by pair, so a lane of theirs may take another NIC to a peer than the lane of that number in
 // other plans.
 TEST_F(Ports, serve_plans_of_one_communicator_that_pair_them_differently) {
-  const std::vector<std::string> algorithms{"hips", "double-tree", "trees", "recursive-doubling",
-                                            "flat-ring"};
+  const std::vector<std::string> algorithms{"hips",      "double-tree",      "trees", "recursive-doubling",
+                                            "flat-mesh", "halving-doubling", "bine",  "flat-ring"};
   Teams teams = make(1, "rail:3,2", algorithms);
   for (int turn = 1; turn <= 10; ++turn) {
     const auto value = static_cast<float>(turn);

@@ -14,7 +14,7 @@
 namespace hips::comm {
 
 /// Incremented with every change of what ranks send each other: hello, control frames, data headers.
-inline constexpr std::uint32_t kWireVersion = 9;
+inline constexpr std::uint32_t kWireVersion = 10;
 /// "HiPS", the first bytes of every connection.
 inline constexpr std::uint32_t kWireMagic = 0x53506948;
 

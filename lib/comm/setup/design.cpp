@@ -204,8 +204,11 @@ void put_constants(ByteWriter& writer, const cost::Constants& constants) {
   for (const double one : {constants.hop_seconds, constants.message_seconds, constants.bytes_per_s})
     writer.put(one);
   writer.put_text(constants.spec);
-  writer.put(static_cast<std::uint32_t>(constants.small_seconds.size()));
-  for (const double one : constants.small_seconds) writer.put(one);
+  writer.put(static_cast<std::uint32_t>(constants.tried.size()));
+  for (const cost::TriedTimes& one : constants.tried) {
+    writer.put(one.small_seconds);
+    writer.put(one.middle_seconds);
+  }
 }
 
 cost::Constants get_constants(ByteReader& reader) {
@@ -214,8 +217,10 @@ cost::Constants get_constants(ByteReader& reader) {
     *one = reader.get<double>();
   constants.spec = reader.get_text();
   const auto count = reader.get<std::uint32_t>();
-  for (std::uint32_t i = 0; i < count && reader.ok(); ++i)
-    constants.small_seconds.push_back(reader.get<double>());
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const auto small = reader.get<double>();
+    constants.tried.push_back({small, reader.get<double>()});
+  }
   return constants;
 }
 

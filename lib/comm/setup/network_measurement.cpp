@@ -1,6 +1,7 @@
 #include "lib/comm/setup/network_measurement.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,7 +21,10 @@ namespace {
 
 /// Elements for each block of a plan, so that every message has some; few, so that bytes hardly matter.
 constexpr std::uint64_t kOfABlock = 2;
-constexpr std::size_t kSmallCalls = 7;
+constexpr std::size_t kSmallCalls = 7, kMiddleCalls = 3, kShortMiddleCalls = 9;
+/// Plans that are expected to take this many times as long as the fastest are not tried with the middle size.
+constexpr double kFarOff = 2.5;
+constexpr double kShortSeconds = 2.5e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
 /// Connections open, and waiting ranks learn whether to spin.
@@ -116,17 +120,17 @@ class TimedTeam {
     const std::uint64_t small =
         std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), vector_.size());
     std::vector<cost::SmallCall> calls;
-    std::vector<double> small_seconds;
+    std::vector<cost::TriedTimes> tried;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       cost::SmallCall one = cost::small_call(topology_, candidates_[i]);
       if (i > 0 && one.num_hops > kMostHops) {
-        small_seconds.push_back(0);
+        tried.emplace_back();
         continue;
       }
       auto seconds = seconds_of(i, small, i == 0 ? kFirstCalls : 1, kSmallCalls);
       if (!seconds) return fail(seconds.error());
       one.seconds = *seconds;
-      small_seconds.push_back(one.seconds);
+      tried.push_back({.small_seconds = one.seconds});
       calls.push_back(one);
     }
     cost::Constants constants = cost::fit_small(calls);
@@ -134,11 +138,35 @@ class TimedTeam {
     if (!rate) return fail(rate.error());
     constants.bytes_per_s = *rate;
     constants.spec = topology_.spec;
-    constants.small_seconds = std::move(small_seconds);
+    constants.tried = std::move(tried);
+    if (Status status = try_middle(constants); !status.ok()) return fail(std::move(status));
     return constants;
   }
 
  private:
+  /// Tries calls of the middle size by the plans that may be the fastest there.
+  Status try_middle(cost::Constants& constants) {
+    const Topology measured = cost::with_constants(topology_, constants);
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      candidates_[i].tried = constants.tried[i];
+      expected.push_back(constants.tried[i].small_seconds > 0
+                             ? cost::expected_seconds(measured, {}, candidates_[i], cost::kMiddleBytes)
+                             : std::numeric_limits<double>::infinity());
+    }
+    const double least = *std::ranges::min_element(expected);
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (expected[i] > kFarOff * least) continue;
+      constexpr std::uint64_t kCount = cost::kMiddleBytes / sizeof(float);
+      auto seconds = seconds_of(i, kCount, 1, kMiddleCalls);
+      // Short calls vary more, and more of them cost little. All ranks have the same mean.
+      if (seconds && *seconds < kShortSeconds) seconds = seconds_of(i, kCount, 0, kShortMiddleCalls);
+      if (!seconds) return seconds.error();
+      constants.tried[i].middle_seconds = *seconds;
+    }
+    return Status::success();
+  }
+
   [[nodiscard]] Clock& clock() const { return made_.engine->engine.clock(); }
 
   [[nodiscard]] std::vector<Blob> of_members(const std::vector<Blob>& all) const {

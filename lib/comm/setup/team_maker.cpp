@@ -8,6 +8,7 @@
 
 #include "lib/base/log.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
+#include "lib/plan/steps/peer_link.hpp"
 
 namespace hips::comm {
 
@@ -80,6 +81,7 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
     team.shapes.push_back(choice.shape);
     team.programs.push_back(choice.program);
   }
+  team.arrives_by_same_nic = plan::nics_lead_everywhere(order.topology);
   team.credits = order.config.credits.value_or(0);
   team.max_segment_bytes = order.config.segment_bytes.value_or(0);
   team.max_staging_bytes = order.config.staging_bytes;

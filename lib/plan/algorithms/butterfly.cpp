@@ -48,8 +48,8 @@ class ButterflyBuilder final : public LaneBuilder {
     const ButterflyExchange exchange =
         exchange_(pattern::core_index(halving_, rank), index - (has_pairs() ? 1 : 0));
     position.index = exchange.half;
-    position.link = [this, rank, peer = exchange.peer](std::int64_t) {
-      return routed_link(topology_, rank, static_cast<Rank>(pattern::core_member(halving_, peer)));
+    position.link = [this, rank, index, peer = exchange.peer](std::int64_t) {
+      return routed_link(topology_, rank, static_cast<Rank>(pattern::core_member(halving_, peer)), index);
     };
     return position;
   }
@@ -65,7 +65,7 @@ class ButterflyBuilder final : public LaneBuilder {
     position.index = rank % 2;
     position.leaders = {.size = 2, .num_leaders = 1, .first = 1};
     position.link = [this, rank](std::int64_t) {
-      return routed_link(topology_, rank, static_cast<Rank>(pattern::pair_of(halving_, rank)));
+      return routed_link(topology_, rank, static_cast<Rank>(pattern::pair_of(halving_, rank)), 0);
     };
     return position;
   }

@@ -54,10 +54,10 @@ class DoubleTreeBuilder final : public TreeBuilder {
     TreePlace place;
     place.lane = lane;
     place.blocks = shape_.lanes[lane].blocks;
-    if (const Rank up = parent(lane, rank); up >= 0) place.parent = routed_link(topology_, rank, up);
+    if (const Rank up = parent(lane, rank); up >= 0) place.parent = routed_link(topology_, rank, up, lane);
     for (const bool far : {false, true}) {
       const std::int64_t down = pattern::child_of(tree_, node_of(lane, rank), far);
-      if (down >= 0) place.children.push_back(routed_link(topology_, rank, rank_of(lane, down)));
+      if (down >= 0) place.children.push_back(routed_link(topology_, rank, rank_of(lane, down), lane));
     }
     std::ranges::sort(place.children, {}, &PeerLink::peer);
     return place;

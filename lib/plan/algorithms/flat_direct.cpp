@@ -1,6 +1,9 @@
 // "flat-mesh" and "flat-ps": all ranks are one group. Each rank, or each of the first P, owns a piece of the
 // vector, reduces it from all others and sends the result to them.
 
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "lib/plan/algorithms/algorithms.hpp"
@@ -38,9 +41,17 @@ class FlatDirectBuilder final : public LaneBuilder {
     position.scatter = position.gather = pattern_;
     position.leaders = {.size = shape_.num_ranks, .num_leaders = num_leaders_, .first = 0};
     position.link = [this, rank](std::int64_t peer) {
-      return routed_link(topology_, rank, static_cast<Rank>(peer));
+      return routed_link(topology_, rank, static_cast<Rank>(peer), turn(rank, peer));
     };
     return position;
+  }
+
+  /// In a mesh: each distance in the circle of servers has two peers, so the NICs get about as many each.
+  [[nodiscard]] std::int64_t turn(std::int64_t rank, std::int64_t peer) const {
+    if (pattern_ != Pattern::kMesh) return 0;
+    const std::int64_t servers = topology_.num_servers(), local = topology_.ranks_per_server;
+    const std::int64_t up = (peer / local - rank / local + servers) % servers;
+    return std::min(up, servers - up);
   }
 
   Topology topology_;

@@ -49,9 +49,9 @@ class RecursiveDoublingBuilder final : public PrunableBuilder {
     if (shape_.num_ranks == 1) return program_single();
     ProgramWriter writer(rank);
     if (pattern::is_outside_core(halving_, rank)) {
-      const PeerLink pair = pair_link(rank);
-      const StepId sent = send(writer, 0, pair, Buffer::kInput, {});
-      writer.add(step(StepOp::kCopy, Phase::kGather, last_stage()), {message(pair)}, writer.after({sent}));
+      const StepId sent = send(writer, 0, pair_link(rank, 0), Buffer::kInput, {});
+      writer.add(step(StepOp::kCopy, Phase::kGather, last_stage()), {message(pair_link(rank, last_stage()))},
+                 writer.after({sent}));
       return writer.take();
     }
 
@@ -60,7 +60,7 @@ class RecursiveDoublingBuilder final : public PrunableBuilder {
     ProgramWriter::After ready;
     if (in_pair) {
       const StepId reduced = writer.add(step(StepOp::kReduce, Phase::kScatter, 0),
-                                        {message(pair_link(rank)), local(current)}, {});
+                                        {message(pair_link(rank, 0)), local(current)}, {});
       ready = writer.after({reduced});
       current = Buffer::kOutput;
     }
@@ -69,7 +69,7 @@ class RecursiveDoublingBuilder final : public PrunableBuilder {
       const std::int32_t stage = first_round() + round;
       const std::int64_t peer = pattern::exchange_peer(v, round);
       const PeerLink link =
-          routed_link(topology_, rank, static_cast<Rank>(pattern::core_member(halving_, peer)));
+          routed_link(topology_, rank, static_cast<Rank>(pattern::core_member(halving_, peer)), stage);
       const StepId sent = send(writer, stage, link, current, ready);
       // The reduction overwrites what was sent, so it waits for the send, which waited for the reduction
       // before.
@@ -80,7 +80,8 @@ class RecursiveDoublingBuilder final : public PrunableBuilder {
       ready = writer.after({reduced});
       current = Buffer::kOutput;
     }
-    if (in_pair) send(writer, last_stage(), pair_link(rank), Buffer::kOutput, ready, Phase::kGather);
+    if (in_pair)
+      send(writer, last_stage(), pair_link(rank, last_stage()), Buffer::kOutput, ready, Phase::kGather);
     writer.own(kAll);
     return writer.take();
   }
@@ -128,8 +129,8 @@ class RecursiveDoublingBuilder final : public PrunableBuilder {
                                       pattern::core_index(halving_, in_core));
   }
 
-  [[nodiscard]] PeerLink pair_link(Rank rank) const {
-    return routed_link(topology_, rank, static_cast<Rank>(pattern::pair_of(halving_, rank)));
+  [[nodiscard]] PeerLink pair_link(Rank rank, std::int32_t stage) const {
+    return routed_link(topology_, rank, static_cast<Rank>(pattern::pair_of(halving_, rank)), stage);
   }
   static Step step(StepOp op, Phase phase, std::int32_t stage) {
     Step step;

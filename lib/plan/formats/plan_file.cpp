@@ -103,7 +103,7 @@ void set_rails(const Topology& topology, Plan& plan) {
   const auto rail_of = [&](Rank from, Rank to, std::int32_t lane, bool out) {
     if (from / local == to / local) return kNoRail;
     if (rack) return static_cast<Rail>(lane % topology.num_rails);
-    return out ? routed_link(topology, from, to).out : routed_link(topology, to, from).in;
+    return out ? routed_link(topology, from, to, 0).out : routed_link(topology, to, from, 0).in;
   };
   const auto count_hops = [&](Rank from, Rank to) {
     std::int64_t hops = 0;

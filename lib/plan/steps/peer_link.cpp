@@ -6,16 +6,21 @@
 
 namespace hips::plan {
 
-PeerLink routed_link(const Topology& topology, Rank rank, Rank peer) {
+PeerLink routed_link(const Topology& topology, Rank rank, Rank peer, std::int64_t turn) {
+  const Rail wanted = nics_lead_everywhere(topology) ? static_cast<Rail>(turn % topology.num_rails) : kNoRail;
   PeerLink link;
   link.peer = peer;
   bool first = true;
-  topology::walk(topology, rank, peer, kNoRail, [&](const Hop& hop) {
+  topology::walk(topology, rank, peer, wanted, [&](const Hop& hop) {
     if (first) link.out = hop.out;
     first = false;
   });
-  topology::walk(topology, peer, rank, kNoRail, [&](const Hop& hop) { link.in = hop.in; });
+  topology::walk(topology, peer, rank, wanted, [&](const Hop& hop) { link.in = hop.in; });
   return link;
+}
+
+bool nics_lead_everywhere(const Topology& topology) {
+  return !topology.servers_relay && topology.wiring.value == nullptr && topology.num_rails > 0;
 }
 
 bool all_are_neighbours(const Topology& topology) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <hips/plan.hpp>
 #include <hips/topology.hpp>
 
@@ -13,7 +15,13 @@ struct PeerLink {
 };
 
 /// How two ranks reach each other on the topology's own route. Both NICs are kNoRail inside a server.
-PeerLink routed_link(const Topology& topology, Rank rank, Rank peer);
+///
+/// Shapes   `turn` is 0 or more. If nics_lead_everywhere(), they take turns: 0 is the topology's
+///          own route. Both ranks of a message pass the same turn.
+PeerLink routed_link(const Topology& topology, Rank rank, Rank peer, std::int64_t turn);
+
+/// Does each NIC of a server lead straight to the NIC of the same number of every other server, as in a rail rack?
+bool nics_lead_everywhere(const Topology& topology);
 
 /// Is every server one hop from every other?
 bool all_are_neighbours(const Topology& topology);

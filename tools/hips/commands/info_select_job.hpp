@@ -15,7 +15,7 @@ struct JobSelectOptions {
 /// `hips info select` as one of several processes: measures the network between the nodes, and rank 0 prints the plans by measured and
 /// by default constants side by side.
 ///
-/// Cost     set-up of a communicator, and its measurement (up to 100 ms on a slow network).
+/// Cost     set-up of a communicator, and its measurement (up to 200 ms on a slow network).
 /// Errors   (thrown) those of finding the other ranks and of Communicator::create(). Returns the exit code of this rank; none if it is to print the
 /// model's choice as a process alone does.
 std::optional<int> run_select_in_job(const JobSelectOptions& options);

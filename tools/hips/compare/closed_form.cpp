@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/plan/steps/peer_link.hpp"
 #include "topology/tiers.hpp"
 
 namespace hips::compare {
@@ -49,13 +50,14 @@ class Counter {
       // for each hop, at most half the ring.
       double share = 2 * local_ * (topology_.servers_relay ? (1 - 1 / radix) : (1 - 1 / servers_));
       if (digit.level->kind == LevelKind::kRing) share = 2 * local_ * hops_by_plus(*digit.level) / radix;
-      nic(digit.level->rails.front(), share);
+      if (takes_turns()) share = 2 * local_ * static_cast<double>(busiest_nic().peers) / servers_;
+      nic(takes_turns() ? busiest_nic().nic : digit.level->rails.front(), share);
     }
     for (const topology::Tier& tier : topology::tiers(topology_)) {
       const auto below = static_cast<double>(tier.servers_below);
       link(tier.one, 2 * local_ * below * (1 - below / servers_), tier.bandwidth_bytes_per_s);
     }
-    form_.fan_in = senders_by_one_nic();
+    form_.fan_in = takes_turns() ? busiest_nic().peers * topology_.ranks_per_server : senders_by_one_nic();
     return form_;
   }
 
@@ -111,6 +113,27 @@ class Counter {
   }
 
  private:
+  struct BusiestNic {
+    Rail nic = 0;
+    std::int64_t peers = 0;  ///< servers that it leads to
+  };
+  /// The NICs of a server take turns by the distance of the peer in the circle of servers.
+  [[nodiscard]] bool takes_turns() const {
+    return plan::nics_lead_everywhere(topology_) && topology_.num_rails > 1;
+  }
+  [[nodiscard]] BusiestNic busiest_nic() const {
+    const std::int64_t servers = topology_.num_servers(), nics = topology_.num_rails, farthest = servers / 2;
+    BusiestNic busiest;
+    for (Rail nic = 0; nic < nics; ++nic) {
+      // The distances from 1 to the farthest that are nic, nic + nics, ...
+      const std::int64_t distances = (farthest - nic + nics) / nics - (nic == 0 ? 1 : 0);
+      const bool has_single = servers % 2 == 0 && farthest % nics == nic;
+      const std::int64_t peers = 2 * std::max<std::int64_t>(0, distances) - (has_single ? 1 : 0);
+      if (peers > busiest.peers) busiest = {nic, peers};
+    }
+    return busiest;
+  }
+
   /// For groups of `members` ranks with one uplink each: the traffic of the first group's uplink in one
   /// direction, which is the pieces of all ranks outside and the results of the leaders outside.
   [[nodiscard]] double leaders_share(double members, double leaders) const {
