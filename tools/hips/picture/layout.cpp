@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,8 @@
 namespace hips::picture {
 namespace {
 
-constexpr double kGap = 92;   ///< between neighbours of a row
+constexpr double kGap = 92;  ///< between neighbours of a row
+constexpr double kAlongRing = 84;
 constexpr double kRow = 110;  ///< between rows
 constexpr double kEdge = 70;  ///< around the picture
 
@@ -53,8 +55,8 @@ PictureLayout grid_of(const Topology& topology) {
   const auto levels = topology::network_levels(topology);
   const std::int64_t servers = topology.num_servers();
   PictureLayout layout;
-  if (levels.size() > 2) {
-    const double radius = std::max(200.0, static_cast<double>(servers) * kGap / (2 * std::numbers::pi));
+  if (levels.size() > 2 || topology.family == Family::kGraph) {
+    const double radius = std::max(200.0, static_cast<double>(servers) * kAlongRing / (2 * std::numbers::pi));
     for (std::int64_t s = 0; s < servers; ++s) {
       const double angle = 2 * std::numbers::pi * static_cast<double>(s) / static_cast<double>(servers);
       layout.at.push_back(
@@ -94,8 +96,9 @@ void add_straight_paths(const Topology& topology, const Graph& graph, PictureLay
     // Between servers, a distance of more than one place is a wrap-around; a side of 2 has a second cable
     // back.
     const bool between_servers = link.b < topology.num_servers();
+    const bool same_row = between_servers || std::abs(a.y - b.y) < 1;
     const bool far = std::abs(a.x - b.x) > kGap * 1.3 || std::abs(a.y - b.y) > kRow;
-    layout.paths.push_back(cable_path(a, b, between_servers && far, between_servers && link.b < link.a));
+    layout.paths.push_back(cable_path(a, b, same_row && far, between_servers && link.b < link.a));
   }
 }
 
@@ -267,13 +270,33 @@ PictureLayout rack_of(const Topology& topology, const Graph& graph) {
   return layout;
 }
 
+/// The cables of a graph with the end that is closer to the servers first, as other families have them.
+Graph lower_ends_first(const Topology& topology, Graph graph) {
+  const auto tiers = tiers_of(topology, graph);
+  for (GraphLink& link : graph.links) {
+    if (tiers[static_cast<std::size_t>(link.a)] <= tiers[static_cast<std::size_t>(link.b)]) continue;
+    std::swap(link.a, link.b);
+    std::swap(link.a_port, link.b_port);
+  }
+  return graph;
+}
+
+/// Do cables join two servers?
+bool has_server_cables(const Topology& topology, const Graph& graph) {
+  return std::ranges::any_of(graph.links,
+                             [&](const GraphLink& link) { return link.b < topology.num_servers(); });
+}
+
 }  // namespace
 
-PictureLayout layout_of(const Topology& topology, const Graph& graph) {
+PictureLayout layout_of(const Topology& topology, const Graph& wiring) {
+  const bool any_graph = topology.family == Family::kGraph;
+  const Graph graph = any_graph ? lower_ends_first(topology, wiring) : wiring;
   if (topology.family == Family::kBCube && topology::network_levels(topology).size() == 2)
     return matrix_of(topology, graph);
   constexpr Rank kMostInARow = 20;
-  if (topology.num_switches > 0 && topology.num_rails == 1 && topology.num_servers() > kMostInARow)
+  if (topology.num_switches > 0 && topology.num_rails == 1 && topology.num_servers() > kMostInARow &&
+      !has_server_cables(topology, graph))
     return columns_of(topology, graph);
   if (topology.family == Family::kRail && topology.num_servers() > kMostInARow)
     return rack_of(topology, graph);

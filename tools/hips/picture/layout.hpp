@@ -26,7 +26,7 @@ struct PictureLayout {
 /// (tiers.hpp); the levels of a BCube alternate above and below. A BCube of two levels is a grid, with the
 /// switches beside its rows and above its columns. Many servers with one NIC are in columns below their
 /// switches, and those of a rail rack in rows beside its switches. A torus or mesh of one or two dimensions
-/// is a grid, others a ring.
+/// is a grid, others a ring. A graph is drawn as a tree, by distance from its servers, and without switches as a ring.
 ///
 /// Shapes   `graph` is topology.graph().
 PictureLayout layout_of(const Topology& topology, const Graph& graph);
