@@ -12,6 +12,7 @@
 #include "topology/cabling/ibnetdiscover.hpp"
 #include "topology/cabling/lldp.hpp"
 #include "topology/cabling/ns3_edges.hpp"
+#include "topology/cabling/simgrid.hpp"
 #include "topology/formats/yaml_tree.hpp"
 #include "topology/wiring/recognise.hpp"
 
@@ -19,7 +20,8 @@ namespace hips::topology {
 namespace {
 
 constexpr const char* kKnown =
-    "what ibnetdiscover or lldpctl prints, a table of cables, Graphviz's DOT, containerlab's or an ns-3 edge list";
+    "what ibnetdiscover or lldpctl prints, a table of cables, Graphviz's DOT, containerlab's, an ns-3 edge list or a "
+    "platform of SimGrid";
 
 Result<Cabling> read_one_lldp(std::string_view name, std::string_view text) {
   const LldpText one{std::string(name), std::string(text)};
@@ -37,6 +39,7 @@ constexpr CablingFormat kFormats[] = {
     {"containerlab", is_containerlab, read_containerlab},
     {"dot", is_dot, read_dot},
     {"ns3", is_ns3_edges, read_ns3_edges},
+    {"simgrid", is_simgrid, read_simgrid},
     {"table", is_cabling_list, read_known_list},
 };
 

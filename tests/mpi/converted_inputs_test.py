@@ -111,7 +111,7 @@ class ConvertedInputs(Case):
         symbols = subprocess.run(["nm", "-C", LIBRARY], stdout=subprocess.PIPE, text=True, timeout=240, check=True).stdout
         if "parse_topology" not in symbols:
             self.skipTest("the library is stripped")
-        self.assertEqual(re.findall(r".*(?:Hostlist|topology::\S*[Ss]lurm|[Mm]sccl|GoalWriter|read_xml|read_nodelist|read_hostfile).*", symbols), [])
+        self.assertEqual(re.findall(r".*(?:Hostlist|topology::\S*[Ss]lurm|[Mm]sccl|GoalWriter|read_xml|[Ss]imgrid|read_nodelist|read_hostfile).*", symbols), [])
 
 
 unittest.main(argv=[__file__, *rest], verbosity=2)

@@ -369,7 +369,7 @@ TEST(TopoTool, InsistsOnTheFormatOfFrom) {
     EXPECT_EQ(unknown.exit_code, 2) << command;
     EXPECT_EQ(unknown.out,
               "hips: --from: unknown format \"slrum\"; expected one of hips, slurm, ibnetdiscover, lldp, "
-              "containerlab, dot, ns3, table\n");
+              "containerlab, dot, ns3, simgrid, table\n");
   }
   EXPECT_THAT(run(fmt::format("topo {} --from hips 2>&1", path)).out, HasSubstr(path));
   EXPECT_EQ(run(fmt::format("topo {} --from hips 2>/dev/null", path)).exit_code, 2);

@@ -58,7 +58,7 @@ constexpr const char* kTopoFooter = R"(Topologies:
   Append @RATE for the rate of every NIC (25Gb, 2.5Gb, 100Mb) and /RANKS for the ranks of each server: bcube:3,1@25Gb/2
   FILE                     a topology file; Slurm's topology.conf or topology.yaml, or what scontrol show topology prints; or a list
                            of cables: what ibnetdiscover or lldpctl prints (of one host a file, in a folder), a table as NetBox,
-                           SONiC, UFM or Arista AVD have it, DOT, containerlab, an edge list of ns-3.
+                           SONiC, UFM or Arista AVD have it, DOT, containerlab, an edge list of ns-3, a platform of SimGrid.
                            --format yaml writes a topology file, with -v with every cable. docs/topologies.md has the
                            format, examples/topologies/ has examples
 

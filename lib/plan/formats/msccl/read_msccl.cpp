@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/xml/xml_tree.hpp"
 #include "lib/plan/formats/msccl/msccl_algorithm.hpp"
-#include "lib/plan/formats/msccl/xml_tree.hpp"
 
 namespace hips::plan {
 namespace {

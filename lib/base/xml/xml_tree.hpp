@@ -8,9 +8,9 @@
 
 #include "lib/base/result.hpp"
 
-namespace hips::plan {
+namespace hips {
 
-/// An element of an XML text with its attributes and children, which is all that algorithm files use.
+/// An element of an XML text with its attributes and children, which is all that the files that we read use.
 struct XmlElement {
   std::string name;
   std::size_t line = 1;
@@ -21,16 +21,16 @@ struct XmlElement {
   [[nodiscard]] const std::string* attribute(std::string_view key) const;
 };
 
-/// Limits of a text: enough for a few million steps, while no text exhausts memory.
+/// Limits of a text: enough for a plan of a few million steps, while no text exhausts memory.
 inline constexpr std::size_t kMostXmlElements = 4'000'000;
 inline constexpr std::size_t kMostXmlDepth = 16;
 
-/// Reads one element with all its children. Skips comments and declarations. Rejects text between elements,
-/// entities and document types, with which a few bytes could expand to many.
+/// Reads one element with all its children. Skips comments, declarations and a document type before it. Rejects text between
+/// elements, entities and document types with declarations of their own, with which a few bytes could expand to many.
 ///
 /// Cost     linear in the text.
 /// Threads  pure; any thread.
 /// Errors   kInvalidArgument: the line, the text seen there and what would be right.
 Result<XmlElement> read_xml(std::string_view text);
 
-}  // namespace hips::plan
+}  // namespace hips

@@ -1,10 +1,10 @@
-#include "lib/plan/formats/msccl/xml_tree.hpp"
+#include "lib/base/xml/xml_tree.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace hips::plan {
+namespace hips {
 namespace {
 
 bool is_space(char c) {
@@ -23,6 +23,10 @@ class XmlReader {
   Result<XmlElement> read() {
     XmlElement root;
     if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
+    if (next_is("<!DOCTYPE")) {
+      if (auto skipped = skip_document_type(); !skipped) return fail(skipped.error());
+      if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
+    }
     if (auto element = read_element(root, 0); !element) return fail(element.error());
     if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
     if (at_ < text_.size()) return wrong("after the end of the only element");
@@ -68,6 +72,25 @@ class XmlReader {
       if (found == std::string_view::npos) return wrong(fmt::format("has no end {}", end));
       skip(found + end.size() - at_);
     }
+  }
+
+  /// Skips <!DOCTYPE platform SYSTEM "http://...">; what it names is not fetched.
+  Result<void> skip_document_type() {
+    char quote = 0;
+    for (std::size_t end = at_; end < text_.size(); ++end) {
+      const char c = text_[end];
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '"' || c == '\'') {
+        quote = c;
+      } else if (c == '[') {
+        return wrong("is a document type with declarations of its own, which are not supported; remove them");
+      } else if (c == '>') {
+        skip(end + 1 - at_);
+        return {};
+      }
+    }
+    return wrong("has no end >");
   }
 
   Result<void> read_attribute(XmlElement& element) {
@@ -142,4 +165,4 @@ Result<XmlElement> read_xml(std::string_view text) {
   return XmlReader(text).read();
 }
 
-}  // namespace hips::plan
+}  // namespace hips
