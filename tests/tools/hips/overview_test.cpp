@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -210,6 +211,30 @@ TEST(Overview, EveryCableIsCountedOnceOfRandomGraphs) {
                     std::abs(a.y - layout.at[j].y) > picture::kOverviewBoxHeight);
     }
   }
+}
+
+TEST(Overview, ListedCablesAreDrawnWithTheirNamesIfTheyAreATree) {
+  topology::Cabling cabling;
+  for (int i = 0; i < 4; ++i)
+    cabling.nodes.push_back({.name = fmt::format("n{}", i), .kind = topology::CabledNode::Kind::kServer});
+  cabling.nodes.push_back({.name = "rack-a", .kind = topology::CabledNode::Kind::kSwitch});
+  for (std::size_t i = 0; i < 4; ++i)
+    cabling.cables.push_back({.a = {.node = i}, .b = {.node = 4}, .bandwidth_bytes_per_s = 12.5e9});
+  topology::TopologyFile file = file_of("switch:4");
+  file.server_names = {"n0", "n1", "n2", "n3"};
+  file.cabling.value = std::make_shared<const topology::Cabling>(cabling);
+  EXPECT_THAT(svg_of(file), HasSubstr(">rack-a</text>"));
+  // Slurm's files do not tell the cables above the leaves.
+  cabling.has_uplinks = false;
+  file.cabling.value = std::make_shared<const topology::Cabling>(cabling);
+  const std::string above = svg_of(file);
+  EXPECT_THAT(above, HasSubstr(">switches above</text>"));
+  EXPECT_THAT(above, HasSubstr(">4 cables</text>"));
+  EXPECT_THAT(above, HasSubstr(">cables that the file does not tell</text>"));
+  // A torus keeps its grid.
+  topology::TopologyFile grid = file_of("torus:4x4x2");
+  grid.cabling = file.cabling;
+  EXPECT_EQ(svg_of(grid), svg_of(file_of("torus:4x4x2")));
 }
 
 TEST(Overview, CyclesOfSwitchesHaveTheTiersOfTheirDistance) {

@@ -25,12 +25,20 @@ namespace {
 constexpr double kCharacter = 6.7, kSmallCharacter = 5.1;  ///< widths of 12 px and 9 px
 constexpr std::size_t kMostCountedLines = 100;             ///< with their number of cables beside them
 
+/// Is a list of cables drawn as it is? Those of a torus, a BCube or a rail rack are clearer in the layout of their family.
+bool draws_listed_cables(const topology::TopologyFile& file) {
+  const Family family = file.topology.family;
+  return file.cabling.value != nullptr && (family == Family::kSwitch || family == Family::kLeafSpine ||
+                                           family == Family::kFatTree || family == Family::kGraph);
+}
+
 PicturedCables pictured(const topology::TopologyFile& file) {
-  PicturedCables result{.cabling = topology::cabling_of(file)};
+  topology::TopologyFile drawn = file;
+  if (!draws_listed_cables(file)) drawn.cabling = {};
+  PicturedCables result{.cabling = topology::cabling_of(drawn)};
   topology::CableTiers tiers = topology::cable_tiers(result.cabling);
   // Of a network whose servers relay, all switches are next to servers: their levels tell them apart.
-  result.relays =
-      file.topology.servers_relay && file.topology.family == Family::kBCube && file.cabling.value == nullptr;
+  result.relays = file.topology.servers_relay && file.topology.family == Family::kBCube;
   if (result.relays) {
     const auto levels = tiers_of(file.topology, file.topology.graph());
     tiers.of.assign(levels.begin(), levels.end());
@@ -139,19 +147,33 @@ std::string cable_words(const PicturedCables& in, std::size_t cable) {
   return text;
 }
 
-std::string draw_line(const PicturedCables& in, const OverviewCable& line, Point a, Point b, bool counted) {
-  const bool slow = line.state == CableState::kSlow, down = line.state == CableState::kDown;
-  // Cables of several states between two boxes are beside each other.
-  const double shift = slow ? 5 : down ? -5 : 0;
+/// The path of a line, and where its number of cables is.
+struct LineCourse {
   std::string path;
-  const double distance = std::abs(a.x - b.x);
-  if (std::abs(a.y - b.y) > 1) {
-    path = fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", a.x + shift, a.y, b.x + shift, b.y);
-  } else {  // above the boxes between
-    const double bend = 2 * std::min(28 + distance / 20, 50.0) + 2 * shift;
-    path = fmt::format("M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}", a.x, a.y, (a.x + b.x) / 2, a.y - bend,
-                       b.x, b.y);
+  Point count;
+};
+
+/// `tiers`: how many tiers are between the ends; `box_width`: of the boxes that the line passes.
+LineCourse course_of(Point a, Point b, std::size_t tiers, double shift, double box_width) {
+  const double across = std::abs(a.x - b.x);
+  const auto curve = [&](double x, double y) {
+    return fmt::format("M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}", a.x, a.y, x, y, b.x, b.y);
+  };
+  if (tiers == 0)  // above the boxes between
+    return {curve((a.x + b.x) / 2, a.y - 2 * (std::min(28 + across / 20, 50.0) + shift)), a};
+  const double x = (a.x + b.x) / 2, y = (a.y + b.y) / 2;
+  if (tiers > 1 && across < box_width) {  // beside the boxes between
+    const double bend = box_width + 40 * static_cast<double>(tiers) + shift;
+    return {curve(x + bend, y), {x + bend / 2, y}};
   }
+  constexpr double kShare = 0.4;  // from the lower end, where lines of different boxes are apart
+  return {fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", a.x + shift, a.y, b.x + shift, b.y),
+          {a.x + shift + kShare * (b.x - a.x), a.y + kShare * (b.y - a.y)}};
+}
+
+std::string draw_line(const PicturedCables& in, const OverviewCable& line, const LineCourse& course,
+                      bool counted) {
+  const bool slow = line.state == CableState::kSlow, down = line.state == CableState::kDown;
   const std::string words = line.cables.size() == 1 ? cable_words(in, line.cables.front())
                                                     : fmt::format("{} cables, such as {}", line.cables.size(),
                                                                   cable_words(in, line.cables.front()));
@@ -160,16 +182,13 @@ std::string draw_line(const PicturedCables& in, const OverviewCable& line, Point
                                 : down                               ? " down"
                                 : line.state == CableState::kAssumed ? " assumed"
                                                                      : "",
-                                path, xml_text(words),
+                                course.path, xml_text(words),
                                 down   ? ": down"
                                 : slow ? ": slow"
                                        : "");
-  if (counted && line.state != CableState::kAssumed && line.cables.size() > 1 && std::abs(a.y - b.y) > 1) {
-    constexpr double kShare = 0.4;  // from the lower end, where lines of different boxes are apart
-    out +=
-        fmt::format("<text class=\"small count\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                    a.x + shift + kShare * (b.x - a.x), a.y + kShare * (b.y - a.y) + 3, line.cables.size());
-  }
+  if (counted && line.state != CableState::kAssumed && line.cables.size() > 1)
+    out += fmt::format("<text class=\"small count\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", course.count.x,
+                       course.count.y + 3, line.cables.size());
   return out;
 }
 
@@ -196,7 +215,7 @@ LegendCounts counts_of(const PicturedCables& in) {
 
 bool needs_overview(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
-  return file.cabling.value != nullptr || topology.family == Family::kGraph ||
+  return draws_listed_cables(file) || topology.family == Family::kGraph ||
          topology.num_servers() + topology.num_switches > kMostNamed;
 }
 
@@ -210,9 +229,13 @@ Result<Drawing> draw_overview(const topology::TopologyFile& file) {
   for (const CableState state :
        {CableState::kAssumed, CableState::kUsual, CableState::kSlow, CableState::kDown}) {
     for (const OverviewCable& line : overview.cables) {
-      if (line.state == state)
-        drawing.elements += draw_line(in, line, layout.at[line.lower], layout.at[line.upper],
-                                      overview.cables.size() <= kMostCountedLines);
+      if (line.state != state) continue;
+      // Cables of several states between two boxes are beside each other.
+      const double shift = state == CableState::kSlow ? 5 : state == CableState::kDown ? -5 : 0;
+      const std::size_t tiers = overview.boxes[line.upper].tier - overview.boxes[line.lower].tier;
+      drawing.elements += draw_line(
+          in, line, course_of(layout.at[line.lower], layout.at[line.upper], tiers, shift, layout.box_width),
+          tiers > 0 && overview.cables.size() <= kMostCountedLines);
     }
   }
   for (std::size_t i = 0; i < overview.boxes.size(); ++i) {
