@@ -45,15 +45,18 @@ class Cell:
     def bands(self):
         """First size, last size, calls of each: long enough to be timed, short enough to end."""
         slow = bool(self.delay)
-        return [(4, 16384, 10 if slow else 40), (65536, 1 << 20, 5), (4 << 20, 16 << 20, 2)]
+        return [(4, 16384, 10 if slow else 200), (65536, 1 << 20, 8), (4 << 20, 16 << 20, 2)]
 
 
-ALGORITHM_BANDS = [(4, 16384, 20), (65536, 262144, 5), (1 << 20, 1 << 20, 2)]
+ALGORITHM_BANDS = [(4, 16384, 50), (65536, 262144, 5), (1 << 20, 1 << 20, 2)]
 CELLS = [Cell(topology, ranks, rate, delay) for topology in ("rail:9,2", "bcube:3,1", "switch:9", "torus:3x3") for ranks in (1, 3)
          for rate in ("200mbit", "1gbit") for delay in ("", "2ms")]
-WAYS = ("open-mpi", "named", "algorithms", "mpich", "gloo")
+WAYS = ("open-mpi", "predicted", "named", "algorithms", "mpich", "gloo")
 # The names of the columns.
 DEFAULT, NAMED, OPEN_MPI, MPICH, GLOO = "HiPS", "HiPS, topology named", "Open MPI", "MPICH", "Gloo"
+PREDICTED = "predicted"
+# Of a prediction, relative to the time.
+CLOSE = 0.15
 
 
 class Runner:
@@ -85,7 +88,7 @@ class Runner:
     @staticmethod
     def sizes(band):
         first, last, calls = band
-        return ["-b", str(first), "-e", str(last), "-f", "4", "-n", str(calls), "-w", "2"]
+        return ["-b", str(first), "-e", str(last), "-f", "4", "-n", str(calls), "-w", str(max(2, calls // 10))]
 
     def compared(self, launcher, perf, other):
         found = {DEFAULT: {}, other: {}}
@@ -111,6 +114,13 @@ class Runner:
             self.lab([], [self.perf, *self.sizes(band), "-J", self.output])
             found.update({result["size"]: result["out_of_place"]["time"] / 1e6 for result in self.results()})
         return {NAMED: found}
+
+    def run_predicted(self):
+        """By the constants that HiPS measures between these servers; of one rank on each."""
+        if self.cell.ranks > 1:
+            return {}
+        text = self.lab(["--without-topology"], [os.path.abspath(os.path.join(self.arguments.build, "tools", "hips", "hips")), "info", "select", "--json"])
+        return {PREDICTED: {row["bytes"]: row["measured"]["seconds"] for row in json.loads(text)["sizes"]}}
 
     def run_gloo(self):
         bands = ",".join(":".join(map(str, band)) for band in self.cell.bands)
@@ -172,10 +182,12 @@ def table_of(arguments, cell, rounds):
     """The table of a cell: medians, and the least and largest ratio of the rounds to HiPS."""
     columns = [name for name in (NAMED, OPEN_MPI, MPICH, GLOO) if name in rounds[0]]
     algorithms = sorted(name for name in rounds[0] if name.startswith("algorithm ") and name != "algorithm auto")
-    head = ["Size", DEFAULT, *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
+    predicted = PREDICTED in rounds[0] and DEFAULT in rounds[0]
+    head = ["Size", DEFAULT, *([PREDICTED] if predicted else []), *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     ratios = {name: [] for name in columns}
     worst_choice = (0, "")
+    off = {}  # by size: how far the prediction is off
 
     def median(name, size):
         return statistics.median(one[name][size] for one in rounds)
@@ -183,6 +195,9 @@ def table_of(arguments, cell, rounds):
     for size in SIZES:
         base = DEFAULT if DEFAULT in rounds[0] else NAMED
         cells = [size_text(size), time_text(median(base, size))]
+        if predicted:
+            cells.append(time_text(median(PREDICTED, size)))
+            off[size] = median(PREDICTED, size) / median(base, size) - 1
         for name in columns:
             each = [one[name][size] / one[base][size] for one in rounds]
             ratios[name].append(statistics.median(each))
@@ -200,6 +215,10 @@ def table_of(arguments, cell, rounds):
     said = [f"{name} takes {statistics.geometric_mean(each):.2f} times as long as HiPS (geometric mean; least {min(each):.2f})" for name, each in ratios.items()]
     if algorithms:
         said.append(f"the chosen plan takes at most {worst_choice[0]:.2f} times the fastest, at {worst_choice[1]}")
+    if predicted:
+        worst = max(off, key=lambda size: abs(off[size]))
+        close = sum(abs(each) <= CLOSE for each in off.values())
+        said.append(f"{close} of {len(off)} predictions are within {100 * CLOSE:.0f} %, the worst is {100 * off[worst]:+.0f} % at {size_text(worst)}")
     return f"## {cell.title}\n\n" + "\n".join(rows) + "\n\n" + "; ".join(said) + ".\n"
 
 
@@ -210,6 +229,7 @@ them. `tools/nodes-report` makes this page again. Medians of {rounds} rounds, in
 largest ratio of a round to HiPS in that round.
 
 - **HiPS**: at its defaults, no topology named, started by mpirun.
+- **Predicted**: by the constants that HiPS measures when it starts (`hips info select` in the job), for one rank on each server.
 - **HiPS, topology named**: with `HIPS_TOPO`.
 - **Open MPI**: 4.1.4 over all NICs, with `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds
   without.

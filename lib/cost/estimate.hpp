@@ -38,6 +38,12 @@ struct Cost {
   [[nodiscard]] double seconds() const { return latency_seconds + bandwidth_seconds; }
 };
 
+/// Whether the bound is wanted, which takes long where cables differ.
+enum class Compared : std::uint8_t {
+  kWithBound,
+  kNot,  ///< bound, bound_seconds and ratios stay as they are initialised
+};
+
 /// Estimates the cost of a plan from the programs of all ranks, or of all ranks of one server. One server
 /// represents all if the algorithm is symmetric, as HiPS is. `loads.complete` is false if relayed bytes are
 /// missing.
@@ -49,15 +55,17 @@ struct Cost {
 ///          ranks nor of one server.
 /// Example  Cost cost = estimate(topology, plan.shape, plan.programs, {.count = 1 << 20});
 Cost estimate(const Topology& topology, const PlanShape& shape, std::span<const Program> programs,
-              Volume volume);
+              Volume volume, Compared compared = Compared::kWithBound);
 
 /// Like estimate(), but makes and counts the program of one rank at a time instead of holding the plan.
-Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume);
+Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume,
+                  Compared compared = Compared::kWithBound);
 
 /// Like estimate(), from the programs of the server of `rank` alone. Works for a million servers.
 Cost estimate_server_of(const Topology& topology, const PlanBuilder& builder, Rank rank, Volume volume);
 
 /// Like estimate(), from loads that are already counted.
-Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume);
+Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume,
+                    Compared compared = Compared::kWithBound);
 
 }  // namespace hips::cost

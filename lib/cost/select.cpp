@@ -81,9 +81,9 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
     auto programs = programs_of(topology, *builder, server);
     for (const Program& program : programs)
       candidate.num_messages = std::max(candidate.num_messages, num_sends(program));
-    const double seconds =
-        estimate(topology, builder->shape(), programs, {.count = 1 << 20, .element_bytes = kElementBytes})
-            .bandwidth_seconds;
+    const double seconds = estimate(topology, builder->shape(), programs,
+                                    {.count = 1 << 20, .element_bytes = kElementBytes}, Compared::kNot)
+                               .bandwidth_seconds;
     if (seconds <= most_seconds) continue;
     most_seconds = seconds;
     candidate.programs = std::move(programs);
@@ -106,7 +106,8 @@ namespace {
 
 double middle_bandwidth_seconds(const Topology& topology, const Candidate& candidate) {
   const Volume volume{.count = kMiddleBytes / kElementBytes, .element_bytes = kElementBytes};
-  return estimate(topology, candidate.builder->shape(), candidate.programs, volume).bandwidth_seconds;
+  return estimate(topology, candidate.builder->shape(), candidate.programs, volume, Compared::kNot)
+      .bandwidth_seconds;
 }
 
 /// `bytes` and `middle` are what the links need for the call and for one of kMiddleBytes. Buffers on the path can make a trial faster
@@ -124,7 +125,8 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
                         std::uint64_t bytes) {
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
                       .element_bytes = kElementBytes};
-  const Cost cost = estimate(topology, candidate.builder->shape(), candidate.programs, volume);
+  const Cost cost =
+      estimate(topology, candidate.builder->shape(), candidate.programs, volume, Compared::kNot);
   const Work work{.latency_seconds = cost.latency_seconds,
                   .bandwidth_seconds = cost.bandwidth_seconds,
                   .num_messages = candidate.num_messages,

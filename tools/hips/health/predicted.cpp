@@ -95,7 +95,8 @@ std::optional<double> predicted_seconds(const Topology& topology) {
   constexpr std::int64_t kElementBytes = 4;
   const cost::Cost all = cost::estimate_all(
       between, *best.builder,
-      {.count = static_cast<std::int64_t>(kBytes) / kElementBytes, .element_bytes = kElementBytes});
+      {.count = static_cast<std::int64_t>(kBytes) / kElementBytes, .element_bytes = kElementBytes},
+      cost::Compared::kNot);
   return std::max(seconds,
                   cost::expected_seconds(cost::Medium::kWires, {.latency_seconds = all.latency_seconds,
                                                                 .bandwidth_seconds = all.bandwidth_seconds,
