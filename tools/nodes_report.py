@@ -103,7 +103,7 @@ class Runner:
         return str(self.cell.ranks * servers_of(self.arguments, self.cell.topology))
 
     def run_open_mpi(self):
-        return self.compared(["mpirun", "-n", self.ranks(), "--mca", "mpi_yield_when_idle", "1"], self.perf, OPEN_MPI)
+        return self.compared(["mpirun", "-n", self.ranks(), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"], self.perf, OPEN_MPI)
 
     def run_mpich(self):
         return {MPICH: self.compared(["mpiexec.mpich", "-n", self.ranks()], self.perf_mpich, MPICH)[MPICH]}
@@ -231,8 +231,8 @@ largest ratio of a round to HiPS in that round.
 - **HiPS**: at its defaults, no topology named, started by mpirun.
 - **Predicted**: by the constants that HiPS measures when it starts (`hips info select` in the job), for one rank on each server.
 - **HiPS, topology named**: with `HIPS_TOPO`.
-- **Open MPI**: 4.1.4 over all NICs, with `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds
-  without.
+- **Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with
+  `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds without.
 - **MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.
 - **Gloo**: PyTorch 1.13's, over one NIC, all that it can use.
 - **Fastest of our algorithms**: of those that `hips-allreduce-perf --tune` times; *chosen* is the plan that HiPS takes by itself.

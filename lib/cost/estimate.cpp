@@ -95,7 +95,7 @@ double latency_seconds_per_step(const Topology& topology) {
 }  // namespace
 
 Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume,
-                    Compared compared) {
+                    BoundUse bound_use) {
   Cost cost;
   cost.volume = volume;
   cost.num_steps = shape.num_steps;
@@ -104,7 +104,7 @@ Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads load
   cost.busiest = busiest.link(loads.total);
   cost.bandwidth_seconds = cost.busiest.seconds;
   for (const Loads::Stage& stage : loads.stages) cost.barrier_seconds += busiest.seconds(stage);
-  if (compared == Compared::kWithBound) {
+  if (bound_use == BoundUse::kCompared) {
     cost.bound = bound(topology);
     cost.bound_seconds = cost.bound.seconds(static_cast<double>(volume.bytes()));
   }
@@ -117,7 +117,7 @@ Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads load
 }
 
 Cost estimate(const Topology& topology, const PlanShape& shape, std::span<const Program> programs,
-              Volume volume, Compared compared) {
+              Volume volume, BoundUse bound_use) {
   const auto given = static_cast<std::int64_t>(programs.size());
   if (given != shape.num_ranks && given != topology.ranks_per_server) {
     throw Error(Status::error(
@@ -129,13 +129,13 @@ Cost estimate(const Topology& topology, const PlanShape& shape, std::span<const 
                                                  : LoadCounter(topology, shape, volume,
                                                                programs[0].rank / topology.ranks_per_server);
   for (const Program& program : programs) counter.add(program);
-  return estimate_loads(topology, shape, counter.take(), volume, compared);
+  return estimate_loads(topology, shape, counter.take(), volume, bound_use);
 }
 
-Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume, Compared compared) {
+Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume, BoundUse bound_use) {
   LoadCounter counter(topology, builder.shape(), volume);
   for (Rank rank = 0; rank < builder.shape().num_ranks; ++rank) counter.add(builder.program(rank));
-  return estimate_loads(topology, builder.shape(), counter.take(), volume, compared);
+  return estimate_loads(topology, builder.shape(), counter.take(), volume, bound_use);
 }
 
 Cost estimate_server_of(const Topology& topology, const PlanBuilder& builder, Rank rank, Volume volume) {

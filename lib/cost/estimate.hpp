@@ -39,9 +39,9 @@ struct Cost {
 };
 
 /// Whether the bound is wanted, which takes long where cables differ.
-enum class Compared : std::uint8_t {
-  kWithBound,
-  kNot,  ///< bound, bound_seconds and ratios stay as they are initialised
+enum class BoundUse : std::uint8_t {
+  kCompared,
+  kLeftOut,  ///< bound, bound_seconds and ratios stay as they are initialised
 };
 
 /// Estimates the cost of a plan from the programs of all ranks, or of all ranks of one server. One server
@@ -55,17 +55,17 @@ enum class Compared : std::uint8_t {
 ///          ranks nor of one server.
 /// Example  Cost cost = estimate(topology, plan.shape, plan.programs, {.count = 1 << 20});
 Cost estimate(const Topology& topology, const PlanShape& shape, std::span<const Program> programs,
-              Volume volume, Compared compared = Compared::kWithBound);
+              Volume volume, BoundUse bound_use = BoundUse::kCompared);
 
 /// Like estimate(), but makes and counts the program of one rank at a time instead of holding the plan.
 Cost estimate_all(const Topology& topology, const PlanBuilder& builder, Volume volume,
-                  Compared compared = Compared::kWithBound);
+                  BoundUse bound_use = BoundUse::kCompared);
 
 /// Like estimate(), from the programs of the server of `rank` alone. Works for a million servers.
 Cost estimate_server_of(const Topology& topology, const PlanBuilder& builder, Rank rank, Volume volume);
 
 /// Like estimate(), from loads that are already counted.
 Cost estimate_loads(const Topology& topology, const PlanShape& shape, Loads loads, Volume volume,
-                    Compared compared = Compared::kWithBound);
+                    BoundUse bound_use = BoundUse::kCompared);
 
 }  // namespace hips::cost

@@ -82,7 +82,7 @@ Candidate candidate_of(std::string name, const Topology& topology, std::unique_p
     for (const Program& program : programs)
       candidate.num_messages = std::max(candidate.num_messages, num_sends(program));
     const double seconds = estimate(topology, builder->shape(), programs,
-                                    {.count = 1 << 20, .element_bytes = kElementBytes}, Compared::kNot)
+                                    {.count = 1 << 20, .element_bytes = kElementBytes}, BoundUse::kLeftOut)
                                .bandwidth_seconds;
     if (seconds <= most_seconds) continue;
     most_seconds = seconds;
@@ -106,7 +106,7 @@ namespace {
 
 double middle_bandwidth_seconds(const Topology& topology, const Candidate& candidate) {
   const Volume volume{.count = kMiddleBytes / kElementBytes, .element_bytes = kElementBytes};
-  return estimate(topology, candidate.builder->shape(), candidate.programs, volume, Compared::kNot)
+  return estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut)
       .bandwidth_seconds;
 }
 
@@ -126,7 +126,7 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
   const Volume volume{.count = static_cast<std::int64_t>(bytes) / kElementBytes,
                       .element_bytes = kElementBytes};
   const Cost cost =
-      estimate(topology, candidate.builder->shape(), candidate.programs, volume, Compared::kNot);
+      estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut);
   const Work work{.latency_seconds = cost.latency_seconds,
                   .bandwidth_seconds = cost.bandwidth_seconds,
                   .num_messages = candidate.num_messages,

@@ -96,7 +96,7 @@ std::optional<double> predicted_seconds(const Topology& topology) {
   const cost::Cost all = cost::estimate_all(
       between, *best.builder,
       {.count = static_cast<std::int64_t>(kBytes) / kElementBytes, .element_bytes = kElementBytes},
-      cost::Compared::kNot);
+      cost::BoundUse::kLeftOut);
   return std::max(seconds,
                   cost::expected_seconds(cost::Medium::kWires, {.latency_seconds = all.latency_seconds,
                                                                 .bandwidth_seconds = all.bandwidth_seconds,
