@@ -224,24 +224,36 @@ def table_of(arguments, cell, rounds):
 
 PAGE = """# Between nodes
 
-Allreduce of float32 between nine servers: network namespaces on one machine with {cores} cores, which all ranks share, TCP between
-them. `tools/nodes-report` makes this page again. Medians of {rounds} rounds, in which all took turns; in brackets the least and the
-largest ratio of a round to HiPS in that round.
+Allreduce of float32 between servers: network namespaces on one machine with {cores} cores, which all ranks share, TCP between
+them. `tools/nodes-report` makes this page again. {rounds}; in brackets the least and the largest ratio of a round to HiPS in that
+round.
 
-- **HiPS**: at its defaults, no topology named, started by mpirun.
-- **Predicted**: by the constants that HiPS measures when it starts (`hips info select` in the job), for one rank on each server.
-- **HiPS, topology named**: with `HIPS_TOPO`.
-- **Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with
-  `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds without.
-- **MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.
-- **Gloo**: PyTorch 1.13's, over one NIC, all that it can use.
-- **Fastest of our algorithms**: of those that `hips-allreduce-perf --tune` times; *chosen* is the plan that HiPS takes by itself.
-- **Bound**: what the cables need at least.
+{columns}
 
 Cells with a delay on the cables need a kernel with netem, and are left out on others.
 
 {tables}
 """
+
+# What the columns of each way are.
+COLUMNS = {
+    "": "**HiPS**: at its defaults, no topology named, started by mpirun.",
+    "predicted": "**Predicted**: by the constants that HiPS measures when it starts (`hips info select` in the job), for one rank on each server.",
+    "named": "**HiPS, topology named**: with `HIPS_TOPO`.",
+    "open-mpi": "**Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with\n"
+                "  `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds without.",
+    "mpich": "**MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.",
+    "gloo": "**Gloo**: PyTorch 1.13's, over one NIC, all that it can use.",
+    "algorithms": "**Fastest of our algorithms**: of those that `hips-allreduce-perf --tune` times, for the topology named and started without MPI;\n"
+                  "  *chosen* is the plan that HiPS takes there by itself.",
+    "bound": "**Bound**: what the cables need at least.",
+}
+
+
+def page_of(rounds, ways, tables):
+    columns = "\n".join(f"- {text}" for way, text in COLUMNS.items() if way in ("", "bound", *ways))
+    said = "One round" if rounds == 1 else f"Medians of {rounds} rounds, in which all took turns"
+    return PAGE.format(cores=os.cpu_count(), rounds=said, columns=columns, tables="\n".join(tables))
 
 
 def main():
@@ -275,9 +287,8 @@ def main():
                 rounds.append(found)
             tables.append(table_of(arguments, cell, rounds))
             print(tables[-1], flush=True)
-    page = PAGE.format(cores=os.cpu_count(), rounds=arguments.rounds, tables="\n".join(tables))
     with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(page)
+        file.write(page_of(arguments.rounds, ways, tables))
     print(f"Written to {arguments.output}")
 
 
