@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -116,7 +117,9 @@ double seconds_as_tried(const TriedTimes& tried, double bytes, double middle) {
   const double small = tried.small_seconds;
   if (tried.middle_seconds <= 0 || middle <= 0) return small + bytes;
   const double at_middle = std::max({tried.middle_seconds, small, middle});
-  return bytes >= middle ? at_middle + bytes - middle : small + (at_middle - small) * bytes / middle;
+  if (bytes >= middle) return at_middle + bytes - middle;
+  // Waiting for messages and sending bytes overlap in part: less than their sum, more than the longer of both.
+  return std::hypot(small, std::sqrt(at_middle * at_middle - small * small) * bytes / middle);
 }
 
 }  // namespace
