@@ -1,6 +1,8 @@
 #include "transports/tcp/closing_connection.hpp"
 
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -14,6 +16,17 @@ namespace hips::tcp {
 namespace {
 
 constexpr std::int64_t kDrainTimeoutNs = 2'000'000'000;
+/// Two retransmissions, on networks of nodes that stand together.
+constexpr std::int64_t kSilentNs = 500'000'000;
+
+/// True if nothing that is on its way was acknowledged for so long: the path is cut, and waiting is of no use.
+bool is_silent(int fd, std::int64_t waited_ns) {
+  if (waited_ns < kSilentNs) return false;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 &&
+         std::int64_t{info.tcpi_last_ack_recv} * 1'000'000 >= kSilentNs;
+}
 
 }  // namespace
 
@@ -21,7 +34,7 @@ ClosingConnection::ClosingConnection(UniqueFd fd, std::span<const std::byte> fin
     : outbox_(std::move(outbox)),
       fd_(std::move(fd)),
       size_(std::min(final_frames.size(), final_frames_.size())),
-      deadline_ns_(SystemClock::instance().now_ns() + kDrainTimeoutNs) {
+      begin_ns_(SystemClock::instance().now_ns()) {
   std::copy_n(final_frames.begin(), size_, final_frames_.begin());
 }
 
@@ -39,7 +52,8 @@ bool ClosingConnection::send_final_frames() {
 }
 
 bool ClosingConnection::progress() {
-  const bool late = SystemClock::instance().now_ns() > deadline_ns_;
+  const std::int64_t waited_ns = SystemClock::instance().now_ns() - begin_ns_;
+  const bool late = waited_ns > kDrainTimeoutNs || is_silent(fd_.get(), waited_ns);
   if (!send_final_frames()) return late || (errno != EAGAIN && errno != EWOULDBLOCK);
   if (!std::exchange(shutdown_sent_, true)) (void)shutdown(fd_.get(), SHUT_WR);
   for (int reads = 0; reads < 64; ++reads) {

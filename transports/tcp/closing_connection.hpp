@@ -21,8 +21,8 @@ class ClosingConnection {
   /// headers (zero copy).
   ClosingConnection(UniqueFd fd, std::span<const std::byte> final_frames, Outbox outbox);
 
-  /// Makes progress without blocking. True when finished: the peer has everything, has gone, or two seconds
-  /// have passed. Destroying an unfinished one is safe; the kernel keeps sending if nothing is unread.
+  /// Makes progress without blocking. True when finished: the peer has everything, has gone, has acknowledged
+  /// nothing for half a second, or two seconds have passed. Destroying an unfinished one is safe; the kernel keeps sending if nothing is unread.
   bool progress();
 
  private:
@@ -33,7 +33,7 @@ class ClosingConnection {
   std::array<std::byte, 64> final_frames_{};
   std::size_t sent_ = 0, size_ = 0;
   bool shutdown_sent_ = false;
-  std::int64_t deadline_ns_;
+  std::int64_t begin_ns_;
 };
 
 }  // namespace hips::tcp
