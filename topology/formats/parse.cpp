@@ -46,8 +46,9 @@ Result<const FamilyEntry*> family_of(std::string_view spec, std::string_view key
   for (const FamilyEntry* entry : families()) {
     if (entry->keyword == keyword) return entry;
   }
-  return bad_spec(spec,
-                  fmt::format("unknown family {}; write a spec such as {}", in_quotes(keyword), examples()));
+  const char* const no_file = keyword.find('.') != std::string_view::npos ? ", and no file of that name" : "";
+  return bad_spec(spec, fmt::format("unknown family {}{}; write a spec such as {}", in_quotes(keyword),
+                                    no_file, examples()));
 }
 
 /// Sets the rate of a spec, none for the default, and the default latency on all levels.

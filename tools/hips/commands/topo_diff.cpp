@@ -98,9 +98,9 @@ void print_text(const Side& before, const Side& now, const topology::CablingDiff
   for (const auto& one : difference.nics)
     fmt::print("~ server {}: {} -> {} NICs\n", one.name, one.before, one.now);
   if (shape(before) != shape(now)) fmt::print("~ {}\n", shape_change(before, now, difference));
-  if (before.seconds && now.seconds && *before.seconds != *now.seconds)
-    fmt::print("~ predicted allreduce of 16 MiB: {} -> {}\n", health::time_text(*before.seconds),
-               health::time_text(*now.seconds));
+  if (!before.seconds || !now.seconds) return;
+  const std::string then = health::time_text(*before.seconds), today = health::time_text(*now.seconds);
+  if (then != today) fmt::print("~ predicted allreduce of 16 MiB: {} -> {}\n", then, today);
 }
 
 void print_json(const Side& before, const Side& now, const topology::CablingDifference& difference,
