@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 
 namespace hips::test {
@@ -36,16 +37,21 @@ void write_all(int fd, const std::string& text) {
 }  // namespace
 
 std::uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0)
-    throw std::runtime_error("no free port on loopback");
-  close(fd);
-  return ntohs(address.sin_port);
+  // Below the ports that the kernel gives to connections, which it may do before rank 0 listens.
+  constexpr int kFirst = 15'000, kLast = 32'000;
+  std::random_device random;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const auto port = static_cast<std::uint16_t>(std::uniform_int_distribution(kFirst, kLast)(random));
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool is_free = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    if (fd >= 0) close(fd);
+    if (is_free) return port;
+  }
+  throw std::runtime_error("no free port on loopback");
 }
 
 std::vector<std::string> left_in_dev_shm() {

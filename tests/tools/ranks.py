@@ -1,5 +1,6 @@
 """Starts a program once for each rank, with the HIPS_ variables and no launcher."""
 import os
+import random
 import socket
 import subprocess
 
@@ -12,9 +13,15 @@ def environment(**extra):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports that the kernel gives to connections, which it may do before rank 0 listens."""
+    while True:
+        port = random.randint(15000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def run_ranks(size, command, timeout=240, **extra):
