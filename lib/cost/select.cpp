@@ -111,11 +111,11 @@ double middle_bandwidth_seconds(const Topology& topology, const Candidate& candi
       .bandwidth_seconds;
 }
 
-/// `bytes` and `middle` are what the links need for the call and for one of kMiddleBytes. Buffers on the path can make a trial faster
+/// `bytes` and `middle` are what the links need for the call and for one of kMiddleBytes; 0: that was not tried. Buffers on the path can make a trial faster
 /// than its links for a while, so those are a bound.
 double seconds_as_tried(const TriedTimes& tried, double bytes, double middle) {
   const double small = tried.small_seconds;
-  if (tried.middle_seconds <= 0 || middle <= 0) return small + bytes;
+  if (middle <= 0) return small + bytes;
   const double at_middle = std::max({tried.middle_seconds, small, middle});
   if (bytes >= middle) return at_middle + bytes - middle;
   // Waiting for messages and sending bytes overlap in part: less than their sum, more than the longer of both.
@@ -139,8 +139,9 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
       return expected_seconds(medium,
                               {.bandwidth_seconds = bandwidth_seconds, .has_incast = work.has_incast});
     };
-    return seconds_as_tried(candidate.tried, on_links(work.bandwidth_seconds),
-                            on_links(middle_bandwidth_seconds(topology, candidate)));
+    const double middle =
+        candidate.tried.middle_seconds > 0 ? middle_bandwidth_seconds(topology, candidate) : 0;
+    return seconds_as_tried(candidate.tried, on_links(work.bandwidth_seconds), on_links(middle));
   }
   const double relaying = candidate.hops_of_a_message - 1;
   return expected_seconds(medium, work) +

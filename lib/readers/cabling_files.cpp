@@ -20,7 +20,7 @@ namespace hips::topology {
 namespace {
 
 constexpr const char* kKnown =
-    "what ibnetdiscover or lldpctl prints, a table of cables, Graphviz's DOT, containerlab's, an ns-3 edge list or a "
+    "what ibnetdiscover or lldpctl prints, a table of cables, Graphviz's DOT, a topology of containerlab, an edge list of ns-3 or a "
     "platform of SimGrid";
 
 Result<Cabling> read_one_lldp(std::string_view name, std::string_view text) {

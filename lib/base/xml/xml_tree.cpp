@@ -117,7 +117,7 @@ class XmlReader {
     if (depth == kMostXmlDepth) return wrong(fmt::format("is nested more than {} deep", kMostXmlDepth));
     if (++elements_ > kMostXmlElements)
       return wrong(fmt::format("is one more than {} elements", kMostXmlElements));
-    if (!next_is("<")) return wrong("found; expected an element, such as \"<algo\"");
+    if (!next_is("<")) return wrong("found; expected an element, such as \"<name\"");
     element.line = line_;
     skip(1);
     element.name = std::string(read_name());

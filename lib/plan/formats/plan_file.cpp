@@ -98,12 +98,9 @@ void set_rails(const Topology& topology, Plan& plan) {
   if (topology.num_ranks() != plan.shape.num_ranks) return;
   const std::int64_t local = topology.ranks_per_server;
   bool one_hop = true;
-  // Any two servers of a rack reach each other by each of their NICs.
-  const bool rack = !topology.servers_relay && topology.num_rails > 1;
   const auto rail_of = [&](Rank from, Rank to, std::int32_t lane, bool out) {
     if (from / local == to / local) return kNoRail;
-    if (rack) return static_cast<Rail>(lane % topology.num_rails);
-    return out ? routed_link(topology, from, to, 0).out : routed_link(topology, to, from, 0).in;
+    return out ? routed_link(topology, from, to, lane).out : routed_link(topology, to, from, lane).in;
   };
   const auto count_hops = [&](Rank from, Rank to) {
     std::int64_t hops = 0;

@@ -173,10 +173,11 @@ void add_info_select(CLI::App& info) {
       ->check(CLI::IsMember({"verbs", "tcp"}));
   select->add_flag("--json", arguments->json, "Print JSON");
   select->footer(
-      "As a job (mpirun --map-by ppr:1:node, srun, or HIPS_RANK, HIPS_SIZE and HIPS_ROOT) it measures the network between the nodes, as "
-      "communicators do,\nand prints the plans by measured and by default constants side by side.");
-  select->callback([arguments] {
+      "As a job (mpirun --map-by ppr:1:node, srun, or HIPS_RANK, HIPS_SIZE and HIPS_ROOT) it measures the network between the\n"
+      "nodes, as communicators do, and prints the plans by measured and by default constants side by side.");
+  select->callback([arguments, select] {
     JobSelectOptions in_job{.json = arguments->json};
+    if (select->count("--from") > 0) in_job.format = select->get_option("--from")->as<std::string>();
     if (!arguments->topology.empty()) in_job.topology = arguments->topology;
     if (!arguments->transport.empty()) in_job.transport = arguments->transport;
     if (const auto code = run_select_in_job(in_job)) {
