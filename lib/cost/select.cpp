@@ -17,8 +17,8 @@ namespace {
 /// fifth, with two senders as with eight. Fabrics that pause or mark are between that and 0.
 constexpr double kIncastShare = 0.1;
 constexpr std::uint64_t kLeastBytes = 4, kMostBytes = std::uint64_t{1} << 32U;
-/// Recursive doubling sends more bytes than necessary, so it is for vectors whose time is mostly latency.
-constexpr std::uint64_t kMostDoublingBytes = 256U << 10U;
+/// Plans that send whole vectors, and several of them, are for sizes whose time is mostly latency.
+constexpr std::uint64_t kMostWholeBytes = 256U << 10U;
 /// Trees beside rings: the model knows nothing of the start of their pipelines, which take longer than rings between these sizes and
 /// those where both are at the bound.
 constexpr std::uint64_t kMostTreeBytes = 256U << 10U, kMostTriedTreeBytes = 1U << 20U;
@@ -45,14 +45,21 @@ std::vector<Program> programs_of(const Topology& topology, const PlanBuilder& bu
   return programs;
 }
 
+bool sends_whole_vectors(const Candidate& candidate) {
+  const std::string& algorithm = candidate.builder->shape().algorithm;
+  return algorithm.starts_with("recursive-") || algorithm == "binomial-tree";
+}
+
 /// Servers of which one is the busiest. If ranks outside a power of two are reduced into others first, the
 /// first server has some of the former, the second may have some of the latter, and the last has none.
 std::set<std::int32_t> busiest_servers_by_position(const Topology& topology, const PlanBuilder& builder) {
   const auto last = static_cast<std::int32_t>(topology.num_servers()) - 1;
   if (builder.shape().algorithm == "hips" || last == 0) return {0};
   const bool is_small = last < kMostServersOfTrees;
-  if (builder.shape().algorithm == "trees" || (builder.shape().algorithm == "double-tree" && is_small)) {
-    // No two servers have the same position in all trees.
+  const std::string& algorithm = builder.shape().algorithm;
+  const bool differs_by_server = algorithm == "double-tree" || algorithm == "recursive-multiplying";
+  if (algorithm == "trees" || (differs_by_server && is_small)) {
+    // No two servers have the same position in all trees, or the same NICs and servers in their groups.
     std::set<std::int32_t> all;
     for (std::int32_t server = 0; server <= last; ++server) all.insert(server);
     return all;
@@ -210,7 +217,9 @@ Result<std::vector<Candidate>> candidates(const Topology& topology, bool measure
     add_measured(topology, "hips, meshes",
                  {.patterns = {{.scatter = Pattern::kMesh, .gather = Pattern::kMesh}}}, candidates);
   if (topology.num_servers() <= kMostServersOfTrees) {
+    add_measured(topology, "recursive-multiplying", {.algorithm = "recursive-multiplying"}, candidates);
     add_measured(topology, "flat-mesh", {.algorithm = "flat-mesh"}, candidates);
+    add_measured(topology, "binomial-tree", {.algorithm = "binomial-tree"}, candidates);
     add_measured(topology, "double-tree", {.algorithm = "double-tree"}, candidates);
     const std::int64_t nics = std::int64_t{topology.num_servers()} * std::max<Rail>(1, topology.num_rails);
     if (topology.ranks_per_server == 1 && nics <= kMostNicsOfTrees)
@@ -231,7 +240,7 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
   for (std::size_t i = 1; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (!candidate.excluded.empty()) continue;
-    if (candidate.builder->shape().algorithm == "recursive-doubling" && bytes > kMostDoublingBytes) continue;
+    if (sends_whole_vectors(candidate) && bytes > kMostWholeBytes) continue;
     const bool is_tree = candidate.name == "trees" || candidate.name == "double-tree";
     if (is_tree && bytes > (candidate.tried.middle_seconds > 0 ? kMostTriedTreeBytes : kMostTreeBytes))
       continue;

@@ -12,6 +12,6 @@ static_assert(modulo(-1, 5) == 4 && modulo(5, 5) == 0);
 static_assert(scatter_sends({.size = 5}, 3, 0) == 2 && scatter_receives({.size = 5}, 3, 3) == 3);
 static_assert(scatter_sends({.size = 5, .direction = -1}, 3, 0) == 4);
 static_assert(leads({.size = 4, .num_leaders = 4}, 3) && leader_index({.size = 4, .num_leaders = 4}, 3) == 3);
-static_assert(core_member({.size = 6}, 1) == 3 && core_index({.size = 6}, 5) == 3);
+static_assert(core_member(Halving{.size = 6}, 1) == 3 && core_index(Halving{.size = 6}, 5) == 3);
 
 }  // namespace hips::pattern

@@ -133,8 +133,16 @@ TEST_F(Ports, serve_communicators_that_pair_them_differently) {
 // Trees choose the NICs of a lane pair by pair, so a lane of theirs may take another NIC to a peer than the lane of that number in
 // other plans.
 TEST_F(Ports, serve_plans_of_one_communicator_that_pair_them_differently) {
-  const std::vector<std::string> algorithms{"hips",      "double-tree",      "trees", "recursive-doubling",
-                                            "flat-mesh", "halving-doubling", "bine",  "flat-ring"};
+  const std::vector<std::string> algorithms{"hips",
+                                            "double-tree",
+                                            "trees",
+                                            "recursive-doubling",
+                                            "flat-mesh",
+                                            "halving-doubling",
+                                            "bine",
+                                            "flat-ring",
+                                            "recursive-multiplying",
+                                            "binomial-tree"};
   Teams teams = make(1, "rail:3,2", algorithms);
   for (int turn = 1; turn <= 10; ++turn) {
     const auto value = static_cast<float>(turn);

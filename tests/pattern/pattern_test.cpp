@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 #include <vector>
 
@@ -5,6 +6,7 @@
 
 #include "lib/pattern/halving.hpp"
 #include "lib/pattern/mesh.hpp"
+#include "lib/pattern/multiplying.hpp"
 #include "lib/pattern/ps.hpp"
 #include "lib/pattern/ring.hpp"
 
@@ -141,6 +143,26 @@ TEST(Halving, SpreadsEveryInputToAllCoreMembersInRankOrder) {
     std::vector<std::int64_t> everyone;
     for (std::int64_t r = 0; r < n; ++r) everyone.push_back(r);
     for (std::int64_t v = 0; v < halving.core(); ++v) ASSERT_EQ(holds[v], everyone) << "n " << n;
+  }
+}
+
+TEST(Multiplying, HasTheLargestCoreWithSmallFactors) {
+  const std::map<std::int64_t, std::vector<std::int64_t>> radices{{1, {}},      {2, {2}},
+                                                                  {3, {3}},     {4, {4}},
+                                                                  {5, {5}},     {6, {3, 2}},
+                                                                  {7, {7}},     {8, {4, 2}},
+                                                                  {9, {3, 3}},  {10, {2, 5}},
+                                                                  {11, {2, 5}}, {16, {4, 4}},
+                                                                  {23, {3, 7}}, {1024, {4, 4, 4, 4, 4}}};
+  for (const auto& [size, expected] : radices) EXPECT_EQ(Multiplying{size}.radices(), expected) << size;
+  for (std::int64_t size = 1; size <= 10'000; ++size) {
+    const Multiplying multiplying{size};
+    std::int64_t product = 1;
+    for (const std::int64_t radix : multiplying.radices()) product *= radix;
+    ASSERT_EQ(product, multiplying.core()) << size;
+    ASSERT_LE(multiplying.core(), size);
+    // Pairs are two of the members.
+    ASSERT_LE(2 * multiplying.rest(), size);
   }
 }
 

@@ -10,7 +10,9 @@
 namespace hips::tests {
 namespace {
 
-const char* const kFlat[] = {"flat-ps", "flat-mesh", "flat-ring", "recursive-doubling", "halving-doubling"};
+const char* const kFlat[] = {
+    "flat-ps",       "flat-mesh",       "flat-ring", "recursive-doubling", "recursive-multiplying",
+    "binomial-tree", "halving-doubling"};
 
 TEST(FlatAlgorithms, SumEveryContributionOnceForAnyNumberOfRanks) {
   for (const char* algorithm : kFlat) {
@@ -117,10 +119,12 @@ TEST(FlatRing, GivesTheSameRingsEveryTime) {
             plan_of("bcube:4,2", {.algorithm = "flat-ring"}));
 }
 
-TEST(RecursiveDoubling, ReducesInRankOrderSoThatAllRanksComputeTheSameBits) {
+class RecursiveExchange : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecursiveExchange, ReducesInRankOrderSoThatAllRanksComputeTheSameBits) {
   // Reduce operands as texts with brackets of rank numbers; equal texts mean equal bits.
   for (int n = 2; n <= 33; ++n) {
-    const Plan plan = plan_of(fmt::format("switch:{}", n), {.algorithm = "recursive-doubling"});
+    const Plan plan = plan_of(fmt::format("switch:{}", n), {.algorithm = GetParam()});
     std::vector<std::string> value(n);
     std::map<std::tuple<Rank, Rank, int>, std::string> in_flight;
     std::vector<std::size_t> at(n, 0);
@@ -153,12 +157,16 @@ TEST(RecursiveDoubling, ReducesInRankOrderSoThatAllRanksComputeTheSameBits) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Flat, RecursiveExchange,
+                         ::testing::Values("recursive-doubling", "recursive-multiplying"));
+
 TEST(Registry, NamesAnUnknownAlgorithmAndTheKnownOnes) {
   const auto unknown = plan::make_builder(parse_topology("switch:4"), {.algorithm = "flat-rnig"});
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message,
-            "unknown algorithm \"flat-rnig\"; expected one of hips, flat-ps, flat-mesh, flat-ring, "
-            "recursive-doubling, halving-doubling, double-tree, bucket, swing, bine, trees");
+  EXPECT_EQ(
+      unknown.error().message,
+      "unknown algorithm \"flat-rnig\"; expected one of hips, flat-ps, flat-mesh, flat-ring, "
+      "recursive-doubling, recursive-multiplying, halving-doubling, binomial-tree, double-tree, bucket, swing, bine, trees");
 }
 
 TEST(Registry, RejectsOptionsThatAnAlgorithmDoesNotTake) {

@@ -158,8 +158,9 @@ INSTANTIATE_TEST_SUITE_P(Builders, PruneTest, ::testing::ValuesIn(exec::testing:
 std::vector<Case> compared_cases() {
   std::vector<Case> all = exec::testing::cases();
   for (int ranks = 1; ranks <= 17; ++ranks) {
-    for (const char* algorithm : {"flat-ps", "flat-mesh", "flat-ring", "recursive-doubling",
-                                  "halving-doubling", "double-tree", "bine", "hips"})
+    for (const char* algorithm :
+         {"flat-ps", "flat-mesh", "flat-ring", "recursive-doubling", "recursive-multiplying",
+          "halving-doubling", "binomial-tree", "double-tree", "bine", "hips"})
       all.push_back({fmt::format("switch:{}", ranks), {.algorithm = algorithm}});
   }
   for (const int leaders : {2, 3, 5})

@@ -105,7 +105,7 @@ std::vector<LaneOrder> by_weights(const std::vector<Order>& all, std::span<const
 /// All orders of up to this many levels are weighed: 720 of 6.
 constexpr std::int32_t kMostLevelsWeighed = 6;
 /// Smaller shares come from rounding.
-constexpr double kLeastShare = 1e-7;
+constexpr double kLeastShareOfALane = 1e-7;
 
 /// The shares of all orders with which the busiest level is least busy, by a linear program. Of an order's
 /// share, level l carries (1 - 1/n_l) / (product of the radices that the order visits before l). With f for
@@ -135,7 +135,7 @@ std::optional<std::vector<LaneOrder>> weighed_orders(std::span<const LevelRate> 
   constexpr std::int64_t kMostWork = std::int64_t{1} << 28;
   if (program.solve(kMostWork) != LpEnd::kOptimal) return std::nullopt;
   std::vector<double> weights = program.x();
-  for (double& weight : weights) weight = weight < kLeastShare * program.value() ? 0 : weight;
+  for (double& weight : weights) weight = weight < kLeastShareOfALane * program.value() ? 0 : weight;
   return by_weights(orders, weights);
 }
 

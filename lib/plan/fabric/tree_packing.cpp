@@ -27,7 +27,7 @@ constexpr double kSameCost = 1e-9;
 /// Fewer trees may cost more by this factor: each is a lane with messages and buffers of its own.
 constexpr double kWorth = 1.02;
 /// Shares below this cost a lane each and save next to nothing.
-constexpr double kLeastShare = 0.01;
+constexpr double kLeastShareOfATree = 0.01;
 
 double eighth_power(double x) {
   const double x2 = x * x, x4 = x2 * x2;
@@ -287,7 +287,7 @@ class Packer {
   [[nodiscard]] TreePacking take() {
     std::vector<Share> weighed;
     for (std::size_t i = 0; i < weights_.size(); ++i) {
-      if (const double share = weights_[i] * weighed_seconds_; share >= kLeastShare)
+      if (const double share = weights_[i] * weighed_seconds_; share >= kLeastShareOfATree)
         weighed.emplace_back(&weighed_[i], share);
     }
     const double kept = weigh_again(weighed);

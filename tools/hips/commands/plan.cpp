@@ -102,7 +102,7 @@ cost::Volume volume_of(const PlanArguments& arguments) {
 
 void print_algorithms() {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
-    fmt::print("{:<20}{}\n{:<20}{}\n", algorithm.name, algorithm.description, "", algorithm.cost);
+    fmt::print("{:<23}{}\n{:<23}{}\n", algorithm.name, algorithm.description, "", algorithm.cost);
   }
 }
 

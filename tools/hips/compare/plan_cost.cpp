@@ -1,7 +1,6 @@
 #include "tools/hips/compare/plan_cost.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -54,9 +53,9 @@ std::string why_all_servers(const Topology& topology, const PlanShape& shape) {
   };
   // With one rank per server, the second rank represents those into which halving and doubling reduce others.
   const bool pairs_up = shape.algorithm == "recursive-doubling" || shape.algorithm == "halving-doubling";
-  if (pairs_up
-          ? topology.ranks_per_server > 1 && !std::has_single_bit(static_cast<std::uint64_t>(shape.num_ranks))
-          : std::ranges::any_of(shape.lanes, uses_leaders))
+  // The members of a group are on different numbers of servers and NICs.
+  if (shape.algorithm == "recursive-multiplying") return "servers differ";
+  if (std::ranges::any_of(shape.lanes, uses_leaders) && (!pairs_up || topology.ranks_per_server > 1))
     return "servers differ";
   if (topology.family == Family::kGraph) return "servers differ";
   const auto nics = topology::rail_bandwidths(topology);

@@ -93,7 +93,8 @@ TEST(Entries, AllIsEveryAlgorithmAndRingsIfMeshesCauseIncast) {
   EXPECT_EQ(names("all", "torus:3x3").size(), plan::algorithms().size());
   EXPECT_THAT(names("all", "bcube:3,1"),
               ElementsAre("hips", "hips:ring", "flat-ps", "flat-mesh", "flat-ring", "recursive-doubling",
-                          "halving-doubling", "double-tree", "bine", "trees"));
+                          "recursive-multiplying", "halving-doubling", "binomial-tree", "double-tree", "bine",
+                          "trees"));
   EXPECT_THAT(names("all", "bcube:3,1[0-4,8]"), ElementsAre("hips", "trees"));
   EXPECT_THAT(names("hips:ps:2,all", "bcube:3,1[0-4,8]"), ElementsAre("hips:ps:2", "hips", "trees"));
   EXPECT_THAT(names("all,hips", "bcube:3,1[0-4,8]"), ElementsAre("hips", "trees"));
