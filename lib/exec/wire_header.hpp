@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lib/base/wire_version.hpp"
+
 namespace hips::exec {
 
-/// Incremented whenever the bytes between ranks change.
-inline constexpr std::uint32_t kWireVersion = 8;
+static_assert(kWireVersion <= 0xff);
 inline constexpr std::uint32_t kWireMagic = 0x48695000U | kWireVersion;  // "HiP" and the version
 
 /// WireHeader::flags: the payload was written into granted memory, not behind this header.

@@ -11,10 +11,11 @@
 
 #include <hips/status.hpp>
 
+#include "lib/base/wire_version.hpp"
+
 namespace hips::comm {
 
-/// Incremented with every change of what ranks send each other: hello, control frames, data headers.
-inline constexpr std::uint32_t kWireVersion = 10;
+using hips::kWireVersion;
 /// "HiPS", the first bytes of every connection.
 inline constexpr std::uint32_t kWireMagic = 0x53506948;
 

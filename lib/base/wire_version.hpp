@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace hips {
+
+/// Incremented with every change of what ranks send each other: hello, control frames, what they exchange at
+/// set-up, data headers.
+inline constexpr std::uint32_t kWireVersion = 10;
+
+}  // namespace hips
