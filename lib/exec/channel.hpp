@@ -12,6 +12,7 @@
 namespace hips::exec {
 
 class OperationImpl;
+struct Connection;
 struct EnginePort;
 
 /// Receives a peer's messages of one lane: `credits` slots of our staging, used round robin.
@@ -24,7 +25,8 @@ struct InChannel {
 
   ChannelKey key;
   transport::PeerId peer = -1;
-  EnginePort* port = nullptr;        ///< the port that returns credits
+  EnginePort* port = nullptr;  ///< the port that returns credits
+  const Connection* connection = nullptr;
   std::byte* staging = nullptr;      ///< of slot 0; null in phantom teams
   std::uint64_t staging_offset = 0;  ///< of slot 0 in the arena's chunk
   std::uint32_t slot_base = 0;
@@ -67,6 +69,7 @@ struct SendPath {
 struct OutChannel {
   ChannelKey key;
   transport::PeerId peer = -1;
+  const Connection* connection = nullptr;
   std::vector<SendPath> by_rail;                    ///< [0] is used for rails beyond the end
   const transport::RemoteRegion* remote = nullptr;  ///< the peer's staging
   std::uint64_t remote_offset = 0;                  ///< of slot 0

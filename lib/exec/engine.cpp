@@ -117,25 +117,6 @@ void EngineImpl::take_removed_ranges() {
   for (const std::uint64_t range : ranges) user_regions.forget(range);
 }
 
-void EngineImpl::drop_peer(EnginePort& port, transport::PeerId peer) {
-  port.broken.insert(peer);
-  // Requests in the batch are not accepted yet; flush() gives them up.
-  const auto is_batched = [&](std::uint32_t index) {
-    return std::any_of(port.batch.begin(), port.batch.begin() + static_cast<std::ptrdiff_t>(port.num_batched),
-                       [&](const auto& request) { return request.signalled && request.context == index; });
-  };
-  for (std::uint32_t index = 0; index < posted.size(); ++index) {
-    const Posted& record = posted[index];
-    if (record.port == &port && record.peer == peer && !is_batched(index)) drop_request(index);
-  }
-}
-
-void EngineImpl::drop_request(std::uint32_t index) {
-  const Posted lost = posted[index];
-  release(index);
-  if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
-}
-
 void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
   using Kind = transport::Event::Kind;
   switch (event.kind) {
@@ -156,10 +137,13 @@ void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
       complete(static_cast<std::uint32_t>(event.context));
       return;
     case Kind::kPeerDead:
-      drop_peer(port, event.peer);
-      [[fallthrough]];
+      if (const auto lost = port.connections.find(event.peer);
+          lost != port.connections.end() && lost->second != nullptr)
+        lose(*lost->second, event.error);
+      return;
     case Kind::kPortDown:
-      for (TeamImpl* team : teams) team->on_broken(event);
+      port.down = event.error;
+      for (TeamImpl* team : teams) team->on_port_down(port);
       return;
   }
 }
@@ -190,22 +174,11 @@ std::size_t EngineImpl::flush(EnginePort& port) {
   const std::size_t given = port.num_batched;
   const std::size_t taken = port.transport->post({port.batch.data(), given});
   const auto drop_taken = [&] {
-    std::copy(port.batch.begin() + static_cast<std::ptrdiff_t>(taken),
-              port.batch.begin() + static_cast<std::ptrdiff_t>(given), port.batch.begin());
-    std::copy(port.batched.begin() + static_cast<std::ptrdiff_t>(taken),
-              port.batched.begin() + static_cast<std::ptrdiff_t>(given), port.batched.begin());
-    port.num_batched = given - taken;
+    port.remove_batched_if([&](std::size_t i) { return i < taken; });
     port.refused = port.num_batched > 0;
   };
   if (!port.transport->query().completes_on_post) {
-    std::array<std::uint32_t, EnginePort::kBatch + 1> lost{};
-    std::size_t num_lost = 0;
-    for (std::size_t i = 0; i < taken && !port.broken.empty(); ++i) {
-      if (port.batch[i].signalled && port.broken.contains(port.batch[i].peer))
-        lost[num_lost++] = static_cast<std::uint32_t>(port.batch[i].context);
-    }
     drop_taken();
-    for (std::size_t i = 0; i < num_lost; ++i) drop_request(lost[i]);
     return taken;
   }
   std::array<Posted, EnginePort::kBatch + 1> done;
@@ -220,25 +193,19 @@ std::size_t EngineImpl::flush(EnginePort& port) {
 
 void EngineImpl::drop_batched(const TeamImpl* team) {
   for (auto& port : ports) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < port->num_batched; ++i) {
+    port->remove_batched_if([&](std::size_t i) {
       const Posted& record = port->batched[i];
-      if (record.team != team) {
-        port->batch[kept] = port->batch[i];
-        port->batched[kept++] = record;
-        continue;
-      }
-      if (record.kind == Posted::Kind::kPayload) continue;
+      if (record.team != team) return false;
+      if (record.kind == Posted::Kind::kPayload) return true;
       if (record.operation != nullptr) record.team->on_lost(record);
-      if (port->transport->query().completes_on_post) continue;
+      if (port->transport->query().completes_on_post) return true;
       const auto index = static_cast<std::uint32_t>(port->batch[i].context);
       // The payload was posted without a completion of its own, so nobody reports when it has been read. The
       // memory therefore stays registered until the engine ends.
       if (i == 0 && record.kind == Posted::Kind::kHeader) posted[index].memory = nullptr;
       release(index);
-    }
-    port->num_batched = kept;
-    port->refused &= kept > 0;
+      return true;
+    });
   }
 }
 

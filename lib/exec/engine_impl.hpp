@@ -9,11 +9,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lib/exec/connection.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/engine_client.hpp"
 #include "lib/exec/nic_queue.hpp"
@@ -48,7 +49,7 @@ struct Posted {
   Kind kind = Kind::kSegment;
 };
 
-/// A transport with its software queue and its endpoints, which all teams share.
+/// A transport with its software queue and its connections, which all teams share.
 struct EnginePort {
   /// Segments that are posted together, for one doorbell.
   static constexpr std::size_t kBatch = 16;
@@ -63,12 +64,23 @@ struct EnginePort {
   std::size_t num_batched = 0;
   bool refused = false;  ///< the transport accepted only a part of the batch: its queue is full
   std::size_t batch_limit = kBatch;
-  std::set<transport::PeerId> broken;  ///< peers whose requests never complete
-  std::uint64_t posted_bytes = 0;      ///< posted but not locally complete
-  /// Open endpoints, with our address for the peer.
-  std::map<transport::PeerId, transport::Address> endpoints;
-  /// Connected endpoints, with the peer's address.
-  std::map<transport::PeerId, transport::Address> connected;
+  std::uint64_t posted_bytes = 0;  ///< posted but not locally complete
+  /// The newest connection to each peer. Null: its endpoint could not be opened.
+  std::map<transport::PeerId, std::shared_ptr<Connection>> connections;
+  Status down;  ///< an error: the NIC is broken for good
+
+  /// Removes the requests from the batch for whose index `drops` returns true.
+  template <typename Drops>
+  void remove_batched_if(Drops drops) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < num_batched; ++i) {
+      if (drops(i)) continue;
+      batch[kept] = batch[i];
+      batched[kept++] = batched[i];
+    }
+    num_batched = kept;
+    refused &= kept > 0;
+  }
 };
 
 struct EngineImpl final : RangeListener {
@@ -143,11 +155,13 @@ struct EngineImpl final : RangeListener {
   void complete(std::uint32_t index);
   /// Frees the record: no device reads the request's memory any more.
   void release(std::uint32_t index);
-  /// Gives up the requests to a peer whose connection is gone: neither accepted nor later requests to it
-  /// complete.
-  void drop_peer(EnginePort& port, transport::PeerId peer);
-  /// Gives up one request to a lost peer.
-  void drop_request(std::uint32_t index);
+  /// The connection of that incarnation. Opens our endpoint if there is none yet, and closes an older one.
+  Result<std::shared_ptr<Connection>> open(EnginePort& port, transport::PeerId peer,
+                                           std::uint32_t incarnation);
+  /// Connects our endpoint with the peer's, whose address is `theirs`.
+  Status connect(Connection& connection, std::span<const std::byte> theirs);
+  /// The connection is broken: gives up all requests to the peer, and tells the teams that use it.
+  void lose(Connection& connection, const Status& cause);
   EnginePort* port_of(transport::Transport* transport);
   void range_removed(std::uint64_t range) override;
   void take_removed_ranges();

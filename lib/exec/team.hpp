@@ -78,14 +78,13 @@ class Team {
     std::vector<transport::Transport*> by_rail;   ///< by our rail; [0] as above
 
     /// The peer's port for `rail`, a rail of the peer. Requires at least one port.
-    [[nodiscard]] transport::PeerId peer(Rail rail) const { return at(by_peer_rail, rail); }
-    [[nodiscard]] transport::Transport* transport(Rail rail) const { return at(by_rail, rail); }
+    [[nodiscard]] transport::PeerId peer(Rail rail) const { return by_peer_rail[index(by_peer_rail, rail)]; }
+    [[nodiscard]] transport::Transport* transport(Rail rail) const { return by_rail[index(by_rail, rail)]; }
 
-   private:
+    /// The position of `rail` in one of the lists.
     template <typename T>
-    static T at(const std::vector<T>& list, Rail rail) {
-      return list[rail >= 0 && static_cast<std::size_t>(rail) < list.size() ? static_cast<std::size_t>(rail)
-                                                                            : 0];
+    static std::size_t index(const std::vector<T>& list, Rail rail) {
+      return rail >= 0 && static_cast<std::size_t>(rail) < list.size() ? static_cast<std::size_t>(rail) : 0;
     }
   };
   struct Config {

@@ -145,36 +145,6 @@ void TeamImpl::on_control() {
   take_handed_over();
 }
 
-void TeamImpl::on_broken(const transport::Event& event) {
-  if (event.kind == transport::Event::Kind::kPortDown) {
-    Status status = event.error;
-    status.scope = Scope::kLink;
-    if (!in_flight_.empty()) report(std::move(status));
-    return;
-  }
-  for (Rank rank = 0; rank < config_.size; ++rank) {
-    if (rank == config_.rank || left_[rank]) continue;
-    const auto& peers = config_.routes[rank].by_peer_rail;
-    if (std::find(peers.begin(), peers.end(), event.peer) == peers.end()) continue;
-    Status status = event.error;
-    status.code = Code::kPeerLost;
-    status.scope = Scope::kPeer;
-    status.rank = rank;
-    status.message = fmt::format("rank {} is lost: {}", rank, status.message);
-    if (!in_flight_.empty()) {
-      const std::string missing = missing_text(*in_flight_.front());
-      if (!missing.empty()) status.message += "; waiting for " + missing;
-    }
-    // The peer may have shut down, and the message that says so may still be on its way. Then this is no
-    // failure, and a later failure has to be reported.
-    if (config_.on_error && !failed()) {
-      config_.on_error(status);
-    } else {
-      report(std::move(status));
-    }
-  }
-}
-
 void TeamImpl::check_left_peers() {
   for (const OperationImpl* operation : in_flight_) {
     for (const Rank rank : missing(*operation)) {

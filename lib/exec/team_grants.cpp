@@ -34,7 +34,7 @@ void TeamImpl::give_grants(OperationImpl& operation) {
   for (std::size_t c = 0; c < in_.size(); ++c) {
     InChannel& channel = in_[c];
     if (channel.grant_cells == nullptr || channel.granting[turn] || operation.program_->grants[c] == 0 ||
-        operation.layout_->in_totals[c] == 0)
+        operation.layout_->in_totals[c] == 0 || !channel.connection->is_usable())
       continue;
     EnginePort& port = *channel.port;
     // A grant is optional, so it does not wait for a full queue.

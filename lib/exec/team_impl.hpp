@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/exec/blob.hpp"
 #include "lib/exec/channel.hpp"
 #include "lib/exec/compiled_program.hpp"
 #include "lib/exec/engine_impl.hpp"
@@ -25,7 +26,8 @@ namespace hips::exec {
 ///
 /// Files: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
 /// team_sending.cpp (outgoing segments, the user's registered memory), team_grants.cpp (outputs that peers
-/// write into), team_failure.cpp (missing ranks, signatures, dead peers).
+/// write into), team_connections.cpp (opening and losing connections), team_failure.cpp (missing ranks,
+/// signatures, ranks that left).
 class TeamImpl final : public Team {
  public:
   TeamImpl(EngineImpl& engine, Config config);
@@ -57,7 +59,8 @@ class TeamImpl final : public Team {
   void on_lost(const Posted& posted);
   /// The connection broke before the NIC had confirmed that the peer received the data.
   void on_unacknowledged(const Posted& posted);
-  void on_broken(const transport::Event& event);
+  void on_broken(const Connection& connection);
+  void on_port_down(const EnginePort& port);
   void on_control();
 
   /// Processes work lists, NIC queues and credits as far as possible.
@@ -74,8 +77,31 @@ class TeamImpl final : public Team {
  private:
   using StepState = OperationImpl::StepState;
 
+  /// A connection that this team uses.
+  struct UsedConnection {
+    Rank rank = -1;
+    std::shared_ptr<Connection> connection;
+  };
+  /// A connection that a rank has at the time of its offer. Rails are positions in Route's lists.
+  struct ConnectionEntry {
+    Rank rank, peer;
+    Rail rail, peer_rail;
+    std::uint32_t incarnation, is_lost;
+  };
+
   // Set-up.
   void give_back_slots();
+  /// The receiving rail of a channel: all messages of one path use the same for each (peer, lane).
+  [[nodiscard]] Rail arrival_rail(std::int32_t channel) const;
+  [[nodiscard]] Rail departure_rail(std::int32_t channel) const;
+  void offer_connections(BlobWriter& writer) const;
+  void take_connections(BlobReader& reader);
+  [[nodiscard]] std::uint32_t agreed_incarnation(Rank rank, Rail rail, Rail peer_rail) const;
+  /// Opens our end of the connection to a rank's port, or finds it.
+  Result<Connection*> open_connection(Rank rank, Rail rail, Rail peer_rail);
+  /// Connects it with the peer's end.
+  Result<Connection*> join_connection(Rank rank, Rail rail, Rail peer_rail, std::uint32_t incarnation,
+                                      std::span<const std::byte> address);
   [[nodiscard]] bool needs_send_slots(Rank rank) const;
   [[nodiscard]] std::size_t best_segment_bytes() const;
   [[nodiscard]] std::int32_t best_credits() const;
@@ -97,6 +123,9 @@ class TeamImpl final : public Team {
   [[nodiscard]] bool dependencies_met(const OperationImpl& operation, StepId step,
                                       std::int32_t segment) const;
   [[nodiscard]] StepId head_of(const OperationImpl& operation, std::int32_t channel) const;
+  bool give_up_segment(EnginePort& port, const ReadySegment& ready, std::uint32_t bytes);
+  /// Counts a segment of the step as sent, and offers the next one.
+  void count_segment(OperationImpl& operation, StepId id);
   void next_send(OperationImpl& operation, std::int32_t channel);
   void list_head(std::int32_t channel);
   const SendPath& send_path_for(const OperationImpl& operation, StepId step);
@@ -134,6 +163,9 @@ class TeamImpl final : public Team {
   [[nodiscard]] WireHeader header_of(const OperationImpl& operation, StepId step, std::int32_t segment) const;
   bool verify(OperationImpl& operation, std::int32_t channel, std::uint64_t number);
   void report(Status status);
+  void report_lost(const UsedConnection& lost);
+  /// Reports what was lost before the current operation began.
+  void report_losses();
   void check_left_peers();
   void end_all(const Status& status);
 
@@ -153,7 +185,12 @@ class TeamImpl final : public Team {
     transport::RemoteRegion staging, grant_cells;
   };
   std::list<PeerRegions> remote_regions_;  ///< a list: channels point into it
-  std::vector<EnginePort*> registering_;   ///< ports of out-channels that need registered memory
+  std::vector<UsedConnection> connections_;
+  std::vector<ConnectionEntry>
+      offered_connections_;  ///< from and to this rank, between allocate() and connect()
+  bool has_lost_connection_ = false;
+  Status port_down_;                      ///< an error: a NIC that the team uses is broken for good
+  std::vector<EnginePort*> registering_;  ///< ports of out-channels that need registered memory
   std::size_t segment_bytes_ = 0;
   std::size_t slot_stride_ = 0;
   std::int64_t slot_base_ = -1;

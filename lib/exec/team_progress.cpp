@@ -128,6 +128,8 @@ void TeamImpl::begin(OperationImpl& operation) {
     give_grants(operation);
   }
   in_flight_.push_back(&operation);
+  if (has_lost_connection_ || !port_down_.ok()) [[unlikely]]
+    report_losses();
   operation.out_cursor_.assign(out_.size(), 0);
   for (std::size_t c = 0; c < out_.size(); ++c) {
     if (layout.out_totals[c] == 0) continue;
@@ -420,9 +422,9 @@ void TeamImpl::consume(std::int32_t c, std::uint64_t number) {
 
 bool TeamImpl::return_credits() {
   if (credit_list_.empty()) return false;
-  // Segments may have carried some of the credits in the meantime.
+  // Segments may have carried some of the credits in the meantime, or the connection may be lost.
   std::erase_if(credit_list_, [this](std::int32_t c) {
-    if (in_[c].to_return == 0) in_[c].listed = false;
+    if (in_[c].to_return == 0 || !in_[c].connection->is_usable()) in_[c].listed = false;
     return !in_[c].listed;
   });
   bool moved = false;

@@ -101,6 +101,8 @@ bool TeamImpl::batch_segment(EnginePort& port, const ReadySegment& ready) {
                                                 static_cast<std::int64_t>(layout.element_bytes));
   const std::uint32_t slot = channel.next_slot();
   const std::int64_t begin_ns = now_if_traced();
+  if (!channel.connection->is_usable()) [[unlikely]]
+    return give_up_segment(port, ready, bytes);
   const Source& source = program.sources[step.first_source];
   const std::byte* payload =
       local_source(operation, source.local, layout.source_first[step.first_source] + offset);
@@ -174,12 +176,35 @@ bool TeamImpl::batch_segment(EnginePort& port, const ReadySegment& ready) {
     if (memory != nullptr) ++memory->posts;
   }
   port.batched[port.num_batched++] = record;
-  ++channel.next_number;
-  --channel.credits;
-  ++state.next;
-  if (state.next == at.segments) next_send(operation, c);
-  if (state.next < at.segments) offer_segment(operation, ready.step);
+  count_segment(operation, ready.step);
   return true;
+}
+
+// Nothing is posted to a connection that is lost. The loss is reported, and the operation ends with the team,
+// unless the peer has left.
+bool TeamImpl::give_up_segment(EnginePort& port, const ReadySegment& ready, std::uint32_t bytes) {
+  OperationImpl& operation = *ready.operation;
+  const std::int32_t c = operation.program_->out_channel[ready.step];
+  Posted lost{.operation = &operation, .team = this, .port = &port, .step = ready.step, .bytes = bytes};
+  lost.segment = operation.steps_[ready.step].next;
+  lost.begin_ns = now_if_traced();
+  lost.channel = c;
+  lost.slot = out_[c].next_slot();
+  ++operation.posts_in_flight_;
+  count_segment(operation, ready.step);
+  on_unacknowledged(lost);
+  return true;
+}
+
+void TeamImpl::count_segment(OperationImpl& operation, StepId id) {
+  const std::int32_t c = operation.program_->out_channel[id];
+  StepState& state = operation.steps_[id];
+  ++out_[c].next_number;
+  --out_[c].credits;
+  if (++state.next == operation.layout_->steps[id].segments)
+    next_send(operation, c);
+  else
+    offer_segment(operation, id);
 }
 
 void TeamImpl::next_send(OperationImpl& operation, std::int32_t c) {
@@ -207,7 +232,7 @@ void TeamImpl::on_lost(const Posted& posted) {
 }
 
 void TeamImpl::on_unacknowledged(const Posted& posted) {
-  // The notice that the peer left may have overtaken the last acknowledgement, or the acknowledgement was
+  // A peer that has left has all its data. The notice that it left may have overtaken the last acknowledgement, or the acknowledgement was
   // lost.
   if (left_[static_cast<std::size_t>(out_[static_cast<std::size_t>(posted.channel)].key.peer)])
     on_completion(posted);

@@ -20,7 +20,7 @@ constexpr std::size_t kMinSegmentBytes = 1024;
 static_assert(kMinSegmentBytes >= kMaxElementBytes);
 
 /// First exchange: what all ranks must agree on before memory is laid out, and the NIC of each channel. The
-/// entries of the in-channels follow, then those of the out-channels.
+/// entries of the in-channels follow, then those of the out-channels, then the rank's connections.
 struct Offer {
   std::uint32_t magic = kOfferMagic;
   /// The larger of the number of in-channels and of out-channels with send slots.
@@ -50,7 +50,8 @@ struct OutEntry {
   std::uint64_t grant_offset;  ///< offset of the first of its two cells
 };
 struct EndpointEntry {
-  std::int32_t peer, rail, peer_rail, reserved;
+  std::int32_t peer, rail, peer_rail;
+  std::uint32_t incarnation;
   transport::RemoteRegion region, grant_cells;
 };
 
@@ -62,23 +63,6 @@ std::uint32_t affordable_credits(const Offer& offer, std::uint32_t credits) {
   const std::uint64_t bytes = offer.channels * (offer.max_segment_bytes + sizeof(WireHeader));
   const std::uint64_t room = bytes == 0 ? credits : offer.max_staging_bytes / bytes;
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, fewest, credits));
-}
-
-// The receiving rail of a channel: all messages of one path use the same for each (peer, lane).
-Rail arrival_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
-  for (const CompiledProgram& compiled : programs) {
-    for (const Receive& receive : compiled.receives[channel]) {
-      return compiled.program->sources[receive.source].rail;
-    }
-  }
-  return kNoRail;
-}
-
-Rail departure_rail(const std::deque<CompiledProgram>& programs, std::int32_t channel) {
-  for (const CompiledProgram& compiled : programs) {
-    for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
-  }
-  return kNoRail;
 }
 
 }  // namespace
@@ -195,6 +179,22 @@ Status TeamImpl::disagreement(const ChannelKey& key) const {
       Scope::kCommunicator);
 }
 
+Rail TeamImpl::arrival_rail(std::int32_t channel) const {
+  for (const CompiledProgram& compiled : programs_) {
+    for (const Receive& receive : compiled.receives[channel]) {
+      return compiled.program->sources[receive.source].rail;
+    }
+  }
+  return kNoRail;
+}
+
+Rail TeamImpl::departure_rail(std::int32_t channel) const {
+  for (const CompiledProgram& compiled : programs_) {
+    for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
+  }
+  return kNoRail;
+}
+
 std::size_t TeamImpl::best_segment_bytes() const {
   std::size_t best = transport::Limits{}.best_segment_bytes;
   for (const Route& route : config_.routes) {
@@ -225,9 +225,11 @@ Blob TeamImpl::offer() {
   offer.num_out = static_cast<std::uint32_t>(channels_.out.size());
   writer.put(offer);
   for (std::int32_t c = 0; const ChannelKey& key : channels_.in)
-    writer.put(RailEntry{key.peer, key.lane, key.path, arrival_rail(programs_, c++)});
+    writer.put(RailEntry{key.peer, key.lane, key.path, arrival_rail(c++)});
   for (std::int32_t c = 0; const ChannelKey& key : channels_.out)
-    writer.put(RailEntry{key.peer, key.lane, key.path, departure_rail(programs_, c++)});
+    writer.put(RailEntry{key.peer, key.lane, key.path, departure_rail(c++)});
+  const std::lock_guard driving(engine_);
+  offer_connections(writer);
   return writer.take();
 }
 
@@ -265,6 +267,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       if (channel < 0) return hips::fail(disagreement(key));
       (we_send ? out_to : in_from)[static_cast<std::size_t>(channel)] = entry.rail;
     }
+    take_connections(reader);
   }
   for (std::size_t c = 0; c < in_from.size(); ++c) {
     if (!in_from[c]) return hips::fail(disagreement(channels_.in[c]));
@@ -335,7 +338,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   for (std::uint32_t c = 0; c < num_in; ++c) {
     InChannel& channel = in_[c];
     const Route& route = config_.routes[static_cast<std::size_t>(channels_.in[c].peer)];
-    const Rail rail = arrival_rail(programs_, static_cast<std::int32_t>(c));
+    const Rail rail = arrival_rail(static_cast<std::int32_t>(c));
     channel.key = channels_.in[c];
     channel.peer = route.peer(*in_from[c]);
     channel.port = engine_.port_of(route.transport(rail));
@@ -360,7 +363,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   for (std::uint32_t c = 0; c < num_out; ++c, ++slot) {
     OutChannel& channel = out_[c];
     const Route& route = config_.routes[static_cast<std::size_t>(channels_.out[c].peer)];
-    const Rail rail = departure_rail(programs_, static_cast<std::int32_t>(c));
+    const Rail rail = departure_rail(static_cast<std::int32_t>(c));
     channel.key = channels_.out[c];
     channel.peer = route.peer(*out_to[c]);
     channel.back = config_.phantom ? -1 : channels_.find_in(channel.key);
@@ -407,14 +410,8 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
   for (const auto& [rank, rail, peer_rail] : endpoints) {
     const Route& route = config_.routes[rank];
     transport::Transport* transport = route.transport(rail);
-    EnginePort* port = engine_.port_of(transport);
-    const transport::PeerId peer = route.peer(peer_rail);
-    auto open = port->endpoints.find(peer);
-    if (open == port->endpoints.end()) {
-      auto address = transport->open(peer);
-      if (!address) return hips::fail(unreached(rank, rail, std::move(address).error()));
-      open = port->endpoints.emplace(peer, *std::move(address)).first;
-    }
+    auto connection = open_connection(rank, rail, peer_rail);
+    if (!connection) return hips::fail(std::move(connection).error());
     transport::RemoteRegion region = phantom_region_.remote;
     if (!config_.phantom) {
       auto registered = engine_.arena.region(staging_, transport);
@@ -427,9 +424,10 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
       if (!registered) return hips::fail(std::move(registered).error());
       cells = registered->remote;
     }
-    writer.put(EndpointEntry{rank, rail, peer_rail, 0, region, cells});
-    writer.put_bytes(open->second);
+    writer.put(EndpointEntry{rank, rail, peer_rail, (*connection)->incarnation, region, cells});
+    writer.put_bytes((*connection)->address);
   }
+  offered_connections_ = {};
   return writer.take();
 }
 
@@ -445,7 +443,6 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
 
   for (Rank rank = 0; rank < config_.size; ++rank) {
     if (!peers[rank]) continue;
-    const Route& route = config_.routes[rank];
     // The entries of the peer's blob that concern this rank.
     struct In {
       InEntry entry;
@@ -479,19 +476,15 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
     }
     // Connects our endpoint on `rail` with the peer's endpoint on `peer_rail`. Returns the peer's regions
     // there.
-    const auto join = [&](Rail rail, Rail peer_rail) -> Result<const PeerRegions*> {
+    const auto join = [&](Rail rail, Rail peer_rail,
+                          const Connection*& connection) -> Result<const PeerRegions*> {
       const auto theirs = std::find_if(endpoints.begin(), endpoints.end(), [&](const auto& e) {
         return e.first.rail == peer_rail && e.first.peer_rail == rail;
       });
       if (theirs == endpoints.end()) return hips::fail(disagreement({rank, -1}));
-      EnginePort* port = engine_.port_of(route.transport(rail));
-      const transport::PeerId peer = route.peer(peer_rail);
-      if (!port->connected.contains(peer)) {
-        if (Status status = port->transport->connect(peer, theirs->second); !status.ok()) {
-          return hips::fail(unreached(rank, rail, std::move(status)));
-        }
-        port->connected.emplace(peer, theirs->second);
-      }
+      auto joined = join_connection(rank, rail, peer_rail, theirs->first.incarnation, theirs->second);
+      if (!joined) return hips::fail(std::move(joined).error());
+      connection = *joined;
       return &remote_regions_.emplace_back(PeerRegions{theirs->first.region, theirs->first.grant_cells});
     };
 
@@ -502,7 +495,7 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       });
       if (in == ins.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - out_.data());
-      auto regions = join(departure_rail(programs_, index), in->entry.rail);
+      auto regions = join(departure_rail(index), in->entry.rail, channel.connection);
       if (!regions) return std::move(regions).error();
       channel.remote = &(*regions)->staging;
       channel.remote_offset = in->entry.offset;
@@ -519,8 +512,8 @@ Status TeamImpl::connect(std::span<const Blob> addresses) {
       });
       if (out == outs.end()) return disagreement(channel.key);
       const auto index = static_cast<std::int32_t>(&channel - in_.data());
-      const Rail rail = arrival_rail(programs_, index);
-      auto regions = join(rail, out->rail);
+      const Rail rail = arrival_rail(index);
+      auto regions = join(rail, out->rail, channel.connection);
       if (!regions) return std::move(regions).error();
       channel.credit_token = SlotToken{out->credit_slot, out->generation, 0}.pack();
       if (out->takes_grants == 0 || !takes_grants(rank, rail)) continue;

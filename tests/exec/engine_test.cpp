@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include "lib/exec/engine_impl.hpp"
 #include "tests/exec/passing_transport.hpp"
@@ -23,7 +23,11 @@ class SilentTransport final : public testing::PassingTransport {
   }
   std::size_t poll(std::span<transport::Event>) override { return 0; }
 
+  Result<transport::Address> open(transport::PeerId) override { return transport::Address(); }
+  void close(transport::PeerId peer) override { closed.push_back(peer); }
+
   std::size_t takes = SIZE_MAX;
+  std::vector<transport::PeerId> closed;
 
  private:
   transport::Limits limits_;
@@ -36,6 +40,7 @@ class LostRequests : public ::testing::Test {
     transport_ = transport.get();
     engine_.ports.push_back(std::make_unique<EnginePort>());
     engine_.ports.front()->transport = std::move(transport);
+    for (const transport::PeerId peer : {7, 8}) (void)value_or_throw(engine_.open(port(), peer, 1));
   }
   EnginePort& port() { return *engine_.ports.front(); }
 
@@ -72,31 +77,51 @@ TEST_F(LostRequests, to_a_dead_peer_free_their_bytes) {
   engine_.flush(port());
   EXPECT_EQ(port().posted_bytes, 1010u);
   die(7);
-  EXPECT_EQ(port().posted_bytes, 10u) << "accepted before the peer died";
-  (void)batch(7, 1000);
-  (void)batch(8, 10);
-  engine_.flush(port());
-  EXPECT_EQ(port().posted_bytes, 20u) << "accepted after the peer died";
+  EXPECT_EQ(port().posted_bytes, 10u);
+  EXPECT_FALSE(port().connections[7]->is_usable());
+  EXPECT_TRUE(port().connections[8]->is_usable());
 }
 
-TEST_F(LostRequests, keep_their_record_until_the_transport_accepts_them) {
+TEST_F(LostRequests, that_the_transport_has_not_accepted_leave_the_batch) {
   transport_->takes = 1;
-  const std::uint32_t first = batch(8, 1);
+  (void)batch(8, 1);
   const std::uint32_t second = batch(8, 1);
   const std::uint32_t dead = batch(7, 1000);
   engine_.flush(port());
   ASSERT_EQ(port().num_batched, 2u);
   die(7);
-  Posted other_record;
-  other_record.port = &port();
-  other_record.peer = 9;
-  const std::uint32_t other = engine_.add_posted(other_record);
-  EXPECT_EQ(std::set({first, second, dead, other}).size(), 4u) << "a record in the batch was reused";
+  ASSERT_EQ(port().num_batched, 1u);
+  EXPECT_EQ(port().batch[0].context, second);
+  EXPECT_EQ(port().posted_bytes, 2u);
+  Posted other;
+  other.port = &port();
+  other.peer = 9;
+  EXPECT_EQ(engine_.add_posted(other), dead) << "the record is not free";
   transport_->takes = SIZE_MAX;
   engine_.flush(port());
-  EXPECT_EQ(port().posted_bytes, 2u);
-  EXPECT_EQ(engine_.posted[other].peer, 9);
-  EXPECT_EQ(engine_.add_posted(other_record), dead) << "the record is not free";
+  EXPECT_EQ(engine_.posted[dead].peer, 9);
+  EXPECT_FALSE(port().refused);
+}
+
+TEST_F(LostRequests, end_with_the_connection_if_it_is_opened_again) {
+  (void)batch(7, 1000);
+  EXPECT_EQ(value_or_throw(engine_.open(port(), 7, 1)), port().connections[7]);
+  EXPECT_EQ(port().posted_bytes, 1000u);
+  const auto old = port().connections[7];
+  const auto next = value_or_throw(engine_.open(port(), 7, 2));
+  EXPECT_EQ(port().posted_bytes, 0u);
+  EXPECT_EQ(old->state, Connection::State::kClosed);
+  EXPECT_EQ(next->incarnation, 2u);
+  EXPECT_EQ(transport_->closed, std::vector<transport::PeerId>{7});
+  EXPECT_EQ(engine_.open(port(), 7, 1).error().code, Code::kPeerLost) << "an incarnation that is over";
+}
+
+TEST_F(LostRequests, of_a_port_that_is_down_are_not_followed_by_new_connections) {
+  transport::Event event;
+  event.kind = transport::Event::Kind::kPortDown;
+  event.error = Status::error(Code::kPeerLost, "nic0 was removed", Scope::kLink);
+  engine_.dispatch(port(), event);
+  EXPECT_EQ(engine_.open(port(), 9, 1).error().message, "nic0 was removed");
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ struct WorldOptions {
   /// As with TCP: memory can be registered for one call but need not be, and no memory is shared.
   bool registers_freely = false;
   Clock* clock = nullptr;
+  /// Makes the transports instead of the inproc network.
+  std::function<std::unique_ptr<transport::Transport>()> make_transport{};
   /// Wraps the transport between the executor and the network.
   std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
 };
@@ -43,6 +45,7 @@ class World {
  public:
   struct Member {
     std::unique_ptr<Engine> engine;
+    transport::Transport* transport = nullptr;
     std::unique_ptr<Team> team;
     std::vector<Status> errors;  ///< errors that on_error received
   };
@@ -50,9 +53,8 @@ class World {
   World(const std::string& spec, std::uint64_t seed, WorldOptions options = {})
       : random_(seed), options_(std::move(options)) {
     const Topology topology = parse_topology(spec);
-    auto builder = plan::make_builder(topology, options_.request);
-    if (!builder) throw Error(builder.error());
-    shape_ = std::make_shared<const PlanShape>((*builder)->shape());
+    builder_ = value_or_throw(plan::make_builder(topology, options_.request));
+    shape_ = std::make_shared<const PlanShape>(builder_->shape());
     network_ = value_or_throw(inproc::Network::create(
         {.random = &random_,
          .clock = options_.clock,
@@ -61,29 +63,39 @@ class World {
          .attaches_memory = !options_.needs_registration && !options_.registers_freely,
          .needs_local_registration = options_.needs_registration,
          .registers_freely = options_.registers_freely}));
-    const Rank size = shape_->num_ranks;
-    members_.resize(static_cast<std::size_t>(size));
-    for (Rank rank = 0; rank < size; ++rank) {
+    members_.resize(static_cast<std::size_t>(shape_->num_ranks));
+    for (Rank rank = 0; rank < size(); ++rank) {
       Member& member = members_[rank];
       member.engine = std::make_unique<Engine>(Engine::Options{.clock = options_.clock});
-      auto made = network_->make_transport(rank);
+      auto made = options_.make_transport ? options_.make_transport() : network_->make_transport(rank);
       if (options_.wrap) made = options_.wrap(std::move(made));
-      auto* transport = member.engine->add_transport(std::move(made));
-      Team::Config config;
-      config.id = 7;
-      config.rank = rank;
-      config.size = size;
-      config.shapes = {shape_};
-      config.programs = {std::make_shared<const Program>((*builder)->program(rank))};
-      for (Rank peer = 0; peer < size; ++peer) {
-        config.routes.push_back(
-            {{member.engine->peer_for(0, static_cast<std::uint64_t>(peer), 0)}, {transport}});
-      }
-      config.credits = options_.credits;
-      config.max_segment_bytes = options_.segment_bytes;
-      config.phantom = options_.phantom;
-      if (hold_errors) config.on_error = [&member](const Status& status) { member.errors.push_back(status); };
-      member.team = value_or_throw(Team::create(*member.engine, std::move(config)));
+      member.transport = member.engine->add_transport(std::move(made));
+    }
+    make_teams(7);
+  }
+
+  [[nodiscard]] Team::Config config(Rank rank, std::uint64_t id) {
+    Member& member = members_[rank];
+    Team::Config config;
+    config.id = id;
+    config.rank = rank;
+    config.size = size();
+    config.shapes = {shape_};
+    config.programs = {std::make_shared<const Program>(builder_->program(rank))};
+    for (Rank peer = 0; peer < size(); ++peer)
+      config.routes.push_back({{peer_id(rank, peer)}, {member.transport}});
+    config.credits = options_.credits;
+    config.max_segment_bytes = options_.segment_bytes;
+    config.phantom = options_.phantom;
+    config.on_error = [&member](const Status& status) { member.errors.push_back(status); };
+    return config;
+  }
+
+  /// Makes a communicator of all ranks on their engines; the earlier one ends.
+  void make_teams(std::uint64_t id) {
+    for (Rank rank = 0; rank < size(); ++rank) {
+      members_[rank].errors.clear();
+      members_[rank].team = value_or_throw(Team::create(*members_[rank].engine, config(rank, id)));
     }
     std::vector<Blob> offers, addresses;
     for (auto& member : members_) offers.push_back(member.team->offer());
@@ -93,6 +105,10 @@ class World {
     }
   }
 
+  /// The number of `peer` in the engine of `rank`.
+  transport::PeerId peer_id(Rank rank, Rank peer) {
+    return members_[rank].engine->peer_for(0, static_cast<std::uint64_t>(peer), 0);
+  }
   [[nodiscard]] Rank size() const { return static_cast<Rank>(members_.size()); }
   [[nodiscard]] const PlanShape& shape() const { return *shape_; }
   Member& operator[](Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
@@ -117,9 +133,9 @@ class World {
   }
 
  private:
-  static constexpr bool hold_errors = true;
   std::mt19937_64 random_;
   WorldOptions options_;
+  std::unique_ptr<PlanBuilder> builder_;
   std::shared_ptr<const PlanShape> shape_;
   std::unique_ptr<inproc::Network> network_;
   std::vector<Member> members_;

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <utility>
+
+#include "lib/exec/engine_impl.hpp"
+#include "lib/exec/team_impl.hpp"
+
+namespace hips::exec {
+
+Result<std::shared_ptr<Connection>> EngineImpl::open(EnginePort& port, transport::PeerId peer,
+                                                     std::uint32_t incarnation) {
+  if (!port.down.ok()) return fail(port.down);
+  std::shared_ptr<Connection>& newest = port.connections[peer];
+  if (newest != nullptr && newest->incarnation >= incarnation) {
+    if (newest->incarnation == incarnation && newest->is_usable()) return newest;
+    return fail(
+        newest->is_usable()
+            ? Status::error(Code::kPeerLost, "its connection has been opened again meanwhile", Scope::kPeer)
+            : newest->cause);
+  }
+  if (newest != nullptr) {
+    lose(*newest,
+         Status::error(Code::kPeerLost, "the other end has lost the connection, which is opened again",
+                       Scope::kPeer));
+    newest->state = Connection::State::kClosed;
+    port.transport->close(peer);
+  }
+  auto address = port.transport->open(peer);
+  if (!address) return fail(std::move(address).error());
+  newest = std::make_shared<Connection>(
+      Connection{.port = &port, .peer = peer, .incarnation = incarnation, .address = *std::move(address)});
+  return newest;
+}
+
+Status EngineImpl::connect(Connection& connection, std::span<const std::byte> theirs) {
+  if (connection.state == Connection::State::kReady) return Status::success();
+  if (!connection.is_usable()) return connection.cause;
+  Status status = connection.port->transport->connect(connection.peer, theirs);
+  if (status.ok())
+    connection.state = Connection::State::kReady;
+  else
+    lose(connection, status);
+  return status;
+}
+
+void EngineImpl::lose(Connection& connection, const Status& cause) {
+  if (!connection.is_usable()) return;
+  connection.state = Connection::State::kBroken;
+  connection.cause = cause;
+  EnginePort& port = *connection.port;
+  const auto is_lost = [&](const Posted& record) {
+    return record.port == &port && record.peer == connection.peer;
+  };
+  const auto give_up = [](const Posted& lost) {
+    if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
+  };
+  const bool has_records = !port.transport->query().completes_on_post;
+  port.remove_batched_if([&](std::size_t i) {
+    if (!is_lost(port.batched[i])) return false;
+    if (!has_records) give_up(port.batched[i]);
+    return true;
+  });
+  for (std::uint32_t index = 0; index < posted.size(); ++index) {
+    if (!is_lost(posted[index])) continue;
+    const Posted lost = posted[index];
+    release(index);
+    give_up(lost);
+  }
+  for (TeamImpl* team : teams) team->on_broken(connection);
+}
+
+}  // namespace hips::exec
