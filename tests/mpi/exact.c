@@ -3,8 +3,8 @@
  * every element. Floating point values are small integers, so that every order of summing is exact.
  *
  * Rank 0 prints which calls a library should have taken that has the predefined ops of integers of 8 to 64
- * bits, of float and double, of bytes and of C's bool ("expect taken CALLS BYTES"), and which it should have
- * delegated ("expect delegated CALLS REASON"); the driver compares that with the interposer's report.
+ * bits, of float, double and complex numbers of them, of bytes and of C's bool ("expect taken CALLS BYTES"),
+ * and which it should have delegated ("expect delegated CALLS REASON"); the driver compares that with the interposer's report.
  */
 #include <math.h>
 #include <mpi.h>
@@ -36,7 +36,7 @@ static void wrong(const char* what, int i) {
 
 /* The first seven types are tested with every op and count, the others with each op that is allowed for them.
  */
-enum Group { kCInteger, kFloating, kMultiLanguage, kCBool, kByte, kUnsupported };
+enum Group { kCInteger, kFloating, kComplex, kMultiLanguage, kCBool, kByte, kUnsupported };
 #define TYPES(X)                                                              \
   X(kInt, MPI_INT, int, kCInteger)                                            \
   X(kLong, MPI_LONG, long, kCInteger)                                         \
@@ -63,6 +63,8 @@ enum Group { kCInteger, kFloating, kMultiLanguage, kCBool, kByte, kUnsupported }
   X(kCount, MPI_COUNT, MPI_Count, kMultiLanguage)                             \
   X(kBool, MPI_C_BOOL, _Bool, kCBool)                                         \
   X(kBytes, MPI_BYTE, unsigned char, kByte)                                   \
+  X(kComplexFloat, MPI_C_FLOAT_COMPLEX, float _Complex, kComplex)             \
+  X(kComplexDouble, MPI_C_DOUBLE_COMPLEX, double _Complex, kComplex)          \
   X(kLongDouble, MPI_LONG_DOUBLE, long double, kUnsupported)
 
 #define ENUMERATOR(NAME, TYPE, T, GROUP) NAME,
@@ -122,6 +124,8 @@ static int is_allowed(int type, int op) {
       return is_logical;
     case kByte:
       return is_bitwise;
+    case kComplex:
+      return op == kSum;
     default:
       return !is_logical && !is_bitwise;
   }

@@ -76,6 +76,10 @@ class ProgramCall {
     args.count = count;
     bytes_ = count * size;
   }
+  void set_count(std::uint64_t count, const Reduction& reduction) {
+    args.count = count * reduction.parts;
+    bytes_ = count * reduction.size;
+  }
   void set_in(const void* in) { args.in = static_cast<const std::byte*>(in); }
   void set_out(void* out) { args.out = static_cast<std::byte*>(out); }
   void set_eligibility(Eligibility eligibility) { eligibility_ = eligibility; }

@@ -19,7 +19,7 @@ ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& r
   args.type = reduction.type;
   args.op = reduction.op;
   args.root = passed.root;
-  set_count(static_cast<std::uint64_t>(passed.count), reduction.size);
+  set_count(static_cast<std::uint64_t>(passed.count), reduction);
   set_in(in_place() ? passed.out : passed.in);
   set_out(is_root ? passed.out : nullptr);
 }
@@ -51,16 +51,17 @@ Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record) {
   args.collective = Collective::kReduceScatter;
   args.type = reduction.type;
   args.op = reduction.op;
-  set_count(total, reduction.size);
+  set_count(total, reduction);
   set_in(in_place() ? passed.out : passed.in);
   set_out(passed.out);
   return Eligibility::kEligible;
 }
 
 void AnyReduceScatterCall::prepare(CommRecord& record) {
+  const std::uint64_t parts = reduction_of(passed.type, passed.op).parts;
   std::vector<std::uint64_t> counts;
   for (int rank = 0; rank < record.size(); ++rank)
-    counts.push_back(static_cast<std::uint64_t>(section_of(rank)));
+    counts.push_back(static_cast<std::uint64_t>(section_of(rank)) * parts);
   args.sections = record.sections(counts, {});
 }
 

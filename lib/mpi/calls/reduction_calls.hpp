@@ -33,7 +33,7 @@ class AllreduceCall final : public ProgramCall {
                     {.collective = Collective::kAllreduce,
                      .in = static_cast<const std::byte*>(a.in == MPI_IN_PLACE ? a.out : a.in),
                      .out = static_cast<std::byte*>(a.out),
-                     .count = static_cast<std::uint64_t>(a.count),
+                     .count = static_cast<std::uint64_t>(a.count) * reduction.parts,
                      .type = reduction.type,
                      .op = reduction.op},
                     static_cast<std::uint64_t>(a.count) * reduction.size,

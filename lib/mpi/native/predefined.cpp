@@ -13,7 +13,15 @@ namespace hips::mpi {
 namespace {
 
 /// The groups of the standard's table "Predefined Reduction Operations" whose types HiPS has.
-enum class TypeGroup : std::uint8_t { kCInteger, kFortranInteger, kMultiLanguage, kFloating, kCBool, kByte };
+enum class TypeGroup : std::uint8_t {
+  kCInteger,
+  kFortranInteger,
+  kMultiLanguage,
+  kFloating,
+  kComplex,
+  kCBool,
+  kByte
+};
 
 enum class Sign : std::uint8_t { kSigned, kUnsigned };
 
@@ -66,6 +74,14 @@ constexpr std::array kNamedTypes = {
     NamedType{HIPS_MPI_PREDEFINED(MPI_AINT, "ompi_mpi_aint"), TypeGroup::kMultiLanguage},
     NamedType{HIPS_MPI_PREDEFINED(MPI_OFFSET, "ompi_mpi_offset"), TypeGroup::kMultiLanguage},
     NamedType{HIPS_MPI_PREDEFINED(MPI_COUNT, "ompi_mpi_count"), TypeGroup::kMultiLanguage},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_C_FLOAT_COMPLEX, "ompi_mpi_c_float_complex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_C_DOUBLE_COMPLEX, "ompi_mpi_c_double_complex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_CXX_FLOAT_COMPLEX, "ompi_mpi_cxx_cplex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_CXX_DOUBLE_COMPLEX, "ompi_mpi_cxx_dblcplex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_COMPLEX, "ompi_mpi_cplex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_DOUBLE_COMPLEX, "ompi_mpi_dblcplex"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_COMPLEX8, "ompi_mpi_complex8"), TypeGroup::kComplex},
+    NamedType{HIPS_MPI_PREDEFINED(MPI_COMPLEX16, "ompi_mpi_complex16"), TypeGroup::kComplex},
 };
 
 struct NamedOp {
@@ -91,7 +107,7 @@ constexpr std::array kNamedOps = {
     NamedOp{HIPS_MPI_PREDEFINED(MPI_NO_OP, "ompi_mpi_op_no_op"), "MPI_NO_OP", {}},
 };
 
-/// The standard's table of predefined reductions.
+/// The operations that HiPS has, of those that the standard's table of predefined reductions allows.
 bool allows(TypeGroup group, ReduceOp op) {
   const bool is_logical = op >= ReduceOp::kLand, is_bitwise = op >= ReduceOp::kBand && !is_logical;
   switch (group) {
@@ -102,6 +118,8 @@ bool allows(TypeGroup group, ReduceOp op) {
       return !is_logical;
     case TypeGroup::kFloating:
       return !is_logical && !is_bitwise;
+    case TypeGroup::kComplex:
+      return op == ReduceOp::kSum;  // that of real and imaginary parts
     case TypeGroup::kCBool:
       return is_logical;
     case TypeGroup::kByte:
@@ -110,13 +128,20 @@ bool allows(TypeGroup group, ReduceOp op) {
   return false;
 }
 
+/// Elements of HiPS in one of the type: real and imaginary part.
+constexpr int parts_of(TypeGroup group) {
+  return group == TypeGroup::kComplex ? 2 : 1;
+}
+
+/// The type of the elements of HiPS in one of `bytes` bytes.
 std::optional<DataType> type_of_size(const NamedType& named, int bytes) {
   constexpr std::array kSigned = {DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64};
   constexpr std::array kUnsigned = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
                                     DataType::kUint64};
-  if (named.group == TypeGroup::kFloating) {
-    if (bytes == 4) return DataType::kFloat32;
-    if (bytes == 8) return DataType::kFloat64;
+  if (named.group == TypeGroup::kFloating || named.group == TypeGroup::kComplex) {
+    const int of_number = bytes / parts_of(named.group);
+    if (of_number == 4) return DataType::kFloat32;
+    if (of_number == 8) return DataType::kFloat64;
     return std::nullopt;
   }
   for (const DataType type : named.sign == Sign::kSigned ? kSigned : kUnsigned) {
@@ -173,8 +198,13 @@ Reduction find_reduction(MPI_Datatype type, MPI_Op op) {
   const OpEntry* entry = find_op(op);
   if (entry == nullptr || !entry->named->op) return {.eligibility = Eligibility::kOtherOp};
   if (!allows(found->group, *entry->named->op)) return {.eligibility = Eligibility::kOpNotForType};
-  const auto size = static_cast<std::uint32_t>(size_of(found->type));
-  return {Eligibility::kEligible, found->type, *entry->named->op, size,
+  const auto parts = static_cast<std::uint32_t>(parts_of(found->group));
+  const std::uint32_t size = parts * static_cast<std::uint32_t>(size_of(found->type));
+  return {Eligibility::kEligible,
+          found->type,
+          *entry->named->op,
+          size,
+          parts,
           static_cast<std::uint64_t>(kMostBytes) / size};
 }
 

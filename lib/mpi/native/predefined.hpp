@@ -36,14 +36,15 @@ struct Reduction {
   Eligibility eligibility = Eligibility::kEligible;
   DataType type = DataType::kFloat32;  ///< where it is eligible, as what follows
   ReduceOp op = ReduceOp::kSum;
-  std::uint32_t size = 0;         ///< bytes of an element
+  std::uint32_t size = 0;         ///< bytes of an element of the program
+  std::uint32_t parts = 1;        ///< elements of HiPS in one of the program: two in a complex number
   std::uint64_t most_counts = 0;  ///< largest valid count; 0 where it is not eligible
 };
 
 /// Knows the predefined types of C and Fortran that are a type of HiPS - by size where the standard leaves
 /// the size open (MPI_LONG, MPI_INTEGER) - with the operations that the standard's table of predefined
 /// reductions allows for them: MPI_BYTE has bitwise operations only, C's bool logical ones only, and
-/// Fortran's integers no logical ones. Fortran's LOGICAL is not eligible, since the compiler decides what
+/// Fortran's integers no logical ones. The sum of complex numbers is that of twice as many real ones. Fortran's LOGICAL is not eligible, since the compiler decides what
 /// .TRUE. is. MPI has no 16-bit floats and no average. A linear search; see reduction_of().
 ///
 /// Threads  any; the table is filled at first use, after MPI_Init.
