@@ -332,7 +332,7 @@ TEST(Recognition, SaysInWordsWhatIsMissing) {
   EXPECT_THAT(found->notes,
               Contains(HasSubstr("BCube(4,1) without server 7; cable n3:mlx5_1 to sw7 is down; "
                                  "cable n5:mlx5_0 to sw1 (10Gb instead of 100Gb) is at another rate")));
-  EXPECT_THAT(found->notes, Contains(HasSubstr("switch \"mgmt\" joins no servers")));
+  EXPECT_THAT(found->notes, Contains(HasSubstr("switch \"mgmt\" is on no path between two servers")));
 }
 
 TEST(Recognition, DecidesWhichUnknownDevicesAreServers) {

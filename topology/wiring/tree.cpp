@@ -12,10 +12,16 @@
 namespace hips::topology {
 namespace {
 
-/// A switch with servers, in their order.
+/// A switch with servers, in their order. None in some leaf switches that join only switches that leaf switches with servers join.
 struct LeafSwitch {
   std::size_t node = 0;
   std::vector<std::size_t> servers;
+};
+
+/// Leaf switches, and what joins them below the cores.
+struct Pod {
+  std::vector<std::size_t> leaves;  ///< indices of the leaf switches
+  std::vector<std::size_t> aggregations;
 };
 
 class TreeLayout {
@@ -29,12 +35,14 @@ class TreeLayout {
     }
     const auto tiers = tiers_of(wiring_);
     for (std::size_t node = wiring_.num_servers; node < wiring_.size(); ++node) {
-      if (tiers[node] > 2) return {};
+      if (tiers[node] > 3) return {};
       tiers_[tiers[node]].push_back(node);
     }
     tier_ = tiers;
     find_leaves();
     if (leaves_.size() < 2 || tiers_[1].empty()) return {};
+    find_pods();
+    add_leaves_without_servers();
     if (tiers_[2].empty()) return leaf_spine();
     return fat_tree();
   }
@@ -61,6 +69,36 @@ class TreeLayout {
     return found;
   }
 
+  void find_pods() {
+    UnionFind joined(wiring_.size());
+    for (const std::size_t node : tiers_[1])
+      for (const std::size_t leaf : near(node, 0)) joined.join(node, leaf);
+    std::map<std::size_t, std::size_t> pod_of;
+    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+      const auto [pod, is_new] = pod_of.try_emplace(joined.find(leaves_[leaf].node), pods_.size());
+      if (is_new) pods_.emplace_back();
+      pods_[pod->second].leaves.push_back(leaf);
+    }
+    for (const std::size_t node : tiers_[1]) {
+      pod_at_[node] = pod_of.at(joined.find(node));
+      pods_[pod_at_[node]].aggregations.push_back(node);
+    }
+  }
+
+  /// A switch above those of one pod only is no core, which would join pods.
+  void add_leaves_without_servers() {
+    std::erase_if(tiers_[2], [&](std::size_t node) {
+      const auto above = near(node, 1);
+      const std::size_t pod = pod_at_.at(above.front());
+      if (std::ranges::any_of(above, [&](std::size_t other) { return pod_at_.at(other) != pod; }))
+        return false;
+      pods_[pod].leaves.push_back(leaves_.size());
+      leaves_.push_back({node, {}});
+      tier_[node] = 0;
+      return true;
+    });
+  }
+
   static FamilyLayout empty_layout(Topology whole) {
     FamilyLayout layout;
     const auto nodes = whole.num_whole_servers() + whole.num_switches;
@@ -76,6 +114,7 @@ class TreeLayout {
 
   /// Leaf switches with fewer servers, or fewer servers than spines, have places without servers.
   std::vector<FamilyLayout> leaf_spine() {
+    if (!tiers_[3].empty()) return {};
     const std::size_t spines = tiers_[1].size(), below = std::max(most_servers_, spines);
     auto topology = parse(fmt::format("leafspine:{},{},{}", leaves_.size(), below, spines));
     if (!topology) return {};
@@ -89,36 +128,13 @@ class TreeLayout {
     return {std::move(layout)};
   }
 
-  struct Pod {
-    std::vector<std::size_t> leaves;  ///< indices of leaves_
-    std::vector<std::size_t> aggregations;
-  };
-
-  std::vector<Pod> pods() {
-    UnionFind joined(wiring_.size());
-    for (const std::size_t node : tiers_[1])
-      for (const std::size_t leaf : near(node, 0)) joined.join(node, leaf);
-    std::vector<Pod> pods;
-    std::map<std::size_t, std::size_t> pod_of;
-    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
-      const auto [pod, is_new] = pod_of.try_emplace(joined.find(leaves_[leaf].node), pods.size());
-      if (is_new) pods.emplace_back();
-      pods[pod->second].leaves.push_back(leaf);
-    }
-    for (const std::size_t node : tiers_[1]) {
-      const auto pod = pod_of.find(joined.find(node));
-      if (pod != pod_of.end()) pods[pod->second].aggregations.push_back(node);
-    }
-    return pods;
-  }
-
   /// Groups of cores with cables to the same aggregation switches: cores of group i are above aggregation switch i of
   /// each pod. Cores of one group share a switch in most pods.
-  std::map<std::size_t, std::size_t> groups_of_cores(const std::vector<Pod>& pods) {
+  std::map<std::size_t, std::size_t> groups_of_cores() {
     // The pod with most cables upwards knows best.
     const Pod* first = nullptr;
     std::size_t most = 0;
-    for (const Pod& pod : pods) {
+    for (const Pod& pod : pods_) {
       std::size_t cables = 0;
       for (const std::size_t node : pod.aggregations) cables += near(node, 2).size();
       if (cables > most) first = &pod;
@@ -144,14 +160,13 @@ class TreeLayout {
   }
 
   std::vector<FamilyLayout> fat_tree() {
-    auto pods = this->pods();
-    std::size_t half = std::max(most_servers_, (pods.size() + 1) / 2);
-    for (const Pod& pod : pods) half = std::max({half, pod.leaves.size(), pod.aggregations.size()});
+    std::size_t half = std::max(most_servers_, (pods_.size() + 1) / 2);
+    for (const Pod& pod : pods_) half = std::max({half, pod.leaves.size(), pod.aggregations.size()});
     auto topology = parse(fmt::format("fattree:{}", 2 * half));
-    if (!topology || pods.size() > 2 * half || tiers_[2].size() > half * half) return {};
+    if (!topology || pods_.size() > 2 * half || tiers_[2].size() > half * half) return {};
     FamilyLayout layout = empty_layout(*std::move(topology));
     const std::size_t first_switch = 2 * half * half * half, first_core = first_switch + 4 * half * half;
-    const auto group_of = groups_of_cores(pods);
+    const auto group_of = groups_of_cores();
     std::vector<std::size_t> in_group(half, 0);
     for (const std::size_t core : tiers_[2]) {
       const auto group = group_of.find(core);
@@ -159,29 +174,43 @@ class TreeLayout {
       layout.seen[first_core + group->second * half + in_group[group->second]++] =
           static_cast<std::int64_t>(core);
     }
-    for (std::size_t p = 0; p < pods.size(); ++p) {
-      for (std::size_t i = 0; i < pods[p].leaves.size(); ++i) {
-        const LeafSwitch& leaf = leaves_[pods[p].leaves[i]];
+    const auto place_of = [&](std::size_t pod, std::size_t group) -> std::int64_t& {
+      return layout.seen[first_switch + pod * 2 * half + half + group];
+    };
+    const auto group_at = [&](std::size_t aggregation) {
+      MostCommon<std::size_t> votes;
+      for (const std::size_t core : near(aggregation, 2)) votes.add(group_of.at(core));
+      return votes.value_or(SIZE_MAX);
+    };
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      for (std::size_t i = 0; i < pods_[p].leaves.size(); ++i) {
+        const LeafSwitch& leaf = leaves_[pods_[p].leaves[i]];
         put_servers(layout, leaf, (p * half + i) * half);
         layout.seen[first_switch + p * 2 * half + i] = static_cast<std::int64_t>(leaf.node);
       }
-      for (const std::size_t aggregation : pods[p].aggregations) {
-        MostCommon<std::size_t> votes;
-        for (const std::size_t core : near(aggregation, 2)) votes.add(group_of.at(core));
-        const std::size_t group = votes.value_or(SIZE_MAX);
-        if (group == SIZE_MAX) return {};
-        std::int64_t& place = layout.seen[first_switch + p * 2 * half + half + group];
-        if (place >= 0) return {};
-        place = static_cast<std::int64_t>(aggregation);
+      for (const std::size_t aggregation : pods_[p].aggregations) {
+        const std::size_t group = group_at(aggregation);
+        if (group == SIZE_MAX || place_of(p, group) >= 0) return {};
+        place_of(p, group) = static_cast<std::int64_t>(aggregation);
       }
+    }
+    // An aggregation switch that lost its cables downwards belongs to a pod that has none of its group.
+    for (const std::size_t aggregation : tiers_[3]) {
+      const std::size_t group = group_at(aggregation);
+      std::size_t pod = 0;
+      while (group < half && pod < pods_.size() && place_of(pod, group) >= 0) ++pod;
+      if (group >= half || pod == pods_.size()) return {};
+      place_of(pod, group) = static_cast<std::int64_t>(aggregation);
     }
     return {std::move(layout)};
   }
 
   const ServerWiring& wiring_;
   std::vector<std::size_t> tier_;
-  std::vector<std::size_t> tiers_[3];  ///< switches
+  std::vector<std::size_t> tiers_[4];  ///< switches
   std::vector<LeafSwitch> leaves_;     ///< in the order of their first servers
+  std::vector<Pod> pods_;
+  std::map<std::size_t, std::size_t> pod_at_;  ///< by switch of tier 1
   std::size_t most_servers_ = 0;
 };
 

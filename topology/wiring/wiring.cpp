@@ -13,7 +13,7 @@
 #include "topology/most_common.hpp"
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"
-#include "topology/union_find.hpp"
+#include "topology/wiring/between_servers.hpp"
 #include "topology/wiring/kinds.hpp"
 
 namespace hips::topology {
@@ -36,7 +36,7 @@ class WiringMaker {
     note_unconnected(in_use);
     if (auto added = add_nodes(in_use); !added) return fail(added.error());
     add_cables();
-    leave_out(idle_switches());
+    leave_out(dead_ends());
     keep_listed();
     if (auto joined = check_joined(); !joined) return fail(joined.error());
     return std::move(wiring_);
@@ -161,49 +161,32 @@ class WiringMaker {
     }
   }
 
-  /// Switches that join nothing that those closer to the servers do not join: management, a spine above one leaf, a leaf
-  /// without servers.
-  std::vector<bool> idle_switches() {
+  /// Switches on no path between two servers, such as one for management, or a spine above one leaf. Those with servers of
+  /// their own stay.
+  std::vector<bool> dead_ends() {
+    const auto on_path = between_servers(wiring_);
     const auto tiers = tiers_of(wiring_);
-    std::vector<bool> idle(wiring_.size(), false);
-    std::map<std::size_t, std::vector<std::size_t>> by_tier;
+    std::vector<bool> dead(wiring_.size(), false);
     for (std::size_t node = wiring_.num_servers; node < wiring_.size(); ++node)
-      by_tier[tiers[node]].push_back(node);
-    for (auto tier = by_tier.rbegin(); tier != by_tier.rend() && tier->first > 0; ++tier) {
-      UnionFind joined(wiring_.size());
-      for (const WiredCable& cable : wiring_.cables) {
-        if (!wiring_.is_server(cable.a) && tiers[cable.a] < tier->first && tiers[cable.b] < tier->first)
-          joined.join(cable.a, cable.b);
-      }
-      for (const std::size_t node : tier->second) {
-        std::size_t below = SIZE_MAX;
-        idle[node] = std::ranges::all_of(wiring_.of[node], [&](std::size_t cable) {
-          const std::size_t other = wiring_.across(cable, node);
-          if (idle[other]) return true;
-          if (tiers[other] >= tier->first) return tier->first == SIZE_MAX;
-          if (below == SIZE_MAX) below = joined.find(other);
-          return below == joined.find(other);
-        });
-      }
-    }
-    return idle;
+      dead[node] = !on_path[node] && tiers[node] > 0;
+    return dead;
   }
 
-  void leave_out(const std::vector<bool>& idle) {
-    const auto count = std::ranges::count(idle, true);
+  void leave_out(const std::vector<bool>& dead) {
+    const auto count = std::ranges::count(dead, true);
     if (count == 0) return;
-    const auto first = static_cast<std::size_t>(std::ranges::find(idle, true) - idle.begin());
-    note(fmt::format("switch {}{} joins no servers that other switches do not join: left out",
+    const auto first = static_cast<std::size_t>(std::ranges::find(dead, true) - dead.begin());
+    note(fmt::format("switch {}{} is on no path between two servers: left out",
                      in_quotes(wiring_.names[first]),
                      count > 1 ? fmt::format(" (and {} more)", count - 1) : ""));
     std::vector<std::size_t> number(wiring_.size());
     std::vector<std::string> names;
     for (std::size_t node = 0; node < wiring_.size(); ++node) {
       number[node] = names.size();
-      if (!idle[node]) names.push_back(std::move(wiring_.names[node]));
+      if (!dead[node]) names.push_back(std::move(wiring_.names[node]));
     }
     wiring_.names = std::move(names);
-    std::erase_if(wiring_.cables, [&](const WiredCable& cable) { return idle[cable.a] || idle[cable.b]; });
+    std::erase_if(wiring_.cables, [&](const WiredCable& cable) { return dead[cable.a] || dead[cable.b]; });
     for (WiredCable& cable : wiring_.cables) {
       cable.a = number[cable.a];
       cable.b = number[cable.b];

@@ -40,7 +40,7 @@ struct ServerWiring {
   }
 };
 
-/// Decides which nodes are servers, leaves out switches that join no servers, and gives cables of unknown rate that of the
+/// Decides which nodes are servers, leaves out switches on no path between two servers, and gives cables of unknown rate that of the
 /// others of their kind.
 ///
 /// Errors   kInvalidArgument: no servers, two nodes of one name, or cables that do not join all servers.
