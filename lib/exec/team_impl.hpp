@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -179,7 +180,7 @@ class TeamImpl final : public Team {
   StagingArena::Piece send_memory_;    ///< send slots, for NICs that need registered memory
   StagingArena::Piece grant_cells_;    ///< by out-channel, then turn
   StagingArena::Piece grant_sources_;  ///< by in-channel, then turn
-  transport::Region phantom_region_;
+  std::map<transport::Transport*, transport::Region> phantom_regions_;
   /// A peer's memory on one transport.
   struct PeerRegions {
     transport::RemoteRegion staging, grant_cells;

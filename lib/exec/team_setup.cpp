@@ -102,9 +102,7 @@ TeamImpl::~TeamImpl() {
   engine_.grant_arena.release(grant_cells_);
   if (!still_read) engine_.grant_arena.release(grant_sources_);
   if (config_.phantom) {
-    if (!engine_.ports.empty() && phantom_region_.local >= 0) {
-      engine_.ports.front()->transport->deregister(phantom_region_.local);
-    }
+    for (const auto& [transport, region] : phantom_regions_) transport->deregister(region.local);
   } else if (!ended_by_failure_) {
     engine_.arena.release(staging_);
     // A NIC that has not completed a request may read its memory again, to retransmit a lost packet.
@@ -303,7 +301,7 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
                                                 .bytes = std::max<std::size_t>(1, bytes),
                                                 .kind = transport::MemoryKind::kPhantom});
       if (!region) return hips::fail(std::move(region).error());
-      phantom_region_ = *region;
+      phantom_regions_.emplace(transport, *region);
     }
   } else {
     auto staging = engine_.arena.allocate(bytes, transports);
@@ -412,8 +410,10 @@ Result<Blob> TeamImpl::allocate(std::span<const Blob> offers) {
     transport::Transport* transport = route.transport(rail);
     auto connection = open_connection(rank, rail, peer_rail);
     if (!connection) return hips::fail(std::move(connection).error());
-    transport::RemoteRegion region = phantom_region_.remote;
-    if (!config_.phantom) {
+    transport::RemoteRegion region;
+    if (config_.phantom) {
+      region = phantom_regions_.at(transport).remote;
+    } else {
       auto registered = engine_.arena.region(staging_, transport);
       if (!registered) return hips::fail(std::move(registered).error());
       region = registered->remote;

@@ -62,6 +62,7 @@ class Ports : public ::testing::Test {
             {{process.engine->peer_for(1, uid, 0), process.engine->peer_for(1, uid, 1)}, process.ports});
       }
       config.max_segment_bytes = 1024;
+      config.phantom = is_phantom_;
       config.on_error = [this](const Status& status) { errors_.push_back(status.message); };
       teams.push_back(value_or_throw(Team::create(*process.engine, std::move(config))));
     }
@@ -114,6 +115,7 @@ class Ports : public ::testing::Test {
   Seen seen_;
   std::vector<Process> processes_;
   std::vector<std::string> errors_;
+  bool is_phantom_ = false;
 };
 
 // In a torus, data leaves by one port of a server and arrives by the other port of its neighbour. In a rail
@@ -150,6 +152,19 @@ TEST_F(Ports, serve_plans_of_one_communicator_that_pair_them_differently) {
     ASSERT_TRUE(errors_.empty()) << algorithms[static_cast<std::size_t>(turn) % algorithms.size()] << ": "
                                  << errors_.front();
   }
+}
+
+// Staging without memory is registered with each port, and each port's peers write into that of this port.
+TEST_F(Ports, serve_simulated_communicators) {
+  is_phantom_ = true;
+  Teams teams = make(1, "torus:3");
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (auto& team : teams) operations.push_back(team->start({.count = 5000, .type = DataType::kFloat32}));
+  for (int round = 0; round < 20000; ++round) {
+    for (auto& process : processes_) process.engine->progress();
+  }
+  for (const auto& operation : operations) EXPECT_TRUE(operation->done()) << operation->waiting_text();
+  EXPECT_TRUE(errors_.empty()) << errors_.front();
 }
 
 TEST_F(Ports, share_endpoints_between_communicators_that_pair_them_equally) {
