@@ -23,8 +23,12 @@ Result<StagingArena::Piece> StagingArena::allocate(std::size_t bytes,
                                                    std::span<transport::Transport* const> transports) {
   bytes =
       std::max<std::size_t>(kSmallestPiece, (bytes + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece);
+  const bool locked = std::any_of(transports.begin(), transports.end(), [](const auto* transport) {
+    return transport->query().needs_local_registration;
+  });
   Piece piece;
   for (auto& chunk : chunks_) {
+    if (locked && !chunk->locked) continue;
     const auto fits = std::find_if(chunk->free.begin(), chunk->free.end(),
                                    [&](const auto& range) { return range.second >= bytes; });
     if (fits == chunk->free.end()) continue;
@@ -35,13 +39,11 @@ Result<StagingArena::Piece> StagingArena::allocate(std::size_t bytes,
     break;
   }
   if (piece.chunk == nullptr) {
-    const bool locked = std::any_of(transports.begin(), transports.end(), [](const auto* transport) {
-      return transport->query().needs_local_registration;
-    });
     auto memory = SharedMemory::create(std::max(bytes, locked ? kLockedChunkBytes : kChunkBytes));
     if (!memory) return fail(std::move(memory).error());
     auto chunk = std::make_unique<Chunk>();
     chunk->memory = *std::move(memory);
+    chunk->locked = locked;
     if (chunk->memory.size() > bytes) chunk->free.emplace(bytes, chunk->memory.size() - bytes);
     piece = {chunk.get(), 0, bytes};
     chunks_.push_back(std::move(chunk));

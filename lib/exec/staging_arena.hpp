@@ -19,6 +19,7 @@ class StagingArena {
  public:
   struct Chunk {
     SharedMemory memory;
+    bool locked = false;  ///< small enough to be registered with a NIC, which pins all its pages
     std::map<transport::Transport*, transport::Region> regions;
     std::map<std::size_t, std::size_t> free;  ///< offset -> bytes
   };
