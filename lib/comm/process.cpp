@@ -98,6 +98,7 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
   }
   auto engine = std::make_shared<ProcessEngine>(
       exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .waits = s.waits});
+  if (Status status = engine->engine.status(); !status.ok()) return fail(std::move(status));
   s.engine = engine;
   return engine;
 }

@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <mutex>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "lib/base/wait/wait_clock.hpp"
 #include "lib/base/wait/waiter.hpp"
@@ -24,6 +27,14 @@ EngineImpl::EngineImpl(Engine::Options given) : options(given) {
   if (!options.waits) options.waits = std::make_shared<WaitPolicy>(SpinLimits::of(1, 1));
   trace = options.trace;
   wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake_fd < 0) {
+    const int error = errno;
+    start_error = Status::error(Code::kSystem,
+                                fmt::format("cannot create an eventfd: {}; see \"ulimit -n\"",
+                                            std::generic_category().message(error)),
+                                Scope::kProcess);
+    start_error.sys_errno = error;
+  }
   MemoryRegistry::process().add_listener(this);
 }
 
@@ -411,6 +422,9 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
 
 void Engine::wake() {
   impl_->wake();
+}
+Status Engine::status() const {
+  return impl_->start_error;
 }
 Clock& Engine::clock() const {
   return *impl_->clock;

@@ -37,6 +37,8 @@ class Engine {
   };
 
   explicit Engine(Options options);
+  /// kSystem if the engine cannot be woken, because the process has no descriptor left. Do not use it then.
+  [[nodiscard]] Status status() const;
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -92,6 +92,7 @@ struct EngineImpl final : RangeListener {
   Clock* clock = nullptr;
   TraceSink* trace = nullptr;
   int wake_fd = -1;
+  Status start_error;  ///< there is no `wake_fd`
   std::vector<std::unique_ptr<EnginePort>> ports;
   StagingArena arena;  ///< declared after `ports`: its destructor deregisters memory with their transports
   StagingArena grant_arena;  ///< grant cells; this memory is never used for anything else

@@ -1,8 +1,10 @@
 // The engine's records of requests that never complete.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -122,6 +124,18 @@ TEST_F(LostRequests, of_a_port_that_is_down_are_not_followed_by_new_connections)
   event.error = Status::error(Code::kPeerLost, "nic0 was removed", Scope::kLink);
   engine_.dispatch(port(), event);
   EXPECT_EQ(engine_.open(port(), 9, 1).error().message, "nic0 was removed");
+}
+
+TEST(EngineWithoutDescriptors, says_that_it_cannot_be_woken) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Engine engine{Engine::Options()};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(engine.status().code, Code::kSystem);
+  EXPECT_EQ(engine.status().sys_errno, EMFILE);
+  EXPECT_TRUE(Engine(Engine::Options()).status().ok());
 }
 
 }  // namespace
