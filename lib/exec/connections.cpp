@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lib/exec/engine_impl.hpp"
@@ -50,22 +50,25 @@ void EngineImpl::lose(Connection& connection, const Status& cause) {
   const auto is_lost = [&](const Posted& record) {
     return record.port == &port && record.peer == connection.peer;
   };
-  const auto give_up = [](const Posted& lost) {
-    if (lost.operation != nullptr) lost.team->on_unacknowledged(lost);
+  const auto give_up = [this](const Posted& lost) {
+    if (lost.operation != nullptr) guard(*lost.team, [&] { lost.team->on_unacknowledged(lost); });
   };
-  const bool has_records = !port.transport->query().completes_on_post;
+  // Where requests complete when they are posted, they have no record in `posted`.
+  std::array<Posted, EnginePort::kBatch + 1> batched;
+  std::size_t num_batched = 0;
   port.remove_batched_if([&](std::size_t i) {
     if (!is_lost(port.batched[i])) return false;
-    if (!has_records) give_up(port.batched[i]);
+    if (port.transport->query().completes_on_post) batched[num_batched++] = port.batched[i];
     return true;
   });
+  for (std::size_t i = 0; i < num_batched; ++i) give_up(batched[i]);
   for (std::uint32_t index = 0; index < posted.size(); ++index) {
     if (!is_lost(posted[index])) continue;
     const Posted lost = posted[index];
     release(index);
     give_up(lost);
   }
-  for (TeamImpl* team : teams) team->on_broken(connection);
+  for (TeamImpl* team : teams) guard(*team, [&] { team->on_broken(connection); });
 }
 
 }  // namespace hips::exec

@@ -82,6 +82,11 @@ EnginePort* EngineImpl::port_of(transport::Transport* transport) {
 
 std::uint32_t EngineImpl::add_posted(const Posted& record) {
   if (free_posted.empty()) {
+    if (posted.size() == posted.capacity()) {
+      // release() then needs no memory.
+      free_posted.reserve(2 * posted.size() + 64);
+      posted.reserve(2 * posted.size() + 64);
+    }
     posted.push_back(record);
     return static_cast<std::uint32_t>(posted.size() - 1);
   }
@@ -95,7 +100,7 @@ void EngineImpl::complete(std::uint32_t index) {
   if (index >= posted.size()) return;
   const Posted record = posted[index];
   release(index);
-  if (record.team != nullptr) record.team->on_completion(record);
+  if (record.team != nullptr) guard(*record.team, [&] { record.team->on_completion(record); });
 }
 
 void EngineImpl::release(std::uint32_t index) {
@@ -135,13 +140,15 @@ void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
       const SlotToken token = SlotToken::unpack(event.token);
       SlotTable::Entry* entry = slots.find(token);
       if (entry == nullptr) return;  // of a team that is gone
-      if (entry->index == SlotTable::kGrant) {
-        entry->team->on_grant(entry->channel);
-      } else if (entry->index == SlotTable::kCredits) {
-        entry->team->on_credits(entry->channel, token.credits);
-      } else {
-        entry->team->on_arrival(entry->channel, entry->index);
-      }
+      guard(*entry->team, [&] {
+        if (entry->index == SlotTable::kGrant) {
+          entry->team->on_grant(entry->channel);
+        } else if (entry->index == SlotTable::kCredits) {
+          entry->team->on_credits(entry->channel, token.credits);
+        } else {
+          entry->team->on_arrival(entry->channel, entry->index);
+        }
+      });
       return;
     }
     case Kind::kCompletion:
@@ -154,7 +161,7 @@ void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
       return;
     case Kind::kPortDown:
       port.down = event.error;
-      for (TeamImpl* team : teams) team->on_port_down(port);
+      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port_down(port); });
       return;
   }
 }
@@ -171,7 +178,9 @@ bool EngineImpl::drain(EnginePort& port) {
     if (port.num_batched >= port.batch_limit) return moved;
     const ReadySegment ready = port.queue.front();
     port.queue.pop();
-    if (!ready.operation->team().batch_segment(port, ready)) continue;
+    bool batched = false;
+    guard(ready.operation->team(), [&] { batched = ready.operation->team().batch_segment(port, ready); });
+    if (!batched) continue;
     moved = true;
     if (port.num_batched < port.batch_limit) continue;
     (void)flush(port);
@@ -197,7 +206,8 @@ std::size_t EngineImpl::flush(EnginePort& port) {
   drop_taken();
   // Completions are handled last, because they may offer further segments.
   for (std::size_t i = 0; i < taken; ++i) {
-    if (done[i].kind != Posted::Kind::kPayload) done[i].team->on_completion(done[i]);
+    if (done[i].kind == Posted::Kind::kPayload) continue;
+    guard(*done[i].team, [&] { done[i].team->on_completion(done[i]); });
   }
   return taken;
 }
@@ -232,14 +242,14 @@ bool EngineImpl::progress() {
       control_pending.exchange(false, std::memory_order_acquire)) {
     take_removed_ranges();
     take_new_clients();
-    for (TeamImpl* team : teams) team->on_control();
+    for (TeamImpl* team : teams) guard(*team, [&] { team->on_control(); });
     quiet = false;
     moved = true;
   }
   // A team may leave the list while it advances, so the loop uses indices.
   for (std::size_t i = 0; i < active.size(); ++i) {
     TeamImpl* team = active[i];
-    moved |= team->advance();
+    guard(*team, [&] { moved |= team->advance(); });
     if (!team->busy()) {
       team->set_listed(false);
       active[i--] = active.back();

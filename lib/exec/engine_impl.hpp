@@ -150,6 +150,10 @@ struct EngineImpl final : RangeListener {
   std::size_t flush(EnginePort& port);
   /// Removes the requests of `team` that have not been posted.
   void drop_batched(const TeamImpl* team);
+  /// Runs `work` for a team. Nothing throws through progress, where it would stop others' operations: what
+  /// is thrown, such as std::bad_alloc, fails the team.
+  template <typename Work>
+  void guard(TeamImpl& team, Work work);
   void wake() const;
 
   std::uint32_t add_posted(const Posted& record);

@@ -145,6 +145,27 @@ void TeamImpl::on_control() {
   take_handed_over();
 }
 
+void TeamImpl::on_exception(Status status) noexcept {
+  try {
+    status.rank = config_.rank;
+    if (in_flight_.empty()) {
+      status.message = fmt::format("rank {}: {}", config_.rank, status.message);
+    } else {
+      const OperationImpl& operation = *in_flight_.front();
+      status.message = fmt::format("rank {}: {} in {} #{}", config_.rank, status.message,
+                                   to_string(operation.args_.user_collective()), operation.number());
+    }
+  } catch (const std::bad_alloc&) {  // the short message has to do
+  }
+  ended_by_failure_ = true;
+  try {
+    end_all(status);
+    report(status);
+  } catch (...) {
+    fail(Status::error(status.code, "out of memory", Scope::kCommunicator));
+  }
+}
+
 void TeamImpl::check_left_peers() {
   for (const OperationImpl* operation : in_flight_) {
     for (const Rank rank : missing(*operation)) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/exec/blob.hpp"
 #include "lib/exec/channel.hpp"
 #include "lib/exec/compiled_program.hpp"
@@ -62,6 +63,8 @@ class TeamImpl final : public Team {
   void on_unacknowledged(const Posted& posted);
   void on_broken(const Connection& connection);
   void on_port_down(const EnginePort& port);
+  /// An exception has left the team's state unknown: ends all operations and reports `status`.
+  void on_exception(Status status) noexcept;
   void on_control();
 
   /// Processes work lists, NIC queues and credits as far as possible.
@@ -114,6 +117,8 @@ class TeamImpl final : public Team {
   void take_handed_over();
   void take_new_programs();
   std::shared_ptr<OperationImpl> idle_operation();
+  /// Begins the operation. It is done, with an error, if memory runs out.
+  void begin_guarded(OperationImpl& operation);
   void begin(OperationImpl& operation);
   void list_for_work(OperationImpl& operation, StepId step);
   void list_dependents(OperationImpl& operation, StepId step);
@@ -227,5 +232,14 @@ class TeamImpl final : public Team {
   /// because no rank leaves before it has all its data. If the peer is dead, they end with the team.
   std::vector<Posted> unacknowledged_;
 };
+
+template <typename Work>
+void EngineImpl::guard(TeamImpl& team, Work work) {
+  try {
+    work();
+  } catch (...) {
+    team.on_exception(status_of_exception());
+  }
+}
 
 }  // namespace hips::exec

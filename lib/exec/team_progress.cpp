@@ -38,7 +38,7 @@ std::shared_ptr<Operation> TeamImpl::start_in_progress(const OperationArgs& args
   drop_finished();
   auto operation = idle_operation();
   operation->args_ = args;
-  begin(*operation);
+  begin_guarded(*operation);
   return operation;
 }
 
@@ -47,13 +47,20 @@ void TeamImpl::take_handed_over() {
   std::vector<std::shared_ptr<OperationImpl>> operations;
   {
     const std::lock_guard lock(control_mutex_);
+    pool_.reserve(pool_.size() + handed_over_.size());
     operations.swap(handed_over_);
     has_handed_over_.store(false, std::memory_order_relaxed);
   }
   for (auto& operation : operations) {
     pool_.push_back(operation);
-    begin(*operation);
+    begin_guarded(*operation);
   }
+}
+
+void TeamImpl::begin_guarded(OperationImpl& operation) {
+  engine_.guard(*this, [&] { begin(operation); });
+  // If it has failed before it was listed, nobody else ends it.
+  if (ended_) finish(operation, Status(failure_));
 }
 
 std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {

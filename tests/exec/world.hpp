@@ -93,17 +93,29 @@ class World {
 
   /// Makes a communicator of all ranks on their engines; the earlier one ends.
   void make_teams(std::uint64_t id) {
+    std::vector<Team*> teams;
     for (Rank rank = 0; rank < size(); ++rank) {
       members_[rank].errors.clear();
       members_[rank].team = value_or_throw(Team::create(*members_[rank].engine, config(rank, id)));
+      teams.push_back(members_[rank].team.get());
     }
-    std::vector<Blob> offers, addresses;
-    for (auto& member : members_) offers.push_back(member.team->offer());
-    for (auto& member : members_) addresses.push_back(value_or_throw(member.team->allocate(offers)));
-    for (auto& member : members_) {
-      if (Status status = member.team->connect(addresses); !status.ok()) throw Error(status);
-    }
+    connect(teams);
   }
+
+  /// Makes another communicator of all ranks on their engines.
+  std::vector<std::unique_ptr<Team>> make_more_teams(std::uint64_t id) {
+    std::vector<std::unique_ptr<Team>> made;
+    std::vector<Team*> teams;
+    for (Rank rank = 0; rank < size(); ++rank) {
+      Team::Config one = config(rank, id);
+      one.on_error = [this](const Status& status) { other_errors.push_back(status); };
+      made.push_back(value_or_throw(Team::create(*members_[rank].engine, std::move(one))));
+      teams.push_back(made.back().get());
+    }
+    connect(teams);
+    return made;
+  }
+  std::vector<Status> other_errors;  ///< of make_more_teams()
 
   /// The number of `peer` in the engine of `rank`.
   transport::PeerId peer_id(Rank rank, Rank peer) {
@@ -133,6 +145,15 @@ class World {
   }
 
  private:
+  static void connect(const std::vector<Team*>& teams) {
+    std::vector<Blob> offers, addresses;
+    for (Team* team : teams) offers.push_back(team->offer());
+    for (Team* team : teams) addresses.push_back(value_or_throw(team->allocate(offers)));
+    for (Team* team : teams) {
+      if (Status status = team->connect(addresses); !status.ok()) throw Error(status);
+    }
+  }
+
   std::mt19937_64 random_;
   WorldOptions options_;
   std::unique_ptr<PlanBuilder> builder_;
