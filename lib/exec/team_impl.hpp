@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -208,8 +209,10 @@ class TeamImpl final : public Team {
   /// Those with work, so that a thousand waiting operations cost nothing.
   std::vector<OperationImpl*> with_work_;
   std::vector<std::shared_ptr<OperationImpl>> pool_;
-  /// (program, layout), most recent first.
-  std::vector<std::pair<std::int32_t, std::shared_ptr<const Layout>>> layouts_;
+  /// Program, count, bytes of an element, boundaries.
+  using LayoutKey = std::tuple<std::int32_t, std::uint64_t, std::size_t, Boundaries>;
+  std::map<LayoutKey, std::shared_ptr<const Layout>> layouts_;
+  std::pair<std::int32_t, std::shared_ptr<const Layout>> last_layout_;  ///< and its program
   std::vector<std::int32_t> credit_list_;   ///< in-channels that have credits to return
   std::vector<const std::byte*> operands_;  ///< operands of the segment that is being reduced
 

@@ -11,7 +11,8 @@
 namespace hips::exec {
 namespace {
 
-constexpr std::size_t kMaxLayouts = 64;
+/// More than a training step has sizes of tensors.
+constexpr std::size_t kMaxLayouts = 1024;
 
 }  // namespace
 
@@ -74,22 +75,21 @@ std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
 
 std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   const std::size_t element_bytes = size_of(args.type);
-  for (std::size_t i = 0; i < layouts_.size(); ++i) {
-    const auto& [index, layout] = layouts_[i];
-    if (index != args.program || layout->count != args.count || layout->element_bytes != element_bytes ||
-        layout->boundaries != args.boundaries)
-      continue;
-    if (i > 0)
-      std::rotate(layouts_.begin(), layouts_.begin() + static_cast<std::ptrdiff_t>(i),
-                  layouts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return layouts_.front().second;
+  if (const auto& [program, last] = last_layout_;
+      last != nullptr && program == args.program && last->count == args.count &&
+      last->element_bytes == element_bytes && last->boundaries == args.boundaries)
+    return last;
+  const LayoutKey key{args.program, args.count, element_bytes, args.boundaries};
+  auto found = layouts_.find(key);
+  if (found == layouts_.end()) {
+    if (layouts_.size() == kMaxLayouts) layouts_.clear();
+    auto made = std::make_shared<const Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)],
+                                                          args.count, element_bytes, segment_bytes_,
+                                                          args.boundaries));
+    found = layouts_.emplace(key, std::move(made)).first;
   }
-  if (layouts_.size() == kMaxLayouts) layouts_.pop_back();
-  auto layout =
-      std::make_shared<const Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)], args.count,
-                                                element_bytes, segment_bytes_, args.boundaries));
-  layouts_.emplace(layouts_.begin(), args.program, layout);
-  return layout;
+  last_layout_ = {args.program, found->second};
+  return found->second;
 }
 
 void TeamImpl::take_new_programs() {

@@ -145,6 +145,28 @@ TEST_P(WithoutMemory, at_any_moment_one_team_fails_and_the_other_computes) {
   EXPECT_GT(num_failed, 20);
 }
 
+TEST(Allocations, of_repeated_calls_are_none_for_a_thousand_sizes) {
+  World world("switch:3", 7,
+              {.wrap = [](auto inner) { return std::make_unique<WithMemory>(std::move(inner)); }});
+  std::vector<std::vector<std::int64_t>> data(kSize, std::vector<std::int64_t>(1000, 1));
+  std::int64_t num_in_last_pass = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    num_in_last_pass = 0;
+    for (std::uint64_t count = 1; count <= 1000; ++count) {
+      std::vector<std::shared_ptr<Operation>> operations(kSize);
+      for (Rank rank = 0; rank < kSize; ++rank) {
+        const std::int64_t before = num_allocations;
+        auto* const bytes = reinterpret_cast<std::byte*>(data[static_cast<std::size_t>(rank)].data());
+        operations[static_cast<std::size_t>(rank)] = world[rank].team->start(
+            {.in = bytes, .out = bytes, .count = count, .type = DataType::kInt64, .op = ReduceOp::kMax});
+        if (rank == 0) num_in_last_pass += num_allocations - before;
+      }
+      ASSERT_TRUE(world.run(operations));
+    }
+  }
+  EXPECT_LT(num_in_last_pass, 100) << "a start allocates, although its layout is known";
+}
+
 INSTANTIATE_TEST_SUITE_P(Operations, WithoutMemory, ::testing::Bool(), [](const auto& test) {
   return test.param ? "sent_from_registered_memory" : "sent_from_any_memory";
 });
