@@ -67,7 +67,10 @@ void TeamImpl::begin_guarded(OperationImpl& operation) {
 std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
   for (auto& operation : pool_) {
     // Only the pool refers to the operation, and all its completions have arrived.
-    if (operation.use_count() == 1 && operation->done() && operation->posts_in_flight_ == 0) return operation;
+    if (operation.use_count() != 1 || !operation->done() || operation->posts_in_flight_ != 0) continue;
+    // use_count() does not order this after the last reads of the thread that gave up its reference.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return operation;
   }
   pool_.push_back(std::make_shared<OperationImpl>(*this));
   return pool_.back();
