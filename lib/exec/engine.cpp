@@ -398,7 +398,7 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
       {
         std::unique_lock lock(impl.mutex);
         if (!awaited.done() && (impl.owned.load(std::memory_order_seq_cst) || steps_back())) {
-          impl.changed.wait_for(lock, std::chrono::nanoseconds(options.tick_ns));
+          impl.changed.wait_for(lock, std::chrono::nanoseconds(time.sleep_ns()));
         }
       }
       impl.waiters.fetch_sub(1, std::memory_order_seq_cst);

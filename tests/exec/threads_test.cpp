@@ -147,10 +147,11 @@ TEST(Threads, wake_from_a_wait_when_another_thread_reports_a_failure) {
   for (auto& thread : threads) thread.join();
 }
 
-/// A wait that never ends.
+/// A wait that never ends by itself.
 class Endless final : public Waitable {
  public:
-  [[nodiscard]] bool done() const override { return false; }
+  std::atomic<bool> over{false};
+  [[nodiscard]] bool done() const override { return over.load(); }
   [[nodiscard]] const Status& status() const override { return status_; }
   [[nodiscard]] std::string waiting_text() const override { return "the end"; }
 
@@ -174,6 +175,23 @@ TEST(Threads, get_the_lock_before_threads_that_wait) {
   for (std::uint64_t peer = 0; peer < 200; ++peer) (void)engine.peer_for(1, peer, 0);
   EXPECT_LT(engine.clock().now_ns(), begin_ns + kTickNs / 4) << "it waited for a deadline or a tick";
   for (std::thread& thread : waiting) thread.join();
+}
+
+TEST(Threads, that_wait_behind_another_one_keep_their_deadline) {
+  Engine engine{Engine::Options()};
+  const std::int64_t begin_ns = engine.clock().now_ns();
+  constexpr std::int64_t kTickNs = 20'000'000'000;
+  Endless first, endless;
+  std::thread driving(
+      [&] { (void)engine.wait(first, {.deadline_ns = begin_ns + kTickNs / 2, .tick_ns = kTickNs}); });
+  while (engine.while_still([] {})) std::this_thread::yield();
+  const Status status = engine.wait(endless, {.deadline_ns = begin_ns + 1'000'000, .tick_ns = kTickNs});
+  EXPECT_EQ(status.code, Code::kTimeout);
+  EXPECT_LT(engine.clock().now_ns(), begin_ns + kTickNs / 2)
+      << "it waited for the other's deadline or its tick";
+  first.over = true;
+  engine.wake();
+  driving.join();
 }
 
 /// Makes progress once, and then throws std::bad_alloc.
