@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "lib/node/node_team.hpp"
 
@@ -74,10 +75,13 @@ bool NodeTeam::knows_operands() {
     all_show = all_show && locations.in.shared() && locations.out.shared();
     peer.in = peer.out = nullptr;
     if (r == self()) continue;
-    for (const auto& [location, at] :
-         {std::pair{&locations.in, &peer.in}, std::pair{&locations.out, &peer.out}}) {
+    const bool gathers =
+        call_.collective == Collective::kGather || call_.collective == Collective::kAllgather;
+    const std::size_t in_bytes = gathers ? call_.sections->count(r) * element_bytes_ : bytes();
+    for (const auto& [location, size, at] :
+         {std::tuple{&locations.in, in_bytes, &peer.in}, std::tuple{&locations.out, bytes(), &peer.out}}) {
       if (!location->shared()) continue;
-      auto mapped = peer.segments.find(*location, number_);
+      auto mapped = peer.segments.find(*location, size, number_);
       if (!mapped) {
         cannot_read(mapped.error(), static_cast<Rank>(r));
         return false;

@@ -22,11 +22,12 @@ void HeldOperands::drop() {
   while (num_ > 0) MemoryRegistry::drop(ranges_[--num_]);
 }
 
-Result<const std::byte*> PeerSegments::find(const BufferLocation& location, std::uint64_t call) {
-  if (location.offset >= location.segment.bytes)
+Result<const std::byte*> PeerSegments::find(const BufferLocation& location, std::size_t bytes,
+                                            std::uint64_t call) {
+  if (bytes > location.segment.bytes || location.offset > location.segment.bytes - bytes)
     return fail(Code::kMismatch,
-                fmt::format("shared memory: offset {} is outside a segment of {} bytes", location.offset,
-                            location.segment.bytes),
+                fmt::format("shared memory: {} bytes at offset {} are outside a segment of {} bytes", bytes,
+                            location.offset, location.segment.bytes),
                 Scope::kCommunicator);
   auto found = std::ranges::find_if(
       segments_, [&](const Segment& one) { return one.memory.name().token == location.segment.token; });

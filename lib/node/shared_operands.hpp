@@ -58,8 +58,8 @@ class PeerSegments {
 
   /// The address of the location in this process; valid for the call at least.
   ///
-  /// Errors   those of SharedMemory::attach_readable(); kMismatch: beyond its segment.
-  Result<const std::byte*> find(const BufferLocation& location, std::uint64_t call);
+  /// Errors   those of SharedMemory::attach_readable(); kMismatch: its `bytes` lie beyond its segment.
+  Result<const std::byte*> find(const BufferLocation& location, std::size_t bytes, std::uint64_t call);
   [[nodiscard]] std::size_t num_mapped() const { return segments_.size(); }
 
  private:

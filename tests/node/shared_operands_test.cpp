@@ -377,12 +377,18 @@ TEST(SharedOperands, that_cannot_be_mapped_end_the_call_with_advice) {
   held.drop();
   ASSERT_TRUE(place.shared());
   PeerSegments segments;
-  EXPECT_EQ(*segments.find(place, 1), mine->data());
-  place.offset = place.segment.bytes;
-  EXPECT_EQ(segments.find(place, 1).error().code, Code::kMismatch);
+  EXPECT_EQ(*segments.find(place, 100, 1), mine->data());
+  const std::uint64_t size = place.segment.bytes;
+  place.offset = size - 50;
+  EXPECT_EQ(*segments.find(place, 50, 1), mine->data() + size - 50);
+  for (const auto& [offset, bytes] :
+       {std::pair{size - 50, std::size_t{51}}, {size, 1}, {UINT64_MAX, 2}, {0, size + 1}}) {
+    place.offset = offset;
+    EXPECT_EQ(segments.find(place, bytes, 1).error().code, Code::kMismatch) << offset << ", " << bytes;
+  }
   place.offset = 0;
   place.segment.token ^= 1;
-  EXPECT_EQ(segments.find(place, 1).error().code, Code::kPeerLost);
+  EXPECT_EQ(segments.find(place, 100, 1).error().code, Code::kPeerLost);
 }
 
 TEST(SharedOperands, are_identified_by_token_and_few_mappings_are_kept) {
@@ -396,8 +402,8 @@ TEST(SharedOperands, are_identified_by_token_and_few_mappings_are_kept) {
     ASSERT_TRUE(place.shared());
     EXPECT_EQ(place.offset, 8U);
     EXPECT_EQ(++tokens[place.segment.token], 1);
-    EXPECT_EQ(*segments.find(place, ++call), segment.data() + 8);
-    EXPECT_EQ(*segments.find(place, call), segment.data() + 8);
+    EXPECT_EQ(*segments.find(place, 100, ++call), segment.data() + 8);
+    EXPECT_EQ(*segments.find(place, 100, call), segment.data() + 8);
     EXPECT_LE(segments.num_mapped(), PeerSegments::kMost);
   }
   EXPECT_EQ(segments.num_mapped(), PeerSegments::kMost);
