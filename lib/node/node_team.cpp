@@ -72,6 +72,8 @@ Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
     }
     peer.wake_pipe = *std::move(wake_pipe);
   }
+  // Another thread may call fail() already, which reads this and then the peers.
+  const std::lock_guard lock(mutex_);
   first_ = peers_[0].block;
   return Status::success();
 }
@@ -380,13 +382,15 @@ void NodeTeam::sleep(std::int64_t timeout_ns) {
 }
 
 void NodeTeam::fail(const Status& status) {
+  bool connected = false;
   {
     const std::lock_guard lock(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     failure_ = status;
     failed_.store(true, std::memory_order_seq_cst);
+    connected = first_ != nullptr;
   }
-  if (first_ != nullptr) wake_others();
+  if (connected) wake_others();
 }
 
 void NodeTeam::mismatch(const Signature& theirs, Rank rank) {

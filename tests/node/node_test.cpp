@@ -277,6 +277,26 @@ TEST(NodeTeam, fail_ends_a_sleeping_call_and_every_later_call) {
   EXPECT_EQ(teams[0]->wait(options).code, Code::kPeerLost);
 }
 
+// The control thread may learn of a failure while this rank connects. A thread sanitizer sees a race.
+TEST(NodeTeam, may_fail_while_it_connects) {
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<std::unique_ptr<NodeTeam>> teams;
+    std::vector<SharedMemoryName> names;
+    for (Rank rank = 0; rank < 2; ++rank) {
+      teams.push_back(
+          value_or_throw(NodeTeam::create({.rank = rank, .size = 2, .uses_wake_pipes = trial % 2 == 0})));
+      names.push_back(teams.back()->name());
+    }
+    std::thread control([&] { teams[0]->fail(Status::error(Code::kPeerLost, "rank 1 died")); });
+    ASSERT_TRUE(teams[0]->connect(names).ok());
+    control.join();
+    float value = 1;
+    auto* const bytes = reinterpret_cast<std::byte*>(&value);
+    teams[0]->start({.in = bytes, .out = bytes, .count = 1});
+    EXPECT_EQ(teams[0]->wait({}).message, "rank 1 died");
+  }
+}
+
 TEST(NodeTeam, keeps_the_operands_of_a_failed_call) {
   // Rank 0 learns of the failure first, and starts its next call after it has left the failed one.
   NodeTeam::Config config;
