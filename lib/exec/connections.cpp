@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -35,11 +36,26 @@ Status EngineImpl::connect(Connection& connection, std::span<const std::byte> th
   if (connection.state == Connection::State::kReady) return Status::success();
   if (!connection.is_usable()) return connection.cause;
   Status status = connection.port->transport->connect(connection.peer, theirs);
-  if (status.ok())
-    connection.state = Connection::State::kReady;
-  else
+  if (!status.ok()) {
     lose(connection, status);
+    return status;
+  }
+  connection.state = Connection::State::kReady;
+  if (connection.incarnation > 1) release_abandoned();
   return status;
+}
+
+void EngineImpl::release_abandoned() {
+  // The peer has closed its end before it opened the one whose address has come.
+  const auto is_over = [](const std::shared_ptr<const Connection>& connection) {
+    const auto& newest = connection->port->connections.at(connection->peer);
+    return newest->incarnation > connection->incarnation && newest->state == Connection::State::kReady;
+  };
+  std::erase_if(abandoned, [&](const AbandonedStaging& staging) {
+    if (!std::ranges::all_of(staging.connections, is_over)) return false;
+    for (const auto& piece : staging.pieces) arena.release(piece);
+    return true;
+  });
 }
 
 void EngineImpl::lose(Connection& connection, const Status& cause) {

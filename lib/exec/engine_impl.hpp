@@ -98,6 +98,13 @@ struct EngineImpl final : RangeListener {
   StagingArena grant_arena;  ///< grant cells; this memory is never used for anything else
   UserRegions user_regions;  ///< also declared after `ports`
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, transport::PeerId> peers;
+  /// Staging of teams that failed and are gone. Peers that do not know of the failure may still write into it,
+  /// until both ends have closed the connections.
+  struct AbandonedStaging {
+    std::vector<StagingArena::Piece> pieces;
+    std::vector<std::shared_ptr<const Connection>> connections;
+  };
+  std::vector<AbandonedStaging> abandoned;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
   std::vector<TeamImpl*> active;       ///< teams with outstanding operations or credits to return
@@ -165,6 +172,8 @@ struct EngineImpl final : RangeListener {
                                            std::uint32_t incarnation);
   /// Connects our endpoint with the peer's, whose address is `theirs`.
   Status connect(Connection& connection, std::span<const std::byte> theirs);
+  /// Releases abandoned staging that no peer writes into any more.
+  void release_abandoned();
   /// The connection is broken: gives up all requests to the peer, and tells the teams that use it.
   void lose(Connection& connection, const Status& cause);
   EnginePort* port_of(transport::Transport* transport);

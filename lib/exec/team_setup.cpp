@@ -107,9 +107,11 @@ TeamImpl::~TeamImpl() {
     engine_.arena.release(staging_);
     // A NIC that has not completed a request may read its memory again, to retransmit a lost packet.
     if (!still_read) engine_.arena.release(send_memory_);
+  } else {
+    EngineImpl::AbandonedStaging abandoned{{staging_, send_memory_}, {}};
+    for (const UsedConnection& used : connections_) abandoned.connections.push_back(used.connection);
+    engine_.abandoned.push_back(std::move(abandoned));
   }
-  // The staging of a failed team is never reused: a peer that does not know of the failure may still write
-  // into it.
 }
 
 std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,

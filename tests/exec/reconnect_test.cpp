@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/os/socket.hpp"
+#include "tests/exec/passing_transport.hpp"
 #include "tests/exec/world.hpp"
 #include "transports/shm/shm.hpp"
 #include "transports/tcp/tcp.hpp"
@@ -119,6 +120,36 @@ TEST_P(Reconnect, concerns_no_team_that_has_not_opened_its_connections) {
   break_one_endpoint();
   ASSERT_TRUE(is_reported());
   EXPECT_EQ(errors, std::vector<std::string>());
+}
+
+/// Counts registrations.
+class CountingTransport final : public testing::PassingTransport {
+ public:
+  CountingTransport(std::unique_ptr<transport::Transport> inner, int& count)
+      : PassingTransport(std::move(inner)), count_(count) {}
+  Result<transport::Region> register_memory(const transport::MemoryDesc& memory) override {
+    ++count_;
+    return PassingTransport::register_memory(memory);
+  }
+
+ private:
+  int& count_;
+};
+
+TEST(ReconnectedTeams, use_the_staging_of_those_that_failed) {
+  int num_registered = 0;
+  World world("switch:2", 7, {.needs_registration = true, .wrap = [&](auto inner) {
+                                return std::make_unique<CountingTransport>(std::move(inner), num_registered);
+                              }});
+  const int before = num_registered;
+  for (std::uint64_t id = 100; id < 300; ++id) {
+    world[1].transport->close(world.peer_id(1, 0));
+    ASSERT_TRUE(world.run([&] { return !world[0].errors.empty(); }));
+    for (Rank rank = 0; rank < 2; ++rank) world[rank].team->fail(Status::error(Code::kPeerLost, "agreed"));
+    for (Rank rank = 0; rank < 2; ++rank) world[rank].engine->progress();
+    world.make_teams(id);
+  }
+  EXPECT_LE(num_registered, before + 2) << "staging grows with each failure";
 }
 
 INSTANTIATE_TEST_SUITE_P(
