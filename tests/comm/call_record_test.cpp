@@ -88,6 +88,39 @@ TEST(CallRecord, SerializesAnEntry) {
   EXPECT_TRUE(reader.ok());
 }
 
+TEST(CallRecord, AReaderRejectsEnumeratorsThatDoNotExist) {
+  const auto reads = [](const hips::comm::ByteWriter& writer, const auto& get) {
+    hips::comm::ByteReader reader(writer.blob());
+    get(reader);
+    return reader.ok();
+  };
+  const auto get_call = [](hips::comm::ByteReader& reader) { (void)hips::comm::get_call(reader); };
+  const auto get_status = [](hips::comm::ByteReader& reader) { (void)reader.get_status(); };
+  const auto call = [](CallEntry::Kind kind, int collective) {
+    hips::comm::ByteWriter writer;
+    CallEntry entry;
+    entry.kind = kind;
+    entry.collective = static_cast<hips::Collective>(collective);
+    hips::comm::put_call(writer, entry);
+    return writer;
+  };
+  const auto status = [](int code, int scope) {
+    hips::comm::ByteWriter writer;
+    hips::Status one;
+    one.code = static_cast<hips::Code>(code);
+    one.scope = static_cast<hips::Scope>(scope);
+    writer.put_status(one);
+    return writer;
+  };
+  EXPECT_TRUE(reads(call(CallEntry::Kind::kDelegated, hips::kNumCollectives - 1), get_call));
+  EXPECT_FALSE(reads(call(CallEntry::Kind::kDelegated, hips::kNumCollectives), get_call));
+  EXPECT_FALSE(reads(call(static_cast<CallEntry::Kind>(3), 0), get_call));
+  EXPECT_TRUE(reads(status(static_cast<int>(hips::Code::kInternal), 4), get_status));
+  EXPECT_FALSE(reads(status(10, 0), get_status));
+  EXPECT_FALSE(reads(status(-1, 0), get_status));
+  EXPECT_FALSE(reads(status(0, 5), get_status));
+}
+
 TEST(CallRecord, ShowsAReaderThreadWholeEntries) {
   CallRecord record;
   std::atomic<bool> stop{false};

@@ -579,8 +579,7 @@ TEST(Control, UnknownProcessesAreRejectedAndDoNoHarm) {
     writer.put(hips::comm::kWireMagic);
     writer.put(version);
     writer.put_text(token);
-    writer.put(std::uint64_t{1});
-    writer.put(std::uint64_t{2});
+    for (const std::uint64_t half : {1, 2, 0, 0}) writer.put(half);  // its uid; the uid of whom it looks for
     return frame(writer);
   };
   EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion + 1, "t")));
@@ -592,6 +591,14 @@ TEST(Control, UnknownProcessesAreRejectedAndDoNoHarm) {
   join.put(Rank{1});
   join.put(std::uint32_t{0});
   EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion, "t") + frame(join)));
+  // The right token, and a failure of a communicator that the process does not belong to.
+  for (const int type : {7, 8}) {
+    hips::comm::ByteWriter failure;
+    failure.put(static_cast<std::uint8_t>(type));
+    failure.put(kGroup);
+    failure.put_status(Status::error(Code::kAborted, "not mine"));
+    EXPECT_TRUE(refused(port, hello(hips::comm::kWireVersion, "t") + frame(failure))) << type;
+  }
   // The members still work.
   m.controls[1]->report(kGroup, Status::error(Code::kAborted, "still there"));
   ASSERT_TRUE(m.listeners[0]->waits_for_failure());

@@ -50,9 +50,9 @@ void put_call(ByteWriter& writer, const CallEntry& entry) {
 CallEntry get_call(ByteReader& reader) {
   CallEntry entry;
   entry.index = reader.get<std::uint64_t>();
-  entry.kind = reader.get<CallEntry::Kind>();
+  entry.kind = reader.get_up_to(CallEntry::Kind::kDelegated);
   entry.finished = reader.get<std::uint8_t>() != 0;
-  entry.collective = reader.get<Collective>();
+  entry.collective = reader.get_up_to(Collective::kAlltoall);
   entry.detail = reader.get<std::uint32_t>();
   entry.count = reader.get<std::uint64_t>();
   entry.type = reader.get<DataType>();

@@ -162,6 +162,10 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
     return;
   }
   const auto id = reader.get<std::uint64_t>();
+  if (const Group* group = find(id); group != nullptr && !group->has(link.uid)) {
+    break_link(link, "is lost: it sent a message about a communicator that it does not belong to");
+    return;
+  }
   switch (type) {
     case ControlFrame::kJoin: {
       const auto rank = reader.get<Rank>();

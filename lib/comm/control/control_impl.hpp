@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -113,6 +114,9 @@ class Control::Impl {
       return ranks;
     }
     [[nodiscard]] bool has(Rank r) const { return r >= 0 && r < size(); }
+    [[nodiscard]] bool has(const ProcessUid& uid) const {
+      return std::ranges::any_of(config.members, [&](const ProcessInfo& each) { return each.uid == uid; });
+    }
   };
 
   /// A join that came before our own communicator was ready.

@@ -72,6 +72,14 @@ class ByteReader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
+  /// An enumerator from 0 to `last`. Any other value makes ok() false.
+  template <typename T>
+  requires std::is_enum_v<T> T get_up_to(T last) {
+    const T value = get<T>();
+    if (value >= T{} && value <= last) return value;
+    ok_ = false;
+    return T{};
+  }
   std::span<const std::byte> get_bytes() {
     const auto size = get<std::uint32_t>();
     if (bytes_.size() < size) {
@@ -89,8 +97,8 @@ class ByteReader {
   }
   Status get_status() {
     Status status;
-    status.code = get<Code>();
-    status.scope = get<Scope>();
+    status.code = get_up_to(Code::kInternal);
+    status.scope = get_up_to(Scope::kProcess);
     status.rank = get<Rank>();
     status.rail = get<Rail>();
     status.sys_errno = get<int>();
