@@ -181,6 +181,12 @@ void Control::Impl::sleep(std::unique_lock<std::mutex>& lock, bool& slept) {
   slept = true;
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (fds[first_watch + i].revents == 0) continue;
+    // While the lock was released, another thread may have closed the pidfd, and its number may name another
+    // process since.
+    const auto watch = watches_.find(watched[i]);
+    if (watch == watches_.end()) continue;
+    pollfd ended{watch->second.get(), POLLIN, 0};
+    if (poll(&ended, 1, 0) != 1) continue;
     // Our receive buffers may still hold its last messages, or a hub's messages about it. Read them first.
     for (Link& link : links_) service(link);
     process_died(watched[i], kProcessEnded);
