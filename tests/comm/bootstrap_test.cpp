@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -233,6 +234,40 @@ TEST_F(TcpBootstrap, AllRanksNameTheRankThatDisconnectsDuringTheSetup) {
   EXPECT_EQ(at_root.error().code, Code::kPeerLost);
   EXPECT_THAT(at_root.error().message, HasSubstr("rank 2 (pid "));
   EXPECT_EQ(at_one.error().message, at_root.error().message);
+}
+
+/// Opens descriptors until `left` are left, with a hard limit that is `spare` above the soft one.
+void use_descriptors(int left, rlim_t spare) {
+  int last = -1;
+  for (int i = 0; i < 64; ++i) last = dup(0);  // no number below the last is free
+  const auto soft = static_cast<rlim_t>(last + 1 + left);
+  const rlimit limit{soft, soft + spare};
+  if (last < 0 || setrlimit(RLIMIT_NOFILE, &limit) != 0) throw std::runtime_error("cannot set the limit");
+}
+
+TEST_F(TcpBootstrap, WithoutDescriptorsRankZeroSaysSoAndAllRanksEnd) {
+  hips::test::RankProcesses ranks(4, [this](int rank, const std::function<void()>&) {
+    // One for the listener and one for a connection.
+    if (rank == 0) use_descriptors(2, 0);
+    auto bootstrap = make_tcp_bootstrap(rendezvous(rank, 4));
+    return bootstrap ? std::string("connected") : bootstrap.error().message;
+  });
+  const auto outcomes = ranks.wait();
+  for (const auto& outcome : outcomes) {
+    EXPECT_FALSE(outcome.hung);
+    EXPECT_NE(outcome.text, "connected");
+  }
+  EXPECT_THAT(outcomes[0].text,
+              AllOf(HasSubstr("rank 0"), HasSubstr("ulimit -n"), HasSubstr("Too many open files")));
+}
+
+TEST_F(TcpBootstrap, RankZeroRaisesALowSoftLimitOfDescriptors) {
+  hips::test::RankProcesses ranks(6, [this](int rank, const std::function<void()>&) {
+    if (rank == 0) use_descriptors(2, 100);
+    auto bootstrap = make_tcp_bootstrap(rendezvous(rank, 6));
+    return bootstrap ? std::string("connected") : bootstrap.error().message;
+  });
+  for (const auto& outcome : ranks.wait()) EXPECT_EQ(outcome.text, "connected");
 }
 
 TEST(Agree, AllRanksGetTheSameOutcome) {

@@ -152,7 +152,9 @@ void Control::Impl::run() {
 /// Sleeps without the lock until a descriptor is ready or a deadline passes, sets `slept`, and handles ready pidfds.
 void Control::Impl::sleep(std::unique_lock<std::mutex>& lock, bool& slept) {
   std::vector<pollfd> fds{{wake_fd_.get(), POLLIN, 0}};
-  for (const auto& [reach, listener] : listeners_) fds.push_back({listener.first.get(), POLLIN, 0});
+  // A negative descriptor is ignored.
+  for (const auto& [reach, listener] : listeners_)
+    fds.push_back({accept_again_ns_ == 0 ? listener.first.get() : -1, POLLIN, 0});
   bool work_left = lost_messages_ || !deliveries_.empty();
   for (const Link& link : links_) {
     const bool writing = link.connecting || !link.writer.empty();

@@ -490,7 +490,7 @@ void Control::Impl::take_reply(std::uint64_t id, Rank asker, Rank target, const 
 }
 
 std::int64_t Control::Impl::next_deadline_ns() const {
-  std::int64_t deadline_ns = INT64_MAX;
+  std::int64_t deadline_ns = accept_again_ns_ == 0 ? INT64_MAX : accept_again_ns_;
   for (const auto& [id, group] : groups_) {
     if (group.done) return 0;
     deadline_ns = std::min({deadline_ns, group.report_deadline_ns, group.rejoin_deadline_ns});

@@ -187,7 +187,9 @@ class Control::Impl {
   std::deque<std::uint64_t> departed_;      ///< groups that we left recently
   std::map<ProcessUid, UniqueFd> watches_;  ///< pidfds
   std::vector<std::function<void()>> deliveries_;
-  bool lost_messages_ = false;  ///< for want of memory; peers have to be told
+  bool lost_messages_ = false;        ///< for want of memory; peers have to be told
+  std::int64_t accept_again_ns_ = 0;  ///< until then connections stay pending, for want of descriptors
+  bool warned_of_descriptors_ = false;
   bool stop_ = false;
   bool forked_ = false;
   std::thread thread_;

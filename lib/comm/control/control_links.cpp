@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +22,9 @@ using log::Subsystem;
 
 /// Longer than a network round trip. A stopped process only delays the next address by this long.
 constexpr std::int64_t kHelloWaitNs = 2'000'000'000;
+
+/// How long a process without descriptors leaves connections pending.
+constexpr std::int64_t kDescriptorWaitNs = 100'000'000;
 
 /// Returns why a link ended. The text must not depend on which rank noticed it, or how.
 std::string cause_of(int error) {
@@ -41,9 +45,20 @@ std::string cause_of(int error) {
 }  // namespace
 
 void Control::Impl::accept_all() {
+  if (now_ns() < accept_again_ns_) return;
+  accept_again_ns_ = 0;
   for (const auto& [reach, listener] : listeners_) {
-    while (auto fd = accept_tcp(listener.first.get(), options_.dead_after_ns)) {
-      Link& link = links_.emplace_back(std::move(*fd));
+    while (true) {
+      auto fd = accept_tcp(listener.first.get(), options_.dead_after_ns);
+      if (!fd) {
+        // The connection stays pending, and the listener readable.
+        accept_again_ns_ = now_ns() + kDescriptorWaitNs;
+        if (!std::exchange(warned_of_descriptors_, true))
+          log::warn(Subsystem::kControl, "control connections have to wait: {}", fd.error().message);
+        return;
+      }
+      if (!*fd) break;
+      Link& link = links_.emplace_back(std::move(**fd));
       send(link, hello({}));
     }
   }

@@ -1,8 +1,10 @@
 #include "lib/comm/setup/socket.hpp"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,11 +53,32 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
   return addresses;
 }
 
-std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns) {
+Result<std::optional<UniqueFd>> accept_tcp(int listener, std::int64_t dead_after_ns) {
   UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!fd.valid()) return std::nullopt;
+  if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
+    const int error = errno;
+    rlimit limit{};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return fail(socket_error(
+        error,
+        fmt::format("no descriptor is left for another connection; raise the limit of {} with \"ulimit -n\"",
+                    limit.rlim_cur)));
+  }
+  if (!fd.valid()) return std::optional<UniqueFd>();
   set_link_options(fd.get(), dead_after_ns);
-  return fd;
+  return std::optional<UniqueFd>(std::move(fd));
+}
+
+void allow_descriptors(std::size_t more) {
+  rlimit limit{};
+  // A new descriptor gets the lowest free number, so about this many are open.
+  const UniqueFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t open_now = next.valid() ? static_cast<rlim_t>(next.get()) : limit.rlim_cur;
+  const rlim_t wanted = std::min<rlim_t>(open_now + more, limit.rlim_max);
+  if (wanted <= limit.rlim_cur) return;
+  limit.rlim_cur = wanted;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns) {

@@ -21,7 +21,11 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
 /// least 2 s. The kernel responds for a stopped process.
 
 /// Accepts a pending connection, non-blocking and with the options of a HiPS link. Nothing if none is pending.
-std::optional<UniqueFd> accept_tcp(int listener, std::int64_t dead_after_ns);
+/// kSystem: this process has no descriptor left, and the connection stays pending.
+Result<std::optional<UniqueFd>> accept_tcp(int listener, std::int64_t dead_after_ns);
+/// Raises the soft limit of descriptors, if it is lower, to what is open already and `more`, as far as the hard
+/// limit allows.
+void allow_descriptors(std::size_t more);
 /// Starts to connect without waiting. POLLOUT signals completion; connect_error() returns the outcome.
 Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_after_ns);
 

@@ -127,6 +127,9 @@ std::string rank_list(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+/// For what else rank 0 opens: transports, shared memory, files of the program.
+constexpr std::size_t kSpareDescriptors = 128;
+
 /// Rank 0: accepts the connections of all ranks, then relays the exchanges.
 class RootBootstrap final : public Bootstrap {
  public:
@@ -137,6 +140,8 @@ class RootBootstrap final : public Bootstrap {
 
   Status rendezvous() {
     if (size() == 1) return Status::success();
+    // A connection of each rank, now and later for control messages.
+    allow_descriptors(2 * static_cast<std::size_t>(size()) + kSpareDescriptors);
     auto listener = open_listener();
     if (!listener) return listener.error();
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.connect_timeout_ns);
@@ -164,8 +169,13 @@ class RootBootstrap final : public Bootstrap {
           return notify_late_ranks(std::move(failure), *listener, pending);
         }
       std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
-      while (auto fd = accept_tcp(listener->get(), rendezvous_.dead_after_ns))
-        pending.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+      if (Status status = accept_all(*listener, pending); !status.ok()) {
+        status.rank = 0;
+        status.message =
+            fmt::format("rank 0, which has connections of {} of {} ranks: {}",
+                        size() - static_cast<Rank>(missing_ranks().size()), size(), status.message);
+        return notify_late_ranks(give_up(std::move(status)), *listener, pending);
+      }
     }
     return send_to_all(frame_with(BootstrapFrame::kWelcome, {}));
   }
@@ -212,6 +222,15 @@ class RootBootstrap final : public Bootstrap {
     for (Rank r = 1; r < size(); ++r)
       if (!members_[static_cast<std::size_t>(r)].fd.valid()) ranks.push_back(r);
     return ranks;
+  }
+
+  Status accept_all(const UniqueFd& listener, std::vector<Link>& pending) const {
+    while (true) {
+      auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns);
+      if (!fd) return std::move(fd).error();
+      if (!*fd) return Status::success();
+      pending.push_back(Link{std::move(**fd), FrameReader{kMaxHelloBytes}, {}, {}});
+    }
   }
 
   Result<UniqueFd> open_listener() {
@@ -370,8 +389,7 @@ class RootBootstrap final : public Bootstrap {
       std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
       for (const Link& link : pending) fds.push_back({link.fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns)) break;
-      while (auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns))
-        pending.push_back(Link{std::move(*fd), FrameReader{kMaxHelloBytes}, {}, {}});
+      if (!accept_all(listener, pending).ok()) break;
     }
     return failure;
   }
