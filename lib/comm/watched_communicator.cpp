@@ -223,7 +223,8 @@ class WatchedCommunicator::ProgressLock {
  public:
   explicit ProgressLock(WatchedCommunicator& communicator)
       : flag_(communicator.progressing_),
-        locked_(communicator.num_outstanding_.load(std::memory_order_relaxed) > 0) {
+        // Acquired: without a lock this thread touches what the thread that closed the last request has written.
+        locked_(communicator.num_outstanding_.load(std::memory_order_acquire) > 0) {
     if (!locked_) return;
     if (communicator.mode_ == ThreadMode::kSingle && !communicator.has_progress_thread_) {
       flag_.store(true, std::memory_order_relaxed);
