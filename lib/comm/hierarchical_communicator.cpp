@@ -10,6 +10,7 @@
 
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/reach.hpp"
 #include "lib/comm/setup/team_maker.hpp"
 
@@ -129,13 +130,14 @@ Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
     ByteReader reader(address);
     (void)reader.get_bytes();
     const auto bytes = reader.get_bytes();
+    if (!reader.ok()) return malformed(static_cast<Rank>(of_team.size()));
     of_team.emplace_back(bytes.begin(), bytes.end());
   }
   for (Rank number = 0; number < nodes_.ranks_per_node; ++number) {
-    ByteReader reader(addresses[static_cast<std::size_t>(nodes_.rank_of(nodes_.node, number))]);
-    const auto bytes = reader.get_bytes();
-    SharedMemoryName& name = names[static_cast<std::size_t>(number)];
-    std::memcpy(&name, bytes.data(), std::min(sizeof(name), bytes.size()));
+    const Rank rank = nodes_.rank_of(nodes_.node, number);
+    const auto bytes = ByteReader(addresses[static_cast<std::size_t>(rank)]).get_bytes();
+    if (bytes.size() != sizeof(SharedMemoryName)) return malformed(rank);
+    std::memcpy(&names[static_cast<std::size_t>(number)], bytes.data(), sizeof(SharedMemoryName));
   }
   if (Status status = node_->connect(names); !status.ok()) return status;
   return team_->connect(of_team);

@@ -7,6 +7,7 @@
 
 #include "lib/base/type_text.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/agreement.hpp"
 
 namespace hips::comm {
 
@@ -71,8 +72,10 @@ Result<Blob> NodeCommunicator::allocate(const std::vector<Blob>& /*offers*/) {
 
 Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
   std::vector<SharedMemoryName> names(addresses.size());
-  for (std::size_t r = 0; r < addresses.size(); ++r)
-    std::memcpy(&names[r], addresses[r].data(), std::min(sizeof(SharedMemoryName), addresses[r].size()));
+  for (std::size_t r = 0; r < addresses.size(); ++r) {
+    if (addresses[r].size() != sizeof(SharedMemoryName)) return malformed(static_cast<Rank>(r));
+    std::memcpy(&names[r], addresses[r].data(), sizeof(SharedMemoryName));
+  }
   return team_->connect(names);
 }
 

@@ -65,6 +65,7 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
       statuses.push_back(reader.get_status());
       const auto bytes = reader.get_bytes();
       Blob content(bytes.begin(), bytes.end());
+      if (!reader.ok()) statuses.back() = malformed(static_cast<Rank>(statuses.size() - 1));
       one = std::move(content);
     }
     if (Status status = first_failure(statuses); !status.ok()) return fail(std::move(status));
@@ -95,12 +96,13 @@ Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, c
     ByteReader reader((*offers)[r]);
     members[r].control = get_control_address(reader);
     const auto bytes = reader.get_bytes();
+    if (!reader.ok() && status.ok()) status = malformed(static_cast<Rank>(r));
     offers_made.emplace_back(bytes.begin(), bytes.end());
   }
 
   // Phase 2: join the control plane and allocate staging.
   watch_->start(**control, failure_actions(), id, rank_, std::move(members));
-  auto address = allocate(offers_made);
+  auto address = status.ok() ? allocate(offers_made) : Result<Blob>(fail(status));
   auto addresses = exchange(address ? Status::success() : address.error(), address ? *address : Blob());
   if (!addresses) return addresses.error();
 

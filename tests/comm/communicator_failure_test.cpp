@@ -151,6 +151,68 @@ INSTANTIATE_TEST_SUITE_P(
                      {"rank 1: ", "HIPS_SOCKET_IFNAME=\"warp9\"", "this node has", "lo"}}),
     [](const auto& each) { return std::string(each.param.name); });
 
+/// Cuts what rank 1 sends in one exchange: the whole, or `inside` only the data beside the status.
+class CutBootstrap final : public hips::comm::Bootstrap {
+ public:
+  CutBootstrap(hips::comm::Bootstrap& inner, int exchange, bool inside)
+      : inner_(inner), exchange_(exchange), inside_(inside) {}
+  [[nodiscard]] hips::Rank rank() const override { return inner_.rank(); }
+  [[nodiscard]] hips::Rank size() const override { return inner_.size(); }
+  hips::Result<std::vector<hips::comm::Blob>> allgather(std::span<const std::byte> mine) override {
+    auto all = inner_.allgather(mine);
+    if (!all || num_exchanges_++ != exchange_) return all;
+    hips::comm::Blob& blob = (*all)[1];
+    hips::comm::ByteReader reader(blob);
+    const Status status = reader.get_status();
+    const auto bytes = reader.get_bytes();
+    if (inside_ && reader.ok()) {
+      hips::comm::ByteWriter writer;
+      writer.put_status(status);
+      writer.put_bytes(bytes.first(bytes.size() / 2));
+      blob = writer.take();
+    } else {
+      blob.resize(blob.size() / 2);
+    }
+    return all;
+  }
+
+ private:
+  hips::comm::Bootstrap& inner_;
+  int exchange_;
+  bool inside_;
+  int num_exchanges_ = 0;
+};
+
+TEST(CreationFails, IfTheDataOfARankAreCut) {
+  const Environment environments[] = {
+      {}, {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "shm"}}, {{"HIPS_TOPO", "switch:2/2"}}};
+  for (const Environment& environment : environments) {
+    const std::string text = run(
+        4,
+        [](int, const Ready&) -> std::string {
+          const auto loaded = hips::load_process_config();
+          const auto rendezvous = hips::comm::rendezvous_from(loaded.config, {});
+          auto bootstrap = hips::value_or_throw(hips::comm::make_tcp_bootstrap(*rendezvous));
+          int num_errors = 0;
+          // Of each creation another exchange is cut, until all of them arrive whole.
+          for (int exchange = 0; exchange < 20; ++exchange) {
+            bool failed = false;
+            for (const bool inside : {false, true}) {
+              CutBootstrap cut(*bootstrap, exchange, inside);
+              auto comm = hips::comm::Communicator::create(cut, {});
+              failed |= !comm;
+              if (!comm && comm.error().code != hips::Code::kMismatch) return comm.error().message;
+            }
+            if (!failed) break;
+            ++num_errors;
+          }
+          return num_errors >= 3 ? "rejected" : "accepted after " + std::to_string(num_errors) + " errors";
+        },
+        environment);
+    EXPECT_EQ(text, "rejected");
+  }
+}
+
 // ---- Ranks that disagree in a call ---------------------------------------------------------------------
 
 struct Call {

@@ -65,6 +65,15 @@ Status compare_terms(std::span<const Terms> by_rank) {
   return Status::success();
 }
 
+Status malformed(Rank rank) {
+  Status status = Status::error(
+      Code::kMismatch,
+      fmt::format("rank {} sent malformed data in the setup; do all ranks run the same library?", rank),
+      Scope::kCommunicator);
+  status.rank = rank;
+  return status;
+}
+
 Status first_failure(std::span<const Status> by_rank) {
   const auto failed = std::find_if(by_rank.begin(), by_rank.end(), [](const Status& s) { return !s.ok(); });
   if (failed == by_rank.end()) return Status::success();

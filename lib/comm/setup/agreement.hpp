@@ -24,6 +24,9 @@ Status compare_terms(std::span<const Terms> by_rank);
 /// Returns the status of the first failed rank, prefixed with "rank r: " unless all ranks have the same one.
 Status first_failure(std::span<const Status> by_rank);
 
+/// The failure of an exchange in which what `rank` sent is cut, or has another layout.
+Status malformed(Rank rank);
+
 /// "rank 4", "ranks 1, 2 and 5"; long lists are shortened.
 std::string ranks_text(std::span<const Rank> ranks);
 

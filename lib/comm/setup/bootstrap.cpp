@@ -244,8 +244,7 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   for (std::size_t r = 0; r < all->size(); ++r) {
     ByteReader reader((*all)[r]);
     by_rank.push_back(reader.get_status());
-    if (!reader.ok())
-      return Status::error(Code::kMismatch, fmt::format("rank {} sent an invalid outcome", r));
+    if (!reader.ok()) return malformed(static_cast<Rank>(r));
   }
   return first_failure(by_rank);
 }
