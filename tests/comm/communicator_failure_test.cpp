@@ -509,6 +509,59 @@ TEST(Communicator, ReportsAKilledRankOnEverySurvivor) {
   }
 }
 
+/// Creates a communicator, then splits and duplicates it, until a call fails. Returns the text of the error.
+std::string set_up_until_failure(const Ready& ready) {
+  ready();
+  try {
+    auto world = hips::Communicator::from_environment();
+    for (int round = 0;; ++round) {
+      auto part = *world.split((world.rank() + round) % 2, -world.rank());
+      auto copy = part.duplicate();
+      auto whole = world.duplicate();
+      std::int64_t value = 1;
+      for (hips::Communicator* comm : {&part, &copy, &whole}) {
+        comm->allreduce(std::span<std::int64_t>(&value, 1), ReduceOp::kSum);
+      }
+    }
+  } catch (const hips::Error& error) {
+    return std::string(to_string(error.status().code)) + ": " + error.what();
+  }
+}
+
+TEST(Communicator, ReportsARankThatIsKilledDuringCreateSplitOrDup) {
+  constexpr int kRanks = 5;
+  std::mt19937_64 random(hips::test::seed());
+  const Environment paths[] = {{{"HIPS_TOPO", "switch:5"}, {"HIPS_TRANSPORT", "shm"}},
+                               {{"HIPS_TOPO", "switch:5"}, {"HIPS_TRANSPORT", "tcp"}},
+                               {}};
+  const int trials = hips::test::runs_everything() ? 200 : 20;
+  for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
+    const int victim = static_cast<int>(random() % kRanks);
+    const auto moment = std::chrono::microseconds(random() % 120'000);
+    SCOPED_TRACE("trial " + std::to_string(trial) + ": rank " + std::to_string(victim) + " after " +
+                 std::to_string(moment.count()) + " us");
+    RankProcesses ranks(
+        kRanks, [](int, const Ready& ready) { return set_up_until_failure(ready); },
+        paths[static_cast<std::size_t>(trial) % std::size(paths)]);
+    ASSERT_TRUE(ranks.wait_ready());
+    std::this_thread::sleep_for(moment);
+    ranks.signal(victim, SIGKILL);
+    const auto outcomes = ranks.wait();
+    // In a part, ranks count from 0 in reversed order of the whole.
+    const auto name_of = [](int rank) { return HasSubstr("rank " + std::to_string(rank) + " "); };
+    const int larger = kRanks - 1 - victim;
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == victim) continue;
+      const Outcome& outcome = outcomes[static_cast<std::size_t>(r)];
+      EXPECT_FALSE(outcome.hung) << "rank " << r;
+      EXPECT_TRUE(outcome.exited && outcome.exit_code == 0) << "rank " << r << ", signal " << outcome.signal;
+      EXPECT_THAT(outcome.text, AllOf(StartsWith("peer lost: "), AnyOf(name_of(victim), name_of(larger / 2))))
+          << "rank " << r;
+    }
+    EXPECT_THAT(hips::test::left_in_dev_shm(), IsEmpty());
+  }
+}
+
 /// Each survivor's description of its error object after rank 2 of four was killed.
 std::string survivors_of_rank_2(const std::function<std::string(int rank, const Ready&)>& body) {
   RankProcesses ranks(4, body, {{"HIPS_TOPO", "switch:4"}});
