@@ -36,6 +36,9 @@ struct TypesOfC {
   using hint = MPI_Info;  ///< which HiPS does not read
   using pointer = void*;  ///< where an address goes
   using base = void*;
+
+  using freed_op = MPI_Op*;
+  using freed_type = MPI_Datatype*;
 };
 
 /// Those of MPI 4 with large counts.
@@ -75,6 +78,9 @@ struct TypesOfFortran {
   using hint = const MPI_Fint*;
   using pointer = void**;
   using base = void*;
+
+  using freed_op = MPI_Fint*;
+  using freed_type = MPI_Fint*;
 };
 
 }  // namespace hips::mpi

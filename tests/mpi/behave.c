@@ -193,10 +193,13 @@ static int reduction_order(int max_count, unsigned seed) {
 
 /* Does not return by itself: one rank passes something else. */
 static int mismatch(const char* what) {
-  int ints[64] = {0}, sums[64];
+  int ints[64] = {0}, sums[64], long_in[300] = {0}, long_out[300];
   float floats[64] = {0}, float_sums[64];
   MPI_Op user_op;
+  MPI_Datatype long_type;
   MPI_Op_create(add_ints, 1, &user_op);
+  MPI_Type_contiguous(300, MPI_INT, &long_type);
+  MPI_Type_commit(&long_type);
   if (!sum_is_right(MPI_COMM_WORLD, 100)) return fail("wrong sum");
   const int differs = rank == size - 1;
   if (strcmp(what, "count") == 0)
@@ -210,7 +213,9 @@ static int mismatch(const char* what) {
   else if (strcmp(what, "type") == 0 && differs)
     MPI_Allreduce(floats, float_sums, 16, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "other-type") == 0 && differs)
-    MPI_Allreduce(ints, sums, 4, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(long_in, long_out, 1, long_type, user_op, MPI_COMM_WORLD);
+  else if (strcmp(what, "pair") == 0 && differs)
+    MPI_Allreduce(ints, sums, 8, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD);
   else
     MPI_Allreduce(ints, sums, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   PMPI_Barrier(MPI_COMM_WORLD);

@@ -98,7 +98,6 @@ static int is_delegated(const struct Call* call) {
   if (call->size == 1) return 1;
   if (call->kind == kBarrier) return 0;
   if (call->kind == kBcast) return call->count == 0;
-  if (call->kind < kAllgather && call->which == 3) return 1;
   if (call->kind == kReduce || call->kind == kAllreduce) return call->count == 0;
   for (r = 0; r < call->size; ++r) total += call->counts[r];
   return total == 0;

@@ -207,8 +207,11 @@ class Mismatch(Case):
     def test_the_others_get_an_error_where_one_rank_passes_count_0(self):
         self.check("zero", 2, "rank 2", "MPI_Allreduce without data")
 
-    def test_the_others_get_an_error_where_one_rank_passes_an_unsupported_op(self):
-        self.check("other-op", 2, "rank 2", "MPI_Allreduce by an op that HiPS does not have")
+    def test_a_function_of_the_program_differs_from_an_op_of_mpi(self):
+        self.check("other-op", 3, "rank 2", "user op", "sum")
+
+    def test_a_pair_differs_from_an_integer(self):
+        self.check("pair", 3, "rank 2", "8 bytes", "int32")
 
     def test_the_others_get_an_error_where_one_rank_passes_an_unsupported_type(self):
         self.check("other-type", 2, "rank 2", "MPI_Allreduce of a type that HiPS does not have")

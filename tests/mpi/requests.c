@@ -192,7 +192,7 @@ static void last_of(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)in, (void)inout, (void)count, (void)type;
 }
 
-/* Calls that HiPS delegates to native MPI, between others. */
+/* Calls that HiPS delegates to native MPI, and functions of the program, between others. */
 static int special_calls(void) {
   MPI_Request requests[6];
   MPI_Op last;

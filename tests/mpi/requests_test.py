@@ -23,7 +23,7 @@ class Requests(Case):
     # Each case with the non-blocking calls and the starts of a rank that HiPS takes. They share one launch, since
     # launching takes most of the time; the last one changes the error handler.
     CASES = {"first-calls": (0, 0), "receive-meanwhile": (20, 0), "large-message": (1, 0), "communicator-freed": (5, 5),
-            "special-calls": (2, 0), "all-forms": (25, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
+            "special-calls": (4, 0), "all-forms": (25, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
 
     def check(self, *cases, taken, on_native=True):
         if on_native:

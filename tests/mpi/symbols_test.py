@@ -30,18 +30,19 @@ for _, _, name, _, counts, persistence, *_ in lines_of("HIPS_COLLECTIVE"):
         PERSISTENT.append(f"{name}_init")
 REQUESTS = [words[1] for words in lines_of("HIPS_REQUEST_FUNCTION")]
 MEMORY = [words[1] for words in lines_of("HIPS_MEMORY_FUNCTION")]
+FREES = [words[1] for words in lines_of("HIPS_FREE_FUNCTION")]
 STARTS = ["init", "init_thread"]  # not in the table: those of Fortran have other arguments
 CONVERSIONS = [words[0].lower() for words in lines_of("HIPS_REQUEST_CONVERSION")]
 
 if MPICH:
     # Its bindings of Fortran call the functions of C, except for mpi_f08 where no buffer is passed.
     LARGE = [f"{name}_c" for name in COUNTED + PERSISTENT]
-    C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY + STARTS)
-    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + UNCOUNTED)})_f08_)$")
+    C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY + FREES + STARTS)
+    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + FREES + UNCOUNTED)})_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
     # Every binding needs a wrapper of its own.
-    ALL = "|".join(COUNTED + UNCOUNTED + PERSISTENT + REQUESTS + MEMORY + CONVERSIONS + STARTS)
+    ALL = "|".join(COUNTED + UNCOUNTED + PERSISTENT + REQUESTS + MEMORY + FREES + CONVERSIONS + STARTS)
     TAKEN = re.compile(rf"^mpix?_({ALL})(_cptr)?(_f|_f08)?_{{0,2}}$", re.IGNORECASE)
     LIBRARIES = "libmpi*.so"
 
@@ -56,7 +57,7 @@ def symbols(library, which="--defined-only"):
 class Symbols(unittest.TestCase):
     def test_the_table_lists_every_kind_of_function(self):
         for names, known in ((COUNTED, "iallgatherv"), (UNCOUNTED, "ibarrier"), (PERSISTENT, "allreduce_init"),
-                             (REQUESTS, "waitsome"), (MEMORY, "free_mem"), (CONVERSIONS, "request_f2c")):
+                             (REQUESTS, "waitsome"), (MEMORY, "free_mem"), (FREES, "op_free"), (CONVERSIONS, "request_f2c")):
             self.assertIn(known, names)
 
     def test_mpi_symbols_are_those_of_native_mpi(self):

@@ -157,6 +157,15 @@ int delegate(CommRecord& record, const NativeCollective& native, const Collectiv
   return take_back_refused(record, call_native(&record, native, passed));
 }
 
+int call_by_function(CommRecord& record, const NativeCollective& native, FunctionCall& call) {
+  if (call.eligibility() != Eligibility::kEligible)
+    return delegate(record, native, call.passed, call.eligibility());
+  if (record.guard().begin_call(call.call_class()) != TuningChoice::kHips)
+    return call_guarded(record, native, call);
+  prepare(record, native, call);
+  return execute_counted(record, native, call);
+}
+
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call) {
   if (record.guard().choice(call.call_class()) == TuningChoice::kNative) {
     delegate_by_guard("faster in the trials", record);

@@ -6,6 +6,7 @@
 #include <new>
 #include <type_traits>
 
+#include "lib/mpi/calls/function_call.hpp"
 #include "lib/mpi/calls/program_call.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/communicators/error.hpp"
@@ -17,8 +18,8 @@ namespace hips::mpi {
 // Every collective of the program enters here, in one of three forms, and is executed by HiPS or by native
 // MPI. `Call` is its ProgramCall.
 //
-// HiPS executes calls with data on intra-communicators of two ranks or more. Reductions need predefined types
-// and operations that HiPS has. Calls that only move data may have any type, because by MPI's rules its size
+// HiPS executes calls with data on intra-communicators of two ranks or more. Reductions have predefined types and
+// operations, or become a FunctionCall. Calls that only move data may have any type, because by MPI's rules its size
 // in bytes is equal on all ranks; native MPI packs and unpacks types that are derived or have gaps. MPI's rules
 // make all of these properties equal on all ranks, so the ranks decide alike. Every other call goes to native
 // MPI unchanged.
@@ -82,6 +83,8 @@ CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveA
 /// peers that passed other arguments and wait in HiPS for this rank.
 int delegate(CommRecord& record, const NativeCollective& native, const CollectiveArguments& passed,
              Eligibility eligibility);
+/// Executes a blocking call by a function of the program, or delegates it where it is not eligible.
+int call_by_function(CommRecord& record, const NativeCollective& native, FunctionCall& call);
 /// Executes a blocking call of a class that is undecided (as a trial) or decided for native MPI.
 int call_guarded(CommRecord& record, const NativeCollective& native, ProgramCall& call);
 /// Executes a blocking call in HiPS and counts it for the report.
@@ -106,19 +109,68 @@ CommRecord* record_for_init(const NativeCollective& native, const CollectiveArgu
                             MPI_Request* request, int& code);
 int start_nonblocking(CommRecord& record, const NativeCollective& native, ProgramCall& call, MakeCall make,
                       MPI_Request* request);
-int init_persistent(CommRecord& record, const NativeCollective& native, ProgramCall& call, MPI_Info info,
-                    MPI_Request* request);
+int init_persistent(CommRecord& record, const NativeCollective& native, ProgramCall& call, MakeCall make,
+                    MPI_Info info, MPI_Request* request);
+
+/// Whether calls of this kind have a form that reduces by a function of the program.
+template <typename Call>
+inline constexpr bool kHasFunctionForm =
+    std::is_constructible_v<Call, const CollectiveArguments&, const CommRecord&, const Reduction&>;
+
+template <typename Call>
+std::unique_ptr<ProgramCall> make_of(const CollectiveArguments& passed, const CommRecord& record,
+                                     const Reduction& reduction) {
+  return std::make_unique<Call>(passed, record, reduction);
+}
+
+/// Calls `body` with the call, or with a FunctionCall where the program passes a function of its own.
+template <typename Call, typename Body>
+auto with_call(const CollectiveArguments& passed, const CommRecord& record, const Body& body) {
+  Call call(passed, record);
+  if constexpr (kHasFunctionForm<Call>) {
+    if (FunctionCall::may_be(call.eligibility())) {
+      FunctionCall by_function(passed, record, make_of<Call>);
+      return body(static_cast<ProgramCall&>(by_function));
+    }
+  }
+  return body(static_cast<ProgramCall&>(call));
+}
+
+/// Makes the same on the heap.
+template <typename Call>
+std::unique_ptr<ProgramCall> make(const CollectiveArguments& passed, const CommRecord& record) {
+  auto call = std::make_unique<Call>(passed, record);
+  if constexpr (kHasFunctionForm<Call>) {
+    if (FunctionCall::may_be(call->eligibility()))
+      return std::make_unique<FunctionCall>(passed, record, make_of<Call>);
+  }
+  return call;
+}
 
 template <typename Call>
 JudgedCall judge(const CollectiveArguments& passed, const CommRecord& record) {
-  const Call call(passed, record);
-  JudgedCall judged;
-  judged.eligibility = call.eligibility();
-  if (judged.eligibility == Eligibility::kEligible) {
-    judged.bytes = call.bytes();
-    judged.of = call.call_class();
+  return with_call<Call>(passed, record, [](const ProgramCall& call) {
+    JudgedCall judged;
+    judged.eligibility = call.eligibility();
+    if (judged.eligibility == Eligibility::kEligible) {
+      judged.bytes = call.bytes();
+      judged.of = call.call_class();
+    }
+    return judged;
+  });
+}
+
+/// A blocking call whose short form is not eligible.
+template <typename Call>
+[[gnu::noinline]] int call_otherwise(CommRecord& record, const NativeCollective& native,
+                                     const CollectiveArguments& passed, Eligibility eligibility) {
+  if constexpr (kHasFunctionForm<Call>) {
+    if (FunctionCall::may_be(eligibility)) {
+      FunctionCall by_function(passed, record, make_of<Call>);
+      return call_by_function(record, native, by_function);
+    }
   }
-  return judged;
+  return delegate(record, native, passed, eligibility);
 }
 
 /// Completes the call's arguments.
@@ -183,7 +235,7 @@ template <typename Call>
     }
     Call call(passed, *record);
     if (call.eligibility() != Eligibility::kEligible)
-      return detail::delegate(*record, native, passed, call.eligibility());
+      return detail::call_otherwise<Call>(*record, native, passed, call.eligibility());
     if (record->guard().begin_call(call.call_class()) != TuningChoice::kHips)
       return detail::call_guarded(*record, native, call);
     detail::prepare(*record, native, call);
@@ -204,13 +256,9 @@ template <typename Call>
         CommRecord* const record =
             detail::record_for_request(native, passed, detail::judge<Call>, request, code);
         if (record == nullptr) return code;
-        Call call(passed, *record);
-        return detail::start_nonblocking(
-            *record, native, call,
-            [](const CollectiveArguments& kept, const CommRecord& of) -> std::unique_ptr<ProgramCall> {
-              return std::make_unique<Call>(kept, of);
-            },
-            request);
+        return detail::with_call<Call>(passed, *record, [&](ProgramCall& call) {
+          return detail::start_nonblocking(*record, native, call, detail::make<Call>, request);
+        });
       },
       [&] { return native.start(passed, request); });
 }
@@ -225,8 +273,9 @@ template <typename Call>
         int code = MPI_SUCCESS;
         CommRecord* const record = detail::record_for_init(native, passed, info, request, code);
         if (record == nullptr) return code;
-        Call call(passed, *record);
-        return detail::init_persistent(*record, native, call, info, request);
+        return detail::with_call<Call>(passed, *record, [&](ProgramCall& call) {
+          return detail::init_persistent(*record, native, call, detail::make<Call>, info, request);
+        });
       },
       [&] { return native.init(passed, info, request); });
 }

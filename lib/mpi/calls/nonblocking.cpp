@@ -12,8 +12,11 @@ namespace {
 /// Whether HiPS executes a call that becomes a request, now that its communicator can: by its arguments and
 /// by the guard's decision. An undecided class is HiPS'.
 bool admit_call(CommRecord& record, const NativeCollective& native, CallForm form, const ProgramCall& call) {
-  if (call.eligibility() != Eligibility::kEligible) {
-    delegate_as(call.eligibility(), record, native, form, call.passed);
+  Eligibility eligibility = call.eligibility();
+  if (eligibility == Eligibility::kEligible && form == CallForm::kPersistent && call.packs())
+    eligibility = Eligibility::kOtherType;
+  if (eligibility != Eligibility::kEligible) {
+    delegate_as(eligibility, record, native, form, call.passed);
     return false;
   }
   if (record.guard().choice(call.call_class()) != TuningChoice::kNative) return true;
@@ -70,7 +73,7 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   if (!admit_call(record, native, CallForm::kNonblocking, passed_call))
     return take_back_refused(record, native.start(passed_call.passed, request));
   std::unique_ptr<KeptCall> kept;
-  if (passed_call.packs()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
+  if (passed_call.is_kept()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
   ProgramCall& call = kept ? *kept->call : passed_call;
   prepare(record, native, call, CallForm::kNonblocking);
   if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
@@ -86,13 +89,17 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   return give_handle(comm, std::move(*made), true, request);
 }
 
-int init_persistent(CommRecord& record, const NativeCollective& native, ProgramCall& call, MPI_Info info,
-                    MPI_Request* request) {
-  const MPI_Comm comm = call.passed.comm;
+int init_persistent(CommRecord& record, const NativeCollective& native, ProgramCall& passed_call,
+                    MakeCall make, MPI_Info info, MPI_Request* request) {
+  const MPI_Comm comm = passed_call.passed.comm;
   const char* const function = native.name(CallForm::kPersistent);
-  if (!admit_call(record, native, CallForm::kPersistent, call))
-    return take_back_refused(record, native.init(call.passed, info, request));
+  if (!admit_call(record, native, CallForm::kPersistent, passed_call))
+    return take_back_refused(record, native.init(passed_call.passed, info, request));
+  std::unique_ptr<KeptCall> kept;
+  if (passed_call.is_kept()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
+  ProgramCall& call = kept ? *kept->call : passed_call;
   prepare(record, native, call, CallForm::kPersistent);
+  if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
   auto own = record.make_another(MpiProcess::instance());
   if (!own) {
     const std::string shortage = record.shortage(own.error());
@@ -100,7 +107,7 @@ int init_persistent(CommRecord& record, const NativeCollective& native, ProgramC
     report_delegated(shortage);
     return native.init(call.passed, info, request);
   }
-  auto made = MpiRequest::make_persistent(record, std::move(*own), function, call);
+  auto made = MpiRequest::make_persistent(record, std::move(*own), function, call, std::move(kept));
   if (!made) return raise_error(comm, record, made.error(), function);
   return give_handle(comm, std::move(*made), false, request);
 }

@@ -47,6 +47,8 @@ class ProgramCall {
   virtual int unpack() { return MPI_SUCCESS; }
   /// True if pack() or unpack() copies data.
   [[nodiscard]] virtual bool packs() const { return false; }
+  /// True if a request keeps the call until it has ended: for unpack(), or for what the program may free meanwhile.
+  [[nodiscard]] virtual bool is_kept() const { return packs(); }
   /// For a request, after pack(): duplicates the type that the program may free before unpack(). Returns native
   /// MPI's error code.
   virtual int keep() { return MPI_SUCCESS; }
@@ -80,6 +82,7 @@ class ProgramCall {
     args.count = count * reduction.parts;
     bytes_ = count * reduction.size;
   }
+  void set_bytes(std::uint64_t bytes) { bytes_ = bytes; }
   void set_in(const void* in) { args.in = static_cast<const std::byte*>(in); }
   void set_out(void* out) { args.out = static_cast<std::byte*>(out); }
   void set_eligibility(Eligibility eligibility) { eligibility_ = eligibility; }

@@ -6,9 +6,9 @@
 
 namespace hips::mpi {
 
-ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& record)
+ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& record,
+                       const Reduction& reduction)
     : ProgramCall(arguments) {
-  const Reduction& reduction = reduction_of(passed.type, passed.op);
   const bool is_root = record.rank() == passed.root;
   const bool is_invalid = passed.root < 0 || passed.root >= record.size() || (in_place() && !is_root) ||
                           (is_root && is_alias(passed));
@@ -24,21 +24,22 @@ ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& r
   set_out(is_root ? passed.out : nullptr);
 }
 
-ReduceScatterCall::ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record)
+ReduceScatterCall::ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record,
+                                     const Reduction& reduction)
     : AnyReduceScatterCall(arguments) {
   if (passed.counts == nullptr)
     set_eligibility(Eligibility::kInvalidArgument);
   else
-    accept(record);
+    accept(record, reduction);
 }
 
-ReduceScatterBlockCall::ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record)
+ReduceScatterBlockCall::ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record,
+                                               const Reduction& reduction)
     : AnyReduceScatterCall(arguments) {
-  accept(record);
+  accept(record, reduction);
 }
 
-Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record) {
-  const Reduction& reduction = reduction_of(passed.type, passed.op);
+Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record, const Reduction& reduction) {
   if (reduction.eligibility != Eligibility::kEligible) return reduction.eligibility;
   std::uint64_t total = 0;
   for (int rank = 0; rank < record.size(); ++rank) {
@@ -58,10 +59,9 @@ Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record) {
 }
 
 void AnyReduceScatterCall::prepare(CommRecord& record) {
-  const std::uint64_t parts = reduction_of(passed.type, passed.op).parts;
   std::vector<std::uint64_t> counts;
   for (int rank = 0; rank < record.size(); ++rank)
-    counts.push_back(static_cast<std::uint64_t>(section_of(rank)) * parts);
+    counts.push_back(static_cast<std::uint64_t>(section_of(rank)) * parts_);
   args.sections = record.sections(counts, {});
 }
 

@@ -19,16 +19,16 @@ inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count
   return count == 0 ? Eligibility::kNothingToMove : Eligibility::kInvalidArgument;
 }
 
-/// MPI_Allreduce of predefined types and operations that HiPS has. Count, type and operation are equal on all
+// Each is made of what the program passed, or of a reduction that its maker has found (function_call.hpp).
+
+/// MPI_Allreduce of predefined types and operations. Count, type and operation are equal on all
 /// ranks by MPI's rules, and decide whether HiPS executes the call.
 class AllreduceCall final : public ProgramCall {
  public:
   static const NativeCollective kNative;
-  AllreduceCall(const CollectiveArguments& arguments, const CommRecord& /*record*/)
-      : AllreduceCall(arguments, reduction_of(arguments.type, arguments.op)) {}
-
- private:
-  AllreduceCall(const CollectiveArguments& a, const Reduction& reduction)
+  AllreduceCall(const CollectiveArguments& arguments, const CommRecord& record)
+      : AllreduceCall(arguments, record, reduction_of(arguments.type, arguments.op)) {}
+  AllreduceCall(const CollectiveArguments& a, const CommRecord& /*record*/, const Reduction& reduction)
       : ProgramCall(a,
                     {.collective = Collective::kAllreduce,
                      .in = static_cast<const std::byte*>(a.in == MPI_IN_PLACE ? a.out : a.in),
@@ -44,7 +44,9 @@ class AllreduceCall final : public ProgramCall {
 class ReduceCall final : public ProgramCall {
  public:
   static const NativeCollective kNative;
-  ReduceCall(const CollectiveArguments& arguments, const CommRecord& record);
+  ReduceCall(const CollectiveArguments& arguments, const CommRecord& record)
+      : ReduceCall(arguments, record, reduction_of(arguments.type, arguments.op)) {}
+  ReduceCall(const CollectiveArguments& arguments, const CommRecord& record, const Reduction& reduction);
 };
 
 /// The common part of MPI_Reduce_scatter and MPI_Reduce_scatter_block.
@@ -55,19 +57,27 @@ class AnyReduceScatterCall : public ProgramCall {
  protected:
   using ProgramCall::ProgramCall;
   /// For constructors of derived classes.
-  void accept(const CommRecord& record) { set_eligibility(eligibility_on(record)); }
+  void accept(const CommRecord& record, const Reduction& reduction) {
+    parts_ = reduction.parts;
+    set_eligibility(eligibility_on(record, reduction));
+  }
   /// The number of elements of a rank's section, as the program passed it.
   [[nodiscard]] virtual std::int64_t section_of(int rank) const = 0;
 
  private:
-  Eligibility eligibility_on(const CommRecord& record);
+  Eligibility eligibility_on(const CommRecord& record, const Reduction& reduction);
+
+  std::uint64_t parts_ = 1;
 };
 
 /// MPI_Reduce_scatter.
 class ReduceScatterCall final : public AnyReduceScatterCall {
  public:
   static const NativeCollective kNative;
-  ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record);
+  ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record)
+      : ReduceScatterCall(arguments, record, reduction_of(arguments.type, arguments.op)) {}
+  ReduceScatterCall(const CollectiveArguments& arguments, const CommRecord& record,
+                    const Reduction& reduction);
 
  private:
   [[nodiscard]] std::int64_t section_of(int rank) const override { return passed.count_of(rank); }
@@ -77,7 +87,10 @@ class ReduceScatterCall final : public AnyReduceScatterCall {
 class ReduceScatterBlockCall final : public AnyReduceScatterCall {
  public:
   static const NativeCollective kNative;
-  ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record);
+  ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record)
+      : ReduceScatterBlockCall(arguments, record, reduction_of(arguments.type, arguments.op)) {}
+  ReduceScatterBlockCall(const CollectiveArguments& arguments, const CommRecord& record,
+                         const Reduction& reduction);
 
  private:
   [[nodiscard]] std::int64_t section_of(int /*rank*/) const override { return passed.count; }

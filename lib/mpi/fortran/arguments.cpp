@@ -40,6 +40,14 @@ MPI_Fint request_to_fortran(MPI_Request request) {
   return RequestTable::is_ours(request) ? RequestTable::to_fortran(request)
                                         : native_requests().Request_c2f(request);
 }
+
+MPI_Fint op_to_fortran(MPI_Op op) {
+  return native_mpi()->Op_c2f(op);
+}
+
+MPI_Fint type_to_fortran(MPI_Datatype type) {
+  return native_mpi()->Type_c2f(type);
+}
 #else
 // Fortran's handles are those of C.
 MPI_Op FromFortran::op(const MPI_Fint* op) {
@@ -61,6 +69,14 @@ MPI_Request request_to_c(MPI_Fint request) {
 
 MPI_Fint request_to_fortran(MPI_Request request) {
   return request;
+}
+
+MPI_Fint op_to_fortran(MPI_Op op) {
+  return op;
+}
+
+MPI_Fint type_to_fortran(MPI_Datatype type) {
+  return type;
 }
 #endif
 

@@ -93,6 +93,9 @@ struct FromFortran {
 /// A request, ours or native MPI's.
 MPI_Request request_to_c(MPI_Fint request);
 MPI_Fint request_to_fortran(MPI_Request request);
+/// Operations and types, as returned to the program.
+MPI_Fint op_to_fortran(MPI_Op op);
+MPI_Fint type_to_fortran(MPI_Datatype type);
 /// .TRUE. as native MPI's compiler represents it.
 MPI_Fint logical_to_fortran(int flag);
 

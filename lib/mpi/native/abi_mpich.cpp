@@ -20,6 +20,7 @@ bool look_up_handles(NativeMpi& native) {
   native.probed = MPI_COMM_WORLD;  // A probe of MPI_COMM_SELF does not look at messages of other ranks.
   native.no_comm = MPI_COMM_NULL;
   native.no_type = MPI_DATATYPE_NULL;
+  native.no_op = MPI_OP_NULL;
   native.no_request = MPI_REQUEST_NULL;
   native.byte_type = MPI_BYTE;
   native.errors_are_fatal = MPI_ERRORS_ARE_FATAL;

@@ -15,15 +15,16 @@ namespace hips::mpi {
 #define HIPS_MPI_NATIVE_FUNCTIONS(X)                                                                  \
   X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Comm_call_errhandler)       \
   X(Comm_create_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_group)        \
-  X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class)     \
-  X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks) X(Initialized)           \
-  X(Iprobe) X(Pack) X(Query_thread) X(Status_c2f) X(Status_f2c) X(Type_commit) X(Type_contiguous)     \
-  X(Type_create_hindexed_block) X(Type_free) X(Type_get_envelope) X(Type_get_contents)                \
-  X(Type_get_extent) X(Type_get_name) X(Type_size) X(Type_size_x) X(Unpack)
+  X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free)                    \
+  X(Error_class) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)           \
+  X(Initialized) X(Iprobe) X(Op_commutative) X(Op_free) X(Pack) X(Query_thread) X(Reduce_local)       \
+  X(Status_c2f) X(Status_f2c) X(Type_commit) X(Type_contiguous) X(Type_create_hindexed_block)         \
+  X(Type_free) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_name)          \
+  X(Type_get_true_extent) X(Type_size) X(Type_size_x) X(Unpack)
 
 /// Those that the wrappers for Fortran need where its handles are not those of C.
 #ifdef HIPS_MPI_ABI_OPENMPI
-#define HIPS_MPI_NATIVE_FORTRAN_FUNCTIONS(X) X(Comm_f2c) X(Info_f2c) X(Op_f2c) X(Type_f2c)
+#define HIPS_MPI_NATIVE_FORTRAN_FUNCTIONS(X) X(Comm_f2c) X(Info_f2c) X(Op_c2f) X(Op_f2c) X(Type_c2f) X(Type_f2c)
 #else
 #define HIPS_MPI_NATIVE_FORTRAN_FUNCTIONS(X)
 #endif
@@ -45,6 +46,7 @@ struct NativeMpi {
   MPI_Comm no_comm{};
   MPI_Comm probed{};  ///< a probe of it makes progress with all messages of this process
   MPI_Datatype no_type{};
+  MPI_Op no_op{};
   MPI_Request no_request{};
   MPI_Datatype byte_type{};
   MPI_Errhandler errors_are_fatal{};

@@ -41,14 +41,19 @@ struct Reduction {
   std::uint64_t most_counts = 0;  ///< largest valid count; 0 where it is not eligible
 };
 
-/// Knows the predefined types of C and Fortran that are a type of HiPS - by size where the standard leaves
-/// the size open (MPI_LONG, MPI_INTEGER) - with the operations that the standard's table of predefined
-/// reductions allows for them: MPI_BYTE has bitwise operations only, C's bool logical ones only, and
-/// Fortran's integers no logical ones. The sum of complex numbers is that of twice as many real ones. Fortran's LOGICAL is not eligible, since the compiler decides what
-/// .TRUE. is. MPI has no 16-bit floats and no average. A linear search; see reduction_of().
+/// Knows the predefined types of C, C++ and Fortran with the operations that the standard's table of predefined
+/// reductions allows for them, and pairs with MPI_MINLOC and MPI_MAXLOC.
+///
+/// Numbers of a size that HiPS has - by size where the standard leaves the size open (MPI_LONG, MPI_INTEGER) - are reduced by
+/// kernels; the sum of complex numbers is that of twice as many real ones. Everything else, such as Fortran's LOGICAL, whose
+/// .TRUE. the compiler decides, is reduced by functions of native MPI (local_reduction.hpp), as elements of bytes. MPI has
+/// no 16-bit floats and no average. A linear search; see reduction_of().
 ///
 /// Threads  any; the table is filled at first use, after MPI_Init.
 Reduction find_reduction(MPI_Datatype type, MPI_Op op);
+
+/// Whether it is null or of native MPI, and not a function of the program.
+bool is_predefined_op(MPI_Op op);
 
 /// "MPI_CHAR", or "a derived type".
 std::string name_of_type(MPI_Datatype type);

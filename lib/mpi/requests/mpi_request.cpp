@@ -14,7 +14,7 @@ namespace hips::mpi {
 
 Result<std::unique_ptr<MpiRequest>> MpiRequest::make_nonblocking(CommRecord& record, const char* function,
                                                                  const ProgramCall& call,
-                                                                 std::unique_ptr<KeptCall> packed) {
+                                                                 std::unique_ptr<KeptCall> kept) {
   auto prepared = record.take_spare();
   if (prepared) {
     if (Status status = prepared->renew(call.args); !status.ok()) return fail(std::move(status));
@@ -24,25 +24,25 @@ Result<std::unique_ptr<MpiRequest>> MpiRequest::make_nonblocking(CommRecord& rec
     prepared = std::move(*fresh);
   }
   return std::unique_ptr<MpiRequest>(
-      new MpiRequest(record, nullptr, std::move(packed), std::move(prepared), function, call.bytes()));
+      new MpiRequest(record, nullptr, std::move(kept), std::move(prepared), function, call.bytes()));
 }
 
 Result<std::unique_ptr<MpiRequest>> MpiRequest::make_persistent(CommRecord& record,
                                                                 std::unique_ptr<comm::Communicator> own,
-                                                                const char* function,
-                                                                const ProgramCall& call) {
+                                                                const char* function, const ProgramCall& call,
+                                                                std::unique_ptr<KeptCall> kept) {
   auto prepared = own->prepare_request(call.args);
   if (!prepared) return fail(prepared.error());
   return std::unique_ptr<MpiRequest>(
-      new MpiRequest(record, std::move(own), nullptr, std::move(*prepared), function, call.bytes()));
+      new MpiRequest(record, std::move(own), std::move(kept), std::move(*prepared), function, call.bytes()));
 }
 
 MpiRequest::MpiRequest(CommRecord& record, std::unique_ptr<comm::Communicator> own,
-                       std::unique_ptr<KeptCall> packed, std::unique_ptr<comm::Request> call,
+                       std::unique_ptr<KeptCall> kept, std::unique_ptr<comm::Request> call,
                        const char* function, std::uint64_t bytes)
     : record_(record.shared_from_this()),
       own_(std::move(own)),
-      packed_(std::move(packed)),
+      kept_(std::move(kept)),
       call_(std::move(call)),
       function_(function),
       bytes_(bytes) {}
@@ -84,10 +84,10 @@ void MpiRequest::wait() {
 
 void MpiRequest::end(Status status) {
   end_ = End{std::move(status)};
-  if (!packed_ || !end_->status.ok()) return;
+  if (!kept_ || !end_->status.ok()) return;
   // The program may have freed the communicator that it passed.
-  packed_->passed.comm = record_->comm();
-  end_->unpacked = packed_->call->unpack();
+  kept_->passed.comm = record_->comm();
+  end_->unpacked = kept_->call->unpack();
 }
 
 MpiRequest::End MpiRequest::finish() {

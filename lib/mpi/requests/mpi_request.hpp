@@ -25,19 +25,20 @@ struct KeptCall;
 /// Threads  one at a time, as MPI requires of a request.
 class MpiRequest {
  public:
-  /// A non-blocking call on the record's communicator, still to be started, once. `packed` is null or holds
+  /// A non-blocking call on the record's communicator, still to be started, once. `kept` is null or holds
   /// `call`, which is unpacked when it has ended well. `function` is what the program called.
   ///
   /// Errors   as comm::Communicator::prepare_request().
   static Result<std::unique_ptr<MpiRequest>> make_nonblocking(CommRecord& record, const char* function,
                                                               const ProgramCall& call,
-                                                              std::unique_ptr<KeptCall> packed);
+                                                              std::unique_ptr<KeptCall> kept);
   /// A persistent call, on a communicator of its own: MPI matches persistent calls by the order of their
   /// initialisation and lets each rank start them in any order, but calls of one communicator of HiPS match
-  /// by the order of their start.
+  /// by the order of their start. `kept` is null or holds `call`, which does not pack.
   static Result<std::unique_ptr<MpiRequest>> make_persistent(CommRecord& record,
                                                              std::unique_ptr<comm::Communicator> own,
-                                                             const char* function, const ProgramCall& call);
+                                                             const char* function, const ProgramCall& call,
+                                                             std::unique_ptr<KeptCall> kept);
   ~MpiRequest();
   MpiRequest(const MpiRequest&) = delete;
   MpiRequest& operator=(const MpiRequest&) = delete;
@@ -70,13 +71,13 @@ class MpiRequest {
   End finish();
 
  private:
-  MpiRequest(CommRecord& record, std::unique_ptr<comm::Communicator> own, std::unique_ptr<KeptCall> packed,
+  MpiRequest(CommRecord& record, std::unique_ptr<comm::Communicator> own, std::unique_ptr<KeptCall> kept,
              std::unique_ptr<comm::Request> call, const char* function, std::uint64_t bytes);
   void end(Status status);
 
   std::shared_ptr<CommRecord> record_;
   std::unique_ptr<comm::Communicator> own_;
-  std::unique_ptr<KeptCall> packed_;
+  std::unique_ptr<KeptCall> kept_;
   std::unique_ptr<comm::Request> call_;  // destroyed before its communicator and its buffers
   const char* function_;
   std::uint64_t bytes_;

@@ -34,6 +34,7 @@ std::uint64_t CallClass::most_bytes() const {
 }
 
 const char* to_string(CallKind kind) {
+  if (kind.index() == CallKind::kFunction) return "function";
   return kind.index() < kNumReduceOps
              ? hips::to_string(static_cast<ReduceOp>(kind.index()))
              : hips::to_string(static_cast<Collective>(kind.index() - kNumReduceOps));

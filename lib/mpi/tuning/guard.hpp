@@ -21,18 +21,22 @@ enum class TuningChoice : std::uint8_t {
   kNative,
 };
 
-/// The kind of a call: an allreduce with one operation, or another collective.
+/// The kind of a call: an allreduce with one operation or by any function, or another collective.
 class CallKind {
  public:
-  static constexpr int kNum = kNumReduceOps + kNumCollectives;
+  static constexpr int kFunction = kNumReduceOps + kNumCollectives;  ///< index of an allreduce by a function
+  static constexpr int kNum = kFunction + 1;
 
-  constexpr CallKind(ReduceOp op) : value_(static_cast<std::uint8_t>(op)) {}  // NOLINT: is one
-  constexpr CallKind(Collective collective)                                   // NOLINT: is one
+  constexpr CallKind(ReduceOp op)  // NOLINT: is one
+      : value_(static_cast<std::uint8_t>(static_cast<int>(op) < kNumReduceOps ? static_cast<int>(op)
+                                                                              : kFunction)) {}
+  constexpr CallKind(Collective collective)  // NOLINT: is one
       : value_(static_cast<std::uint8_t>(kNumReduceOps + static_cast<int>(collective))) {}
   /// 0 to kNum - 1.
   static constexpr CallKind of_index(int index) {
-    return index < kNumReduceOps ? CallKind(static_cast<ReduceOp>(index))
-                                 : CallKind(static_cast<Collective>(index - kNumReduceOps));
+    return index < kNumReduceOps || index == kFunction
+               ? CallKind(static_cast<ReduceOp>(index))
+               : CallKind(static_cast<Collective>(index - kNumReduceOps));
   }
   [[nodiscard]] constexpr int index() const { return value_; }
   friend auto operator<=>(const CallKind&, const CallKind&) = default;
@@ -41,7 +45,7 @@ class CallKind {
   std::uint8_t value_;
 };
 
-/// "sum" of an allreduce, "bcast"
+/// "sum" or "function" of an allreduce, "bcast"
 const char* to_string(CallKind kind);
 
 /// Calls that share a tuning decision: one kind, and vectors of [2^(size_class-1), 2^size_class) bytes.

@@ -6,13 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/type_text.hpp"
 #include "lib/comm/setup/agreement.hpp"
 
 namespace hips::mpi {
 namespace {
 
-// Arguments packed into two positive numbers: is_valid_count() limits counts to 48 bits.
-constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShift = 60;
+// Arguments packed into two positive numbers: is_valid_count() limits counts to 48 bits. Elements of bytes have a type that no
+// number has, and their size beside the detail; functions have the lower bits of their values, which say whether they commute.
+constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShift = 60, kElementShift = 32;
+constexpr std::int32_t kBytesType = 0xf;
+static_assert(kNumDataTypes <= 0xf && kNumReduceOps <= 0xe);
 
 /// The arguments of one rank.
 struct PassedArguments {
@@ -22,25 +26,32 @@ struct PassedArguments {
 static_assert(sizeof(PassedArguments) == 2 * sizeof(std::int64_t), "compared as an array of numbers");
 
 PassedArguments pack(const comm::CallArgs& args) {
-  return {static_cast<std::int64_t>(args.count | static_cast<std::uint64_t>(args.type) << kTypeShift |
-                                    static_cast<std::uint64_t>(args.op) << kOpShift |
+  const auto type =
+      static_cast<std::uint64_t>(is_bytes(args.type) ? kBytesType : static_cast<std::int32_t>(args.type));
+  const std::int64_t element_bytes = is_bytes(args.type) ? static_cast<std::int64_t>(size_of(args.type)) : 0;
+  return {static_cast<std::int64_t>(args.count | type << kTypeShift |
+                                    (static_cast<std::uint64_t>(args.op) & 0xf) << kOpShift |
                                     static_cast<std::uint64_t>(args.collective) << kCollectiveShift |
                                     std::uint64_t{1} << kPresentShift),
-          args.detail()};
+          args.detail() | element_bytes << kElementShift};
 }
 
 std::string text_of(const PassedArguments& passed) {
   const auto bits = static_cast<std::uint64_t>(passed.shape);
-  const auto type = static_cast<std::int32_t>(bits >> kTypeShift & 0xf);
-  const auto op = static_cast<std::int32_t>(bits >> kOpShift & 0xf);
+  const auto code = static_cast<std::int32_t>(bits >> kTypeShift & 0xf);
+  const auto element_bytes = static_cast<std::size_t>(passed.detail >> kElementShift);
+  const DataType type = code == kBytesType ? bytes_type(element_bytes) : static_cast<DataType>(code);
+  const auto low = static_cast<std::int32_t>(bits >> kOpShift & 0xf);
+  const auto op = static_cast<ReduceOp>(low >= 0xe ? 0xf0 | low : low);
   const auto which = static_cast<std::int32_t>(bits >> kCollectiveShift & 0xf);
   // That rank is in another call, whose data matched the comparison by chance.
-  if (bits >> kPresentShift != 1 || type >= kNumDataTypes || op >= kNumReduceOps || which >= kNumCollectives)
+  if (bits >> kPresentShift != 1 || !comm::is_type(type) || (!is_user(op) && low >= kNumReduceOps) ||
+      which >= kNumCollectives)
     return "another call";
   const auto collective = static_cast<Collective>(which);
-  std::string text = fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1),
-                                 to_string(static_cast<DataType>(type)));
-  if (reduces(collective)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(op)));
+  std::string text =
+      fmt::format("count {} of {}", bits & ((std::uint64_t{1} << kTypeShift) - 1), type_text(type));
+  if (reduces(collective)) text += fmt::format(", {}", to_string(op));
   text += detail_text(collective, static_cast<std::uint32_t>(passed.detail));
   return collective == Collective::kAllreduce ? text : fmt::format("{} of {}", to_string(collective), text);
 }
