@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <hips/topology.hpp>
 
 #include "topology/cabling/cabling.hpp"
@@ -22,6 +25,15 @@ struct Disguise {
   std::size_t cables_slow = 0;
   bool kinds_known = true;
 };
+
+/// "<01>:0 to level 0 switch 1"
+inline std::string link_words(const Graph& graph, const GraphLink& link) {
+  const auto end = [&](std::int64_t node, Rail port) {
+    const std::string& name = graph.nodes[static_cast<std::size_t>(node)].name;
+    return port == kNoRail ? name : fmt::format("{}:{}", name, port);
+  };
+  return end(link.a, link.a_port) + " to " + end(link.b, link.b_port);
+}
 
 /// The cables of a topology in random order, with random names, ports and ends. Removes servers and cables only as long as the
 /// cables join all servers.
@@ -67,20 +79,23 @@ class CablingShuffle {
   }
 
   /// What run() removed the last time.
-  [[nodiscard]] std::size_t removed() const { return removed_; }
+  [[nodiscard]] std::size_t removed() const { return removed_.size(); }
+  /// The same in words: "server <3>, <5>:0 to leaf 1".
+  [[nodiscard]] std::string removed_words() const { return fmt::format("{}", fmt::join(removed_, ", ")); }
 
  private:
   std::string port() { return "p" + std::to_string(random_() % 1000); }
 
   void remove(const Graph& graph, std::size_t servers, const Disguise& disguise, std::set<std::size_t>& nodes,
               std::set<std::size_t>& cables) {
-    removed_ = 0;
+    removed_.clear();
     for (std::size_t i = 0; i < disguise.servers_missing + disguise.cables_missing; ++i) {
       std::set<std::size_t>& from = i < disguise.servers_missing ? nodes : cables;
       const std::size_t one = random_() % (i < disguise.servers_missing ? servers : graph.links.size());
       if (!from.insert(one).second) continue;
       if (nodes.size() + 2 <= servers && is_joined(graph, servers, nodes, cables)) {
-        ++removed_;
+        removed_.push_back(i < disguise.servers_missing ? "server " + graph.nodes[one].name
+                                                        : link_words(graph, graph.links[one]));
       } else {
         from.erase(one);
       }
@@ -116,7 +131,7 @@ class CablingShuffle {
   }
 
   std::mt19937_64& random_;
-  std::size_t removed_ = 0;
+  std::vector<std::string> removed_;
 };
 
 }  // namespace hips::topology

@@ -18,7 +18,7 @@ using Sides = std::vector<std::size_t>;
 /// The most shapes of one size that are tried, those first whose servers are as far apart as seen.
 constexpr std::size_t kMostShapes = 4;
 /// The most corners of a mesh that are tried.
-constexpr std::size_t kMostSeeds = 8;
+constexpr std::size_t kMostSeeds = 16;
 
 struct Shape {
   bool is_torus = false;
@@ -141,11 +141,11 @@ class GridLayout {
     return seeds;
   }
 
-  /// Servers with one cable for each dimension.
+  /// Servers with one cable for each dimension, or fewer where some are missing.
   std::vector<std::size_t> corners(std::size_t dims) {
     std::vector<std::size_t> seeds;
     for (std::size_t server = 0; server < num_servers() && seeds.size() < kMostSeeds; ++server)
-      if (wiring_.of[server].size() == dims) seeds.push_back(server);
+      if (wiring_.of[server].size() <= dims) seeds.push_back(server);
     return seeds;
   }
 

@@ -9,7 +9,7 @@
 
 namespace hips::topology {
 
-/// Neighbours of each server, and the number of cables to each.
+/// Neighbours of each server (or node), and the number of cables to each.
 struct Neighbourhood {
   struct Near {
     std::size_t server = 0;
@@ -40,7 +40,7 @@ struct Neighbourhood {
   }
 };
 
-/// Finds places for all servers of a wiring among those of a grid, such that each cable is one of the grid and at most
+/// Finds places for all servers of a wiring among those of a grid, or for all servers and switches, such that each cable is one of the grid and at most
 /// `most_missing` cables between placed servers are missing.
 ///
 /// Cost     few steps for each server of a grid: those with most placed neighbours are placed first, and hardly have a

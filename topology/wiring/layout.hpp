@@ -26,6 +26,8 @@ std::vector<FamilyLayout> lay_out_rack(const ServerWiring& wiring);
 std::vector<FamilyLayout> lay_out_tree(const ServerWiring& wiring);
 /// Several NICs for each server, each to a switch, and no cables between switches.
 std::vector<FamilyLayout> lay_out_bcube(const ServerWiring& wiring);
+/// The same by trying, for few servers: also where so much is missing that the neighbours of a switch do not tell its level.
+std::vector<FamilyLayout> search_bcube(const ServerWiring& wiring);
 /// No switches: torus and mesh. The first that fits.
 std::vector<FamilyLayout> lay_out_grid(const ServerWiring& wiring);
 

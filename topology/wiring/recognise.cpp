@@ -20,7 +20,7 @@ namespace {
 /// Of the families that fit, the one of which least is missing.
 std::optional<FamilyFit> best_fit(std::string_view name, const ServerWiring& wiring) {
   std::optional<FamilyFit> best;
-  for (const auto lay_out : {lay_out_rack, lay_out_tree, lay_out_bcube, lay_out_grid}) {
+  for (const auto lay_out : {lay_out_rack, lay_out_tree, lay_out_bcube, search_bcube, lay_out_grid}) {
     for (const FamilyLayout& layout : lay_out(wiring)) {
       auto found = fit(name, wiring, layout);
       if (found && (!best || found->missing < best->missing)) best = std::move(found);
@@ -50,9 +50,15 @@ Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
 }  // namespace
 
 Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
-  auto wiring = wiring_of(name, std::move(cabling));
+  auto wiring = wiring_of(name, cabling);
   if (!wiring) return fail(wiring.error());
-  const auto best = best_fit(name, *wiring);
+  auto best = best_fit(name, *wiring);
+  if (!best && wiring->num_left_out > 0) {
+    // A switch of a family that lost all cables but one is a dead end, too.
+    auto whole = wiring_of(name, std::move(cabling), DeadEnds::kKeep);
+    if (whole) best = best_fit(name, *whole);
+    if (best) wiring = std::move(whole);
+  }
   auto cluster = best ? Result<ClusterTopology>(best->cluster) : stay_graph(name, *wiring);
   if (!cluster) return cluster;
   if (auto set = set_spec(name, *cluster); !set) return fail(set.error());

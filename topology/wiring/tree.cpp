@@ -85,11 +85,12 @@ class TreeLayout {
     }
   }
 
-  /// A switch above those of one pod only is no core, which would join pods.
+  /// A switch above those of one pod only is no core, which would join pods, unless all but one of its cables are missing.
   void add_leaves_without_servers() {
     std::erase_if(tiers_[2], [&](std::size_t node) {
       const auto above = near(node, 1);
       const std::size_t pod = pod_at_.at(above.front());
+      if (wiring_.of[node].size() == 1 && pods_.size() > 1) return false;
       if (std::ranges::any_of(above, [&](std::size_t other) { return pod_at_.at(other) != pod; }))
         return false;
       pods_[pod].leaves.push_back(leaves_.size());
@@ -159,14 +160,46 @@ class TreeLayout {
     return group_of;
   }
 
+  using CoreGroups = std::map<std::size_t, std::size_t>;
+
+  /// The group of the cores above an aggregation switch; SIZE_MAX: none is known.
+  [[nodiscard]] std::size_t group_above(std::size_t aggregation, const CoreGroups& group_of) const {
+    MostCommon<std::size_t> votes;
+    for (const std::size_t core : near(aggregation, 2))
+      if (group_of.contains(core)) votes.add(group_of.at(core));
+    return votes.value_or(SIZE_MAX);
+  }
+
+  /// A small pod falls apart where two of its cables are missing. No group of cores is above both parts.
+  void join_pods(const CoreGroups& group_of, std::size_t half) {
+    std::vector<std::set<std::size_t>> groups(pods_.size());
+    for (std::size_t p = 0; p < pods_.size(); ++p)
+      for (const std::size_t node : pods_[p].aggregations) groups[p].insert(group_above(node, group_of));
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      for (std::size_t q = p + 1; q < pods_.size(); ++q) {
+        const bool shared =
+            std::ranges::any_of(groups[q], [&](std::size_t one) { return groups[p].contains(one); });
+        if (shared || pods_[p].leaves.size() + pods_[q].leaves.size() > half) continue;
+        pods_[p].leaves.insert(pods_[p].leaves.end(), pods_[q].leaves.begin(), pods_[q].leaves.end());
+        pods_[p].aggregations.insert(pods_[p].aggregations.end(), pods_[q].aggregations.begin(),
+                                     pods_[q].aggregations.end());
+        groups[p].insert(groups[q].begin(), groups[q].end());
+        pods_.erase(pods_.begin() + static_cast<std::ptrdiff_t>(q));
+        groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(q--));
+      }
+    }
+  }
+
   std::vector<FamilyLayout> fat_tree() {
-    std::size_t half = std::max(most_servers_, (pods_.size() + 1) / 2);
+    const auto group_of = groups_of_cores();
+    std::size_t half = most_servers_;
     for (const Pod& pod : pods_) half = std::max({half, pod.leaves.size(), pod.aggregations.size()});
+    join_pods(group_of, half);
+    half = std::max(half, (pods_.size() + 1) / 2);
     auto topology = parse(fmt::format("fattree:{}", 2 * half));
     if (!topology || pods_.size() > 2 * half || tiers_[2].size() > half * half) return {};
     FamilyLayout layout = empty_layout(*std::move(topology));
     const std::size_t first_switch = 2 * half * half * half, first_core = first_switch + 4 * half * half;
-    const auto group_of = groups_of_cores();
     std::vector<std::size_t> in_group(half, 0);
     for (const std::size_t core : tiers_[2]) {
       const auto group = group_of.find(core);
@@ -177,10 +210,10 @@ class TreeLayout {
     const auto place_of = [&](std::size_t pod, std::size_t group) -> std::int64_t& {
       return layout.seen[first_switch + pod * 2 * half + half + group];
     };
-    const auto group_at = [&](std::size_t aggregation) {
-      MostCommon<std::size_t> votes;
-      for (const std::size_t core : near(aggregation, 2)) votes.add(group_of.at(core));
-      return votes.value_or(SIZE_MAX);
+    const auto first_free = [&](std::size_t pod) {
+      std::size_t group = 0;
+      while (group < half && place_of(pod, group) >= 0) ++group;
+      return group;
     };
     for (std::size_t p = 0; p < pods_.size(); ++p) {
       for (std::size_t i = 0; i < pods_[p].leaves.size(); ++i) {
@@ -188,15 +221,27 @@ class TreeLayout {
         put_servers(layout, leaf, (p * half + i) * half);
         layout.seen[first_switch + p * 2 * half + i] = static_cast<std::int64_t>(leaf.node);
       }
+      // One that lost its cables upwards has the place that is left.
+      std::vector<std::size_t> lost;
       for (const std::size_t aggregation : pods_[p].aggregations) {
-        const std::size_t group = group_at(aggregation);
-        if (group == SIZE_MAX || place_of(p, group) >= 0) return {};
+        const std::size_t group = group_above(aggregation, group_of);
+        if (group == SIZE_MAX) {
+          lost.push_back(aggregation);
+        } else if (place_of(p, group) >= 0) {
+          return {};
+        } else {
+          place_of(p, group) = static_cast<std::int64_t>(aggregation);
+        }
+      }
+      for (const std::size_t aggregation : lost) {
+        const std::size_t group = first_free(p);
+        if (group == half) return {};
         place_of(p, group) = static_cast<std::int64_t>(aggregation);
       }
     }
     // An aggregation switch that lost its cables downwards belongs to a pod that has none of its group.
     for (const std::size_t aggregation : tiers_[3]) {
-      const std::size_t group = group_at(aggregation);
+      const std::size_t group = group_above(aggregation, group_of);
       std::size_t pod = 0;
       while (group < half && pod < pods_.size() && place_of(pod, group) >= 0) ++pod;
       if (group >= half || pod == pods_.size()) return {};

@@ -27,7 +27,7 @@ class WiringMaker {
     wiring_.notes = std::move(cabling_.notes);
   }
 
-  Result<ServerWiring> make() {
+  Result<ServerWiring> make(DeadEnds dead_ends) {
     decide_kinds(name_, cabling_);
     drop_loops();
     set_rates();
@@ -36,7 +36,7 @@ class WiringMaker {
     note_unconnected(in_use);
     if (auto added = add_nodes(in_use); !added) return fail(added.error());
     add_cables();
-    leave_out(dead_ends());
+    if (dead_ends == DeadEnds::kLeaveOut) leave_out(find_dead_ends());
     keep_listed();
     if (auto joined = check_joined(); !joined) return fail(joined.error());
     return std::move(wiring_);
@@ -163,7 +163,7 @@ class WiringMaker {
 
   /// Switches on no path between two servers, such as one for management, or a spine above one leaf. Those with servers of
   /// their own stay.
-  std::vector<bool> dead_ends() {
+  std::vector<bool> find_dead_ends() {
     const auto on_path = between_servers(wiring_);
     const auto tiers = tiers_of(wiring_);
     std::vector<bool> dead(wiring_.size(), false);
@@ -174,6 +174,7 @@ class WiringMaker {
 
   void leave_out(const std::vector<bool>& dead) {
     const auto count = std::ranges::count(dead, true);
+    wiring_.num_left_out = static_cast<std::size_t>(count);
     if (count == 0) return;
     const auto first = static_cast<std::size_t>(std::ranges::find(dead, true) - dead.begin());
     note(fmt::format("switch {}{} is on no path between two servers: left out",
@@ -242,8 +243,8 @@ class WiringMaker {
 
 }  // namespace
 
-Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling) {
-  return WiringMaker(name, std::move(cabling)).make();
+Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling, DeadEnds dead_ends) {
+  return WiringMaker(name, std::move(cabling)).make(dead_ends);
 }
 
 std::vector<std::size_t> tiers_of(const ServerWiring& wiring) {

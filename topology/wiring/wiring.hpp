@@ -31,6 +31,7 @@ struct ServerWiring {
   std::vector<std::vector<std::size_t>> of;  ///< by node: numbers of its cables
   Cabling listed;                            ///< the same with every cable that the file lists
   std::vector<std::string> notes;            ///< those of the cabling, and what was left out or assumed
+  std::size_t num_left_out = 0;              ///< switches on no path between two servers
 
   [[nodiscard]] std::size_t size() const { return names.size(); }
   [[nodiscard]] bool is_server(std::size_t node) const { return node < num_servers; }
@@ -40,11 +41,14 @@ struct ServerWiring {
   }
 };
 
-/// Decides which nodes are servers, leaves out switches on no path between two servers, and gives cables of unknown rate that of the
-/// others of their kind.
+/// What becomes of switches on no path between two servers.
+enum class DeadEnds { kLeaveOut, kKeep };
+
+/// Decides which nodes are servers, and gives cables of unknown rate that of the others of their kind.
 ///
 /// Errors   kInvalidArgument: no servers, two nodes of one name, or cables that do not join all servers.
-Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling);
+Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling,
+                               DeadEnds dead_ends = DeadEnds::kLeaveOut);
 
 /// The number of switches between a switch and the closest server, by node; SIZE_MAX: none is reached. Of servers 0.
 std::vector<std::size_t> tiers_of(const ServerWiring& wiring);
