@@ -64,8 +64,9 @@ def write_cables(folder):
 
 
 def prepare(folder):
-    """Files that the pages take for granted: wirings from Slurm, as lists of cables and by hand, names of nodes, a stored plan."""
+    """Files that the pages take for granted: the examples, wirings from Slurm, as lists of cables and by hand, names of nodes, a stored plan."""
     write_cables(folder)
+    (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "slurm").mkdir()
     (folder / "slurm/topology.conf").write_text(SLURM, encoding="utf-8")
     (folder / "slurm/topology.yaml").write_text(
