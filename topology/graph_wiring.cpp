@@ -1,6 +1,8 @@
 #include "topology/graph_wiring.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
@@ -90,8 +92,29 @@ std::vector<Rail> nics_in(const GraphWiring& wiring, std::int64_t server, std::i
   return nics;
 }
 
-/// The hop out of one NIC. Of two servers with different numbers of NICs in a plane, each NIC of the one with fewer has a
-/// partner at the other, a different one for different pairs, so that all are used.
+[[nodiscard]] double rate_of(const GraphWiring& wiring, std::int64_t server, Rail rail) {
+  return wiring.graph.links[static_cast<std::size_t>(wiring.cable[wiring.nic(server, rail)])]
+      .bandwidth_bytes_per_s;
+}
+
+/// Which of a server's NICs is the partner of the first NIC of another server that has fewer: shares of those servers are
+/// proportional to the rates. Multiples of the golden ratio fill them evenly, however few there are.
+std::size_t first_partner(const GraphWiring& wiring, std::int64_t server, const std::vector<Rail>& nics,
+                          std::int64_t other) {
+  double sum = 0;
+  for (const Rail rail : nics) sum += rate_of(wiring, server, rail);
+  constexpr double kGoldenRatio = 0.6180339887498949;
+  const double turns = static_cast<double>(other) * kGoldenRatio;
+  double left = (turns - std::floor(turns)) * sum;
+  for (std::size_t i = 0; i + 1 < nics.size(); ++i) {
+    left -= rate_of(wiring, server, nics[i]);
+    if (left < 0) return i;
+  }
+  return nics.size() - 1;
+}
+
+/// The hop out of one NIC. Two servers with equally many NICs in a plane have pairs of them in their order. Of others, each NIC
+/// of the one with fewer has a partner at the other, a different one for different pairs, so that all are used: fast ones more.
 std::optional<Hop> hop_by(const GraphWiring& wiring, std::int64_t a, std::int64_t b, Rail rail) {
   const std::size_t nic = wiring.nic(a, rail);
   if (wiring.cable[nic] < 0) return std::nullopt;
@@ -102,18 +125,19 @@ std::optional<Hop> hop_by(const GraphWiring& wiring, std::int64_t a, std::int64_
     hop.in = link.a == a ? link.b_port : link.a_port;
     return hop;
   }
-  const auto from = nics_in(wiring, a, wiring.plane[nic]), to = nics_in(wiring, b, wiring.plane[nic]);
+  auto from = nics_in(wiring, a, wiring.plane[nic]), to = nics_in(wiring, b, wiring.plane[nic]);
   if (to.empty()) return std::nullopt;
-  const auto at = static_cast<std::size_t>(std::ranges::find(from, rail) - from.begin());
-  // Servers with consecutive numbers use equal NICs, for rings over all servers.
-  const std::int64_t apart = a > b ? a - b : b - a;
-  const bool equal = from.size() == to.size() || apart == 1 || apart + 1 == wiring.num_servers;
-  const std::size_t shift = equal ? 0 : spread(a, b) % std::max(from.size(), to.size());
-  if (from.size() <= to.size()) {
-    hop.in = to[(at + shift) % to.size()];
-  } else {
-    hop.in = to[(at + from.size() - shift) % from.size() % to.size()];
+  const bool more_at_a = from.size() > to.size();
+  std::size_t shift = 0;
+  if (from.size() != to.size()) {
+    auto& more = more_at_a ? from : to;
+    const std::int64_t server = more_at_a ? a : b;
+    std::ranges::stable_sort(more, std::greater(), [&](Rail one) { return rate_of(wiring, server, one); });
+    shift = first_partner(wiring, server, more, more_at_a ? b : a);
   }
+  const auto at = static_cast<std::size_t>(std::ranges::find(from, rail) - from.begin());
+  hop.in =
+      more_at_a ? to[(at + from.size() - shift) % from.size() % to.size()] : to[(at + shift) % to.size()];
   return hop;
 }
 

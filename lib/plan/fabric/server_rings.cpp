@@ -8,6 +8,7 @@
 
 #include "lib/pattern/grid_cycle.hpp"
 #include "lib/plan/fabric/ring_search.hpp"
+#include "topology/graph_wiring.hpp"
 
 namespace hips::plan {
 namespace {
@@ -59,6 +60,34 @@ class OrderRing final : public ServerRing {
 
  private:
   Rail rail_;
+};
+
+/// Rank order in a graph, where a server with more NICs than its neighbour uses the partner of the neighbour's NIC.
+class PartnerRing final : public ServerRing {
+ public:
+  PartnerRing(const GraphWiring& wiring, Rail rail)
+      : out_(static_cast<std::size_t>(wiring.num_servers), rail), in_(out_) {
+    for (std::int64_t server = 0; server < wiring.num_servers; ++server) {
+      const std::int64_t next = (server + 1) % wiring.num_servers;
+      const auto there = topology::direct_hop(wiring, server, next, rail);
+      const auto back = topology::direct_hop(wiring, next, server, rail);
+      if (!there || !back) continue;
+      const bool is_partner = topology::is_two_way(wiring, *there);
+      out_[static_cast<std::size_t>(server)] = is_partner ? rail : back->in;
+      in_[static_cast<std::size_t>(next)] = is_partner ? there->in : rail;
+    }
+  }
+  [[nodiscard]] std::int64_t index_of(std::int64_t server) const override { return server; }
+  [[nodiscard]] std::int64_t server_at(std::int64_t index) const override { return index; }
+  [[nodiscard]] Rail out_rail(std::int64_t server) const override {
+    return out_[static_cast<std::size_t>(server)];
+  }
+  [[nodiscard]] Rail in_rail(std::int64_t server) const override {
+    return in_[static_cast<std::size_t>(server)];
+  }
+
+ private:
+  std::vector<Rail> out_, in_;
 };
 
 /// A cycle of neighbours by a closed form; its rails follow from the digits that change.
@@ -192,7 +221,9 @@ Result<ServerRings> make_server_rings(const Topology& topology, std::int32_t num
     rings.order = "rank order";
     for (std::int32_t k = 0; k < num_rings; ++k) {
       const Rail rail = grid.levels.empty() ? kNoRail : grid.levels.back().rails[k];
-      rings.rings.push_back({std::make_shared<OrderRing>(rail), +1});
+      std::shared_ptr<const ServerRing> ring = std::make_shared<OrderRing>(rail);
+      if (const auto& wiring = topology.wiring.value) ring = std::make_shared<PartnerRing>(*wiring, rail);
+      rings.rings.push_back({std::move(ring), +1});
     }
     return rings;
   }
