@@ -7,6 +7,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import file_forms
 
 HIPS = sys.argv.pop(1)
 
@@ -124,6 +128,23 @@ class Run(unittest.TestCase):
 
     def test_the_help_shows_the_program(self):
         self.assertIn("Usage: hips run [OPTIONS] [--] PROGRAM [ARGUMENTS...]", hips("run", "--help").stdout)
+
+
+class Forms(unittest.TestCase):
+    def test_each_is_drawn_and_written_as_a_topology_file(self):
+        for form in file_forms.FORMS:
+            with self.subTest(form=form.name), tempfile.TemporaryDirectory() as folder:
+                path = file_forms.write(form, folder)
+                picture = hips("topo", path, "--from", form.format, "--format", "svg")
+                self.assertEqual(picture.returncode, 0, picture.stderr)
+                drawn = ElementTree.fromstring(picture.stdout).itertext()
+                names = ["0", "1", "2", "3"] if form.format == "ns3" else ["n0", "n1", "n2", "n3"]
+                self.assertLessEqual(set(names), set(text.strip() for text in drawn))
+                self.assertRegex(hips("topo", path, "--format", "dot").stdout, r"\Agraph ")
+                kept = os.path.join(folder, "kept.yaml")
+                with open(kept, "w", encoding="utf-8") as file:
+                    file.write(hips("topo", path, "--format", "yaml").stdout)
+                self.assertEqual(hips("topo", "diff", path, kept).stdout, "")
 
 
 class Size(unittest.TestCase):

@@ -1,0 +1,61 @@
+"""`hips run -t FILE` starts a job with a file of each form that describes the wiring, with and without --from."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+from harness import PROGRAMS, Case, args, mpirun, possible, rest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import file_forms
+
+
+class FileForms(Case):
+    def run_exact(self, *options, ranks=4):
+        outcome = mpirun(ranks, args.hips, "run", "--report", *options, PROGRAMS["exact"])
+        self.assert_exact(outcome)
+        return outcome
+
+    def test_a_file_of_each_form_runs(self):
+        for form in file_forms.FORMS:
+            with self.subTest(form=form.name), tempfile.TemporaryDirectory() as folder:
+                path = file_forms.write(form, folder)
+                for options in ([], ["--from", form.format]):
+                    outcome = self.run_exact("-t", path, *options)
+                    self.assertRegex(outcome.err, r"MPI_COMM_WORLD, 4 ranks: ")
+                    self.assertGreater(outcome.report()[0][0], 0)
+
+    def test_several_ranks_on_each_server_of_a_graph_run(self):
+        form = next(form for form in file_forms.FORMS if form.text == file_forms.GRAPH)
+        for ranks in possible(8):
+            with tempfile.TemporaryDirectory() as folder:
+                self.run_exact("-t", file_forms.write(form, folder) + "/2", ranks=ranks)
+
+    def test_a_folder_of_lldp_runs(self):
+        form = next(form for form in file_forms.FORMS if form.format == "lldp")
+        with tempfile.TemporaryDirectory() as folder:
+            for line in form.text.splitlines():
+                node, text = line.split(": ", 1)
+                with open(os.path.join(folder, node + ".json"), "w", encoding="ascii") as file:
+                    file.write(text)
+            self.run_exact("-t", folder)
+            self.run_exact("-t", folder, "--from", "lldp")
+
+    def test_a_file_of_another_number_of_servers_is_refused_with_both_numbers(self):
+        for form in file_forms.FORMS:
+            with self.subTest(form=form.name), tempfile.TemporaryDirectory() as folder:
+                outcome = mpirun(3, args.hips, "run", "-t", file_forms.write(form, folder), PROGRAMS["exact"])
+                self.assertRegex(outcome.err, r"4 (servers|ranks)")
+                self.assertIn("3", outcome.err)
+
+    def test_a_file_that_is_not_of_the_form_that_is_named_is_refused(self):
+        form = next(form for form in file_forms.FORMS if form.format == "slurm")
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = mpirun(2, args.hips, "run", "-t", file_forms.write(form, folder), "--from", "simgrid", PROGRAMS["exact"])
+        self.assertNotEqual(outcome.code, 0)
+        self.assertIn(form.file, outcome.err)
+        self.assertEqual(outcome.out, "")
+
+
+unittest.main(argv=[__file__, *rest], verbosity=2)
