@@ -86,6 +86,8 @@ TEST_P(Reconnect, lets_the_next_communicator_compute_over_the_link_that_broke) {
 
 TEST_P(Reconnect, is_agreed_on_if_only_one_end_knows_that_the_link_broke) {
   expect_exact_sum();
+  // All credits have come back, so that rank 1 can send.
+  ASSERT_FALSE(world_.run([] { return false; }, 100));
   break_one_endpoint();
   // Rank 0 makes no progress before the next set-up; rank 1 may have to send before it notices.
   const auto lost = start(1);

@@ -449,7 +449,9 @@ void Fabric::run_due() {
         break;
       case Action::Kind::kPeerDead: {
         const Endpoint* told = find_endpoint(at(action->port), action->peer);
-        if (told == nullptr || told->generation != action->generation) break;
+        if (told == nullptr || told->generation != action->generation ||
+            told->state == Endpoint::State::kClosed)
+          break;
         break_endpoint(action->port, action->peer, action->error);
         break;
       }

@@ -22,8 +22,11 @@ namespace {
 /// Elements for each block of a plan, so that every message has some; few, so that bytes hardly matter.
 constexpr std::uint64_t kOfABlock = 2;
 constexpr std::size_t kSmallCalls = 7, kMiddleCalls = 3, kShortMiddleCalls = 9;
-/// Plans that are expected to take this many times as long as the fastest are not tried with the middle size.
+/// Plans that are expected to take this many times as long as the fastest are not tried again, or with the middle size.
 constexpr double kFarOff = 2.5;
+/// Small calls are tried again for this long each, when ranks have learnt to wait.
+constexpr double kAgainSeconds = 5e-3;
+constexpr std::size_t kMostSmallCalls = 63;
 constexpr double kShortSeconds = 2.5e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
@@ -119,23 +122,21 @@ class TimedTeam {
       blocks = std::max<std::int64_t>(blocks, candidate.builder->shape().blocks.num_blocks);
     const std::uint64_t small =
         std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), vector_.size());
-    std::vector<cost::SmallCall> calls;
-    std::vector<cost::TriedTimes> tried;
+    std::vector<cost::SmallCall> calls(candidates_.size());
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      cost::SmallCall one = cost::small_call(topology_, candidates_[i]);
-      if (i > 0 && one.num_hops > kMostHops) {
-        tried.emplace_back();
-        continue;
-      }
+      calls[i] = cost::small_call(topology_, candidates_[i]);
+      if (i > 0 && calls[i].num_hops > kMostHops) continue;
       auto seconds = seconds_of(i, small, i == 0 ? kFirstCalls : 1, kSmallCalls);
       if (!seconds) return fail(seconds.error());
-      one.seconds = *seconds;
-      tried.push_back({.small_seconds = one.seconds});
-      calls.push_back(one);
+      calls[i].seconds = *seconds;
     }
-    cost::Constants constants = cost::fit_small(calls);
     auto rate = rate_above(calls.front().seconds);
     if (!rate) return fail(rate.error());
+    if (Status status = try_again(small, calls); !status.ok()) return fail(std::move(status));
+    std::vector<cost::TriedTimes> tried;
+    for (const cost::SmallCall& one : calls) tried.push_back({.small_seconds = one.seconds});
+    std::erase_if(calls, [](const cost::SmallCall& one) { return one.seconds <= 0; });
+    cost::Constants constants = cost::fit_small(calls);
     constants.bytes_per_s = *rate;
     constants.spec = topology_.spec;
     constants.tried = std::move(tried);
@@ -144,6 +145,23 @@ class TimedTeam {
   }
 
  private:
+  /// Tries small calls of the plans that may be the fastest again: more of them, since they cost little and vary most.
+  Status try_again(std::uint64_t small, std::vector<cost::SmallCall>& calls) {
+    double least = calls.front().seconds;
+    for (const cost::SmallCall& one : calls)
+      if (one.seconds > 0) least = std::min(least, one.seconds);
+    const auto most_calls = static_cast<std::size_t>(kAgainSeconds / least);
+    if (most_calls <= kSmallCalls) return Status::success();
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].seconds <= 0 || calls[i].seconds > kFarOff * least) continue;
+      auto seconds =
+          seconds_of(i, small, static_cast<int>(kSmallCalls), std::min(most_calls, kMostSmallCalls));
+      if (!seconds) return seconds.error();
+      calls[i].seconds = *seconds;
+    }
+    return Status::success();
+  }
+
   /// Tries calls of the middle size by the plans that may be the fastest there.
   Status try_middle(cost::Constants& constants) {
     const Topology measured = cost::with_constants(topology_, constants);
