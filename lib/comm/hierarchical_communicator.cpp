@@ -91,7 +91,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
                                       .on_error = found});
   if (!node) return fail(node.error());
   node_ = std::move(*node);
-  calls_ = std::make_unique<HierarchicalCalls>(engine_->engine, *node_, nodes_.ranks_per_node);
+  calls_ = std::make_unique<HierarchicalCalls>(engine_->engine, *node_, nodes_.ranks_per_node, found);
 
   backend_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
   const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
@@ -160,7 +160,7 @@ HierarchicalParts HierarchicalCommunicator::parts() {
 Status HierarchicalCommunicator::run(const CallArgs& args) {
   HierarchicalCall call(parts());
   if (Status status = call.set(args); !status.ok()) return status;
-  call.start();
+  if (Status status = try_start(call); !status.ok()) return status;
   return wait(call);
 }
 

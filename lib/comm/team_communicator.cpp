@@ -77,7 +77,7 @@ TeamParts TeamCommunicator::parts() {
 Status TeamCommunicator::run(const CallArgs& args) {
   TeamCall call(parts());
   if (Status status = call.set(args); !status.ok()) return status;
-  call.start();
+  if (Status status = try_start(call); !status.ok()) return status;
   return wait(call);
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/log.hpp"
 #include "lib/comm/calls/outstanding_calls.hpp"
 #include "lib/comm/calls/watched_request.hpp"
@@ -157,6 +158,40 @@ void WatchedCommunicator::check_missing(const PendingCall& call, WaitLimits& wai
 }
 
 Status WatchedCommunicator::wait(PendingCall& call) {
+  try {
+    return wait_until_done(call);
+  } catch (...) {
+    // The call still uses the caller's buffers. The failure ends it on all ranks.
+    Status thrown = found_exception();
+    Status status = wait(call);
+    return status.ok() || watch_->failed() ? status : thrown;
+  }
+}
+
+Status WatchedCommunicator::try_start(PendingCall& call) {
+  try {
+    call.start();
+    return Status::success();
+  } catch (...) {
+    Status status = found_exception();
+    (void)wait(call);  // a part of it may have been started
+    return status;
+  }
+}
+
+Status WatchedCommunicator::found_exception() {
+  Status status = status_of_exception();
+  try {
+    status.rank = rank_;
+    status.message =
+        fmt::format("rank {}: {} in {}", rank_, status.message, to_string(watch_->record().current()));
+  } catch (const std::bad_alloc&) {  // the short message has to do
+  }
+  watch_->found(status);
+  return status;
+}
+
+Status WatchedCommunicator::wait_until_done(PendingCall& call) {
   Waiter waiter{*this, call, {}};
   WaitOptions options;
   const bool advances_others = progress_ || OutstandingCalls::process().has_others(*this);
@@ -316,12 +351,7 @@ Status WatchedCommunicator::run_with_memory(const CallArgs& args) {
     return run(args);
   } catch (const std::bad_alloc&) {
     // The peers are in the call and wait for this rank.
-    Status status = Status::error(
-        Code::kOutOfMemory,
-        fmt::format("rank {} is out of memory in {}", rank_, to_string(watch_->record().current())),
-        Scope::kCommunicator);
-    watch_->found(status);
-    return status;
+    return found_exception();
   }
 }
 
@@ -359,7 +389,10 @@ Status WatchedCommunicator::start(PendingCall& call, const CallArgs& args, std::
   const ProgressLock lock(*this);
   if (watch_->failed()) return watch_->failure();
   index = watch_->record().begin(args);
-  call.start();
+  if (Status status = try_start(call); !status.ok()) {
+    watch_->record().end(index);
+    return watch_->failed() ? watch_->failure() : status;
+  }
   // From here on other threads may make progress on the call, and this thread needs the lock.
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (!std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
@@ -409,7 +442,11 @@ Status WatchedCommunicator::finish(PendingCall& call, std::uint64_t index) {
 void WatchedCommunicator::close(Status& status, std::uint64_t index) {
   watch_->record().end(index);
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
-  if (!status.ok() && watch_->failed()) status = watch_->failure();
+  if (status.ok()) return;
+  if (watch_->failed())
+    status = watch_->failure();
+  else
+    watch_->found(status);  // a failure of this rank alone, such as no memory
 }
 
 Status WatchedCommunicator::abort(std::string_view text) {

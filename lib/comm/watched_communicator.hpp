@@ -75,7 +75,10 @@ class WatchedCommunicator : public Communicator {
   virtual Status connect(const std::vector<Blob>& addresses) = 0;
 
   /// Waits like a blocking call of MPI: without limit for a late peer, which it queries and reports meanwhile.
+  /// Throws nothing: what is thrown while it waits fails the communicator, and the call ends with it.
   Status wait(PendingCall& call);
+  /// call.start(). If that throws, the communicator fails, and no part of the call is outstanding on return.
+  Status try_start(PendingCall& call);
   /// Ends the membership. Destructors of backends call it first.
   void leave();
 
@@ -88,6 +91,9 @@ class WatchedCommunicator : public Communicator {
   class ProgressLock;
   class CallerGuard;
 
+  Status wait_until_done(PendingCall& call);
+  /// Reports the exception that is being handled, as this rank's failure of the current call.
+  Status found_exception();
   /// call.wait() in time slices, between which other threads may test their requests.
   Status wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter);
   /// Lets waiting threads make progress. False if there are none.

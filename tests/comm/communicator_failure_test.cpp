@@ -715,6 +715,41 @@ TEST(Abort, EndsTheCallsOfAllRanksWithOneError) {
   }
 }
 
+// While rank 0 waits for rank 3, its memory runs out.
+TEST(Exception, InAWaitEndsTheCallOnAllRanksAndNoOtherCommunicator) {
+  for (const Environment& path : kPaths) {
+    const std::string text = run(
+        4,
+        [](int rank, const Ready&) -> std::string {
+          bool throws = false;
+          const auto progress = [&] {
+            if (throws) throw std::bad_alloc();
+          };
+          auto comm = internal_communicator({.progress = progress});
+          auto other = hips::value_or_throw(hips::comm::duplicate(*comm));
+          std::vector<std::int64_t> values(100'000, rank);
+          const auto sum = [&](hips::comm::Communicator& on) {
+            return on.allreduce(values.data(), values.data(), values.size(), DataType::kInt64,
+                                ReduceOp::kSum);
+          };
+          throws = rank == 0;
+          for (int i = 0; rank == 3 && i < 18'000 && comm->failure().ok(); ++i)
+            std::this_thread::sleep_for(10ms);
+          const Status status = sum(*comm);
+          throws = false;
+          for (int call = 0; call < 10; ++call) {
+            std::fill(values.begin(), values.end(), rank);
+            if (const Status fine = sum(*other); !fine.ok()) return fine.message;
+            for (const std::int64_t value : values)
+              if (value != 6) return "wrong sum";
+          }
+          return std::string(to_string(status.code)) + ": " + status.message;
+        },
+        path);
+    EXPECT_THAT(text, AllOf(StartsWith("out of memory: rank 0"), HasSubstr("allreduce #1")));
+  }
+}
+
 TEST(Abort, ComesFromAnyThread) {
   const std::string text = run(2, [](int rank, const Ready&) -> std::string {
     auto comm = hips::Communicator::from_environment();

@@ -113,7 +113,8 @@ class Member {
     for (std::size_t i = 0; i < ranks.size(); ++i)
       std::memcpy(&names[i], all[static_cast<std::size_t>(ranks[i])].data(), sizeof(SharedMemoryName));
     expect_ok(node_->connect(names));
-    calls_ = std::make_unique<HierarchicalCalls>(engine, *node_, nodes_.ranks_per_node);
+    calls_ = std::make_unique<HierarchicalCalls>(engine, *node_, nodes_.ranks_per_node,
+                                                 [this](const Status& status) { fail(status); });
   }
 
   [[nodiscard]] Rank size() const { return size_; }

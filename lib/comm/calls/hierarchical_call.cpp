@@ -69,17 +69,21 @@ std::uint64_t HierarchicalCall::elements_of(std::uint64_t chunk) const {
 }
 
 void HierarchicalCall::start() {
+  status_ = {};
   state_.store(State::kWaiting, std::memory_order_relaxed);
   parts_.calls.add(*this);
 }
 
 bool HierarchicalCall::begin(std::uint64_t number) {
   if (path_ == Path::kPlan) {
-    planned_->start_in_progress();
+    try {
+      planned_->start_in_progress();
+    } catch (...) {
+      status_ = parts_.calls.found_exception();
+    }
     state_.store(State::kBegun, std::memory_order_release);
     return false;
   }
-  status_ = {};
   ended_ = in_memory_ = false;
   scattered_ = gathered_ = 0;
   for (auto& operation : between_) operation.reset();
@@ -94,6 +98,15 @@ bool HierarchicalCall::begin(std::uint64_t number) {
 // ---- Progress ------------------------------------------------------------------------------------------
 
 bool HierarchicalCall::advance() {
+  try {
+    return make_progress();
+  } catch (...) {
+    status_ = parts_.calls.found_exception();
+    return true;
+  }
+}
+
+bool HierarchicalCall::make_progress() {
   bool moved = false;
   while (true) {
     if (in_memory_) {
@@ -102,8 +115,8 @@ bool HierarchicalCall::advance() {
       if (!end) return moved;
       in_memory_ = false;
       moved = true;
-      if (!end->ok()) {
-        status_ = *end;
+      if (!end->ok() || !status_.ok()) {
+        if (status_.ok()) status_ = *end;
       } else if (gathering_) {
         ++gathered_;
       } else {
@@ -183,7 +196,7 @@ bool HierarchicalCall::done() const {
 }
 
 Status HierarchicalCall::finish() {
-  if (path_ != Path::kPlan) return status_;
+  if (path_ != Path::kPlan || !status_.ok()) return status_;
   return *planned_->test();
 }
 

@@ -93,6 +93,8 @@ class HierarchicalCall final : public PendingCall, public exec::Waitable {
   bool begin(std::uint64_t number);
   /// Makes as much progress as possible; true if there was any.
   bool advance();
+  /// advance(), which turns exceptions into the failure of this call.
+  bool make_progress();
   [[nodiscard]] bool has_ended() const { return ended_; }
   /// Marks the call as complete. The last access: the thread that waits for it may destroy it at once.
   void close() { state_.store(State::kDone, std::memory_order_release); }

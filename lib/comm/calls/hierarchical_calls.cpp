@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/calls/hierarchical_call.hpp"
 #include "lib/node/node_layout.hpp"
 
@@ -15,7 +16,34 @@ void HierarchicalCalls::add(HierarchicalCall& call) {
     last_ = &call;
     any_waits_.store(true, std::memory_order_release);
   }
-  engine_.activate(*this);
+  try {
+    engine_.activate(*this);
+  } catch (...) {
+    if (take_back(call)) throw;  // else the thread that makes progress has it
+  }
+}
+
+bool HierarchicalCalls::take_back(HierarchicalCall& call) {
+  const std::lock_guard lock(mutex_);
+  HierarchicalCall* before = nullptr;
+  HierarchicalCall* at = first_;
+  while (at != nullptr && at != &call) before = std::exchange(at, at->next_);
+  if (at == nullptr) return false;
+  (before == nullptr ? first_ : before->next_) = call.next_;
+  if (last_ == &call) last_ = before;
+  any_waits_.store(first_ != nullptr, std::memory_order_release);
+  call.close();
+  return true;
+}
+
+Status HierarchicalCalls::found_exception() noexcept {
+  Status status = status_of_exception();
+  try {
+    on_error_(status);
+  } catch (...) {
+    node_.fail(status);
+  }
+  return status;
 }
 
 HierarchicalCall* HierarchicalCalls::take_next() {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,14 +30,19 @@ class HierarchicalCall;
 /// Threads  add() and shares(): one at a time. All others: the progress owner.
 class HierarchicalCalls final : public exec::EngineClient {
  public:
-  HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, Rank ranks_per_node)
-      : engine_(engine), node_(node), ranks_per_node_(ranks_per_node) {}
+  /// `on_error` is told of a failure of this rank that its node and its team do not know. It ends their calls.
+  HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, Rank ranks_per_node,
+                    std::function<void(const Status&)> on_error)
+      : engine_(engine), node_(node), ranks_per_node_(ranks_per_node), on_error_(std::move(on_error)) {}
   /// No call is outstanding.
   ~HierarchicalCalls() override { engine_.remove(*this); }
   HierarchicalCalls(const HierarchicalCalls&) = delete;
   HierarchicalCalls& operator=(const HierarchicalCalls&) = delete;
 
+  /// Throws std::bad_alloc if the call could not be added.
   void add(HierarchicalCall& call);
+  /// Reports the exception that is being handled.
+  Status found_exception() noexcept;
   /// Divides `elements` among the ranks of a node, as equally as whole cache lines allow.
   std::shared_ptr<const Sections> shares(std::uint64_t elements, std::size_t element_bytes);
 
@@ -54,10 +60,13 @@ class HierarchicalCalls final : public exec::EngineClient {
 
  private:
   [[nodiscard]] HierarchicalCall* take_next();
+  /// Removes a waiting call; false if it is not one.
+  bool take_back(HierarchicalCall& call);
 
   exec::Engine& engine_;
   node::NodeTeam& node_;
   Rank ranks_per_node_;
+  std::function<void(const Status&)> on_error_;
   HierarchicalCall* active_ = nullptr;  ///< the call that uses shared memory
   std::uint64_t number_ = 0;            ///< of calls that have begun
   bool armed_ = false;

@@ -24,7 +24,13 @@ void NodeCalls::finish_first() {
 
 void NodeCalls::advance() {
   while (first_ != nullptr) {
-    const std::optional<Status> end = team_.test();
+    std::optional<Status> end;
+    try {
+      end = team_.test();
+    } catch (...) {
+      abandon(*first_);
+      continue;
+    }
     if (!end) return;
     if (!end->ok()) first_->status_ = *end;  // stays: the team has failed
     finish_first();
