@@ -150,8 +150,8 @@ typedef struct hips_comm* hips_comm_t;
  *
  * progress: may be null. Called about every millisecond, on the waiting thread, while a call on the
  * communicator waits, so that the caller's own runtime makes progress: the peer that this rank waits for may
- * itself wait for the rest of an MPI message from this rank. `context` then has to live as long as the
- * communicator.
+ * itself wait for the rest of an MPI message from this rank. It may free other communicators. `context` then has
+ * to live as long as the communicator.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_bootstrap_t): lets the struct grow */

@@ -121,15 +121,10 @@ struct WatchedCommunicator::Waiter {
   std::int64_t before_ns = 0;  ///< waited before this time slice
   std::int64_t next_check_ns = kCheckEveryNs;
 
-  /// Inside the call's wait, which keeps other threads from the call's state.
-  void tick(std::int64_t in_slice_ns) {
+  /// Nothing is locked here, so that the program's callback may create and free communicators.
+  void tick(std::int64_t in_slice_ns = 0) {
     advance_others();
-    check(before_ns + in_slice_ns);
-  }
-  /// Outside it, where another thread may be making progress on all communicators of the transport.
-  void tick_between_slices() {
-    advance_others();
-    call.while_still([this] { check(before_ns); });
+    call.while_still([&] { check(before_ns + in_slice_ns); });
   }
 
  private:
@@ -234,7 +229,7 @@ Status WatchedCommunicator::wait_in_slices(PendingCall& call, WaitOptions option
     now_ns = clock().now_ns();
     if (now_ns >= deadline_ns) return status;
     waiter.before_ns = before_ns + now_ns - begin_ns;
-    waiter.tick_between_slices();
+    waiter.tick();
     slice_ns = yield_progress() ? kSliceNs : std::min(2 * slice_ns, kLongestSliceNs);
   }
 }
@@ -349,7 +344,7 @@ Status WatchedCommunicator::run_recorded(const CallArgs& args) {
 Status WatchedCommunicator::run_with_memory(const CallArgs& args) {
   try {
     return run(args);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     // The peers are in the call and wait for this rank.
     return found_exception();
   }

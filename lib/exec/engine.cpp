@@ -420,10 +420,16 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
         impl.sleep(time.sleep_ns());
       }
       if (awaited.done()) break;
-      if (time.look()) hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
+      if (time.look()) {
+        hand_on = impl.waiters.load(std::memory_order_relaxed) > 0;
+        // What is called may use the engine: create and free communicators.
+        driving.unlock();
+        time.tick();
+        if (!driving.try_lock()) break;
+      }
       if (time.late()) return timed_out();
     }
-    driving.unlock();
+    if (driving.owns_lock()) driving.unlock();
     if (hand_on) sched_yield();
     hand_on = false;
   }

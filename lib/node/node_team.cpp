@@ -338,7 +338,7 @@ Status NodeTeam::wait(const WaitOptions& options) {
     } else {
       sleep(time.sleep_ns());
     }
-    time.look();
+    if (time.look()) time.tick();
     if (time.late() && !done()) {
       return Status::error(Code::kTimeout, "the deadline passed; missing: " + waiting_text());
     }

@@ -750,6 +750,38 @@ TEST(Exception, InAWaitEndsTheCallOnAllRanksAndNoOtherCommunicator) {
   }
 }
 
+// A program's callback frees a communicator while a call waits.
+TEST(ProgressCallback, MayFreeACommunicator) {
+  for (const Environment& path : kPaths) {
+    int freed[2];
+    ASSERT_EQ(pipe(freed), 0);
+    const std::string text = run(
+        4,
+        [&freed](int rank, const Ready&) -> std::string {
+          std::unique_ptr<hips::comm::Communicator> other;
+          bool frees = false;
+          const auto progress = [&] {
+            if (!std::exchange(frees, false)) return;
+            other.reset();
+            (void)!write(freed[1], "x", 1);
+          };
+          auto comm = internal_communicator({.progress = progress});
+          other = hips::value_or_throw(hips::comm::duplicate(*comm));
+          std::int32_t value = 1;
+          // Rank 3 calls when rank 0 has freed one in its wait.
+          frees = rank == 0;
+          char byte = 0;
+          if (rank == 3) (void)!read(freed[0], &byte, 1);
+          const Status status = comm->allreduce(&value, &value, 1, DataType::kInt32, ReduceOp::kSum);
+          return status.ok() && value == 4 ? "right" : "wrong: " + status.message;
+        },
+        path);
+    EXPECT_EQ(text, "right");
+    close(freed[0]);
+    close(freed[1]);
+  }
+}
+
 TEST(Abort, ComesFromAnyThread) {
   const std::string text = run(2, [](int rank, const Ready&) -> std::string {
     auto comm = hips::Communicator::from_environment();

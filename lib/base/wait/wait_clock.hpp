@@ -17,17 +17,19 @@ class WaitClock {
  public:
   WaitClock(const WaitOptions& options, Clock& clock) : options_(options), clock_(clock) {}
 
-  /// Calls on_tick if a tick is due, and returns whether it did. The first look() starts the time.
+  /// Reads the clock; true if a tick is due. The first look() starts the time.
   bool look() {
     now_ns_ = clock_.now_ns();
     if (start_ns_ < 0) {
       start_ns_ = now_ns_;
       next_tick_ns_ = now_ns_ + options_.tick_ns;
     }
-    if (now_ns_ < next_tick_ns_) return false;
-    if (options_.on_tick) options_.on_tick(now_ns_ - start_ns_);
+    return now_ns_ >= next_tick_ns_;
+  }
+  /// Calls on_tick. The next one is due a tick after the last look().
+  void tick() {
     next_tick_ns_ = now_ns_ + options_.tick_ns;
-    return true;
+    if (options_.on_tick) options_.on_tick(now_ns_ - start_ns_);
   }
   /// Whether the deadline had passed at the last look().
   [[nodiscard]] bool late() const { return now_ns_ >= options_.deadline_ns; }

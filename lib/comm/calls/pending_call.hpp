@@ -29,7 +29,7 @@ class PendingCall {
   /// call stays outstanding.
   virtual Status wait(const WaitOptions& options) = 0;
   /// Runs `visit` while no thread makes progress, so that it may use the next two functions. Does nothing if
-  /// another thread makes progress right now. Inside wait() the two may be used directly.
+  /// another thread makes progress right now.
   virtual void while_still(const std::function<void()>& visit) { visit(); }
   /// The missing ranks, ascending, and a text that names them.
   [[nodiscard]] virtual std::vector<Rank> waiting_for() const = 0;
