@@ -398,6 +398,8 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
       {
         std::unique_lock lock(impl.mutex);
         if (!awaited.done() && (impl.owned.load(std::memory_order_seq_cst) || steps_back())) {
+          // In real time, like the owner's ppoll. A clock that is injected decides the deadline alone: it is
+          // looked at again after a tick at the latest.
           impl.changed.wait_for(lock, std::chrono::nanoseconds(time.sleep_ns()));
         }
       }
