@@ -66,6 +66,15 @@ class Reductions(Case):
             with self.subTest(seed=seed, more=more):
                 self.assert_exact(self.by_a_plan(4, "reductions", seed, "200" if MPICH else "600", **more))
 
+    @unittest.skipIf(MPICH, "it has no more ranks than cores here")
+    def test_elements_too_long_for_the_slices_of_shared_memory_go_to_native_mpi(self):
+        # A program that has such calls.
+        for guard in ("off", "on"):
+            outcome = mpirun(9, args.hips, "run", "--report", PROGRAMS["reductions"], "7", "200", HIPS_STAGING_BYTES="4K",
+                             HIPS_GUARD=guard)
+            self.assert_exact(outcome)
+            self.assertLess(outcome.report()[0][0], outcome.expected()[0][0], outcome.text())
+
     def test_trials_of_the_guard_are_exact(self):
         for _ in self.check(lambda ranks, program, *arguments: mpirun(
                 ranks, args.hips, "run", "--report", PROGRAMS[program], *arguments), taken=False):

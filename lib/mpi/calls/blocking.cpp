@@ -1,5 +1,6 @@
 #include "lib/base/log.hpp"
 #include "lib/base/wait/clock.hpp"
+#include "lib/comm/fork_guard.hpp"
 #include "lib/mpi/calls/admission.hpp"
 #include "lib/mpi/calls/dispatch.hpp"
 #include "lib/mpi/tuning/trial.hpp"
@@ -185,9 +186,15 @@ void note_unpacked(CommRecord& record, const char* function, int code) {
   if (!is_refusal(code)) record.note_delegated(function);
 }
 
+bool is_too_long(CommRecord& record, const ProgramCall& call, const Status& status) {
+  return status.code == Code::kUnsupported && is_bytes(call.args.type) && !comm::in_forked_child() &&
+         record.communicator()->failure().ok();
+}
+
 int end_failed(CommRecord& record, const NativeCollective& native, const ProgramCall& call,
                const Status& status) {
   const CollectiveArguments& passed = call.passed;
+  if (is_too_long(record, call, status)) return delegate(record, native, passed, Eligibility::kOtherType);
   // The call did not take place.
   if (status.code == Code::kInvalidArgument) record.guard().take_back_call(call.call_class());
   if (record.leaves_after(status)) {

@@ -92,6 +92,9 @@ int execute_counted(CommRecord& record, const NativeCollective& native, ProgramC
 /// Records for the peers, which wait for this rank in HiPS, that it cannot pack its data; not where native MPI refuses the
 /// arguments, since then they wait for its next call.
 void note_unpacked(CommRecord& record, const char* function, int code);
+/// Whether HiPS has refused a call on all ranks, before anything was sent, because its elements are longer than the slices of
+/// this communicator: native MPI executes it.
+bool is_too_long(CommRecord& record, const ProgramCall& call, const Status& status);
 /// The program's error code after an error of HiPS. Where ranks only disagree, native MPI executes this call if it is a later
 /// one, and all later calls.
 int end_failed(CommRecord& record, const NativeCollective& native, const ProgramCall& call,

@@ -85,6 +85,10 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   }
   record.note_request();
   auto made = MpiRequest::make_nonblocking(record, function, call, std::move(kept));
+  if (!made && is_too_long(record, call, made.error())) {
+    delegate_as(Eligibility::kOtherType, record, native, CallForm::kNonblocking, passed_call.passed);
+    return take_back_refused(record, native.start(passed_call.passed, request));
+  }
   if (!made) return raise_error(comm, record, made.error(), function);
   return give_handle(comm, std::move(*made), true, request);
 }
