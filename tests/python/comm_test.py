@@ -12,11 +12,15 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 import hips
 import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from file_forms import GRAPH
 
 SEED = int(os.environ.get("HIPS_SEED", "1"))
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool")
@@ -302,6 +306,13 @@ class Ranks(unittest.TestCase):
 
     def test_collectives_between_nodes(self):
         self.check("random_collectives", (4,), HIPS_TOPO="bcube:2,1")
+
+    def test_collectives_on_a_graph(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "graph.yaml")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(GRAPH)
+            self.check("random_collectives", (4,), HIPS_TOPO=path)
 
     def test_arrays_of_all_kinds(self):
         self.check("kinds_of_arrays")

@@ -14,6 +14,9 @@ import hips._comm
 import hips._plans
 import hips.plans
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import file_forms
+
 SOURCE = os.path.join(sys.argv.pop(1), "python", "hips") if len(sys.argv) > 1 else os.path.dirname(hips.__file__)
 
 
@@ -40,6 +43,15 @@ class Topologies(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(hips.Topology("torus:3x3@25Gb").yaml())
             self.assertEqual(hips.Topology(path), hips.Topology("torus:3x3@25Gb"))
+
+    def test_of_files_of_every_form(self):
+        for form in file_forms.FORMS:
+            with self.subTest(form=form.name), tempfile.TemporaryDirectory() as folder:
+                topology = hips.Topology(file_forms.write(form, folder))
+                self.assertEqual(topology.num_servers, 4)
+                tree.fromstring(topology.svg())
+                self.assertTrue(topology.plan().check())
+                self.assertGreaterEqual(topology.plan().cost().bandwidth_seconds, 0.999 * topology.bound())
 
     def test_large_ones(self):
         topology = hips.Topology("bcube:100,2")
