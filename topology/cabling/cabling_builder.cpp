@@ -67,10 +67,10 @@ void CablingBuilder::add(Cable cable) {
   result_.cables.push_back(std::move(cable));
 }
 
-void CablingBuilder::note(std::string_view what, std::int64_t line) {
+void CablingBuilder::note(std::string_view what, std::int64_t line, std::size_t count) {
   auto found = noted_.find(what);
   if (found == noted_.end()) found = noted_.emplace(std::string(what), Noted{line, 0}).first;
-  ++found->second.count;
+  found->second.count += count;
 }
 
 tl::unexpected<Status> CablingBuilder::bad(std::int64_t line, std::string_view problem) const {

@@ -36,7 +36,7 @@ class CablingBuilder {
 
   /// Counts something that is ignored or assumed: "routers are ignored". The note tells the first line, unless it is 0,
   /// and the number.
-  void note(std::string_view what, std::int64_t line);
+  void note(std::string_view what, std::int64_t line, std::size_t count = 1);
 
   [[nodiscard]] tl::unexpected<Status> bad(std::int64_t line, std::string_view problem) const;
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -69,6 +71,7 @@ class EdgesReader {
     }
     if (auto read = read_switches(); !read) return fail(read.error());
     if (auto read = read_links(); !read) return fail(read.error());
+    add_cabling();
     while (!next_line().empty())
       builder_.note("lines behind the declared number of links are ignored", lines_.number());
     return builder_.finish("write lines of FROM TO RATE DELAY ERROR, such as 0 4 100Gbps 1000ns 0");
@@ -96,7 +99,7 @@ class EdgesReader {
 
   /// The numbers of the switches may be spread over several lines.
   Result<void> read_switches() {
-    std::vector<bool> are_switches(header_.num_nodes, false);
+    are_switches_.resize(header_.num_nodes, false);
     for (std::size_t found = 0; found < header_.num_switches;) {
       std::string_view line = next_line();
       if (line.empty())
@@ -105,22 +108,17 @@ class EdgesReader {
       for (std::string_view word = take_word(line); !word.empty(); word = take_word(line)) {
         const auto node = read_node(word);
         if (!node) return fail(node.error());
-        if (are_switches[*node]) return bad(fmt::format("switch {} is named twice; name it once", *node));
+        if (are_switches_[*node]) return bad(fmt::format("switch {} is named twice; name it once", *node));
         if (++found > header_.num_switches)
           return bad(fmt::format("more switches are named than the {} of the first line; make them equal",
                                  header_.num_switches));
-        are_switches[*node] = true;
+        are_switches_[*node] = true;
       }
-    }
-    for (std::size_t i = 0; i < header_.num_nodes; ++i) {
-      builder_.node(std::to_string(i),
-                    are_switches[i] ? CabledNode::Kind::kSwitch : CabledNode::Kind::kServer, 1);
     }
     return {};
   }
 
   Result<void> read_links() {
-    std::vector<std::size_t> ports(header_.num_nodes, 0);
     for (std::size_t i = 0; i < header_.num_links; ++i) {
       std::string_view line = next_line();
       if (line.empty())
@@ -136,17 +134,36 @@ class EdgesReader {
       const std::string_view delay_word = take_word(line);
       const auto delay = delay_ns(delay_word);
       if (!delay) return bad(fmt::format("{} is no delay; write such as 1000ns", in_quotes(delay_word)));
-      const auto end = [&](std::size_t node) { return CableEnd{node, std::to_string(++ports[node])}; };
+      const auto end = [&](std::size_t node) { return CableEnd{node, std::to_string(++ports_[node])}; };
       const CableEnd a = end(*from), b = end(*to);
-      builder_.add(
+      cables_.push_back(
           {.a = a, .b = b, .bandwidth_bytes_per_s = rate, .latency_ns = *delay, .line = lines_.number()});
     }
     return {};
   }
 
+  /// Adds the nodes that have links: a file of a few bytes may declare many that have none.
+  void add_cabling() {
+    std::map<std::size_t, std::size_t> index_of;
+    for (const auto& [node, ports] : ports_) {
+      const auto kind = are_switches_[node] ? CabledNode::Kind::kSwitch : CabledNode::Kind::kServer;
+      index_of[node] = builder_.node(std::to_string(node), kind, 1);
+    }
+    for (Cable& cable : cables_) {
+      cable.a.node = index_of.at(cable.a.node);
+      cable.b.node = index_of.at(cable.b.node);
+      builder_.add(std::move(cable));
+    }
+    if (const std::size_t unlinked = header_.num_nodes - ports_.size(); unlinked > 0)
+      builder_.note("nodes without links are left out", 1, unlinked);
+  }
+
   TextLines lines_;
   CablingBuilder builder_;
   EdgesHeader header_;
+  std::vector<bool> are_switches_;
+  std::map<std::size_t, std::size_t> ports_;  ///< by node: those that links take
+  std::vector<Cable> cables_;                 ///< of which nodes are the numbers of the file
 };
 
 }  // namespace

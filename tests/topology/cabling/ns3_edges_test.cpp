@@ -62,6 +62,16 @@ TEST(Ns3Edges, IgnoresLinesBehindTheDeclaredNumberAsTheSimulatorDoes) {
               ElementsAre("f:5: lines behind the declared number of links are ignored (2 in all)"));
 }
 
+TEST(Ns3Edges, TakesNoMemoryForNodesWithoutLinks) {
+  const Cabling cabling =
+      value_or_throw(read_ns3_edges("f", "250000 1 2\n9\n0 9 100Gbps 1us 0\n7 9 25Gbps 0.5us 0\n"));
+  EXPECT_THAT(lines_of(cabling),
+              ElementsAre("cable 0[1] 9[1] 100.000Gb 1000ns up", "cable 7[1] 9[2] 25.000Gb 500ns up",
+                          "node 0 0", "node 7 0", "node 9 1"));
+  EXPECT_LE(cabling.nodes.capacity(), 8U);
+  EXPECT_THAT(cabling.notes, ElementsAre("f:1: nodes without links are left out (249997 in all)"));
+}
+
 TEST(Ns3Edges, EndsBrokenListsWithOneLine) {
   EXPECT_EQ(edges_error("3 1\n"),
             "topology.txt:1: \"3 1\" is not NODES SWITCHES LINKS; write three numbers such as 7 3 6");
