@@ -16,6 +16,7 @@
 #include <random>
 
 #include "lib/base/log.hpp"
+#include "lib/comm/setup/split.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
@@ -511,16 +512,21 @@ TEST(Communicator, ReportsAKilledRankOnEverySurvivor) {
 
 /// Creates a communicator, then splits and duplicates it, until a call fails. Returns the text of the error.
 std::string set_up_until_failure(const Ready& ready) {
+  const auto loaded = hips::load_process_config();
+  const auto rendezvous = hips::comm::rendezvous_from(loaded.config, {});
+  const auto bootstrap = hips::value_or_throw(hips::comm::make_tcp_bootstrap(*rendezvous));
   ready();
   try {
-    auto world = hips::Communicator::from_environment();
+    const auto world = hips::value_or_throw(hips::comm::Communicator::create(*bootstrap, {}));
     for (int round = 0;; ++round) {
-      auto part = *world.split((world.rank() + round) % 2, -world.rank());
-      auto copy = part.duplicate();
-      auto whole = world.duplicate();
+      const auto part =
+          hips::value_or_throw(hips::comm::split(*world, (world->rank() + round) % 2, -world->rank()));
+      const auto copy = hips::value_or_throw(hips::comm::duplicate(*part));
+      const auto whole = hips::value_or_throw(hips::comm::duplicate(*world));
       std::int64_t value = 1;
-      for (hips::Communicator* comm : {&part, &copy, &whole}) {
-        comm->allreduce(std::span<std::int64_t>(&value, 1), ReduceOp::kSum);
+      for (hips::comm::Communicator* comm : {part.get(), copy.get(), whole.get()}) {
+        const Status status = comm->allreduce(&value, &value, 1, DataType::kInt64, ReduceOp::kSum);
+        if (!status.ok()) throw hips::Error(status);
       }
     }
   } catch (const hips::Error& error) {
