@@ -212,10 +212,10 @@ class Report:
 class Comparison:
     """The predicted times of a topology's plans, for each size. Print it, or show it in a notebook.
 
-    >>> comparison = Topology("bcube:3,1").compare("4K,64M")
-    >>> comparison.best[4 << 10], comparison.best[64 << 20]
+    >>> comparison = Topology("bcube:3,1").compare("256K,64M")
+    >>> comparison.best[256 << 10], comparison.best[64 << 20]
     ('hips', 'hips:ring')
-    >>> comparison.seconds("flat-ring")[4 << 10] > comparison.seconds("hips")[4 << 10]
+    >>> comparison.seconds("flat-ring")[256 << 10] > comparison.seconds("hips")[256 << 10]
     True
     """
 

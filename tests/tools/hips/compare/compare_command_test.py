@@ -34,7 +34,7 @@ class Compare(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n  hips  +4 +4 +16 +2  .*, server <\d\d> NIC . \w+ +100 %\n")
         head, *rows = re.search(r"\n  time (.*?)\n  \* of bound", done.stdout, re.DOTALL).group(1).split("\n")
         self.assertEqual(head.split(), ["1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M"])
-        self.assertEqual(len(rows), 10)
+        self.assertEqual(len(rows), 12)
         # One asterisk for each of nine sizes, beside the legend's.
         self.assertEqual(sum(row.count("*") for row in rows), 9)
         self.assertEqual([row.split()[0] for row in rows if row.endswith("*")], ["hips:ring"])
