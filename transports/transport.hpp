@@ -110,7 +110,8 @@ struct Event {
     kCompletion,  ///< a request of this side is locally complete: its source may be overwritten
     kArrival,     ///< a peer's kPutNotify and its data are here
     kPeerDead,    ///< the endpoint to `peer` is broken for good; `error` says why
-    kPortDown,    ///< this NIC is broken for good; `error` says why
+    kPortDown,    ///< this NIC is down; `error` says why
+    kPortUp,      ///< it is up again; its connections may have survived
   };
   Kind kind = Kind::kCompletion;
   PeerId peer = -1;

@@ -27,4 +27,17 @@ Status status_of_exception() noexcept {
   return status;
 }
 
+Status kept(const Status& status) noexcept {
+  try {
+    return status;
+  } catch (const std::bad_alloc&) {
+    Status shorter;
+    shorter.code = status.code;
+    shorter.scope = status.scope;
+    shorter.rank = status.rank;
+    shorter.message = "out of memory";  // short enough to need no allocation
+    return shorter;
+  }
+}
+
 }  // namespace hips

@@ -123,8 +123,8 @@ struct WatchedCommunicator::Waiter {
 
   /// Nothing is locked here, so that the program's callback may create and free communicators.
   void tick(std::int64_t in_slice_ns = 0) {
-    advance_others();
     call.while_still([&] { check(before_ns + in_slice_ns); });
+    advance_others();
   }
 
  private:

@@ -61,7 +61,7 @@ void EngineImpl::release_abandoned() {
 void EngineImpl::lose(Connection& connection, const Status& cause) {
   if (!connection.is_usable()) return;
   connection.state = Connection::State::kBroken;
-  connection.cause = cause;
+  connection.cause = kept(cause);
   EnginePort& port = *connection.port;
   const auto is_lost = [&](const Posted& record) {
     return record.port == &port && record.peer == connection.peer;

@@ -160,8 +160,12 @@ void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
         lose(*lost->second, event.error);
       return;
     case Kind::kPortDown:
-      port.down = event.error;
-      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port_down(port); });
+      port.down = kept(event.error);
+      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port(port); });
+      return;
+    case Kind::kPortUp:
+      port.down = {};
+      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port(port); });
       return;
   }
 }

@@ -67,7 +67,7 @@ struct EnginePort {
   std::uint64_t posted_bytes = 0;  ///< posted but not locally complete
   /// The newest connection to each peer. Null: its endpoint could not be opened.
   std::map<transport::PeerId, std::shared_ptr<Connection>> connections;
-  Status down;  ///< an error: the NIC is broken for good
+  Status down;  ///< an error: the NIC is down
 
   /// Removes the requests from the batch for whose index `drops` returns true.
   template <typename Drops>

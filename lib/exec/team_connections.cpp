@@ -108,11 +108,13 @@ void TeamImpl::on_broken(const Connection& connection) {
   }
 }
 
-void TeamImpl::on_port_down(const EnginePort& port) {
+void TeamImpl::on_port(const EnginePort& port) {
   const bool used = std::ranges::any_of(
       connections_, [&](const UsedConnection& use) { return use.connection->port == &port; });
   if (!used) return;
+  // One that came up again before a call began is as if nothing had been.
   port_down_ = port.down;
+  if (port_down_.ok()) return;
   port_down_.scope = Scope::kLink;
   if (!in_flight_.empty()) report(port_down_);
 }

@@ -157,13 +157,20 @@ void TeamImpl::on_exception(Status status) noexcept {
     }
   } catch (const std::bad_alloc&) {  // the short message has to do
   }
-  ended_by_failure_ = true;
   try {
-    end_all(status);
-    report(status);
-  } catch (...) {
-    fail(Status::error(status.code, "out of memory", Scope::kCommunicator));
+    report(status);  // the peers wait for this rank
+  } catch (...) {    // they miss it, and ask
   }
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (!failed_.load(std::memory_order_relaxed)) {
+      failure_ = std::move(status);
+      failed_.store(true, std::memory_order_release);
+    }
+  }
+  if (ended_) return;
+  ended_by_failure_ = true;
+  end_all(failure_);
 }
 
 void TeamImpl::check_left_peers() {
@@ -185,7 +192,6 @@ void TeamImpl::check_left_peers() {
 
 void TeamImpl::end_all(const Status& status) {
   ended_ = true;
-  if (failure_.ok()) failure_ = status;
   engine_.drop_batched(this);
   for (const Posted& posted : unacknowledged_) on_lost(posted);
   unacknowledged_.clear();

@@ -63,7 +63,7 @@ class TeamImpl final : public Team {
   /// The connection broke before the NIC had confirmed that the peer received the data.
   void on_unacknowledged(const Posted& posted);
   void on_broken(const Connection& connection);
-  void on_port_down(const EnginePort& port);
+  void on_port(const EnginePort& port);
   /// An exception has left the team's state unknown: ends all operations and reports `status`.
   void on_exception(Status status) noexcept;
   void on_control();
@@ -212,6 +212,7 @@ class TeamImpl final : public Team {
   /// Program, count, bytes of an element, boundaries.
   using LayoutKey = std::tuple<std::int32_t, std::uint64_t, std::size_t, Boundaries>;
   std::map<LayoutKey, std::shared_ptr<const Layout>> layouts_;
+  std::size_t steps_of_layouts_ = 0;
   std::pair<std::int32_t, std::shared_ptr<const Layout>> last_layout_;  ///< and its program
   std::vector<std::int32_t> credit_list_;   ///< in-channels that have credits to return
   std::vector<const std::byte*> operands_;  ///< operands of the segment that is being reduced

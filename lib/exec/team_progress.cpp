@@ -11,8 +11,8 @@
 namespace hips::exec {
 namespace {
 
-/// More than a training step has sizes of tensors.
-constexpr std::size_t kMaxLayouts = 1024;
+/// More than a training step has sizes of tensors; and at most 16 MiB of them.
+constexpr std::size_t kMaxLayouts = 1024, kMostStepsOfLayouts = std::size_t{1} << 18U;
 
 }  // namespace
 
@@ -61,7 +61,7 @@ void TeamImpl::take_handed_over() {
 void TeamImpl::begin_guarded(OperationImpl& operation) {
   engine_.guard(*this, [&] { begin(operation); });
   // If it has failed before it was listed, nobody else ends it.
-  if (ended_) finish(operation, Status(failure_));
+  if (ended_) finish(operation, failure_);
 }
 
 std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
@@ -85,10 +85,15 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   const LayoutKey key{args.program, args.count, element_bytes, args.boundaries};
   auto found = layouts_.find(key);
   if (found == layouts_.end()) {
-    if (layouts_.size() == kMaxLayouts) layouts_.clear();
     auto made = std::make_shared<const Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)],
                                                           args.count, element_bytes, segment_bytes_,
                                                           args.boundaries));
+    const std::size_t steps = made->steps.size();
+    if (layouts_.size() == kMaxLayouts || steps_of_layouts_ + steps > kMostStepsOfLayouts) {
+      layouts_.clear();
+      steps_of_layouts_ = 0;
+    }
+    steps_of_layouts_ += steps;
     found = layouts_.emplace(key, std::move(made)).first;
   }
   last_layout_ = {args.program, found->second};
@@ -306,7 +311,7 @@ void TeamImpl::finish_segment(OperationImpl& operation, StepId step) {
 
 void TeamImpl::finish(OperationImpl& operation, const Status& status) {
   if (operation.done()) return;
-  operation.status_ = status;
+  operation.status_ = kept(status);
   // For an average, every rank divides the sum itself; the caller divides sections when it extracts them.
   // Sums are bitwise equal on all ranks, and so are the quotients, with every plan. All steps are done, so no
   // peer reads or writes the output any more.

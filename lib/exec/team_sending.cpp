@@ -232,8 +232,8 @@ void TeamImpl::on_lost(const Posted& posted) {
 }
 
 void TeamImpl::on_unacknowledged(const Posted& posted) {
-  // A peer that has left has all its data. The notice that it left may have overtaken the last acknowledgement, or the acknowledgement was
-  // lost.
+  // A peer leaves after the end of all calls that it takes part in, so it has all data of theirs. The notice that it left may
+  // have overtaken the last acknowledgement, or the acknowledgement was lost.
   if (left_[static_cast<std::size_t>(out_[static_cast<std::size_t>(posted.channel)].key.peer)])
     on_completion(posted);
   else

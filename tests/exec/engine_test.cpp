@@ -124,6 +124,9 @@ TEST_F(LostRequests, of_a_port_that_is_down_are_not_followed_by_new_connections)
   event.error = Status::error(Code::kPeerLost, "nic0 was removed", Scope::kLink);
   engine_.dispatch(port(), event);
   EXPECT_EQ(engine_.open(port(), 9, 1).error().message, "nic0 was removed");
+  event.kind = transport::Event::Kind::kPortUp;
+  engine_.dispatch(port(), event);
+  EXPECT_TRUE(engine_.open(port(), 9, 1));
 }
 
 TEST(EngineWithoutDescriptors, says_that_it_cannot_be_woken) {

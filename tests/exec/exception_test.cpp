@@ -15,13 +15,16 @@ constexpr std::int64_t kAll = -1, kOneHasFailed = -2;
 /// Allocations of this thread that succeed before one fails; negative: all succeed.
 thread_local std::int64_t allocations_left = kAll;
 thread_local std::int64_t num_allocations = 0;
+/// Allocations that succeed after that one before another fails; negative: all succeed.
+thread_local std::int64_t left_after_failure = kAll;
 
 }  // namespace
 
 // Not inlined: otherwise the compiler would see malloc behind new, and warn about delete.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   if (allocations_left == 0) {
-    allocations_left = kOneHasFailed;
+    const std::int64_t left = std::exchange(left_after_failure, kAll);
+    allocations_left = left == kAll ? kOneHasFailed : left;
     throw std::bad_alloc();
   }
   if (allocations_left > 0) --allocations_left;
@@ -72,9 +75,18 @@ std::shared_ptr<Operation> start(Team& team, Rank rank, Data& data) {
       {.in = bytes, .out = bytes, .count = kCount, .type = DataType::kInt64, .op = ReduceOp::kSum});
 }
 
-/// Two teams compute on the same engines. On rank 0 the n-th allocation of the progress after the start fails.
-/// Returns whether there was one.
-bool fails_at(std::int64_t n, bool needs_registration) {
+/// Does what may fail after `left` allocations, which counts down; kOneHasFailed once the last one has failed.
+template <typename Work>
+void with_allocations(std::int64_t& left, Work work) {
+  allocations_left = left;
+  work();
+  left = std::exchange(allocations_left, kAll);
+}
+
+/// Two teams compute on the same engines. On rank 0 the n-th allocation of the progress after the start fails, and another one
+/// `then` allocations later; kAll: no other. Returns whether a team failed.
+bool fails_at(std::int64_t n, bool needs_registration, std::int64_t then) {
+  left_after_failure = then;
   World world("switch:3", 7, {.credits = 2, .needs_registration = needs_registration, .wrap = [](auto inner) {
                                 return std::make_unique<WithMemory>(std::move(inner));
                               }});
@@ -84,13 +96,14 @@ bool fails_at(std::int64_t n, bool needs_registration) {
   std::int64_t left = n;
   for (Rank rank = 0; rank < kSize; ++rank) {
     other_operations.push_back(start(*others[static_cast<std::size_t>(rank)], rank, other_data));
-    if (rank == 0) allocations_left = left;
-    try {
-      operations.push_back(start(*world[rank].team, rank, data));
-    } catch (const std::bad_alloc&) {
-      // Not started, and its caller knows.
-    }
-    if (rank == 0) left = std::exchange(allocations_left, kAll);
+    std::int64_t none = kAll;
+    with_allocations(rank == 0 ? left : none, [&] {
+      try {
+        operations.push_back(start(*world[rank].team, rank, data));
+      } catch (const std::bad_alloc&) {
+        // Not started, and its caller knows.
+      }
+    });
   }
   bool failed = left == kOneHasFailed;
   const bool is_started = operations.size() == static_cast<std::size_t>(kSize);
@@ -99,9 +112,9 @@ bool fails_at(std::int64_t n, bool needs_registration) {
   };
   for (int round = 0; round < 2000; ++round) {
     for (Rank rank = 0; rank < kSize; ++rank) {
-      if (rank == 0 && !failed) allocations_left = left;
-      EXPECT_NO_THROW(world[rank].engine->progress());
-      if (rank == 0 && !failed) left = std::exchange(allocations_left, kAll);
+      std::int64_t none = kAll;
+      with_allocations(rank == 0 && !failed ? left : none,
+                       [&] { EXPECT_NO_THROW(world[rank].engine->progress()); });
       failed |= left == kOneHasFailed;
     }
     // As the control plane does.
@@ -113,7 +126,7 @@ bool fails_at(std::int64_t n, bool needs_registration) {
       if (other_failed) others[static_cast<std::size_t>(rank)]->fail(agreed);
     }
     if (all_done(operations) && all_done(other_operations)) {
-      EXPECT_FALSE(first_failed && other_failed) << "two teams failed; allocation " << n;
+      EXPECT_FALSE(first_failed && other_failed && then == kAll) << "two teams failed; allocation " << n;
       for (const auto& status : world[0].errors) EXPECT_EQ(status.code, Code::kOutOfMemory) << status.message;
       for (Rank rank = 0; rank < kSize; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
@@ -132,17 +145,26 @@ bool fails_at(std::int64_t n, bool needs_registration) {
   return false;
 }
 
-class WithoutMemory : public ::testing::TestWithParam<bool> {};
+class WithoutMemory : public ::testing::TestWithParam<bool> {
+ protected:
+  static void expect_ends(std::int64_t then) {
+    int num_failed = 0;
+    // An allocation that is only an attempt, such as that of a trace, need not fail the call.
+    for (std::int64_t n = 0, survived = 0; survived < 50 && n < 3000 && !HasFailure(); ++n) {
+      const bool failed = fails_at(n, GetParam(), then);
+      num_failed += failed ? 1 : 0;
+      survived = failed ? 0 : survived + 1;
+    }
+    EXPECT_GT(num_failed, 20);
+  }
+};
 
 TEST_P(WithoutMemory, at_any_moment_one_team_fails_and_the_other_computes) {
-  int num_failed = 0;
-  // An allocation that is only an attempt, such as that of a trace, need not fail the call.
-  for (std::int64_t n = 0, survived = 0; survived < 50 && n < 3000 && !HasFailure(); ++n) {
-    const bool failed = fails_at(n, GetParam());
-    num_failed += failed ? 1 : 0;
-    survived = failed ? 0 : survived + 1;
-  }
-  EXPECT_GT(num_failed, 20);
+  expect_ends(kAll);
+}
+
+TEST_P(WithoutMemory, every_call_ends_if_the_failure_lacks_memory_too) {
+  for (std::int64_t then = 0; then < 8 && !HasFailure(); ++then) expect_ends(then);
 }
 
 TEST(Allocations, of_repeated_calls_are_none_for_a_thousand_sizes) {

@@ -89,6 +89,7 @@ void flush(Attempt& attempt) {
 void take(Attempt& attempt, const Event& event) {
   switch (event.kind) {
     case Event::Kind::kCompletion:
+    case Event::Kind::kPortUp:
       return;
     case Event::Kind::kPeerDead:
     case Event::Kind::kPortDown:

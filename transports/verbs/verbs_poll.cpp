@@ -221,7 +221,11 @@ void VerbsTransport::poll_async_events() {
         push(std::move(port_down));
         break;
       case IBV_EVENT_PORT_ACTIVE:
-        port_down_reported_ = false;
+        if (event.element.port_num == port_.port && std::exchange(port_down_reported_, false)) {
+          Event port_up;
+          port_up.kind = Event::Kind::kPortUp;
+          push(std::move(port_up));
+        }
         break;
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:

@@ -4,10 +4,19 @@
 
 #include "lib/mpi/calls/admission.hpp"
 #include "lib/mpi/calls/dispatch.hpp"
+#include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/requests/mpi_request.hpp"
 
 namespace hips::mpi::detail {
 namespace {
+
+/// Whether a thread of HiPS may call a function of the program, or native MPI, which expect to be called by the thread that
+/// started the request.
+bool computes_elsewhere() {
+  const MpiProcess& process = MpiProcess::instance();
+  return process.thread_mode() == ThreadMode::kSingle &&
+         process.config().config.progress_thread.value_or(!native_has_progress_hook());
+}
 
 /// Whether HiPS executes a call that becomes a request, now that its communicator can: by its arguments and
 /// by the guard's decision. An undecided class is HiPS'.
@@ -15,6 +24,8 @@ bool admit_call(CommRecord& record, const NativeCollective& native, CallForm for
   Eligibility eligibility = call.eligibility();
   if (eligibility == Eligibility::kEligible && form == CallForm::kPersistent && call.packs())
     eligibility = Eligibility::kOtherType;
+  if (eligibility == Eligibility::kEligible && is_user(call.args.op) && computes_elsewhere())
+    eligibility = Eligibility::kOtherOp;
   if (eligibility != Eligibility::kEligible) {
     delegate_as(eligibility, record, native, form, call.passed);
     return false;
@@ -112,6 +123,10 @@ int init_persistent(CommRecord& record, const NativeCollective& native, ProgramC
     return native.init(call.passed, info, request);
   }
   auto made = MpiRequest::make_persistent(record, std::move(*own), function, call, std::move(kept));
+  if (!made && is_too_long(record, call, made.error())) {
+    delegate_as(Eligibility::kOtherType, record, native, CallForm::kPersistent, passed_call.passed);
+    return take_back_refused(record, native.init(passed_call.passed, info, request));
+  }
   if (!made) return raise_error(comm, record, made.error(), function);
   return give_handle(comm, std::move(*made), false, request);
 }

@@ -235,9 +235,13 @@ Reduction reduction_by_native(MPI_Datatype type, MPI_Op op) {
   const auto layout = element_layout_of(type);
   if (!layout) return {.eligibility = Eligibility::kOtherType};
   const std::lock_guard lock(mutex);
-  const LocalReduction& reduction =
-      known.try_emplace({to_context(type), to_context(op)}, type, op, true).first->second;
-  if (!reduction.op()) return {.eligibility = Eligibility::kOtherOp};
+  const auto found = known.try_emplace({to_context(type), to_context(op)}, type, op, true).first;
+  const LocalReduction& reduction = found->second;
+  if (!reduction.op()) {
+    // Other ranks may have one, so that this is no property of the type and the operation.
+    known.erase(found);
+    throw std::bad_alloc();
+  }
   return reduction_of_numbers(bytes_type(layout->extent), *reduction.op(), 1);
 }
 
