@@ -108,6 +108,8 @@ void EngineImpl::release(std::uint32_t index) {
   if (record.port == nullptr) return;
   record.port->posted_bytes -= record.bytes;
   if (record.memory != nullptr) user_regions.posted_done(*record.memory);
+  if (!still_read.empty()) [[unlikely]]
+    still_read.erase(index);
   posted[index] = {};
   free_posted.push_back(index);
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,8 @@ struct EngineImpl final : RangeListener {
     std::vector<std::shared_ptr<const Connection>> connections;
   };
   std::vector<AbandonedStaging> abandoned;
+  /// Headers of teams that are gone, by the records of requests that still read them.
+  std::unordered_map<std::uint32_t, std::shared_ptr<const void>> still_read;
   SlotTable slots;
   std::vector<TeamImpl*> teams;
   std::vector<TeamImpl*> active;       ///< teams with outstanding operations or credits to return

@@ -90,13 +90,18 @@ TeamImpl::~TeamImpl() {
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
   // Completions of this team's requests may still arrive, but no operation waits for them.
+  const auto headers = std::make_shared<std::vector<std::vector<std::byte>>>();
   bool still_read = false;
-  for (Posted& posted : engine_.posted) {
+  for (std::uint32_t index = 0; index < engine_.posted.size(); ++index) {
+    Posted& posted = engine_.posted[index];
     if (posted.team != this) continue;
     posted.operation = nullptr;
     posted.team = nullptr;
     still_read = true;
+    engine_.still_read.emplace(index, headers);
   }
+  if (still_read)
+    for (OutChannel& channel : out_) headers->push_back(std::move(channel.headers));
   give_back_slots();
   // Grant cells are reused only as grant cells, because late grants may still arrive.
   engine_.grant_arena.release(grant_cells_);
