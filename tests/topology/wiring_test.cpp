@@ -126,15 +126,21 @@ TEST(Recognition, FindsFamiliesWithUpToThreeCablesOrServersMissing) {
   }
 }
 
-/// A family without some servers, and some links of its graph, by their names such as "<0>:0 to leaf 0".
-Cabling without(const std::string& spec, const std::set<std::string>& gone) {
-  const Topology topology = parse_topology(spec);
-  const Graph graph = topology.graph();
+/// Its servers and switches.
+Cabling without_cables(const Graph& graph) {
   Cabling cabling;
   for (const GraphNode& node : graph.nodes)
     cabling.nodes.push_back(
         {.name = node.is_switch ? "sw" + std::to_string(node.id) : "n" + std::to_string(node.id),
          .kind = node.is_switch ? CabledNode::Kind::kSwitch : CabledNode::Kind::kServer});
+  return cabling;
+}
+
+/// A family without some servers, and some links of its graph, by their names such as "<0>:0 to leaf 0".
+Cabling without(const std::string& spec, const std::set<std::string>& gone) {
+  const Topology topology = parse_topology(spec);
+  const Graph graph = topology.graph();
+  Cabling cabling = without_cables(graph);
   std::size_t found = 0;
   for (const GraphNode& node : graph.nodes) found += gone.contains(node.name) ? 1 : 0;
   for (const GraphLink& link : graph.links) {
@@ -386,11 +392,7 @@ cables:
 TEST(Recognition, SaysInWordsWhatIsMissing) {
   const Topology topology = parse_topology("bcube:4,1");
   const Graph graph = topology.graph();
-  Cabling cabling;
-  for (const GraphNode& node : graph.nodes)
-    cabling.nodes.push_back(
-        {.name = node.is_switch ? "sw" + std::to_string(node.id) : "n" + std::to_string(node.id),
-         .kind = node.is_switch ? CabledNode::Kind::kSwitch : CabledNode::Kind::kServer});
+  Cabling cabling = without_cables(graph);
   for (const GraphLink& link : graph.links) {
     if (link.a == 7) continue;
     Cable cable{.a = {static_cast<std::size_t>(link.a), "mlx5_" + std::to_string(link.a_port)},

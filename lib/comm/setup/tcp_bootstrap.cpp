@@ -85,6 +85,13 @@ struct Link {
   std::string who;  ///< "pid 4 on host", for errors
 };
 
+/// `error` is that of the connection; 0 if the other end has closed it.
+Status disconnected(const std::string& who, int error) {
+  std::string text = who + " disconnected during the setup";
+  if (error != 0) text += ": " + std::generic_category().message(error);
+  return Status::error(Code::kPeerLost, std::move(text), Scope::kCommunicator);
+}
+
 std::int64_t now_ns() {
   return SystemClock::instance().now_ns();
 }
@@ -314,9 +321,7 @@ class RootBootstrap final : public Bootstrap {
   }
 
   Status lost(Rank r) {
-    Status status =
-        Status::error(Code::kPeerLost, fmt::format("{} disconnected during the setup", member(r).who),
-                      Scope::kCommunicator);
+    Status status = disconnected(member(r).who, member(r).reader.sys_errno);
     status.rank = r;
     return status;
   }
@@ -506,10 +511,8 @@ class MemberBootstrap final : public Bootstrap {
             failed(Status::error(Code::kMismatch, "rank 0 sent an unexpected frame during the setup")));
       }
       if (!sent || state != FrameReader::State::kOpen) {
-        Status status = Status::error(
-            Code::kPeerLost,
-            fmt::format("rank 0 at {}:{} disconnected during the setup", rendezvous_.host, rendezvous_.port),
-            Scope::kCommunicator);
+        Status status = disconnected(fmt::format("rank 0 at {}:{}", rendezvous_.host, rendezvous_.port),
+                                     link_.reader.sys_errno);
         status.rank = 0;
         return fail(failed(std::move(status)));
       }
