@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "topology/clusters/slurm.hpp"
+#include "topology/clusters/slurm_source.hpp"
 
 namespace hips::topology {
 

@@ -9,6 +9,7 @@
 #include "topology/formats/part.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/formats/yaml_tree.hpp"
+#include "topology/graph_wiring.hpp"
 #include "topology/names.hpp"
 #include "topology/rates.hpp"
 
