@@ -77,14 +77,18 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   std::vector<Rank> names;
   for (Rank number = 0; number < nodes_.ranks_per_node; ++number)
     names.push_back(nodes_.rank_of(nodes_.node, number));
+  auto segment = node_segment();
+  if (!segment) return fail(segment.error());
+  if (Status status = (*segment)->make_wake_pipe(); !status.ok()) return fail(std::move(status));
   // The id differs from the team's, so that traces number its calls separately.
-  auto node = node::NodeTeam::create({.rank = nodes_.local_rank,
+  auto node = node::NodeTeam::create({.segment = *segment,
+                                      .id = id + 1,
+                                      .rank = nodes_.local_rank,
                                       .size = nodes_.ranks_per_node,
                                       .max_staging_bytes = staging_of_node(config_),
                                       .num_slices = kSlices,
                                       .clock = &engine_->engine.clock(),
                                       .trace = engine_->engine.trace(),
-                                      .id = id + 1,
                                       .names = std::move(names),
                                       .uses_wake_pipes = true,
                                       .direct = config_.node_direct,
@@ -118,13 +122,14 @@ Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers)
   auto address = team_->allocate(offers);
   if (!address) return address;
   ByteWriter writer;
-  writer.put_bytes(std::as_bytes(std::span(&node_->name(), 1)));
+  const node::NodeName name = node_->segment().name();
+  writer.put_bytes(std::as_bytes(std::span(&name, 1)));
   writer.put_bytes(*address);
   return writer.take();
 }
 
 Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
-  std::vector<SharedMemoryName> names(static_cast<std::size_t>(nodes_.ranks_per_node));
+  std::vector<node::NodeName> names(static_cast<std::size_t>(nodes_.ranks_per_node));
   std::vector<Blob> of_team;
   for (const Blob& address : addresses) {
     ByteReader reader(address);
@@ -136,8 +141,8 @@ Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
   for (Rank number = 0; number < nodes_.ranks_per_node; ++number) {
     const Rank rank = nodes_.rank_of(nodes_.node, number);
     const auto bytes = ByteReader(addresses[static_cast<std::size_t>(rank)]).get_bytes();
-    if (bytes.size() != sizeof(SharedMemoryName)) return malformed(rank);
-    std::memcpy(&names[static_cast<std::size_t>(number)], bytes.data(), sizeof(SharedMemoryName));
+    if (bytes.size() != sizeof(node::NodeName)) return malformed(rank);
+    std::memcpy(&names[static_cast<std::size_t>(number)], bytes.data(), sizeof(node::NodeName));
   }
   if (Status status = node_->connect(names); !status.ok()) return status;
   return team_->connect(of_team);

@@ -23,7 +23,9 @@ NodeCommunicator::NodeCommunicator(Bootstrap& bootstrap, const Config& config,
 
 NodeCommunicator::~NodeCommunicator() {
   if (in_forked_child()) {
-    new std::shared_ptr<ProcessEngine>(std::move(engine_));  // leaked: it belongs to the parent
+    // These belong to the parent.
+    (void)team_.release();
+    new std::shared_ptr<ProcessEngine>(std::move(engine_));
     return;
   }
   leave();
@@ -37,14 +39,17 @@ Result<Blob> NodeCommunicator::make(const Design& /*design*/, const std::vector<
       {.clock = clock_, .spin = spin, .rank = rank(), .size = size(), .trace_dir = config_.trace_dir});
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
+  auto segment = node_segment();
+  if (!segment) return fail(segment.error());
   auto team = node::NodeTeam::create(
-      {.rank = rank(),
+      {.segment = *segment,
+       .id = id,
+       .rank = rank(),
        .size = size(),
        .max_staging_bytes = config_.staging_bytes,
        .waits = engine_->waits,
        .clock = &engine_->engine.clock(),
        .trace = engine_->engine.trace(),
-       .id = id,
        .oversubscribed = spin.oversubscribed(),
        .direct = config_.node_direct,
        .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }});
@@ -65,16 +70,17 @@ FailureActions NodeCommunicator::failure_actions() {
 }
 
 Result<Blob> NodeCommunicator::allocate(const std::vector<Blob>& /*offers*/) {
-  Blob blob(sizeof(SharedMemoryName));
-  std::memcpy(blob.data(), &team_->name(), sizeof(SharedMemoryName));
+  Blob blob(sizeof(node::NodeName));
+  const node::NodeName name = team_->segment().name();
+  std::memcpy(blob.data(), &name, sizeof name);
   return blob;
 }
 
 Status NodeCommunicator::connect(const std::vector<Blob>& addresses) {
-  std::vector<SharedMemoryName> names(addresses.size());
+  std::vector<node::NodeName> names(addresses.size());
   for (std::size_t r = 0; r < addresses.size(); ++r) {
-    if (addresses[r].size() != sizeof(SharedMemoryName)) return malformed(static_cast<Rank>(r));
-    std::memcpy(&names[r], addresses[r].data(), sizeof(SharedMemoryName));
+    if (addresses[r].size() != sizeof(node::NodeName)) return malformed(static_cast<Rank>(r));
+    std::memcpy(&names[r], addresses[r].data(), sizeof(node::NodeName));
   }
   return team_->connect(names);
 }

@@ -21,6 +21,7 @@ struct ProcessState {
   std::unique_ptr<Control> control;
   std::string token;
   std::weak_ptr<ProcessEngine> engine;
+  std::weak_ptr<node::NodeSegment> segment;
   std::shared_ptr<WaitPolicy> waits;  ///< outlives engines: what it has learned is of the node
   std::unique_ptr<TraceSink> trace;   ///< outlives engines: a second one continues the same file
 };
@@ -101,6 +102,15 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
   if (Status status = engine->engine.status(); !status.ok()) return fail(std::move(status));
   s.engine = engine;
   return engine;
+}
+
+Result<std::shared_ptr<node::NodeSegment>> node_segment() {
+  ProcessState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (auto segment = s.segment.lock()) return segment;
+  auto made = node::NodeSegment::create();
+  if (made) s.segment = *made;
+  return made;
 }
 
 Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, std::string_view name,

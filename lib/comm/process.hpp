@@ -13,6 +13,7 @@
 #include "lib/comm/control/control.hpp"
 #include "lib/comm/setup/process_info.hpp"
 #include "lib/exec/engine.hpp"
+#include "lib/node/node_segment.hpp"
 
 namespace hips::comm {
 
@@ -41,6 +42,11 @@ struct EngineRequest {
   Rank rank = 0, size = 1;                 ///< of the first communicator, for the trace
   std::string trace_dir;                   ///< "": no trace
 };
+
+/// The shared memory of this process. Communicators share it; the last one releases it.
+///
+/// Errors   those of node::NodeSegment::create().
+Result<std::shared_ptr<node::NodeSegment>> node_segment();
 
 /// How long a process may spin, given the other processes on its node.
 SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self);

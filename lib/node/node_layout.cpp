@@ -28,15 +28,15 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) {
 }  // namespace
 
 std::size_t StagingLayout::exchange_offset(std::uint64_t call) const {
-  return round_up(sizeof(SharedBlock), kApart) + (call & 1U) * exchange_bytes;
+  return (call & 1U) * exchange_bytes;
 }
 
 std::size_t StagingLayout::slice_offset(std::uint64_t slice) const {
-  return exchange_offset(0) + 2 * exchange_bytes + slice % num_slices * slice_bytes;
+  return slice % num_slices * slice_bytes;
 }
 
 std::size_t StagingLayout::segment_bytes() const {
-  return slice_offset(0) + num_slices * slice_bytes;
+  return sizeof(SharedBlock) + 2 * exchange_bytes + num_slices * slice_bytes;
 }
 
 StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint32_t num_slices,
@@ -48,7 +48,7 @@ StagingLayout StagingLayout::of(int num_ranks, std::size_t max_bytes, std::uint3
   const std::size_t exchange = std::min(std::max(for_all / others, kLeastExchange), max_bytes / 8);
   layout.exchange_bytes = std::max(exchange / kLine * kLine, kLine);
   layout.num_slices = num_slices;
-  const std::size_t fixed = layout.slice_offset(0);
+  const std::size_t fixed = sizeof(SharedBlock) + 2 * layout.exchange_bytes;
   if (num_slices > kFewSlices && fixed + num_slices * kSliceBytes > max_bytes) layout.num_slices = kFewSlices;
   const std::size_t left = max_bytes > fixed ? (max_bytes - fixed) / layout.num_slices / kLine * kLine : 0;
   layout.slice_bytes = std::clamp(left, kLeastSlice, kSliceBytes);

@@ -11,8 +11,10 @@ struct StagingLayout {
   std::size_t slice_bytes = 0;     ///< size of a slice, for larger operands
   std::uint32_t num_slices = 0;    ///< number of slices by which a rank may be ahead of the slowest rank
 
+  /// In the piece for exchanges, and in that for slices.
   [[nodiscard]] std::size_t exchange_offset(std::uint64_t call) const;
   [[nodiscard]] std::size_t slice_offset(std::uint64_t slice) const;
+  /// Of both, and the rank's block.
   [[nodiscard]] std::size_t segment_bytes() const;
 
   /// Whether a slice has room for one element of each rank's section, as reduce_scatter needs. This is always

@@ -66,6 +66,7 @@ void NodeTeam::publish_locations() {
 bool NodeTeam::knows_operands() {
   if (operands_known_) return true;
   if (stage_ == Stage::kStuck || !all_called()) return false;
+  if (!find_staging(&SharedBlock::slices, &Peer::slices)) return false;
   bool any_in = false, all_show = true;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
@@ -100,15 +101,8 @@ bool NodeTeam::knows_operands() {
 }
 
 void NodeTeam::cannot_read(Status status, Rank rank) {
-  stage_ = Stage::kStuck;
-  status.rank = name(rank);
-  status.scope = Scope::kCommunicator;
   status.message += "; HIPS_NODE_DIRECT=off copies memory of hips_mem_alloc as any other";
-  if (config_.on_error) {
-    config_.on_error(status);
-  } else {
-    fail(status);
-  }
+  stop(std::move(status), rank);
 }
 
 bool NodeTeam::peer_has_left() const {

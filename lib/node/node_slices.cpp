@@ -53,7 +53,7 @@ void NodeTeam::start_slices() {
 
 bool NodeTeam::advance_slices() {
   bool moved = false;
-  while (true) {
+  while (stage_ == Stage::kSlices) {
     // Until all ranks have called, this rank reads nothing of others and does not know the number of stages.
     const bool known = knows_operands();
     // The last stage runs first: its data is still in the cache, and it frees slices for others.
@@ -99,6 +99,7 @@ bool NodeTeam::advance_slices() {
     }
     return moved;
   }
+  return moved;
 }
 
 void NodeTeam::use_long_runs() {
@@ -122,8 +123,10 @@ bool NodeTeam::finish_slices() {
 bool NodeTeam::all_at(std::uint64_t Peer::*seen, SliceCount SharedBlock::*count, std::uint64_t wanted) {
   for (Peer& peer : peers_) {
     if (peer.*seen >= wanted) continue;
+    const auto rank = static_cast<Rank>(&peer - peers_.data());
+    if (!has_block(rank)) return false;
     peer.*seen = (peer.block->*count).value.load(std::memory_order_seq_cst);
-    note_missing(peer.*seen < wanted, static_cast<Rank>(&peer - peers_.data()));
+    note_missing(peer.*seen < wanted, rank);
     if (peer.*seen < wanted) return false;
   }
   return true;
@@ -141,7 +144,7 @@ Part NodeTeam::piece_of(std::uint64_t slice, std::size_t rank) const {
 }
 
 std::byte* NodeTeam::staging_of(const Peer& peer, std::uint64_t slice) const {
-  return peer.memory.data() + layout_.slice_offset(first_slice_ + slice);
+  return peer.slices + layout_.slice_offset(first_slice_ + slice);
 }
 
 const std::byte* NodeTeam::operands_of(const Peer& peer, std::uint64_t slice) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include <fmt/format.h>
 
@@ -19,63 +20,100 @@ Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes,
                                     team->config_.num_slices, team->config_.oversubscribed);
-  // The owner is the first to write into each page, and so gets it on its own NUMA node: the block here,
-  // staging during calls.
-  auto memory = SharedMemory::create(team->layout_.segment_bytes());
-  if (!memory) return hips::fail(memory.error());
-  team->own_ = std::move(*memory);
-  team->block_ = new (team->own_.data()) SharedBlock;
-  team->block_->bytes = team->layout_.segment_bytes();
-  if (team->config_.uses_wake_pipes) {
-    auto wake_pipe = WakePipe::create();
-    if (!wake_pipe) return hips::fail(wake_pipe.error());
-    team->wake_pipe_ = *std::move(wake_pipe);
-    team->block_->wake_pipe = team->wake_pipe_.name();
-  }
+  auto block = team->config_.segment->open(team->config_.id, team->config_.size);
+  if (!block) return hips::fail(std::move(block).error());
+  team->block_ = *block;
+  team->block_->layout_bytes = team->layout_.segment_bytes();
   return team;
 }
 
-NodeTeam::~NodeTeam() = default;
+NodeTeam::~NodeTeam() {
+  if (block_ != nullptr) config_.segment->close(*block_, config_.rank, processes_);
+}
 
-Status NodeTeam::connect(std::span<const SharedMemoryName> names) {
-  peers_.resize(names.size());
-  sources_.resize(names.size());
+Status NodeTeam::connect(std::span<const NodeName> names) {
+  std::vector<std::shared_ptr<NodePeer>> processes;
   for (std::size_t r = 0; r < names.size(); ++r) {
-    Peer& peer = peers_[r];
-    if (static_cast<Rank>(r) == config_.rank) {
-      peer.memory = own_;
-    } else {
-      auto memory = SharedMemory::attach(names[r]);
-      if (!memory) {
-        Status status = memory.error();
-        status.rank = name(static_cast<Rank>(r));
-        return status;
-      }
-      peer.memory = std::move(*memory);
-    }
-    peer.block = reinterpret_cast<SharedBlock*>(peer.memory.data());
-    if (peer.memory.size() < layout_.segment_bytes() || peer.block->magic != SharedBlock::kMagic ||
-        peer.block->bytes != layout_.segment_bytes()) {
-      return Status::error(
-          Code::kMismatch,
-          fmt::format("rank {} shares {} bytes of another layout, expected {}: do all ranks run the "
-                      "same library?",
-                      name(static_cast<Rank>(r)), peer.memory.size(), layout_.segment_bytes()),
-          Scope::kCommunicator);
-    }
-    if (!config_.uses_wake_pipes || static_cast<Rank>(r) == config_.rank) continue;
-    auto wake_pipe = WakePipe::open_end(peer.block->wake_pipe);
-    if (!wake_pipe) {
-      Status status = wake_pipe.error();
+    auto process = config_.segment->peer(names[r]);
+    if (!process) {
+      Status status = std::move(process).error();
       status.rank = name(static_cast<Rank>(r));
       return status;
     }
-    peer.wake_pipe = *std::move(wake_pipe);
+    processes.push_back(*std::move(process));
   }
+  connect(std::move(processes));
+  return Status::success();
+}
+
+void NodeTeam::connect(std::vector<std::shared_ptr<NodePeer>> processes) {
+  peers_.resize(processes.size());
+  sources_.resize(processes.size());
+  processes_ = std::move(processes);
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].process = processes_[r].get();
+  peers_[self()].block = block_;
   // Another thread may call fail() already, which reads this and then the peers.
   const std::lock_guard lock(mutex_);
-  first_ = peers_[0].block;
-  return Status::success();
+  connected_ = true;
+}
+
+bool NodeTeam::find_block(Rank rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  auto found = peer.process->find(config_.id);
+  if (!found) {
+    stop(std::move(found).error(), rank);
+    return false;
+  }
+  if (*found == nullptr) return false;
+  if ((*found)->layout_bytes != layout_.segment_bytes()) {
+    stop(
+        Status::error(
+            Code::kMismatch,
+            fmt::format("rank {} shares {} bytes of staging, expected {}: do all ranks run the same library?",
+                        name(rank), (*found)->layout_bytes, layout_.segment_bytes())),
+        rank);
+    return false;
+  }
+  peer.block = *found;
+  return true;
+}
+
+// The owner is the first to write into each page of its staging, and so gets it on its own NUMA node.
+bool NodeTeam::take_staging(Piece SharedBlock::*piece, std::byte* Peer::*at, std::size_t bytes) {
+  Peer& own = peers_[self()];
+  auto taken = config_.segment->take_staging(bytes);
+  auto address = taken ? own.process->at(taken->at) : Result<std::byte*>(hips::fail(taken.error()));
+  if (!address) {
+    stop(std::move(address).error(), config_.rank);
+    return false;
+  }
+  block_->*piece = *taken;
+  own.*at = *address;
+  return true;
+}
+
+bool NodeTeam::find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at) {
+  for (Peer& peer : peers_) {
+    if (peer.*at != nullptr) continue;
+    auto address = peer.process->at((peer.block->*piece).at);
+    if (!address) {
+      stop(std::move(address).error(), static_cast<Rank>(&peer - peers_.data()));
+      return false;
+    }
+    peer.*at = *address;
+  }
+  return true;
+}
+
+void NodeTeam::stop(Status status, Rank rank) {
+  stage_ = Stage::kStuck;
+  status.rank = name(rank);
+  status.scope = Scope::kCommunicator;
+  if (config_.on_error) {
+    config_.on_error(status);
+  } else {
+    fail(status);
+  }
 }
 
 // ---- A call --------------------------------------------------------------------------------------------
@@ -96,12 +134,18 @@ void NodeTeam::start(const Call& call) {
   shown_inline_ = shown_bytes() <= CallLine::kInlineBytes;
   if (shown_bytes() > layout_.exchange_bytes) {
     stage_ = Stage::kSlices;
+    if (block_->slices.at == 0 &&
+        !take_staging(&SharedBlock::slices, &Peer::slices, layout_.num_slices * layout_.slice_bytes))
+      return;
     start_slices();
     publish_locations();
     publish({});
     return;
   }
   stage_ = Stage::kExchange;
+  if (!shown_inline_ && block_->exchange.at == 0 &&
+      !take_staging(&SharedBlock::exchange, &Peer::exchange, 2 * layout_.exchange_bytes))
+    return;
   switch (call.collective) {
     case Collective::kAllgather:
     case Collective::kGather:
@@ -121,7 +165,7 @@ void NodeTeam::publish(std::span<const std::byte> operands) {
   if (shown_inline_) {
     if (!operands.empty()) std::memcpy(line.operands.data(), operands.data(), operands.size());
   } else if (!operands.empty()) {
-    std::memcpy(own_.data() + layout_.exchange_offset(number_), operands.data(), operands.size());
+    std::memcpy(peers_[self()].exchange + layout_.exchange_offset(number_), operands.data(), operands.size());
   }
   line.call.store(number_, std::memory_order_seq_cst);
   wake_others();
@@ -129,37 +173,36 @@ void NodeTeam::publish(std::span<const std::byte> operands) {
 
 // No wake-up is lost: a waker stores its news and then reads `sleepers`; a sleeper increments `sleepers` and
 // then reads the news. All four operations are sequentially consistent, so at least one of the two sees the
-// other.
+// other. As long as the first rank has not opened its block nobody sleeps there.
 void NodeTeam::wake_others() {
-  if (first_->sleepers.load(std::memory_order_seq_cst) > 0) wake_sleepers();
+  if (!has_block(0)) return;
+  SharedBlock& first = *peers_[0].block;
+  if (first.sleepers.load(std::memory_order_seq_cst) > 0) wake_sleepers(first);
 }
 
-void NodeTeam::wake_sleepers() {
+void NodeTeam::wake_sleepers(SharedBlock& first) {
   if (!config_.uses_wake_pipes) {
-    first_->wake_word.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake_all(first_->wake_word);
+    first.wake_word.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(first.wake_word);
     return;
   }
-  // One wake-up for each sleep: the rank that clears the flag sends it.
-  for (Peer& peer : peers_) {
-    if (!peer.wake_pipe.valid() || peer.block->asleep.load(std::memory_order_seq_cst) == 0) continue;
-    if (peer.block->asleep.exchange(0, std::memory_order_seq_cst) != 0) WakePipe::ring(peer.wake_pipe);
-  }
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (r != self()) peers_[r].process->wake();
 }
 
 // The flag is set before `sleepers`: a waker that sees `sleepers` also sees the flag, and one that does not
-// has stored its news before the next advance().
+// has stored its news before the next advance(). Teams with wake pipes meet in an exchange, after which all blocks are open.
 int NodeTeam::arm() {
-  block_->asleep.store(1, std::memory_order_seq_cst);
-  first_->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  return wake_pipe_.fd();
+  config_.segment->self().header().asleep.store(1, std::memory_order_seq_cst);
+  if (has_block(0)) peers_[0].block->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  return config_.segment->wake_pipe().fd();
 }
 
 void NodeTeam::disarm() {
-  first_->sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  block_->asleep.store(0, std::memory_order_seq_cst);
+  if (peers_[0].block != nullptr) peers_[0].block->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  config_.segment->self().header().asleep.store(0, std::memory_order_seq_cst);
   // The rank that cleared the flag may send the wake-up a moment later. Then the next sleep is short.
-  wake_pipe_.empty();
+  config_.segment->wake_pipe().empty();
 }
 
 bool NodeTeam::advance() {
@@ -180,12 +223,13 @@ bool NodeTeam::advance() {
 bool NodeTeam::all_called() {
   for (; next_called_ < peers_.size(); ++next_called_) {
     if (next_called_ == self()) continue;
-    const CallLine& line = peers_[next_called_].block->lines[number_ & 1U];
-    const bool here = line.call.load(std::memory_order_seq_cst) == number_;
-    note_missing(!here, static_cast<Rank>(next_called_));
+    const auto rank = static_cast<Rank>(next_called_);
+    const CallLine* const line = has_block(rank) ? &peers_[next_called_].block->lines[number_ & 1U] : nullptr;
+    const bool here = line != nullptr && line->call.load(std::memory_order_seq_cst) == number_;
+    note_missing(!here, rank);
     if (!here) return false;
-    if (line.signature == signature_) continue;
-    mismatch(line.signature, static_cast<Rank>(next_called_));
+    if (line->signature == signature_) continue;
+    mismatch(line->signature, rank);
     return false;
   }
   return true;
@@ -204,10 +248,11 @@ void NodeTeam::prefetch_next_line() {
 
 bool NodeTeam::advance_exchange() {
   if (!all_called()) return false;
+  if (!shown_inline_ && !find_staging(&SharedBlock::exchange, &Peer::exchange)) return false;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
     sources_[r] = shown_inline_ ? peer.block->lines[number_ & 1U].operands.data()
-                                : peer.memory.data() + layout_.exchange_offset(number_);
+                                : peer.exchange + layout_.exchange_offset(number_);
   }
   const std::int64_t begin_ns = now_if_traced();
   finish_exchange();
@@ -374,23 +419,30 @@ void NodeTeam::withdraw_buffers() noexcept {
 }
 
 void NodeTeam::sleep(std::int64_t timeout_ns) {
-  first_->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  const std::uint32_t wake_word = first_->wake_word.load(std::memory_order_seq_cst);
+  if (!has_block(0)) {
+    constexpr std::int64_t kNapNs = 200'000;
+    const timespec nap{0, std::min(timeout_ns, kNapNs)};
+    nanosleep(&nap, nullptr);
+    return;
+  }
+  SharedBlock& first = *peers_[0].block;
+  first.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t wake_word = first.wake_word.load(std::memory_order_seq_cst);
   if (!advance() && !failed_.load(std::memory_order_seq_cst))
-    futex_wait(first_->wake_word, wake_word, timeout_ns);
-  first_->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    futex_wait(first.wake_word, wake_word, timeout_ns);
+  first.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void NodeTeam::fail(const Status& status) {
-  bool connected = false;
   {
     const std::lock_guard lock(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     failure_ = status;
     failed_.store(true, std::memory_order_seq_cst);
-    connected = first_ != nullptr;
+    if (!connected_) return;
   }
-  if (connected) wake_others();
+  // This may be another thread than the caller's, which alone looks into peers_.
+  if (auto first = processes_[0]->find(config_.id); first && *first != nullptr) wake_sleepers(**first);
 }
 
 void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
@@ -415,8 +467,10 @@ std::vector<Rank> NodeTeam::waiting_for() const {
   const auto behind = [&](auto is_behind) {
     std::vector<Rank> ranks;
     for (std::size_t r = 0; r < peers_.size(); ++r) {
-      if (static_cast<Rank>(r) != config_.rank && is_behind(*peers_[r].block))
-        ranks.push_back(name(static_cast<Rank>(r)));
+      if (static_cast<Rank>(r) == config_.rank) continue;
+      const SharedBlock* block = peers_[r].block;
+      if (block == nullptr) block = peers_[r].process->find(config_.id).value_or(nullptr);
+      if (block == nullptr || is_behind(*block)) ranks.push_back(name(static_cast<Rank>(r)));
     }
     return ranks;
   };

@@ -16,9 +16,6 @@
 #include <hips/status.hpp>
 #include <hips/types.hpp>
 
-#include "lib/base/os/shared_memory.hpp"
-#include "lib/base/os/unique_fd.hpp"
-#include "lib/base/os/wake_pipe.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
@@ -26,6 +23,7 @@
 #include "lib/base/wait/wait_policy.hpp"
 #include "lib/node/call.hpp"
 #include "lib/node/node_layout.hpp"
+#include "lib/node/node_segment.hpp"
 #include "lib/node/shared_block.hpp"
 #include "lib/node/shared_operands.hpp"
 
@@ -60,7 +58,8 @@ namespace hips::node {
 /// Result   reduced in rank order, so the bits are equal on all ranks and for every size.
 /// Cost     small: one cache line read from each other rank, plus the lines that the operands fill. Large: two reads
 ///          and two writes of each byte; one read and one write less if inputs are shared.
-/// Owns     one shared segment of `segment_bytes()`; it ends with its last user, even after a crash.
+/// Owns     a block of this process's segment, which the others find by `id`, and pieces of the segment's pool for staging,
+///          taken by the first call that needs them.
 /// Threads  one call at a time; fail() from any thread. A call in which no rank sleeps makes no allocation, takes no
 ///          lock and makes no system call. The exception are buffers that other ranks read: a call by slices locks the
 ///          list of registered memory if there is any, and maps a peer's buffer at its first use.
@@ -68,6 +67,8 @@ namespace hips::node {
 class NodeTeam {
  public:
   struct Config {
+    std::shared_ptr<NodeSegment> segment{};  ///< of this process
+    std::uint64_t id = 0;  ///< of the communicator; equal on all ranks, and unique in the segment
     Rank rank = -1;
     Rank size = 0;
     std::size_t max_staging_bytes = 8U << 20U;
@@ -76,9 +77,8 @@ class NodeTeam {
     std::shared_ptr<WaitPolicy> waits{};
     Clock* clock = nullptr;      ///< null: SystemClock
     TraceSink* trace = nullptr;  ///< null: no trace
-    std::uint64_t id = 0;        ///< id of the communicator, for traces
     std::vector<Rank> names{};   ///< ranks of the communicator, for errors and answers; empty: as in the team
-    /// The ranks wait with arm() and poll(), together with other descriptors, and never with wait(). Equal on
+    /// The segment has a wake pipe (NodeSegment::make_wake_pipe()), and the ranks wait with arm() and poll(), together with other descriptors, and never with wait(). Equal on
     /// all ranks.
     bool uses_wake_pipes = false;
     bool oversubscribed = false;  ///< there are more ranks than cores. Equal on all ranks
@@ -90,13 +90,18 @@ class NodeTeam {
 
   /// Errors   kOutOfMemory, kSystem: no shared memory.
   static Result<std::unique_ptr<NodeTeam>> create(Config config);
+  /// Local: waits for no rank.
   ~NodeTeam();
   NodeTeam(const NodeTeam&) = delete;
   NodeTeam& operator=(const NodeTeam&) = delete;
 
-  /// The name of this rank's segment, for connect() of the other ranks.
-  [[nodiscard]] const SharedMemoryName& name() const { return own_.name(); }
-  Status connect(std::span<const SharedMemoryName> names);
+  /// Maps the segments of the other ranks, given by rank. Their blocks may be opened later.
+  Status connect(std::span<const NodeName> names);
+  /// The same for segments that are mapped already. Local.
+  void connect(std::vector<std::shared_ptr<NodePeer>> processes);
+  [[nodiscard]] const NodeSegment& segment() const { return *config_.segment; }
+  /// By rank.
+  [[nodiscard]] const std::vector<std::shared_ptr<NodePeer>>& processes() const { return processes_; }
 
   /// Starts a call; no call may be outstanding.
   void start(const Call& call);
@@ -142,9 +147,11 @@ class NodeTeam {
   };
 
   struct Peer {
-    SharedMemory memory;
-    SharedBlock* block = nullptr;
-    UniqueFd wake_pipe;  ///< the peer's wake pipe; empty for this rank
+    NodePeer* process = nullptr;
+    SharedBlock* block = nullptr;  ///< null until this rank has found it
+    // Its staging; null until the first call that uses it.
+    std::byte* exchange = nullptr;
+    std::byte* slices = nullptr;
     // The last values read of the peer's counters, so that they are read again only for news.
     std::uint64_t copied = 0, reduced = 0, taken = 0;
     PeerSegments segments;
@@ -157,7 +164,18 @@ class NodeTeam {
 
   void publish(std::span<const std::byte> operands);
   void wake_others();
-  [[gnu::noinline]] void wake_sleepers();
+  [[gnu::noinline]] void wake_sleepers(SharedBlock& first);
+  /// Whether the peer has opened its block. Looks for it until then.
+  [[gnu::noinline]] bool find_block(Rank rank);
+  bool has_block(Rank rank) {
+    return peers_[static_cast<std::size_t>(rank)].block != nullptr || find_block(rank);
+  }
+  /// Takes staging for this rank. False: there is none, and the call cannot go on.
+  [[gnu::noinline]] bool take_staging(Piece SharedBlock::*piece, std::byte* Peer::*at, std::size_t bytes);
+  /// Learns where the staging of the peers is. All have called.
+  bool find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at);
+  /// This rank cannot go on with the call.
+  void stop(Status status, Rank rank);
   bool advance_exchange();
   /// Prefetches the lines that the next call will write, if it is like this one.
   void prefetch_next_line();
@@ -233,11 +251,9 @@ class NodeTeam {
 
   Config config_;
   StagingLayout layout_;
-  SharedMemory own_;
-  WakePipe wake_pipe_;
   SharedBlock* block_ = nullptr;
-  SharedBlock* first_ = nullptr;  ///< block of rank 0, with `sleepers` and `wake_word`
-  std::vector<Peer> peers_;       ///< by rank, including this rank
+  std::vector<std::shared_ptr<NodePeer>> processes_;  ///< by rank
+  std::vector<Peer> peers_;                           ///< by rank, including this rank
   std::vector<const std::byte*> sources_;
 
   // The outstanding call.
@@ -266,7 +282,8 @@ class NodeTeam {
   Rank missing_rank_ = -1;
 
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;  ///< guards failure_
+  mutable std::mutex mutex_;  ///< guards failure_, and connected_ for fail()
+  bool connected_ = false;
   Status failure_;
 };
 

@@ -2,10 +2,9 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include "lib/base/os/process_file.hpp"
 
 namespace hips::node {
 
@@ -39,19 +38,63 @@ struct alignas(kApart) SliceCount {
   std::atomic<std::uint64_t> value{0};
 };
 
-/// The start of the segment that a rank shares with the other ranks of its node; staging follows.
-///
-/// Only the owner writes the block, with two exceptions: all ranks use `sleepers` and `wake_word` of the
-/// first rank, and the rank that wakes the owner clears `asleep`.
+/// A piece of memory in the pool of a process: 0 is none, else the number of its chunk and the offset there.
+using PoolRef = std::uint64_t;
+
+/// A set of ranks below kMost.
+class RankBits {
+ public:
+  static constexpr int kMost = 256;
+
+  void add(int rank) {
+    if (rank < kMost) word(rank).fetch_or(bit(rank), std::memory_order_seq_cst);
+  }
+  [[nodiscard]] bool has(int rank) {
+    return rank < kMost && (word(rank).load(std::memory_order_seq_cst) & bit(rank)) != 0;
+  }
+  [[nodiscard]] int count() const {
+    int number = 0;
+    for (const auto& each : words_) number += std::popcount(each.load(std::memory_order_seq_cst));
+    return number;
+  }
+  void clear() {
+    for (auto& each : words_) each.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  [[nodiscard]] std::atomic<std::uint64_t>& word(int rank) {
+    return words_[static_cast<std::size_t>(rank) / 64];
+  }
+  static constexpr std::uint64_t bit(int rank) {
+    return std::uint64_t{1} << (static_cast<unsigned>(rank) % 64);
+  }
+  std::array<std::atomic<std::uint64_t>, kMost / 64> words_{};
+};
+
+struct Piece {
+  PoolRef at = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What a rank of one communicator shares with the other ranks of its node: a piece of its process's segment, found by
+/// the communicator's id (NodeSegment). Only the owner writes it, with two exceptions: the others mark `closed_by`, and all
+/// ranks use `sleepers` and `wake_word` of the first rank.
 ///
 /// **Two call lines are enough.** A rank overwrites its line of call c with that of call c+2. It has then
 /// left call c+1, in which it saw the line of c+1 of every rank. Every rank wrote that line after leaving
 /// call c.
-struct SharedBlock {
-  static constexpr std::uint64_t kMagic = 0x3565646f6e706968;  // "hipnode5"
+struct alignas(kApart) SharedBlock {
+  std::atomic<std::uint64_t> id{0};      ///< of the communicator
+  std::atomic<PoolRef> next{0};          ///< the next block in the same chain of the directory
+  std::uint64_t layout_bytes = 0;        ///< for comparison between ranks
+  Piece exchange;                        ///< staging of calls at once; taken before the first such call
+  Piece slices;                          ///< staging of calls by slices; likewise
+  PoolRef self = 0, next_closed = 0;     ///< for the owner
+  std::int32_t size = 0;                 ///< number of ranks
+  std::atomic<std::uint32_t> closed{0};  ///< 1: the owner has destroyed its communicator
+  RankBits closed_by;                    ///< ranks that read this block no more
+  RankBits missed;                       ///< ranks whose block was not there when the owner closed this one
 
-  std::uint64_t magic = kMagic;
-  std::uint64_t bytes = 0;
   std::array<CallLine, 2> lines;
   SliceCount copied;   ///< my operands can be read, in staging or in my buffer (BufferLocations)
   SliceCount reduced;  ///< my part of the result can be read
@@ -61,9 +104,21 @@ struct SharedBlock {
   alignas(kApart) std::atomic<std::uint32_t> sleepers{0};
   alignas(kApart) std::atomic<std::uint32_t> wake_word{
       0};  ///< futex word: it changes when sleepers may have to wake
-  alignas(kApart) std::atomic<std::uint32_t> asleep{0};  ///< 1: the owner sleeps on its wake pipe
-  ProcessFile wake_pipe;                                 ///< empty if the owner sleeps on `wake_word`
+
+  /// As new. Others may still look at `id` and `next` on their way along a chain that has changed.
+  void reset() {
+    layout_bytes = 0;
+    exchange = slices = {};
+    closed.store(0, std::memory_order_relaxed);
+    closed_by.clear();
+    missed.clear();
+    for (CallLine& line : lines) line.call.store(0, std::memory_order_relaxed);
+    for (SliceCount* count : {&copied, &reduced, &taken}) count->value.store(0, std::memory_order_relaxed);
+    left.store(0, std::memory_order_relaxed);
+    sleepers.store(0, std::memory_order_relaxed);
+  }
 };
+static_assert(sizeof(SharedBlock) <= 2048, "a communicator costs a node half a page");
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
 

@@ -105,13 +105,19 @@ class Member {
     std::vector<Rank> ranks;
     for (Rank number = 0; number < nodes_.ranks_per_node; ++number)
       ranks.push_back(nodes_.rank_of(nodes_.node, number));
-    node_ = value_or_throw(node::NodeTeam::create(
-        {.rank = nodes_.local_rank, .size = nodes_.ranks_per_node, .names = ranks, .uses_wake_pipes = true}));
-    const auto bytes = std::as_bytes(std::span(&node_->name(), 1));
+    auto segment = value_or_throw(node::NodeSegment::create());
+    expect_ok(segment->make_wake_pipe());
+    node_ = value_or_throw(node::NodeTeam::create({.segment = segment,
+                                                   .rank = nodes_.local_rank,
+                                                   .size = nodes_.ranks_per_node,
+                                                   .names = ranks,
+                                                   .uses_wake_pipes = true}));
+    const node::NodeName name = segment->name();
+    const auto bytes = std::as_bytes(std::span(&name, 1));
     const auto all = exchange.all(rank, Blob(bytes.begin(), bytes.end()));
-    std::vector<SharedMemoryName> names(ranks.size());
+    std::vector<node::NodeName> names(ranks.size());
     for (std::size_t i = 0; i < ranks.size(); ++i)
-      std::memcpy(&names[i], all[static_cast<std::size_t>(ranks[i])].data(), sizeof(SharedMemoryName));
+      std::memcpy(&names[i], all[static_cast<std::size_t>(ranks[i])].data(), sizeof(node::NodeName));
     expect_ok(node_->connect(names));
     calls_ = std::make_unique<HierarchicalCalls>(engine, *node_, nodes_.ranks_per_node,
                                                  [this](const Status& status) { fail(status); });

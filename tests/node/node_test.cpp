@@ -281,11 +281,14 @@ TEST(NodeTeam, fail_ends_a_sleeping_call_and_every_later_call) {
 TEST(NodeTeam, may_fail_while_it_connects) {
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<std::unique_ptr<NodeTeam>> teams;
-    std::vector<SharedMemoryName> names;
+    std::vector<NodeName> names;
     for (Rank rank = 0; rank < 2; ++rank) {
-      teams.push_back(
-          value_or_throw(NodeTeam::create({.rank = rank, .size = 2, .uses_wake_pipes = trial % 2 == 0})));
-      names.push_back(teams.back()->name());
+      auto segment = value_or_throw(NodeSegment::create());
+      const bool uses_wake_pipes = trial % 2 == 0;
+      ASSERT_TRUE(!uses_wake_pipes || segment->make_wake_pipe().ok());
+      names.push_back(segment->name());
+      teams.push_back(value_or_throw(NodeTeam::create(
+          {.segment = segment, .rank = rank, .size = 2, .uses_wake_pipes = uses_wake_pipes})));
     }
     std::thread control([&] { teams[0]->fail(Status::error(Code::kPeerLost, "rank 1 died")); });
     ASSERT_TRUE(teams[0]->connect(names).ok());

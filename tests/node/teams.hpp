@@ -9,14 +9,18 @@
 
 namespace hips::test {
 
-/// Creates the connected teams of all ranks.
+/// Creates the connected teams of all ranks, each with a segment of its own.
 inline std::vector<std::unique_ptr<node::NodeTeam>> make_teams(Rank size, node::NodeTeam::Config config) {
   std::vector<std::unique_ptr<node::NodeTeam>> teams;
-  std::vector<SharedMemoryName> names;
+  std::vector<node::NodeName> names;
   config.size = size;
   for (config.rank = 0; config.rank < size; ++config.rank) {
+    config.segment = value_or_throw(node::NodeSegment::create());
+    if (config.uses_wake_pipes) {
+      if (Status status = config.segment->make_wake_pipe(); !status.ok()) throw Error(status);
+    }
     teams.push_back(value_or_throw(node::NodeTeam::create(config)));
-    names.push_back(teams.back()->name());
+    names.push_back(config.segment->name());
   }
   for (auto& team : teams) {
     if (Status status = team->connect(names); !status.ok()) throw Error(status);

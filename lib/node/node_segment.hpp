@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include <hips/status.hpp>
+#include <hips/types.hpp>
+
+#include "lib/base/os/process_file.hpp"
+#include "lib/base/os/shared_memory.hpp"
+#include "lib/base/os/unique_fd.hpp"
+#include "lib/base/os/wake_pipe.hpp"
+#include "lib/base/result.hpp"
+#include "lib/node/shared_block.hpp"
+
+namespace hips::node {
+
+/// What another process of the node needs to use a process's segment. Plain bytes, which may be sent.
+struct NodeName {
+  SharedMemoryName memory;
+  ProcessFile wake_pipe;  ///< empty if the process has none
+};
+
+/// The beginning of a process's segment. The pool's first chunk follows.
+struct SegmentHeader {
+  static constexpr std::uint64_t kMagic = 0x3665646f6e706968;  // "hipnode6"
+  static constexpr std::size_t kChains = 1024;
+  static constexpr std::size_t kMostChunks = 20;
+
+  std::uint64_t magic = kMagic;
+  /// Odd while the owner changes the directory.
+  std::atomic<std::uint64_t> changes{0};
+  alignas(kApart) std::atomic<std::uint32_t> asleep{0};  ///< 1: the owner sleeps on its wake pipe
+  /// The chunks of the pool but for the first. An entry is written before any reference to it.
+  alignas(kApart) std::array<SharedMemoryName, kMostChunks> chunks{};
+  /// The directory: chains of blocks, by a hash of the communicator's id.
+  std::array<std::atomic<PoolRef>, kChains> chains{};
+};
+
+/// The segment of another process of this node, or of this one, as this process has mapped it.
+///
+/// Threads  any.
+class NodePeer {
+ public:
+  [[nodiscard]] SegmentHeader& header() const { return *header_; }
+  /// The block of the communicator with this id; null if the process has not opened it.
+  ///
+  /// Errors   those of SharedMemory::attach().
+  Result<SharedBlock*> find(std::uint64_t id);
+  /// The address of a piece of its pool. Maps the piece's chunk at its first use.
+  ///
+  /// Errors   those of SharedMemory::attach(); kMismatch: no such chunk.
+  Result<std::byte*> at(PoolRef piece);
+  /// Wakes the process if it sleeps on its wake pipe.
+  void wake();
+
+ private:
+  friend class NodeSegment;
+
+  SharedMemory memory_;
+  SegmentHeader* header_ = nullptr;
+  std::mutex mutex_;  ///< guards what follows
+  std::array<SharedMemory, SegmentHeader::kMostChunks> mapped_;
+  std::array<std::atomic<std::byte*>, SegmentHeader::kMostChunks> chunks_{};
+  UniqueFd wake_pipe_;
+  std::atomic<bool> has_pipe_{false};
+};
+
+/// The shared memory of one process, which all its communicators on a node use. Each process of the node maps it once.
+///
+/// It holds a block for each communicator, which the others find by the communicator's id, and a pool from which blocks
+/// and staging are taken. A communicator needs no exchange, descriptor or mapping of its own. A block is used again when
+/// every member has closed its own: closing is local, and nobody waits for it. Those of which a member has died stay, as do
+/// those of communicators of more than RankBits::kMost ranks.
+///
+/// Owns     one memfd, one more whenever the pool doubles, and a pipe if a communicator waits with poll(). They end with
+///          their last user, even after a crash.
+/// Cost     16 MiB of address space in each process of the node; pages on their first use. A block takes 1.7 KiB.
+/// Threads  any.
+class NodeSegment {
+ public:
+  /// Errors   those of SharedMemory::create().
+  static Result<std::shared_ptr<NodeSegment>> create();
+  ~NodeSegment();
+  NodeSegment(const NodeSegment&) = delete;
+  NodeSegment& operator=(const NodeSegment&) = delete;
+
+  [[nodiscard]] NodeName name() const;
+  /// Makes the pipe with which other processes end this process's sleep in poll(), unless there is one.
+  Status make_wake_pipe();
+  [[nodiscard]] const WakePipe& wake_pipe() const { return wake_pipe_; }
+  [[nodiscard]] NodePeer& self() const { return *self_; }
+
+  /// The segment with this name. It stays mapped for as long as anybody holds it.
+  ///
+  /// Errors   those of SharedMemory::attach() and WakePipe::open_end(); kMismatch: another version of the library.
+  Result<std::shared_ptr<NodePeer>> peer(const NodeName& name);
+
+  /// Opens the block of a communicator of `size` ranks.
+  Result<SharedBlock*> open(std::uint64_t id, Rank size);
+  /// Closes it. `peers` are the members by rank; fewer if this rank never met them.
+  void close(SharedBlock& block, Rank rank, std::span<const std::shared_ptr<NodePeer>> peers) noexcept;
+
+  /// Takes a piece of the pool, aligned to pages. It goes back with the block that it is stored in.
+  ///
+  /// Errors   kOutOfMemory, kSystem: there is none.
+  Result<Piece> take_staging(std::size_t bytes);
+
+  /// Number of blocks that are open, or closed but still needed by other ranks.
+  [[nodiscard]] std::size_t num_blocks() const;
+
+ private:
+  /// Pieces of one size that are free; each holds the reference of the next.
+  struct FreeList {
+    std::size_t bytes = 0;
+    PoolRef first = 0;
+  };
+
+  NodeSegment() = default;
+  Result<PoolRef> take(std::size_t bytes, std::size_t alignment);
+  void give_back(const Piece& piece) noexcept;
+  Status add_chunk(std::size_t bytes);
+  [[nodiscard]] std::byte* address(PoolRef ref) const;
+  [[nodiscard]] SharedBlock& block(PoolRef ref) const;
+  void reclaim() noexcept;
+  void link(SharedBlock& block) noexcept;
+  void unlink(SharedBlock& block) noexcept;
+
+  std::shared_ptr<NodePeer> self_;
+  WakePipe wake_pipe_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<NodePeer>> peers_;  ///< by token
+  mutable std::mutex mutex_;                                          ///< guards these and what precedes
+  std::vector<SharedMemory> chunks_;
+  std::size_t chunk_bytes_ = 0, used_ = 0;  ///< of the newest chunk
+  std::vector<FreeList> free_;
+  PoolRef first_closed_ = 0;  ///< blocks that this process has closed and others have not
+  PoolRef first_free_ = 0;    ///< blocks that are free
+  std::size_t num_blocks_ = 0;
+};
+
+}  // namespace hips::node
