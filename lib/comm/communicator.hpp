@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,6 +135,20 @@ class Communicator {
   /// when none is set, HIPS_DEAD_AFTER.
   [[nodiscard]] virtual std::int64_t abandon_after_ns() const { return 0; }
 
+  enum class IfFailed : std::uint8_t { kFail, kDerive };
+  /// Whether communicators of its ranks can be made without an exchange. The same on all ranks.
+  [[nodiscard]] virtual bool derives() const { return false; }
+  /// Makes a communicator of the ranks `members`, in this order, if derives(). Local: all of them call it with the same
+  /// arguments. Its id follows from this one's, `nth` and `part`, which no other derivation from this one has.
+  ///
+  /// Errors   kOutOfMemory, kSystem; the other ranks hear of it in their first call on the new communicator. The failure of
+  ///          this one, with IfFailed::kFail: a rank that does not know of it yet gets a communicator that fails.
+  Result<std::unique_ptr<Communicator>> derive(std::span<const Rank> members, std::uint64_t nth,
+                                               std::uint64_t part, const CommunicatorOptions& options,
+                                               IfFailed if_failed = IfFailed::kFail);
+  /// 1, 2, ...: for derivations that all ranks of this communicator make in the same order.
+  std::uint64_t next_derivation() { return ++num_derivations_; }
+
   /// What split() and duplicate() need to make communicators of its ranks.
   struct Origin {
     CommunicatorOptions options;
@@ -143,7 +158,16 @@ class Communicator {
   [[nodiscard]] const Origin& origin() const { return origin_; }
 
  private:
+  /// derive() for two members and more.
+  virtual Result<std::unique_ptr<Communicator>> make_derived(std::span<const Rank> /*members*/,
+                                                             std::uint64_t /*nth*/, std::uint64_t /*part*/,
+                                                             const CommunicatorOptions& /*options*/,
+                                                             IfFailed /*if_failed*/) {
+    return fail(Code::kInternal, "this communicator derives no others");
+  }
+
   Origin origin_;
+  std::uint64_t num_derivations_ = 0;
 };
 
 /// What ranks get after `rank` has aborted the communicator.

@@ -122,7 +122,7 @@ Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers)
   auto address = team_->allocate(offers);
   if (!address) return address;
   ByteWriter writer;
-  const node::NodeName name = node_->segment().name();
+  const node::NodeName name = node_->segment()->name();
   writer.put_bytes(std::as_bytes(std::span(&name, 1)));
   writer.put_bytes(*address);
   return writer.take();

@@ -22,7 +22,17 @@ class NodeCommunicator final : public WatchedCommunicator {
   NodeCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options);
   ~NodeCommunicator() override;
 
+  [[nodiscard]] bool derives() const override { return true; }
+
  private:
+  /// Of the processes that have met in set_up().
+  NodeCommunicator(const NodeCommunicator& parent, std::span<const Rank> members, Rank rank,
+                   const CommunicatorOptions& options);
+  Result<std::unique_ptr<Communicator>> make_derived(std::span<const Rank> members, std::uint64_t nth,
+                                                     std::uint64_t part, const CommunicatorOptions& options,
+                                                     IfFailed if_failed) override;
+  Status make_team(std::uint64_t id, std::shared_ptr<node::NodeSegment> segment);
+
   [[nodiscard]] Status refuse(const CallArgs& args) const override;
   Status run(const CallArgs& args) override;
   std::unique_ptr<PendingCall> make_call() override;
@@ -34,8 +44,11 @@ class NodeCommunicator final : public WatchedCommunicator {
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
 
-  Config config_;
+  std::shared_ptr<const Config> config_;
   Clock* clock_;  ///< from the options; null: the system clock
+  std::shared_ptr<const std::vector<ProcessInfo>>
+      met_;                   ///< the processes of the communicator that this derives from
+  std::vector<Rank> places_;  ///< by rank, the place in met_
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<node::NodeTeam> team_;
   std::optional<NodeCalls> calls_;

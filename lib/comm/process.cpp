@@ -71,18 +71,23 @@ Result<Control*> process_control(const std::string& token, std::int64_t dead_aft
 }
 
 SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self) {
+  std::vector<Rank> members;
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    if (processes[i].node_key == self.node_key) members.push_back(static_cast<Rank>(i));
+  return spin_limits(processes, members);
+}
+
+SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, std::span<const Rank> members) {
   // Launchers may bind each rank to its own core, so count the cores that all ranks of the node may use.
   std::vector<std::uint64_t> cores;
-  int ranks = 0;
-  for (const ProcessInfo& process : processes) {
-    if (process.node_key != self.node_key) continue;
-    ++ranks;
-    cores.resize(std::max(cores.size(), process.cores.size()));
-    for (std::size_t i = 0; i < process.cores.size(); ++i) cores[i] |= process.cores[i];
+  for (const Rank member : members) {
+    const auto& own = processes[static_cast<std::size_t>(member)].cores;
+    cores.resize(std::max(cores.size(), own.size()));
+    for (std::size_t i = 0; i < own.size(); ++i) cores[i] |= own[i];
   }
   int num_cores = 0;
   for (const std::uint64_t word : cores) num_cores += std::popcount(word);
-  return SpinLimits::of(ranks, std::max(1, num_cores));
+  return SpinLimits::of(static_cast<int>(members.size()), std::max(1, num_cores));
 }
 
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {

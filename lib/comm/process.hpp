@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ Result<std::shared_ptr<node::NodeSegment>> node_segment();
 
 /// How long a process may spin, given the other processes on its node.
 SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, const ProcessInfo& self);
+/// How long each of some processes of one node may spin, given those; `members` are their places in `processes`.
+SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, std::span<const Rank> members);
 
 /// Returns the existing engine, or creates one as requested.
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request);

@@ -43,12 +43,18 @@ Status outcome(PendingCall& call, Status status) {
 
 WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& config,
                                          const CommunicatorOptions& options)
-    : progress_(options.progress ? options.progress : bootstrap.progress()),
+    : WatchedCommunicator(bootstrap.rank(), bootstrap.size(), config, options) {
+  if (!progress_) progress_ = bootstrap.progress();
+}
+
+WatchedCommunicator::WatchedCommunicator(Rank rank, Rank size, const Config& config,
+                                         const CommunicatorOptions& options)
+    : progress_(options.progress),
       timeout_ns_(options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX))),
       has_own_timeout_(options.timeout_ns.has_value()),
       dead_after_ns_(config.dead_after_ns),
-      rank_(bootstrap.rank()),
-      size_(bootstrap.size()),
+      rank_(rank),
+      size_(size),
       mode_(options.thread_mode),
       has_progress_thread_(config.progress_thread.value_or(options.progress_thread)) {}
 

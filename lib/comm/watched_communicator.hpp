@@ -22,6 +22,8 @@ namespace hips::comm {
 class WatchedCommunicator : public Communicator {
  public:
   WatchedCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options);
+  /// For a communicator that is derived.
+  WatchedCommunicator(Rank rank, Rank size, const Config& config, const CommunicatorOptions& options);
 
   [[nodiscard]] Rank rank() const final { return rank_; }
   [[nodiscard]] Rank size() const final { return size_; }

@@ -166,7 +166,7 @@ Result<std::shared_ptr<NodePeer>> NodeSegment::peer(const NodeName& name) {
 
 // ---- Blocks --------------------------------------------------------------------------------------------
 
-Result<SharedBlock*> NodeSegment::open(std::uint64_t id, Rank size) {
+Result<SharedBlock*> NodeSegment::open(std::uint64_t id, Rank size, std::size_t layout_bytes) {
   const std::lock_guard lock(mutex_);
   reclaim();
   PoolRef ref = first_free_;
@@ -181,6 +181,7 @@ Result<SharedBlock*> NodeSegment::open(std::uint64_t id, Rank size) {
   opened.reset();
   opened.self = ref;
   opened.size = size;
+  opened.layout_bytes = layout_bytes;
   opened.id.store(id, std::memory_order_seq_cst);
   link(opened);
   ++num_blocks_;

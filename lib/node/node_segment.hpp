@@ -103,8 +103,8 @@ class NodeSegment {
   /// Errors   those of SharedMemory::attach() and WakePipe::open_end(); kMismatch: another version of the library.
   Result<std::shared_ptr<NodePeer>> peer(const NodeName& name);
 
-  /// Opens the block of a communicator of `size` ranks.
-  Result<SharedBlock*> open(std::uint64_t id, Rank size);
+  /// Opens the block of a communicator of `size` ranks, whose layout of staging takes `layout_bytes`.
+  Result<SharedBlock*> open(std::uint64_t id, Rank size, std::size_t layout_bytes);
   /// Closes it. `peers` are the members by rank; fewer if this rank never met them.
   void close(SharedBlock& block, Rank rank, std::span<const std::shared_ptr<NodePeer>> peers) noexcept;
 

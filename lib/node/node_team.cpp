@@ -20,10 +20,10 @@ Result<std::unique_ptr<NodeTeam>> NodeTeam::create(Config config) {
   std::unique_ptr<NodeTeam> team(new NodeTeam(std::move(config)));
   team->layout_ = StagingLayout::of(team->config_.size, team->config_.max_staging_bytes,
                                     team->config_.num_slices, team->config_.oversubscribed);
-  auto block = team->config_.segment->open(team->config_.id, team->config_.size);
+  auto block =
+      team->config_.segment->open(team->config_.id, team->config_.size, team->layout_.segment_bytes());
   if (!block) return hips::fail(std::move(block).error());
   team->block_ = *block;
-  team->block_->layout_bytes = team->layout_.segment_bytes();
   return team;
 }
 

@@ -99,7 +99,7 @@ class NodeTeam {
   Status connect(std::span<const NodeName> names);
   /// The same for segments that are mapped already. Local.
   void connect(std::vector<std::shared_ptr<NodePeer>> processes);
-  [[nodiscard]] const NodeSegment& segment() const { return *config_.segment; }
+  [[nodiscard]] const std::shared_ptr<NodeSegment>& segment() const { return config_.segment; }
   /// By rank.
   [[nodiscard]] const std::vector<std::shared_ptr<NodePeer>>& processes() const { return processes_; }
 

@@ -112,9 +112,9 @@ TEST(CallRecord, AReaderRejectsEnumeratorsThatDoNotExist) {
     writer.put_status(one);
     return writer;
   };
-  EXPECT_TRUE(reads(call(CallEntry::Kind::kDelegated, hips::kNumCollectives - 1), get_call));
-  EXPECT_FALSE(reads(call(CallEntry::Kind::kDelegated, hips::kNumCollectives), get_call));
-  EXPECT_FALSE(reads(call(static_cast<CallEntry::Kind>(3), 0), get_call));
+  EXPECT_TRUE(reads(call(CallEntry::Kind::kDestroyed, hips::kNumCollectives - 1), get_call));
+  EXPECT_FALSE(reads(call(CallEntry::Kind::kDestroyed, hips::kNumCollectives), get_call));
+  EXPECT_FALSE(reads(call(static_cast<CallEntry::Kind>(4), 0), get_call));
   EXPECT_TRUE(reads(status(static_cast<int>(hips::Code::kInternal), 4), get_status));
   EXPECT_FALSE(reads(status(10, 0), get_status));
   EXPECT_FALSE(reads(status(-1, 0), get_status));

@@ -434,6 +434,92 @@ TEST(Control, AllRanksReportADeadMemberWithTheSameMessage) {
                     HasSubstr("lane 0, scatter stage 1")));
 }
 
+/// Communicators derived from that of Members.
+struct Derived {
+  Derived(Members& m, std::uint64_t id, std::vector<Rank> ranks) : members(std::move(ranks)) {
+    for (const Rank rank : members)
+      if (m.controls.contains(rank)) derive(m, id, rank);
+  }
+  void derive(Members& m, std::uint64_t id, Rank rank) {
+    listeners[rank] = std::make_shared<Listener>();
+    const auto place = static_cast<Rank>(std::ranges::find(members, rank) - members.begin());
+    m.controls[rank]->derive(
+        {.from = kGroup, .id = id, .rank = place, .members = members, .listener = listeners[rank]});
+  }
+  std::vector<Rank> members;
+  std::map<Rank, std::shared_ptr<Listener>> listeners;
+};
+
+TEST(Control, ADeathFailsTheDerivedCommunicatorsThatContainIt) {
+  ControlProcess mortal;
+  Members m(5, {{3, &mortal}});
+  Derived with(m, 1, {4, 3, 2}), without(m, 2, {4, 1, 2}), after(m, 3, {0, 3});
+  mortal.signal(SIGKILL);
+  for (const Rank rank : {2, 4}) {
+    ASSERT_TRUE(with.listeners[rank]->waits_for_failure()) << rank;
+    EXPECT_EQ(with.listeners[rank]->failure().rank, 1) << "its rank there";
+    EXPECT_EQ(with.listeners[rank]->failure().message, with.listeners[4]->failure().message);
+    EXPECT_THAT(with.listeners[rank]->failure().message,
+                HasSubstr("rank 1 (pid " + std::to_string(mortal.info().pid)));
+  }
+  ASSERT_TRUE(after.listeners[0]->waits_for_failure());
+  ASSERT_TRUE(m.listeners[1]->waits_for_failure());
+  // One that is made later fails at once.
+  Derived late(m, 4, {1, 3});
+  ASSERT_TRUE(late.listeners[1]->waits_for_failure());
+  EXPECT_EQ(late.listeners[1]->failure().rank, 1);
+  EXPECT_FALSE(without.listeners[1]->waits_for_failure(50ms));
+  m.controls[4]->report(2, Status::error(Code::kInternal, "of this one"));
+  for (const Rank rank : {4, 1, 2}) {
+    ASSERT_TRUE(without.listeners[rank]->waits_for_failure()) << rank;
+    EXPECT_EQ(without.listeners[rank]->failure().message, "of this one");
+  }
+}
+
+TEST(Control, DerivedCommunicatorsOutliveAHubThatDied) {
+  ControlProcess mortal;
+  Members m(4, {{0, &mortal}});
+  Derived without(m, 1, {2, 1, 3}), with(m, 2, {3, 0});
+  mortal.signal(SIGKILL);
+  ASSERT_TRUE(with.listeners[3]->waits_for_failure());
+  EXPECT_EQ(with.listeners[3]->failure().rank, 1);
+  ASSERT_TRUE(m.listeners[2]->waits_for_failure());
+  EXPECT_FALSE(without.listeners[1]->waits_for_failure(50ms));
+  m.controls[3]->report(1, Status::error(Code::kInternal, "through the next hub"));
+  for (const Rank rank : without.members) {
+    ASSERT_TRUE(without.listeners[rank]->waits_for_failure()) << rank;
+    EXPECT_EQ(without.listeners[rank]->failure().message, "through the next hub");
+  }
+}
+
+TEST(Control, AFailureReachesARankThatDerivesLater) {
+  Members m(4);
+  Derived first(m, 10, {});
+  first.members = {1, 3};
+  first.derive(m, 10, 1);
+  m.controls[1]->report(10, Status::error(Code::kOutOfMemory, "no memory at rank 1"));
+  ASSERT_TRUE(first.listeners[1]->waits_for_failure());
+  first.derive(m, 10, 3);
+  ASSERT_TRUE(first.listeners[3]->waits_for_failure());
+  EXPECT_EQ(first.listeners[3]->failure().message, "no memory at rank 1");
+}
+
+TEST(Control, AnswersThatARankHasDestroyedADerivedCommunicator) {
+  Members m(3);
+  Derived pair(m, 5, {2, 1});
+  pair.listeners[1]->record.begin({.count = 4, .type = hips::DataType::kInt32, .op = hips::ReduceOp::kSum});
+  m.controls[1]->leave(5);
+  m.controls[2]->query(5, 1, 2);
+  ASSERT_TRUE(pair.listeners[2]->waits_for_answer(1));
+  const CallAnswer answer = pair.listeners[2]->answer_of(1);
+  EXPECT_EQ(answer.last.kind, CallEntry::Kind::kDestroyed);
+  EXPECT_EQ(to_string(answer.last), "destroyed after call #1");
+  // The group is there as long as a communicator is.
+  EXPECT_FALSE(m.listeners[0]->waits_for_left(1, 50ms));
+  m.controls[1]->leave(kGroup);
+  EXPECT_TRUE(m.listeners[0]->waits_for_left(1));
+}
+
 TEST(Control, TheHubReportsADeadMemberWithoutAnyMissingData) {
   ControlProcess mortal;
   Members m(3, {{1, &mortal}});

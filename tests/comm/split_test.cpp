@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -212,6 +215,134 @@ TEST(Split, AThousandCommunicatorsLeakNoMemory) {
     // A communicator needs more than 100 KiB. Sanitizers delay the release of freed memory, so skip them.
     if (!hips::test::runs_a_sample() && grown > 2048) return std::to_string(grown) + " KiB more";
     return "right";
+  });
+}
+
+std::size_t num_descriptors() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+std::size_t num_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
+}
+
+/// Memory of this process alone, in KiB: without pages that it shares with others.
+long private_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:")) return std::stol(line.substr(8));
+  return -1;
+}
+
+TEST(Split, ThousandsOfCommunicatorsOnANodeNeedNoDescriptorsAndLittleMemory) {
+  const int number = hips::test::runs_a_sample() ? 300 : 5000;
+  expect_right(3, [&](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    std::vector<hips::Communicator> parts;
+    const auto make = [&](int wanted) {
+      while (static_cast<int>(parts.size()) < wanted) {
+        parts.push_back(parts.size() % 2 == 0 ? world.duplicate() : *world.split(0, -rank));
+        const Members members = parts.size() % 2 == 1 ? Members{0, 1, 2} : Members{2, 1, 0};
+        if (!check(parts.back(), members, rank, 3).empty()) return false;
+      }
+      return true;
+    };
+    if (!make(10)) return "wrong";
+    const std::size_t descriptors = num_descriptors(), mappings = num_mappings();
+    const long before = private_kib(), shared_before = resident_kib() - before;
+    if (!make(number)) return "wrong";
+    if (num_descriptors() != descriptors)
+      return std::to_string(num_descriptors() - descriptors) + " descriptors more";
+    // The heap grows in a few pieces.
+    if (!hips::test::runs_a_sample() && num_mappings() > mappings + 3)
+      return std::to_string(num_mappings() - mappings) + " mappings more";
+    const long each = (private_kib() - before) * 1024 / number;
+    // The blocks of all three ranks.
+    const long shared = (resident_kib() - private_kib() - shared_before) * 1024 / number;
+    if (!hips::test::runs_a_sample() && (each > 4096 || shared > 3 * 2048 + 512))
+      return std::to_string(each) + " bytes for a communicator, and " + std::to_string(shared) + " shared";
+    return "right";
+  });
+}
+
+TEST(Split, DuplicatesMayBeUsedInOppositeOrders) {
+  expect_right(2, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    std::vector<std::int64_t> one(20'000, 1), two(20'000, 2);
+    auto first = world.duplicate();
+    // A duplicate is local, also while a request is outstanding.
+    auto before = rank == 0 ? std::optional(first.iallreduce(std::span(one), ReduceOp::kSum)) : std::nullopt;
+    auto second = world.duplicate();
+    if (rank == 0) {
+      auto request = second.iallreduce(std::span(two), ReduceOp::kSum);
+      request.wait();
+      before->wait();
+    } else {
+      auto request = second.iallreduce(std::span(two), ReduceOp::kSum);
+      auto last = first.iallreduce(std::span(one), ReduceOp::kSum);
+      last.wait();
+      request.wait();
+    }
+    if (one != std::vector<std::int64_t>(20'000, 2)) return "wrong first";
+    return two == std::vector<std::int64_t>(20'000, 4) ? "right" : "wrong second";
+  });
+}
+
+TEST(Split, FourOfEightRanksInReversedOrder) {
+  expect_right(8, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    auto odd = world.split(rank % 2 == 1 ? 0 : -1, -rank);
+    for (int i = 0; i < 20; ++i) {
+      if (odd) {
+        for (const std::size_t count : {1, 100, 60'000})
+          if (const auto problem = check(*odd, {7, 5, 3, 1}, rank, count); !problem.empty()) return problem;
+      }
+      if (const auto problem = check(world, {0, 1, 2, 3, 4, 5, 6, 7}, rank, 3); !problem.empty())
+        return problem;
+    }
+    return "right";
+  });
+}
+
+TEST(Split, AUseOfACommunicatorThatAnotherRankHasDestroyedIsAnError) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    {
+      auto copy = world.duplicate();
+      if (const auto problem = check(copy, {0, 1, 2}, rank, 3); !problem.empty()) return problem;
+      if (rank != 1) {
+        try {
+          copy.barrier();
+          return "no error";
+        } catch (const hips::Error& error) {
+          const std::string text = error.what();
+          if (text.find("rank 1 destroyed the communicator without taking part in barrier #3") ==
+              std::string::npos)
+            return text;
+        }
+      }
+    }
+    return check(world, {0, 1, 2}, rank, 3).empty() ? "right" : "the parent is broken";
+  });
+}
+
+TEST(Split, OfACommunicatorThatHasFailedFails) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    auto copy = world.duplicate();
+    if (rank == 2) world.abort("enough");
+    for (int i = 0; i < 2; ++i) {
+      try {
+        // Ranks that do not know of the failure yet get a duplicate, which fails.
+        auto another = world.duplicate();
+        another.barrier();
+        return "no error";
+      } catch (const hips::Error& error) {
+        if (std::string(error.what()).find("rank 2 aborted") == std::string::npos) return error.what();
+      }
+    }
+    return check(copy, {0, 1, 2}, rank, 3).empty() ? "right" : "another communicator has failed";
   });
 }
 

@@ -4,6 +4,7 @@
  *   adopt calls N ELEMENTS   N allreduces on MPI_COMM_WORLD
  *   adopt duplicates N KEPT  N duplicates of it with three allreduces each; KEPT of them stay open until the end
  *   adopt renewed N CALLS    N duplicates, one after the other, with CALLS allreduces each
+ *   adopt after N CALLS      1,000 allreduces on MPI_COMM_WORLD, then as "renewed"
  *   adopt nonblocking N      N non-blocking allreduces, then two blocking ones
  *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
  *
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
   const int before = num_descriptors();
   if (strcmp(argv[1], "calls") == 0) {
     for (int call = 0; call < num; ++call) check_allreduce(MPI_COMM_WORLD, call, extra);
-  } else if (strcmp(argv[1], "renewed") == 0) {
+  } else if (strcmp(argv[1], "renewed") == 0 || strcmp(argv[1], "after") == 0) {
+    for (int call = 0; argv[1][0] == 'a' && call < 1000; ++call) check_allreduce(MPI_COMM_WORLD, call, 1);
     for (int i = 0; i < num; ++i) {
       MPI_Comm comm;
       MPI_Comm_dup(MPI_COMM_WORLD, &comm);

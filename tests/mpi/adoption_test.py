@@ -51,6 +51,23 @@ class Adoption(Case):
         # Those of the first one: 8, or 15 where native MPI was faster the first time; and one of the MPI_Reduce at the end.
         self.assertIn(trials, (8, 9, 15, 16), outcome.text())
 
+    def test_communicators_of_processes_that_have_met_are_adopted_sooner(self):
+        outcome = adopt(2, "after", 3, 200, HIPS_GUARD="on")
+        self.assert_exact(outcome)
+        # 600 calls on the world, and the first 50 on each duplicate.
+        self.assertIn(outcome.report()[1][BEFORE], range(500 + 3 * 50, 700 + 3 * 60), outcome.text())
+
+    def test_further_communicators_of_a_node_need_no_exchange(self):
+        numbers = []
+        for num_duplicates in (1, 20):
+            outcome = adopt(3, "after", num_duplicates, 5, HIPS_ADOPT="always", HIPS_GUARD="off",
+                            LD_PRELOAD=PROGRAMS["count_native.so"])
+            self.assert_exact(outcome)
+            numbers.append(int(re.search(r"^native exchanges (\d+)", outcome.out, re.MULTILINE)[1]))
+            self.assertGreater(outcome.report()[0][0], 5 * num_duplicates, outcome.text())
+        self.assertGreater(numbers[0], 0)
+        self.assertEqual(numbers[1], numbers[0])
+
     def test_non_blocking_calls_count_for_the_adoption_at_the_next_blocking_one(self):
         outcome = adopt(2, "nonblocking", 1500)
         self.assert_exact(outcome)

@@ -26,6 +26,8 @@ std::string to_string(const CallEntry& entry) {
       return fmt::format("{} #{}{}", hips::to_string(entry.collective), entry.index, shape_text(entry));
     case CallEntry::Kind::kDelegated:
       return fmt::format("call #{} ({}, delegated to native MPI)", entry.index, entry.what);
+    case CallEntry::Kind::kDestroyed:
+      return fmt::format("destroyed after call #{}", entry.index);
   }
   return "no call yet";
 }
@@ -50,7 +52,7 @@ void put_call(ByteWriter& writer, const CallEntry& entry) {
 CallEntry get_call(ByteReader& reader) {
   CallEntry entry;
   entry.index = reader.get<std::uint64_t>();
-  entry.kind = reader.get_up_to(CallEntry::Kind::kDelegated);
+  entry.kind = reader.get_up_to(CallEntry::Kind::kDestroyed);
   entry.finished = reader.get<std::uint8_t>() != 0;
   entry.collective = reader.get_up_to(Collective::kAlltoall);
   entry.detail = reader.get<std::uint32_t>();

@@ -39,17 +39,20 @@ Result<ControlAddress> Control::listen(Reach reach) {
 void Control::join(GroupConfig config) {
   impl_->join(std::move(config));
 }
-void Control::leave(std::uint64_t group) {
-  impl_->leave(group);
+void Control::derive(DerivedConfig config) {
+  impl_->derive(std::move(config));
 }
-void Control::report(std::uint64_t group, const Status& status) {
-  impl_->report(group, status);
+void Control::leave(std::uint64_t id) {
+  impl_->leave(id);
 }
-void Control::suspect(std::uint64_t group, Rank rank, const Status& status) {
-  impl_->suspect(group, rank, status);
+void Control::report(std::uint64_t id, const Status& status) {
+  impl_->report(id, status);
 }
-void Control::query(std::uint64_t group, Rank rank, std::uint64_t call_index) {
-  impl_->query(group, rank, call_index);
+void Control::suspect(std::uint64_t id, Rank rank, const Status& status) {
+  impl_->suspect(id, rank, status);
+}
+void Control::query(std::uint64_t id, Rank rank, std::uint64_t call_index) {
+  impl_->query(id, rank, call_index);
 }
 void Control::shutdown() {
   impl_->shutdown();
@@ -231,7 +234,8 @@ void Control::Impl::shutdown() {
   std::unique_lock lock(mutex_);
   if (stop_) return;
   std::vector<std::uint64_t> ids;
-  for (const auto& [id, group] : groups_) ids.push_back(id);
+  for (const auto& [id, group] : groups_)
+    for (const auto& [member, communicator] : group.communicators) ids.push_back(member);
   lock.unlock();
   for (const std::uint64_t id : ids) leave(id);
   lock.lock();

@@ -41,18 +41,20 @@ class GroupListener {
 /// The control plane of a process. It detects dead processes, notifies all members, and answers queries while
 /// the rank itself is busy.
 ///
-///        rank 0 (hub)          The members of a communicator keep one TCP link each to the process of its
-///        /   |    \            lowest rank that has not left. All communicators of two processes share one
-///    rank 1 rank 2 rank 3      link.
+///        rank 0 (hub)          The processes of a group keep one TCP link each to that of its lowest rank that
+///        /   |    \            has not left. All groups of two processes share one link. Communicators derived
+///    rank 1 rank 2 rank 3      from others belong to the group of the first: to make and to free one costs no message.
 ///
 /// - Dead process: its link closes without a leave message, or its pidfd fires (same node).
 /// - Dead node: the kernel's keepalive breaks the link after Options::dead_after_ns.
 /// - Late process: a stopped or busy process keeps its links and counts as alive.
-/// - Failure: members report failures to the hub. The hub broadcasts the first one, which becomes the failure
-///   of all members. If the hub dies, each member detects it on its own and uses the same message.
-/// - Leaving: a member notifies the hub, which notifies the others. A leaving hub notifies all members and
-///   waits for their acknowledgements; the next lowest rank becomes the hub. The control thread does that
-///   wait. At process exit it lasts at most one second.
+/// - Failure: members report failures of a communicator to the hub. The hub broadcasts the first one, which becomes
+///   the failure of all its members, also of those that make it later. A dead process fails the communicators that
+///   contain it, and no others. If the hub dies, each member detects it on its own and uses the same message.
+/// - Leaving: a process leaves the group with the last communicator in it. It notifies the hub, which notifies the
+///   others. A leaving hub notifies all members and waits for their acknowledgements; the next lowest rank becomes
+///   the hub. The control thread does that wait. At process exit it lasts at most one second.
+/// - Destroying a communicator of a group with others tells nobody. Who asks for a call of it learns that.
 ///
 /// Cost     one thread that sleeps in ppoll; no overhead on the data path.
 /// Threads  all calls from any thread; only shutdown() waits for peers.
@@ -65,11 +67,20 @@ class Control {
   };
   enum class Reach : std::uint8_t { kNode, kNetwork };
 
-  /// Describes one communicator to join().
+  /// Describes the first communicator of a group to join().
   struct GroupConfig {
     std::uint64_t id = 0;
     Rank rank = -1;
     std::vector<ProcessInfo> members;  ///< by rank
+    std::weak_ptr<GroupListener> listener;
+  };
+
+  /// Describes a further communicator of a group to derive().
+  struct DerivedConfig {
+    std::uint64_t from = 0;  ///< a communicator of the group, which has not left
+    std::uint64_t id = 0;
+    Rank rank = -1;
+    std::vector<Rank> members;  ///< by rank, their ranks in `from`
     std::weak_ptr<GroupListener> listener;
   };
 
@@ -82,17 +93,21 @@ class Control {
   /// The first call opens the listener.
   Result<ControlAddress> listen(Reach reach);
 
-  /// Starts monitoring a communicator.
+  // Communicators are named by their ids.
+
+  /// Starts monitoring a communicator, with a group of its own.
   void join(GroupConfig config);
+  /// Starts monitoring a communicator of some processes of a group. Local.
+  void derive(DerivedConfig config);
   /// Leaves a communicator in order. The listener receives no further events.
-  void leave(std::uint64_t group);
+  void leave(std::uint64_t id);
   /// Fails the communicator on all ranks, unless it has failed already.
-  void report(std::uint64_t group, const Status& status);
+  void report(std::uint64_t id, const Status& status);
   /// A transport lost `rank`, which may be dead or may have left. Reports `status` after two seconds, unless
   /// the rank turns out to have left or the communicator fails for another reason first.
-  void suspect(std::uint64_t group, Rank rank, const Status& status);
+  void suspect(std::uint64_t id, Rank rank, const Status& status);
   /// Queries `rank` for its call with that index. on_answer() follows if its process is alive.
-  void query(std::uint64_t group, Rank rank, std::uint64_t call_index);
+  void query(std::uint64_t id, Rank rank, std::uint64_t call_index);
 
   /// Leaves all communicators, waits up to one second for the acknowledgements, and ends the thread.
   void shutdown();

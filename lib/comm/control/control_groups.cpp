@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cerrno>
-#include <new>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "lib/base/log.hpp"
+#include "lib/comm/control/control_frames.hpp"
 #include "lib/comm/control/control_impl.hpp"
 
 namespace hips::comm {
@@ -12,38 +13,12 @@ namespace {
 
 using log::Subsystem;
 
-/// How long this rank waits for the hub to confirm a report before it fails on its own.
-constexpr std::int64_t kReportWaitNs = 2'000'000'000;
-/// How long the leave message of a peer that a transport lost may take.
-constexpr std::int64_t kSuspicionNs = 2'000'000'000;
-/// The same for a peer that has been silent for seconds. It did not just leave.
-constexpr std::int64_t kSilentSuspicionNs = 200'000'000;
 /// How many departed groups are remembered, so that late joins get an answer.
 constexpr std::size_t kMostDeparted = 4096;
 /// How long a death is held back, so that the waiting thread can record what it misses from the dead rank.
 constexpr std::int64_t kMissingCheckNs = 400'000'000;
 /// How long a new hub waits for members to join before it connects to them.
 constexpr std::int64_t kRejoinWaitNs = 2'000'000'000;
-
-ByteWriter frame(ControlFrame type, std::uint64_t group) {
-  ByteWriter writer;
-  writer.put(type);
-  writer.put(group);
-  return writer;
-}
-
-ByteWriter rank_frame(ControlFrame type, std::uint64_t group, Rank rank) {
-  ByteWriter writer = frame(type, group);
-  writer.put(rank);
-  return writer;
-}
-
-ByteWriter ranks_frame(ControlFrame type, std::uint64_t group, Rank rank, const std::vector<Rank>& left) {
-  ByteWriter writer = rank_frame(type, group, rank);
-  writer.put(static_cast<std::uint32_t>(left.size()));
-  for (const Rank r : left) writer.put(r);
-  return writer;
-}
 
 std::vector<Rank> get_ranks(ByteReader& reader) {
   const auto count = reader.get<std::uint32_t>();
@@ -52,9 +27,9 @@ std::vector<Rank> get_ranks(ByteReader& reader) {
   return ranks;
 }
 
-ByteWriter status_frame(ControlFrame type, std::uint64_t group, const Status& status) {
-  ByteWriter writer = frame(type, group);
-  writer.put_status(status);
+ByteWriter death_frame(std::uint64_t group, Rank rank, const std::string& cause) {
+  ByteWriter writer = rank_frame(ControlFrame::kDied, group, rank);
+  writer.put_text(cause);
   return writer;
 }
 
@@ -71,8 +46,14 @@ void Control::Impl::join(GroupConfig config) {
   const std::uint64_t id = config.id;
   Group& group = groups_[id];
   group = Group{};
+  group.id = id;
+  group.rank = config.rank;
   group.presence.assign(config.members.size(), Presence::kPresent);
-  group.config = std::move(config);
+  group.members = std::move(config.members);
+  std::vector<Rank> all(group.members.size());
+  std::iota(all.begin(), all.end(), 0);
+  add(group,
+      {.id = id, .rank = config.rank, .ranks = std::move(all), .listener = std::move(config.listener)});
   seek_hub(group);
   std::vector<EarlyJoin> mine;
   std::erase_if(early_joins_, [&](const EarlyJoin& early) {
@@ -83,72 +64,22 @@ void Control::Impl::join(GroupConfig config) {
   refresh_watches();
 }
 
-void Control::Impl::leave(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  Group* group = find(id);
-  if (forked_ || group == nullptr || group->leaving) return;
-  group->leaving = true;
-  if (group->is_hub()) {
-    // Report confirmed deaths before the next rank becomes the hub.
-    for (const auto& [rank, suspicion] : group->suspicions)
-      if (suspicion.dead) fail_all(*group, suspicion.status);
-    tell_members(*group, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()), -1);
-    check_leaving_hub(*group);
-  } else if (group->hub_link != nullptr && !group->hub_link->broken) {
-    send(*group->hub_link, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()));
+/// The last communicator of the group has gone.
+void Control::Impl::leave(Group& group) {
+  if (group.leaving) return;
+  group.leaving = true;
+  if (group.is_hub()) {
+    // Report deaths before the next rank becomes the hub.
+    const std::map<Rank, Group::Death> deaths = std::exchange(group.deaths, {});
+    for (const auto& [rank, death] : deaths) confirm_death(group, rank, death.cause);
+    tell_members(group, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()), -1);
+    check_leaving_hub(group);
+  } else if (group.hub_link != nullptr && !group.hub_link->broken) {
+    send(*group.hub_link, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()));
   } else {
-    group->done = true;
+    group.done = true;
   }
   refresh_watches();
-}
-
-void Control::Impl::report(std::uint64_t id, const Status& status) {
-  const std::lock_guard lock(mutex_);
-  Group* group = find(id);
-  if (forked_ || group == nullptr || group->leaving) return;
-  try {
-    report(*group, status);
-  } catch (const std::bad_alloc&) {
-    lost_messages_ = true;  // the thread reports that in its place
-    wake();
-  }
-}
-
-void Control::Impl::report(Group& group, const Status& status) {
-  if (group.failure || group.report) return;
-  if (group.is_hub()) {
-    fail_all(group, status);
-  } else {
-    group.report = status;
-    group.report_deadline_ns = now_ns() + kReportWaitNs;
-    if (group.hub_link != nullptr)
-      send(*group.hub_link, status_frame(ControlFrame::kReport, group.config.id, status));
-  }
-  wake();
-}
-
-void Control::Impl::suspect(std::uint64_t id, Rank rank, const Status& status) {
-  const std::lock_guard lock(mutex_);
-  Group* group = find(id);
-  if (forked_ || group == nullptr || !group->has(rank) || group->of(rank) == Presence::kLeft) return;
-  const std::int64_t wait_ns = status.sys_errno == ETIMEDOUT ? kSilentSuspicionNs : kSuspicionNs;
-  group->suspicions.try_emplace(rank, Group::Suspicion{status, now_ns() + wait_ns});
-  wake();
-}
-
-void Control::Impl::query(std::uint64_t id, Rank rank, std::uint64_t call_index) {
-  const std::lock_guard lock(mutex_);
-  Group* group = find(id);
-  if (forked_ || group == nullptr || !group->has(rank) || rank == group->config.rank) return;
-  ByteWriter writer = frame(ControlFrame::kQuery, id);
-  writer.put(group->config.rank);
-  writer.put(rank);
-  writer.put(call_index);
-  if (!group->is_hub()) {
-    if (group->hub_link != nullptr) send(*group->hub_link, writer);
-  } else if (const auto link = group->links.find(rank); link != group->links.end()) {
-    send(*link->second, writer);
-  }
 }
 
 void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
@@ -191,31 +122,45 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
       if (reader.ok() && group != nullptr && group->has(rank)) mark_left(*group, rank);
       break;
     }
+    case ControlFrame::kDied: {
+      const auto rank = reader.get<Rank>();
+      const std::string cause = reader.get_text();
+      Group* group = find(id);
+      if (reader.ok() && group != nullptr && group->has(rank)) take_death(*group, rank, cause);
+      break;
+    }
     case ControlFrame::kReport:
     case ControlFrame::kFailed: {
+      const auto communicator = reader.get<std::uint64_t>();
       const Status status = reader.get_status();
       Group* group = find(id);
       if (!reader.ok() || group == nullptr) break;
       if (type == ControlFrame::kReport)
-        fail_all(*group, status);
+        fail_all(*group, communicator, status);
       else
-        fail_here(*group, status);
+        fail_here(*group, communicator, status);
       break;
     }
     case ControlFrame::kQuery: {
+      const auto communicator = reader.get<std::uint64_t>();
       const auto asker = reader.get<Rank>();
       const auto target = reader.get<Rank>();
       const auto call_index = reader.get<std::uint64_t>();
-      if (reader.ok()) take_query(link, id, asker, target, call_index);
+      Group* group = find(id);
+      if (reader.ok() && group != nullptr && group->has(asker) && group->has(target))
+        take_query(link, *group, communicator, asker, target, call_index);
       break;
     }
     case ControlFrame::kReply: {
+      const auto communicator = reader.get<std::uint64_t>();
       const auto asker = reader.get<Rank>();
       const auto target = reader.get<Rank>();
       CallAnswer answer;
       answer.asked = get_call(reader);
       answer.last = get_call(reader);
-      if (reader.ok()) take_reply(id, asker, target, answer);
+      Group* group = find(id);
+      if (reader.ok() && group != nullptr && group->has(asker) && group->has(target))
+        take_reply(*group, communicator, asker, target, answer);
       break;
     }
     default:
@@ -248,8 +193,10 @@ void Control::Impl::take_join(Link& link, std::uint64_t id, Rank rank, const std
   for (const Rank r : left) learn_left(*group, r);
   // It may have missed these while it had no hub.
   for (const Rank r : group->left()) send(link, rank_frame(ControlFrame::kLeft, id, r));
-  if (group->failure) send(link, status_frame(ControlFrame::kFailed, id, *group->failure));
-  if (group->leaving) send(link, ranks_frame(ControlFrame::kLeave, id, group->config.rank, group->left()));
+  for (const auto& [communicator, status] : group->failures)
+    send(link, status_frame(ControlFrame::kFailed, id, communicator, status));
+  for (const auto& [dead, cause] : group->causes) send(link, death_frame(id, dead, cause));
+  if (group->leaving) send(link, ranks_frame(ControlFrame::kLeave, id, group->rank, group->left()));
 }
 
 void Control::Impl::take_leave(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left) {
@@ -272,7 +219,7 @@ void Control::Impl::take_leave(Link& link, std::uint64_t id, Rank rank, const st
     // Notify the others first. The sender may exit once it is acknowledged and must not look dead to them.
     learn_left(*group, rank);
   }
-  send(link, rank_frame(ControlFrame::kLeaveAck, id, group->config.rank));
+  send(link, rank_frame(ControlFrame::kLeaveAck, id, group->rank));
 }
 
 /// The process that we took for the hub has left. A leaving hub gets this answer from members that left
@@ -299,25 +246,27 @@ void Control::Impl::take_leave_ack(std::uint64_t id, Rank rank) {
 void Control::Impl::check_leaving_hub(Group& group) {
   if (!group.leaving || !group.is_hub()) return;
   for (Rank r = 0; r < group.size(); ++r)
-    if (r != group.config.rank && group.of(r) == Presence::kPresent && !group.leave_acks[r]) return;
+    if (r != group.rank && group.of(r) == Presence::kPresent && !group.leave_acks[r]) return;
   group.done = true;
 }
 
 void Control::Impl::learn_left(Group& group, Rank rank) {
-  if (!group.has(rank) || group.of(rank) != Presence::kPresent || rank == group.config.rank) return;
-  tell_members(group, rank_frame(ControlFrame::kLeft, group.config.id, rank), rank);
+  if (!group.has(rank) || group.of(rank) != Presence::kPresent || rank == group.rank) return;
+  tell_members(group, rank_frame(ControlFrame::kLeft, group.id, rank), rank);
   mark_left(group, rank);
 }
 
 void Control::Impl::mark_left(Group& group, Rank rank) {
-  if (group.of(rank) != Presence::kPresent || rank == group.config.rank) return;
+  if (group.of(rank) != Presence::kPresent || rank == group.rank) return;
   group.of(rank) = Presence::kLeft;
-  group.suspicions.erase(rank);
-  log::debug(Subsystem::kControl, "rank {} left communicator {:x}", rank, group.config.id);
-  if (!group.leaving && !group.failure)
-    deliveries_.push_back([listener = group.config.listener, rank] {
-      if (const auto target = listener.lock()) target->on_left(rank);
-    });
+  group.deaths.erase(rank);
+  log::debug(Subsystem::kControl, "rank {} left communicator {:x}", rank, group.id);
+  for (auto& [id, member] : group.communicators) {
+    const Rank here = member.of(rank);
+    if (here < 0) continue;
+    member.suspicions.erase(here);
+    if (!member.failure) deliver_left(member, here);
+  }
   if (rank == group.hub)
     seek_hub(group);
   else
@@ -325,32 +274,33 @@ void Control::Impl::mark_left(Group& group, Rank rank) {
   refresh_watches();
 }
 
-/// The hub is the lowest rank that has not left.
+/// The hub is the lowest rank that has neither left nor died.
 void Control::Impl::seek_hub(Group& group) {
   Rank hub = 0;
   while (group.of(hub) != Presence::kPresent) ++hub;  // ends at our own rank at the latest
-  const std::uint64_t id = group.config.id;
   const bool takes_over = hub != 0;
   group.hub = hub;
   group.hub_link = nullptr;
   if (group.is_hub()) {
     if (takes_over) group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
-    if (group.report && !group.failure) fail_all(group, *group.report);
+    const auto reports = std::exchange(group.reports, {});
+    for (const auto& [id, report] : reports) fail_all(group, id, report.status);
     if (group.leaving) {
-      tell_members(group, ranks_frame(ControlFrame::kLeave, id, group.config.rank, group.left()), -1);
+      tell_members(group, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()), -1);
       check_leaving_hub(group);
     }
     return;
   }
   Link& link = link_to(group.member(hub));
   group.hub_link = &link;
-  // Send a known failure before the join that makes it the hub. It must see that failure before it reports
-  // one of its own.
-  if (group.failure) send(link, status_frame(ControlFrame::kReport, id, *group.failure));
+  // Send known failures before the join that makes it the hub. It must see them before it reports any of its own.
+  for (const auto& [id, status] : group.failures)
+    send(link, status_frame(ControlFrame::kReport, group.id, id, status));
   const auto type = group.leaving ? ControlFrame::kLeave : ControlFrame::kJoin;
-  send(link, ranks_frame(type, id, group.config.rank, group.left()));
-  if (group.report && !group.failure && !group.leaving)
-    send(link, status_frame(ControlFrame::kReport, id, *group.report));
+  send(link, ranks_frame(type, group.id, group.rank, group.left()));
+  if (group.leaving) return;
+  for (const auto& [id, report] : group.reports)
+    send(link, status_frame(ControlFrame::kReport, group.id, id, report.status));
 }
 
 void Control::Impl::tell_members(Group& group, const ByteWriter& writer, Rank except) {
@@ -358,66 +308,15 @@ void Control::Impl::tell_members(Group& group, const ByteWriter& writer, Rank ex
     if (rank != except && group.of(rank) == Presence::kPresent) send(*link, writer);
 }
 
-/// The hub's decision: the first failure becomes the failure of all members.
-void Control::Impl::fail_all(Group& group, const Status& status) {
-  if (group.failure) return;
-  tell_members(group, status_frame(ControlFrame::kFailed, group.config.id, status), -1);
-  fail_here(group, status);
-}
-
-void Control::Impl::fail_here(Group& group, const Status& status) {
-  if (group.failure) return;
-  group.failure = status;
-  // `status` may be that of the report itself, and is not read after this.
-  group.report.reset();
-  group.report_deadline_ns = INT64_MAX;
-  log::info(Subsystem::kControl, "communicator {:x} failed: {}", group.config.id, group.failure->message);
-  if (!group.leaving) deliver_failure(group);
-}
-
-void Control::Impl::deliver_failure(const Group& group) {
-  deliveries_.push_back([listener = group.config.listener, status = *group.failure] {
-    if (const auto target = listener.lock()) target->on_failed(status);
-  });
-}
-
-/// The thread ran out of memory while it handled messages, so peers may wait for an answer that never comes, and what it
-/// has noted may not have been sent. To hear of it twice harms nobody.
-void Control::Impl::fail_without_memory() {
-  for (auto& [id, group] : groups_) {
-    if (group.done || group.leaving) continue;
-    const Rank rank = group.config.rank;
-    if (!group.failure && !group.report) {
-      report(group, Status::error(Code::kOutOfMemory,
-                                  fmt::format("rank {} ({}) has no memory for control messages", rank,
-                                              to_string(group.member(rank))),
-                                  Scope::kCommunicator));
-      continue;
-    }
-    const Status& known = group.failure ? *group.failure : *group.report;
-    if (group.is_hub())
-      tell_members(group, status_frame(ControlFrame::kFailed, id, known), -1);
-    else if (group.hub_link != nullptr)
-      send(*group.hub_link, status_frame(ControlFrame::kReport, id, known));
-    if (group.failure) deliver_failure(group);
-  }
-  lost_messages_ = false;
-}
-
 void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause) {
   for (auto& [id, group] : groups_) {
     if (group.done) continue;
     for (Rank r = 0; r < group.size(); ++r) {
-      if (group.member(r).uid != uid || group.of(r) != Presence::kPresent || r == group.config.rank) continue;
-      Status status =
-          Status::error(Code::kPeerLost, fmt::format("rank {} ({}) {}", r, to_string(group.member(r)), cause),
-                        Scope::kCommunicator);
-      status.rank = r;
+      if (group.member(r).uid != uid || group.of(r) != Presence::kPresent || r == group.rank) continue;
       // Wait before confirming: a leaving hub may still forward the leave message of that rank, and the
       // waiting thread updates what it misses only a few times per second.
-      const auto known = group.suspicions.find(r);
-      if (known == group.suspicions.end() || !known->second.dead)
-        group.suspicions.insert_or_assign(r, Group::Suspicion{status, now_ns() + kMissingCheckNs, true});
+      group.deaths.try_emplace(r, Group::Death{cause, now_ns() + kMissingCheckNs});
+      for (auto& [communicator, member] : group.communicators) member.suspicions.erase(member.of(r));
     }
   }
   refresh_watches();
@@ -425,77 +324,53 @@ void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause
 }
 
 /// The process of `rank` has ended, and no leave message has arrived.
-void Control::Impl::confirm_death(Group& group, Rank rank, const Status& status) {
+void Control::Impl::confirm_death(Group& group, Rank rank, const std::string& cause) {
   if (group.of(rank) != Presence::kPresent) return;
   group.of(rank) = Presence::kDead;
+  group.causes[rank] = cause;
   if (group.is_hub()) {
-    report_death(group, rank, status);
+    fail_members_of(group, rank, [&](Member& member, const Status& status) {
+      fail_all(group, member.id, with_activity(group, member, status));
+    });
+    tell_members(group, death_frame(group.id, rank, cause), -1);
     check_leaving_hub(group);
   } else if (rank == group.hub) {
     // Each member detects this on its own, so the message must not depend on the member.
-    fail_here(group, status);
-    if (group.leaving) group.done = true;
+    fail_members_of(group, rank,
+                    [&](Member& member, const Status& status) { fail_here(group, member.id, status); });
+    if (group.leaving)
+      group.done = true;
+    else
+      seek_hub(group);
   } else if (!group.leaving) {
     // The hub detects it too, unless it is about to leave.
-    report(group, status);
+    fail_members_of(group, rank,
+                    [&](Member& member, const Status& status) { report(group, member.id, status); });
   }
 }
 
-void Control::Impl::report_death(Group& group, Rank rank, Status status) {
-  const auto listener = group.config.listener.lock();
-  const std::string activity = listener && !group.leaving ? listener->activity(rank) : std::string();
-  if (!activity.empty())
-    status.message += fmt::format("; rank {} was waiting for {}", group.config.rank, activity);
-  fail_all(group, status);
-}
-
-void Control::Impl::take_query(Link& link, std::uint64_t id, Rank asker, Rank target,
-                               std::uint64_t call_index) {
-  Group* group = find(id);
-  if (group == nullptr || !group->has(asker) || !group->has(target)) return;
-  if (target != group->config.rank) {
-    ByteWriter writer = frame(ControlFrame::kQuery, id);
-    writer.put(asker);
-    writer.put(target);
-    writer.put(call_index);
-    if (const auto next = group->links.find(target); next != group->links.end()) send(*next->second, writer);
-    return;
-  }
-  const auto listener = group->config.listener.lock();
-  if (!listener) return;
-  const CallAnswer answer = listener->answer(call_index);
-  ByteWriter writer = frame(ControlFrame::kReply, id);
-  writer.put(asker);
-  writer.put(target);
-  put_call(writer, answer.asked);
-  put_call(writer, answer.last);
-  send(link, writer);
-}
-
-void Control::Impl::take_reply(std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer) {
-  Group* group = find(id);
-  if (group == nullptr || !group->has(asker) || !group->has(target)) return;
-  if (asker != group->config.rank) {
-    ByteWriter writer = frame(ControlFrame::kReply, id);
-    writer.put(asker);
-    writer.put(target);
-    put_call(writer, answer.asked);
-    put_call(writer, answer.last);
-    if (const auto next = group->links.find(asker); next != group->links.end()) send(*next->second, writer);
-    return;
-  }
-  deliveries_.push_back([listener = group->config.listener, target, answer] {
-    if (const auto asking = listener.lock()) asking->on_answer(target, answer);
-  });
+/// The hub says that a process has ended. It has decided on the communicators that it is a member of.
+void Control::Impl::take_death(Group& group, Rank rank, const std::string& cause) {
+  if (rank == group.rank || group.of(rank) != Presence::kPresent) return;
+  group.of(rank) = Presence::kDead;
+  group.causes[rank] = cause;
+  group.deaths.erase(rank);
+  fail_members_of(group, rank,
+                  [&](Member& member, const Status& status) { fail_here(group, member.id, status); });
+  refresh_watches();
 }
 
 std::int64_t Control::Impl::next_deadline_ns() const {
   std::int64_t deadline_ns = accept_again_ns_ == 0 ? INT64_MAX : accept_again_ns_;
   for (const auto& [id, group] : groups_) {
     if (group.done) return 0;
-    deadline_ns = std::min({deadline_ns, group.report_deadline_ns, group.rejoin_deadline_ns});
-    for (const auto& [rank, suspicion] : group.suspicions)
-      deadline_ns = std::min(deadline_ns, suspicion.deadline_ns);
+    deadline_ns = std::min(deadline_ns, group.rejoin_deadline_ns);
+    for (const auto& [rank, death] : group.deaths) deadline_ns = std::min(deadline_ns, death.deadline_ns);
+    for (const auto& [communicator, report] : group.reports)
+      deadline_ns = std::min(deadline_ns, report.deadline_ns);
+    for (const auto& [communicator, member] : group.communicators)
+      for (const auto& [rank, suspicion] : member.suspicions)
+        deadline_ns = std::min(deadline_ns, suspicion.deadline_ns);
   }
   for (const Link& link : links_)
     if (link.dialled && !link.greeted && !link.broken) deadline_ns = std::min(deadline_ns, link.deadline_ns);
@@ -505,20 +380,19 @@ std::int64_t Control::Impl::next_deadline_ns() const {
 void Control::Impl::expire(std::int64_t now_ns) {
   expire_dials(now_ns);
   for (auto& [id, group] : groups_) {
-    if (now_ns >= group.report_deadline_ns && group.report) fail_here(group, *group.report);
-    std::erase_if(group.suspicions, [&, &g = group](const auto& entry) {
-      const bool over = now_ns >= entry.second.deadline_ns;
-      if (over && entry.second.dead)
-        confirm_death(g, entry.first, Status(entry.second.status));
-      else if (over && !g.leaving)
-        report(g, entry.second.status);
-      return over;
+    expire_members(group, now_ns);
+    std::map<Rank, Group::Death> over;
+    std::erase_if(group.deaths, [&](const auto& entry) {
+      const bool due = now_ns >= entry.second.deadline_ns;
+      if (due) over.insert(entry);
+      return due;
     });
+    for (const auto& [rank, death] : over) confirm_death(group, rank, death.cause);
     if (now_ns < group.rejoin_deadline_ns) continue;
     group.rejoin_deadline_ns = INT64_MAX;
     // Connect to the members that have not joined. That detects those that died while there was no hub.
     for (Rank r = 0; r < group.size(); ++r)
-      if (r != group.config.rank && group.of(r) == Presence::kPresent && !group.links.contains(r))
+      if (r != group.rank && group.of(r) == Presence::kPresent && !group.links.contains(r))
         link_to(group.member(r));
   }
 }
@@ -543,8 +417,7 @@ std::set<ProcessUid> Control::Impl::processes_to_watch(std::map<ProcessUid, std:
       const ProcessInfo& process = group.member(r);
       if (group.presence[static_cast<std::size_t>(r)] != Presence::kPresent) continue;
       if (!group.is_hub() && r != group.hub) continue;
-      if (const auto known = group.suspicions.find(r); known != group.suspicions.end() && known->second.dead)
-        continue;
+      if (group.deaths.contains(r)) continue;
       if (process.uid == options_.self.uid || process.node_key != options_.self.node_key) continue;
       wanted.insert(process.uid);
       pids[process.uid] = process.pid;

@@ -10,6 +10,9 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/control/control.hpp"
@@ -25,18 +28,19 @@ enum class ControlFrame : std::uint8_t {
   kLeaveAck,   ///< group, rank of the sender
   kGone,       ///< group: the sender has left it and is not the hub
   kLeft,       ///< hub to member: group, rank that left
-  kReport,     ///< member to hub: group, status
-  kFailed,     ///< hub to member: group, status
-  kQuery,      ///< group, asker, target, call index
-  kReply,      ///< group, asker, target, two calls
+  kReport,     ///< member to hub: group, communicator, status
+  kFailed,     ///< hub to member: group, communicator, status
+  kQuery,      ///< group, communicator, asker, target, call index; ranks of the group
+  kReply,      ///< group, communicator, asker, target, two calls
+  kDied,       ///< hub to member: group, rank, what has happened to it
 };
 
 /// Completes a sentence that begins with a rank.
 inline constexpr const char* kProcessEnded = "died: its process ended without leaving the communicator";
 
 /// The state of a process's control plane. One mutex guards all of it; the thread releases it to sleep and to
-/// call listeners. control.cpp implements the thread, control_links.cpp the links and control_groups.cpp the
-/// protocol on them.
+/// call listeners. control.cpp implements the thread, control_links.cpp the links, and control_groups.cpp and
+/// control_members.cpp the protocol on them.
 class Control::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)) {}
@@ -45,6 +49,7 @@ class Control::Impl {
   Status start();
   Result<ControlAddress> listen(Reach reach);
   void join(GroupConfig config);
+  void derive(DerivedConfig config);
   void leave(std::uint64_t id);
   void report(std::uint64_t id, const Status& status);
   void suspect(std::uint64_t id, Rank rank, const Status& status);
@@ -79,8 +84,34 @@ class Control::Impl {
 
   enum class Presence : std::uint8_t { kPresent, kLeft, kDead };
 
+  /// A communicator of a group.
+  struct Member {
+    std::uint64_t id = 0;
+    Rank rank = -1;
+    std::vector<Rank> ranks;  ///< by rank, the rank in the group
+    std::weak_ptr<GroupListener> listener;
+    std::optional<Status> failure{};
+    /// A transport has lost a rank. It becomes a report at its deadline unless it is explained first.
+    struct Suspicion {
+      Status status;
+      std::int64_t deadline_ns = INT64_MAX;
+    };
+    std::map<Rank, Suspicion> suspicions{};
+
+    [[nodiscard]] bool has(Rank r) const { return r >= 0 && r < static_cast<Rank>(ranks.size()); }
+    [[nodiscard]] Rank in_group(Rank r) const { return ranks[static_cast<std::size_t>(r)]; }
+    /// The rank here of a rank of the group; -1 if it is none.
+    [[nodiscard]] Rank of(Rank in_group) const {
+      const auto found = std::ranges::find(ranks, in_group);
+      return found == ranks.end() ? -1 : static_cast<Rank>(found - ranks.begin());
+    }
+  };
+
   struct Group {
-    GroupConfig config;
+    std::uint64_t id = 0;
+    Rank rank = -1;
+    std::vector<ProcessInfo> members;  ///< by rank
+    std::map<std::uint64_t, Member> communicators;
     std::vector<Presence> presence;   ///< by rank
     std::map<Rank, Link*> links;      ///< to the members that joined us as their hub
     std::map<Rank, bool> leave_acks;  ///< of a leaving hub: the members that acknowledged
@@ -88,25 +119,31 @@ class Control::Impl {
     Rank hub = 0;
     bool leaving = false;
     bool done = false;
-    std::optional<Status> failure;
-    std::optional<Status> report;  ///< ours, not yet confirmed by the hub
-    std::int64_t report_deadline_ns = INT64_MAX;
-    /// A possible failure that becomes a report at its deadline unless it is withdrawn or explained first.
-    struct Suspicion {
+    /// The failures that are known, also of communicators that are not here; the oldest are forgotten.
+    std::map<std::uint64_t, Status> failures;
+    std::deque<std::uint64_t> failure_order;
+    /// Our reports that the hub has not confirmed yet, by communicator.
+    struct Report {
       Status status;
       std::int64_t deadline_ns = INT64_MAX;
-      bool dead = false;  ///< its process has ended; its leave message may still be in transit
     };
-    std::map<Rank, Suspicion> suspicions;
+    std::map<std::uint64_t, Report> reports;
+    /// The last communicators that this process has destroyed, and the number of the last call of each.
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> destroyed;
+    /// Processes that have ended; their leave messages may still be in transit.
+    struct Death {
+      std::string cause;
+      std::int64_t deadline_ns = INT64_MAX;
+    };
+    std::map<Rank, Death> deaths;
+    std::map<Rank, std::string> causes;  ///< of those that are known to be dead
     std::int64_t rejoin_deadline_ns =
         INT64_MAX;  ///< when a new hub connects to the members that have not joined
 
-    [[nodiscard]] bool is_hub() const { return hub == config.rank; }
+    [[nodiscard]] bool is_hub() const { return hub == rank; }
     [[nodiscard]] Presence& of(Rank r) { return presence[static_cast<std::size_t>(r)]; }
-    [[nodiscard]] const ProcessInfo& member(Rank r) const {
-      return config.members[static_cast<std::size_t>(r)];
-    }
-    [[nodiscard]] Rank size() const { return static_cast<Rank>(config.members.size()); }
+    [[nodiscard]] const ProcessInfo& member(Rank r) const { return members[static_cast<std::size_t>(r)]; }
+    [[nodiscard]] Rank size() const { return static_cast<Rank>(members.size()); }
     [[nodiscard]] std::vector<Rank> left() const {
       std::vector<Rank> ranks;
       for (Rank r = 0; r < size(); ++r)
@@ -115,7 +152,11 @@ class Control::Impl {
     }
     [[nodiscard]] bool has(Rank r) const { return r >= 0 && r < size(); }
     [[nodiscard]] bool has(const ProcessUid& uid) const {
-      return std::ranges::any_of(config.members, [&](const ProcessInfo& each) { return each.uid == uid; });
+      return std::ranges::any_of(members, [&](const ProcessInfo& each) { return each.uid == uid; });
+    }
+    [[nodiscard]] Member* find(std::uint64_t communicator) {
+      const auto found = communicators.find(communicator);
+      return found == communicators.end() ? nullptr : &found->second;
     }
   };
 
@@ -149,32 +190,47 @@ class Control::Impl {
   [[nodiscard]] ByteWriter hello(const ProcessUid& to) const;
   [[nodiscard]] std::int64_t now_ns() const { return SystemClock::instance().now_ns(); }
 
-  // control_groups.cpp: membership, failures, queries.
+  // control_groups.cpp: membership of processes, frames.
   Group* find(std::uint64_t id);
   void take_frame(Link& link, std::span<const std::byte> bytes);
   void take_join(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
   void take_leave(Link& link, std::uint64_t id, Rank rank, const std::vector<Rank>& left);
   void take_gone(Link& link, std::uint64_t id);
   void take_leave_ack(std::uint64_t id, Rank rank);
-  void take_query(Link& link, std::uint64_t id, Rank asker, Rank target, std::uint64_t call_index);
-  void take_reply(std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
+  void leave(Group& group);
   void learn_left(Group& group, Rank rank);
   void mark_left(Group& group, Rank rank);
   void seek_hub(Group& group);
-  void report(Group& group, const Status& status);
-  void fail_all(Group& group, const Status& status);
-  void fail_here(Group& group, const Status& status);
-  void deliver_failure(const Group& group);
-  void fail_without_memory();
-  void process_died(const ProcessUid& uid, const std::string& cause);
-  void report_death(Group& group, Rank rank, Status status);
-  void confirm_death(Group& group, Rank rank, const Status& status);
   void check_leaving_hub(Group& group);
+  void process_died(const ProcessUid& uid, const std::string& cause);
+  void confirm_death(Group& group, Rank rank, const std::string& cause);
+  void take_death(Group& group, Rank rank, const std::string& cause);
   void expire(std::int64_t now_ns);
   void erase_done_groups();
   void tell_members(Group& group, const ByteWriter& frame, Rank except);
   [[nodiscard]] std::int64_t next_deadline_ns() const;
   [[nodiscard]] std::set<ProcessUid> processes_to_watch(std::map<ProcessUid, std::int32_t>& pids) const;
+
+  // control_members.cpp: communicators, their failures, queries.
+  /// The communicator of this process with that id and its group; null if there is none.
+  std::pair<Group*, Member*> find_member(std::uint64_t id);
+  void add(Group& group, Member member);
+  void take_query(Link& link, Group& group, std::uint64_t id, Rank asker, Rank target,
+                  std::uint64_t call_index);
+  void take_reply(Group& group, std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
+  void report(Group& group, std::uint64_t id, const Status& status);
+  void fail_all(Group& group, std::uint64_t id, const Status& status);
+  void fail_here(Group& group, std::uint64_t id, const Status& status);
+  void deliver_failure(const Member& member);
+  void deliver_left(const Member& member, Rank rank);
+  void fail_without_memory();
+  /// What members of a communicator get when the process of `rank` has died. Equal on all of them.
+  [[nodiscard]] static Status death(const Group& group, const Member& member, Rank rank,
+                                    const std::string& cause);
+  [[nodiscard]] static Status with_activity(const Group& group, const Member& member, Status status);
+  /// Calls `act` with each communicator that contains a dead process.
+  void fail_members_of(Group& group, Rank dead, const std::function<void(Member&, const Status&)>& act);
+  void expire_members(Group& group, std::int64_t now_ns);
 
   Options options_;
   std::mutex mutex_;
@@ -183,6 +239,7 @@ class Control::Impl {
   std::map<Reach, std::pair<UniqueFd, ControlAddress>> listeners_;
   std::list<Link> links_;
   std::map<std::uint64_t, Group> groups_;
+  std::unordered_map<std::uint64_t, std::uint64_t> group_of_;  ///< by communicator
   std::vector<EarlyJoin> early_joins_;
   std::deque<std::uint64_t> departed_;      ///< groups that we left recently
   std::map<ProcessUid, UniqueFd> watches_;  ///< pidfds

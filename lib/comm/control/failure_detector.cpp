@@ -8,18 +8,30 @@
 
 namespace hips::comm {
 
+void FailureDetector::prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
+                              std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  control_ = &control;
+  actions_ = std::move(actions);
+  id_ = id;
+  rank_ = rank;
+  left_.assign(size, false);
+}
+
 void FailureDetector::start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
                             std::vector<ProcessInfo> members) {
-  {
-    const std::lock_guard lock(mutex_);
-    control_ = &control;
-    actions_ = std::move(actions);
-    id_ = id;
-    rank_ = rank;
-    left_.assign(members.size(), false);
-    answers_.resize(members.size());
-  }
+  prepare(control, std::move(actions), id, rank, members.size());
   control.join({.id = id, .rank = rank, .members = std::move(members), .listener = weak_from_this()});
+}
+
+void FailureDetector::start(const FailureDetector& from, FailureActions actions, std::uint64_t id, Rank rank,
+                            std::vector<Rank> members) {
+  prepare(*from.control_, std::move(actions), id, rank, members.size());
+  control_->derive({.from = from.id_,
+                    .id = id,
+                    .rank = rank,
+                    .members = std::move(members),
+                    .listener = weak_from_this()});
 }
 
 void FailureDetector::leave() {
@@ -63,11 +75,15 @@ void FailureDetector::waiting(std::span<const Rank> missing, std::string text) {
     missing_call_ = call.index;
     if (!seen_before) return;
   }
-  Status status = Status::error(
-      Code::kPeerLost,
-      fmt::format("rank {} left the communicator without taking part in {}, which rank {} is in", gone,
-                  to_string(call), rank_),
-      Scope::kCommunicator);
+  report_gone(gone, call, "left");
+}
+
+void FailureDetector::report_gone(Rank gone, const CallEntry& call, std::string_view how) {
+  Status status =
+      Status::error(Code::kPeerLost,
+                    fmt::format("rank {} {} the communicator without taking part in {}, which rank {} is in",
+                                gone, how, to_string(call), rank_),
+                    Scope::kCommunicator);
   status.rank = gone;
   control_->report(id_, status);
 }
@@ -77,7 +93,7 @@ void FailureDetector::ask(std::span<const Rank> ranks) {
 }
 
 void FailureDetector::ask_all() {
-  for (std::size_t r = 0; r < answers_.size(); ++r)
+  for (std::size_t r = 0; r < left_.size(); ++r)
     control_->query(id_, static_cast<Rank>(r), record_.current().index);
 }
 
@@ -85,15 +101,16 @@ std::string FailureDetector::missing() const {
   const CallEntry call = record_.current();
   const std::lock_guard lock(mutex_);
   std::vector<Rank> late;
-  for (std::size_t r = 0; r < answers_.size(); ++r) {
+  const auto last_of = [&](std::size_t r) { return r < answers_.size() ? answers_[r].last : CallEntry(); };
+  for (std::size_t r = 0; r < left_.size(); ++r) {
     const bool asked = static_cast<Rank>(r) != rank_ && !left_[r];
-    if (asked && answers_[r].last.index < call.index) late.push_back(static_cast<Rank>(r));
+    if (asked && last_of(r).index < call.index) late.push_back(static_cast<Rank>(r));
   }
   if (late.empty()) return fmt::format("every rank has started this call; waiting for {}", missing_text_);
   std::string text = fmt::format("{} {} not arrived", ranks_text(late), late.size() == 1 ? "has" : "have");
   constexpr std::size_t kMost = 16;
   for (std::size_t i = 0; i < std::min(late.size(), kMost); ++i) {
-    const CallEntry& last = answers_[static_cast<std::size_t>(late[i])].last;
+    const CallEntry last = last_of(static_cast<std::size_t>(late[i]));
     text += fmt::format("{}rank {}: {}{}", i == 0 ? "; last call of " : ", ", late[i], to_string(last),
                         last.kind == CallEntry::Kind::kNone ? ""
                         : last.finished                     ? ", finished"
@@ -119,7 +136,13 @@ void FailureDetector::on_left(Rank rank) {
 void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
   {
     const std::lock_guard lock(mutex_);
+    answers_.resize(left_.size());
     answers_[static_cast<std::size_t>(from)] = answer;
+  }
+  if (answer.last.kind == CallEntry::Kind::kDestroyed) {
+    const CallEntry current = record_.current();
+    if (in_call() && answer.last.index < current.index) report_gone(from, current, "destroyed");
+    return;
   }
   const CallEntry mine = record_.at(answer.asked.index);
   if (mine.kind == CallEntry::Kind::kNone || answer.asked.kind == CallEntry::Kind::kNone) return;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/comm/calls/call_record.hpp"
@@ -28,6 +29,9 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Joins the control plane. `control` must live as long as the process. `actions` are called until leave().
   void start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
              std::vector<ProcessInfo> members);
+  /// The same for a communicator of the ranks `members` of `from`, which has started and not left. Local.
+  void start(const FailureDetector& from, FailureActions actions, std::uint64_t id, Rank rank,
+             std::vector<Rank> members);
   /// Leaves the communicator in order; no action is called afterwards.
   void leave();
 
@@ -50,6 +54,8 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// 3 has not arrived; last call of rank 3: no call yet".
   [[nodiscard]] std::string missing() const;
 
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+
   // GroupListener.
   void on_failed(const Status& status) override;
   void on_left(Rank rank) override;
@@ -61,6 +67,10 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
  private:
   CallRecord record_;
   std::atomic<bool> failed_{false};
+  void prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank, std::size_t size);
+  /// `gone` does not take part in `call`.
+  void report_gone(Rank gone, const CallEntry& call, std::string_view how);
+
   mutable std::mutex mutex_;  ///< guards what follows
   Control* control_ = nullptr;
   FailureActions actions_;  ///< empty before start() and after leave()
@@ -68,7 +78,7 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   Rank rank_ = -1;
   Status failure_;
   std::vector<bool> left_;
-  std::vector<CallAnswer> answers_;  ///< by rank; the latest of each
+  std::vector<CallAnswer> answers_;  ///< by rank; the latest of each; empty before the first
   std::vector<Rank> missing_;
   std::string missing_text_;
   std::uint64_t missing_call_ = 0;  ///< index of the call that these two describe

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -119,8 +120,15 @@ CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::spa
   return options;
 }
 
-bool is_whole(std::span<const Rank> members, Rank size) {
-  return members.size() == static_cast<std::size_t>(size) && std::ranges::is_sorted(members);
+CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank> members, int color) {
+  const bool is_whole =
+      members.size() == static_cast<std::size_t>(parent.size()) && std::ranges::is_sorted(members);
+  return is_whole ? parent.origin().options : options_of_part(parent.origin(), members, color);
+}
+
+Result<std::unique_ptr<Communicator>> derive(Communicator& parent, std::span<const Rank> members, int color) {
+  return parent.derive(members, parent.next_derivation(), static_cast<std::uint32_t>(color),
+                       options_of(parent, members, color));
 }
 
 }  // namespace
@@ -150,15 +158,17 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
   std::ranges::stable_sort(members, {}, key_of);
   const auto place = std::ranges::find(members, parent.rank()) - members.begin();
 
+  if (parent.derives()) {
+    if (!members.empty()) return derive(parent, members, color);
+    (void)parent.next_derivation();
+    return std::unique_ptr<Communicator>();
+  }
   PartBootstrap bootstrap(exchange, members, static_cast<Rank>(place));
   if (members.empty()) {
     if (Status status = bootstrap.finish(); !status.ok()) return fail(std::move(status));
     return std::unique_ptr<Communicator>();
   }
-  const CommunicatorOptions options = is_whole(members, parent.size())
-                                          ? parent.origin().options
-                                          : options_of_part(parent.origin(), members, color);
-  auto made = Communicator::create(bootstrap, options);
+  auto made = Communicator::create(bootstrap, options_of(parent, members, color));
   Status finished = bootstrap.finish();
   if (!made) return made;
   if (!finished.ok()) return fail(std::move(finished));
@@ -166,7 +176,10 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
 }
 
 Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent) {
-  return split(parent, 0, parent.rank());
+  if (!parent.derives()) return split(parent, 0, parent.rank());
+  std::vector<Rank> all(static_cast<std::size_t>(parent.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return derive(parent, all, 0);
 }
 
 }  // namespace hips::comm

@@ -16,14 +16,14 @@ inline constexpr int kNoPart = -1;  ///< the colour of ranks that join no part
 /// part is not a topology, or the parent named none, the new communicator names none. It inherits the algorithm,
 /// and the pattern unless that has one entry per level of the parent.
 ///
-/// Cost     about a dozen small collectives of the parent.
+/// Cost     one small allgather of the parent where its ranks share memory; else about a dozen small collectives.
 /// Errors   kInvalidArgument, on all ranks: a rank passed a negative colour other than kNoPart. Those of
 ///          Communicator::create(), on all ranks of one colour. Those of the parent's calls.
 /// Source   MPI_Comm_split.
 Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key);
 
 /// Creates a communicator of the same ranks with the same plans. Calls on one do not wait for calls on the other.
-/// Collective.
+/// Collective; local where its ranks share memory.
 Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent);
 
 }  // namespace hips::comm

@@ -122,11 +122,12 @@ CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveA
     const JudgedCall judged = judge(passed, *record);
     // What native MPI refuses on this rank does not take place: it moves no set-up, and does not count.
     const bool is_refused = judged.eligibility == Eligibility::kInvalidArgument;
-    if (is_refused || !record->is_due()) {
+    const bool is_due = record->is_due(MpiProcess::instance());
+    if (is_refused || !is_due) {
       code =
           call_native(record, native, passed,
                       judged.eligibility == Eligibility::kEligible ? std::optional(judged.of) : std::nullopt);
-      if (is_refused && record->is_due())
+      if (is_refused && is_due)
         report_refused(*record, native.name(CallForm::kBlocking), passed);
       else if (code == MPI_SUCCESS && judged.eligibility == Eligibility::kEligible)
         record->note_waiting(judged.bytes);

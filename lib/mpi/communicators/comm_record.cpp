@@ -78,6 +78,23 @@ std::string name_of(MPI_Comm comm) {
   return std::string(name);
 }
 
+/// Whether communicators are derived: with several threads in MPI, ranks may set them up in different orders.
+bool derives_in(const MpiProcess& process) {
+  return process.thread_mode() == ThreadMode::kSingle;
+}
+
+/// What the user says of the topology of these ranks, if it leaves the plans to HiPS: communicators with a plan of their own
+/// are not derived.
+std::optional<comm::TopologyChoice> free_choice(const MpiProcess& process,
+                                                const std::vector<Rank>& world_ranks) {
+  const LoadedConfig& loaded = process.config();
+  if (!derives_in(process) || !loaded.status.ok()) return std::nullopt;
+  auto choice =
+      comm::choose_topology(loaded.config.topology, world_ranks, process.world_size(), "MPI_COMM_WORLD");
+  if (!choice || choice->spec) return std::nullopt;
+  return *std::move(choice);
+}
+
 /// One warning for each process: a program that lacks a resource usually makes several communicators.
 void warn_of_native(const std::string& text) {
   static std::atomic<bool> has_warned{false};
@@ -129,6 +146,15 @@ void CommRecord::meet(MpiProcess& process) {
   if (!terms_.at_once) adoption_ = Adoption(size_, terms_.one_node);
 }
 
+// Processes meet in blocking collectives, and set-ups come in the same order on all of a set. So all ranks know of a meeting at
+// the same call.
+void CommRecord::look_for_meeting(MpiProcess& process) {
+  const std::uint32_t known = std::exchange(num_meetings_, process.met().num_meetings());
+  if (known == num_meetings_) return;
+  const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
+  if (process.met().have_met(world_ranks) && free_choice(process, world_ranks)) adoption_.note_met(size_);
+}
+
 void CommRecord::adopt(MpiProcess& process) {
   waits_ = false;
   const std::int64_t begin_ns = SystemClock::instance().now_ns();
@@ -148,7 +174,7 @@ void CommRecord::add_time(const std::optional<CallClass>& of, bool by_hips, std:
 
 void CommRecord::set_up(MpiProcess& process) {
   name_ = name_of(comm_);
-  guard_ = std::make_unique<Guard>(false);
+  guard_ = std::make_shared<Guard>(false);
   // Processes that MPI_Comm_spawn starts are not under `hips run`, and would not take part in the exchanges
   // that follow.
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
@@ -156,6 +182,12 @@ void CommRecord::set_up(MpiProcess& process) {
     unsupported_ = kOtherWorld;
     return;
   }
+
+  options_.name = name_;
+  options_.thread_mode = process.thread_mode();
+  options_.progress_thread = !native_has_progress_hook();
+  options_.progress = [&process] { process.progress_native(); };
+  if (derive(process, world_ranks)) return;
 
   auto bootstrap = bootstrap_over(comm_, rank_, size_);
   if (!bootstrap) {
@@ -173,10 +205,6 @@ void CommRecord::set_up(MpiProcess& process) {
 
   options_.topology = choice->spec;
   options_.is_part = !choice->is_users;
-  options_.name = name_;
-  options_.thread_mode = process.thread_mode();
-  options_.progress_thread = !native_has_progress_hook();
-  options_.progress = [&process] { process.progress_native(); };
   auto created = comm::Communicator::create(**bootstrap, options_);
   // create() names this rank by its place in the new communicator; messages of a job are sorted by the
   // world's.
@@ -184,7 +212,21 @@ void CommRecord::set_up(MpiProcess& process) {
   if (created) {
     communicator_ = std::move(*created);
     failure_ = set_up_guard(process, **bootstrap);
-    if (failure_.ok()) usable_ = communicator_.get();
+    if (!failure_.ok()) return;
+    usable_ = communicator_.get();
+    if (!derives_in(process) || !communicator_->derives()) return;
+    // Kept until MPI_Finalize, for communicators that are derived from it. It has no calls that could fail it.
+    std::vector<Rank> all(world_ranks.size());
+    std::iota(all.begin(), all.end(), 0);
+    // Others may have called, and failed the first one, by now.
+    auto kept = communicator_->derive(all, communicator_->next_derivation(), 0, options_,
+                                      comm::Communicator::IfFailed::kDerive);
+    if (!kept) {
+      failure_ = kept.error();
+      return;
+    }
+    process.met().add(world_ranks, *std::move(kept));
+    process.met().keep_tuning(world_ranks, {guard_, scope_});
     return;
   }
   // create() gives every rank the same error, so all of them decide alike.
@@ -198,6 +240,31 @@ void CommRecord::set_up(MpiProcess& process) {
   }
   unsupported_ = shortage(error);
   if (unsupported_.empty()) failure_ = error;
+}
+
+bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_ranks) {
+  const auto choice = free_choice(process, world_ranks);
+  if (!choice) return false;
+  options_.is_part = !choice->is_users;
+  auto derived = process.met().derive(world_ranks, options_);
+  if (!derived) return false;
+  if (!*derived) {
+    failure_ = derived->error();  // of this rank alone: the others hear of it in their first call
+    return true;
+  }
+  communicator_ = *std::move(*derived);
+  MetProcesses::Tuning known = process.met().tuning(world_ranks);
+  if (known.guard) {
+    guard_ = std::move(known.guard);
+    scope_ = std::move(known.scope);
+  } else {
+    auto bootstrap = bootstrap_over(comm_, rank_, size_);
+    failure_ = bootstrap ? set_up_guard(process, **bootstrap) : bootstrap.error();
+    if (!failure_.ok()) return true;
+    process.met().keep_tuning(world_ranks, {guard_, scope_});
+  }
+  usable_ = communicator_.get();
+  return true;
 }
 
 void CommRecord::leave_hips() {
@@ -269,6 +336,11 @@ Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
 }
 
 Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(MpiProcess& process) const {
+  if (communicator_->derives()) {
+    std::vector<Rank> all(static_cast<std::size_t>(size_));
+    std::iota(all.begin(), all.end(), 0);
+    return communicator_->derive(all, communicator_->next_derivation(), 0, options_);
+  }
   auto bootstrap = bootstrap_over(comm_, rank_, size_);
   if (!bootstrap) return hips::fail(bootstrap.error());
   auto created = comm::Communicator::create(**bootstrap, options_);
@@ -335,7 +407,7 @@ void CommRecord::end(MpiProcess& process) {
 bool CommRecord::renew() {
   if (!waits_ || weak_from_this().use_count() > 1) return false;
   waits_ = has_ended_ = error_printed_ = false;
-  num_waiting_ = 0;
+  num_waiting_ = num_meetings_ = 0;
   last_sections_.reset();
   class_times_.clear();
   other_native_ns_ = 0;

@@ -47,7 +47,11 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
     if (bytes) adoption_.add(*bytes);
   }
   /// True when the next call is the time to adopt the communicator: on all ranks at the same call.
-  [[nodiscard]] bool is_due() const { return adoption_.is_due(); }
+  [[nodiscard]] bool is_due(MpiProcess& process) {
+    if (adoption_.is_due_if_met(size_)) [[unlikely]]
+      look_for_meeting(process);
+    return adoption_.is_due();
+  }
   /// Sets up the communicator of HiPS. Collective. Only while waits().
   void adopt(MpiProcess& process);
 
@@ -131,6 +135,10 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// Finds out whether HiPS may adopt the communicator, and when.
   void meet(MpiProcess& process);
   void set_up(MpiProcess& process);
+  /// The members may have met in another communicator.
+  void look_for_meeting(MpiProcess& process);
+  /// Sets up the communicator from processes that have met, if they have.
+  bool derive(MpiProcess& process, const std::vector<Rank>& world_ranks);
   /// Exchanges the guard's mode, and what is known of communicators of the same scope.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
   /// Gives the guards of all ranks the decisions that rank 0 knows.
@@ -145,10 +153,12 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   Status failure_;
   std::string unsupported_;
   bool waits_ = false;
-  std::uint64_t num_waiting_ = 0;  ///< calls while it waits or waited
+  std::uint32_t num_meetings_ = 0;  ///< that are taken into account
+  std::uint64_t num_waiting_ = 0;   ///< calls while it waits or waited
   Adoption adoption_;
   AdoptionTerms terms_;
-  std::unique_ptr<Guard> guard_;  ///< made by set_up(): larger than all the rest
+  std::shared_ptr<Guard>
+      guard_;  ///< made by set_up(): larger than all the rest; that of all communicators of these processes
   TuningScope scope_;
   bool error_printed_ = false, has_made_requests_ = false;
   std::optional<CallClass> owed_;

@@ -149,6 +149,7 @@ void MpiProcess::shut_down() {
   const std::lock_guard lock(mutex_);
   // The records themselves are destroyed when native MPI frees their communicators, or never.
   for (const auto& [address, record] : records_) record->end(*this);
+  met_.clear();
   if (world_rank_ == 0) {
     const std::lock_guard table_lock(table_mutex_);
     table_->save();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/base/config/config.hpp"
+#include "lib/mpi/communicators/met_processes.hpp"
 #include "lib/mpi/process/call_report.hpp"
 #include "lib/mpi/tuning/adoption_terms.hpp"
 #include "lib/mpi/tuning/guard_mode.hpp"
@@ -58,6 +59,7 @@ class MpiProcess {
   [[nodiscard]] int world_rank() const { return world_rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
   [[nodiscard]] ThreadMode thread_mode() const { return thread_mode_; }
+  [[nodiscard]] MetProcesses& met() { return met_; }
   /// The attribute that a communicator's record is stored under.
   [[nodiscard]] int comm_keyval() const { return comm_keyval_; }
 
@@ -105,6 +107,7 @@ class MpiProcess {
   int probe_tag_ = 0;
   ThreadMode thread_mode_ = ThreadMode::kSerialized;
   int comm_keyval_ = MPI_KEYVAL_INVALID, self_keyval_ = MPI_KEYVAL_INVALID;
+  MetProcesses met_;
   std::mutex mutex_;
   std::map<CommRecord*, std::shared_ptr<CommRecord>> records_;
   /// Records that were only counters. Programs that split communicators by the thousand need no memory for each.

@@ -1,5 +1,7 @@
 #include "lib/mpi/tuning/adoption.hpp"
 
+#include <algorithm>
+
 namespace hips::mpi {
 namespace {
 
@@ -18,5 +20,9 @@ Adoption::Adoption(int size, bool one_node)
     : set_up_ns_(size * (one_node ? kNodeSetUpNs : kNodesSetUpNs)),
       saved_per_call_ns_(size * (one_node ? kNodeSavedNs : kNodesSavedNs)),
       bytes_shift_(one_node ? kNodeBytesShift : kNodesBytesShift) {}
+
+void Adoption::note_met(int size) {
+  set_up_ns_ = std::min(set_up_ns_, size * kDerivedNs);
+}
 
 }  // namespace hips::mpi
