@@ -241,12 +241,16 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(std::span<const Rank>
                                                            const CommunicatorOptions& options,
                                                            IfFailed if_failed) {
   if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-  Result<std::unique_ptr<Communicator>> made = std::make_unique<LoneCommunicator>();
-  if (members.size() > 1) made = make_derived(members, nth, part, options, if_failed);
-  if (!made) return made;
-  (*made)->origin_ = {.options = options, .named = false, .topology = {}};
-  log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, members.size(), (*made)->describe());
-  return made;
+  try {
+    Result<std::unique_ptr<Communicator>> made = std::make_unique<LoneCommunicator>();
+    if (members.size() > 1) made = make_derived(members, nth, part, options, if_failed);
+    if (!made) return made;
+    (*made)->origin_ = {.options = options, .named = false, .topology = {}};
+    log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, members.size(), (*made)->describe());
+    return made;
+  } catch (const std::bad_alloc&) {
+    return fail(fail_derived(members, nth, part));
+  }
 }
 
 }  // namespace hips::comm

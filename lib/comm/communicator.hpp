@@ -146,6 +146,11 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> derive(std::span<const Rank> members, std::uint64_t nth,
                                                std::uint64_t part, const CommunicatorOptions& options,
                                                IfFailed if_failed = IfFailed::kFail);
+  /// In place of derive(), for a rank that has no memory for that: the others hear of it in their first call.
+  virtual Status fail_derived(std::span<const Rank> /*members*/, std::uint64_t /*nth*/,
+                              std::uint64_t /*part*/) {
+    return Status::error(Code::kInternal, "this communicator derives no others");
+  }
   /// 1, 2, ...: for derivations that all ranks of this communicator make in the same order.
   std::uint64_t next_derivation() { return ++num_derivations_; }
 

@@ -126,6 +126,16 @@ Result<std::unique_ptr<Communicator>> NodeCommunicator::make_derived(std::span<c
   return made;
 }
 
+Status NodeCommunicator::fail_derived(std::span<const Rank> members, std::uint64_t nth, std::uint64_t part) {
+  // Memory may be short for a moment only.
+  const auto listener = std::make_shared<FailureDetector>();
+  const auto place = static_cast<Rank>(std::ranges::find(members, rank()) - members.begin());
+  listener->start(*watch_, {}, derived_id(watch_->id(), nth, part), place, {members.begin(), members.end()});
+  listener->found(node::NodeTeam::abandoned());
+  listener->leave();
+  return node::NodeTeam::abandoned();
+}
+
 FailureActions NodeCommunicator::failure_actions() {
   // `left` does nothing: a waiting call finds out by itself that a missing rank has left.
   return {.fail = [team = team_.get()](const Status& status) { team->fail(status); }, .left = [](Rank) {}};

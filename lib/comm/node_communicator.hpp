@@ -23,6 +23,7 @@ class NodeCommunicator final : public WatchedCommunicator {
   ~NodeCommunicator() override;
 
   [[nodiscard]] bool derives() const override { return true; }
+  Status fail_derived(std::span<const Rank> members, std::uint64_t nth, std::uint64_t part) override;
 
  private:
   /// Of the processes that have met in set_up().

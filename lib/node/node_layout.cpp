@@ -21,10 +21,6 @@ constexpr std::size_t kSliceBytes = 128U << 10U;
 constexpr std::size_t kLeastSlice = 1024;
 static_assert(kLeastSlice >= kMaxElementBytes);
 
-constexpr std::size_t round_up(std::size_t value, std::size_t to) {
-  return (value + to - 1) / to * to;
-}
-
 }  // namespace
 
 std::size_t StagingLayout::exchange_offset(std::uint64_t call) const {

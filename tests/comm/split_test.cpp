@@ -289,6 +289,62 @@ TEST(Split, DuplicatesMayBeUsedInOppositeOrders) {
   });
 }
 
+// Random communicators that overlap, and non-blocking calls on them whose order differs from rank to rank.
+class Orders : public testing::TestWithParam<Way> {};
+
+TEST_P(Orders, OfCallsOnOverlappingCommunicatorsMayDiffer) {
+  const std::uint64_t from_seed = hips::test::seed();
+  const bool in_memory = GetParam().transport == "auto" && GetParam().topology.empty();
+  const int rounds = hips::test::runs_a_sample() ? 2 : in_memory || hips::test::runs_everything() ? 200 : 40;
+  expect_right(
+      GetParam().num_ranks,
+      [&](int rank) -> std::string {
+        auto world = hips::Communicator::from_environment({.topology = GetParam().topology});
+        for (int round = 0; round < rounds; ++round) {
+          std::mt19937_64 common(from_seed + static_cast<std::uint64_t>(round));
+          struct Part {
+            std::optional<hips::Communicator> comm;
+            std::vector<std::vector<std::int64_t>> data;
+            std::vector<hips::Request> requests;
+          };
+          std::vector<Part> parts;
+          for (int i = 0; i < 4; ++i) {
+            const auto choices = draw(common, static_cast<std::size_t>(world.size()));
+            const Choice mine = choices[static_cast<std::size_t>(rank)];
+            parts.push_back({world.split(mine.color, mine.key), {}, {}});
+            for (int call = 0; call < 3; ++call)
+              parts.back().data.emplace_back(common() % 4 == 0 ? 1 + common() % 40'000 : 1 + common() % 500,
+                                             1);
+          }
+          // Of one communicator the calls have one order; between them every rank has its own.
+          std::mt19937_64 own(from_seed * 31 + static_cast<std::uint64_t>(round * world.size() + rank));
+          std::vector<std::size_t> order;
+          for (std::size_t i = 0; i < parts.size(); ++i) order.insert(order.end(), 3, i);
+          std::ranges::shuffle(order, own);
+          for (const std::size_t i : order) {
+            Part& part = parts[i];
+            if (part.comm)
+              part.requests.push_back(
+                  part.comm->iallreduce(std::span(part.data[part.requests.size()]), ReduceOp::kSum));
+          }
+          std::ranges::shuffle(order, own);
+          for (const std::size_t i : order)
+            for (hips::Request& request : parts[i].requests) request.wait();
+          for (const Part& part : parts)
+            for (const auto& data : part.data)
+              if (part.comm &&
+                  std::ranges::any_of(data, [&](std::int64_t sum) { return sum != part.comm->size(); }))
+                return "wrong sum in round " + std::to_string(round);
+        }
+        return "right";
+      },
+      {{"HIPS_TRANSPORT", GetParam().transport}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Orders,
+                         testing::Values(Way{2, "", "auto"}, Way{5, "", "auto"}, Way{3, "", "tcp"},
+                                         Way{6, "switch:3/2", "auto"}));
+
 TEST(Split, FourOfEightRanksInReversedOrder) {
   expect_right(8, [](int rank) -> std::string {
     auto world = hips::Communicator::from_environment();

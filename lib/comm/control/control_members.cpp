@@ -67,9 +67,12 @@ void Control::Impl::leave(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto [group, member] = find_member(id);
   if (forked_ || member == nullptr) return;
-  const auto listener = member->listener.lock();
-  group->destroyed.emplace_back(id, listener ? listener->answer(0).last.index : 0);
-  if (group->destroyed.size() > kMostRemembered) group->destroyed.pop_front();
+  try {
+    const auto listener = member->listener.lock();
+    group->destroyed.emplace_back(id, listener ? listener->answer(0).last.index : 0);
+    if (group->destroyed.size() > kMostRemembered) group->destroyed.pop_front();
+  } catch (const std::bad_alloc&) {  // then questions about it stay without an answer
+  }
   group->communicators.erase(id);
   group_of_.erase(id);
   if (group->communicators.empty()) leave(*group);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <span>
 #include <string>
@@ -126,9 +127,17 @@ CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank>
   return is_whole ? parent.origin().options : options_of_part(parent.origin(), members, color);
 }
 
-Result<std::unique_ptr<Communicator>> derive(Communicator& parent, std::span<const Rank> members, int color) {
-  return parent.derive(members, parent.next_derivation(), static_cast<std::uint32_t>(color),
-                       options_of(parent, members, color));
+/// `members` computes the ranks of the parent.
+template <typename Members>
+Result<std::unique_ptr<Communicator>> derive(Communicator& parent, int color, Members members) {
+  const std::uint64_t nth = parent.next_derivation();
+  const auto part = static_cast<std::uint32_t>(color);
+  try {
+    const std::vector<Rank> ranks = members();
+    return parent.derive(ranks, nth, part, options_of(parent, ranks, color));
+  } catch (const std::bad_alloc&) {
+    return fail(parent.fail_derived(members(), nth, part));
+  }
 }
 
 }  // namespace
@@ -146,23 +155,27 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
   const auto key_of = [&](Rank rank) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>((*words)[static_cast<std::size_t>(rank)]));
   };
-  std::vector<Rank> members;
   for (Rank r = 0; r < parent.size(); ++r) {
     if (color_of(r) < kNoPart)
       return fail(
           Code::kInvalidArgument,
           fmt::format("split: rank {} passed invalid colour {} (valid: 0 and above, or {} for no part)", r,
                       color_of(r), kNoPart));
-    if (color != kNoPart && color_of(r) == color) members.push_back(r);
   }
-  std::ranges::stable_sort(members, {}, key_of);
-  const auto place = std::ranges::find(members, parent.rank()) - members.begin();
-
+  const auto members_of_color = [&] {
+    std::vector<Rank> members;
+    for (Rank r = 0; r < parent.size(); ++r)
+      if (color != kNoPart && color_of(r) == color) members.push_back(r);
+    std::ranges::stable_sort(members, {}, key_of);
+    return members;
+  };
   if (parent.derives()) {
-    if (!members.empty()) return derive(parent, members, color);
+    if (color != kNoPart) return derive(parent, color, members_of_color);
     (void)parent.next_derivation();
     return std::unique_ptr<Communicator>();
   }
+  const std::vector<Rank> members = members_of_color();
+  const auto place = std::ranges::find(members, parent.rank()) - members.begin();
   PartBootstrap bootstrap(exchange, members, static_cast<Rank>(place));
   if (members.empty()) {
     if (Status status = bootstrap.finish(); !status.ok()) return fail(std::move(status));
@@ -177,9 +190,11 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
 
 Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent) {
   if (!parent.derives()) return split(parent, 0, parent.rank());
-  std::vector<Rank> all(static_cast<std::size_t>(parent.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return derive(parent, all, 0);
+  return derive(parent, 0, [&] {
+    std::vector<Rank> all(static_cast<std::size_t>(parent.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  });
 }
 
 }  // namespace hips::comm
