@@ -174,11 +174,11 @@ void CommRecord::add_time(const std::optional<CallClass>& of, bool by_hips, std:
 
 void CommRecord::set_up(MpiProcess& process) {
   name_ = name_of(comm_);
-  guard_ = std::make_shared<Guard>(false);
   // Processes that MPI_Comm_spawn starts are not under `hips run`, and would not take part in the exchanges
   // that follow.
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
   if (std::ranges::find(world_ranks, -1) != world_ranks.end()) {
+    guard_ = std::make_shared<Guard>(false);
     unsupported_ = kOtherWorld;
     return;
   }
@@ -188,6 +188,7 @@ void CommRecord::set_up(MpiProcess& process) {
   options_.progress_thread = !native_has_progress_hook();
   options_.progress = [&process] { process.progress_native(); };
   if (derive(process, world_ranks)) return;
+  guard_ = std::make_shared<Guard>(false);
 
   auto bootstrap = bootstrap_over(comm_, rank_, size_);
   if (!bootstrap) {
@@ -248,14 +249,14 @@ bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_rank
   options_.is_part = !choice->is_users;
   auto derived = process.met().derive(world_ranks, options_);
   if (!derived) return false;
+  MetProcesses::Tuning known = process.met().tuning(world_ranks);
+  guard_ = known.guard ? known.guard : std::make_shared<Guard>(false);
   if (!*derived) {
     failure_ = derived->error();  // of this rank alone: the others hear of it in their first call
     return true;
   }
   communicator_ = *std::move(*derived);
-  MetProcesses::Tuning known = process.met().tuning(world_ranks);
   if (known.guard) {
-    guard_ = std::move(known.guard);
     scope_ = std::move(known.scope);
   } else {
     auto bootstrap = bootstrap_over(comm_, rank_, size_);
