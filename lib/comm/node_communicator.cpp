@@ -117,10 +117,11 @@ Result<std::unique_ptr<Communicator>> NodeCommunicator::make_derived(std::span<c
       processes.push_back(team_->processes()[static_cast<std::size_t>(member)]);
     made->team_->connect(std::move(processes));
   }
-  made->watch_->start(*watch_, status.ok() ? made->failure_actions() : FailureActions(), id, place,
+  made->watch_->start(*watch_, if_failed == IfFailed::kFail,
+                      status.ok() ? made->failure_actions() : FailureActions(), id, place,
                       {members.begin(), members.end()});
   if (!status.ok()) {
-    made->watch_->found(status);
+    made->watch_->fail(status);
     return fail(std::move(status));
   }
   return made;
@@ -130,8 +131,9 @@ Status NodeCommunicator::fail_derived(std::span<const Rank> members, std::uint64
   // Memory may be short for a moment only.
   const auto listener = std::make_shared<FailureDetector>();
   const auto place = static_cast<Rank>(std::ranges::find(members, rank()) - members.begin());
-  listener->start(*watch_, {}, derived_id(watch_->id(), nth, part), place, {members.begin(), members.end()});
-  listener->found(node::NodeTeam::abandoned());
+  listener->start(*watch_, false, {}, derived_id(watch_->id(), nth, part), place,
+                  {members.begin(), members.end()});
+  listener->fail(node::NodeTeam::abandoned());
   listener->leave();
   return node::NodeTeam::abandoned();
 }

@@ -66,7 +66,7 @@ void NodeTeam::publish_locations() {
 bool NodeTeam::knows_operands() {
   if (operands_known_) return true;
   if (stage_ == Stage::kStuck || !all_called()) return false;
-  if (!find_staging(&SharedBlock::slices, &Peer::slices)) return false;
+  find_staging(&SharedBlock::slices, &Peer::slices);
   bool any_in = false, all_show = true;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];

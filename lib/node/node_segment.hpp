@@ -28,18 +28,15 @@ struct NodeName {
   ProcessFile wake_pipe;  ///< empty if the process has none
 };
 
-/// The beginning of a process's segment. The pool's first chunk follows.
+/// The beginning of a process's segment. The pool follows.
 struct SegmentHeader {
   static constexpr std::uint64_t kMagic = 0x3665646f6e706968;  // "hipnode6"
   static constexpr std::size_t kChains = 1024;
-  static constexpr std::size_t kMostChunks = 20;
 
   std::uint64_t magic = kMagic;
   /// Odd while the owner changes the directory.
   std::atomic<std::uint64_t> changes{0};
   alignas(kApart) std::atomic<std::uint32_t> asleep{0};  ///< 1: the owner sleeps on its wake pipe
-  /// The chunks of the pool but for the first. An entry is written before any reference to it.
-  alignas(kApart) std::array<SharedMemoryName, kMostChunks> chunks{};
   /// The directory: chains of blocks, by a hash of the communicator's id.
   std::array<std::atomic<PoolRef>, kChains> chains{};
 };
@@ -51,13 +48,8 @@ class NodePeer {
  public:
   [[nodiscard]] SegmentHeader& header() const { return *header_; }
   /// The block of the communicator with this id; null if the process has not opened it.
-  ///
-  /// Errors   those of SharedMemory::attach().
-  Result<SharedBlock*> find(std::uint64_t id);
-  /// The address of a piece of its pool. Maps the piece's chunk at its first use.
-  ///
-  /// Errors   those of SharedMemory::attach(); kMismatch: no such chunk.
-  Result<std::byte*> at(PoolRef piece);
+  [[nodiscard]] SharedBlock* find(std::uint64_t id) const;
+  [[nodiscard]] std::byte* at(PoolRef piece) const { return memory_.data() + piece; }
   /// Wakes the process if it sleeps on its wake pipe.
   void wake();
 
@@ -66,9 +58,6 @@ class NodePeer {
 
   SharedMemory memory_;
   SegmentHeader* header_ = nullptr;
-  std::mutex mutex_;  ///< guards what follows
-  std::array<SharedMemory, SegmentHeader::kMostChunks> mapped_;
-  std::array<std::atomic<std::byte*>, SegmentHeader::kMostChunks> chunks_{};
   UniqueFd wake_pipe_;
   std::atomic<bool> has_pipe_{false};
 };
@@ -78,11 +67,11 @@ class NodePeer {
 /// It holds a block for each communicator, which the others find by the communicator's id, and a pool from which blocks
 /// and staging are taken. A communicator needs no exchange, descriptor or mapping of its own. A block is used again when
 /// every member has closed its own: closing is local, and nobody waits for it. Those of which a member has died stay, as do
-/// those of communicators of more than RankBits::kMost ranks.
+/// those of set-ups that failed, and of communicators of more than RankBits::kMost ranks.
 ///
-/// Owns     one memfd, one more whenever the pool doubles, and a pipe if a communicator waits with poll(). They end with
-///          their last user, even after a crash.
-/// Cost     16 MiB of address space in each process of the node; pages on their first use. A block takes 1.7 KiB.
+/// Owns     a memfd, and a pipe if a communicator waits with poll(). They end with their last user, even after a crash.
+/// Cost     1 GiB of address space in each process of the node, less where that is limited; pages on their first use, which
+///          stay until the segment's last user has gone. A block takes 2 KiB.
 /// Threads  any.
 class NodeSegment {
  public:
@@ -126,9 +115,8 @@ class NodeSegment {
   NodeSegment() = default;
   Result<PoolRef> take(std::size_t bytes, std::size_t alignment);
   void give_back(const Piece& piece) noexcept;
-  Status add_chunk(std::size_t bytes);
-  [[nodiscard]] std::byte* address(PoolRef ref) const;
   [[nodiscard]] SharedBlock& block(PoolRef ref) const;
+  void append_closed(SharedBlock& block) noexcept;
   void reclaim() noexcept;
   void link(SharedBlock& block) noexcept;
   void unlink(SharedBlock& block) noexcept;
@@ -137,11 +125,10 @@ class NodeSegment {
   WakePipe wake_pipe_;
   std::unordered_map<std::uint64_t, std::weak_ptr<NodePeer>> peers_;  ///< by token
   mutable std::mutex mutex_;                                          ///< guards these and what precedes
-  std::vector<SharedMemory> chunks_;
-  std::size_t chunk_bytes_ = 0, used_ = 0;  ///< of the newest chunk
+  std::size_t used_ = 0;                                              ///< of the segment
   std::vector<FreeList> free_;
-  PoolRef first_closed_ = 0;  ///< blocks that this process has closed and others have not
-  PoolRef first_free_ = 0;    ///< blocks that are free
+  PoolRef first_closed_ = 0, last_closed_ = 0;  ///< blocks that this process has closed and others have not
+  PoolRef first_free_ = 0;                      ///< blocks that are free
   std::size_t num_blocks_ = 0;
 };
 

@@ -59,22 +59,18 @@ void NodeTeam::connect(std::vector<std::shared_ptr<NodePeer>> processes) {
 
 bool NodeTeam::find_block(Rank rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  auto found = peer.process->find(config_.id);
-  if (!found) {
-    stop(std::move(found).error(), rank);
-    return false;
-  }
-  if (*found == nullptr) return false;
-  if ((*found)->layout_bytes != layout_.segment_bytes()) {
+  SharedBlock* const found = peer.process->find(config_.id);
+  if (found == nullptr) return false;
+  if (found->layout_bytes != layout_.segment_bytes()) {
     stop(
         Status::error(
             Code::kMismatch,
             fmt::format("rank {} shares {} bytes of staging, expected {}: do all ranks run the same library?",
-                        name(rank), (*found)->layout_bytes, layout_.segment_bytes())),
+                        name(rank), found->layout_bytes, layout_.segment_bytes())),
         rank);
     return false;
   }
-  peer.block = *found;
+  peer.block = found;
   return true;
 }
 
@@ -82,27 +78,18 @@ bool NodeTeam::find_block(Rank rank) {
 bool NodeTeam::take_staging(Piece SharedBlock::*piece, std::byte* Peer::*at, std::size_t bytes) {
   Peer& own = peers_[self()];
   auto taken = config_.segment->take_staging(bytes);
-  auto address = taken ? own.process->at(taken->at) : Result<std::byte*>(hips::fail(taken.error()));
-  if (!address) {
-    stop(std::move(address).error(), config_.rank);
+  if (!taken) {
+    stop(std::move(taken).error(), config_.rank);
     return false;
   }
   block_->*piece = *taken;
-  own.*at = *address;
+  own.*at = own.process->at(taken->at);
   return true;
 }
 
-bool NodeTeam::find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at) {
-  for (Peer& peer : peers_) {
-    if (peer.*at != nullptr) continue;
-    auto address = peer.process->at((peer.block->*piece).at);
-    if (!address) {
-      stop(std::move(address).error(), static_cast<Rank>(&peer - peers_.data()));
-      return false;
-    }
-    peer.*at = *address;
-  }
-  return true;
+void NodeTeam::find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at) {
+  for (Peer& peer : peers_)
+    if (peer.*at == nullptr) peer.*at = peer.process->at((peer.block->*piece).at);
 }
 
 void NodeTeam::stop(Status status, Rank rank) {
@@ -194,12 +181,13 @@ void NodeTeam::wake_sleepers(SharedBlock& first) {
 // has stored its news before the next advance(). Teams with wake pipes meet in an exchange, after which all blocks are open.
 int NodeTeam::arm() {
   config_.segment->self().header().asleep.store(1, std::memory_order_seq_cst);
-  if (has_block(0)) peers_[0].block->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  is_armed_ = has_block(0);
+  if (is_armed_) peers_[0].block->sleepers.fetch_add(1, std::memory_order_seq_cst);
   return config_.segment->wake_pipe().fd();
 }
 
 void NodeTeam::disarm() {
-  if (peers_[0].block != nullptr) peers_[0].block->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  if (is_armed_) peers_[0].block->sleepers.fetch_sub(1, std::memory_order_seq_cst);
   config_.segment->self().header().asleep.store(0, std::memory_order_seq_cst);
   // The rank that cleared the flag may send the wake-up a moment later. Then the next sleep is short.
   config_.segment->wake_pipe().empty();
@@ -248,7 +236,7 @@ void NodeTeam::prefetch_next_line() {
 
 bool NodeTeam::advance_exchange() {
   if (!all_called()) return false;
-  if (!shown_inline_ && !find_staging(&SharedBlock::exchange, &Peer::exchange)) return false;
+  if (!shown_inline_) find_staging(&SharedBlock::exchange, &Peer::exchange);
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
     sources_[r] = shown_inline_ ? peer.block->lines[number_ & 1U].operands.data()
@@ -442,7 +430,7 @@ void NodeTeam::fail(const Status& status) {
     if (!connected_) return;
   }
   // This may be another thread than the caller's, which alone looks into peers_.
-  if (auto first = processes_[0]->find(config_.id); first && *first != nullptr) wake_sleepers(**first);
+  if (SharedBlock* const first = processes_[0]->find(config_.id)) wake_sleepers(*first);
 }
 
 void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
@@ -469,7 +457,7 @@ std::vector<Rank> NodeTeam::waiting_for() const {
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       if (static_cast<Rank>(r) == config_.rank) continue;
       const SharedBlock* block = peers_[r].block;
-      if (block == nullptr) block = peers_[r].process->find(config_.id).value_or(nullptr);
+      if (block == nullptr) block = peers_[r].process->find(config_.id);
       if (block == nullptr || is_behind(*block)) ranks.push_back(name(static_cast<Rank>(r)));
     }
     return ranks;

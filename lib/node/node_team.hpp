@@ -173,7 +173,7 @@ class NodeTeam {
   /// Takes staging for this rank. False: there is none, and the call cannot go on.
   [[gnu::noinline]] bool take_staging(Piece SharedBlock::*piece, std::byte* Peer::*at, std::size_t bytes);
   /// Learns where the staging of the peers is. All have called.
-  bool find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at);
+  void find_staging(Piece SharedBlock::*piece, std::byte* Peer::*at);
   /// This rank cannot go on with the call.
   void stop(Status status, Rank rank);
   bool advance_exchange();
@@ -255,6 +255,7 @@ class NodeTeam {
   std::vector<std::shared_ptr<NodePeer>> processes_;  ///< by rank
   std::vector<Peer> peers_;                           ///< by rank, including this rank
   std::vector<const std::byte*> sources_;
+  bool is_armed_ = false;  ///< arm() has counted this rank as a sleeper
 
   // The outstanding call.
   Stage stage_ = Stage::kIdle;

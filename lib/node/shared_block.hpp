@@ -38,7 +38,7 @@ struct alignas(kApart) SliceCount {
   std::atomic<std::uint64_t> value{0};
 };
 
-/// A piece of memory in the pool of a process: 0 is none, else the number of its chunk and the offset there.
+/// A place in a process's segment, from its beginning; 0 is none.
 using PoolRef = std::uint64_t;
 
 /// A set of ranks below kMost.
@@ -49,8 +49,9 @@ class RankBits {
   void add(int rank) {
     if (rank < kMost) word(rank).fetch_or(bit(rank), std::memory_order_seq_cst);
   }
-  [[nodiscard]] bool has(int rank) {
-    return rank < kMost && (word(rank).load(std::memory_order_seq_cst) & bit(rank)) != 0;
+  /// Removes a rank; true for the one that does.
+  bool take(int rank) {
+    return rank < kMost && (word(rank).fetch_and(~bit(rank), std::memory_order_seq_cst) & bit(rank)) != 0;
   }
   [[nodiscard]] int count() const {
     int number = 0;
@@ -84,16 +85,15 @@ struct Piece {
 /// left call c+1, in which it saw the line of c+1 of every rank. Every rank wrote that line after leaving
 /// call c.
 struct alignas(kApart) SharedBlock {
-  std::atomic<std::uint64_t> id{0};      ///< of the communicator
-  std::atomic<PoolRef> next{0};          ///< the next block in the same chain of the directory
-  std::uint64_t layout_bytes = 0;        ///< for comparison between ranks
-  Piece exchange;                        ///< staging of calls at once; taken before the first such call
-  Piece slices;                          ///< staging of calls by slices; likewise
-  PoolRef self = 0, next_closed = 0;     ///< for the owner
-  std::int32_t size = 0;                 ///< number of ranks
-  std::atomic<std::uint32_t> closed{0};  ///< 1: the owner has destroyed its communicator
-  RankBits closed_by;                    ///< ranks that read this block no more
-  RankBits missed;                       ///< ranks whose block was not there when the owner closed this one
+  std::atomic<std::uint64_t> id{0};   ///< of the communicator
+  std::atomic<PoolRef> next{0};       ///< the next block in the same chain of the directory
+  std::uint64_t layout_bytes = 0;     ///< for comparison between ranks
+  Piece exchange;                     ///< staging of calls at once; taken before the first such call
+  Piece slices;                       ///< staging of calls by slices; likewise
+  PoolRef self = 0, next_closed = 0;  ///< for the owner
+  std::int32_t size = 0;              ///< number of ranks
+  RankBits closed_by;                 ///< ranks that read this block no more
+  RankBits missed;                    ///< ranks that the owner may have missed when it closed this one
 
   std::array<CallLine, 2> lines;
   SliceCount copied;   ///< my operands can be read, in staging or in my buffer (BufferLocations)
@@ -109,7 +109,6 @@ struct alignas(kApart) SharedBlock {
   void reset() {
     layout_bytes = 0;
     exchange = slices = {};
-    closed.store(0, std::memory_order_relaxed);
     closed_by.clear();
     missed.clear();
     for (CallLine& line : lines) line.call.store(0, std::memory_order_relaxed);

@@ -450,6 +450,15 @@ struct Derived {
   std::map<Rank, std::shared_ptr<Listener>> listeners;
 };
 
+/// Asks until there is an answer: a question is lost while the other rank has not reached the hub yet.
+bool asks(Control& control, std::uint64_t id, Rank rank, Listener& listener) {
+  for (int tries = 0; tries < 200; ++tries) {
+    control.query(id, rank, 2);
+    if (listener.waits_for_answer(rank, 100ms)) return true;
+  }
+  return false;
+}
+
 TEST(Control, ADeathFailsTheDerivedCommunicatorsThatContainIt) {
   ControlProcess mortal;
   Members m(5, {{3, &mortal}});
@@ -492,6 +501,32 @@ TEST(Control, DerivedCommunicatorsOutliveAHubThatDied) {
   }
 }
 
+TEST(Control, ARankThatLeavesWhileTheHubDiesIsNotMissed) {
+  ControlProcess mortal;
+  Members m(4, {{0, &mortal}});
+  Derived without(m, 1, {1, 2, 3});
+  mortal.signal(SIGKILL);
+  m.controls[3]->leave(1);
+  m.controls[3]->leave(kGroup);
+  for (const Rank rank : {1, 2}) EXPECT_TRUE(without.listeners[rank]->waits_for_left(2)) << rank;
+  m.controls[3].reset();
+  EXPECT_FALSE(without.listeners[1]->waits_for_failure(50ms));
+}
+
+TEST(Control, ARankThatWillNotMakeADerivedCommunicatorSaysSo) {
+  Members m(3);
+  Derived pair(m, 5, {1, 2});
+  Derived of_pair(m, 6, {});
+  of_pair.members = {0, 1};  // ranks of the pair
+  of_pair.listeners[1] = std::make_shared<Listener>();
+  m.controls[1]->derive({.from = 5, .id = 6, .rank = 0, .members = {0, 1}, .listener = of_pair.listeners[1]});
+  m.controls[1]->query(6, 1, 1);
+  EXPECT_FALSE(of_pair.listeners[1]->waits_for_answer(1, 50ms)) << "it may still come";
+  m.controls[2]->leave(5);
+  ASSERT_TRUE(asks(*m.controls[1], 6, 1, *of_pair.listeners[1]));
+  EXPECT_EQ(to_string(of_pair.listeners[1]->answer_of(1).last), "destroyed after call #0");
+}
+
 TEST(Control, AFailureReachesARankThatDerivesLater) {
   Members m(4);
   Derived first(m, 10, {});
@@ -509,8 +544,7 @@ TEST(Control, AnswersThatARankHasDestroyedADerivedCommunicator) {
   Derived pair(m, 5, {2, 1});
   pair.listeners[1]->record.begin({.count = 4, .type = hips::DataType::kInt32, .op = hips::ReduceOp::kSum});
   m.controls[1]->leave(5);
-  m.controls[2]->query(5, 1, 2);
-  ASSERT_TRUE(pair.listeners[2]->waits_for_answer(1));
+  ASSERT_TRUE(asks(*m.controls[2], 5, 1, *pair.listeners[2]));
   const CallAnswer answer = pair.listeners[2]->answer_of(1);
   EXPECT_EQ(answer.last.kind, CallEntry::Kind::kDestroyed);
   EXPECT_EQ(to_string(answer.last), "destroyed after call #1");

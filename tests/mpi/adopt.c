@@ -5,6 +5,7 @@
  *   adopt duplicates N KEPT  N duplicates of it with three allreduces each; KEPT of them stay open until the end
  *   adopt renewed N CALLS    N duplicates, one after the other, with CALLS allreduces each
  *   adopt after N CALLS      1,000 allreduces on MPI_COMM_WORLD, then as "renewed"
+ *   adopt levels N CALLS     as "after", and every other rank asks for MPI_THREAD_MULTIPLE
  *   adopt nonblocking N      N non-blocking allreduces, then two blocking ones
  *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
  *
@@ -42,14 +43,18 @@ static void check_allreduce(MPI_Comm comm, int call, int elements) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  MPI_Init(&argc, &argv);
+  const char* const place = getenv(getenv("PMI_RANK") ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
+  int level = MPI_THREAD_SINGLE;
+  if (strcmp(argv[1], "levels") == 0 && place && atoi(place) % 2 == 0) level = MPI_THREAD_MULTIPLE;
+  MPI_Init_thread(&argc, &argv, level, &level);
   const int num = atoi(argv[2]);
   const int extra = argc > 3 ? atoi(argv[3]) : 0;
   const int before = num_descriptors();
   if (strcmp(argv[1], "calls") == 0) {
     for (int call = 0; call < num; ++call) check_allreduce(MPI_COMM_WORLD, call, extra);
-  } else if (strcmp(argv[1], "renewed") == 0 || strcmp(argv[1], "after") == 0) {
-    for (int call = 0; argv[1][0] == 'a' && call < 1000; ++call) check_allreduce(MPI_COMM_WORLD, call, 1);
+  } else if (strcmp(argv[1], "renewed") == 0 || strcmp(argv[1], "after") == 0 ||
+             strcmp(argv[1], "levels") == 0) {
+    for (int call = 0; argv[1][0] != 'r' && call < 1000; ++call) check_allreduce(MPI_COMM_WORLD, call, 1);
     for (int i = 0; i < num; ++i) {
       MPI_Comm comm;
       MPI_Comm_dup(MPI_COMM_WORLD, &comm);

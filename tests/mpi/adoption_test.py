@@ -57,6 +57,13 @@ class Adoption(Case):
         # 600 calls on the world, and the first 50 on each duplicate.
         self.assertIn(outcome.report()[1][BEFORE], range(500 + 3 * 50, 700 + 3 * 60), outcome.text())
 
+    def test_ranks_may_ask_for_different_thread_levels(self):
+        for adopts in ("auto", "always"):
+            with self.subTest(adopts=adopts):
+                outcome = adopt(3, "levels", 3, 200, HIPS_ADOPT=adopts)
+                self.assert_exact(outcome)
+                self.assertGreater(outcome.report()[0][0], 0, outcome.text())
+
     def test_further_communicators_of_a_node_need_no_exchange(self):
         numbers = []
         for num_duplicates in (1, 20):

@@ -13,7 +13,12 @@ void NodeCalls::add(NodeCall& call) {
     return;
   }
   first_ = last_ = &call;
-  team_.start(call.call_);
+  try {
+    team_.start(call.call_);
+  } catch (...) {
+    abandon(call);
+    throw;
+  }
 }
 
 void NodeCalls::finish_first() {

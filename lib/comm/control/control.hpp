@@ -78,6 +78,7 @@ class Control {
   /// Describes a further communicator of a group to derive().
   struct DerivedConfig {
     std::uint64_t from = 0;  ///< a communicator of the group, which has not left
+    bool depends = true;     ///< a rank on which `from` has failed does not make it
     std::uint64_t id = 0;
     Rank rank = -1;
     std::vector<Rank> members;  ///< by rank, their ranks in `from`

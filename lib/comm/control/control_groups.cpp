@@ -52,8 +52,11 @@ void Control::Impl::join(GroupConfig config) {
   group.members = std::move(config.members);
   std::vector<Rank> all(group.members.size());
   std::iota(all.begin(), all.end(), 0);
-  add(group,
-      {.id = id, .rank = config.rank, .ranks = std::move(all), .listener = std::move(config.listener)});
+  add(group, {.id = id,
+              .rank = config.rank,
+              .from = 0,
+              .ranks = std::move(all),
+              .listener = std::move(config.listener)});
   seek_hub(group);
   std::vector<EarlyJoin> mine;
   std::erase_if(early_joins_, [&](const EarlyJoin& early) {
@@ -76,8 +79,9 @@ void Control::Impl::leave(Group& group) {
     check_leaving_hub(group);
   } else if (group.hub_link != nullptr && !group.hub_link->broken) {
     send(*group.hub_link, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()));
-  } else {
-    group.done = true;
+  } else if (!group.deaths.contains(group.hub) &&
+             (group.hub_link == nullptr || group.hub_link->uid == ProcessUid())) {
+    group.done = true;  // it was never reached; if it has died, the next hub hears of this (confirm_death())
   }
   refresh_watches();
 }
@@ -143,12 +147,13 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
     }
     case ControlFrame::kQuery: {
       const auto communicator = reader.get<std::uint64_t>();
+      const auto from = reader.get<std::uint64_t>();
       const auto asker = reader.get<Rank>();
       const auto target = reader.get<Rank>();
       const auto call_index = reader.get<std::uint64_t>();
       Group* group = find(id);
       if (reader.ok() && group != nullptr && group->has(asker) && group->has(target))
-        take_query(link, *group, communicator, asker, target, call_index);
+        take_query(link, *group, {communicator, from}, asker, target, call_index);
       break;
     }
     case ControlFrame::kReply: {
@@ -285,6 +290,11 @@ void Control::Impl::seek_hub(Group& group) {
     if (takes_over) group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
     const auto reports = std::exchange(group.reports, {});
     for (const auto& [id, report] : reports) fail_all(group, id, report.status);
+    // Members may have joined before this was known.
+    for (const auto& [id, status] : group.failures)
+      tell_members(group, status_frame(ControlFrame::kFailed, group.id, id, status), -1);
+    for (const auto& [dead, cause] : group.causes)
+      tell_members(group, death_frame(group.id, dead, cause), -1);
     if (group.leaving) {
       tell_members(group, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()), -1);
       check_leaving_hub(group);
@@ -338,15 +348,13 @@ void Control::Impl::confirm_death(Group& group, Rank rank, const std::string& ca
     // Each member detects this on its own, so the message must not depend on the member.
     fail_members_of(group, rank,
                     [&](Member& member, const Status& status) { fail_here(group, member.id, status); });
-    if (group.leaving)
-      group.done = true;
-    else
-      seek_hub(group);
+    seek_hub(group);
   } else if (!group.leaving) {
     // The hub detects it too, unless it is about to leave.
     fail_members_of(group, rank,
                     [&](Member& member, const Status& status) { report(group, member.id, status); });
   }
+  refresh_watches();
 }
 
 /// The hub says that a process has ended. It has decided on the communicators that it is a member of.

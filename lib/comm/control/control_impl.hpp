@@ -30,9 +30,9 @@ enum class ControlFrame : std::uint8_t {
   kLeft,       ///< hub to member: group, rank that left
   kReport,     ///< member to hub: group, communicator, status
   kFailed,     ///< hub to member: group, communicator, status
-  kQuery,      ///< group, communicator, asker, target, call index; ranks of the group
-  kReply,      ///< group, communicator, asker, target, two calls
-  kDied,       ///< hub to member: group, rank, what has happened to it
+  kQuery,  ///< group, communicator, the one it derives from or 0, asker, target, call index; ranks of the group
+  kReply,  ///< group, communicator, asker, target, two calls
+  kDied,   ///< hub to member: group, rank, what has happened to it
 };
 
 /// Completes a sentence that begins with a rank.
@@ -88,6 +88,7 @@ class Control::Impl {
   struct Member {
     std::uint64_t id = 0;
     Rank rank = -1;
+    std::uint64_t from = 0;   ///< the communicator without which it is not made (DerivedConfig::depends)
     std::vector<Rank> ranks;  ///< by rank, the rank in the group
     std::weak_ptr<GroupListener> listener;
     std::optional<Status> failure{};
@@ -215,8 +216,11 @@ class Control::Impl {
   /// The communicator of this process with that id and its group; null if there is none.
   std::pair<Group*, Member*> find_member(std::uint64_t id);
   void add(Group& group, Member member);
-  void take_query(Link& link, Group& group, std::uint64_t id, Rank asker, Rank target,
-                  std::uint64_t call_index);
+  /// A communicator that a query is about, and the one that it derives from.
+  struct Asked {
+    std::uint64_t id, from;
+  };
+  void take_query(Link& link, Group& group, Asked of, Rank asker, Rank target, std::uint64_t call_index);
   void take_reply(Group& group, std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
   void report(Group& group, std::uint64_t id, const Status& status);
   void fail_all(Group& group, std::uint64_t id, const Status& status);

@@ -246,8 +246,8 @@ void Control::Impl::drop_broken_links() {
       std::erase_if(group.links, [&](const auto& entry) { return entry.second == &*link; });
       if (group.hub_link != &*link) continue;
       group.hub_link = nullptr;
-      // Our leave message can no longer reach anybody.
-      if (group.leaving) group.done = true;
+      // Our leave message can no longer reach it. If it has died, the next hub gets one (confirm_death()).
+      if (group.leaving && link->uid == ProcessUid()) group.done = true;
     }
     std::erase_if(early_joins_, [&](const EarlyJoin& join) { return join.link == &*link; });
     const ProcessUid uid = link->uid;

@@ -58,6 +58,7 @@ void Control::Impl::derive(DerivedConfig config) {
   const std::size_t before = deliveries_.size();
   add(*group, {.id = config.id,
                .rank = config.rank,
+               .from = config.depends ? config.from : 0,
                .ranks = std::move(ranks),
                .listener = std::move(config.listener)});
   if (deliveries_.size() > before) wake();
@@ -124,19 +125,22 @@ void Control::Impl::fail_all(Group& group, std::uint64_t id, const Status& statu
 }
 
 void Control::Impl::fail_here(Group& group, std::uint64_t id, const Status& status) {
-  const auto [known, added] = group.failures.try_emplace(id, status);
-  if (!added) return;
-  group.failure_order.push_back(id);
-  if (group.failure_order.size() > kMostRemembered) {
-    group.failures.erase(group.failure_order.front());
-    group.failure_order.pop_front();
+  if (!group.failures.contains(id)) {
+    group.failure_order.push_back(id);
+    group.failures.emplace(id, status);
+    log::info(Subsystem::kControl, "communicator {:x} failed: {}", id, group.failures.at(id).message);
+    if (group.failure_order.size() > kMostRemembered) {
+      group.failures.erase(group.failure_order.front());
+      group.failure_order.pop_front();
+    }
   }
-  // `status` may be that of the report itself, and is not read after this.
+  // Also where memory ran out half way before. `status` may be that of the report itself, and is not read after this.
+  const Status& known = group.failures.at(id);
   group.reports.erase(id);
-  log::info(Subsystem::kControl, "communicator {:x} failed: {}", id, known->second.message);
   Member* const member = group.find(id);
   if (member == nullptr || member->failure) return;
-  member->failure = known->second;
+  deliveries_.reserve(deliveries_.size() + 1);
+  member->failure = known;
   deliver_failure(*member);
 }
 
@@ -159,7 +163,9 @@ void Control::Impl::fail_without_memory() {
     if (group.done || group.leaving) continue;
     for (auto& [id, member] : group.communicators) {
       const auto reported = group.reports.find(id);
-      if (!member.failure && reported == group.reports.end()) {
+      if (const auto known = group.failures.find(id); !member.failure && known != group.failures.end()) {
+        fail_here(group, id, Status(known->second));
+      } else if (!member.failure && reported == group.reports.end()) {
         report(group, id,
                Status::error(Code::kOutOfMemory,
                              fmt::format("rank {} ({}) has no memory for control messages", member.rank,
@@ -224,6 +230,7 @@ void Control::Impl::query(std::uint64_t id, Rank rank, std::uint64_t call_index)
   if (forked_ || member == nullptr || !member->has(rank) || rank == member->rank) return;
   ByteWriter writer = frame(ControlFrame::kQuery, group->id);
   writer.put(id);
+  writer.put(member->from);
   writer.put(group->rank);
   writer.put(member->in_group(rank));
   writer.put(call_index);
@@ -234,11 +241,13 @@ void Control::Impl::query(std::uint64_t id, Rank rank, std::uint64_t call_index)
   }
 }
 
-void Control::Impl::take_query(Link& link, Group& group, std::uint64_t id, Rank asker, Rank target,
+void Control::Impl::take_query(Link& link, Group& group, Asked of, Rank asker, Rank target,
                                std::uint64_t call_index) {
+  const std::uint64_t id = of.id;
   if (target != group.rank) {
     ByteWriter writer = frame(ControlFrame::kQuery, group.id);
     writer.put(id);
+    writer.put(of.from);
     writer.put(asker);
     writer.put(target);
     writer.put(call_index);
@@ -252,9 +261,12 @@ void Control::Impl::take_query(Link& link, Group& group, std::uint64_t id, Rank 
     answer = listener->answer(call_index);
   } else {
     const auto gone = std::ranges::find(group.destroyed, id, &std::pair<std::uint64_t, std::uint64_t>::first);
-    if (gone == group.destroyed.end()) return;  // this rank has not made it yet
+    // This rank has not made it yet, and never will if that of which it is a part has failed or gone here.
+    if (gone == group.destroyed.end() &&
+        (of.from == 0 || (group.find(of.from) && !group.failures.contains(of.from))))
+      return;
     answer.last.kind = CallEntry::Kind::kDestroyed;
-    answer.last.index = gone->second;
+    answer.last.index = gone == group.destroyed.end() ? 0 : gone->second;
   }
   ByteWriter writer = frame(ControlFrame::kReply, group.id);
   writer.put(id);

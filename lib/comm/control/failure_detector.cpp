@@ -24,10 +24,11 @@ void FailureDetector::start(Control& control, FailureActions actions, std::uint6
   control.join({.id = id, .rank = rank, .members = std::move(members), .listener = weak_from_this()});
 }
 
-void FailureDetector::start(const FailureDetector& from, FailureActions actions, std::uint64_t id, Rank rank,
-                            std::vector<Rank> members) {
+void FailureDetector::start(const FailureDetector& from, bool depends, FailureActions actions,
+                            std::uint64_t id, Rank rank, std::vector<Rank> members) {
   prepare(*from.control_, std::move(actions), id, rank, members.size());
   control_->derive({.from = from.id_,
+                    .depends = depends,
                     .id = id,
                     .rank = rank,
                     .members = std::move(members),
@@ -49,6 +50,12 @@ Status FailureDetector::failure() const {
   if (!failed()) return Status::success();
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+void FailureDetector::fail(Status status) {
+  status.rank = -1;
+  status.call = 0;
+  control_->report(id_, status);
 }
 
 void FailureDetector::found(Status status) {

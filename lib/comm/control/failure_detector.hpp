@@ -29,8 +29,9 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Joins the control plane. `control` must live as long as the process. `actions` are called until leave().
   void start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
              std::vector<ProcessInfo> members);
-  /// The same for a communicator of the ranks `members` of `from`, which has started and not left. Local.
-  void start(const FailureDetector& from, FailureActions actions, std::uint64_t id, Rank rank,
+  /// The same for a communicator of the ranks `members` of `from`, which has started and not left. `depends`: a rank on which
+  /// `from` has failed does not make it. Local.
+  void start(const FailureDetector& from, bool depends, FailureActions actions, std::uint64_t id, Rank rank,
              std::vector<Rank> members);
   /// Leaves the communicator in order; no action is called afterwards.
   void leave();
@@ -39,6 +40,8 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status failure() const;
 
+  /// Fails the communicator on all ranks for a reason that names no rank of it.
+  void fail(Status status);
   /// The team detected a failure. A lost peer becomes a suspect only, because it may have left in order. Ranks that disagree
   /// do so in the current call, where `status` names no other.
   void found(Status status);

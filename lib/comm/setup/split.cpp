@@ -31,23 +31,45 @@ class Exchange {
     return all;
   }
 
-  /// Gathers the bytes of all ranks; each rank may pass a different number.
+  /// Gathers the bytes of all ranks; each rank may pass a different number. One collective if all are short, as most are in
+  /// a set-up; else another one for the rest.
   Result<std::vector<Blob>> blobs(std::span<const std::byte> mine) {
-    auto lengths = numbers(mine.size());
-    if (!lengths) return fail(lengths.error());
-    const auto sections = std::make_shared<const Sections>(*lengths);
-    Blob all(sections->total());
-    if (Status status = gather(mine.data(), all.data(), DataType::kUint8, sections); !status.ok())
+    const auto size = static_cast<std::size_t>(parent_.size());
+    const std::size_t head = std::clamp<std::size_t>(kMostHeads / size, 64, 2048), room = head - kLength;
+    Blob first(head), heads(size * head);
+    const auto length = static_cast<std::uint64_t>(mine.size());
+    std::memcpy(first.data(), &length, kLength);
+    if (!mine.empty()) std::memcpy(first.data() + kLength, mine.data(), std::min(mine.size(), room));
+    const auto each = std::make_shared<const Sections>(size, head);
+    if (Status status = gather(first.data(), heads.data(), DataType::kUint8, each); !status.ok())
       return fail(std::move(status));
-    std::vector<Blob> each;
-    for (std::size_t r = 0; r < lengths->size(); ++r) {
-      const std::byte* const begin = all.data() + sections->first(r);
-      each.emplace_back(begin, begin + sections->count(r));
+
+    std::vector<Blob> all;
+    std::vector<std::uint64_t> rests;
+    for (std::size_t r = 0; r < size; ++r) {
+      std::uint64_t bytes = 0;
+      std::memcpy(&bytes, heads.data() + r * head, kLength);
+      const std::byte* const begin = heads.data() + r * head + kLength;
+      all.emplace_back(begin, begin + std::min<std::uint64_t>(bytes, room));
+      rests.push_back(bytes - all.back().size());
     }
-    return each;
+    const auto sections = std::make_shared<const Sections>(rests);
+    if (sections->total() == 0) return all;
+    Blob rest(sections->total());
+    if (Status status =
+            gather(mine.data() + std::min(mine.size(), room), rest.data(), DataType::kUint8, sections);
+        !status.ok())
+      return fail(std::move(status));
+    for (std::size_t r = 0; r < size; ++r) {
+      const std::byte* const begin = rest.data() + sections->first(r);
+      all[r].insert(all[r].end(), begin, begin + sections->count(r));
+    }
+    return all;
   }
 
  private:
+  static constexpr std::size_t kLength = sizeof(std::uint64_t), kMostHeads = 64U << 10U;
+
   Status gather(const void* in, void* out, DataType type, const std::shared_ptr<const Sections>& sections) {
     return parent_.call({.collective = Collective::kAllgather,
                          .in = static_cast<const std::byte*>(in),

@@ -46,6 +46,7 @@ int end_trial(CommRecord& record, const NativeCollective& native, MPI_Comm comm,
   }
   if (const TuningDecision* const decision = guard.decide(of)) {
     MpiProcess::instance().keep_decision(record.scope(), of, *decision);
+    record.note_decision(of, *decision);
     log::info(log::Subsystem::kMpi, "{}: {}, {} to {} bytes: HiPS {} ns, native MPI {} ns: {} executes them",
               record.name(), to_string(of.kind), of.least_bytes(), of.most_bytes(), decision->hips_ns,
               decision->native_ns, decision->winner == TuningChoice::kNative ? "native MPI" : "HiPS");

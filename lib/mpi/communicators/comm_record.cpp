@@ -4,6 +4,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <new>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -78,17 +79,12 @@ std::string name_of(MPI_Comm comm) {
   return std::string(name);
 }
 
-/// Whether communicators are derived: with several threads in MPI, ranks may set them up in different orders.
-bool derives_in(const MpiProcess& process) {
-  return process.thread_mode() == ThreadMode::kSingle;
-}
-
 /// What the user says of the topology of these ranks, if it leaves the plans to HiPS: communicators with a plan of their own
 /// are not derived.
 std::optional<comm::TopologyChoice> free_choice(const MpiProcess& process,
                                                 const std::vector<Rank>& world_ranks) {
   const LoadedConfig& loaded = process.config();
-  if (!derives_in(process) || !loaded.status.ok()) return std::nullopt;
+  if (!loaded.status.ok()) return std::nullopt;
   auto choice =
       comm::choose_topology(loaded.config.topology, world_ranks, process.world_size(), "MPI_COMM_WORLD");
   if (!choice || choice->spec) return std::nullopt;
@@ -152,13 +148,20 @@ void CommRecord::look_for_meeting(MpiProcess& process) {
   const std::uint32_t known = std::exchange(num_meetings_, process.met().num_meetings());
   if (known == num_meetings_) return;
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
-  if (process.met().have_met(world_ranks) && free_choice(process, world_ranks)) adoption_.note_met(size_);
+  if (terms_.derives && process.met().have_met(world_ranks) && free_choice(process, world_ranks))
+    adoption_.note_met(size_);
 }
 
 void CommRecord::adopt(MpiProcess& process) {
   waits_ = false;
   const std::int64_t begin_ns = SystemClock::instance().now_ns();
-  set_up(process);
+  try {
+    set_up(process);
+  } catch (const std::bad_alloc&) {
+    failure_ =
+        Status::error(Code::kOutOfMemory, "out of memory");  // later calls are not for native MPI alone
+    throw;
+  }
   if (counts_) process.report().add_set_up(SystemClock::instance().now_ns() - begin_ns);
 }
 
@@ -178,7 +181,7 @@ void CommRecord::set_up(MpiProcess& process) {
   // that follow.
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
   if (std::ranges::find(world_ranks, -1) != world_ranks.end()) {
-    guard_ = std::make_shared<Guard>(false);
+    guard_ = std::make_unique<Guard>(false);
     unsupported_ = kOtherWorld;
     return;
   }
@@ -188,7 +191,7 @@ void CommRecord::set_up(MpiProcess& process) {
   options_.progress_thread = !native_has_progress_hook();
   options_.progress = [&process] { process.progress_native(); };
   if (derive(process, world_ranks)) return;
-  guard_ = std::make_shared<Guard>(false);
+  guard_ = std::make_unique<Guard>(false);
 
   auto bootstrap = bootstrap_over(comm_, rank_, size_);
   if (!bootstrap) {
@@ -212,22 +215,12 @@ void CommRecord::set_up(MpiProcess& process) {
   log::configure(loaded.config.log, process.world_rank());
   if (created) {
     communicator_ = std::move(*created);
+    const bool derives = terms_.derives && communicator_->derives();
+    if (derives) tuning_ = &process.met().tuning(world_ranks);
     failure_ = set_up_guard(process, **bootstrap);
     if (!failure_.ok()) return;
     usable_ = communicator_.get();
-    if (!derives_in(process) || !communicator_->derives()) return;
-    // Kept until MPI_Finalize, for communicators that are derived from it. It has no calls that could fail it.
-    std::vector<Rank> all(world_ranks.size());
-    std::iota(all.begin(), all.end(), 0);
-    // Others may have called, and failed the first one, by now.
-    auto kept = communicator_->derive(all, communicator_->next_derivation(), 0, options_,
-                                      comm::Communicator::IfFailed::kDerive);
-    if (!kept) {
-      failure_ = kept.error();
-      return;
-    }
-    process.met().add(world_ranks, *std::move(kept));
-    process.met().keep_tuning(world_ranks, {guard_, scope_});
+    if (derives) keep_meeting(process, **bootstrap, world_ranks);
     return;
   }
   // create() gives every rank the same error, so all of them decide alike.
@@ -243,28 +236,43 @@ void CommRecord::set_up(MpiProcess& process) {
   if (unsupported_.empty()) failure_ = error;
 }
 
+void CommRecord::keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap,
+                              const std::vector<Rank>& world_ranks) {
+  // A communicator of its own, until MPI_Finalize. Others may have called, and failed the first one, by now.
+  std::vector<Rank> all(world_ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  auto kept = communicator_->derive(all, communicator_->next_derivation(), 0, options_,
+                                    comm::Communicator::IfFailed::kDerive);
+  // All have it, or none derives from it.
+  if (const Status status = comm::agree(bootstrap, kept ? Status::success() : kept.error()); status.ok())
+    process.met().add(world_ranks, *std::move(kept));
+}
+
 bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_ranks) {
+  if (!terms_.derives) return false;
   const auto choice = free_choice(process, world_ranks);
   if (!choice) return false;
   options_.is_part = !choice->is_users;
   auto derived = process.met().derive(world_ranks, options_);
   if (!derived) return false;
-  MetProcesses::Tuning known = process.met().tuning(world_ranks);
-  guard_ = known.guard ? known.guard : std::make_shared<Guard>(false);
-  if (!*derived) {
-    failure_ = derived->error();  // of this rank alone: the others hear of it in their first call
-    return true;
-  }
-  communicator_ = *std::move(*derived);
-  if (known.guard) {
-    scope_ = std::move(known.scope);
+  Status status = *derived ? Status::success() : derived->error();
+  if (status.ok()) communicator_ = *std::move(*derived);
+  tuning_ = &process.met().tuning(world_ranks);
+  if (tuning_->is_known) {
+    // Without an exchange: where this rank alone has failed, the others hear of it in their first call.
+    guard_ = std::make_unique<Guard>(process.guard_mode(terms_.one_node).has_trials);
+    for (const auto& [of, decision] : tuning_->decisions) guard_->set(of, decision);
+    scope_ = tuning_->scope;
+    failure_ = std::move(status);
   } else {
+    guard_ = std::make_unique<Guard>(false);
     auto bootstrap = bootstrap_over(comm_, rank_, size_);
-    failure_ = bootstrap ? set_up_guard(process, **bootstrap) : bootstrap.error();
-    if (!failure_.ok()) return true;
-    process.met().keep_tuning(world_ranks, {guard_, scope_});
+    failure_ = bootstrap ? comm::agree(**bootstrap, status) : bootstrap.error();
+    if (failure_.ok()) failure_ = set_up_guard(process, **bootstrap);
+    unsupported_ = failure_.ok() ? std::string() : shortage(failure_);
+    if (!unsupported_.empty()) failure_ = Status::success();
   }
-  usable_ = communicator_.get();
+  if (failure_.ok() && unsupported_.empty()) usable_ = communicator_.get();
   return true;
 }
 
@@ -304,7 +312,13 @@ Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap)
   *guard_ = Guard(mode.has_trials);
   scope_ = {nodes_text(nodes), communicator_->backend(), process.native_version()};
   std::ranges::replace(scope_.native, ' ', '_');
-  return first_knows ? learn(process, bootstrap) : Status::success();
+  if (first_knows)
+    if (Status status = learn(process, bootstrap); !status.ok()) return status;
+  if (tuning_ != nullptr) {
+    tuning_->scope = scope_;
+    tuning_->is_known = true;
+  }
+  return Status::success();
 }
 
 Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
@@ -332,6 +346,7 @@ Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
         size_class >= CallClass::kNumSizes)
       return Status::error(Code::kMismatch, "rank 0 sent invalid tuning decisions");
     guard_->set({CallKind::of_index(kind), size_class}, decision);
+    note_decision({CallKind::of_index(kind), size_class}, decision);
   }
   return Status::success();
 }

@@ -13,6 +13,7 @@
 
 #include "lib/base/sections.hpp"
 #include "lib/comm/communicator.hpp"
+#include "lib/mpi/communicators/met_processes.hpp"
 #include "lib/mpi/process/call_report.hpp"
 #include "lib/mpi/tuning/adoption.hpp"
 #include "lib/mpi/tuning/adoption_terms.hpp"
@@ -68,6 +69,10 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   [[nodiscard]] const TuningScope& scope() const { return scope_; }
   /// Decides who executes the calls that HiPS could. Not while waits().
   [[nodiscard]] Guard& guard() { return *guard_; }
+  /// All ranks have decided: later communicators of the same processes start with it.
+  void note_decision(CallClass of, const TuningDecision& decision) {
+    if (tuning_ != nullptr) tuning_->decisions[of] = decision;
+  }
   /// Ranks have passed different arguments, and know it at the same call: native MPI executes every later one. Their outstanding
   /// requests remain with HiPS.
   void leave_hips();
@@ -137,6 +142,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   void set_up(MpiProcess& process);
   /// The members may have met in another communicator.
   void look_for_meeting(MpiProcess& process);
+  /// Keeps the processes for communicators that are derived from them.
+  void keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap, const std::vector<Rank>& world_ranks);
   /// Sets up the communicator from processes that have met, if they have.
   bool derive(MpiProcess& process, const std::vector<Rank>& world_ranks);
   /// Exchanges the guard's mode, and what is known of communicators of the same scope.
@@ -157,8 +164,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   std::uint64_t num_waiting_ = 0;   ///< calls while it waits or waited
   Adoption adoption_;
   AdoptionTerms terms_;
-  std::shared_ptr<Guard>
-      guard_;  ///< made by set_up(): larger than all the rest; that of all communicators of these processes
+  std::unique_ptr<Guard> guard_;            ///< made by set_up(): larger than all the rest
+  MetProcesses::Tuning* tuning_ = nullptr;  ///< of this set of processes, where communicators are derived
   TuningScope scope_;
   bool error_printed_ = false, has_made_requests_ = false;
   std::optional<CallClass> owed_;

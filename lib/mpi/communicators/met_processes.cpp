@@ -43,23 +43,16 @@ std::optional<Result<std::unique_ptr<comm::Communicator>>> MetProcesses::derive(
     std::uint64_t part = 0;
     const std::vector<Rank> set = key(world_ranks);
     for (const Rank rank : set) part = (part + static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL;
-    return meeting.communicator->derive(members, ++sets_[set].num_derived, part, options);
+    // The meeting has failed if any of its processes has died. Those that are left can still meet.
+    return meeting.communicator->derive(members, ++sets_[set].num_derived, part, options,
+                                        comm::Communicator::IfFailed::kDerive);
   }
   return std::nullopt;
 }
 
-MetProcesses::Tuning MetProcesses::tuning(std::span<const Rank> world_ranks) {
+MetProcesses::Tuning& MetProcesses::tuning(std::span<const Rank> world_ranks) {
   const std::lock_guard lock(mutex_);
-  const auto found = sets_.find(key(world_ranks));
-  if (found == sets_.end()) return {};
-  return {found->second.guard.lock(), found->second.scope};
-}
-
-void MetProcesses::keep_tuning(std::span<const Rank> world_ranks, const Tuning& tuning) {
-  const std::lock_guard lock(mutex_);
-  Set& set = sets_[key(world_ranks)];
-  set.guard = tuning.guard;
-  set.scope = tuning.scope;
+  return sets_[key(world_ranks)].tuning;
 }
 
 void MetProcesses::clear() {

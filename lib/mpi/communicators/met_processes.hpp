@@ -28,10 +28,12 @@ namespace hips::mpi {
 /// Threads  any.
 class MetProcesses {
  public:
-  /// What the communicators of one set of processes share. It lives as long as one of them.
+  /// What communicators of one set of processes know from each other: the decisions of their guards, in the order of their
+  /// blocking calls, which is the same on all processes.
   struct Tuning {
-    std::shared_ptr<Guard> guard;
+    bool is_known = false;  ///< agreed on by all
     TuningScope scope;
+    std::map<CallClass, TuningDecision> decisions;
   };
 
   /// The processes have met in a communicator that derives others. Their ranks in MPI_COMM_WORLD, by rank.
@@ -45,9 +47,8 @@ class MetProcesses {
   std::optional<Result<std::unique_ptr<comm::Communicator>>> derive(std::span<const Rank> world_ranks,
                                                                     const comm::CommunicatorOptions& options);
 
-  /// The tuning of this set of processes; without a guard if no communicator of it is left.
-  Tuning tuning(std::span<const Rank> world_ranks);
-  void keep_tuning(std::span<const Rank> world_ranks, const Tuning& tuning);
+  /// The tuning of this set of processes. The address stays valid. It is for one thread at a time, as are set-ups.
+  Tuning& tuning(std::span<const Rank> world_ranks);
 
   /// MPI_Finalize: leaves all meetings.
   void clear();
@@ -59,8 +60,7 @@ class MetProcesses {
   };
   struct Set {
     std::uint64_t num_derived = 0;
-    std::weak_ptr<Guard> guard;
-    TuningScope scope;
+    Tuning tuning;
   };
   [[nodiscard]] static std::vector<Rank> key(std::span<const Rank> world_ranks);
 

@@ -119,7 +119,7 @@ Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) {
     std::iota(world.begin(), world.end(), 0);
     is_wrong = !comm::choose_topology(config_.config.topology, world, world_size_, "MPI_COMM_WORLD");
   }
-  auto terms = agree_on_adoption(comm, size, config_.config, is_wrong);
+  auto terms = agree_on_adoption(comm, size, config_.config, is_wrong, thread_mode_ == ThreadMode::kSingle);
   if (terms) is_on_one_node_ = terms->one_node;
   return terms;
 }

@@ -16,6 +16,8 @@ struct AdoptionTerms {
   bool at_once =
       false;  ///< at the first collective: HIPS_ADOPT=always, or somebody wants to see HiPS at work
   bool one_node = false;  ///< all processes of MPI_COMM_WORLD
+  /// Communicators may be derived: in no process do several threads call MPI at once, so set-ups have one order.
+  bool derives = false;
 };
 
 /// Exchanges what the ranks of a communicator want. One rank that wants communicators adopted at once decides for all: a
@@ -23,10 +25,11 @@ struct AdoptionTerms {
 ///
 /// At once are adopted communicators where HIPS_ADOPT=always, HIPS_GUARD=off or HIPS_REPRODUCIBLE says so, where a topology or
 /// plan is named for ranks on one node (people want to see the plan run), and where a variable is wrong (people want to hear
-/// of it before the program has computed for an hour). `is_wrong` says the last.
+/// of it before the program has computed for an hour). `is_wrong` says the last. `derives`: this process can.
 ///
-/// Cost     one MPI_Allgather of 16 bytes of native MPI.
+/// Cost     one MPI_Allgather of 24 bytes of native MPI.
 /// Errors   kAborted: native MPI's error.
-Result<AdoptionTerms> agree_on_adoption(MPI_Comm comm, int size, const Config& config, bool is_wrong);
+Result<AdoptionTerms> agree_on_adoption(MPI_Comm comm, int size, const Config& config, bool is_wrong,
+                                        bool derives);
 
 }  // namespace hips::mpi
