@@ -1,5 +1,7 @@
 #include "lib/node/node_segment.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -11,8 +13,8 @@ namespace hips::node {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// Address space, not memory. Half of it, and so on, where the process may not have so much.
-constexpr std::size_t kMostBytes = 1U << 30U, kLeastBytes = 64U << 20U;
+/// Of address space, not memory.
+constexpr std::size_t kMostBytes = 1U << 30U, kLeastBytes = 16U << 20U;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
@@ -24,6 +26,14 @@ constexpr std::size_t kPool = round_up(sizeof(SegmentHeader), kPage);
 /// Ids are hashes already, but callers may count from one.
 std::size_t chain_of(std::uint64_t id) {
   return static_cast<std::size_t>((id * 0x9e3779b97f4a7c15ULL) >> 32U) % SegmentHeader::kChains;
+}
+
+/// Where a process may have only so much address space, its peers' segments have to fit, too.
+std::size_t segment_bytes() {
+  constexpr std::size_t kShare = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostBytes;
+  return std::clamp<std::size_t>(limit.rlim_cur / kShare / kPage * kPage, kLeastBytes, kMostBytes);
 }
 
 Status no_memory() {
@@ -62,9 +72,7 @@ void NodePeer::wake() {
 // ---- The segment of this process -----------------------------------------------------------------------
 
 Result<std::shared_ptr<NodeSegment>> NodeSegment::create() {
-  auto memory = SharedMemory::create(kMostBytes);
-  for (std::size_t bytes = kMostBytes / 2; !memory && bytes >= kLeastBytes; bytes /= 2)
-    memory = SharedMemory::create(bytes);
+  auto memory = SharedMemory::create(segment_bytes());
   if (!memory) return fail(std::move(memory).error());
   std::shared_ptr<NodeSegment> segment(new NodeSegment);
   segment->self_ = std::make_shared<NodePeer>();

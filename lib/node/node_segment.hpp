@@ -70,7 +70,7 @@ class NodePeer {
 /// those of set-ups that failed, and of communicators of more than RankBits::kMost ranks.
 ///
 /// Owns     a memfd, and a pipe if a communicator waits with poll(). They end with their last user, even after a crash.
-/// Cost     1 GiB of address space in each process of the node, less where that is limited; pages on their first use, which
+/// Cost     1 GiB of address space in each process of the node, less where that is limited (ulimit -v); pages on their first use, which
 ///          stay until the segment's last user has gone. A block takes 2 KiB.
 /// Threads  any.
 class NodeSegment {
