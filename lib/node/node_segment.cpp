@@ -1,8 +1,10 @@
 #include "lib/node/node_segment.hpp"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -28,12 +30,26 @@ std::size_t chain_of(std::uint64_t id) {
   return static_cast<std::size_t>((id * 0x9e3779b97f4a7c15ULL) >> 32U) % SegmentHeader::kChains;
 }
 
-/// Where a process may have only so much address space, its peers' segments have to fit, too.
-std::size_t segment_bytes() {
-  constexpr std::size_t kShare = 64;
+std::size_t limit_of(int resource) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostBytes;
-  return std::clamp<std::size_t>(limit.rlim_cur / kShare / kPage * kPage, kLeastBytes, kMostBytes);
+  return getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+             ? SIZE_MAX
+             : static_cast<std::size_t>(limit.rlim_cur);
+}
+
+std::size_t segment_bytes() {
+  // Where a process may have only so much address space, its peers' segments have to fit, too.
+  constexpr std::size_t kShare = 512;
+  const std::size_t addresses = limit_of(RLIMIT_AS);
+  const std::size_t bytes =
+      addresses == SIZE_MAX ? kMostBytes : std::clamp(addresses / kShare, kLeastBytes, kMostBytes);
+  // A larger file would end the process (SIGXFSZ).
+  return std::min(bytes, limit_of(RLIMIT_FSIZE)) / kPage * kPage;
+}
+
+/// A core dump would allocate every page that it reads.
+void leave_out_of_dumps(const SharedMemory& memory) {
+  (void)madvise(memory.data(), memory.size(), MADV_DONTDUMP);
 }
 
 Status no_memory() {
@@ -74,6 +90,7 @@ void NodePeer::wake() {
 Result<std::shared_ptr<NodeSegment>> NodeSegment::create() {
   auto memory = SharedMemory::create(segment_bytes());
   if (!memory) return fail(std::move(memory).error());
+  leave_out_of_dumps(*memory);
   std::shared_ptr<NodeSegment> segment(new NodeSegment);
   segment->self_ = std::make_shared<NodePeer>();
   NodePeer& self = *segment->self_;
@@ -111,13 +128,14 @@ Result<std::shared_ptr<NodePeer>> NodeSegment::peer(const NodeName& name) {
     if (!memory) return fail(std::move(memory).error());
     peer = std::make_shared<NodePeer>();
     peer->header_ = reinterpret_cast<SegmentHeader*>(memory->data());
-    if (memory->size() < kLeastBytes || peer->header_->magic != SegmentHeader::kMagic)
+    if (memory->size() <= kPool || peer->header_->magic != SegmentHeader::kMagic)
       return fail(
           Code::kMismatch,
           fmt::format(
-              "process {} shares {} bytes of another layout, expected {} or more: do all ranks run the same library?",
-              name.memory.file.pid, memory->size(), kLeastBytes),
+              "process {} shares {} bytes of another layout, expected more than {}: do all ranks run the same library?",
+              name.memory.file.pid, memory->size(), kPool),
           Scope::kCommunicator);
+    leave_out_of_dumps(*memory);
     peer->memory_ = std::move(*memory);
     peers_[name.memory.token] = peer;
   }
@@ -245,8 +263,8 @@ Result<PoolRef> NodeSegment::take(std::size_t bytes, std::size_t alignment) {
       return fail(
           Code::kOutOfMemory,
           fmt::format(
-              "shared memory: the {} MiB of this process are in use; use fewer communicators at a time",
-              self_->memory_.size() >> 20U),
+              "shared memory: the {} KiB of this process are in use; use fewer communicators at a time",
+              self_->memory_.size() >> 10U),
           Scope::kCommunicator);
     used_ = begin + bytes;
     return begin;

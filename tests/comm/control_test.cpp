@@ -467,7 +467,7 @@ TEST(Control, ADeathFailsTheDerivedCommunicatorsThatContainIt) {
   for (const Rank rank : {2, 4}) {
     ASSERT_TRUE(with.listeners[rank]->waits_for_failure()) << rank;
     EXPECT_EQ(with.listeners[rank]->failure().rank, 1) << "its rank there";
-    EXPECT_EQ(with.listeners[rank]->failure().message, with.listeners[4]->failure().message);
+    EXPECT_EQ(with.listeners[rank]->failure().message, with.listeners[2]->failure().message);
     EXPECT_THAT(with.listeners[rank]->failure().message,
                 HasSubstr("rank 1 (pid " + std::to_string(mortal.info().pid)));
   }
@@ -522,6 +522,11 @@ TEST(Control, ARankThatWillNotMakeADerivedCommunicatorSaysSo) {
   m.controls[1]->derive({.from = 5, .id = 6, .rank = 0, .members = {0, 1}, .listener = of_pair.listeners[1]});
   m.controls[1]->query(6, 1, 1);
   EXPECT_FALSE(of_pair.listeners[1]->waits_for_answer(1, 50ms)) << "it may still come";
+  // So may one of which rank 2 has not even made the parent.
+  m.controls[1]->derive({.from = 5, .id = 7, .rank = 0, .members = {0, 1}, .listener = of_pair.listeners[1]});
+  m.controls[1]->derive({.from = 7, .id = 8, .rank = 0, .members = {0, 1}, .listener = of_pair.listeners[1]});
+  m.controls[1]->query(8, 1, 1);
+  EXPECT_FALSE(of_pair.listeners[1]->waits_for_answer(1, 50ms)) << "so may this";
   m.controls[2]->leave(5);
   ASSERT_TRUE(asks(*m.controls[1], 6, 1, *of_pair.listeners[1]));
   EXPECT_EQ(to_string(of_pair.listeners[1]->answer_of(1).last), "destroyed after call #0");

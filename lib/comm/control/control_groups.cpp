@@ -214,6 +214,7 @@ void Control::Impl::take_leave(Link& link, std::uint64_t id, Rank rank, const st
   // We cannot forward this leave message, and its sender would look dead. Redirect it to the next hub.
   if (group == nullptr || (group->leaving && !group->is_hub() && !from_hub)) {
     send(link, frame(ControlFrame::kGone, id));
+    if (group != nullptr) mark_left(*group, rank);
     return;
   }
   for (const Rank r : left) learn_left(*group, r);
@@ -296,7 +297,12 @@ void Control::Impl::seek_hub(Group& group) {
     for (const auto& [dead, cause] : group.causes)
       tell_members(group, death_frame(group.id, dead, cause), -1);
     if (group.leaving) {
-      tell_members(group, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()), -1);
+      const ByteWriter leave = ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left());
+      tell_members(group, leave, -1);
+      // After a hub's death, some may have left past this rank, which was not the hub yet.
+      for (Rank r = 0; r < group.size() && !group.causes.empty(); ++r)
+        if (r != group.rank && group.of(r) == Presence::kPresent && !group.links.contains(r))
+          send(link_to(group.member(r)), leave);
       check_leaving_hub(group);
     }
     return;

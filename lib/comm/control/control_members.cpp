@@ -126,8 +126,8 @@ void Control::Impl::fail_all(Group& group, std::uint64_t id, const Status& statu
 
 void Control::Impl::fail_here(Group& group, std::uint64_t id, const Status& status) {
   if (!group.failures.contains(id)) {
-    group.failure_order.push_back(id);
     group.failures.emplace(id, status);
+    group.failure_order.push_back(id);
     log::info(Subsystem::kControl, "communicator {:x} failed: {}", id, group.failures.at(id).message);
     if (group.failure_order.size() > kMostRemembered) {
       group.failures.erase(group.failure_order.front());
@@ -260,11 +260,14 @@ void Control::Impl::take_query(Link& link, Group& group, Asked of, Rank asker, R
     if (!listener) return;
     answer = listener->answer(call_index);
   } else {
-    const auto gone = std::ranges::find(group.destroyed, id, &std::pair<std::uint64_t, std::uint64_t>::first);
-    // This rank has not made it yet, and never will if that of which it is a part has failed or gone here.
-    if (gone == group.destroyed.end() &&
-        (of.from == 0 || (group.find(of.from) && !group.failures.contains(of.from))))
-      return;
+    const auto find_destroyed = [&](std::uint64_t one) {
+      return std::ranges::find(group.destroyed, one, &std::pair<std::uint64_t, std::uint64_t>::first);
+    };
+    const auto gone = find_destroyed(id);
+    // This rank may still make it, unless that from which it derives has failed or been destroyed here.
+    const bool never_comes = of.from != 0 && (group.failures.contains(of.from) ||
+                                              find_destroyed(of.from) != group.destroyed.end());
+    if (gone == group.destroyed.end() && !never_comes) return;
     answer.last.kind = CallEntry::Kind::kDestroyed;
     answer.last.index = gone == group.destroyed.end() ? 0 : gone->second;
   }

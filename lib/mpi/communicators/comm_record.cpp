@@ -239,10 +239,15 @@ void CommRecord::set_up(MpiProcess& process) {
 void CommRecord::keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap,
                               const std::vector<Rank>& world_ranks) {
   // A communicator of its own, until MPI_Finalize. Others may have called, and failed the first one, by now.
-  std::vector<Rank> all(world_ranks.size());
-  std::iota(all.begin(), all.end(), 0);
-  auto kept = communicator_->derive(all, communicator_->next_derivation(), 0, options_,
-                                    comm::Communicator::IfFailed::kDerive);
+  Result<std::unique_ptr<comm::Communicator>> kept = nullptr;
+  try {
+    std::vector<Rank> all(world_ranks.size());
+    std::iota(all.begin(), all.end(), 0);
+    kept = communicator_->derive(all, communicator_->next_derivation(), 0, options_,
+                                 comm::Communicator::IfFailed::kDerive);
+  } catch (const std::bad_alloc&) {
+    kept = hips::fail(Status::error(Code::kOutOfMemory, "out of memory"));
+  }
   // All have it, or none derives from it.
   if (const Status status = comm::agree(bootstrap, kept ? Status::success() : kept.error()); status.ok())
     process.met().add(world_ranks, *std::move(kept));
