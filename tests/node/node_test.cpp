@@ -218,7 +218,7 @@ TEST(NodeTeam, names_the_late_rank_at_the_deadline_and_continues) {
     start(0);
     int ticks = 0;
     WaitOptions options;
-    options.deadline_ns = SystemClock::instance().now_ns() + 50'000'000;
+    options.deadline_ns = SystemClock::instance().now_ns() + 300'000'000;
     options.tick_ns = 10'000'000;
     options.on_tick = [&](std::int64_t) { ++ticks; };
     const Status status = teams[0]->wait(options);
