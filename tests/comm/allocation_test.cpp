@@ -33,6 +33,10 @@ thread_local std::int64_t allocations_left = kAll;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
+// std::stable_sort uses this one, and then operator delete.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
