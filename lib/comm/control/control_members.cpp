@@ -23,6 +23,28 @@ constexpr std::int64_t kSilentSuspicionNs = 200'000'000;
 /// How many communicators of a group are remembered that have failed, and that this process has destroyed.
 constexpr std::size_t kMostRemembered = 4096;
 
+ByteWriter query_frame(std::uint64_t group, std::uint64_t id, std::uint64_t from, Rank asker, Rank target,
+                       std::uint64_t call_index) {
+  ByteWriter writer = frame(ControlFrame::kQuery, group);
+  writer.put(id);
+  writer.put(from);
+  writer.put(asker);
+  writer.put(target);
+  writer.put(call_index);
+  return writer;
+}
+
+ByteWriter reply_frame(std::uint64_t group, std::uint64_t id, Rank asker, Rank target,
+                       const CallAnswer& answer) {
+  ByteWriter writer = frame(ControlFrame::kReply, group);
+  writer.put(id);
+  writer.put(asker);
+  writer.put(target);
+  put_call(writer, answer.asked);
+  put_call(writer, answer.last);
+  return writer;
+}
+
 }  // namespace
 
 std::pair<Control::Impl::Group*, Control::Impl::Member*> Control::Impl::find_member(std::uint64_t id) {
@@ -228,12 +250,8 @@ void Control::Impl::query(std::uint64_t id, Rank rank, std::uint64_t call_index)
   const std::lock_guard lock(mutex_);
   const auto [group, member] = find_member(id);
   if (forked_ || member == nullptr || !member->has(rank) || rank == member->rank) return;
-  ByteWriter writer = frame(ControlFrame::kQuery, group->id);
-  writer.put(id);
-  writer.put(member->from);
-  writer.put(group->rank);
-  writer.put(member->in_group(rank));
-  writer.put(call_index);
+  const ByteWriter writer =
+      query_frame(group->id, id, member->from, group->rank, member->in_group(rank), call_index);
   if (!group->is_hub()) {
     if (group->hub_link != nullptr) send(*group->hub_link, writer);
   } else if (const auto link = group->links.find(member->in_group(rank)); link != group->links.end()) {
@@ -245,13 +263,8 @@ void Control::Impl::take_query(Link& link, Group& group, Asked of, Rank asker, R
                                std::uint64_t call_index) {
   const std::uint64_t id = of.id;
   if (target != group.rank) {
-    ByteWriter writer = frame(ControlFrame::kQuery, group.id);
-    writer.put(id);
-    writer.put(of.from);
-    writer.put(asker);
-    writer.put(target);
-    writer.put(call_index);
-    if (const auto next = group.links.find(target); next != group.links.end()) send(*next->second, writer);
+    if (const auto next = group.links.find(target); next != group.links.end())
+      send(*next->second, query_frame(group.id, id, of.from, asker, target, call_index));
     return;
   }
   CallAnswer answer;
@@ -271,25 +284,14 @@ void Control::Impl::take_query(Link& link, Group& group, Asked of, Rank asker, R
     answer.last.kind = CallEntry::Kind::kDestroyed;
     answer.last.index = gone == group.destroyed.end() ? 0 : gone->second;
   }
-  ByteWriter writer = frame(ControlFrame::kReply, group.id);
-  writer.put(id);
-  writer.put(asker);
-  writer.put(target);
-  put_call(writer, answer.asked);
-  put_call(writer, answer.last);
-  send(link, writer);
+  send(link, reply_frame(group.id, id, asker, target, answer));
 }
 
 void Control::Impl::take_reply(Group& group, std::uint64_t id, Rank asker, Rank target,
                                const CallAnswer& answer) {
   if (asker != group.rank) {
-    ByteWriter writer = frame(ControlFrame::kReply, group.id);
-    writer.put(id);
-    writer.put(asker);
-    writer.put(target);
-    put_call(writer, answer.asked);
-    put_call(writer, answer.last);
-    if (const auto next = group.links.find(asker); next != group.links.end()) send(*next->second, writer);
+    if (const auto next = group.links.find(asker); next != group.links.end())
+      send(*next->second, reply_frame(group.id, id, asker, target, answer));
     return;
   }
   const Member* const member = group.find(id);
