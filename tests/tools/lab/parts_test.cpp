@@ -110,6 +110,22 @@ TEST(Network, ARateIsSetOnTheLabsSideOfEveryNicAndOnBothEndsOfATrunk) {
   EXPECT_EQ(network_commands(wiring, 2, {}).tc, "");
 }
 
+TEST(Network, NoEndIsUpBeforeItHasStoppedFloodingWhereSwitchesHaveFixedTables) {
+  const Wiring wiring = value_or_throw(wire(parse_topology("fattree:4")));
+  const std::string ip = network_commands(wiring, 16, {}).ip;
+  std::vector<std::string> ends;
+  for (const Port& port : wiring.ports) ends.push_back(port.tap);
+  for (const Trunk& trunk : wiring.trunks) ends.insert(ends.end(), {trunk.a_end, trunk.b_end});
+  for (const std::string& end : ends) {
+    const auto stops = ip.find("link set " + end +
+                               " type bridge_slave learning off flood off mcast_flood off bcast_flood off\n");
+    const std::regex goes_up("link set " + end + " .*\\bup\n");
+    std::smatch up;
+    ASSERT_TRUE(std::regex_search(ip, up, goes_up)) << end;
+    EXPECT_LT(stops, static_cast<std::size_t>(up.position())) << end;
+  }
+}
+
 TEST(GuestScript, NamesNicsAfterTheTopologyAndShapesWhatTheyLetOut) {
   const Wiring wiring = value_or_throw(wire(parse_topology("bcube:2,1")));
   const std::string script = guest_script({.num_guests = 4, .slots = 2, .writable = {"/a 'b'"}}, wiring,

@@ -44,44 +44,48 @@ NetworkCommands network_commands(const Wiring& wiring, std::int64_t num_servers,
     commands.ip +=
         fmt::format("link add {} type bridge stp_state 0 mcast_snooping 0\nlink set {} up\n", name, name);
   };
-  const auto plug = [&](const std::string& interface, const std::string& bridge, std::int64_t mtu) {
-    commands.ip += fmt::format("link set {} mtu {} master {} up\n", interface, mtu, bridge);
+  // An end whose bridge has a fixed table floods nothing from the moment it is up: in a network with loops a single frame of the
+  // kernel's own (IPv6 sends some for each interface) would circle until the last end is told, and fill the queues of this
+  // kernel so that it drops packets of other programs.
+  const auto plug = [&](const std::string& interface, const std::string& bridge, std::int64_t mtu,
+                        bool fixed) {
+    commands.ip += fmt::format("link set {} mtu {} master {}\n", interface, mtu, bridge);
+    if (fixed) {
+      commands.ip += fmt::format(
+          "link set {} type bridge_slave learning off flood off mcast_flood off bcast_flood off\n",
+          interface);
+    }
+    commands.ip += fmt::format("link set {} up\n", interface);
   };
   const auto add_nic = [&](std::int64_t server, const std::string& tap, const std::string& nic,
-                           const std::string& mac, const std::string& bridge, std::int64_t mtu) {
+                           const std::string& mac, const std::string& bridge, std::int64_t mtu, bool fixed) {
     commands.ip += servers.empty()
                        ? fmt::format("tuntap add {} mode tap\n", tap)
                        : fmt::format("link add {} type veth peer name {} address {} mtu {} netns {}\n", tap,
                                      nic, mac, mtu, servers[static_cast<std::size_t>(server)]);
-    plug(tap, bridge, mtu);
+    plug(tap, bridge, mtu, fixed);
   };
   const auto bridge_name = [&](std::int64_t bridge) {
     return wiring.bridges[static_cast<std::size_t>(bridge)];
-  };
-  const auto fix = [&](const std::string& interface) {
-    commands.bridge +=
-        fmt::format("link set dev {} learning off flood off mcast_flood off bcast_flood off\n", interface);
   };
 
   commands.ip += "link set lo up\n";
   add_bridge(kManagementBridge);
   for (std::int64_t server = 0; server < num_servers; ++server) {
-    add_nic(server, management_tap(server), "mgmt0", management_mac(server), kManagementBridge, 1500);
+    add_nic(server, management_tap(server), "mgmt0", management_mac(server), kManagementBridge, 1500, false);
   }
   for (const std::string& bridge : wiring.bridges) add_bridge(bridge);
   for (const Port& port : wiring.ports) {
     add_nic(port.server, port.tap, fmt::format("nic{}", port.rail), port.mac, bridge_name(port.bridge),
-            kRailMtu);
+            kRailMtu, wiring.fixed[static_cast<std::size_t>(port.segment)]);
     commands.tc += shaping_commands(shaping, port.tap, false);
-    if (wiring.fixed[static_cast<std::size_t>(port.segment)]) fix(port.tap);
   }
   for (const Trunk& trunk : wiring.trunks) {
     commands.ip += fmt::format("link add {} type veth peer name {}\n", trunk.a_end, trunk.b_end);
-    plug(trunk.a_end, bridge_name(trunk.a), kRailMtu);
-    plug(trunk.b_end, bridge_name(trunk.b), kRailMtu);
+    plug(trunk.a_end, bridge_name(trunk.a), kRailMtu, true);
+    plug(trunk.b_end, bridge_name(trunk.b), kRailMtu, true);
     for (const std::string& end : {trunk.a_end, trunk.b_end}) {
       commands.tc += shaping_commands(shaping, end, false);
-      fix(end);
     }
   }
   for (const Forwarding& entry : wiring.tables) {
