@@ -13,7 +13,7 @@ PLAN = {"lib/plan", "lib/plan/steps", "lib/plan/fabric", "lib/plan/algorithms", 
 READERS = {"topology/clusters", "topology/cabling", "topology/wiring", "topology/health", "lib/plan/formats/msccl", "lib/plan/formats/goal", "lib/readers"}
 BELOW_EXEC = BELOW_PLAN | PLAN | {"lib/cost", "lib/reduce", "transports"}
 BELOW_COMM = BELOW_EXEC | {"lib/exec", "lib/node", "transports/shm", "transports/tcp", "transports/verbs"}
-ALL_OF_LIB = BELOW_COMM | {"lib/comm", "transports/inproc"}
+ALL_OF_LIB = BELOW_COMM | {"lib/comm", "lib/ps", "transports/inproc"}
 
 # Folder -> folders it may include from, besides itself. A file belongs to the longest folder that fits.
 LAYERS = {
@@ -50,6 +50,7 @@ LAYERS = {
     # The executor sees a transport only through transport.hpp, which lies in the folder above them all.
     "lib/exec": BELOW_EXEC - {"lib/cost"},
     "lib/comm": BELOW_COMM | {"topology/discover"},
+    "lib/ps": {"include", "lib/base", "lib/reduce", "lib/comm", "topology", "transports"},
     "lib/mpi": {"include", "lib/base", "lib/comm"} | TOPOLOGY | PLAN,
     "tools": ALL_OF_LIB | READERS | {"topology/discover"},
     "examples": {"include"},

@@ -1,0 +1,93 @@
+#include "lib/ps/client.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace hips::ps {
+
+Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail)
+    : rank_(rank),
+      places_(std::move(places)),
+      type_(type),
+      row_bytes_(type.bytes()),
+      store_(store),
+      mail_(mail) {}
+
+void Client::count(Key key, int change) {
+  // One thread at a time changes them.
+  auto& counter = counters_[counter_of(key)];
+  counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
+                std::memory_order_relaxed);
+  num_outstanding_.store(
+      num_outstanding_.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(change),
+      std::memory_order_relaxed);
+}
+
+void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
+                 const std::byte* given) {
+  const bool moves = call.kind == MailKind::kLocalize;
+  const Rank own_service =
+      places_.service_of[static_cast<std::size_t>(places_.node_of[static_cast<std::size_t>(rank_)])];
+  call.num_missing = positions.size();
+  call.done.store(false, std::memory_order_relaxed);
+  call.number = ++last_number_;
+  calls_[call.number] = &call;
+  order_.clear();
+  for (const std::uint32_t at : positions)
+    order_.emplace_back(moves ? own_service : places_.home_service(keys[at]), at);
+  if (order_.size() > 1)
+    std::stable_sort(order_.begin(), order_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t begin = 0; begin < order_.size();) {
+    const Rank to = order_[begin].first;
+    std::size_t end = begin;
+    while (end < order_.size() && order_[end].first == to) ++end;
+    BatchWriter writer(mail_, to, {.kind = call.kind, .request = call.number, .requester = rank_}, row_bytes_,
+                       end - begin);
+    for (; begin < end; ++begin) {
+      const std::uint32_t at = order_[begin].second;
+      std::byte* const row = writer.add(keys[at], at);
+      if (has_rows(call.kind)) std::memcpy(row, given + at * row_bytes_, row_bytes_);
+      if (!moves) count(keys[at], 1);
+    }
+  }
+}
+
+Status Client::on_mail(const Batch& batch) {
+  const BatchHead& head = batch.head();
+  const auto known = calls_.find(head.request);
+  if (known == calls_.end())
+    return Status::error(
+        Code::kMismatch,
+        fmt::format("an answer came to call {} of the table, which is not outstanding", head.request),
+        Scope::kCommunicator);
+  TableCall& call = *known->second;
+  const bool rows = head.kind == MailKind::kRows;
+  if (rows != (call.kind == MailKind::kPull) || batch.size() > call.num_missing)
+    return Status::error(
+        Code::kMismatch,
+        fmt::format("call {} of the table waits for {} answers, and got {} of another kind or too many",
+                    head.request, call.num_missing, batch.size()),
+        Scope::kCommunicator);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Record record = batch.record(i);
+    if (record.position >= call.num_keys)
+      return Status::error(Code::kMismatch,
+                           fmt::format("an answer names key {} of call {}, which has {}", record.position,
+                                       head.request, call.num_keys),
+                           Scope::kCommunicator);
+    if (rows && call.out != nullptr)
+      std::memcpy(call.out + record.position * row_bytes_, batch.row(i), row_bytes_);
+    if (call.kind != MailKind::kLocalize) count(record.key, -1);
+  }
+  call.num_missing -= batch.size();
+  if (call.num_missing > 0) return Status::success();
+  calls_.erase(known);
+  call.done.store(true, std::memory_order_release);
+  return Status::success();
+}
+
+}  // namespace hips::ps

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/ps/mail.hpp"
+#include "lib/ps/row_store.hpp"
+#include "lib/ps/row_type.hpp"
+#include "lib/ps/service.hpp"
+
+namespace hips::ps {
+
+/// A call of a rank, while answers are missing.
+struct TableCall {
+  MailKind kind = MailKind::kPull;
+  std::byte* out = nullptr;       ///< kPull: row i goes to out + i * row bytes
+  std::uint64_t num_keys = 0;     ///< of the call
+  std::uint64_t num_missing = 0;  ///< answers
+  std::uint32_t number = 0;
+  std::atomic<bool> done{true};
+};
+
+/// A rank's side of a table: uses rows that its node has, and asks the homes of the others.
+///
+/// Calls of a rank on one key take place in the order of their start: while one is outstanding, a later one follows it by way
+/// of the home, even if the row has come to this node meanwhile.
+///
+/// Threads  use() from any; the rest one at a time.
+class Client {
+ public:
+  Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// Uses the row if this node has it, and no call of this rank on it may be outstanding.
+  Found use(MailKind kind, Key key, const std::byte* given, std::byte* out) const {
+    if (num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(key)) return Found::kAbsent;
+    return store_.with(key, [&](std::byte* row) {
+      if (kind == MailKind::kPull) {
+        std::memcpy(out, row, row_bytes_);
+      } else if (kind == MailKind::kPush) {
+        type_.apply(row, given);
+      } else if (kind == MailKind::kSet) {
+        std::memcpy(row, given, row_bytes_);
+      }
+    });
+  }
+
+  /// Asks for keys[p], for p in `positions`. `call` has kind, out and num_keys, and lives until it is done or this object
+  /// ends. `given`: rows of all keys, for kPush and kSet.
+  void ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
+           const std::byte* given);
+  /// Errors   kMismatch: an answer to nothing.
+  Status on_mail(const Batch& batch);
+  [[nodiscard]] std::uint64_t num_outstanding() const {
+    return num_outstanding_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  /// Outstanding accesses by a hash of their key: zero where no call on the key is outstanding.
+  static constexpr std::size_t kCounters = 4096;
+  [[nodiscard]] static std::size_t counter_of(Key key) { return mixed(key) % kCounters; }
+  [[nodiscard]] bool outstanding(Key key) const {
+    return counters_[counter_of(key)].load(std::memory_order_relaxed) != 0;
+  }
+  void count(Key key, int change);
+
+  Rank rank_;
+  RankPlaces places_;
+  RowType type_;
+  std::size_t row_bytes_;
+  RowStore& store_;
+  Mail& mail_;
+  std::unordered_map<std::uint32_t, TableCall*> calls_;
+  std::uint32_t last_number_ = 0;
+  std::array<std::atomic<std::uint32_t>, kCounters> counters_{};
+  std::atomic<std::uint64_t> num_outstanding_{0};      ///< accesses
+  std::vector<std::pair<Rank, std::uint32_t>> order_;  ///< work space: service, position
+};
+
+}  // namespace hips::ps

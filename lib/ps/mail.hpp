@@ -1,0 +1,163 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <hips/status.hpp>
+
+#include "lib/base/result.hpp"
+#include "lib/ps/row_type.hpp"
+
+namespace hips::ps {
+
+/// What ranks send each other about rows. docs/parameter-server.md has the protocol.
+enum class MailKind : std::uint8_t {
+  kPull = 1,  ///< to a service: answer with the rows
+  kPush,      ///< to a service: change the rows by these; answer kDone
+  kSet,       ///< to a service: replace the rows by these; answer kDone
+  kLocalize,  ///< from a rank to its service: bring the rows here; answer kDone
+  kMove,      ///< from a service to the home's: my node owns the rows from now on
+  kHandOver,  ///< from the home's service to the owner's: give the rows to the requester's node
+  kTransfer,  ///< from the last owner's service to the next one's: the rows
+  kRows,      ///< to the requester: what it pulled
+  kDone,      ///< to the requester: this many rows are done
+};
+inline constexpr auto kLastMailKind = MailKind::kDone;
+
+/// Whether records of a kind carry a row.
+constexpr bool has_rows(MailKind kind) {
+  return kind == MailKind::kPush || kind == MailKind::kSet || kind == MailKind::kTransfer ||
+         kind == MailKind::kRows;
+}
+
+/// The begin of a batch: records of one kind, of one request.
+struct BatchHead {
+  MailKind kind = MailKind::kPull;
+  std::uint8_t forwarded = 0;  ///< by the key's home
+  std::uint16_t count = 0;     ///< records that follow
+  std::uint32_t request = 0;   ///< the requester's number
+  Rank requester = -1;         ///< gets the answer; kMove, kHandOver: the service of the next owner
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(BatchHead) == 16);
+
+/// The begin of a record; its row follows, padded to 8 bytes.
+struct Record {
+  Key key = 0;
+  std::uint32_t position = 0;  ///< of the key in its request
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Record) == 16);
+
+constexpr std::size_t record_bytes(MailKind kind, std::size_t row_bytes) {
+  return sizeof(Record) + (has_rows(kind) ? (row_bytes + 7) / 8 * 8 : 0);
+}
+
+/// Carries batches between the ranks of a table. Those from one rank to another arrive in the order in which they were
+/// begun, each once.
+///
+/// Threads  one at a time.
+class Mail {
+ public:
+  virtual ~Mail() = default;
+  /// Room for a batch of at most `bytes` bytes to `to`, which may be this rank; valid until end(). At most most_bytes().
+  virtual std::byte* begin(Rank to, std::size_t bytes) = 0;
+  /// Ends the batch that begin() began: its first `bytes` bytes are sent; a multiple of 8; 0: none are.
+  virtual void end(Rank to, std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::size_t most_bytes() const = 0;
+};
+
+/// Writes records to one rank, in as many batches as it takes. One writer for a rank at a time.
+class BatchWriter {
+ public:
+  BatchWriter(Mail& mail, Rank to, BatchHead head, std::size_t row_bytes, std::size_t expected)
+      : mail_(mail),
+        to_(to),
+        head_(head),
+        record_bytes_(record_bytes(head.kind, row_bytes)),
+        expected_(expected) {}
+  ~BatchWriter() { close(); }
+  BatchWriter(const BatchWriter&) = delete;
+  BatchWriter& operator=(const BatchWriter&) = delete;
+
+  /// Adds a record; returns the place of its row.
+  std::byte* add(Key key, std::uint32_t position) {
+    if (batch_ == nullptr || head_.count == most_) open();
+    std::byte* const place = batch_ + sizeof(BatchHead) + head_.count * record_bytes_;
+    const Record record{.key = key, .position = position};
+    std::memcpy(place, &record, sizeof record);
+    ++head_.count;
+    if (expected_ > 0) --expected_;
+    return place + sizeof record;
+  }
+
+ private:
+  void open() {
+    close();
+    const std::size_t fit = (mail_.most_bytes() - sizeof(BatchHead)) / record_bytes_;
+    most_ = static_cast<std::uint16_t>(
+        std::min<std::size_t>({fit, UINT16_MAX, std::max<std::size_t>(expected_, 1)}));
+    batch_ = mail_.begin(to_, sizeof(BatchHead) + most_ * record_bytes_);
+  }
+  void close() {
+    if (batch_ == nullptr) return;
+    std::memcpy(batch_, &head_, sizeof head_);
+    mail_.end(to_, sizeof(BatchHead) + head_.count * record_bytes_);
+    batch_ = nullptr;
+    head_.count = 0;
+  }
+
+  Mail& mail_;
+  Rank to_;
+  BatchHead head_;
+  std::size_t record_bytes_;
+  std::size_t expected_;  ///< records that are still to come, if the caller knows
+  std::uint16_t most_ = 0;
+  std::byte* batch_ = nullptr;
+};
+
+/// A batch that has arrived.
+class Batch {
+ public:
+  /// Takes the first batch from `bytes`.
+  ///
+  /// Errors   kMismatch: it is none.
+  static Result<Batch> take(std::span<const std::byte>& bytes, std::size_t row_bytes) {
+    Batch batch;
+    if (bytes.size() < sizeof(BatchHead)) return broken();
+    std::memcpy(&batch.head_, bytes.data(), sizeof batch.head_);
+    const bool known = batch.head_.kind >= MailKind::kPull && batch.head_.kind <= kLastMailKind;
+    if (!known || batch.head_.count == 0) return broken();
+    batch.record_bytes_ = record_bytes(batch.head_.kind, row_bytes);
+    const std::size_t size = sizeof(BatchHead) + batch.head_.count * batch.record_bytes_;
+    if (bytes.size() < size) return broken();
+    batch.records_ = bytes.data() + sizeof(BatchHead);
+    bytes = bytes.subspan(size);
+    return batch;
+  }
+
+  [[nodiscard]] const BatchHead& head() const { return head_; }
+  [[nodiscard]] std::size_t size() const { return head_.count; }
+  [[nodiscard]] Record record(std::size_t i) const {
+    Record record;
+    std::memcpy(&record, records_ + i * record_bytes_, sizeof record);
+    return record;
+  }
+  [[nodiscard]] const std::byte* row(std::size_t i) const {
+    return records_ + i * record_bytes_ + sizeof(Record);
+  }
+
+ private:
+  static tl::unexpected<Status> broken() {
+    return fail(Code::kMismatch, "a rank sent mail that is no batch of rows", Scope::kCommunicator);
+  }
+
+  BatchHead head_;
+  std::size_t record_bytes_ = 0;
+  const std::byte* records_ = nullptr;
+};
+
+}  // namespace hips::ps

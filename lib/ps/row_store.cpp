@@ -1,0 +1,206 @@
+#include "lib/ps/row_store.hpp"
+
+#include <sched.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/base/wait/waiter.hpp"
+
+namespace hips::ps {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 4096;
+constexpr std::uint64_t kNoSlot = UINT64_MAX;
+
+Status latch_lost() {
+  return Status::error(Code::kPeerLost, "a rank ended while it used a row of the table");
+}
+
+}  // namespace
+
+Result<RowStore> RowStore::create(std::size_t row_bytes, std::uint64_t max_rows) {
+  if (max_rows > kMostRows)
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("a node of the table may get {} rows; at most {} are possible", max_rows, kMostRows));
+  const std::uint64_t slot_bytes = (sizeof(Key) + row_bytes + 7) / 8 * 8;
+  const std::uint64_t max_buckets = max_rows / kMeanEntries + 2;
+  auto memory = SharedMemory::create(kHeaderBytes + 2 * max_buckets * sizeof(Bucket) + max_rows * slot_bytes);
+  if (!memory) return fail(std::move(memory).error());
+  auto* header = new (memory->data()) Header{};
+  header->row_bytes = row_bytes;
+  header->slot_bytes = slot_bytes;
+  header->max_rows = max_rows;
+  header->max_buckets = max_buckets;
+  header->free_slot = kNoSlot;
+  header->num_buckets.store(1, std::memory_order_release);
+  return over(std::move(*memory));
+}
+
+Result<RowStore> RowStore::attach(const SharedMemoryName& name) {
+  auto memory = SharedMemory::attach(name);
+  if (!memory) return fail(std::move(memory).error());
+  return over(std::move(*memory));
+}
+
+Result<RowStore> RowStore::over(SharedMemory memory) {
+  RowStore store;
+  store.memory_ = std::move(memory);
+  std::byte* const data = store.memory_.data();
+  store.header_ = reinterpret_cast<Header*>(data);
+  store.buckets_ = reinterpret_cast<Bucket*>(data + kHeaderBytes);
+  store.overflow_ = store.buckets_ + store.header_->max_buckets;
+  store.slots_ = reinterpret_cast<std::byte*>(store.overflow_ + store.header_->max_buckets);
+  store.slot_bytes_ = store.header_->slot_bytes;
+  return store;
+}
+
+bool RowStore::lock_slowly(Bucket& bucket) const {
+  constexpr int kSpins = 200, kYieldsPerLook = 1000;
+  for (int round = 1;; ++round) {
+    std::uint32_t unlocked = 0;
+    if (bucket.latch.load(std::memory_order_relaxed) == 0 &&
+        bucket.latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire))
+      return true;
+    if (round < kSpins) {
+      Waiter::relax();
+      continue;
+    }
+    sched_yield();
+    if (round % kYieldsPerLook == 0 && given_up_()) return false;
+  }
+}
+
+Status RowStore::insert(Key key, const std::byte* row) {
+  Header& header = *header_;
+  std::uint64_t number = header.free_slot;
+  if (number == kNoSlot && header.num_slots == header.max_rows)
+    return Status::error(
+        Code::kOutOfMemory,
+        fmt::format("the node has {} rows of the table, which is its limit", header.num_rows));
+  if (number == kNoSlot) number = header.num_slots;
+  const std::uint64_t hash = mixed(key);
+  Bucket* const bucket = lock_bucket(hash);
+  if (bucket == nullptr) return latch_lost();
+  Status status = add_entry(bucket, tag_of(hash), static_cast<std::uint32_t>(number));
+  if (status.ok()) {
+    if (number == header.free_slot) {
+      header.free_slot = key_of(slot(number));
+    } else {
+      ++header.num_slots;
+    }
+    key_of(slot(number)) = key;
+    std::memcpy(slot(number) + sizeof(Key), row, header.row_bytes);
+    ++header.num_rows;
+  }
+  bucket->latch.store(0, std::memory_order_release);
+  const std::uint64_t num_buckets = header.num_buckets.load(std::memory_order_relaxed);
+  if (status.ok() && header.num_rows > kMeanEntries * num_buckets && num_buckets < header.max_buckets)
+    return split();
+  return status;
+}
+
+Found RowStore::take(Key key, std::byte* row) {
+  const std::uint64_t hash = mixed(key);
+  Bucket* const locked = lock_bucket(hash);
+  if (locked == nullptr) return Found::kLatchLost;
+  Entry found;
+  for (Bucket* bucket = locked; found.bucket == nullptr; bucket = overflow_ + bucket->next - 1) {
+    for (std::size_t i = 0; i < bucket->count && found.bucket == nullptr; ++i)
+      if (bucket->tags[i] == tag_of(hash) && key_of(slot(bucket->slots[i])) == key) found = {bucket, i};
+    if (bucket->next == 0) break;
+  }
+  if (found.bucket != nullptr) {
+    const std::uint32_t number = found.bucket->slots[found.at];
+    std::memcpy(row, slot(number) + sizeof(Key), header_->row_bytes);
+    remove_entry(locked, found);
+    key_of(slot(number)) = header_->free_slot;
+    header_->free_slot = number;
+    --header_->num_rows;
+  }
+  locked->latch.store(0, std::memory_order_release);
+  return found.bucket != nullptr ? Found::kHere : Found::kAbsent;
+}
+
+/// Adds to a latched bucket, or to one behind it.
+Status RowStore::add_entry(Bucket* bucket, std::uint16_t tag, std::uint32_t number) {
+  while (bucket->count == kEntries && bucket->next != 0) bucket = overflow_ + bucket->next - 1;
+  if (bucket->count == kEntries) {
+    std::uint64_t fresh = header_->free_overflow;
+    if (fresh != 0) {
+      header_->free_overflow = overflow_[fresh - 1].next;
+    } else if (header_->num_overflow < header_->max_buckets) {
+      fresh = ++header_->num_overflow;
+    } else {
+      return Status::error(Code::kOutOfMemory, "the index of the table's rows is full");
+    }
+    overflow_[fresh - 1].next = 0;
+    overflow_[fresh - 1].count = 0;
+    bucket->next = static_cast<std::uint32_t>(fresh);
+    bucket = overflow_ + fresh - 1;
+  }
+  bucket->slots[bucket->count] = number;
+  bucket->tags[bucket->count] = tag;
+  ++bucket->count;
+  return Status::success();
+}
+
+/// The last entry of the chain takes the place of the removed one, so that only the last bucket has room.
+void RowStore::remove_entry(Bucket* bucket, Entry entry) {
+  Bucket* before = nullptr;
+  while (bucket->next != 0) {
+    before = bucket;
+    bucket = overflow_ + bucket->next - 1;
+  }
+  --bucket->count;
+  entry.bucket->slots[entry.at] = bucket->slots[bucket->count];
+  entry.bucket->tags[entry.at] = bucket->tags[bucket->count];
+  if (bucket->count > 0 || before == nullptr) return;
+  bucket->next = static_cast<std::uint32_t>(header_->free_overflow);
+  header_->free_overflow = before->next;
+  before->next = 0;
+}
+
+/// Splits the next bucket in two. Readers that waited for its latch look their bucket up again.
+Status RowStore::split() {
+  Header& header = *header_;
+  const std::uint64_t num = header.num_buckets.load(std::memory_order_relaxed);
+  Bucket* const old = buckets_ + (num - std::bit_floor(num));
+  std::uint32_t unlocked = 0;
+  if (!old->latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire) && !lock_slowly(*old))
+    return latch_lost();
+  std::vector<std::pair<std::uint16_t, std::uint32_t>> entries;
+  for (Bucket* bucket = old;; bucket = overflow_ + bucket->next - 1) {
+    for (std::size_t i = 0; i < bucket->count; ++i) entries.emplace_back(bucket->tags[i], bucket->slots[i]);
+    if (bucket->next == 0) break;
+  }
+  while (old->next != 0) {
+    Bucket* const first = overflow_ + old->next - 1;
+    const std::uint32_t number = old->next;
+    old->next = first->next;
+    first->next = static_cast<std::uint32_t>(header.free_overflow);
+    header.free_overflow = number;
+  }
+  old->count = 0;
+  Bucket* const fresh = buckets_ + num;
+  const std::uint64_t bit = std::bit_floor(num);
+  Status status;
+  for (const auto& [tag, number] : entries) {
+    const bool moves = (mixed(key_of(slot(number))) & bit) != 0;
+    if (Status added = add_entry(moves ? fresh : old, tag, number); !added.ok()) status = std::move(added);
+  }
+  header.num_buckets.store(num + 1, std::memory_order_release);
+  old->latch.store(0, std::memory_order_release);
+  return status;
+}
+
+std::uint64_t RowStore::used_bytes() const {
+  return (header_->num_buckets.load(std::memory_order_relaxed) + header_->num_overflow) * sizeof(Bucket) +
+         header_->num_slots * header_->slot_bytes;
+}
+
+}  // namespace hips::ps

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "lib/base/os/shared_memory.hpp"
+#include "lib/base/result.hpp"
+#include "lib/ps/row_type.hpp"
+
+namespace hips::ps {
+
+/// How an access to a row ended.
+enum class Found : std::uint8_t {
+  kHere,
+  kAbsent,
+  kLatchLost,  ///< `given_up` was true before the latch was free: its holder may be dead
+};
+
+/// The rows that a node has, in memory that all its ranks map: a hash table that grows by one bucket at a time (linear
+/// hashing), and slots for the rows.
+///
+///     header | buckets: latch, 9 x (tag, slot), overflow bucket | overflow buckets | slots: key, row
+///
+/// Every rank reads and updates rows, under the latch of the row's bucket. One process, the owner, inserts and takes rows.
+///
+/// Cost     an access: two atomic operations, about three cache lines. A row takes its bytes, 8 for the key and about 15 of
+///          the index; a key that is absent takes nothing. What has been taken leaves a slot for another row.
+/// Threads  with(): any, of any process. insert() and take(): one at a time.
+/// Source   Litwin, Linear hashing (VLDB 1980).
+class RowStore {
+ public:
+  /// Makes an empty store, owned by this process. `max_rows` is address space only.
+  ///
+  /// Errors   kInvalidArgument: more than kMostRows rows. Those of SharedMemory::create().
+  static Result<RowStore> create(std::size_t row_bytes, std::uint64_t max_rows);
+  /// Maps the store of another process of this node.
+  static Result<RowStore> attach(const SharedMemoryName& name);
+
+  static constexpr std::uint64_t kMostRows = (std::uint64_t{1} << 32U) - 2;
+
+  /// Asked while a latch is not free for long: true ends the access with kLatchLost.
+  void set_given_up(std::function<bool()> given_up) { given_up_ = std::move(given_up); }
+  [[nodiscard]] const SharedMemoryName& name() const { return memory_.name(); }
+
+  /// Calls use(row) with the row of `key`, if it is here, while no other rank accesses it.
+  template <typename Use>
+  Found with(Key key, Use&& use) const {
+    const std::uint64_t hash = mixed(key);
+    Bucket* const locked = lock_bucket(hash);
+    if (locked == nullptr) return Found::kLatchLost;
+    std::byte* const row = find(locked, hash, key);
+    if (row != nullptr) use(row);
+    locked->latch.store(0, std::memory_order_release);
+    return row != nullptr ? Found::kHere : Found::kAbsent;
+  }
+  /// Fetches what with() is going to read.
+  void prefetch(Key key) const { __builtin_prefetch(bucket_of(mixed(key))); }
+
+  // The owner only.
+
+  /// Adds a row that is absent.
+  ///
+  /// Errors   kOutOfMemory: there are max_rows. kPeerLost: a latch is lost.
+  Status insert(Key key, const std::byte* row);
+  /// Copies the row to `row` and removes it.
+  Found take(Key key, std::byte* row);
+  [[nodiscard]] std::uint64_t num_rows() const { return header_->num_rows; }
+  /// Bytes of memory that the rows so far have needed.
+  [[nodiscard]] std::uint64_t used_bytes() const;
+
+ private:
+  static constexpr std::size_t kEntries = 9;        ///< of a bucket
+  static constexpr std::uint64_t kMeanEntries = 5;  ///< a bucket is split when there are more on average
+
+  struct alignas(64) Bucket {
+    std::atomic<std::uint32_t> latch;
+    std::uint32_t next;  ///< overflow bucket, counted from 1; 0: none
+    std::array<std::uint32_t, kEntries> slots;
+    std::array<std::uint16_t, kEntries> tags;
+    std::uint8_t count;
+  };
+  static_assert(sizeof(Bucket) == 64);
+
+  struct Header {
+    std::uint64_t row_bytes, slot_bytes, max_rows, max_buckets;
+    // The owner's.
+    std::uint64_t num_rows, num_slots, free_slot, num_overflow, free_overflow;
+    alignas(64) std::atomic<std::uint64_t> num_buckets;
+  };
+
+  /// Where an entry is.
+  struct Entry {
+    Bucket* bucket = nullptr;
+    std::size_t at = 0;
+  };
+
+  static Result<RowStore> over(SharedMemory memory);
+
+  [[nodiscard]] Bucket* bucket_of(std::uint64_t hash) const {
+    const std::uint64_t num = header_->num_buckets.load(std::memory_order_acquire);
+    const std::uint64_t low = std::bit_floor(num);
+    const std::uint64_t wide = hash & (2 * low - 1);
+    return buckets_ + (wide < num ? wide : hash & (low - 1));
+  }
+  /// The latched bucket of a hash; null if the latch is lost.
+  [[nodiscard]] Bucket* lock_bucket(std::uint64_t hash) const {
+    while (true) {
+      Bucket* const bucket = bucket_of(hash);
+      std::uint32_t unlocked = 0;
+      if (!bucket->latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire) &&
+          !lock_slowly(*bucket))
+        return nullptr;
+      // The bucket may have been split meanwhile.
+      if (bucket_of(hash) == bucket) return bucket;
+      bucket->latch.store(0, std::memory_order_release);
+    }
+  }
+  [[nodiscard]] bool lock_slowly(Bucket& bucket) const;
+  [[nodiscard]] std::byte* slot(std::uint64_t number) const { return slots_ + number * slot_bytes_; }
+  static std::uint16_t tag_of(std::uint64_t hash) { return static_cast<std::uint16_t>(hash >> 48U); }
+  static Key& key_of(std::byte* slot) { return *reinterpret_cast<Key*>(slot); }
+  /// The row in a latched bucket and those behind it; null: absent.
+  [[nodiscard]] std::byte* find(const Bucket* bucket, std::uint64_t hash, Key key) const {
+    const std::uint16_t tag = tag_of(hash);
+    for (;; bucket = overflow_ + bucket->next - 1) {
+      for (std::size_t i = 0; i < bucket->count; ++i) {
+        if (bucket->tags[i] != tag) continue;
+        std::byte* const found = slot(bucket->slots[i]);
+        if (key_of(found) == key) return found + sizeof(Key);
+      }
+      if (bucket->next == 0) return nullptr;
+    }
+  }
+  Status add_entry(Bucket* bucket, std::uint16_t tag, std::uint32_t slot);
+  void remove_entry(Bucket* bucket, Entry entry);
+  Status split();
+
+  SharedMemory memory_;
+  Header* header_ = nullptr;
+  Bucket* buckets_ = nullptr;
+  Bucket* overflow_ = nullptr;
+  std::byte* slots_ = nullptr;
+  std::size_t slot_bytes_ = 0;
+  std::function<bool()> given_up_ = [] { return false; };
+};
+
+}  // namespace hips::ps

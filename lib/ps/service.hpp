@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/ps/mail.hpp"
+#include "lib/ps/row_store.hpp"
+#include "lib/ps/row_type.hpp"
+
+namespace hips::ps {
+
+/// Where the ranks of a table are. The same on all ranks.
+struct RankPlaces {
+  std::vector<std::int32_t> node_of;  ///< by rank: 0, 1, ...
+  std::vector<Rank> service_of;       ///< by node: its lowest rank, which serves
+
+  [[nodiscard]] std::int32_t num_nodes() const { return static_cast<std::int32_t>(service_of.size()); }
+  /// The node that knows who owns a key. It is the first owner.
+  [[nodiscard]] std::int32_t home_of(Key key) const {
+    return static_cast<std::int32_t>((mixed(key) >> 32U) * service_of.size() >> 32U);
+  }
+  [[nodiscard]] Rank home_service(Key key) const {
+    return service_of[static_cast<std::size_t>(home_of(key))];
+  }
+};
+
+/// Serves the rows of one node: answers requests for rows that are here, forwards those for keys whose home is here, and
+/// moves rows from node to node.
+///
+/// A row is in one place at any time, its owner's store or a transfer. The home of a key orders all that concerns it: it sends
+/// requests and then a hand-over to the owner in one order, over a connection that keeps the order. So a forwarded request
+/// always finds a node that owns the row or is going to; there it waits.
+///
+/// Threads  one at a time. The store is also used by the other ranks of the node.
+/// Errors   on_mail(): kMismatch, kInternal: the mail cannot be. kOutOfMemory: the store is full. The table has then failed.
+/// Source   the relocation protocol of Lapse (VLDB 2020), with the home as the only one who orders.
+class Service {
+ public:
+  struct Options {
+    std::int32_t node = 0;
+    RankPlaces places;
+    RowType type;
+    std::vector<std::byte> first_row;  ///< of a key that nobody has changed; empty: zeros
+  };
+  Service(Options options, RowStore& store, Mail& mail);
+
+  Status on_mail(const Batch& batch);
+
+  /// Keys whose home is here and whose owner is another node.
+  [[nodiscard]] std::size_t num_moved() const { return owner_.size(); }
+  /// Keys that are on their way here.
+  [[nodiscard]] std::size_t num_coming() const { return coming_.size(); }
+
+ private:
+  /// A pull, push or set that waits for its row.
+  struct Waiting {
+    BatchHead head;
+    std::uint32_t position = 0;
+    std::vector<std::byte> row;
+  };
+  /// A time during which this node owns a row that has not arrived yet.
+  struct Tenure {
+    std::vector<Waiting> requests;
+    std::vector<Waiting> localizes;
+    std::optional<std::int32_t> next_owner;  ///< it ends with a transfer to this node
+  };
+  struct Forward {
+    std::int32_t node = 0;
+    std::size_t record = 0;
+  };
+
+  void on_access(const Batch& batch);
+  void on_localize(const Batch& batch);
+  void on_move(const Batch& batch);
+  void on_hand_over(const Batch& batch);
+  void on_transfer(const Batch& batch);
+  /// Does a push or set on a row.
+  void change(MailKind kind, std::byte* row, const std::byte* given) const;
+  void answer(const Waiting& request, Key key);
+  void move(Key key, std::int32_t to);
+  void hand_over(Key key, std::int32_t to);
+  void transfer(Key key, std::int32_t to, const std::byte* row);
+  void broke(Status status);
+  [[nodiscard]] Rank service(std::int32_t node) const {
+    return options_.places.service_of[static_cast<std::size_t>(node)];
+  }
+  [[nodiscard]] bool is_home(Key key) const { return options_.places.home_of(key) == options_.node; }
+  /// A row whose home is here, which nobody has changed or moved, is made at its first use.
+  bool make_first_row(Key key);
+
+  Options options_;
+  RowStore& store_;
+  Mail& mail_;
+  std::size_t row_bytes_;
+  std::unordered_map<Key, std::int32_t> owner_;         ///< of keys whose home is here; absent: this node
+  std::unordered_map<Key, std::deque<Tenure>> coming_;  ///< the front one is waited for
+  std::vector<std::byte> row_;                          ///< work space
+  std::vector<Forward> forwards_;
+  Status failure_;
+};
+
+}  // namespace hips::ps

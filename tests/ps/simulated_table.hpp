@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "lib/ps/client.hpp"
+#include "lib/ps/mail.hpp"
+#include "lib/ps/service.hpp"
+
+namespace hips::ps::test {
+
+/// The network of a simulated table: keeps what each rank sent to each other one, until the simulation delivers it.
+class SimulatedNetwork {
+ public:
+  using Link = std::pair<Rank, Rank>;
+  void send(Rank from, Rank to, std::vector<std::byte> batch) {
+    links_[{from, to}].push_back(std::move(batch));
+    ++num_waiting_;
+  }
+  [[nodiscard]] bool empty() const { return num_waiting_ == 0; }
+  /// The oldest batch of a link that is chosen at random.
+  std::pair<Link, std::vector<std::byte>> take(std::mt19937_64& random) {
+    std::vector<Link> loaded;
+    for (const auto& [link, batches] : links_)
+      if (!batches.empty()) loaded.push_back(link);
+    const Link link = loaded[random() % loaded.size()];
+    std::vector<std::byte> batch = std::move(links_[link].front());
+    links_[link].pop_front();
+    --num_waiting_;
+    return {link, std::move(batch)};
+  }
+
+ private:
+  std::map<Link, std::deque<std::vector<std::byte>>> links_;
+  std::size_t num_waiting_ = 0;
+};
+
+/// One rank's mail in that network. Batches are small, so that requests need several.
+class SimulatedMail final : public Mail {
+ public:
+  SimulatedMail(SimulatedNetwork& network, Rank rank, std::size_t most_bytes)
+      : network_(network), rank_(rank), most_bytes_(most_bytes) {}
+  std::byte* begin(Rank to, std::size_t bytes) override {
+    if (bytes > most_bytes_ || open_.contains(to)) throw std::logic_error("begin() is used wrongly");
+    return open_[to].assign(bytes, std::byte{0xee}), open_[to].data();
+  }
+  void end(Rank to, std::size_t bytes) override {
+    std::vector<std::byte> batch = std::move(open_.at(to));
+    open_.erase(to);
+    if (bytes % 8 != 0 || bytes > batch.size()) throw std::logic_error("end() is used wrongly");
+    batch.resize(bytes);
+    if (bytes > 0) network_.send(rank_, to, std::move(batch));
+  }
+  [[nodiscard]] std::size_t most_bytes() const override { return most_bytes_; }
+
+ private:
+  SimulatedNetwork& network_;
+  Rank rank_;
+  std::size_t most_bytes_;
+  std::map<Rank, std::vector<std::byte>> open_;
+};
+
+/// A table of several nodes and ranks in one process.
+class SimulatedTable {
+ public:
+  SimulatedTable(std::int32_t num_nodes, std::int32_t ranks_per_node, RowType type, std::uint64_t max_rows,
+                 std::size_t batch_bytes)
+      : type_(type) {
+    for (std::int32_t node = 0; node < num_nodes; ++node) {
+      places_.service_of.push_back(node * ranks_per_node);
+      for (std::int32_t local = 0; local < ranks_per_node; ++local) places_.node_of.push_back(node);
+    }
+    for (std::int32_t node = 0; node < num_nodes; ++node)
+      stores_.push_back(std::make_unique<RowStore>(value_or_throw(RowStore::create(type.bytes(), max_rows))));
+    for (Rank rank = 0; rank < num_nodes * ranks_per_node; ++rank) {
+      const auto node = places_.node_of[static_cast<std::size_t>(rank)];
+      RowStore& store = *stores_[static_cast<std::size_t>(node)];
+      mails_.push_back(std::make_unique<SimulatedMail>(network_, rank, batch_bytes));
+      clients_.push_back(std::make_unique<Client>(rank, places_, type, store, *mails_.back()));
+      if (places_.service_of[static_cast<std::size_t>(node)] == rank)
+        services_.push_back(std::make_unique<Service>(
+            Service::Options{.node = node, .places = places_, .type = type, .first_row = {}}, store,
+            *mails_.back()));
+    }
+  }
+
+  [[nodiscard]] Rank num_ranks() const { return static_cast<Rank>(clients_.size()); }
+  Client& client(Rank rank) { return *clients_[static_cast<std::size_t>(rank)]; }
+  Service& service(std::int32_t node) { return *services_[static_cast<std::size_t>(node)]; }
+  RowStore& store(std::int32_t node) { return *stores_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const RankPlaces& places() const { return places_; }
+  [[nodiscard]] bool idle() const { return network_.empty(); }
+
+  /// Delivers one batch.
+  void deliver(std::mt19937_64& random) {
+    const auto [link, bytes] = network_.take(random);
+    std::span<const std::byte> left(bytes);
+    const Batch batch = value_or_throw(Batch::take(left, type_.bytes()));
+    const bool is_answer = batch.head().kind == MailKind::kRows || batch.head().kind == MailKind::kDone;
+    const auto node = places_.node_of[static_cast<std::size_t>(link.second)];
+    const Status status = is_answer ? client(link.second).on_mail(batch) : service(node).on_mail(batch);
+    if (!status.ok()) throw Error(status);
+  }
+
+ private:
+  RowType type_;
+  RankPlaces places_;
+  SimulatedNetwork network_;
+  std::vector<std::unique_ptr<RowStore>> stores_;
+  std::vector<std::unique_ptr<SimulatedMail>> mails_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<Service>> services_;
+};
+
+}  // namespace hips::ps::test
