@@ -87,6 +87,9 @@ Result<std::vector<LldpNeighbour>> read_lldp_json(std::string_view name, std::in
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
     return bad_line(name, first_line + std::count(text.begin(), end, '\n'),
                     "the text is no valid JSON; give the whole output of lldpctl -f json");
+  } catch (const nlohmann::json::out_of_range&) {
+    return bad_line(name, first_line,
+                    "the text has a number that is too large; give the output of lldpctl -f json");
   }
   if (member(root, "lldp").is_null())
     return bad_line(name, first_line, "the text has no key \"lldp\"; give the output of lldpctl -f json");

@@ -164,6 +164,8 @@ TEST(Lldp, KnowsHostsByShortNames) {
 TEST(Lldp, EndsBrokenTextsWithOneLine) {
   EXPECT_EQ(lldp_error("{\n\"lldp\": {\n"),
             "n1.json:3: the text is no valid JSON; give the whole output of lldpctl -f json");
+  EXPECT_EQ(lldp_error("{\n\"lldp\": {\"interface\": 1e999}}"),
+            "n1.json:1: the text has a number that is too large; give the output of lldpctl -f json");
   EXPECT_EQ(lldp_error("{\"a\": 1}"),
             "n1.json:1: the text has no key \"lldp\"; give the output of lldpctl -f json");
   EXPECT_EQ(lldp_error("hello\n"),
