@@ -58,6 +58,8 @@ class Request {
   /// Blocks until the call has ended.
   void wait() { throw_if_failed(hips_wait(&request_)); }
 
+  /// Takes a request of the C API over; null: of no call.
+  [[nodiscard]] static Request adopt(hips_request_t request) { return Request(request); }
   /// For calls of the C API; still owned by this object. Null when there is no call.
   [[nodiscard]] hips_request_t handle() const { return request_; }
 

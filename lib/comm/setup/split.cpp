@@ -12,81 +12,17 @@
 #include <fmt/format.h>
 
 #include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/member_exchange.hpp"
 #include "topology/parts/occupied.hpp"
 
 namespace hips::comm {
 namespace {
 
-/// Exchanges data among all ranks of a communicator with its own collectives.
-class Exchange {
- public:
-  explicit Exchange(Communicator& parent) : parent_(parent) {}
-
-  /// Gathers one number per rank.
-  Result<std::vector<std::uint64_t>> numbers(std::uint64_t mine) {
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(parent_.size()));
-    const auto each = std::make_shared<const Sections>(all.size(), 1);
-    if (Status status = gather(&mine, all.data(), DataType::kUint64, each); !status.ok())
-      return fail(std::move(status));
-    return all;
-  }
-
-  /// Gathers the bytes of all ranks; each rank may pass a different number. One collective if all are short, as most are in
-  /// a set-up; else another one for the rest.
-  Result<std::vector<Blob>> blobs(std::span<const std::byte> mine) {
-    const auto size = static_cast<std::size_t>(parent_.size());
-    const std::size_t head = std::clamp<std::size_t>(kMostHeads / size, 64, 2048), room = head - kLength;
-    Blob first(head), heads(size * head);
-    const auto length = static_cast<std::uint64_t>(mine.size());
-    std::memcpy(first.data(), &length, kLength);
-    if (!mine.empty()) std::memcpy(first.data() + kLength, mine.data(), std::min(mine.size(), room));
-    const auto each = std::make_shared<const Sections>(size, head);
-    if (Status status = gather(first.data(), heads.data(), DataType::kUint8, each); !status.ok())
-      return fail(std::move(status));
-
-    std::vector<Blob> all;
-    std::vector<std::uint64_t> rests;
-    for (std::size_t r = 0; r < size; ++r) {
-      std::uint64_t bytes = 0;
-      std::memcpy(&bytes, heads.data() + r * head, kLength);
-      const std::byte* const begin = heads.data() + r * head + kLength;
-      all.emplace_back(begin, begin + std::min<std::uint64_t>(bytes, room));
-      rests.push_back(bytes - all.back().size());
-    }
-    const auto sections = std::make_shared<const Sections>(rests);
-    if (sections->total() == 0) return all;
-    Blob rest(sections->total());
-    if (Status status =
-            gather(mine.data() + std::min(mine.size(), room), rest.data(), DataType::kUint8, sections);
-        !status.ok())
-      return fail(std::move(status));
-    for (std::size_t r = 0; r < size; ++r) {
-      const std::byte* const begin = rest.data() + sections->first(r);
-      all[r].insert(all[r].end(), begin, begin + sections->count(r));
-    }
-    return all;
-  }
-
- private:
-  static constexpr std::size_t kLength = sizeof(std::uint64_t), kMostHeads = 64U << 10U;
-
-  Status gather(const void* in, void* out, DataType type, const std::shared_ptr<const Sections>& sections) {
-    return parent_.call({.collective = Collective::kAllgather,
-                         .in = static_cast<const std::byte*>(in),
-                         .out = static_cast<std::byte*>(out),
-                         .count = sections->total(),
-                         .type = type,
-                         .sections = sections});
-  }
-
-  Communicator& parent_;
-};
-
 /// The bootstrap of one part, over exchanges of the whole parent. Parts may need different numbers of exchanges:
 /// a part that has finished, successfully or not, keeps taking part until all parts have.
 class PartBootstrap final : public Bootstrap {
  public:
-  PartBootstrap(Exchange& exchange, std::vector<Rank> members, Rank rank)
+  PartBootstrap(MemberExchange& exchange, std::vector<Rank> members, Rank rank)
       : exchange_(exchange), members_(std::move(members)), rank_(rank) {}
 
   [[nodiscard]] Rank rank() const override { return rank_; }
@@ -96,7 +32,7 @@ class PartBootstrap final : public Bootstrap {
     Blob busy(1 + mine.size());
     busy[0] = kBusy;
     std::copy(mine.begin(), mine.end(), busy.begin() + 1);
-    auto all = exchange_.blobs(busy);
+    auto all = exchange_.allgather(busy);
     if (!all) {
       broken_ = all.error();
       return all;
@@ -116,7 +52,7 @@ class PartBootstrap final : public Bootstrap {
   Status finish() {
     if (!broken_.ok()) return broken_;
     while (true) {
-      auto all = exchange_.blobs(std::span(&kDone, 1));
+      auto all = exchange_.allgather(std::span(&kDone, 1));
       if (!all) return all.error();
       if (std::ranges::all_of(*all, [](const Blob& blob) { return blob.size() == 1 && blob[0] == kDone; }))
         return Status::success();
@@ -126,7 +62,7 @@ class PartBootstrap final : public Bootstrap {
  private:
   static constexpr std::byte kBusy{1}, kDone{0};
 
-  Exchange& exchange_;
+  MemberExchange& exchange_;
   std::vector<Rank> members_;  ///< ranks of the parent
   Rank rank_;
   Status broken_;
@@ -165,7 +101,7 @@ Result<std::unique_ptr<Communicator>> derive(Communicator& parent, int color, Me
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key) {
-  Exchange exchange(parent);
+  MemberExchange exchange(parent);
   const auto word =
       static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32U | static_cast<std::uint32_t>(key);
   auto words = exchange.numbers(word);

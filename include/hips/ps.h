@@ -1,0 +1,102 @@
+/*
+ * HiPS: tables of rows by key, for models that are sparse: embeddings, factorizations, graphs. The C API.
+ *
+ * All ranks of a communicator pull rows and push changes to them. A row is on one node at a time, in memory that all ranks of the
+ * node reach in a fraction of a microsecond; hips_ps_localize() brings rows to the node that is going to use them. Dense
+ * models are better served by hips_allreduce().
+ *
+ * Guarantees, while rows move:
+ * - No push is lost, and none is done twice.
+ * - Calls that are waited for before the next are linearizable, key by key.
+ * - Calls of a rank on one key take place in the order of their start, outstanding ones included. Keys of one call are used in
+ *   any order.
+ *
+ * Source: Lapse (Renz-Wieland et al., VLDB 2020).
+ */
+#ifndef HIPS_PS_H
+#define HIPS_PS_H
+
+#include <hips/hips.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hips_ps_table* hips_ps_table_t;
+
+typedef struct {
+  size_t struct_size;     /* sizeof(hips_ps_config_t) */
+  uint64_t num_keys;      /* keys are 0 to num_keys - 1 */
+  hips_type_t type;       /* of the elements of a row; HIPS_BYTES(n) with an update of hips_op_create() */
+  uint32_t count;         /* elements of a row; a row has 1 MiB at most */
+  hips_op_t update;       /* a push does row = pushed op row; HIPS_SUM, another op but HIPS_AVG, or one of hips_op_create() */
+  const void* first_row;  /* of a key that nobody has changed; null: zeros */
+  uint64_t rows_per_node; /* that a node may have at a time, at most 2^32 - 2; 0: num_keys. Address space, no memory */
+} hips_ps_config_t;
+
+#define HIPS_PS_CONFIG_INIT \
+  { sizeof(hips_ps_config_t), 0, HIPS_FLOAT32, 1, HIPS_SUM, 0, 0 }
+
+/*
+ * Makes a table; all ranks pass the same. Collective over `comm`, which may be destroyed before the table. Each key begins on
+ * the node that a hash of it names. Cost: three small exchanges; connections between each rank and one rank of
+ * each node, and a thread on that one, which sleeps while there is nothing to serve. A row takes its bytes and at most 32 on the
+ * node that has it, from its first use on; other nodes keep nothing for it but, on one, the number of the node that has it.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT, HIPS_ERR_MISMATCH: config; says what and on which rank. HIPS_ERR_UNSUPPORTED: no transport between
+ * two ranks. On all ranks alike.
+ */
+HIPS_API hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* config,
+                                            hips_ps_table_t* table);
+
+/* Waits until all ranks call it, then frees the table. Collective. No call may be outstanding. Null is allowed. */
+HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
+
+/*
+ * rows[i] = row of keys[i], for `num` keys in any order; rows lie one after the other. Keys may repeat. Blocks until all rows are
+ * there.
+ *
+ * Cost: a row of this node about 0.05 us and a copy; of another one a message to the key's first node, on to the node
+ * that has it, and back. Rows of one call travel together.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, or a null argument; nothing took place. Any other error has failed the table
+ * on this rank, for good: a rank died (HIPS_ERR_PEER_LOST), or the communicator has failed.
+ *
+ * Threads: any number at once, for all calls of a table but create and destroy.
+ */
+HIPS_API hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows);
+/* row of keys[i] = rows[i] op row; blocks until all are changed. Errors and threads as hips_ps_pull(). */
+HIPS_API hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows);
+/* row of keys[i] = rows[i]. */
+HIPS_API hips_status_t hips_ps_set(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows);
+/*
+ * Brings the rows to this node. Blocks until each of them has been here; another node may have taken one away again.
+ * Cost: for rows of one other node, about one round trip.
+ */
+HIPS_API hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* keys, size_t num);
+/*
+ * As hips_ps_pull(), of the rows that this node has: here[i] is 1 where rows[i] was copied, else 0. Sends nothing. A key
+ * with an outstanding call of this rank counts as not here.
+ */
+HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
+                                             unsigned char* here);
+
+/*
+ * The same without blocking. *request is HIPS_REQUEST_NULL where the call has ended already, as those on rows of this node do; else
+ * hips_wait(), hips_test() and their like end it. `keys` and pushed rows are copied; the rows of a pull belong to the
+ * request until it has ended.
+ */
+HIPS_API hips_status_t hips_ps_ipull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
+                                     hips_request_t* request);
+HIPS_API hips_status_t hips_ps_ipush(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
+                                     hips_request_t* request);
+HIPS_API hips_status_t hips_ps_iset(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
+                                    hips_request_t* request);
+HIPS_API hips_status_t hips_ps_ilocalize(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                         hips_request_t* request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HIPS_PS_H */

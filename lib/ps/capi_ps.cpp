@@ -1,0 +1,203 @@
+#include <hips/ps.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/comm/capi/capi.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/ps/table.hpp"
+#include "lib/reduce/user_op.hpp"
+
+using hips::Code;
+using hips::Status;
+using hips::comm::capi::guarded;
+using hips::comm::capi::null_argument;
+using hips::comm::capi::SharedHold;
+using hips::ps::Key;
+using hips::ps::MailKind;
+using hips::ps::RowTable;
+using hips::ps::TableCall;
+using hips::ps::TableOptions;
+
+struct hips_ps_table {
+  SharedHold comm;  ///< outlives the table
+  hips::reduce::UserOpHold update;
+  std::shared_ptr<RowTable> table;
+};
+
+namespace {
+
+/// A call that has not ended at its start.
+class TableRequest final : public hips::comm::Request {
+ public:
+  TableRequest(std::shared_ptr<RowTable> table, std::unique_ptr<TableCall> call)
+      : table_(std::move(table)), call_(std::move(call)) {}
+  ~TableRequest() override { (void)end(); }
+
+  Status renew(const hips::comm::CallArgs& /*args*/) override {
+    return Status::error(Code::kUnsupported, "a call of a table is made anew each time");
+  }
+  Status start() override { return Status::success(); }
+  [[nodiscard]] bool active() const override { return call_ != nullptr; }
+  [[nodiscard]] bool has_ended() override { return !call_ || call_->done.load(std::memory_order_acquire); }
+  bool test() override { return !call_ || table_->test(*call_); }
+  Status wait() override { return end(); }
+
+ private:
+  Status end() { return call_ ? table_->wait(std::move(call_)) : Status::success(); }
+
+  std::shared_ptr<RowTable> table_;
+  std::unique_ptr<TableCall> call_;
+};
+
+struct Access {
+  const char* name;
+  MailKind kind;
+  const std::uint64_t* keys;
+  size_t num;
+  const void* given;
+  void* out;
+};
+
+Status check(const Access& access, hips_ps_table_t table) {
+  if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
+  if (table == nullptr) return null_argument(access.name, "table");
+  if (access.num == 0) return Status::success();
+  if (access.keys == nullptr) return null_argument(access.name, "keys");
+  const bool needs_rows = access.kind != MailKind::kLocalize;
+  if (needs_rows && access.given == nullptr && access.out == nullptr) return null_argument(access.name, "rows");
+  if (access.num > UINT32_MAX)
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("{}: {} keys; at most {} are possible", access.name, access.num, UINT32_MAX));
+  return Status::success();
+}
+
+hips_status_t run(const Access& access, hips_ps_table_t handle) {
+  return guarded([&]() -> Status {
+    if (Status status = check(access, handle); !status.ok()) return status;
+    RowTable& table = *handle->table;
+    std::unique_ptr<TableCall> call;
+    Status status = table.start(call, access.kind, {access.keys, access.num},
+                                static_cast<const std::byte*>(access.given), static_cast<std::byte*>(access.out));
+    return status.ok() && call ? table.wait(std::move(call)) : status;
+  });
+}
+
+hips_status_t start(const Access& access, hips_ps_table_t handle, hips_request_t* request) {
+  return guarded([&]() -> Status {
+    if (Status status = check(access, handle); !status.ok()) return status;
+    if (request == nullptr) return null_argument(access.name, "request");
+    std::unique_ptr<TableCall> call;
+    auto made = std::make_unique<hips_request>();
+    Status status = handle->table->start(call, access.kind, {access.keys, access.num},
+                                         static_cast<const std::byte*>(access.given),
+                                         static_cast<std::byte*>(access.out));
+    if (!status.ok()) return status;
+    *request = HIPS_REQUEST_NULL;
+    if (!call) return Status::success();
+    made->shared = SharedHold(*handle->comm);
+    made->call = std::make_unique<TableRequest>(handle->table, std::move(call));
+    made->reusable = false;
+    made->outstanding = true;
+    *request = made.release();
+    return Status::success();
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* config, hips_ps_table_t* table) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument("hips_ps_table_create", "comm");
+    if (config == nullptr) return null_argument("hips_ps_table_create", "config");
+    if (table == nullptr) return null_argument("hips_ps_table_create", "table");
+    if (config->struct_size < sizeof(hips_ps_config_t))
+      return Status::error(Code::kInvalidArgument,
+                           fmt::format("hips_ps_table_create: config.struct_size is {}; begin with HIPS_PS_CONFIG_INIT, "
+                                       "which sets it to {}",
+                                       config->struct_size, sizeof(hips_ps_config_t)));
+    TableOptions options{.num_keys = config->num_keys,
+                         .type = {.type = static_cast<hips::DataType>(config->type),
+                                  .count = config->count,
+                                  .update = static_cast<hips::ReduceOp>(config->update)},
+                         .rows_per_node = config->rows_per_node};
+    auto handle = std::make_unique<hips_ps_table>();
+    handle->update = hips::reduce::UserOpHold(options.type.update);
+    if (config->first_row != nullptr) {
+      const auto* row = static_cast<const std::byte*>(config->first_row);
+      options.first_row.assign(row, row + options.type.bytes());
+    }
+    handle->comm = SharedHold(*comm->shared);
+    auto made = RowTable::create(*comm->shared->communicator, std::move(options));
+    if (!made) return made.error();
+    handle->table = std::move(*made);
+    *table = handle.release();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_table_destroy(hips_ps_table_t table) {
+  return guarded([&]() -> Status {
+    if (table == nullptr) return Status::success();
+    const std::unique_ptr<hips_ps_table> owned(table);
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) {
+      // The threads and connections are the parent's.
+      new std::shared_ptr<RowTable>(std::move(owned->table));  // NOLINT
+      return status;
+    }
+    return owned->table->leave();
+  });
+}
+
+hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows) {
+  return run({"hips_ps_pull", MailKind::kPull, keys, num, nullptr, rows}, table);
+}
+
+hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows) {
+  return run({"hips_ps_push", MailKind::kPush, keys, num, rows, nullptr}, table);
+}
+
+hips_status_t hips_ps_set(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows) {
+  return run({"hips_ps_set", MailKind::kSet, keys, num, rows, nullptr}, table);
+}
+
+hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* keys, size_t num) {
+  return run({"hips_ps_localize", MailKind::kLocalize, keys, num, nullptr, nullptr}, table);
+}
+
+hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
+                                    unsigned char* here) {
+  return guarded([&]() -> Status {
+    const Access access{"hips_ps_pull_if_local", MailKind::kPull, keys, num, nullptr, rows};
+    if (Status status = check(access, table); !status.ok()) return status;
+    if (here == nullptr && num > 0) return null_argument(access.name, "here");
+    return table->table->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
+  });
+}
+
+hips_status_t hips_ps_ipull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
+                            hips_request_t* request) {
+  return start({"hips_ps_ipull", MailKind::kPull, keys, num, nullptr, rows}, table, request);
+}
+
+hips_status_t hips_ps_ipush(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
+                            hips_request_t* request) {
+  return start({"hips_ps_ipush", MailKind::kPush, keys, num, rows, nullptr}, table, request);
+}
+
+hips_status_t hips_ps_iset(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
+                           hips_request_t* request) {
+  return start({"hips_ps_iset", MailKind::kSet, keys, num, rows, nullptr}, table, request);
+}
+
+hips_status_t hips_ps_ilocalize(hips_ps_table_t table, const uint64_t* keys, size_t num, hips_request_t* request) {
+  return start({"hips_ps_ilocalize", MailKind::kLocalize, keys, num, nullptr, nullptr}, table, request);
+}
+
+}  // extern "C"

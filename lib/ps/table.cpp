@@ -1,0 +1,283 @@
+#include "lib/ps/table.hpp"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/base/wait/clock.hpp"
+#include "lib/base/wait/waiter.hpp"
+#include "lib/ps/table_setup.hpp"
+
+namespace hips::ps {
+namespace {
+
+/// Records of a rank that may be outstanding; a rank that asks faster than others answer waits.
+constexpr std::uint64_t kMostOutstanding = 1U << 16U;
+constexpr std::uint32_t kStartsPerLook = 64;
+constexpr std::int64_t kNapNs = 50'000'000;  ///< of a sleeping waiter, between two looks for a failure
+
+}  // namespace
+
+RowTable::RowTable(comm::Communicator& members, TableOptions options) : members_(members), options_(std::move(options)) {}
+
+Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, TableOptions options) {
+  std::unique_ptr<RowTable> table(new RowTable(members, std::move(options)));
+  if (Status status = table->set_up(); !status.ok()) return fail(std::move(status));
+  return table;
+}
+
+Status RowTable::set_up() {
+  auto parts = set_up_table(members_, options_,
+                            [this](Rank /*from*/, std::span<const std::byte> batches) { return receive(batches); });
+  if (!parts) return parts.error();
+  places_ = std::move(parts->places);
+  store_ = std::move(parts->store);
+  mail_ = std::move(parts->mail);
+  waits_ = std::make_unique<WaitPolicy>(parts->spin);
+  store_->set_given_up([this] { return !members_.failure().ok(); });
+  const Rank rank = members_.rank();
+  const std::int32_t node = places_.node_of[static_cast<std::size_t>(rank)];
+  client_ = std::make_unique<Client>(rank, places_, options_.type, *store_, *mail_);
+  wake_fd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_.valid()) return Status::error(Code::kSystem, "table: cannot create an eventfd; see \"ulimit -n\"");
+  if (places_.service_of[static_cast<std::size_t>(node)] != rank) return Status::success();
+  service_ = std::make_unique<Service>(
+      Service::Options{
+          .node = node, .places = places_, .type = options_.type, .first_row = options_.first_row},
+      *store_, *mail_);
+  // Signals are for threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return Status::success();
+}
+
+RowTable::~RowTable() {
+  stops_.store(true, std::memory_order_seq_cst);
+  wake();
+  {
+    const std::lock_guard lock(mutex_);
+    nobody_waits_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Status RowTable::check_keys(std::span<const Key> keys) const {
+  for (const Key key : keys)
+    if (key >= options_.num_keys)
+      return Status::error(Code::kInvalidArgument,
+                           fmt::format("table: key {} is out of range [0, {})", key, options_.num_keys));
+  return Status::success();
+}
+
+Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys, const std::byte* given,
+                    std::byte* out) {
+  // A rank whose rows are all here sends nothing, and hears of a failure from nobody else.
+  const std::uint32_t starts = num_starts_.load(std::memory_order_relaxed) + 1;
+  num_starts_.store(starts, std::memory_order_relaxed);
+  if (starts % kStartsPerLook == 0) (void)look_for_failure();
+  if (failed_.load(std::memory_order_acquire)) return failure();
+  if (Status status = check_keys(keys); !status.ok()) return status;
+  const std::size_t given_bytes = given != nullptr ? options_.type.bytes() : 0;
+  const std::size_t out_bytes = out != nullptr ? options_.type.bytes() : 0;
+  constexpr std::size_t kAhead = 8;
+  std::vector<std::uint32_t> remote;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i + kAhead < keys.size()) store_->prefetch(keys[i + kAhead]);
+    const Found found = client_->use(kind, keys[i], given + i * given_bytes, out + i * out_bytes);
+    if (found == Found::kAbsent) remote.push_back(static_cast<std::uint32_t>(i));
+    if (found == Found::kLatchLost) {
+      (void)look_for_failure();
+      return failure();
+    }
+  }
+  if (remote.empty()) return Status::success();
+  auto made = std::make_unique<TableCall>();
+  made->kind = kind;
+  made->out = out;
+  made->num_keys = keys.size();
+  Status status = ask(*made, keys, remote, given);
+  if (status.ok()) call = std::move(made);
+  return status;
+}
+
+Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
+                  const std::byte* given) {
+  while (client_->num_outstanding() > kMostOutstanding && !failed_.load(std::memory_order_acquire))
+    if (!step()) sleep(kNapNs);
+  const std::lock_guard lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  client_->ask(call, keys, positions, given);
+  if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
+  return Status::success();
+}
+
+Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
+  if (failed_.load(std::memory_order_acquire)) return failure();
+  if (Status status = check_keys(keys); !status.ok()) return status;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Found found = client_->use(MailKind::kPull, keys[i], nullptr, out + i * options_.type.bytes());
+    if (found == Found::kLatchLost) {
+      (void)look_for_failure();
+      return failure();
+    }
+    here[i] = found == Found::kHere ? 1 : 0;
+  }
+  return Status::success();
+}
+
+/// A frame's batches, to the service of the node or to this rank's calls.
+Status RowTable::receive(std::span<const std::byte> batches) {
+  const std::size_t row_bytes = options_.type.bytes();
+  while (!batches.empty()) {
+    const auto batch = Batch::take(batches, row_bytes);
+    if (!batch) return batch.error();
+    const bool answers = batch->head().kind == MailKind::kRows || batch->head().kind == MailKind::kDone;
+    if (!answers && !service_)
+      return Status::error(Code::kInternal, "table: a request reached a rank that does not serve", Scope::kCommunicator);
+    if (Status status = answers ? client_->on_mail(*batch) : service_->on_mail(*batch); !status.ok()) return status;
+  }
+  return Status::success();
+}
+
+bool RowTable::step_locked() {
+  if (!failure_.ok()) return false;
+  auto moved = mail_->progress();
+  if (!moved) fail_locked(moved.error());
+  return moved.value_or(true);
+}
+
+bool RowTable::step() {
+  const std::lock_guard lock(mutex_);
+  return step_locked();
+}
+
+/// A lost connection is the failure of the communicator, if that knows more.
+void RowTable::fail_locked(const Status& status) {
+  if (!failure_.ok() || stops_.load(std::memory_order_acquire)) return;
+  failure_ = status;
+  failed_.store(true, std::memory_order_release);
+}
+
+bool RowTable::look_for_failure() {
+  const Status status = members_.failure();
+  const std::lock_guard lock(mutex_);
+  if (!status.ok()) fail_locked(status);
+  return !failure_.ok();
+}
+
+Status RowTable::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool RowTable::test(const TableCall& call) {
+  if (call.done.load(std::memory_order_acquire)) return true;
+  if (!step()) (void)look_for_failure();
+  return call.done.load(std::memory_order_acquire) || failed_.load(std::memory_order_acquire);
+}
+
+Status RowTable::wait(std::unique_ptr<TableCall> call) {
+  const std::atomic<bool>& done = call->done;
+  num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+  Clock& clock = SystemClock::instance();
+  const std::int64_t limit_ns = members_.timeout_ns();
+  const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
+  Waiter waiter(*waits_, WaitKind::kPlan, clock);
+  while (!done.load(std::memory_order_acquire) && !failed_.load(std::memory_order_acquire)) {
+    if (step()) {
+      waiter.moved();
+    } else if (!waiter.stay_awake()) {
+      sleep(kNapNs);
+      (void)look_for_failure();
+      if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(*call, limit_ns);
+    } else if (waiter.time_to_look()) {
+      (void)look_for_failure();
+    }
+  }
+  if (num_waiting_.fetch_sub(1, std::memory_order_seq_cst) == 1 && parked_.load(std::memory_order_seq_cst)) {
+    const std::lock_guard lock(mutex_);
+    nobody_waits_.notify_one();
+  }
+  if (done.load(std::memory_order_acquire)) return Status::success();
+  // The client still knows of it; nothing is written to the caller's memory any more.
+  const std::lock_guard lock(mutex_);
+  call->out = nullptr;
+  unanswered_.push_back(std::move(call));
+  return failure_;
+}
+
+void RowTable::time_out(const TableCall& call, std::int64_t limit_ns) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(Status::error(Code::kTimeout, fmt::format("table: {} of {} keys of a call were not answered within {} s",
+                                                        call.num_missing, call.num_keys,
+                                                        static_cast<double>(limit_ns) / 1e9)));
+}
+
+/// Sleeps until there is mail. Several threads may, on what the first of them has armed.
+void RowTable::sleep(std::int64_t most_ns) {
+  std::vector<pollfd> fds;
+  {
+    const std::lock_guard lock(mutex_);
+    if (num_sleepers_ == 0) {
+      armed_fds_.assign(1, {wake_fd_.get(), POLLIN, 0});
+      const bool quiet = mail_->arm(armed_fds_);
+      if (!quiet || step_locked() || !failure_.ok()) {
+        mail_->disarm();
+        return;
+      }
+    } else if (step_locked() || !failure_.ok()) {
+      return;
+    }
+    ++num_sleepers_;
+    fds = armed_fds_;
+  }
+  const timespec limit{most_ns / 1'000'000'000, static_cast<long>(most_ns % 1'000'000'000)};
+  (void)ppoll(fds.data(), fds.size(), &limit, nullptr);
+  const std::lock_guard lock(mutex_);
+  if (--num_sleepers_ == 0) mail_->disarm();
+}
+
+/// The service's thread.
+void RowTable::serve() {
+  WaitPolicy brief = WaitPolicy::fixed({.spin_polls = 0, .yield_polls = 4});
+  Waiter waiter(brief, WaitKind::kPlan, SystemClock::instance());
+  while (!stops_.load(std::memory_order_acquire)) {
+    if (num_waiting_.load(std::memory_order_seq_cst) > 0) {
+      std::unique_lock lock(mutex_);
+      parked_.store(true, std::memory_order_seq_cst);
+      nobody_waits_.wait(lock, [&] {
+        return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops_.load(std::memory_order_acquire);
+      });
+      parked_.store(false, std::memory_order_seq_cst);
+      continue;
+    }
+    if (failed_.load(std::memory_order_acquire)) return;
+    if (step()) {
+      waiter.moved();
+    } else if (!waiter.stay_awake()) {
+      sleep(1'000'000'000);
+      (void)look_for_failure();
+    }
+  }
+}
+
+void RowTable::wake() const {
+  const std::uint64_t one = 1;
+  if (wake_fd_.valid()) (void)!::write(wake_fd_.get(), &one, sizeof one);
+}
+
+Status RowTable::leave() {
+  return members_.call({.collective = Collective::kBarrier});
+}
+
+}  // namespace hips::ps

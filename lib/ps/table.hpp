@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/base/os/unique_fd.hpp"
+#include "lib/base/wait/wait_policy.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/ps/client.hpp"
+#include "lib/ps/row_store.hpp"
+#include "lib/ps/service.hpp"
+#include "lib/ps/transport_mail.hpp"
+
+namespace hips::ps {
+
+struct TableOptions {
+  std::uint64_t num_keys = 0;  ///< keys are 0 to num_keys - 1
+  RowType type;
+  std::vector<std::byte> first_row{};  ///< of a key that nobody has changed; empty: zeros
+  std::uint64_t rows_per_node = 0;     ///< at most; 0: num_keys
+};
+
+/// Rows that all ranks of a communicator read and change by key. A row is on one node at a time; it can move.
+///
+/// The lowest rank of each node has a thread that serves the other nodes while programs compute; it sleeps when there is no
+/// mail, and leaves progress to threads of the program that wait.
+///
+/// Owns     connections of its own to the services of all nodes, and the rows of the node, which end with its last rank.
+/// Threads  any number at once.
+/// Errors   a failure of the communicator is one of the table. It stays failed.
+class RowTable {
+ public:
+  /// Collective over the communicator, which outlives the table.
+  ///
+  /// Errors   kInvalidArgument: an option; ranks that disagree: kMismatch. kUnsupported: no transport between two ranks.
+  static Result<std::unique_ptr<RowTable>> create(comm::Communicator& members, TableOptions options);
+  ~RowTable();  ///< no call is outstanding, on any rank: see leave()
+  RowTable(const RowTable&) = delete;
+  RowTable& operator=(const RowTable&) = delete;
+
+  /// Starts a call; `call` stays empty if it has ended already. `given`: rows, for kPush and kSet; `out`, for kPull: where they
+  /// go. Keys may repeat; those of one call are used in any order.
+  ///
+  /// Errors   kInvalidArgument: a key is out of range; the call did not take place. The failure of the table.
+  Status start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys, const std::byte* given,
+               std::byte* out);
+  /// Makes progress; true if the call has ended or the table has failed.
+  bool test(const TableCall& call);
+  /// Blocks until the call has ended, and returns how. Frees it.
+  Status wait(std::unique_ptr<TableCall> call);
+  /// Copies the rows that this node has, and says which they are.
+  Status pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here);
+
+  /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
+  Status leave();
+
+  [[nodiscard]] const TableOptions& options() const { return options_; }
+  [[nodiscard]] const RankPlaces& places() const { return places_; }
+  [[nodiscard]] Status failure();
+
+ private:
+  RowTable(comm::Communicator& members, TableOptions options);
+  Status set_up();
+  Status check_keys(std::span<const Key> keys) const;
+  Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
+             const std::byte* given);
+  Status receive(std::span<const std::byte> batches);
+  bool step();
+  bool step_locked();
+  void fail_locked(const Status& status);
+  bool look_for_failure();
+  void time_out(const TableCall& call, std::int64_t limit_ns);
+  void sleep(std::int64_t most_ns);
+  void serve();
+  void wake() const;
+
+  comm::Communicator& members_;
+  TableOptions options_;
+  RankPlaces places_;
+  std::unique_ptr<RowStore> store_;
+  std::unique_ptr<WaitPolicy> waits_;
+  std::mutex mutex_;  ///< of what follows
+  std::unique_ptr<TransportMail> mail_;
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<Service> service_;  ///< of the node; null where another rank serves
+  std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
+  Status failure_;
+  std::atomic<bool> failed_{false};
+  std::atomic<std::uint32_t> num_starts_{0};  ///< of about as many calls
+  std::vector<pollfd> armed_fds_;
+  int num_sleepers_ = 0;
+  std::atomic<int> num_waiting_{0};  ///< threads of the program that make progress
+  std::condition_variable nobody_waits_;
+  std::atomic<bool> parked_{false};  ///< the service's thread waits for that
+  std::atomic<bool> stops_{false};
+  UniqueFd wake_fd_;
+  std::thread thread_;
+};
+
+}  // namespace hips::ps

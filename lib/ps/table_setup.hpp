@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "lib/base/result.hpp"
+#include "lib/base/wait/wait_policy.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/ps/row_store.hpp"
+#include "lib/ps/service.hpp"
+#include "lib/ps/transport_mail.hpp"
+
+namespace hips::ps {
+
+struct TableOptions;
+
+/// What a table consists of on one rank.
+struct TableParts {
+  RankPlaces places;
+  std::unique_ptr<RowStore> store;  ///< of the node; owned by the rank that serves
+  std::unique_ptr<TransportMail> mail;
+  SpinLimits spin;  ///< of a thread that waits
+};
+
+/// Groups the ranks by node, gives each node a store, and connects every rank with the services of all nodes. Servers of an
+/// emulated topology count as nodes. Collective.
+///
+/// Cost     three exchanges of all ranks.
+/// Errors   the same on all ranks; see RowTable::create().
+Result<TableParts> set_up_table(comm::Communicator& members, const TableOptions& options,
+                                TransportMail::Receive receive);
+
+}  // namespace hips::ps

@@ -1,0 +1,255 @@
+// Tables of whole processes: on one node, on emulated nodes, over shared memory and TCP.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <hips/hips.hpp>
+#include <hips/ps.hpp>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/choices.hpp"
+#include "tests/comm/whole_ranks.hpp"
+
+namespace {
+
+using hips::Communicator;
+using hips::Request;
+using hips::ps::Key;
+using hips::ps::Table;
+using hips::test::Environment;
+using hips::test::error_text;
+using hips::test::Ready;
+using hips::test::run;
+using namespace std::chrono_literals;
+
+/// One node; two nodes of two ranks and four of one, in shared memory; the same over TCP.
+const Environment kPlaces[] = {{},
+                               {{"HIPS_TOPO", "switch:2/2"}},
+                               {{"HIPS_TOPO", "switch:4"}},
+                               {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
+                               {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_TRANSPORT", "tcp"}}};
+
+template <typename Body>
+void expect_everywhere(const std::string& text, const Body& body) {
+  for (const Environment& place : kPlaces) {
+    std::string described;
+    for (const auto& [name, value] : place) described += name + "=" + value + " ";
+    EXPECT_EQ(run(4, [&](int rank, const Ready&) { return body(rank); }, place), text) << described;
+  }
+}
+
+TEST(Table, HasWhatAllRanksPushed) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<float> table(comm, {.num_keys = 1000, .row_length = 3, .first_row = {10, 20, 30}});
+    std::vector<Key> keys(1000);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<float> rows(3000);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>((rank + 1) * (i % 3));
+    table.push(keys, rows);
+    comm.barrier();
+    table.pull(keys, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] != static_cast<float>(10 + 10 * (i % 3) + 10 * (i % 3))) return "wrong at " + std::to_string(i);
+    comm.barrier();
+    // Unsorted, repeated, and set by one rank.
+    const std::vector<Key> few{7, 3, 7};
+    if (rank == 2) table.set(few, std::vector<float>{1, 2, 3, 4, 5, 6, 1, 2, 3});
+    comm.barrier();
+    std::vector<float> got(9);
+    table.pull(few, got);
+    return got == std::vector<float>{1, 2, 3, 4, 5, 6, 1, 2, 3} ? "right" : "wrong after set";
+  });
+}
+
+TEST(Table, BringsRowsToTheNodeThatLocalizesThem) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<std::int64_t> table(comm, {.num_keys = 400, .row_length = 2});
+    std::vector<Key> mine(100), other(100);
+    for (std::size_t i = 0; i < 100; ++i) {
+      mine[i] = 4 * i + static_cast<Key>(rank);
+      other[i] = 4 * i + static_cast<Key>((rank + 1) % 4);
+    }
+    std::vector<std::int64_t> rows(200, 1), got(200);
+    std::vector<unsigned char> here(100);
+    for (int round = 1; round <= 20; ++round) {
+      const auto& keys = round % 2 == 0 ? mine : other;
+      table.localize(keys);
+      comm.barrier();
+      table.pull_if_local(keys, got, here);
+      for (const unsigned char one : here)
+        if (one == 0) return "not here";
+      table.push(keys, rows);
+      table.pull(keys, got);
+      for (const std::int64_t value : got)
+        if (value != round) return "round " + std::to_string(round) + " has " + std::to_string(value);
+      comm.barrier();
+    }
+    return "right";
+  });
+}
+
+TEST(Table, LosesNothingWhileAllRanksPushAndMoveTheSameRows) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    constexpr Key kKeys = 30;
+    Table<std::uint64_t> table(comm, {.num_keys = kKeys, .row_length = 4});
+    std::mt19937_64 random(hips::test::seed() + static_cast<std::uint64_t>(rank));
+    std::vector<std::uint64_t> pushed(kKeys);
+    std::vector<Request> outstanding;
+    for (int step = 0; step < 2000; ++step) {
+      std::vector<Key> keys(1 + random() % 5);
+      for (Key& key : keys) key = random() % kKeys;
+      std::vector<std::uint64_t> rows(4 * keys.size());
+      for (std::size_t i = 0; i < keys.size(); ++i) rows[4 * i + static_cast<std::size_t>(rank)] = 1;
+      switch (random() % 6) {
+        case 0:
+          outstanding.push_back(table.ilocalize(keys));
+          break;
+        case 1: {
+          table.pull(keys, rows);
+          for (std::size_t i = 0; i < keys.size(); ++i)
+            if (rows[4 * i + static_cast<std::size_t>(rank)] != pushed[keys[i]]) return "own pushes are not seen";
+          break;
+        }
+        case 2:
+          table.push(keys, rows);
+          for (const Key key : keys) ++pushed[key];
+          break;
+        default:
+          outstanding.push_back(table.ipush(keys, rows));
+          for (const Key key : keys) ++pushed[key];
+      }
+      if (outstanding.size() > 20) {
+        hips::wait_all(outstanding);
+        outstanding.clear();
+      }
+    }
+    hips::wait_all(outstanding);
+    comm.barrier();
+    std::vector<std::uint64_t> sum = pushed, total(4 * kKeys);
+    comm.allreduce(sum, hips::ReduceOp::kSum);
+    std::vector<Key> all(kKeys);
+    std::iota(all.begin(), all.end(), 0);
+    table.pull(all, total);
+    for (Key key = 0; key < kKeys; ++key) {
+      if (total[4 * key + static_cast<std::size_t>(rank)] != pushed[key]) return "a push is lost or doubled";
+      if (std::accumulate(total.begin() + static_cast<std::ptrdiff_t>(4 * key),
+                          total.begin() + static_cast<std::ptrdiff_t>(4 * key + 4), std::uint64_t{0}) != sum[key])
+        return "another rank's push is lost or doubled";
+    }
+    return "right";
+  });
+}
+
+TEST(Table, IsServedWhileAProgramComputes) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<double> table(comm, {.num_keys = 100});
+    comm.barrier();
+    // Rank 0 serves a node, and makes no call.
+    if (rank == 0) std::this_thread::sleep_for(300ms);
+    std::vector<Key> keys(100);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<double> rows(100, 1);
+    if (rank != 0) table.push(keys, rows);
+    comm.barrier();
+    table.pull(keys, rows);
+    return rows == std::vector<double>(100, 3) ? "right" : "wrong";
+  });
+}
+
+TEST(Table, TakesAFunctionAsUpdate) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    // Adagrad, with its state in the row: {weight, sum of squares}.
+    const auto adagrad = [](const void* in, void* inout, std::uint64_t count, hips_type_t /*type*/, void* /*context*/) {
+      const auto* gradient = static_cast<const double*>(in);
+      auto* row = static_cast<double*>(inout);
+      for (std::uint64_t i = 0; i + 1 < 2 * count; i += 2) {
+        row[i + 1] += gradient[i] * gradient[i];
+        row[i] -= gradient[i];
+      }
+    };
+    hips_op_t op = HIPS_OP_NULL;
+    if (hips_op_create(adagrad, 1, nullptr, nullptr, &op) != HIPS_OK) return "no op";
+    hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
+    config.num_keys = 50;
+    config.type = HIPS_BYTES(16);
+    config.update = op;
+    hips_ps_table_t table = nullptr;
+    if (hips_ps_table_create(comm.handle(), &config, &table) != HIPS_OK) return hips_last_error();
+    (void)hips_op_free(&op);
+    const std::uint64_t keys[] = {3, 49};
+    const double gradients[] = {1.0 + rank, 0, 2, 0};
+    if (hips_ps_push(table, keys, 2, gradients) != HIPS_OK) return hips_last_error();
+    comm.barrier();
+    double rows[4] = {};
+    if (hips_ps_pull(table, keys, 2, rows) != HIPS_OK) return hips_last_error();
+    if (hips_ps_table_destroy(table) != HIPS_OK) return hips_last_error();
+    return rows[0] == -10 && rows[1] == 30 && rows[2] == -8 && rows[3] == 16 ? "right" : "wrong";
+  });
+}
+
+TEST(Table, RefusesWhatCannotBe) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    std::string text = error_text([&] { Table<float> none(comm, {.num_keys = 0}); });
+    if (text != "invalid argument: table: num_keys is 0; expected the number of keys") return text;
+    text = error_text([&] { Table<float> other(comm, {.num_keys = rank == 3 ? 5UL : 6UL}); });
+    if (text != "mismatch: table: rank 3 has num_keys 5, rank 0 6") return text;
+    text = error_text([&] { Table<float> big(comm, {.num_keys = 5, .row_length = 300'000}); });
+    if (text != "invalid argument: table: a row has 1200000 bytes; at most 1048576 are possible") return text;
+    text = error_text([&] { Table<float> bits(comm, {.num_keys = 5, .update = hips::ReduceOp::kBxor}); });
+    if (text != "invalid argument: table: update bxor does not exist for rows of float32") return text;
+    Table<float> table(comm, {.num_keys = 5, .row_length = 2});
+    std::vector<float> rows(4);
+    text = error_text([&] { table.pull(std::vector<Key>{1, 5}, rows); });
+    if (text != "invalid argument: table: key 5 is out of range [0, 5)") return text;
+    text = error_text([&] { table.pull(std::vector<Key>{1}, rows); });
+    if (text != "invalid argument: table: rows has 4 elements; expected 2") return text;
+    // It is as usable as before.
+    table.pull(std::vector<Key>{1, 4}, rows);
+    return "right";
+  });
+}
+
+TEST(Table, FailsOnAllRanksWhenOneDies) {
+  for (const Environment& place : kPlaces) {
+    hips::test::RankProcesses ranks(
+        4,
+        [](int rank, const Ready& ready) -> std::string {
+          Communicator comm = Communicator::from_environment();
+          Table<float> table(comm, {.num_keys = 1000});
+          comm.barrier();
+          ready();
+          std::vector<Key> keys(1000);
+          std::iota(keys.begin(), keys.end(), 0);
+          std::vector<float> rows(1000, 1);
+          if (rank == 3) raise(SIGKILL);
+          const std::string text = error_text([&] {
+            while (true) {
+              table.push(keys, rows);
+              table.localize(keys);
+            }
+          });
+          return text;
+        },
+        place);
+    const auto outcomes = ranks.wait();
+    for (std::size_t r = 0; r < 3; ++r) {
+      EXPECT_FALSE(outcomes[r].hung) << "rank " << r;
+      EXPECT_THAT(outcomes[r].text, testing::StartsWith("peer lost: ")) << "rank " << r;
+      EXPECT_THAT(outcomes[r].text, testing::HasSubstr("rank 3")) << "rank " << r;
+    }
+  }
+}
+
+}  // namespace
