@@ -25,13 +25,15 @@ extern "C" {
 typedef struct hips_ps_table* hips_ps_table_t;
 
 typedef struct {
-  size_t struct_size;     /* sizeof(hips_ps_config_t) */
-  uint64_t num_keys;      /* keys are 0 to num_keys - 1 */
-  hips_type_t type;       /* of the elements of a row; HIPS_BYTES(n) with an update of hips_op_create() */
-  uint32_t count;         /* elements of a row; a row has 1 MiB at most */
-  hips_op_t update;       /* a push does row = pushed op row; HIPS_SUM, another op but HIPS_AVG, or one of hips_op_create() */
-  const void* first_row;  /* of a key that nobody has changed; null: zeros */
-  uint64_t rows_per_node; /* that a node may have at a time, at most 2^32 - 2; 0: num_keys. Address space, no memory */
+  size_t struct_size; /* sizeof(hips_ps_config_t) */
+  uint64_t num_keys;  /* keys are 0 to num_keys - 1 */
+  hips_type_t type;   /* of the elements of a row; HIPS_BYTES(n) with an update of hips_op_create() */
+  uint32_t count;     /* elements of a row; a row has 1 MiB at most */
+  hips_op_t
+      update; /* a push does row = pushed op row; HIPS_SUM, another op but HIPS_AVG, or one of hips_op_create() */
+  const void* first_row; /* of a key that nobody has changed; null: zeros */
+  uint64_t
+      rows_per_node; /* that a node may have at a time, at most 2^32 - 2; 0: num_keys. Address space, no memory */
 } hips_ps_config_t;
 
 #define HIPS_PS_CONFIG_INIT \
@@ -66,7 +68,8 @@ HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
  */
 HIPS_API hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows);
 /* row of keys[i] = rows[i] op row; blocks until all are changed. Errors and threads as hips_ps_pull(). */
-HIPS_API hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows);
+HIPS_API hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                    const void* rows);
 /* row of keys[i] = rows[i]. */
 HIPS_API hips_status_t hips_ps_set(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows);
 /*
@@ -78,8 +81,8 @@ HIPS_API hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* k
  * As hips_ps_pull(), of the rows that this node has: here[i] is 1 where rows[i] was copied, else 0. Sends nothing. A key
  * with an outstanding call of this rank counts as not here.
  */
-HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
-                                             unsigned char* here);
+HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                             void* rows, unsigned char* here);
 
 /*
  * The same without blocking. *request is HIPS_REQUEST_NULL where the call has ended already, as those on rows of this node do; else
@@ -88,8 +91,8 @@ HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64
  */
 HIPS_API hips_status_t hips_ps_ipull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows,
                                      hips_request_t* request);
-HIPS_API hips_status_t hips_ps_ipush(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
-                                     hips_request_t* request);
+HIPS_API hips_status_t hips_ps_ipush(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                     const void* rows, hips_request_t* request);
 HIPS_API hips_status_t hips_ps_iset(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows,
                                     hips_request_t* request);
 HIPS_API hips_status_t hips_ps_ilocalize(hips_ps_table_t table, const uint64_t* keys, size_t num,

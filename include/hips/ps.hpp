@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <hips/ps.h>
 #include <hips/communicator.hpp>
 #include <hips/last_error.hpp>
-#include <hips/ps.h>
 #include <hips/request.hpp>
 #include <hips/types.hpp>
 
@@ -23,11 +23,11 @@ using Key = std::uint64_t;
 /// How a table is made; the same on all ranks.
 template <Element T>
 struct TableOptions {
-  std::uint64_t num_keys = 0;           ///< keys are 0 to num_keys - 1
-  std::size_t row_length = 1;           ///< elements of a row; 1 MiB at most
-  ReduceOp update = ReduceOp::kSum;     ///< a push does row = pushed op row
-  std::vector<T> first_row{};           ///< of a key that nobody has changed; empty: zeros
-  std::uint64_t rows_per_node = 0;      ///< that a node may have at a time; 0: num_keys
+  std::uint64_t num_keys = 0;        ///< keys are 0 to num_keys - 1
+  std::size_t row_length = 1;        ///< elements of a row; 1 MiB at most
+  ReduceOp update = ReduceOp::kSum;  ///< a push does row = pushed op row
+  std::vector<T> first_row{};        ///< of a key that nobody has changed; empty: zeros
+  std::uint64_t rows_per_node = 0;   ///< that a node may have at a time; 0: num_keys
 };
 
 /// A table of rows of `T`, by key, for all ranks of a communicator. Each row is on one node at a time and moves by localize().
@@ -59,7 +59,8 @@ class Table {
     }
     throw_if_failed(hips_ps_table_create(comm.handle(), &config, &table_));
   }
-  Table(Table&& other) noexcept : table_(std::exchange(other.table_, nullptr)), row_length_(other.row_length_) {}
+  Table(Table&& other) noexcept
+      : table_(std::exchange(other.table_, nullptr)), row_length_(other.row_length_) {}
   Table& operator=(Table&& other) noexcept {
     Table taken(std::move(other));
     std::swap(table_, taken.table_);
@@ -98,15 +99,18 @@ class Table {
   // Without blocking: of no call, where all rows are of this node.
   [[nodiscard]] Request ipull(std::span<const Key> keys, std::span<T> rows) const {
     check_rows(keys.size(), rows.size());
-    return started([&](hips_request_t* r) { return hips_ps_ipull(table_, keys.data(), keys.size(), rows.data(), r); });
+    return started(
+        [&](hips_request_t* r) { return hips_ps_ipull(table_, keys.data(), keys.size(), rows.data(), r); });
   }
   [[nodiscard]] Request ipush(std::span<const Key> keys, std::span<const T> rows) {
     check_rows(keys.size(), rows.size());
-    return started([&](hips_request_t* r) { return hips_ps_ipush(table_, keys.data(), keys.size(), rows.data(), r); });
+    return started(
+        [&](hips_request_t* r) { return hips_ps_ipush(table_, keys.data(), keys.size(), rows.data(), r); });
   }
   [[nodiscard]] Request iset(std::span<const Key> keys, std::span<const T> rows) {
     check_rows(keys.size(), rows.size());
-    return started([&](hips_request_t* r) { return hips_ps_iset(table_, keys.data(), keys.size(), rows.data(), r); });
+    return started(
+        [&](hips_request_t* r) { return hips_ps_iset(table_, keys.data(), keys.size(), rows.data(), r); });
   }
   [[nodiscard]] Request ilocalize(std::span<const Key> keys) {
     return started([&](hips_request_t* r) { return hips_ps_ilocalize(table_, keys.data(), keys.size(), r); });
@@ -127,8 +131,9 @@ class Table {
     if (num_elements != num_keys * row_length_) throw_invalid("rows", num_keys * row_length_, num_elements);
   }
   [[noreturn]] static void throw_invalid(const char* what, std::size_t expected, std::size_t given) {
-    throw Error(Status::error(Code::kInvalidArgument, std::string("table: ") + what + " has " + std::to_string(given) +
-                                                          " elements; expected " + std::to_string(expected)));
+    throw Error(Status::error(Code::kInvalidArgument, std::string("table: ") + what + " has " +
+                                                          std::to_string(given) + " elements; expected " +
+                                                          std::to_string(expected)));
   }
 
   hips_ps_table_t table_ = nullptr;

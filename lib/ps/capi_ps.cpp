@@ -68,10 +68,11 @@ Status check(const Access& access, hips_ps_table_t table) {
   if (access.num == 0) return Status::success();
   if (access.keys == nullptr) return null_argument(access.name, "keys");
   const bool needs_rows = access.kind != MailKind::kLocalize;
-  if (needs_rows && access.given == nullptr && access.out == nullptr) return null_argument(access.name, "rows");
+  if (needs_rows && access.given == nullptr && access.out == nullptr)
+    return null_argument(access.name, "rows");
   if (access.num > UINT32_MAX)
-    return Status::error(Code::kInvalidArgument,
-                         fmt::format("{}: {} keys; at most {} are possible", access.name, access.num, UINT32_MAX));
+    return Status::error(Code::kInvalidArgument, fmt::format("{}: {} keys; at most {} are possible",
+                                                             access.name, access.num, UINT32_MAX));
   return Status::success();
 }
 
@@ -80,8 +81,9 @@ hips_status_t run(const Access& access, hips_ps_table_t handle) {
     if (Status status = check(access, handle); !status.ok()) return status;
     RowTable& table = *handle->table;
     std::unique_ptr<TableCall> call;
-    Status status = table.start(call, access.kind, {access.keys, access.num},
-                                static_cast<const std::byte*>(access.given), static_cast<std::byte*>(access.out));
+    Status status =
+        table.start(call, access.kind, {access.keys, access.num}, static_cast<const std::byte*>(access.given),
+                    static_cast<std::byte*>(access.out));
     return status.ok() && call ? table.wait(std::move(call)) : status;
   });
 }
@@ -118,10 +120,11 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
     if (config == nullptr) return null_argument("hips_ps_table_create", "config");
     if (table == nullptr) return null_argument("hips_ps_table_create", "table");
     if (config->struct_size < sizeof(hips_ps_config_t))
-      return Status::error(Code::kInvalidArgument,
-                           fmt::format("hips_ps_table_create: config.struct_size is {}; begin with HIPS_PS_CONFIG_INIT, "
-                                       "which sets it to {}",
-                                       config->struct_size, sizeof(hips_ps_config_t)));
+      return Status::error(
+          Code::kInvalidArgument,
+          fmt::format("hips_ps_table_create: config.struct_size is {}; begin with HIPS_PS_CONFIG_INIT, "
+                      "which sets it to {}",
+                      config->struct_size, sizeof(hips_ps_config_t)));
     TableOptions options{.num_keys = config->num_keys,
                          .type = {.type = static_cast<hips::DataType>(config->type),
                                   .count = config->count,
@@ -196,7 +199,8 @@ hips_status_t hips_ps_iset(hips_ps_table_t table, const uint64_t* keys, size_t n
   return start({"hips_ps_iset", MailKind::kSet, keys, num, rows, nullptr}, table, request);
 }
 
-hips_status_t hips_ps_ilocalize(hips_ps_table_t table, const uint64_t* keys, size_t num, hips_request_t* request) {
+hips_status_t hips_ps_ilocalize(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                hips_request_t* request) {
   return start({"hips_ps_ilocalize", MailKind::kLocalize, keys, num, nullptr, nullptr}, table, request);
 }
 

@@ -18,7 +18,7 @@ Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail
 
 void Client::count(Key key, int change) {
   // One thread at a time changes them.
-  auto& counter = counters_[counter_of(key)];
+  auto& counter = counters_[counter_of(mixed(key))];
   counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
                 std::memory_order_relaxed);
   num_outstanding_.store(

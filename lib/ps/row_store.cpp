@@ -37,7 +37,7 @@ Result<RowStore> RowStore::create(std::size_t row_bytes, std::uint64_t max_rows)
   header->max_rows = max_rows;
   header->max_buckets = max_buckets;
   header->free_slot = kNoSlot;
-  header->num_buckets.store(1, std::memory_order_release);
+  header->state.store(state_of(1), std::memory_order_release);
   return over(std::move(*memory));
 }
 
@@ -98,8 +98,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
     ++header.num_rows;
   }
   bucket->latch.store(0, std::memory_order_release);
-  const std::uint64_t num_buckets = header.num_buckets.load(std::memory_order_relaxed);
-  if (status.ok() && header.num_rows > kMeanEntries * num_buckets && num_buckets < header.max_buckets)
+  if (status.ok() && header.num_rows > kMeanEntries * num_buckets() && num_buckets() < header.max_buckets)
     return split();
   return status;
 }
@@ -168,7 +167,7 @@ void RowStore::remove_entry(Bucket* bucket, Entry entry) {
 /// Splits the next bucket in two. Readers that waited for its latch look their bucket up again.
 Status RowStore::split() {
   Header& header = *header_;
-  const std::uint64_t num = header.num_buckets.load(std::memory_order_relaxed);
+  const std::uint64_t num = num_buckets();
   Bucket* const old = buckets_ + (num - std::bit_floor(num));
   std::uint32_t unlocked = 0;
   if (!old->latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire) && !lock_slowly(*old))
@@ -193,14 +192,13 @@ Status RowStore::split() {
     const bool moves = (mixed(key_of(slot(number))) & bit) != 0;
     if (Status added = add_entry(moves ? fresh : old, tag, number); !added.ok()) status = std::move(added);
   }
-  header.num_buckets.store(num + 1, std::memory_order_release);
+  header.state.store(state_of(num + 1), std::memory_order_release);
   old->latch.store(0, std::memory_order_release);
   return status;
 }
 
 std::uint64_t RowStore::used_bytes() const {
-  return (header_->num_buckets.load(std::memory_order_relaxed) + header_->num_overflow) * sizeof(Bucket) +
-         header_->num_slots * header_->slot_bytes;
+  return (num_buckets() + header_->num_overflow) * sizeof(Bucket) + header_->num_slots * header_->slot_bytes;
 }
 
 }  // namespace hips::ps

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <utility>
 
 #include "lib/base/os/shared_memory.hpp"
 #include "lib/base/result.hpp"
@@ -23,7 +25,7 @@ enum class Found : std::uint8_t {
 /// The rows that a node has, in memory that all its ranks map: a hash table that grows by one bucket at a time (linear
 /// hashing), and slots for the rows.
 ///
-///     header | buckets: latch, 9 x (tag, slot), overflow bucket | overflow buckets | slots: key, row
+///     header | buckets: latch, 8 x (tag, slot), overflow bucket | overflow buckets | slots: key, row
 ///
 /// Every rank reads and updates rows, under the latch of the row's bucket. One process, the owner, inserts and takes rows.
 ///
@@ -46,10 +48,9 @@ class RowStore {
   void set_given_up(std::function<bool()> given_up) { given_up_ = std::move(given_up); }
   [[nodiscard]] const SharedMemoryName& name() const { return memory_.name(); }
 
-  /// Calls use(row) with the row of `key`, if it is here, while no other rank accesses it.
+  /// Calls use(row) with the row of `key`, if it is here, while no other rank accesses it. `hash` is mixed(key).
   template <typename Use>
-  Found with(Key key, Use&& use) const {
-    const std::uint64_t hash = mixed(key);
+  Found with(Key key, std::uint64_t hash, Use&& use) const {
     Bucket* const locked = lock_bucket(hash);
     if (locked == nullptr) return Found::kLatchLost;
     std::byte* const row = find(locked, hash, key);
@@ -57,8 +58,12 @@ class RowStore {
     locked->latch.store(0, std::memory_order_release);
     return row != nullptr ? Found::kHere : Found::kAbsent;
   }
-  /// Fetches what with() is going to read.
-  void prefetch(Key key) const { __builtin_prefetch(bucket_of(mixed(key))); }
+  template <typename Use>
+  Found with(Key key, Use&& use) const {
+    return with(key, mixed(key), std::forward<Use>(use));
+  }
+  /// Fetches what with() is going to read first.
+  void prefetch(std::uint64_t hash) const { __builtin_prefetch(bucket_of(hash, state()), 1); }
 
   // The owner only.
 
@@ -73,8 +78,8 @@ class RowStore {
   [[nodiscard]] std::uint64_t used_bytes() const;
 
  private:
-  static constexpr std::size_t kEntries = 9;        ///< of a bucket
-  static constexpr std::uint64_t kMeanEntries = 5;  ///< a bucket is split when there are more on average
+  static constexpr std::size_t kEntries = 8;        ///< of a bucket
+  static constexpr std::uint64_t kMeanEntries = 4;  ///< a bucket is split when there are more on average
 
   struct alignas(64) Bucket {
     std::atomic<std::uint32_t> latch;
@@ -89,7 +94,7 @@ class RowStore {
     std::uint64_t row_bytes, slot_bytes, max_rows, max_buckets;
     // The owner's.
     std::uint64_t num_rows, num_slots, free_slot, num_overflow, free_overflow;
-    alignas(64) std::atomic<std::uint64_t> num_buckets;
+    alignas(64) std::atomic<std::uint64_t> state;
   };
 
   /// Where an entry is.
@@ -100,22 +105,28 @@ class RowStore {
 
   static Result<RowStore> over(SharedMemory memory);
 
-  [[nodiscard]] Bucket* bucket_of(std::uint64_t hash) const {
-    const std::uint64_t num = header_->num_buckets.load(std::memory_order_acquire);
-    const std::uint64_t low = std::bit_floor(num);
-    const std::uint64_t wide = hash & (2 * low - 1);
-    return buckets_ + (wide < num ? wide : hash & (low - 1));
+  /// How many buckets there are, and above that the mask of the hash's bits that number them.
+  [[nodiscard]] std::uint64_t state() const { return header_->state.load(std::memory_order_acquire); }
+  [[nodiscard]] static std::uint64_t state_of(std::uint64_t num_buckets) {
+    return (2 * std::bit_floor(num_buckets) - 1) << 32U | num_buckets;
+  }
+  [[nodiscard]] std::uint64_t num_buckets() const { return state() & UINT32_MAX; }
+  [[nodiscard]] Bucket* bucket_of(std::uint64_t hash, std::uint64_t state) const {
+    const std::uint64_t mask = state >> 32U, wide = hash & mask;
+    return buckets_ + (wide < (state & UINT32_MAX) ? wide : wide & mask >> 1U);
   }
   /// The latched bucket of a hash; null if the latch is lost.
   [[nodiscard]] Bucket* lock_bucket(std::uint64_t hash) const {
     while (true) {
-      Bucket* const bucket = bucket_of(hash);
+      const std::uint64_t before = state();
+      Bucket* const bucket = bucket_of(hash, before);
       std::uint32_t unlocked = 0;
       if (!bucket->latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire) &&
           !lock_slowly(*bucket))
         return nullptr;
       // The bucket may have been split meanwhile.
-      if (bucket_of(hash) == bucket) return bucket;
+      const std::uint64_t now = state();
+      if (now == before || bucket_of(hash, now) == bucket) return bucket;
       bucket->latch.store(0, std::memory_order_release);
     }
   }
@@ -125,14 +136,25 @@ class RowStore {
   static Key& key_of(std::byte* slot) { return *reinterpret_cast<Key*>(slot); }
   /// The row in a latched bucket and those behind it; null: absent.
   [[nodiscard]] std::byte* find(const Bucket* bucket, std::uint64_t hash, Key key) const {
-    const std::uint16_t tag = tag_of(hash);
-    for (;; bucket = overflow_ + bucket->next - 1) {
-      for (std::size_t i = 0; i < bucket->count; ++i) {
-        if (bucket->tags[i] != tag) continue;
-        std::byte* const found = slot(bucket->slots[i]);
-        if (key_of(found) == key) return found + sizeof(Key);
+    // All tags are compared at once: which of them is the one is not to be foreseen.
+    using Tags = std::uint16_t __attribute__((vector_size(2 * kEntries)));
+    const Tags wanted = Tags{} + tag_of(hash);
+    while (true) {
+      Tags tags;
+      std::memcpy(&tags, bucket->tags.data(), sizeof tags);
+      const auto like = std::bit_cast<std::array<std::uint64_t, 2>>(tags == wanted);
+      for (std::size_t half = 0; half < 2; ++half) {
+        for (std::uint64_t left = like[half]; left != 0;) {
+          const int bit = std::countr_zero(left);
+          const std::size_t i = 4 * half + static_cast<std::size_t>(bit) / 16;
+          left &= ~(std::uint64_t{0xffff} << bit);
+          if (i >= bucket->count) break;
+          std::byte* const found = slot(bucket->slots[i]);
+          if (key_of(found) == key) return found + sizeof(Key);
+        }
       }
       if (bucket->next == 0) return nullptr;
+      bucket = overflow_ + bucket->next - 1;
     }
   }
   Status add_entry(Bucket* bucket, std::uint16_t tag, std::uint32_t slot);

@@ -8,6 +8,36 @@
 
 namespace hips::ps {
 
+/// Writes answers, those of one request that follow each other in one batch.
+class Service::Answers {
+ public:
+  Answers(Mail& mail, std::size_t row_bytes, std::size_t expected)
+      : mail_(mail), row_bytes_(row_bytes), expected_(expected) {}
+
+  /// Returns the place of the row, for a pull.
+  std::byte* add(const BatchHead& request, Key key, std::uint32_t position) {
+    const bool same = writer_ && requester_ == request.requester && request_ == request.request;
+    if (!same) {
+      writer_.reset();
+      requester_ = request.requester;
+      request_ = request.request;
+      const MailKind kind = request.kind == MailKind::kPull ? MailKind::kRows : MailKind::kDone;
+      writer_.emplace(mail_, requester_, BatchHead{.kind = kind, .request = request_}, row_bytes_, expected_);
+    }
+    if (expected_ > 1) --expected_;
+    return writer_->add(key, position);
+  }
+  /// Before something else is written to the same rank.
+  void close() { writer_.reset(); }
+
+ private:
+  Mail& mail_;
+  std::size_t row_bytes_, expected_;
+  std::optional<BatchWriter> writer_;
+  Rank requester_ = -1;
+  std::uint32_t request_ = 0;
+};
+
 Service::Service(Options options, RowStore& store, Mail& mail)
     : options_(std::move(options)),
       store_(store),
@@ -66,7 +96,7 @@ void Service::on_access(const Batch& batch) {
     BatchWriter answers(mail_, head.requester,
                         {.kind = pulls ? MailKind::kRows : MailKind::kDone, .request = head.request},
                         row_bytes_, batch.size());
-    for (std::size_t i = 0; i < batch.size(); ++i) store_.prefetch(batch.record(i).key);
+    for (std::size_t i = 0; i < batch.size(); ++i) store_.prefetch(mixed(batch.record(i).key));
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
       const Record record = batch.record(i);
       const auto use = [&](std::byte* row) {
@@ -99,21 +129,15 @@ void Service::on_access(const Batch& batch) {
         broke(Status::error(Code::kPeerLost, "a rank ended while it used a row of the table"));
     }
   }
+  if (!forwards_.empty() && head.forwarded != 0)
+    return broke(
+        Status::error(Code::kInternal, fmt::format("key {} was forwarded to a node that does not own it",
+                                                   batch.record(forwards_.front().record).key)));
   // What was not here goes to the owner, or to the home where this node owns the key no more.
-  std::stable_sort(forwards_.begin(), forwards_.end(),
-                   [](const Forward& a, const Forward& b) { return a.node < b.node; });
-  for (std::size_t begin = 0; begin < forwards_.size();) {
-    const std::int32_t node = forwards_[begin].node;
-    std::size_t end = begin;
-    while (end < forwards_.size() && forwards_[end].node == node) ++end;
+  for_each_node([&](std::int32_t node, std::size_t begin, std::size_t end) {
     BatchHead forwarded = head;
     forwarded.count = 0;
     forwarded.forwarded = is_home(batch.record(forwards_[begin].record).key) ? 1 : 0;
-    if (head.forwarded != 0) {
-      broke(Status::error(Code::kInternal, fmt::format("key {} was forwarded to a node that does not own it",
-                                                       batch.record(forwards_[begin].record).key)));
-      return;
-    }
     BatchWriter writer(mail_, service(node), forwarded, row_bytes_, end - begin);
     for (; begin < end; ++begin) {
       const std::size_t i = forwards_[begin].record;
@@ -121,100 +145,129 @@ void Service::on_access(const Batch& batch) {
       std::byte* const row = writer.add(record.key, record.position);
       if (!pulls) std::memcpy(row, batch.row(i), row_bytes_);
     }
+  });
+}
+
+template <typename Write>
+void Service::for_each_node(Write&& write) {
+  const auto by_node = [](const Forward& a, const Forward& b) { return a.node < b.node; };
+  if (!std::is_sorted(forwards_.begin(), forwards_.end(), by_node))
+    std::stable_sort(forwards_.begin(), forwards_.end(), by_node);
+  for (std::size_t begin = 0, end = 0; begin < forwards_.size(); begin = end) {
+    while (end < forwards_.size() && forwards_[end].node == forwards_[begin].node) ++end;
+    write(forwards_[begin].node, begin, end);
   }
 }
 
 void Service::on_localize(const Batch& batch) {
   const BatchHead& head = batch.head();
-  BatchWriter answers(mail_, head.requester, {.kind = MailKind::kDone, .request = head.request}, row_bytes_,
-                      batch.size());
-  std::vector<Key> moves;
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
-    const Record record = batch.record(i);
-    const auto coming = coming_.find(record.key);
-    const bool waits = coming != coming_.end() && !coming->second.back().next_owner;
-    // A row that is here, and will stay, is local already.
-    if (!waits &&
-        (store_.with(record.key, [](std::byte*) {}) == Found::kHere || make_first_row(record.key))) {
-      answers.add(record.key, record.position);
-      continue;
+  keys_.clear();
+  {
+    Answers answers(mail_, row_bytes_, batch.size());
+    for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
+      const Record record = batch.record(i);
+      const auto coming = coming_.find(record.key);
+      const bool waits = coming != coming_.end() && !coming->second.back().next_owner;
+      // A row that is here, and will stay, is local already.
+      if (!waits &&
+          (store_.with(record.key, [](std::byte*) {}) == Found::kHere || make_first_row(record.key))) {
+        answers.add(head, record.key, record.position);
+        continue;
+      }
+      auto& tenures = coming != coming_.end() ? coming->second : coming_[record.key];
+      if (!waits) {
+        tenures.emplace_back();
+        keys_.push_back(record.key);
+      }
+      // A second localize joins the first.
+      tenures.back().localizes.push_back({.head = head, .position = record.position, .row = {}});
     }
-    auto& tenures = coming_[record.key];
-    if (!waits) {
-      tenures.emplace_back();
-      moves.push_back(record.key);
-    }
-    // A second localize joins the first.
-    tenures.back().localizes.push_back({.head = head, .position = record.position, .row = {}});
   }
   // "Coming" is marked before the home hears of it, this node's own home included.
-  std::stable_sort(moves.begin(), moves.end(),
-                   [&](Key a, Key b) { return options_.places.home_of(a) < options_.places.home_of(b); });
-  for (std::size_t begin = 0; begin < moves.size();) {
-    const std::int32_t home = options_.places.home_of(moves[begin]);
-    std::size_t end = begin;
-    while (end < moves.size() && options_.places.home_of(moves[end]) == home) ++end;
-    if (home == options_.node) {
-      for (; begin < end; ++begin) move(moves[begin], options_.node);
-      continue;
+  forwards_.clear();
+  std::vector<Key> own;
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (is_home(keys_[i])) {
+      own.push_back(keys_[i]);
+    } else {
+      forwards_.push_back({options_.places.home_of(keys_[i]), i});
     }
-    BatchWriter writer(mail_, service(home), {.kind = MailKind::kMove, .requester = service(options_.node)},
-                       row_bytes_, end - begin);
-    for (; begin < end; ++begin) writer.add(moves[begin], 0);
   }
+  for_each_node([&](std::int32_t node, std::size_t begin, std::size_t end) {
+    BatchWriter writer(mail_, service(node), {.kind = MailKind::kMove, .requester = service(options_.node)},
+                       row_bytes_, end - begin);
+    for (; begin < end; ++begin) writer.add(keys_[forwards_[begin].record], 0);
+  });
+  move(own, options_.node);
 }
 
 void Service::on_move(const Batch& batch) {
-  const std::int32_t to = options_.places.node_of[static_cast<std::size_t>(batch.head().requester)];
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
-    const Key key = batch.record(i).key;
-    if (!is_home(key))
-      return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", key)));
-    move(key, to);
+  keys_.clear();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    keys_.push_back(batch.record(i).key);
+    store_.prefetch(mixed(keys_.back()));
+    if (!is_home(keys_.back()))
+      return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", keys_.back())));
   }
+  move(keys_, options_.places.node_of[static_cast<std::size_t>(batch.head().requester)]);
 }
 
 /// At the home: names the next owner at once, and tells the last one.
-void Service::move(Key key, std::int32_t to) {
-  const auto known = owner_.find(key);
-  const std::int32_t owner = known == owner_.end() ? options_.node : known->second;
-  if (owner == to)
-    return broke(
-        Status::error(Code::kInternal, fmt::format("node {} asked for key {}, which it owns", to, key)));
-  if (owner == options_.node) {
-    // Made first, because a moved key is made nowhere.
-    if (!coming_.contains(key) && store_.with(key, [](std::byte*) {}) == Found::kAbsent)
-      (void)make_first_row(key);
+void Service::move(std::span<const Key> keys, std::int32_t to) {
+  forwards_.clear();
+  {
+    BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, keys.size());
+    for (std::size_t i = 0; i < keys.size() && failure_.ok(); ++i) {
+      const Key key = keys[i];
+      const auto known = owner_.find(key);
+      const std::int32_t owner = known == owner_.end() ? options_.node : known->second;
+      if (owner == to)
+        return broke(
+            Status::error(Code::kInternal, fmt::format("node {} asked for key {}, which it owns", to, key)));
+      const bool unmade = owner == options_.node && !coming_.contains(key) &&
+                          store_.with(key, [](std::byte*) {}) == Found::kAbsent;
+      if (unmade && !make_first_row(key)) return;
+      if (to == options_.node) {
+        owner_.erase(known);
+      } else if (known != owner_.end()) {
+        known->second = to;
+      } else {
+        owner_.emplace(key, to);
+      }
+      if (owner == options_.node) {
+        hand_over(key, to, transfers);
+      } else {
+        forwards_.push_back({owner, i});
+      }
+    }
   }
-  if (to == options_.node) {
-    owner_.erase(key);
-  } else {
-    owner_[key] = to;
-  }
-  if (owner == options_.node) return hand_over(key, to);
-  BatchWriter writer(mail_, service(owner), {.kind = MailKind::kHandOver, .requester = service(to)},
-                     row_bytes_, 1);
-  writer.add(key, 0);
+  for_each_node([&](std::int32_t node, std::size_t begin, std::size_t end) {
+    BatchWriter writer(mail_, service(node), {.kind = MailKind::kHandOver, .requester = service(to)},
+                       row_bytes_, end - begin);
+    for (; begin < end; ++begin) writer.add(keys[forwards_[begin].record], 0);
+  });
 }
 
 void Service::on_hand_over(const Batch& batch) {
   const std::int32_t to = options_.places.node_of[static_cast<std::size_t>(batch.head().requester)];
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) hand_over(batch.record(i).key, to);
+  BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, batch.size());
+  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
+    hand_over(batch.record(i).key, to, transfers);
 }
 
 /// At the owner: the row leaves now, or when it has arrived and its requests are served.
-void Service::hand_over(Key key, std::int32_t to) {
+void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
   if (const auto coming = coming_.find(key); coming != coming_.end()) {
-    // The newest time of ownership that the home knows of ends; one that begins later is still open.
-    for (Tenure& tenure : coming->second)
-      if (!tenure.next_owner) {
-        tenure.next_owner = to;
-        return;
-      }
+    // The newest time of ownership that the home knows of ends.
+    if (Tenure& last = coming->second.back(); !last.next_owner) {
+      last.next_owner = to;
+      return;
+    }
   }
   switch (store_.take(key, row_.data())) {
     case Found::kHere:
-      return transfer(key, to, row_.data());
+      std::memcpy(transfers.add(key, 0), row_.data(), row_bytes_);
+      return;
     case Found::kAbsent:
       return broke(
           Status::error(Code::kInternal, fmt::format("key {} is to leave a node that does not own it", key)));
@@ -223,44 +276,32 @@ void Service::hand_over(Key key, std::int32_t to) {
   }
 }
 
-void Service::transfer(Key key, std::int32_t to, const std::byte* row) {
-  BatchWriter writer(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, 1);
-  std::memcpy(writer.add(key, 0), row, row_bytes_);
-}
-
 void Service::on_transfer(const Batch& batch) {
+  Answers answers(mail_, row_bytes_, batch.size());
   for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
     const Key key = batch.record(i).key;
     const auto coming = coming_.find(key);
     if (coming == coming_.end())
       return broke(Status::error(Code::kInternal,
                                  fmt::format("key {} arrived at a node that does not wait for it", key)));
-    Tenure tenure = std::move(coming->second.front());
-    coming->second.pop_front();
+    const Tenure tenure = std::move(coming->second.front());
+    coming->second.erase(coming->second.begin());
     if (coming->second.empty()) coming_.erase(coming);
     std::memcpy(row_.data(), batch.row(i), row_bytes_);
     for (const Waiting& request : tenure.requests) {
-      if (request.head.kind != MailKind::kPull) change(request.head.kind, row_.data(), request.row.data());
-      answer(request, key);
+      const bool pulls = request.head.kind == MailKind::kPull;
+      if (!pulls) change(request.head.kind, row_.data(), request.row.data());
+      std::byte* const out = answers.add(request.head, key, request.position);
+      if (pulls) std::memcpy(out, row_.data(), row_bytes_);
     }
-    if (tenure.next_owner) {
-      transfer(key, *tenure.next_owner, row_.data());
-    } else {
-      broke(store_.insert(key, row_.data()));
-    }
+    if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
     // "Was here, and its requests are served."
-    for (const Waiting& localize : tenure.localizes) answer(localize, key);
+    for (const Waiting& localize : tenure.localizes) answers.add(localize.head, key, localize.position);
+    if (!tenure.next_owner) continue;
+    answers.close();
+    BatchWriter writer(mail_, service(*tenure.next_owner), {.kind = MailKind::kTransfer}, row_bytes_, 1);
+    std::memcpy(writer.add(key, 0), row_.data(), row_bytes_);
   }
-}
-
-/// Answers one record that has waited; `row_` is the key's row.
-void Service::answer(const Waiting& request, Key key) {
-  const bool pulls = request.head.kind == MailKind::kPull;
-  BatchWriter writer(mail_, request.head.requester,
-                     {.kind = pulls ? MailKind::kRows : MailKind::kDone, .request = request.head.request},
-                     row_bytes_, 1);
-  std::byte* const out = writer.add(key, request.position);
-  if (pulls) std::memcpy(out, row_.data(), row_bytes_);
 }
 
 void Service::broke(Status status) {

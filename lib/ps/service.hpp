@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -71,10 +70,12 @@ class Service {
     std::vector<Waiting> localizes;
     std::optional<std::int32_t> next_owner;  ///< it ends with a transfer to this node
   };
+  /// What goes to another node's service.
   struct Forward {
     std::int32_t node = 0;
     std::size_t record = 0;
   };
+  class Answers;
 
   void on_access(const Batch& batch);
   void on_localize(const Batch& batch);
@@ -83,15 +84,16 @@ class Service {
   void on_transfer(const Batch& batch);
   /// Does a push or set on a row.
   void change(MailKind kind, std::byte* row, const std::byte* given) const;
-  void answer(const Waiting& request, Key key);
-  void move(Key key, std::int32_t to);
-  void hand_over(Key key, std::int32_t to);
-  void transfer(Key key, std::int32_t to, const std::byte* row);
+  void move(std::span<const Key> keys, std::int32_t to);
+  void hand_over(Key key, std::int32_t to, BatchWriter& transfers);
   void broke(Status status);
   [[nodiscard]] Rank service(std::int32_t node) const {
     return options_.places.service_of[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] bool is_home(Key key) const { return options_.places.home_of(key) == options_.node; }
+  /// Calls write(node, begin, end) for each range of forwards_ to one node.
+  template <typename Write>
+  void for_each_node(Write&& write);
   /// A row whose home is here, which nobody has changed or moved, is made at its first use.
   bool make_first_row(Key key);
 
@@ -99,10 +101,11 @@ class Service {
   RowStore& store_;
   Mail& mail_;
   std::size_t row_bytes_;
-  std::unordered_map<Key, std::int32_t> owner_;         ///< of keys whose home is here; absent: this node
-  std::unordered_map<Key, std::deque<Tenure>> coming_;  ///< the front one is waited for
-  std::vector<std::byte> row_;                          ///< work space
+  std::unordered_map<Key, std::int32_t> owner_;          ///< of keys whose home is here; absent: this node
+  std::unordered_map<Key, std::vector<Tenure>> coming_;  ///< the front one is waited for
+  std::vector<std::byte> row_;                           ///< work space
   std::vector<Forward> forwards_;
+  std::vector<Key> keys_;
   Status failure_;
 };
 

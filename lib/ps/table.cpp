@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <ctime>
 #include <utility>
@@ -25,7 +26,8 @@ constexpr std::int64_t kNapNs = 50'000'000;  ///< of a sleeping waiter, between 
 
 }  // namespace
 
-RowTable::RowTable(comm::Communicator& members, TableOptions options) : members_(members), options_(std::move(options)) {}
+RowTable::RowTable(comm::Communicator& members, TableOptions options)
+    : members_(members), options_(std::move(options)) {}
 
 Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, TableOptions options) {
   std::unique_ptr<RowTable> table(new RowTable(members, std::move(options)));
@@ -34,8 +36,9 @@ Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, 
 }
 
 Status RowTable::set_up() {
-  auto parts = set_up_table(members_, options_,
-                            [this](Rank /*from*/, std::span<const std::byte> batches) { return receive(batches); });
+  auto parts = set_up_table(members_, options_, [this](Rank /*from*/, std::span<const std::byte> batches) {
+    return receive(batches);
+  });
   if (!parts) return parts.error();
   places_ = std::move(parts->places);
   store_ = std::move(parts->store);
@@ -46,7 +49,8 @@ Status RowTable::set_up() {
   const std::int32_t node = places_.node_of[static_cast<std::size_t>(rank)];
   client_ = std::make_unique<Client>(rank, places_, options_.type, *store_, *mail_);
   wake_fd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wake_fd_.valid()) return Status::error(Code::kSystem, "table: cannot create an eventfd; see \"ulimit -n\"");
+  if (!wake_fd_.valid())
+    return Status::error(Code::kSystem, "table: cannot create an eventfd; see \"ulimit -n\"");
   if (places_.service_of[static_cast<std::size_t>(node)] != rank) return Status::success();
   service_ = std::make_unique<Service>(
       Service::Options{
@@ -79,8 +83,28 @@ Status RowTable::check_keys(std::span<const Key> keys) const {
   return Status::success();
 }
 
-Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys, const std::byte* given,
-                    std::byte* out) {
+/// Uses each key's row; fetches what the next ones need meanwhile. False: the table has failed.
+template <typename Use>
+bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
+  constexpr std::size_t kBlock = 16;
+  std::array<std::uint64_t, kBlock> hashes;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kBlock) {
+    const std::size_t num = std::min(kBlock, keys.size() - begin);
+    for (std::size_t i = 0; i < num; ++i) {
+      hashes[i] = mixed(keys[begin + i]);
+      if (num > 1) store_->prefetch(hashes[i]);
+    }
+    for (std::size_t i = 0; i < num; ++i) {
+      if (use(begin + i, hashes[i]) != Found::kLatchLost) continue;
+      (void)look_for_failure();
+      return false;
+    }
+  }
+  return true;
+}
+
+Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+                       const std::byte* given, std::byte* out) {
   // A rank whose rows are all here sends nothing, and hears of a failure from nobody else.
   const std::uint32_t starts = num_starts_.load(std::memory_order_relaxed) + 1;
   num_starts_.store(starts, std::memory_order_relaxed);
@@ -89,17 +113,13 @@ Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::spa
   if (Status status = check_keys(keys); !status.ok()) return status;
   const std::size_t given_bytes = given != nullptr ? options_.type.bytes() : 0;
   const std::size_t out_bytes = out != nullptr ? options_.type.bytes() : 0;
-  constexpr std::size_t kAhead = 8;
   std::vector<std::uint32_t> remote;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (i + kAhead < keys.size()) store_->prefetch(keys[i + kAhead]);
-    const Found found = client_->use(kind, keys[i], given + i * given_bytes, out + i * out_bytes);
+  const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
+    const Found found = client_->use(kind, keys[i], hash, given + i * given_bytes, out + i * out_bytes);
     if (found == Found::kAbsent) remote.push_back(static_cast<std::uint32_t>(i));
-    if (found == Found::kLatchLost) {
-      (void)look_for_failure();
-      return failure();
-    }
-  }
+    return found;
+  });
+  if (!used) return failure();
   if (remote.empty()) return Status::success();
   auto made = std::make_unique<TableCall>();
   made->kind = kind;
@@ -111,7 +131,7 @@ Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::spa
 }
 
 Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
-                  const std::byte* given) {
+                     const std::byte* given) {
   while (client_->num_outstanding() > kMostOutstanding && !failed_.load(std::memory_order_acquire))
     if (!step()) sleep(kNapNs);
   const std::lock_guard lock(mutex_);
@@ -124,15 +144,13 @@ Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
   if (failed_.load(std::memory_order_acquire)) return failure();
   if (Status status = check_keys(keys); !status.ok()) return status;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Found found = client_->use(MailKind::kPull, keys[i], nullptr, out + i * options_.type.bytes());
-    if (found == Found::kLatchLost) {
-      (void)look_for_failure();
-      return failure();
-    }
+  const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
+    const Found found =
+        client_->use(MailKind::kPull, keys[i], hash, nullptr, out + i * options_.type.bytes());
     here[i] = found == Found::kHere ? 1 : 0;
-  }
-  return Status::success();
+    return found;
+  });
+  return used ? Status::success() : failure();
 }
 
 /// A frame's batches, to the service of the node or to this rank's calls.
@@ -143,8 +161,10 @@ Status RowTable::receive(std::span<const std::byte> batches) {
     if (!batch) return batch.error();
     const bool answers = batch->head().kind == MailKind::kRows || batch->head().kind == MailKind::kDone;
     if (!answers && !service_)
-      return Status::error(Code::kInternal, "table: a request reached a rank that does not serve", Scope::kCommunicator);
-    if (Status status = answers ? client_->on_mail(*batch) : service_->on_mail(*batch); !status.ok()) return status;
+      return Status::error(Code::kInternal, "table: a request reached a rank that does not serve",
+                           Scope::kCommunicator);
+    if (Status status = answers ? client_->on_mail(*batch) : service_->on_mail(*batch); !status.ok())
+      return status;
   }
   return Status::success();
 }
@@ -218,9 +238,9 @@ Status RowTable::wait(std::unique_ptr<TableCall> call) {
 
 void RowTable::time_out(const TableCall& call, std::int64_t limit_ns) {
   const std::lock_guard lock(mutex_);
-  fail_locked(Status::error(Code::kTimeout, fmt::format("table: {} of {} keys of a call were not answered within {} s",
-                                                        call.num_missing, call.num_keys,
-                                                        static_cast<double>(limit_ns) / 1e9)));
+  fail_locked(Status::error(
+      Code::kTimeout, fmt::format("table: {} of {} keys of a call were not answered within {} s",
+                                  call.num_missing, call.num_keys, static_cast<double>(limit_ns) / 1e9)));
 }
 
 /// Sleeps until there is mail. Several threads may, on what the first of them has armed.
@@ -249,7 +269,8 @@ void RowTable::sleep(std::int64_t most_ns) {
 
 /// The service's thread.
 void RowTable::serve() {
-  WaitPolicy brief = WaitPolicy::fixed({.spin_polls = 0, .yield_polls = 4});
+  // More mail often follows at once. The program may want the core, so the policy learns.
+  WaitPolicy brief({.spin_polls = 100, .yield_polls = 20});
   Waiter waiter(brief, WaitKind::kPlan, SystemClock::instance());
   while (!stops_.load(std::memory_order_acquire)) {
     if (num_waiting_.load(std::memory_order_seq_cst) > 0) {

@@ -51,8 +51,8 @@ class RowTable {
   /// go. Keys may repeat; those of one call are used in any order.
   ///
   /// Errors   kInvalidArgument: a key is out of range; the call did not take place. The failure of the table.
-  Status start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys, const std::byte* given,
-               std::byte* out);
+  Status start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+               const std::byte* given, std::byte* out);
   /// Makes progress; true if the call has ended or the table has failed.
   bool test(const TableCall& call);
   /// Blocks until the call has ended, and returns how. Frees it.
@@ -71,6 +71,8 @@ class RowTable {
   RowTable(comm::Communicator& members, TableOptions options);
   Status set_up();
   Status check_keys(std::span<const Key> keys) const;
+  template <typename Use>
+  bool use_local(std::span<const Key> keys, Use&& use);
   Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
              const std::byte* given);
   Status receive(std::span<const std::byte> batches);
@@ -91,7 +93,7 @@ class RowTable {
   std::mutex mutex_;  ///< of what follows
   std::unique_ptr<TransportMail> mail_;
   std::unique_ptr<Client> client_;
-  std::unique_ptr<Service> service_;  ///< of the node; null where another rank serves
+  std::unique_ptr<Service> service_;                    ///< of the node; null where another rank serves
   std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
   Status failure_;
   std::atomic<bool> failed_{false};

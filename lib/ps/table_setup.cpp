@@ -27,21 +27,26 @@ using comm::ProcessInfo;
 constexpr std::size_t kMostRowBytes = 1U << 20U;
 
 Status check(const TableOptions& options) {
-  const auto invalid = [](std::string text) { return Status::error(Code::kInvalidArgument, "table: " + std::move(text)); };
+  const auto invalid = [](std::string text) {
+    return Status::error(Code::kInvalidArgument, "table: " + std::move(text));
+  };
   const RowType& type = options.type;
   if (options.num_keys == 0) return invalid("num_keys is 0; expected the number of keys");
-  if (const int value = static_cast<int>(type.type); (value < 0 || value >= kNumDataTypes) && !is_bytes(type.type))
+  if (const int value = static_cast<int>(type.type);
+      (value < 0 || value >= kNumDataTypes) && !is_bytes(type.type))
     return invalid(fmt::format("invalid datatype {} (valid: 0 to {}, and bytes)", value, kNumDataTypes - 1));
   if (type.count == 0) return invalid("count is 0; expected the elements of a row");
   if (type.bytes() > kMostRowBytes)
     return invalid(fmt::format("a row has {} bytes; at most {} are possible", type.bytes(), kMostRowBytes));
   if (!applies_to(type.update, type.type) || type.update == ReduceOp::kAvg)
-    return invalid(fmt::format("update {} does not exist for rows of {}", to_string(type.update), to_string(type.type)));
+    return invalid(
+        fmt::format("update {} does not exist for rows of {}", to_string(type.update), to_string(type.type)));
   if (!options.first_row.empty() && options.first_row.size() != type.bytes())
     return invalid(fmt::format("first_row has {} bytes, a row {}", options.first_row.size(), type.bytes()));
   const std::uint64_t rows = options.rows_per_node != 0 ? options.rows_per_node : options.num_keys;
   if (rows > RowStore::kMostRows)
-    return invalid(fmt::format("a node may get {} rows, and can hold {}; set rows_per_node", rows, RowStore::kMostRows));
+    return invalid(
+        fmt::format("a node may get {} rows, and can hold {}; set rows_per_node", rows, RowStore::kMostRows));
   return Status::success();
 }
 
@@ -91,8 +96,8 @@ Status compare(const std::vector<Announced>& all) {
     if (other.num_keys != first.num_keys) {
       what = fmt::format("num_keys {}, rank 0 {}", other.num_keys, first.num_keys);
     } else if (other.type.type != first.type.type || other.type.count != first.type.count) {
-      what = fmt::format("rows of {} {}, rank 0 of {} {}", other.type.count, to_string(other.type.type), first.type.count,
-                         to_string(first.type.type));
+      what = fmt::format("rows of {} {}, rank 0 of {} {}", other.type.count, to_string(other.type.type),
+                         first.type.count, to_string(first.type.type));
     } else if (other.type.update != first.type.update) {
       what = fmt::format("update {}, rank 0 {}", to_string(other.type.update), to_string(first.type.update));
     } else if (other.rows_per_node != first.rows_per_node) {
@@ -114,9 +119,10 @@ RankPlaces group(const comm::Communicator& members, const std::vector<Announced>
   std::map<std::pair<Rank, std::string>, std::int32_t> known;
   RankPlaces places;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    const auto server = by_server ? static_cast<Rank>(r) / static_cast<Rank>(origin.topology.ranks_per_server) : Rank{0};
-    const auto [at, is_new] =
-        known.emplace(std::pair(server, all[r].process.node_key), static_cast<std::int32_t>(places.service_of.size()));
+    const auto server =
+        by_server ? static_cast<Rank>(r) / static_cast<Rank>(origin.topology.ranks_per_server) : Rank{0};
+    const auto [at, is_new] = known.emplace(std::pair(server, all[r].process.node_key),
+                                            static_cast<std::int32_t>(places.service_of.size()));
     if (is_new) places.service_of.push_back(static_cast<Rank>(r));
     places.node_of.push_back(at->second);
   }
@@ -205,8 +211,8 @@ class TableSetup {
     ByteWriter writer;
     SharedMemoryName name;
     if (parts_.places.service_of[node] == rank) {
-      auto store =
-          RowStore::create(row_bytes, options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys);
+      auto store = RowStore::create(row_bytes,
+                                    options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys);
       if (!store) return store.error();
       parts_.store = std::make_unique<RowStore>(std::move(*store));
       name = parts_.store->name();
@@ -246,8 +252,9 @@ class TableSetup {
 
   Status connect(const std::vector<Blob>& opened) {
     const Rank rank = members_.rank();
-    const Rank service = parts_.places.service_of[static_cast<std::size_t>(
-        parts_.places.node_of[static_cast<std::size_t>(rank)])];
+    const Rank service =
+        parts_.places
+            .service_of[static_cast<std::size_t>(parts_.places.node_of[static_cast<std::size_t>(rank)])];
     std::vector<Status> statuses;
     std::vector<std::span<const std::byte>> introductions;
     for (std::size_t r = 0; r < opened.size(); ++r) {

@@ -36,10 +36,12 @@ TransportMail::~TransportMail() {
 }
 
 Result<std::unique_ptr<TransportMail>> TransportMail::create(Options options, Receive receive) {
-  const std::size_t bytes = std::max<std::size_t>(options.peers.size(), 1) * 2 * options.slot_bytes * options.num_slots;
+  const std::size_t bytes =
+      std::max<std::size_t>(options.peers.size(), 1) * 2 * options.slot_bytes * options.num_slots;
   auto memory = SharedMemory::create(bytes);
   if (!memory) return fail(std::move(memory).error());
-  return std::unique_ptr<TransportMail>(new TransportMail(std::move(options), std::move(receive), std::move(*memory)));
+  return std::unique_ptr<TransportMail>(
+      new TransportMail(std::move(options), std::move(receive), std::move(*memory)));
 }
 
 Result<std::size_t> TransportMail::add(std::unique_ptr<transport::Transport> made) {
@@ -78,7 +80,8 @@ Status TransportMail::connect(Rank rank, std::span<const std::byte> introduction
   for (std::uint64_t& part : to.remote.key) part = reader.get<std::uint64_t>();
   to.remote.bytes = reader.get<std::uint64_t>();
   to.remote_offset = reader.get<std::uint64_t>();
-  if (!reader.ok()) return Status::error(Code::kMismatch, fmt::format("rank {} sent an incomplete address", rank));
+  if (!reader.ok())
+    return Status::error(Code::kMismatch, fmt::format("rank {} sent an incomplete address", rank));
   return ports_[to.port].transport->connect(to.id, address);
 }
 
@@ -95,7 +98,8 @@ std::byte* TransportMail::begin(Rank to, std::size_t bytes) {
   Peer& peer_to = peer(to);
   if (peer_to.open_bytes > 0 && peer_to.open_bytes + bytes > room()) close_frame(peer_to);
   peer_to.in_overflow = !peer_to.overflow.empty() || !has_slot(peer_to);
-  if (!peer_to.in_overflow) return slot(peer_to.sent, peer_to.written) + sizeof(FrameHead) + peer_to.open_bytes;
+  if (!peer_to.in_overflow)
+    return slot(peer_to.sent, peer_to.written) + sizeof(FrameHead) + peer_to.open_bytes;
   auto& waiting = peer_to.overflow;
   if (waiting.empty() || waiting.back().size() + bytes > room()) waiting.emplace_back().reserve(room());
   peer_to.overflow_begin = waiting.back().size();
@@ -203,7 +207,8 @@ void TransportMail::on_event(Port& port, const Event& event) {
         lost_ = event.error;
         lost_.code = Code::kPeerLost;
         lost_.rank = peers_[port.peers[static_cast<std::size_t>(event.peer)]].rank;
-        lost_.message = fmt::format("table: lost the connection to rank {}: {}", lost_.rank, event.error.message);
+        lost_.message =
+            fmt::format("table: lost the connection to rank {}: {}", lost_.rank, event.error.message);
       }
       return;
     case Event::Kind::kPortDown:
@@ -222,8 +227,9 @@ Status TransportMail::take(Peer& from) {
     FrameHead head;
     std::memcpy(&head, frame, sizeof head);
     if (head.number != from.taken || head.bytes > room())
-      return Status::error(Code::kMismatch, fmt::format("rank {} sent frame {} of {} bytes where frame {} was expected",
-                                                        from.rank, head.number, head.bytes, from.taken),
+      return Status::error(Code::kMismatch,
+                           fmt::format("rank {} sent frame {} of {} bytes where frame {} was expected",
+                                       from.rank, head.number, head.bytes, from.taken),
                            Scope::kCommunicator);
     if (const std::uint32_t more = head.consumed - from.consumed; more <= from.posted - from.consumed)
       from.consumed += more;

@@ -99,11 +99,11 @@ class TransportMail final : public Mail {
     std::byte* received = nullptr;  ///< ring of slots
     std::byte* sent = nullptr;      ///< the same, of what we send
     // Numbers of frames; each grows without end.
-    std::uint32_t written = 0;   ///< frames that are complete
-    std::uint32_t posted = 0;    ///< of these, frames that the transport has accepted
-    std::uint32_t consumed = 0;  ///< of these, frames that the peer has consumed
-    std::size_t open_bytes = 0;  ///< in frame `written`, so far
-    bool in_overflow = false;    ///< begin() gave room in `overflow`
+    std::uint32_t written = 0;       ///< frames that are complete
+    std::uint32_t posted = 0;        ///< of these, frames that the transport has accepted
+    std::uint32_t consumed = 0;      ///< of these, frames that the peer has consumed
+    std::size_t open_bytes = 0;      ///< in frame `written`, so far
+    bool in_overflow = false;        ///< begin() gave room in `overflow`
     std::size_t overflow_begin = 0;  ///< of that room, in its last frame
     std::deque<std::vector<std::byte>> overflow;
     std::uint32_t taken = 0;  ///< frames of the peer that we have consumed

@@ -113,7 +113,7 @@ class Workload {
                                   .own_before = worker.pushes[key]});
         if (made->call.kind == MailKind::kPush) ++worker.pushes[key];
       }
-      if (client.use(made->call.kind, key, row, row) == Found::kAbsent) {
+      if (client.use(made->call.kind, key, mixed(key), row, row) == Found::kAbsent) {
         remote.push_back(i);
       } else if (!localizes) {
         finish(*made, i);

@@ -40,7 +40,10 @@ void expect_everywhere(const std::string& text, const Body& body) {
   for (const Environment& place : kPlaces) {
     std::string described;
     for (const auto& [name, value] : place) described += name + "=" + value + " ";
-    EXPECT_EQ(run(4, [&](int rank, const Ready&) { return body(rank); }, place), text) << described;
+    EXPECT_EQ(run(
+                  4, [&](int rank, const Ready&) { return body(rank); }, place),
+              text)
+        << described;
   }
 }
 
@@ -56,7 +59,8 @@ TEST(Table, HasWhatAllRanksPushed) {
     comm.barrier();
     table.pull(keys, rows);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i] != static_cast<float>(10 + 10 * (i % 3) + 10 * (i % 3))) return "wrong at " + std::to_string(i);
+      if (rows[i] != static_cast<float>(10 + 10 * (i % 3) + 10 * (i % 3)))
+        return "wrong at " + std::to_string(i);
     comm.barrier();
     // Unsorted, repeated, and set by one rank.
     const std::vector<Key> few{7, 3, 7};
@@ -116,7 +120,8 @@ TEST(Table, LosesNothingWhileAllRanksPushAndMoveTheSameRows) {
         case 1: {
           table.pull(keys, rows);
           for (std::size_t i = 0; i < keys.size(); ++i)
-            if (rows[4 * i + static_cast<std::size_t>(rank)] != pushed[keys[i]]) return "own pushes are not seen";
+            if (rows[4 * i + static_cast<std::size_t>(rank)] != pushed[keys[i]])
+              return "own pushes are not seen";
           break;
         }
         case 2:
@@ -142,7 +147,8 @@ TEST(Table, LosesNothingWhileAllRanksPushAndMoveTheSameRows) {
     for (Key key = 0; key < kKeys; ++key) {
       if (total[4 * key + static_cast<std::size_t>(rank)] != pushed[key]) return "a push is lost or doubled";
       if (std::accumulate(total.begin() + static_cast<std::ptrdiff_t>(4 * key),
-                          total.begin() + static_cast<std::ptrdiff_t>(4 * key + 4), std::uint64_t{0}) != sum[key])
+                          total.begin() + static_cast<std::ptrdiff_t>(4 * key + 4),
+                          std::uint64_t{0}) != sum[key])
         return "another rank's push is lost or doubled";
     }
     return "right";
@@ -170,7 +176,8 @@ TEST(Table, TakesAFunctionAsUpdate) {
   expect_everywhere("right", [](int rank) -> std::string {
     Communicator comm = Communicator::from_environment();
     // Adagrad, with its state in the row: {weight, sum of squares}.
-    const auto adagrad = [](const void* in, void* inout, std::uint64_t count, hips_type_t /*type*/, void* /*context*/) {
+    const auto adagrad = [](const void* in, void* inout, std::uint64_t count, hips_type_t /*type*/,
+                            void* /*context*/) {
       const auto* gradient = static_cast<const double*>(in);
       auto* row = static_cast<double*>(inout);
       for (std::uint64_t i = 0; i + 1 < 2 * count; i += 2) {
