@@ -147,6 +147,9 @@ class Communicator {
     return make(options, &callbacks);
   }
 
+  /// Takes a communicator of the C API over, such as one of hips_comm_create_mpi().
+  [[nodiscard]] static Communicator adopt(hips_comm_t comm) { return Communicator(comm); }
+
   Communicator(Communicator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
   /// Destroys the old communicator at once, as the destructor does.
   Communicator& operator=(Communicator&& other) noexcept {

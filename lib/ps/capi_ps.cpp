@@ -19,8 +19,8 @@ using hips::comm::capi::SharedHold;
 using hips::ps::Key;
 using hips::ps::MailKind;
 using hips::ps::RowTable;
+using hips::ps::RowTableOptions;
 using hips::ps::TableCall;
-using hips::ps::TableOptions;
 
 struct hips_ps_table {
   SharedHold comm;  ///< outlives the table
@@ -125,11 +125,11 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
           fmt::format("hips_ps_table_create: config.struct_size is {}; begin with HIPS_PS_CONFIG_INIT, "
                       "which sets it to {}",
                       config->struct_size, sizeof(hips_ps_config_t)));
-    TableOptions options{.num_keys = config->num_keys,
-                         .type = {.type = static_cast<hips::DataType>(config->type),
-                                  .count = config->count,
-                                  .update = static_cast<hips::ReduceOp>(config->update)},
-                         .rows_per_node = config->rows_per_node};
+    RowTableOptions options{.num_keys = config->num_keys,
+                            .type = {.type = static_cast<hips::DataType>(config->type),
+                                     .count = config->count,
+                                     .update = static_cast<hips::ReduceOp>(config->update)},
+                            .rows_per_node = config->rows_per_node};
     auto handle = std::make_unique<hips_ps_table>();
     handle->update = hips::reduce::UserOpHold(options.type.update);
     if (config->first_row != nullptr) {

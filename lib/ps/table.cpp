@@ -26,10 +26,10 @@ constexpr std::int64_t kNapNs = 50'000'000;  ///< of a sleeping waiter, between 
 
 }  // namespace
 
-RowTable::RowTable(comm::Communicator& members, TableOptions options)
+RowTable::RowTable(comm::Communicator& members, RowTableOptions options)
     : members_(members), options_(std::move(options)) {}
 
-Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, TableOptions options) {
+Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, RowTableOptions options) {
   std::unique_ptr<RowTable> table(new RowTable(members, std::move(options)));
   if (Status status = table->set_up(); !status.ok()) return fail(std::move(status));
   return table;

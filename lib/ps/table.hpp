@@ -22,7 +22,7 @@
 
 namespace hips::ps {
 
-struct TableOptions {
+struct RowTableOptions {
   std::uint64_t num_keys = 0;  ///< keys are 0 to num_keys - 1
   RowType type;
   std::vector<std::byte> first_row{};  ///< of a key that nobody has changed; empty: zeros
@@ -42,7 +42,7 @@ class RowTable {
   /// Collective over the communicator, which outlives the table.
   ///
   /// Errors   kInvalidArgument: an option; ranks that disagree: kMismatch. kUnsupported: no transport between two ranks.
-  static Result<std::unique_ptr<RowTable>> create(comm::Communicator& members, TableOptions options);
+  static Result<std::unique_ptr<RowTable>> create(comm::Communicator& members, RowTableOptions options);
   ~RowTable();  ///< no call is outstanding, on any rank: see leave()
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
@@ -63,12 +63,12 @@ class RowTable {
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave();
 
-  [[nodiscard]] const TableOptions& options() const { return options_; }
+  [[nodiscard]] const RowTableOptions& options() const { return options_; }
   [[nodiscard]] const RankPlaces& places() const { return places_; }
   [[nodiscard]] Status failure();
 
  private:
-  RowTable(comm::Communicator& members, TableOptions options);
+  RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
   Status check_keys(std::span<const Key> keys) const;
   template <typename Use>
@@ -86,7 +86,7 @@ class RowTable {
   void wake() const;
 
   comm::Communicator& members_;
-  TableOptions options_;
+  RowTableOptions options_;
   RankPlaces places_;
   std::unique_ptr<RowStore> store_;
   std::unique_ptr<WaitPolicy> waits_;

@@ -26,7 +26,7 @@ using comm::ProcessInfo;
 
 constexpr std::size_t kMostRowBytes = 1U << 20U;
 
-Status check(const TableOptions& options) {
+Status check(const RowTableOptions& options) {
   const auto invalid = [](std::string text) {
     return Status::error(Code::kInvalidArgument, "table: " + std::move(text));
   };
@@ -54,7 +54,7 @@ Status check(const TableOptions& options) {
 struct Announced {
   Status status;
   ProcessInfo process;
-  TableOptions options;
+  RowTableOptions options;
 };
 
 Blob encode(const Announced& mine) {
@@ -89,9 +89,9 @@ std::optional<Announced> decode(const Blob& blob) {
 
 /// The first rank that differs from rank 0, and in what.
 Status compare(const std::vector<Announced>& all) {
-  const TableOptions& first = all[0].options;
+  const RowTableOptions& first = all[0].options;
   for (std::size_t r = 1; r < all.size(); ++r) {
-    const TableOptions& other = all[r].options;
+    const RowTableOptions& other = all[r].options;
     std::string what;
     if (other.num_keys != first.num_keys) {
       what = fmt::format("num_keys {}, rank 0 {}", other.num_keys, first.num_keys);
@@ -163,7 +163,7 @@ std::vector<Rank> peers_of(Rank rank, const RankPlaces& places) {
 /// A rank's part of the set-up, a step for each exchange.
 class TableSetup {
  public:
-  TableSetup(comm::Communicator& members, const TableOptions& options)
+  TableSetup(comm::Communicator& members, const RowTableOptions& options)
       : members_(members), options_(options), exchange_(members), loaded_(load_process_config()) {}
 
   Result<TableParts> run(TransportMail::Receive receive) {
@@ -285,7 +285,7 @@ class TableSetup {
   }
 
   comm::Communicator& members_;
-  const TableOptions& options_;
+  const RowTableOptions& options_;
   comm::MemberExchange exchange_;
   LoadedConfig loaded_;
   std::vector<Announced> all_;
@@ -294,7 +294,7 @@ class TableSetup {
 
 }  // namespace
 
-Result<TableParts> set_up_table(comm::Communicator& members, const TableOptions& options,
+Result<TableParts> set_up_table(comm::Communicator& members, const RowTableOptions& options,
                                 TransportMail::Receive receive) {
   return TableSetup(members, options).run(std::move(receive));
 }

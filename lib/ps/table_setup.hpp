@@ -11,7 +11,7 @@
 
 namespace hips::ps {
 
-struct TableOptions;
+struct RowTableOptions;
 
 /// What a table consists of on one rank.
 struct TableParts {
@@ -26,7 +26,7 @@ struct TableParts {
 ///
 /// Cost     three exchanges of all ranks.
 /// Errors   the same on all ranks; see RowTable::create().
-Result<TableParts> set_up_table(comm::Communicator& members, const TableOptions& options,
+Result<TableParts> set_up_table(comm::Communicator& members, const RowTableOptions& options,
                                 TransportMail::Receive receive);
 
 }  // namespace hips::ps

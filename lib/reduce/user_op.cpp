@@ -23,7 +23,7 @@ struct Slot {
 };
 
 /// A fixed table, so that the holder of an operation reads its function without a lock.
-struct Table {
+struct OpTable {
   std::mutex mutex;  ///< guards everything except `op` of held slots
   std::array<Slot, kMostUserOps> slots;
   std::size_t next = 0;  ///< next slot to try; slots are used in turn, so that values repeat late
@@ -36,9 +36,9 @@ struct Table {
   }
 };
 
-Table& table() {
+OpTable& table() {
   // Never destroyed: static communicators may still reduce while the process ends.
-  static Table& only = *new Table;
+  static OpTable& only = *new OpTable;
   return only;
 }
 
@@ -56,7 +56,7 @@ void release(const UserFunction& op) {
 }  // namespace
 
 std::optional<ReduceOp> create_user_op(const UserFunction& op, bool commutative) {
-  Table& all = table();
+  OpTable& all = table();
   const std::lock_guard lock(all.mutex);
   for (std::size_t tries = 0; tries < all.slots.size(); ++tries) {
     const std::size_t index = all.next;
@@ -77,7 +77,7 @@ std::optional<ReduceOp> create_user_op(const UserFunction& op, bool commutative)
 bool free_user_op(ReduceOp op) {
   UserFunction gone;
   {
-    Table& all = table();
+    OpTable& all = table();
     const std::lock_guard lock(all.mutex);
     Slot* const slot = all.find(op);
     if (slot == nullptr || slot->freed) return false;
@@ -89,14 +89,14 @@ bool free_user_op(ReduceOp op) {
 }
 
 bool is_user_op(ReduceOp op) {
-  Table& all = table();
+  OpTable& all = table();
   const std::lock_guard lock(all.mutex);
   const Slot* const slot = all.find(op);
   return slot != nullptr && !slot->freed;
 }
 
 ReduceOp UserOpHold::hold(ReduceOp op) {
-  Table& all = table();
+  OpTable& all = table();
   const std::lock_guard lock(all.mutex);
   Slot* const slot = all.find(op);
   if (slot == nullptr) return ReduceOp::kSum;
@@ -107,7 +107,7 @@ ReduceOp UserOpHold::hold(ReduceOp op) {
 void UserOpHold::let_go(ReduceOp op) {
   UserFunction gone;
   {
-    Table& all = table();
+    OpTable& all = table();
     const std::lock_guard lock(all.mutex);
     if (Slot* const slot = all.find(op); slot != nullptr) gone = drop(*slot);
   }

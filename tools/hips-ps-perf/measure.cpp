@@ -1,0 +1,217 @@
+#include "tools/hips-ps-perf/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <hips/ps.hpp>
+
+#include "tools/hips-ps-perf/ping_pong.hpp"
+
+namespace hips::ps_perf {
+namespace {
+
+using ps::Key;
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// What the calls of a line took, a figure for each round.
+struct Rounds {
+  std::vector<double> us_per_call, keys_per_s;
+};
+/// In the order in which they were first measured.
+class Measurements {
+ public:
+  using Kind = std::tuple<std::string, std::string, std::size_t, std::size_t, std::size_t>;
+  void add(const Kind& kind, double us_per_call, double keys_per_s) {
+    if (!rounds_.contains(kind)) order_.push_back(kind);
+    rounds_[kind].us_per_call.push_back(us_per_call);
+    rounds_[kind].keys_per_s.push_back(keys_per_s);
+  }
+  [[nodiscard]] std::vector<Line> take(std::optional<double> ping_pong_us) const {
+    std::vector<Line> lines;
+    for (const Kind& kind : order_) {
+      const auto& [operation, rows, keys, row_length, outstanding] = kind;
+      Line line{.operation = operation,
+                .rows = rows,
+                .keys = keys,
+                .row_length = row_length,
+                .outstanding = outstanding};
+      line.us_per_call = median(rounds_.at(kind).us_per_call);
+      line.keys_per_s = median(rounds_.at(kind).keys_per_s);
+      line.mb_per_s = line.keys_per_s * static_cast<double>(row_length * sizeof(float)) / 1e6;
+      if (ping_pong_us && outstanding == 1 && rows == "remote")
+        line.in_ping_pongs = line.us_per_call / *ping_pong_us;
+      lines.push_back(std::move(line));
+    }
+    return lines;
+  }
+
+ private:
+  std::vector<Kind> order_;
+  std::map<Kind, Rounds> rounds_;
+};
+
+/// Rank 0's calls on one table. Rows begin as zeros; each push adds 1.
+class Caller {
+ public:
+  Caller(ps::Table<float>& table, const PsPerfOptions& options, Measurements& lines)
+      : table_(table), options_(options), lines_(lines), rows_(options.keys_per_call * table.row_length()) {}
+
+  void access(const std::string& where, std::span<const Key> keys) {
+    for (const std::size_t num : {std::size_t{1}, options_.keys_per_call}) {
+      std::fill(rows_.begin(), rows_.end(), 1.0F);
+      const auto rows = std::span(rows_).first(num * table_.row_length());
+      time_calls("push", where, num, [&](int i) { table_.push(some(keys, i, num), rows); });
+      time_calls("pull", where, num, [&](int i) { table_.pull(some(keys, i, num), rows); });
+      check(rows);
+      if (where == "local") continue;
+      pipeline("push", num, keys,
+               [&](std::span<const Key> k, std::span<float> r) { return table_.ipush(k, r); });
+      pipeline("pull", num, keys,
+               [&](std::span<const Key> k, std::span<float> r) { return table_.ipull(k, r); });
+    }
+  }
+
+  /// Each of `keys` once.
+  void localize(std::span<const Key> keys) {
+    const std::size_t half = keys.size() / 2, num = options_.keys_per_call;
+    std::vector<double> times;
+    for (std::size_t i = 0; i < std::min<std::size_t>(half, static_cast<std::size_t>(options_.iterations));
+         ++i) {
+      const auto begin = Clock::now();
+      table_.localize(keys.subspan(i, 1));
+      times.push_back(us_since(begin));
+    }
+    const double single = median(times);
+    lines_.add({"localize", "remote", 1, table_.row_length(), 1}, single, 1e6 / single);
+    const auto begin = Clock::now();
+    std::size_t calls = 0;
+    for (std::size_t i = half; i + num <= keys.size(); i += num, ++calls)
+      table_.localize(keys.subspan(i, num));
+    const double each = us_since(begin) / static_cast<double>(calls);
+    lines_.add({"localize", "remote", num, table_.row_length(), 1}, each,
+               1e6 * static_cast<double>(num) / each);
+  }
+
+ private:
+  [[nodiscard]] std::span<const Key> some(std::span<const Key> keys, int i, std::size_t num) const {
+    return keys.subspan(static_cast<std::size_t>(i) * num % (keys.size() - num + 1), num);
+  }
+  /// Calls that are waited for. Short ones are timed in groups: the clock takes as long as they do.
+  template <typename Call>
+  void time_calls(const std::string& operation, const std::string& where, std::size_t num, Call call) {
+    const int group = where == "local" ? 100 : 1;
+    for (int i = 0; i < group; ++i) call(i);
+    std::vector<double> times;
+    for (int i = 0; i < options_.iterations; i += group) {
+      const auto begin = Clock::now();
+      for (int j = 0; j < group; ++j) call(i + j);
+      times.push_back(us_since(begin) / group);
+    }
+    const double each = median(times);
+    lines_.add({operation, where, num, table_.row_length(), 1}, each, 1e6 * static_cast<double>(num) / each);
+  }
+  template <typename Start>
+  void pipeline(const std::string& operation, std::size_t num, std::span<const Key> keys, Start start) {
+    std::vector<std::vector<float>> rows(options_.outstanding,
+                                         std::vector<float>(num * table_.row_length(), 1));
+    std::vector<Request> requests(options_.outstanding);
+    const int calls = 5 * options_.iterations;
+    const auto begin = Clock::now();
+    for (int i = 0; i < calls; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) % options_.outstanding;
+      requests[at].wait();
+      requests[at] = start(some(keys, i, num), rows[at]);
+    }
+    wait_all(requests);
+    const double us = us_since(begin);
+    lines_.add({operation, "remote", num, table_.row_length(), options_.outstanding}, us / calls,
+               1e6 * static_cast<double>(calls) * static_cast<double>(num) / us);
+  }
+  /// Rows that have been pushed to have whole numbers, the same in all elements.
+  void check(std::span<const float> rows) const {
+    for (std::size_t i = 0; i < rows.size(); i += table_.row_length())
+      for (std::size_t j = 0; j < table_.row_length(); ++j)
+        if (rows[i + j] < 1 || rows[i + j] != rows[i])
+          throw Error(
+              Status::error(Code::kInternal, fmt::format("hips-ps-perf: pulled {} where {} was expected",
+                                                         rows[i + j], std::max(rows[i], 1.0F))));
+  }
+
+  ps::Table<float>& table_;
+  const PsPerfOptions& options_;
+  Measurements& lines_;
+  std::vector<float> rows_;
+};
+
+/// A rank whose keys are not on rank 0's node, the same on all ranks; -1: none.
+int rank_elsewhere(Communicator& comm, const ps::Table<float>& table) {
+  std::vector<std::int32_t> found(1, -1);
+  if (comm.rank() == 0) {
+    std::vector<float> row(table.row_length());
+    for (int r = comm.size() - 1; r > 0; --r) {
+      const Key key = static_cast<Key>(r);
+      unsigned char here = 0;
+      table.pull_if_local(std::span(&key, 1), row, std::span(&here, 1));
+      if (here == 0) found[0] = r;
+    }
+  }
+  comm.bcast(found, 0);
+  return found[0];
+}
+
+}  // namespace
+
+PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
+  PsPerfResult result;
+  Measurements lines;
+  std::vector<double> ping_pongs;
+  const auto size = static_cast<Key>(comm.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const std::size_t length : options.row_lengths) {
+      ps::Table<float> table(comm, {.num_keys = options.num_keys, .row_length = length});
+      const auto of_rank = [&](Key rank) {
+        std::vector<Key> keys;
+        for (Key key = rank; key < options.num_keys; key += size) keys.push_back(key);
+        return keys;
+      };
+      table.localize(of_rank(static_cast<Key>(comm.rank())));
+      comm.barrier();
+      result.peer = rank_elsewhere(comm, table);
+      if (result.peer >= 0)
+        if (const auto us = ping_pong_us(comm, result.peer, options.iterations)) ping_pongs.push_back(*us);
+      if (comm.rank() == 0) {
+        Caller caller(table, options, lines);
+        const std::vector<Key> own = of_rank(0);
+        // Few enough for a cache, as the rows that a worker is busy with.
+        caller.access("local",
+                      std::span(own).first(std::min<std::size_t>(own.size(), 10 * options.keys_per_call)));
+        if (result.peer >= 0) {
+          const std::vector<Key> other = of_rank(static_cast<Key>(result.peer));
+          caller.access("remote", other);
+          caller.localize(other);
+        }
+      }
+      comm.barrier();
+    }
+  }
+  if (!ping_pongs.empty()) result.ping_pong_us = median(ping_pongs);
+  result.lines = lines.take(result.ping_pong_us);
+  return result;
+}
+
+}  // namespace hips::ps_perf

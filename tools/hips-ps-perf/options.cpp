@@ -1,0 +1,55 @@
+#include "tools/hips-ps-perf/options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "tools/common/unknown_argument.hpp"
+
+namespace hips::ps_perf {
+
+ParsedPsPerf parse_options(int argc, const char* const* argv) {
+  ParsedPsPerf parsed;
+  PsPerfOptions& options = parsed.options;
+  CLI::App app(
+      "Times pulls, pushes and localizes of a table of rows, beside a blocking TCP ping-pong between the same nodes.\n"
+      "\n"
+      "  mpirun -n 2 hips-ps-perf\n"
+      "  hips lab run --namespaces -t switch:2 --mpirun -- mpirun -n 2 hips-ps-perf\n"
+      "\n"
+      "Rank 0 calls; the rows of the others lie on their nodes. Medians over rounds that take turns.",
+      "hips-ps-perf");
+  app.allow_extras();
+  app.add_option("-n,--keys", options.num_keys, "Keys of the table")->check(CLI::Range(1'000, 1'000'000'000));
+  app.add_option("-l,--row-lengths", options.row_lengths, "Floats of a row, a list: 1,64")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 262'144));
+  app.add_option("-k,--keys-per-call", options.keys_per_call, "Keys of calls with several")
+      ->check(CLI::Range(2, 100'000));
+  app.add_option("-w,--outstanding", options.outstanding, "Calls that are outstanding where many are")
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("-i,--iterations", options.iterations, "Calls of each kind in a round")
+      ->check(CLI::Range(10, 10'000'000));
+  app.add_option("-r,--rounds", options.rounds, "Rounds")->check(CLI::Range(1, 1000));
+  app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    parsed.message = app.help();
+    return parsed;
+  } catch (const CLI::ParseError& error) {
+    parsed.message = std::string("hips-ps-perf: ") + error.what() + "; see hips-ps-perf --help\n";
+    parsed.exit_status = 2;
+    return parsed;
+  }
+  if (const std::string unknown = cli::unknown_argument(app); !unknown.empty()) {
+    parsed.message = "hips-ps-perf: " + unknown + "; see hips-ps-perf --help\n";
+    parsed.exit_status = 2;
+  }
+  if (options.keys_per_call * 4 > options.num_keys && !parsed.message) {
+    parsed.message = "hips-ps-perf: --keys is " + std::to_string(options.num_keys) +
+                     "; expected at least four times --keys-per-call\n";
+    parsed.exit_status = 2;
+  }
+  return parsed;
+}
+
+}  // namespace hips::ps_perf

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hips::ps_perf {
+
+struct PsPerfOptions {
+  std::uint64_t num_keys = 100'000;
+  std::vector<std::size_t> row_lengths{1, 64};  ///< floats
+  std::size_t keys_per_call = 100;              ///< of the rows with several keys
+  std::size_t outstanding = 64;                 ///< calls of the rows in flight
+  int iterations = 2000;
+  int rounds = 3;
+  std::string json_file;  ///< empty: none
+};
+
+/// Options, or what to print instead and the exit status with which to end.
+struct ParsedPsPerf {
+  PsPerfOptions options;
+  std::optional<std::string> message;
+  int exit_status = 0;
+};
+
+ParsedPsPerf parse_options(int argc, const char* const* argv);
+
+}  // namespace hips::ps_perf
