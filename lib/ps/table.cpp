@@ -22,6 +22,7 @@ namespace {
 /// Records of a rank that may be outstanding; a rank that asks faster than others answer waits.
 constexpr std::uint64_t kMostOutstanding = 1U << 16U;
 constexpr std::uint32_t kStartsPerLook = 64;
+constexpr std::int64_t kGraceNs = 1'000'000'000;
 constexpr std::int64_t kNapNs = 50'000'000;  ///< of a sleeping waiter, between two looks for a failure
 
 }  // namespace
@@ -181,17 +182,23 @@ bool RowTable::step() {
   return step_locked();
 }
 
-/// A lost connection is the failure of the communicator, if that knows more.
 void RowTable::fail_locked(const Status& status) {
   if (!failure_.ok() || stops_.load(std::memory_order_acquire)) return;
   failure_ = status;
   failed_.store(true, std::memory_order_release);
 }
 
+/// The communicator knows who died. Where a connection broke it gets time to find out: the peer may live, and have left because
+/// it knew sooner.
 bool RowTable::look_for_failure() {
   const Status status = members_.failure();
   const std::lock_guard lock(mutex_);
   if (!status.ok()) fail_locked(status);
+  if (failure_.ok() && !mail_->lost().ok()) {
+    const std::int64_t now_ns = SystemClock::instance().now_ns();
+    if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
+    if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(mail_->lost());
+  }
   return !failure_.ok();
 }
 

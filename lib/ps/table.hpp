@@ -96,6 +96,7 @@ class RowTable {
   std::unique_ptr<Service> service_;                    ///< of the node; null where another rank serves
   std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
   Status failure_;
+  std::int64_t lost_since_ns_ = 0;  ///< a connection; 0: none
   std::atomic<bool> failed_{false};
   std::atomic<std::uint32_t> num_starts_{0};  ///< of about as many calls
   std::vector<pollfd> armed_fds_;

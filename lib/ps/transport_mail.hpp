@@ -63,8 +63,10 @@ class TransportMail final : public Mail {
 
   /// Receives what has arrived and sends what waits; true if there was any.
   ///
-  /// Errors   what Receive returned. kPeerLost: a connection is broken.
+  /// Errors   what Receive returned.
   Result<bool> progress();
+  /// The first connection that broke, or NIC that went down; ok: none has. The peer may have left because of another failure.
+  [[nodiscard]] const Status& lost() const { return lost_; }
   /// Takes what this rank has written to itself, and sends what it has written to others, unless frames that are not consumed
   /// yet suggest to wait for more.
   Status send_and_take_own();

@@ -1,0 +1,53 @@
+"""hips-ps-perf: ps_perf_test.py HIPS_PS_PERF."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import ranks  # noqa: E402
+
+PROGRAM = sys.argv.pop()
+QUICK = ["-n", "2000", "-l", "1,8", "-k", "20", "-i", "50", "-r", "1"]
+
+
+class PsPerf(unittest.TestCase):
+    def run_json(self, num, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ps.json")
+            done = ranks.run_ranks(num, [PROGRAM, *QUICK, "-J", path], **environment)
+            self.assertEqual([rank.returncode for rank in done], [0] * num, done)
+            self.assertEqual([rank.stdout for rank in done[1:]], [""] * (num - 1))
+            with open(path, encoding="utf-8") as file:
+                return json.load(file), done[0].stdout
+
+    def test_times_rows_of_this_node_and_of_another(self):
+        figures, text = self.run_json(2, HIPS_TOPO="switch:2", HIPS_TRANSPORT="tcp")
+        self.assertGreater(figures["ping_pong_us"], 0)
+        kinds = {(line["operation"], line["rows"], line["row_length"], line["keys"], line["outstanding"]) for line in figures["lines"]}
+        for length in (1, 8):
+            for kind in (("pull", "local", length, 1, 1), ("push", "remote", length, 20, 1), ("pull", "remote", length, 1, 64),
+                         ("localize", "remote", length, 20, 1)):
+                self.assertIn(kind, kinds)
+        self.assertEqual(len(kinds), len(figures["lines"]))
+        self.assertIn("ping-pongs", text)
+        for line in figures["lines"]:
+            self.assertGreater(line["keys_per_s"], 0)
+
+    def test_says_that_there_is_no_other_node(self):
+        figures, text = self.run_json(2)
+        self.assertIn("# all ranks are on one node: its rows only", text)
+        self.assertEqual({line["rows"] for line in figures["lines"]}, {"local"})
+
+    def test_refuses_options_in_one_line(self):
+        for args, text in ((["-n", "7"], "--keys"), (["--floats", "3"], 'unknown option "--floats"'),
+                           (["-n", "1000", "-k", "900"], "expected at least four times --keys-per-call")):
+            done = ranks.run_ranks(1, [PROGRAM, *args])
+            self.assertEqual(done[0].returncode, 2)
+            self.assertIn(text, done[0].stderr)
+            self.assertEqual(done[0].stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
