@@ -127,6 +127,9 @@ TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
            {"SwitchName=s0 Nodes=a \\", "line 1: \"\\\" continues the last line"},
            {"SwitchName=s0 Nodes=r[0-999999]n[0-999999]\n",
             "has 1000000000000 names (valid: up to 1048576 in the file)"},
+           {"SwitchName=s0 Nodes=" + std::string(200, 'n') +
+                "[0-299999]\nSwitchName=s1 Nodes=" + std::string(200, 'm') + "[0-99999]\n",
+            "has 100000 names of 20500000 characters together (valid: up to 67108864 in the file)"},
        }) {
     const auto read = read_slurm_topology("topology.conf", text);
     ASSERT_FALSE(read) << text;

@@ -42,6 +42,8 @@ class HostlistReader {
       }
       if (names > kMostNames - list.size_) return bad("has too many names (valid: up to 2^63 - 1)");
       list.size_ += names;
+      const std::uint64_t length = longest_name(*entry), left = UINT64_MAX - list.num_characters_;
+      list.num_characters_ += length != 0 && names > left / length ? left : names * length;
       list.entries_.push_back(std::move(*entry));
       if (at_ == text_.size()) return list;
       ++at_;  // the comma
@@ -193,6 +195,19 @@ Result<std::vector<std::string>> Hostlist::expand(std::uint64_t most) const {
     }
   }
   return names;
+}
+
+Result<std::vector<std::string>> HostlistExpander::expand(const Hostlist& list) {
+  if (list.size() > kMaxServerNames - num_names_)
+    return fail(Code::kInvalidArgument,
+                fmt::format("has {} names (valid: up to {} in the file)", list.size(), kMaxServerNames));
+  if (list.num_characters() > kMostCharacters - num_characters_)
+    return fail(Code::kInvalidArgument,
+                fmt::format("has {} names of {} characters together (valid: up to {} in the file)",
+                            list.size(), list.num_characters(), kMostCharacters));
+  num_names_ += list.size();
+  num_characters_ += list.num_characters();
+  return list.expand(kMaxServerNames);
 }
 
 }  // namespace hips::topology

@@ -27,6 +27,8 @@ class Hostlist {
 
   /// The number of names, including repeated ones.
   [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// The characters of all names, or a little more; 2^64 - 1 where they are more than that.
+  [[nodiscard]] std::uint64_t num_characters() const { return num_characters_; }
 
   /// All names. Errors kInvalidArgument: more than `most`; then nothing is expanded.
   [[nodiscard]] Result<std::vector<std::string>> expand(std::uint64_t most) const;
@@ -51,6 +53,19 @@ class Hostlist {
   std::string text_;  ///< for errors
   std::vector<Entry> entries_;
   std::uint64_t size_ = 0;
+  std::uint64_t num_characters_ = 0;
+};
+
+/// Expands the hostlists of one file, within limits for all of them together.
+class HostlistExpander {
+ public:
+  static constexpr std::uint64_t kMostCharacters = std::uint64_t{1} << 26U;
+
+  /// Errors   kInvalidArgument: "has 2000000 names (valid: up to 1048576 in the file)", or too many characters.
+  Result<std::vector<std::string>> expand(const Hostlist& list);
+
+ private:
+  std::uint64_t num_names_ = 0, num_characters_ = 0;
 };
 
 }  // namespace hips::topology

@@ -102,8 +102,10 @@ Result<JobHosts> read_hostfile(std::string_view name, std::string_view text) {
 Result<JobHosts> read_nodelist(std::string_view text) {
   const auto list = Hostlist::parse(text);
   if (!list) return fail(list.error());
-  auto names = list->expand(kMaxServerNames);
-  if (!names) return fail(names.error());
+  auto names = HostlistExpander().expand(*list);
+  if (!names)
+    return fail(Code::kInvalidArgument,
+                fmt::format("hostlist {} {}", in_quotes(text), names.error().message));
   JobHosts hosts;
   std::unordered_set<std::string_view> seen;
   seen.reserve(names->size());

@@ -28,12 +28,10 @@ tl::unexpected<Status> SlurmToruses::bad(std::size_t line, std::string_view prob
 Result<std::vector<std::string>> SlurmToruses::names(const SlurmRegion& region) {
   const auto list = Hostlist::parse(region.nodes);
   if (!list) return bad(region.line, fmt::format("nodes: {}", list.error().message));
-  if (list->size() > kMaxServerNames - num_names_) {
-    return bad(region.line, fmt::format("nodes {} has {} names (valid: up to {} in the file)",
-                                        in_quotes(region.nodes), list->size(), kMaxServerNames));
-  }
-  num_names_ += list->size();
-  return list->expand(kMaxServerNames);
+  auto expanded = expander_.expand(*list);
+  if (!expanded)
+    return bad(region.line, fmt::format("nodes {} {}", in_quotes(region.nodes), expanded.error().message));
+  return expanded;
 }
 
 Result<void> SlurmToruses::add(const SlurmUnit& unit) {

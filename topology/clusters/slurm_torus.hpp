@@ -70,7 +70,7 @@ class SlurmToruses {
   std::string kind_;
   std::vector<Unit> units_;
   std::unordered_set<std::string> hosts_;
-  std::uint64_t num_names_ = 0;
+  HostlistExpander expander_;
 };
 
 }  // namespace hips::topology

@@ -102,12 +102,9 @@ Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_
   // Switches are no hosts, and have names of any kind.
   const auto list = Hostlist::parse(value, key == words_.nodes ? "" : ":/@+");
   if (!list) return bad(line, fmt::format("{}: {}", key, list.error().message));
-  if (list->size() > kMaxServerNames - num_names_) {
-    return bad(line, fmt::format("{}={} has {} names (valid: up to {} in the file)", key, in_quotes(value),
-                                 list->size(), kMaxServerNames));
-  }
-  num_names_ += list->size();
-  return list->expand(kMaxServerNames);
+  auto expanded = expander_.expand(*list);
+  if (!expanded) return bad(line, fmt::format("{}={} {}", key, in_quotes(value), expanded.error().message));
+  return expanded;
 }
 
 /// Blocks, or the switches that are below no other.

@@ -78,7 +78,7 @@ class SlurmTree {
   std::vector<Leaf> leaves_;  ///< in the order of the servers
   std::unordered_map<std::string, std::size_t> by_name_;
   std::unordered_set<std::string> hosts_;
-  std::uint64_t num_names_ = 0;
+  HostlistExpander expander_;
 };
 
 }  // namespace hips::topology
