@@ -18,7 +18,8 @@ from .arrays import empty
 from .communicator import Communicator, Request, wait_all, wait_any
 from .errors import ArgumentError, Error
 from .plans import Comparison, Plan, Topology, algorithms, compare
+from .table import Table
 
-__all__ = ["ArgumentError", "Communicator", "Comparison", "Error", "Op", "Plan", "Request", "Topology", "algorithms", "compare", "empty",
+__all__ = ["ArgumentError", "Communicator", "Comparison", "Error", "Op", "Plan", "Request", "Table", "Topology", "algorithms", "compare", "empty",
            "wait_all", "wait_any"]
 __version__ = _version()

@@ -108,6 +108,49 @@ def random_collectives():
             Trial(comm, number).run()
 
 
+def tables_of_rows():
+    comm = hips.Communicator(name="tables")
+    size, rank = comm.size, comm.rank
+    with hips.Table(comm, 100, (2, 3), "float64", first_row=0.5) as table:
+        keys = [7, 99, 7, 3]
+        table.push(keys, numpy.full((4, 2, 3), rank + 1.0))
+        comm.barrier()
+        total = size * (size + 1) / 2
+        rows = table.pull(numpy.array(keys, "int32"))
+        assert rows.shape == (4, 2, 3) and (rows[:, 0, 0] == [0.5 + 2 * total, 0.5 + total, 0.5 + 2 * total, 0.5 + total]).all(), rows
+        comm.barrier()
+        own = numpy.arange(rank, 100, size)
+        table.localize(own)
+        comm.barrier()
+        rows, here = table.pull_if_local(own)
+        assert here.all() and here.dtype == bool
+        table.set(own, float(rank))
+        comm.barrier()
+        requests = [table.ipush([key], 1.0) for key in range(100)]
+        hips.wait_all(requests)
+        comm.barrier()
+        all_rows = table.ipull(range(100)).wait()
+        assert (all_rows[:, 1, 2] == [key % size + size for key in range(100)]).all(), all_rows[:, 1, 2]
+        assert table.pull([]).shape == (0, 2, 3)
+        out = numpy.zeros((1, 2, 3))
+        assert table.pull([5], out=out) is out and out[0, 0, 0] == 5 % size + size
+        for call, error in ((lambda: table.pull([100]), "key 100 is out of range"), (lambda: table.pull([[1]]), "expected a list of integers"),
+                            (lambda: table.pull([1.5]), "expected a list of integers"), (lambda: table.pull([1], out=numpy.zeros(6, "float32")), "float32"),
+                            (lambda: table.pull([1], out=numpy.zeros(5)), "expected 1 keys times 6"), (lambda: table.push([1, 2], numpy.zeros((3, 2, 3))), "")):
+            try:
+                call()
+            except (hips.Error, TypeError, ValueError) as found:
+                assert error in str(found), found
+            else:
+                raise AssertionError(error)
+        comm.barrier()
+    with hips.Table(comm, 10, update="max") as most:
+        most.push([3], float(rank))
+        comm.barrier()
+        assert most.pull([3]).tolist() == [size - 1]
+        comm.barrier()
+
+
 def kinds_of_arrays():
     comm = hips.Communicator(name="kinds")
     size, rank = comm.size, comm.rank
@@ -316,6 +359,12 @@ class Ranks(unittest.TestCase):
 
     def test_arrays_of_all_kinds(self):
         self.check("kinds_of_arrays")
+
+    def test_tables_of_rows(self):
+        self.check("tables_of_rows")
+
+    def test_tables_of_rows_between_nodes(self):
+        self.check("tables_of_rows", (3,), HIPS_TOPO="switch:3", HIPS_TRANSPORT="tcp")
 
     def test_requests_and_communicators(self):
         self.check("requests")

@@ -44,6 +44,8 @@ class Comm {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] std::string describe() const;
+  /// Errors   ValueError: it is closed.
+  [[nodiscard]] hips_comm_t handle() const;
   std::unique_ptr<Comm> split(int color, int key);  ///< null for HIPS_UNDEFINED
   std::unique_ptr<Comm> duplicate();
   void abort(const std::string& text);
@@ -62,7 +64,6 @@ class Comm {
   struct Call;
   explicit Comm(hips_comm_t comm);
   Call prepared(Kind kind, const CallOptions& options) const;
-  [[nodiscard]] hips_comm_t handle() const;
 
   hips_comm_t comm_ = nullptr;
   int rank_ = 0, size_ = 1;

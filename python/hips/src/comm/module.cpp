@@ -6,6 +6,7 @@
 #include "python/hips/src/comm/communicator.hpp"
 #include "python/hips/src/comm/memory.hpp"
 #include "python/hips/src/comm/request.hpp"
+#include "python/hips/src/comm/table.hpp"
 
 PYBIND11_MODULE(_comm, module) {
   namespace py = pybind11;
@@ -63,6 +64,18 @@ PYBIND11_MODULE(_comm, module) {
                                 int root) { return self.prepare(kind, options(std::move(in), std::move(out), op, root)); })
       .def("allreduce_coalesced", &Comm::allreduce_coalesced)
       .def("start_allreduce_coalesced", &Comm::start_allreduce_coalesced);
+  py::enum_<Access>(module, "Access")
+      .value("PULL", Access::kPull)
+      .value("PUSH", Access::kPush)
+      .value("SET", Access::kSet)
+      .value("LOCALIZE", Access::kLocalize);
+  py::class_<RowsByKey>(module, "Table")
+      .def(py::init<const Comm&, std::uint64_t, const py::object&, hips_op_t, std::uint64_t>())
+      .def("close", &RowsByKey::close)
+      .def("leave_behind", &RowsByKey::leave_behind)
+      .def("run", &RowsByKey::run)
+      .def("start", &RowsByKey::start)
+      .def("pull_if_local", &RowsByKey::pull_if_local);
   py::class_<Memory>(module, "Memory", py::buffer_protocol()).def(py::init<std::size_t>()).def_buffer(&Memory::view);
   module.def("wait_all", &Request::wait_all);
   module.def("wait_any", &Request::wait_any);

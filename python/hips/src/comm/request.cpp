@@ -1,17 +1,12 @@
 #include "python/hips/src/comm/request.hpp"
 
 #include "python/hips/src/comm/error.hpp"
+#include "python/hips/src/comm/without_lock.hpp"
 
 namespace py = pybind11;
 
 namespace hips::python {
 namespace {
-
-template <typename Call>
-hips_status_t without_lock(const Call& call) {
-  const py::gil_scoped_release released;
-  return call();
-}
 
 std::vector<hips_request_t> handles_of(const std::vector<Request*>& requests, hips_request_t Request::*member) {
   std::vector<hips_request_t> handles;
