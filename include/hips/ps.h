@@ -24,20 +24,24 @@ extern "C" {
 
 typedef struct hips_ps_table* hips_ps_table_t;
 
+/*
+ * update: a push does row = pushed op row: HIPS_SUM, another op but HIPS_AVG, or a function of hips_op_create(), then with
+ * HIPS_BYTES(n), too. first_row: of a key that nobody has changed; null: zeros. rows_per_node: that a node may have at a time, at most
+ * 2^32 - 2; 0: num_keys; it costs address space, no memory. staleness: of hips_ps_advance_clock().
+ */
 typedef struct {
   size_t struct_size; /* sizeof(hips_ps_config_t) */
   uint64_t num_keys;  /* keys are 0 to num_keys - 1 */
-  hips_type_t type;   /* of the elements of a row; HIPS_BYTES(n) with an update of hips_op_create() */
+  hips_type_t type;   /* of the elements of a row */
   uint32_t count;     /* elements of a row; a row has 1 MiB at most */
-  hips_op_t
-      update; /* a push does row = pushed op row; HIPS_SUM, another op but HIPS_AVG, or one of hips_op_create() */
-  const void* first_row; /* of a key that nobody has changed; null: zeros */
-  uint64_t
-      rows_per_node; /* that a node may have at a time, at most 2^32 - 2; 0: num_keys. Address space, no memory */
+  hips_op_t update;
+  const void* first_row;
+  uint64_t rows_per_node;
+  uint64_t staleness;
 } hips_ps_config_t;
 
 #define HIPS_PS_CONFIG_INIT \
-  { sizeof(hips_ps_config_t), 0, HIPS_FLOAT32, 1, HIPS_SUM, 0, 0 }
+  { sizeof(hips_ps_config_t), 0, HIPS_FLOAT32, 1, HIPS_SUM, 0, 0, 0 }
 
 /*
  * Makes a table; all ranks pass the same. Collective over `comm`, which may be destroyed before the table. Each key begins on
@@ -83,6 +87,14 @@ HIPS_API hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* k
  */
 HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num,
                                              void* rows, unsigned char* here);
+
+/*
+ * Ends a clock of this rank: waits for its outstanding calls, then until every other rank has ended at least as many clocks less
+ * `staleness`. So the fastest rank is at most `staleness` clocks ahead of the slowest (stale synchronous parallel), and a pull sees
+ * all pushes of clocks that are further back. With 0 all ranks end each clock together; programs that never call it are
+ * asynchronous. One thread of a rank at a time.
+ */
+HIPS_API hips_status_t hips_ps_advance_clock(hips_ps_table_t table);
 
 /*
  * The same without blocking. *request is HIPS_REQUEST_NULL where the call has ended already, as those on rows of this node do; else

@@ -28,6 +28,7 @@ struct TableOptions {
   ReduceOp update = ReduceOp::kSum;  ///< a push does row = pushed op row
   std::vector<T> first_row{};        ///< of a key that nobody has changed; empty: zeros
   std::uint64_t rows_per_node = 0;   ///< that a node may have at a time; 0: num_keys
+  std::uint64_t staleness = 0;       ///< clocks that a rank may be ahead of another: advance_clock()
 };
 
 /// A table of rows of `T`, by key, for all ranks of a communicator. Each row is on one node at a time and moves by localize().
@@ -53,6 +54,7 @@ class Table {
     config.count = static_cast<std::uint32_t>(options.row_length);
     config.update = static_cast<hips_op_t>(options.update);
     config.rows_per_node = options.rows_per_node;
+    config.staleness = options.staleness;
     if (!options.first_row.empty()) {
       check_rows(1, options.first_row.size());
       config.first_row = options.first_row.data();
@@ -95,6 +97,9 @@ class Table {
     if (here.size() != keys.size()) throw_invalid("here", keys.size(), here.size());
     throw_if_failed(hips_ps_pull_if_local(table_, keys.data(), keys.size(), rows.data(), here.data()));
   }
+
+  /// Ends a clock of this rank; waits for ranks that are more than `staleness` clocks behind.
+  void advance_clock() { throw_if_failed(hips_ps_advance_clock(table_)); }
 
   // Without blocking: of no call, where all rows are of this node.
   [[nodiscard]] Request ipull(std::span<const Key> keys, std::span<T> rows) const {

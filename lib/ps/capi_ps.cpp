@@ -129,7 +129,8 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
                             .type = {.type = static_cast<hips::DataType>(config->type),
                                      .count = config->count,
                                      .update = static_cast<hips::ReduceOp>(config->update)},
-                            .rows_per_node = config->rows_per_node};
+                            .rows_per_node = config->rows_per_node,
+                            .staleness = config->staleness};
     auto handle = std::make_unique<hips_ps_table>();
     handle->update = hips::reduce::UserOpHold(options.type.update);
     if (config->first_row != nullptr) {
@@ -181,6 +182,14 @@ hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys,
     if (Status status = check(access, table); !status.ok()) return status;
     if (here == nullptr && num > 0) return null_argument(access.name, "here");
     return table->table->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
+  });
+}
+
+hips_status_t hips_ps_advance_clock(hips_ps_table_t table) {
+  return guarded([&]() -> Status {
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
+    if (table == nullptr) return null_argument("hips_ps_advance_clock", "table");
+    return table->table->advance_clock();
   });
 }
 

@@ -29,15 +29,13 @@ void Client::count(Key key, int change) {
 void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
                  const std::byte* given) {
   const bool moves = call.kind == MailKind::kLocalize;
-  const Rank own_service =
-      places_.service_of[static_cast<std::size_t>(places_.node_of[static_cast<std::size_t>(rank_)])];
   call.num_missing = positions.size();
   call.done.store(false, std::memory_order_relaxed);
   call.number = ++last_number_;
   calls_[call.number] = &call;
   order_.clear();
   for (const std::uint32_t at : positions)
-    order_.emplace_back(moves ? own_service : places_.home_service(keys[at]), at);
+    order_.emplace_back(moves ? own_service() : places_.home_service(keys[at]), at);
   if (order_.size() > 1)
     std::stable_sort(order_.begin(), order_.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -56,8 +54,17 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   }
 }
 
+void Client::tell_clock(std::uint64_t clock) {
+  BatchWriter writer(mail_, own_service(), {.kind = MailKind::kClock, .requester = rank_}, row_bytes_, 1);
+  writer.add(clock, 0);
+}
+
 Status Client::on_mail(const Batch& batch) {
   const BatchHead& head = batch.head();
+  if (head.kind == MailKind::kAllClocks) {
+    all_clocks_.store(batch.record(0).key, std::memory_order_release);
+    return Status::success();
+  }
   const auto known = calls_.find(head.request);
   if (known == calls_.end())
     return Status::error(

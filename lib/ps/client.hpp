@@ -65,6 +65,10 @@ class Client {
   /// ends. `given`: rows of all keys, for kPush and kSet.
   void ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
            const std::byte* given);
+  /// Says that this rank has ended so many clocks.
+  void tell_clock(std::uint64_t clock);
+  /// Clocks that all ranks have ended, as far as this one knows.
+  [[nodiscard]] std::uint64_t all_clocks() const { return all_clocks_.load(std::memory_order_acquire); }
   /// Errors   kMismatch: an answer to nothing.
   Status on_mail(const Batch& batch);
   [[nodiscard]] std::uint64_t num_outstanding() const {
@@ -79,6 +83,9 @@ class Client {
     return counters_[counter_of(hash)].load(std::memory_order_relaxed) != 0;
   }
   void count(Key key, int change);
+  [[nodiscard]] Rank own_service() const {
+    return places_.service_of[static_cast<std::size_t>(places_.node_of[static_cast<std::size_t>(rank_)])];
+  }
 
   Rank rank_;
   RankPlaces places_;
@@ -89,7 +96,8 @@ class Client {
   std::unordered_map<std::uint32_t, TableCall*> calls_;
   std::uint32_t last_number_ = 0;
   std::array<std::atomic<std::uint32_t>, kCounters> counters_{};
-  std::atomic<std::uint64_t> num_outstanding_{0};      ///< accesses
+  std::atomic<std::uint64_t> num_outstanding_{0};  ///< accesses
+  std::atomic<std::uint64_t> all_clocks_{0};
   std::vector<std::pair<Rank, std::uint32_t>> order_;  ///< work space: service, position
 };
 

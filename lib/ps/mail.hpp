@@ -24,8 +24,16 @@ enum class MailKind : std::uint8_t {
   kTransfer,  ///< from the last owner's service to the next one's: the rows
   kRows,      ///< to the requester: what it pulled
   kDone,      ///< to the requester: this many rows are done
+  kClock,     ///< from a rank to its service: clocks that it has ended, in place of a key; so in the next two
+  kNodeClock,  ///< from a service to another one: clocks that all ranks of its node have ended
+  kAllClocks,  ///< from a service to the ranks of its node: clocks that all ranks have ended
 };
-inline constexpr auto kLastMailKind = MailKind::kDone;
+inline constexpr auto kLastMailKind = MailKind::kAllClocks;
+
+/// Is it for the calls of a rank, and not for a service?
+constexpr bool is_answer(MailKind kind) {
+  return kind == MailKind::kRows || kind == MailKind::kDone || kind == MailKind::kAllClocks;
+}
 
 /// Whether records of a kind carry a row.
 constexpr bool has_rows(MailKind kind) {

@@ -45,6 +45,8 @@ Service::Service(Options options, RowStore& store, Mail& mail)
       row_bytes_(options_.type.bytes()),
       row_(row_bytes_) {
   if (options_.first_row.empty()) options_.first_row.resize(row_bytes_);
+  clocks_.resize(options_.places.node_of.size());
+  node_clocks_.resize(options_.places.service_of.size());
 }
 
 Status Service::on_mail(const Batch& batch) {
@@ -66,8 +68,13 @@ Status Service::on_mail(const Batch& batch) {
     case MailKind::kTransfer:
       on_transfer(batch);
       break;
+    case MailKind::kClock:
+    case MailKind::kNodeClock:
+      on_clock(batch);
+      break;
     case MailKind::kRows:
     case MailKind::kDone:
+    case MailKind::kAllClocks:
       broke(Status::error(Code::kInternal, "an answer reached the service of a table"));
       break;
   }
@@ -302,6 +309,35 @@ void Service::on_transfer(const Batch& batch) {
     BatchWriter writer(mail_, service(*tenure.next_owner), {.kind = MailKind::kTransfer}, row_bytes_, 1);
     std::memcpy(writer.add(key, 0), row_.data(), row_bytes_);
   }
+}
+
+void Service::on_clock(const Batch& batch) {
+  const auto rank = static_cast<std::size_t>(batch.head().requester);
+  const std::uint64_t clock = batch.record(0).key;
+  if (batch.head().kind == MailKind::kNodeClock) {
+    node_clocks_[static_cast<std::size_t>(options_.places.node_of[rank])] = clock;
+  } else {
+    clocks_[rank] = clock;
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t r = 0; r < clocks_.size(); ++r)
+      if (options_.places.node_of[r] == options_.node) least = std::min(least, clocks_[r]);
+    std::uint64_t& own = node_clocks_[static_cast<std::size_t>(options_.node)];
+    if (least == own) return;
+    own = least;
+    for (const Rank other : options_.places.service_of)
+      if (other != service(options_.node)) tell_clock(other, MailKind::kNodeClock, least);
+  }
+  const std::uint64_t all = *std::min_element(node_clocks_.begin(), node_clocks_.end());
+  if (all == all_clocks_) return;
+  all_clocks_ = all;
+  for (std::size_t r = 0; r < clocks_.size(); ++r)
+    if (options_.places.node_of[r] == options_.node)
+      tell_clock(static_cast<Rank>(r), MailKind::kAllClocks, all);
+}
+
+void Service::tell_clock(Rank to, MailKind kind, std::uint64_t clock) {
+  BatchWriter writer(mail_, to, {.kind = kind, .requester = service(options_.node)}, row_bytes_, 1);
+  writer.add(clock, 0);
 }
 
 void Service::broke(Status status) {

@@ -82,6 +82,8 @@ class Service {
   void on_move(const Batch& batch);
   void on_hand_over(const Batch& batch);
   void on_transfer(const Batch& batch);
+  void on_clock(const Batch& batch);
+  void tell_clock(Rank to, MailKind kind, std::uint64_t clock);
   /// Does a push or set on a row.
   void change(MailKind kind, std::byte* row, const std::byte* given) const;
   void move(std::span<const Key> keys, std::int32_t to);
@@ -103,6 +105,9 @@ class Service {
   std::size_t row_bytes_;
   std::unordered_map<Key, std::int32_t> owner_;          ///< of keys whose home is here; absent: this node
   std::unordered_map<Key, std::vector<Tenure>> coming_;  ///< the front one is waited for
+  std::vector<std::uint64_t> clocks_;                    ///< that ranks of this node have ended, by rank
+  std::vector<std::uint64_t> node_clocks_;               ///< the least of them, by node
+  std::uint64_t all_clocks_ = 0;                         ///< the least of those
   std::vector<std::byte> row_;                           ///< work space
   std::vector<Forward> forwards_;
   std::vector<Key> keys_;

@@ -160,7 +160,7 @@ Status RowTable::receive(std::span<const std::byte> batches) {
   while (!batches.empty()) {
     const auto batch = Batch::take(batches, row_bytes);
     if (!batch) return batch.error();
-    const bool answers = batch->head().kind == MailKind::kRows || batch->head().kind == MailKind::kDone;
+    const bool answers = is_answer(batch->head().kind);
     if (!answers && !service_)
       return Status::error(Code::kInternal, "table: a request reached a rank that does not serve",
                            Scope::kCommunicator);
@@ -213,20 +213,20 @@ bool RowTable::test(const TableCall& call) {
   return call.done.load(std::memory_order_acquire) || failed_.load(std::memory_order_acquire);
 }
 
-Status RowTable::wait(std::unique_ptr<TableCall> call) {
-  const std::atomic<bool>& done = call->done;
+template <typename IsDone>
+void RowTable::wait_until(IsDone&& is_done, const char* what) {
   num_waiting_.fetch_add(1, std::memory_order_seq_cst);
   Clock& clock = SystemClock::instance();
   const std::int64_t limit_ns = members_.timeout_ns();
   const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
   Waiter waiter(*waits_, WaitKind::kPlan, clock);
-  while (!done.load(std::memory_order_acquire) && !failed_.load(std::memory_order_acquire)) {
+  while (!is_done() && !failed_.load(std::memory_order_acquire)) {
     if (step()) {
       waiter.moved();
     } else if (!waiter.stay_awake()) {
       sleep(kNapNs);
       (void)look_for_failure();
-      if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(*call, limit_ns);
+      if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(what, limit_ns);
     } else if (waiter.time_to_look()) {
       (void)look_for_failure();
     }
@@ -235,7 +235,12 @@ Status RowTable::wait(std::unique_ptr<TableCall> call) {
     const std::lock_guard lock(mutex_);
     nobody_waits_.notify_one();
   }
-  if (done.load(std::memory_order_acquire)) return Status::success();
+}
+
+Status RowTable::wait(std::unique_ptr<TableCall> call) {
+  const auto is_done = [&] { return call->done.load(std::memory_order_acquire); };
+  wait_until(is_done, "the rows of a call");
+  if (is_done()) return Status::success();
   // The client still knows of it; nothing is written to the caller's memory any more.
   const std::lock_guard lock(mutex_);
   call->out = nullptr;
@@ -243,11 +248,30 @@ Status RowTable::wait(std::unique_ptr<TableCall> call) {
   return failure_;
 }
 
-void RowTable::time_out(const TableCall& call, std::int64_t limit_ns) {
+Status RowTable::advance_clock() {
+  if (failed_.load(std::memory_order_acquire)) return failure();
+  // What this rank has pushed is there before the others hear of the clock.
+  const auto is_quiet = [&] { return client_->num_outstanding() == 0; };
+  wait_until(is_quiet, "the outstanding calls before a clock");
+  if (!is_quiet()) return failure();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    client_->tell_clock(++clock_);
+    if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
+  }
+  const auto is_near = [&] {
+    const std::uint64_t all = client_->all_clocks();
+    return all >= clock_ || clock_ - all <= options_.staleness;
+  };
+  wait_until(is_near, "the clocks of slower ranks");
+  return is_near() ? Status::success() : failure();
+}
+
+void RowTable::time_out(const char* what, std::int64_t limit_ns) {
   const std::lock_guard lock(mutex_);
-  fail_locked(Status::error(
-      Code::kTimeout, fmt::format("table: {} of {} keys of a call were not answered within {} s",
-                                  call.num_missing, call.num_keys, static_cast<double>(limit_ns) / 1e9)));
+  fail_locked(Status::error(Code::kTimeout, fmt::format("table: {} did not come within {} s", what,
+                                                        static_cast<double>(limit_ns) / 1e9)));
 }
 
 /// Sleeps until there is mail. Several threads may, on what the first of them has armed.

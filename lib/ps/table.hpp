@@ -27,6 +27,7 @@ struct RowTableOptions {
   RowType type;
   std::vector<std::byte> first_row{};  ///< of a key that nobody has changed; empty: zeros
   std::uint64_t rows_per_node = 0;     ///< at most; 0: num_keys
+  std::uint64_t staleness = 0;         ///< clocks that a rank may be ahead of another
 };
 
 /// Rows that all ranks of a communicator read and change by key. A row is on one node at a time; it can move.
@@ -60,6 +61,9 @@ class RowTable {
   /// Copies the rows that this node has, and says which they are.
   Status pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here);
 
+  /// Ends a clock of this rank: waits for its outstanding calls, then for ranks that are more than `staleness` clocks behind.
+  Status advance_clock();
+
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave();
 
@@ -80,7 +84,10 @@ class RowTable {
   bool step_locked();
   void fail_locked(const Status& status);
   bool look_for_failure();
-  void time_out(const TableCall& call, std::int64_t limit_ns);
+  void time_out(const char* what, std::int64_t limit_ns);
+  /// Makes progress until is_done() or the table has failed; `what` did not come, for an error.
+  template <typename IsDone>
+  void wait_until(IsDone&& is_done, const char* what);
   void sleep(std::int64_t most_ns);
   void serve();
   void wake() const;
@@ -101,6 +108,7 @@ class RowTable {
   std::atomic<std::uint32_t> num_starts_{0};  ///< of about as many calls
   std::vector<pollfd> armed_fds_;
   int num_sleepers_ = 0;
+  std::uint64_t clock_ = 0;          ///< clocks that this rank has ended
   std::atomic<int> num_waiting_{0};  ///< threads of the program that make progress
   std::condition_variable nobody_waits_;
   std::atomic<bool> parked_{false};  ///< the service's thread waits for that

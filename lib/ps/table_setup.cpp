@@ -63,6 +63,7 @@ Blob encode(const Announced& mine) {
   comm::put_process(writer, mine.process);
   writer.put(mine.options.num_keys);
   writer.put(mine.options.rows_per_node);
+  writer.put(mine.options.staleness);
   writer.put(mine.options.type.type);
   writer.put(mine.options.type.count);
   // Functions have other values in other processes.
@@ -78,6 +79,7 @@ std::optional<Announced> decode(const Blob& blob) {
   read.process = comm::get_process(reader);
   read.options.num_keys = reader.get<std::uint64_t>();
   read.options.rows_per_node = reader.get<std::uint64_t>();
+  read.options.staleness = reader.get<std::uint64_t>();
   read.options.type.type = reader.get<DataType>();
   read.options.type.count = reader.get<std::uint32_t>();
   read.options.type.update = reader.get<ReduceOp>();
@@ -102,6 +104,8 @@ Status compare(const std::vector<Announced>& all) {
       what = fmt::format("update {}, rank 0 {}", to_string(other.type.update), to_string(first.type.update));
     } else if (other.rows_per_node != first.rows_per_node) {
       what = fmt::format("rows_per_node {}, rank 0 {}", other.rows_per_node, first.rows_per_node);
+    } else if (other.staleness != first.staleness) {
+      what = fmt::format("staleness {}, rank 0 {}", other.staleness, first.staleness);
     } else if (other.first_row != first.first_row) {
       what = "another first_row than rank 0";
     }

@@ -28,9 +28,9 @@ class Table:
     """
 
     def __init__(self, comm: Communicator, num_keys: int, row_shape: int | Sequence[int] = (), dtype: Any = "float32", *,
-                 update: str | Op = "sum", first_row: Any = None, rows_per_node: int = 0):
+                 update: str | Op = "sum", first_row: Any = None, rows_per_node: int = 0, staleness: int = 0):
         """update: a push does row = pushed op row. first_row: of keys that nobody has changed; zeros where it is None. rows_per_node: at
-        most; 0: all."""
+        most; 0: all. staleness: clocks that a rank may be ahead of another (advance_clock())."""
         numpy = _np()
         self.row_shape = (row_shape,) if isinstance(row_shape, int) else tuple(row_shape)
         self.dtype = numpy.dtype(dtype)
@@ -38,7 +38,7 @@ class Table:
         row = numpy.zeros(self.row_shape, self.dtype)
         if first_row is not None:
             row[...] = first_row
-        self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node)
+        self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node, staleness)
 
     def pull(self, keys: Any, out: Any = None) -> Any:
         """The rows of `keys`, in `out` or a new array of numpy."""
@@ -84,6 +84,10 @@ class Table:
 
     def ilocalize(self, keys: Any) -> Request:
         return Request(self._table.start(Access.LOCALIZE, self._keys(keys), None), None)
+
+    def advance_clock(self) -> None:
+        """Ends a clock of this rank: waits for its outstanding calls, then for ranks that are more than `staleness` clocks behind."""
+        self._table.advance_clock()
 
     def close(self) -> None:
         """Waits until all ranks close the table, and frees it; so does dropping it. No request may be outstanding."""

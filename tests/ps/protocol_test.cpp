@@ -205,5 +205,104 @@ TEST(Protocol, OutstandingCallsKeepEachWorkersOrderPerKey) {
       {.nodes = 4, .ranks_per_node = 1, .num_keys = 3, .outstanding = 8, .calls = 50, .localize = 0.4});
 }
 
+/// Workers that pull, push 1 to their own counter and end a clock, as fast as the clocks of the others allow.
+class StaleWorkers {
+ public:
+  explicit StaleWorkers(std::uint64_t seed)
+      : random_(seed),
+        staleness_(random_() % 4),
+        nodes_(static_cast<std::int32_t>(1 + random_() % 3)),
+        ranks_per_node_(static_cast<std::int32_t>(1 + random_() % 3)),
+        workers_(static_cast<std::size_t>(nodes_ * ranks_per_node_)),
+        table_(nodes_, ranks_per_node_, counters(static_cast<std::uint32_t>(workers_.size())), 8, 4096) {}
+
+  std::optional<std::string> run() {
+    std::vector<std::size_t> ready;
+    while (true) {
+      ready.clear();
+      for (std::size_t w = 0; w < workers_.size(); ++w)
+        if (can_go_on(w)) ready.push_back(w);
+      if (ready.empty() && table_.idle()) break;
+      if (ready.empty() || (!table_.idle() && random_() % 2 == 0)) {
+        table_.deliver(random_);
+      } else if (auto broken = go_on(ready[random_() % ready.size()])) {
+        return broken;
+      }
+    }
+    for (const Worker& worker : workers_)
+      if (worker.clock != kClocks) return "a worker waits for ever";
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t kClocks = 12;
+  static constexpr Key kKey = 5;
+  enum class Next { kPull, kRead, kEnd };
+  struct Worker {
+    std::uint64_t clock = 0;
+    Next next = Next::kPull;
+    TableCall call;
+    std::vector<std::uint64_t> row;
+  };
+
+  bool can_go_on(std::size_t w) {
+    const Worker& worker = workers_[w];
+    if (!worker.call.done) return false;
+    const std::uint64_t all = table_.client(static_cast<Rank>(w)).all_clocks();
+    return worker.next != Next::kPull || (worker.clock < kClocks && worker.clock <= all + staleness_);
+  }
+  void call(std::size_t w, MailKind kind) {
+    Worker& worker = workers_[w];
+    Client& client = table_.client(static_cast<Rank>(w));
+    worker.row.assign(workers_.size(), 0);
+    if (kind == MailKind::kPush) worker.row[w] = 1;
+    worker.call.kind = kind;
+    worker.call.num_keys = 1;
+    auto* const row = worker.call.out = reinterpret_cast<std::byte*>(worker.row.data());
+    const Key key = kKey;
+    const std::uint32_t position = 0;
+    if (client.use(kind, key, mixed(key), row, row) == Found::kAbsent)
+      client.ask(worker.call, std::span(&key, 1), std::span(&position, 1), row);
+  }
+  std::optional<std::string> go_on(std::size_t w) {
+    Worker& worker = workers_[w];
+    switch (worker.next) {
+      case Next::kPull:
+        for (const Worker& other : workers_)
+          if (worker.clock > other.clock + staleness_) return "a worker is too far ahead";
+        call(w, MailKind::kPull);
+        worker.next = Next::kRead;
+        break;
+      case Next::kRead:
+        for (std::size_t other = 0; other < workers_.size(); ++other)
+          if (worker.row[other] + staleness_ < worker.clock)
+            return "worker " + std::to_string(w) + " in clock " + std::to_string(worker.clock) + " reads " +
+                   std::to_string(worker.row[other]) + " pushes of worker " + std::to_string(other);
+        call(w, MailKind::kPush);
+        worker.next = Next::kEnd;
+        break;
+      case Next::kEnd:
+        table_.client(static_cast<Rank>(w)).tell_clock(++worker.clock);
+        worker.next = Next::kPull;
+        break;
+    }
+    return std::nullopt;
+  }
+
+  std::mt19937_64 random_;
+  std::uint64_t staleness_;
+  std::int32_t nodes_, ranks_per_node_;
+  std::vector<Worker> workers_;
+  SimulatedTable table_;
+};
+
+TEST(Protocol, AWorkerIsAtMostTheStalenessAheadAndSeesAllThatIsOlder) {
+  for (std::uint64_t i = 0; i < num_seeds(); ++i) {
+    const std::uint64_t seed = hips::test::seed() + i;
+    const auto broken = StaleWorkers(seed).run();
+    ASSERT_FALSE(broken) << *broken << "; seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace hips::ps

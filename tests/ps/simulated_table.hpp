@@ -103,9 +103,9 @@ class SimulatedTable {
     const auto [link, bytes] = network_.take(random);
     std::span<const std::byte> left(bytes);
     const Batch batch = value_or_throw(Batch::take(left, type_.bytes()));
-    const bool is_answer = batch.head().kind == MailKind::kRows || batch.head().kind == MailKind::kDone;
     const auto node = places_.node_of[static_cast<std::size_t>(link.second)];
-    const Status status = is_answer ? client(link.second).on_mail(batch) : service(node).on_mail(batch);
+    const Status status =
+        is_answer(batch.head().kind) ? client(link.second).on_mail(batch) : service(node).on_mail(batch);
     if (!status.ok()) throw Error(status);
   }
 

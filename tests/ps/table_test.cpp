@@ -172,6 +172,34 @@ TEST(Table, IsServedWhileAProgramComputes) {
   });
 }
 
+TEST(Table, EndsClocksTogetherWithinTheStaleness) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    for (const std::uint64_t staleness : {0UL, 2UL}) {
+      Table<std::int64_t> table(comm, {.num_keys = 10, .row_length = 4, .staleness = staleness});
+      std::vector<std::int64_t> one(4), row(4);
+      one[static_cast<std::size_t>(rank)] = 1;
+      const std::vector<Key> key{3};
+      for (std::uint64_t clock = 0; clock < 30; ++clock) {
+        if (rank == 1 && clock % 10 == 0) std::this_thread::sleep_for(5ms);
+        table.pull(key, row);
+        for (const std::int64_t pushed : row)
+          if (static_cast<std::uint64_t>(pushed) + staleness < clock ||
+              static_cast<std::uint64_t>(pushed) > clock + staleness + 1)
+            return "clock " + std::to_string(clock) + " reads " + std::to_string(pushed);
+        Request request = table.ipush(key, one);
+        table.advance_clock();
+        request.wait();
+      }
+      comm.barrier();
+      table.pull(key, row);
+      if (row != std::vector<std::int64_t>(4, 30)) return "a push is lost";
+      comm.barrier();
+    }
+    return "right";
+  });
+}
+
 TEST(Table, TakesAFunctionAsUpdate) {
   expect_everywhere("right", [](int rank) -> std::string {
     Communicator comm = Communicator::from_environment();

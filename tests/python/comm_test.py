@@ -146,7 +146,7 @@ def tables_of_rows():
         comm.barrier()
     with hips.Table(comm, 10, update="max") as most:
         most.push([3], float(rank))
-        comm.barrier()
+        most.advance_clock()
         assert most.pull([3]).tolist() == [size - 1]
         comm.barrier()
 

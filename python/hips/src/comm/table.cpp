@@ -20,7 +20,7 @@ const std::uint64_t* keys_of(const Array& keys) {
 }  // namespace
 
 RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object& row, hips_op_t update,
-                     std::uint64_t rows_per_node) {
+                     std::uint64_t rows_per_node, std::uint64_t staleness) {
   const Array first = Array::of(row, "Table: first_row", false);
   if (!first.can_be_reduced()) throw py::type_error("hips: Table: rows of " + first.type_name() + " cannot be reduced");
   hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
@@ -30,6 +30,7 @@ RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object&
   config.update = update;
   config.first_row = first.data();
   config.rows_per_node = rows_per_node;
+  config.staleness = staleness;
   type_ = first.type();
   type_name_ = first.type_name();
   row_length_ = first.count();
@@ -44,6 +45,11 @@ hips_status_t RowsByKey::end() {
 
 void RowsByKey::close() {
   throw_if_failed(end());
+}
+
+void RowsByKey::advance_clock() {
+  hips_ps_table_t const table = handle();
+  throw_if_failed(without_lock([&] { return hips_ps_advance_clock(table); }));
 }
 
 hips_ps_table_t RowsByKey::handle() const {

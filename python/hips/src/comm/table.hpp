@@ -20,13 +20,14 @@ enum class Access { kPull, kPush, kSet, kLocalize };
 class RowsByKey {
  public:
   /// `row`: an array like one row, whose elements are the first values.
-  RowsByKey(const Comm& comm, std::uint64_t num_keys, const pybind11::object& row, hips_op_t update, std::uint64_t rows_per_node);
+  RowsByKey(const Comm& comm, std::uint64_t num_keys, const pybind11::object& row, hips_op_t update, std::uint64_t rows_per_node, std::uint64_t staleness);
   RowsByKey(const RowsByKey&) = delete;
   RowsByKey& operator=(const RowsByKey&) = delete;
   ~RowsByKey() { (void)end(); }
 
   /// Waits for all ranks.
   void close();
+  void advance_clock();
   /// For a rank that gives up: the table serves on until the process ends.
   void leave_behind() { table_ = nullptr; }
   /// `rows`: None for kLocalize.
