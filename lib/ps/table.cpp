@@ -8,12 +8,16 @@
 #include <array>
 #include <csignal>
 #include <ctime>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "lib/base/wait/clock.hpp"
 #include "lib/base/wait/waiter.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/member_exchange.hpp"
 #include "lib/ps/table_setup.hpp"
 
 namespace hips::ps {
@@ -37,6 +41,7 @@ Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, 
 }
 
 Status RowTable::set_up() {
+  comm::MemberExchange exchange(members_);
   auto parts = set_up_table(members_, options_, [this](Rank /*from*/, std::span<const std::byte> batches) {
     return receive(batches);
   });
@@ -45,6 +50,11 @@ Status RowTable::set_up() {
   store_ = std::move(parts->store);
   mail_ = std::move(parts->mail);
   waits_ = std::make_unique<WaitPolicy>(parts->spin);
+  return comm::agree(exchange, begin_to_serve());
+}
+
+/// Local; afterwards this rank can call and be called.
+Status RowTable::begin_to_serve() {
   store_->set_given_up([this] { return !members_.failure().ok(); });
   const Rank rank = members_.rank();
   const std::int32_t node = places_.node_of[static_cast<std::size_t>(rank)];
@@ -61,9 +71,14 @@ Status RowTable::set_up() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { serve(); });
+  Status status;
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error& error) {
+    status = Status::error(Code::kSystem, fmt::format("table: cannot start a thread: {}", error.what()));
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return Status::success();
+  return status;
 }
 
 RowTable::~RowTable() {
@@ -135,10 +150,23 @@ Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const
                      const std::byte* given) {
   while (client_->num_outstanding() > kMostOutstanding && !failed_.load(std::memory_order_acquire))
     if (!step()) sleep(kNapNs);
-  const std::lock_guard lock(mutex_);
-  if (!failure_.ok()) return failure_;
-  client_->ask(call, keys, positions, given);
-  if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
+  return send([&] { client_->ask(call, keys, positions, given); });
+}
+
+/// Lets the client write mail, and sends it. The failure of the table, where the client did not.
+template <typename Write>
+Status RowTable::send(Write&& write) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    try {
+      write();
+      if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
+    } catch (const std::bad_alloc&) {
+      fail_locked(Status::error(Code::kOutOfMemory, "table: no memory to go on"));
+    }
+  }
+  tell_others();
   return Status::success();
 }
 
@@ -172,34 +200,54 @@ Status RowTable::receive(std::span<const std::byte> batches) {
 
 bool RowTable::step_locked() {
   if (!failure_.ok()) return false;
-  auto moved = mail_->progress();
-  if (!moved) fail_locked(moved.error());
-  return moved.value_or(true);
+  try {
+    auto moved = mail_->progress();
+    if (moved) return *moved;
+    fail_locked(moved.error());
+  } catch (const std::bad_alloc&) {
+    fail_locked(Status::error(Code::kOutOfMemory, "table: no memory to go on"));
+  }
+  return true;
 }
 
 bool RowTable::step() {
-  const std::lock_guard lock(mutex_);
-  return step_locked();
+  bool moved = false;
+  {
+    const std::lock_guard lock(mutex_);
+    moved = step_locked();
+  }
+  tell_others();
+  return moved;
 }
 
 void RowTable::fail_locked(const Status& status) {
   if (!failure_.ok() || stops_.load(std::memory_order_acquire)) return;
   failure_ = status;
+  tells_.store(true, std::memory_order_relaxed);
   failed_.store(true, std::memory_order_release);
+}
+
+/// Ranks that wait for this one end, too: the communicator has failed. Without the lock.
+void RowTable::tell_others() {
+  if (!tells_.load(std::memory_order_relaxed) || !tells_.exchange(false, std::memory_order_relaxed)) return;
+  if (members_.failure().ok()) (void)members_.abort(failure().message);
 }
 
 /// The communicator knows who died. Where a connection broke it gets time to find out: the peer may live, and have left because
 /// it knew sooner.
 bool RowTable::look_for_failure() {
   const Status status = members_.failure();
-  const std::lock_guard lock(mutex_);
-  if (!status.ok()) fail_locked(status);
-  if (failure_.ok() && !mail_->lost().ok()) {
-    const std::int64_t now_ns = SystemClock::instance().now_ns();
-    if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
-    if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(mail_->lost());
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status.ok()) fail_locked(status);
+    if (failure_.ok() && !mail_->lost().ok()) {
+      const std::int64_t now_ns = SystemClock::instance().now_ns();
+      if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
+      if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(mail_->lost());
+    }
   }
-  return !failure_.ok();
+  tell_others();
+  return failed_.load(std::memory_order_acquire);
 }
 
 Status RowTable::failure() {
@@ -254,12 +302,7 @@ Status RowTable::advance_clock() {
   const auto is_quiet = [&] { return client_->num_outstanding() == 0; };
   wait_until(is_quiet, "the outstanding calls before a clock");
   if (!is_quiet()) return failure();
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failure_.ok()) return failure_;
-    client_->tell_clock(++clock_);
-    if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
-  }
+  if (Status status = send([&] { client_->tell_clock(++clock_); }); !status.ok()) return status;
   const auto is_near = [&] {
     const std::uint64_t all = client_->all_clocks();
     return all >= clock_ || clock_ - all <= options_.staleness;
@@ -269,9 +312,12 @@ Status RowTable::advance_clock() {
 }
 
 void RowTable::time_out(const char* what, std::int64_t limit_ns) {
-  const std::lock_guard lock(mutex_);
-  fail_locked(Status::error(Code::kTimeout, fmt::format("table: {} did not come within {} s", what,
-                                                        static_cast<double>(limit_ns) / 1e9)));
+  {
+    const std::lock_guard lock(mutex_);
+    fail_locked(Status::error(Code::kTimeout, fmt::format("table: {} did not come within {} s", what,
+                                                          static_cast<double>(limit_ns) / 1e9)));
+  }
+  tell_others();
 }
 
 /// Sleeps until there is mail. Several threads may, on what the first of them has armed.

@@ -74,6 +74,7 @@ class RowTable {
  private:
   RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
+  Status begin_to_serve();
   Status check_keys(std::span<const Key> keys) const;
   template <typename Use>
   bool use_local(std::span<const Key> keys, Use&& use);
@@ -82,7 +83,10 @@ class RowTable {
   Status receive(std::span<const std::byte> batches);
   bool step();
   bool step_locked();
+  template <typename Write>
+  Status send(Write&& write);
   void fail_locked(const Status& status);
+  void tell_others();
   bool look_for_failure();
   void time_out(const char* what, std::int64_t limit_ns);
   /// Makes progress until is_done() or the table has failed; `what` did not come, for an error.
@@ -103,9 +107,9 @@ class RowTable {
   std::unique_ptr<Service> service_;                    ///< of the node; null where another rank serves
   std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
   Status failure_;
-  std::int64_t lost_since_ns_ = 0;  ///< a connection; 0: none
-  std::atomic<bool> failed_{false};
-  std::atomic<std::uint32_t> num_starts_{0};  ///< of about as many calls
+  std::int64_t lost_since_ns_ = 0;                  ///< a connection; 0: none
+  std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
+  std::atomic<std::uint32_t> num_starts_{0};        ///< of about as many calls
   std::vector<pollfd> armed_fds_;
   int num_sleepers_ = 0;
   std::uint64_t clock_ = 0;          ///< clocks that this rank has ended

@@ -256,6 +256,30 @@ TEST(Table, RefusesWhatCannotBe) {
   });
 }
 
+TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
+  for (const Environment& place : kPlaces) {
+    if (place.empty()) continue;  // all rows are on one node
+    const std::string text = run(
+        4,
+        [](int rank, const Ready&) -> std::string {
+          Communicator comm = Communicator::from_environment();
+          Table<float> table(comm, {.num_keys = 1000, .rows_per_node = 700});
+          comm.barrier();
+          std::vector<Key> keys(1000);
+          std::iota(keys.begin(), keys.end(), 0);
+          const std::string failed = error_text([&] {
+            if (rank == 1) table.localize(keys);
+            // The others wait for rows that never come.
+            std::vector<float> rows(1000);
+            while (true) table.pull(keys, rows);
+          });
+          return failed.substr(failed.find("the node has"));
+        },
+        place);
+    EXPECT_EQ(text, "the node has 700 rows of the table, which is its limit");
+  }
+}
+
 TEST(Table, FailsOnAllRanksWhenOneDies) {
   for (const Environment& place : kPlaces) {
     hips::test::RankProcesses ranks(

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lib/base/sections.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+
+namespace hips::comm {
+
+/// Exchanges data among all ranks of a communicator with its own collectives, to set up what they share.
+///
+/// Owns     nothing; the communicator outlives it.
+/// Threads  as the communicator's calls; its exchanges are ordered with them.
+class MemberExchange final : public Bootstrap {
+ public:
+  explicit MemberExchange(Communicator& members) : members_(members) {}
+  [[nodiscard]] Rank rank() const override { return members_.rank(); }
+  [[nodiscard]] Rank size() const override { return members_.size(); }
+
+  /// One collective if what all ranks pass is short, as most of it is in a set-up; else another one for the rest.
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override;
+  /// Gathers one number per rank.
+  Result<std::vector<std::uint64_t>> numbers(std::uint64_t mine);
+
+ private:
+  Status gather(const void* in, void* out, DataType type, const std::shared_ptr<const Sections>& sections);
+
+  Communicator& members_;
+};
+
+}  // namespace hips::comm
