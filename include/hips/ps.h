@@ -26,7 +26,7 @@ typedef struct hips_ps_table* hips_ps_table_t;
 
 /*
  * update: a push does row = pushed op row: HIPS_SUM, another op but HIPS_AVG, or a function of hips_op_create(), then with
- * HIPS_BYTES(n), too. first_row: of a key that nobody has changed; null: zeros. rows_per_node: that a node may have at a time, at most
+ * HIPS_BYTES(n), too; it runs on whatever thread uses the row, on several at once for several rows. first_row: of a key that nobody has changed; null: zeros. rows_per_node: that a node may have at a time, at most
  * 2^32 - 2; 0: num_keys; it costs address space, no memory. staleness: of hips_ps_advance_clock().
  */
 typedef struct {
@@ -89,7 +89,7 @@ HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64
                                              void* rows, unsigned char* here);
 
 /*
- * Ends a clock of this rank: waits for its outstanding calls, then until every other rank has ended at least as many clocks less
+ * Ends a clock of this rank: waits for its outstanding pulls, pushes and sets, then until every other rank has ended at least as many clocks less
  * `staleness`. So the fastest rank is at most `staleness` clocks ahead of the slowest (stale synchronous parallel), and a pull sees
  * all pushes of clocks that are further back. With 0 all ranks end each clock together; programs that never call it are
  * asynchronous. One thread of a rank at a time.

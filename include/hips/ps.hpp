@@ -2,6 +2,7 @@
 
 /// Tables of rows by key, for sparse models: the C++ API. <hips/ps.h> says what a table is and what it guarantees.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +52,7 @@ class Table {
     hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
     config.num_keys = options.num_keys;
     config.type = static_cast<hips_type_t>(data_type_of<T>());
-    config.count = static_cast<std::uint32_t>(options.row_length);
+    config.count = static_cast<std::uint32_t>(std::min<std::size_t>(options.row_length, UINT32_MAX));
     config.update = static_cast<hips_op_t>(options.update);
     config.rows_per_node = options.rows_per_node;
     config.staleness = options.staleness;

@@ -35,7 +35,15 @@ class TableRequest final : public hips::comm::Request {
  public:
   TableRequest(std::shared_ptr<RowTable> table, std::unique_ptr<TableCall> call)
       : table_(std::move(table)), call_(std::move(call)) {}
-  ~TableRequest() override { (void)end(); }
+  ~TableRequest() override {
+    if (!hips::comm::in_forked_child()) {
+      (void)end();
+      return;
+    }
+    // The call is the parent's.
+    (void)call_.release();
+    new std::shared_ptr<RowTable>(std::move(table_));  // NOLINT
+  }
 
   Status renew(const hips::comm::CallArgs& /*args*/) override {
     return Status::error(Code::kUnsupported, "a call of a table is made anew each time");
@@ -133,7 +141,8 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
                             .staleness = config->staleness};
     auto handle = std::make_unique<hips_ps_table>();
     handle->update = hips::reduce::UserOpHold(options.type.update);
-    if (config->first_row != nullptr) {
+    // What is wrong with the type is reported on all ranks.
+    if (config->first_row != nullptr && options.type.problem().empty()) {
       const auto* row = static_cast<const std::byte*>(config->first_row);
       options.first_row.assign(row, row + options.type.bytes());
     }

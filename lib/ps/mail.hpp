@@ -27,8 +27,9 @@ enum class MailKind : std::uint8_t {
   kClock,     ///< from a rank to its service: clocks that it has ended, in place of a key; so in the next two
   kNodeClock,  ///< from a service to another one: clocks that all ranks of its node have ended
   kAllClocks,  ///< from a service to the ranks of its node: clocks that all ranks have ended
+  kGreeting,   ///< the connection is ready
 };
-inline constexpr auto kLastMailKind = MailKind::kAllClocks;
+inline constexpr auto kLastMailKind = MailKind::kGreeting;
 
 /// Is it for the calls of a rank, and not for a service?
 constexpr bool is_answer(MailKind kind) {

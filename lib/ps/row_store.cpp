@@ -22,17 +22,18 @@ Status latch_lost() {
 
 }  // namespace
 
-Result<RowStore> RowStore::create(std::size_t row_bytes, std::uint64_t max_rows) {
+Result<RowStore> RowStore::create(std::size_t row_bytes, std::uint64_t max_rows, std::size_t alignment) {
   if (max_rows > kMostRows)
     return fail(
         Code::kInvalidArgument,
         fmt::format("a node of the table may get {} rows; at most {} are possible", max_rows, kMostRows));
-  const std::uint64_t slot_bytes = (sizeof(Key) + row_bytes + 7) / 8 * 8;
+  const std::uint64_t slot_bytes = (alignment + row_bytes + alignment - 1) / alignment * alignment;
   const std::uint64_t max_buckets = max_rows / kMeanEntries + 2;
   auto memory = SharedMemory::create(kHeaderBytes + 2 * max_buckets * sizeof(Bucket) + max_rows * slot_bytes);
   if (!memory) return fail(std::move(memory).error());
   auto* header = new (memory->data()) Header{};
   header->row_bytes = row_bytes;
+  header->row_offset = alignment;  // behind the key
   header->slot_bytes = slot_bytes;
   header->max_rows = max_rows;
   header->max_buckets = max_buckets;
@@ -56,6 +57,7 @@ Result<RowStore> RowStore::over(SharedMemory memory) {
   store.overflow_ = store.buckets_ + store.header_->max_buckets;
   store.slots_ = reinterpret_cast<std::byte*>(store.overflow_ + store.header_->max_buckets);
   store.slot_bytes_ = store.header_->slot_bytes;
+  store.row_offset_ = store.header_->row_offset;
   return store;
 }
 
@@ -94,7 +96,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
       ++header.num_slots;
     }
     key_of(slot(number)) = key;
-    std::memcpy(slot(number) + sizeof(Key), row, header.row_bytes);
+    std::memcpy(slot(number) + row_offset_, row, header.row_bytes);
     ++header.num_rows;
   }
   bucket->latch.store(0, std::memory_order_release);
@@ -115,7 +117,7 @@ Found RowStore::take(Key key, std::byte* row) {
   }
   if (found.bucket != nullptr) {
     const std::uint32_t number = found.bucket->slots[found.at];
-    std::memcpy(row, slot(number) + sizeof(Key), header_->row_bytes);
+    std::memcpy(row, slot(number) + row_offset_, header_->row_bytes);
     remove_entry(locked, found);
     key_of(slot(number)) = header_->free_slot;
     header_->free_slot = number;

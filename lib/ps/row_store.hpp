@@ -38,7 +38,8 @@ class RowStore {
   /// Makes an empty store, owned by this process. `max_rows` is address space only.
   ///
   /// Errors   kInvalidArgument: more than kMostRows rows. Those of SharedMemory::create().
-  static Result<RowStore> create(std::size_t row_bytes, std::uint64_t max_rows);
+  /// `alignment` of rows: 8 or 16.
+  static Result<RowStore> create(std::size_t row_bytes, std::uint64_t max_rows, std::size_t alignment = 8);
   /// Maps the store of another process of this node.
   static Result<RowStore> attach(const SharedMemoryName& name);
 
@@ -91,7 +92,7 @@ class RowStore {
   static_assert(sizeof(Bucket) == 64);
 
   struct Header {
-    std::uint64_t row_bytes, slot_bytes, max_rows, max_buckets;
+    std::uint64_t row_bytes, row_offset, slot_bytes, max_rows, max_buckets;
     // The owner's.
     std::uint64_t num_rows, num_slots, free_slot, num_overflow, free_overflow;
     alignas(64) std::atomic<std::uint64_t> state;
@@ -150,7 +151,7 @@ class RowStore {
           left &= ~(std::uint64_t{0xffff} << bit);
           if (i >= bucket->count) break;
           std::byte* const found = slot(bucket->slots[i]);
-          if (key_of(found) == key) return found + sizeof(Key);
+          if (key_of(found) == key) return found + row_offset_;
         }
       }
       if (bucket->next == 0) return nullptr;
@@ -166,7 +167,7 @@ class RowStore {
   Bucket* buckets_ = nullptr;
   Bucket* overflow_ = nullptr;
   std::byte* slots_ = nullptr;
-  std::size_t slot_bytes_ = 0;
+  std::size_t slot_bytes_ = 0, row_offset_ = 0;
   std::function<bool()> given_up_ = [] { return false; };
 };
 

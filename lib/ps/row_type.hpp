@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <hips/types.hpp>
 
@@ -10,6 +11,8 @@ namespace hips::ps {
 /// The number of a row of a table.
 using Key = std::uint64_t;
 
+inline constexpr std::size_t kMostRowBytes = 1U << 20U;
+
 /// What the rows of a table hold, and how a push changes one.
 struct RowType {
   DataType type = DataType::kFloat32;
@@ -17,6 +20,10 @@ struct RowType {
   ReduceOp update = ReduceOp::kSum;  ///< sum, or a user-defined operation: row = update op row
 
   [[nodiscard]] std::size_t bytes() const;
+  /// What is wrong with it; "" where nothing is.
+  [[nodiscard]] std::string problem() const;
+  /// Of rows in memory, as consecutive elements of malloc() have it; 8 or 16 bytes.
+  [[nodiscard]] std::size_t alignment() const { return size_of(type) % 16 == 0 ? 16 : 8; }
   /// Changes a row by a pushed one. Both are aligned as elements.
   void apply(std::byte* row, const std::byte* pushed) const;
 };

@@ -16,6 +16,7 @@
 
 #include "lib/base/wait/clock.hpp"
 #include "lib/base/wait/waiter.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
 #include "lib/ps/table_setup.hpp"
@@ -27,7 +28,8 @@ namespace {
 constexpr std::uint64_t kMostOutstanding = 1U << 16U;
 constexpr std::uint32_t kStartsPerLook = 64;
 constexpr std::int64_t kGraceNs = 1'000'000'000;
-constexpr std::int64_t kNapNs = 50'000'000;  ///< of a sleeping waiter, between two looks for a failure
+constexpr std::int64_t kShortNapNs = 50'000;  ///< where collectives are outstanding, too
+constexpr std::int64_t kNapNs = 50'000'000;   ///< of a sleeping waiter, between two looks for a failure
 
 }  // namespace
 
@@ -50,7 +52,15 @@ Status RowTable::set_up() {
   store_ = std::move(parts->store);
   mail_ = std::move(parts->mail);
   waits_ = std::make_unique<WaitPolicy>(parts->spin);
-  return comm::agree(exchange, begin_to_serve());
+  if (Status status = comm::agree(exchange, begin_to_serve()); !status.ok()) return status;
+  // A connection may need both ends to poll until it is ready, and ranks need not call for long.
+  const std::size_t num_peers = mail_->num_peers();
+  if (Status status = send([&] { mail_->greet_all(); }); !status.ok()) return status;
+  const auto is_connected = [&] {
+    return num_greeted_.load(std::memory_order_acquire) == num_peers && !mail_->has_unsent();
+  };
+  wait_until(is_connected, "the connections of all ranks");
+  return is_connected() ? Status::success() : failure();
 }
 
 /// Local; afterwards this rank can call and be called.
@@ -119,14 +129,18 @@ bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
   return true;
 }
 
-Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
-                       const std::byte* given, std::byte* out) {
+Status RowTable::begin_call(std::span<const Key> keys) {
   // A rank whose rows are all here sends nothing, and hears of a failure from nobody else.
   const std::uint32_t starts = num_starts_.load(std::memory_order_relaxed) + 1;
   num_starts_.store(starts, std::memory_order_relaxed);
   if (starts % kStartsPerLook == 0) (void)look_for_failure();
   if (failed_.load(std::memory_order_acquire)) return failure();
-  if (Status status = check_keys(keys); !status.ok()) return status;
+  return check_keys(keys);
+}
+
+Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+                       const std::byte* given, std::byte* out) {
+  if (Status status = begin_call(keys); !status.ok()) return status;
   const std::size_t given_bytes = given != nullptr ? options_.type.bytes() : 0;
   const std::size_t out_bytes = out != nullptr ? options_.type.bytes() : 0;
   std::vector<std::uint32_t> remote;
@@ -148,31 +162,32 @@ Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::spa
 
 Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
                      const std::byte* given) {
-  while (client_->num_outstanding() > kMostOutstanding && !failed_.load(std::memory_order_acquire))
-    if (!step()) sleep(kNapNs);
+  if (client_->num_outstanding() > kMostOutstanding)
+    wait_until([&] { return client_->num_outstanding() <= kMostOutstanding; }, "answers to earlier calls");
   return send([&] { client_->ask(call, keys, positions, given); });
 }
 
 /// Lets the client write mail, and sends it. The failure of the table, where the client did not.
 template <typename Write>
 Status RowTable::send(Write&& write) {
+  Status status;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.ok()) return failure_;
-    try {
-      write();
-      if (Status status = mail_->send_and_take_own(); !status.ok()) fail_locked(status);
-    } catch (const std::bad_alloc&) {
-      fail_locked(Status::error(Code::kOutOfMemory, "table: no memory to go on"));
-    }
+    status = failure_;
+    if (status.ok()) try {
+        write();
+        if (Status sent = mail_->send_and_take_own(); !sent.ok()) fail_locked(sent);
+      } catch (const std::bad_alloc&) {
+        fail_locked(Status::error(Code::kOutOfMemory, "table: no memory to go on"));
+      }
   }
   tell_others();
-  return Status::success();
+  return status;
 }
 
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
-  if (failed_.load(std::memory_order_acquire)) return failure();
-  if (Status status = check_keys(keys); !status.ok()) return status;
+  if (Status status = begin_call(keys); !status.ok()) return status;
+  if (mail_->has_unsent()) (void)step();
   const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
     const Found found =
         client_->use(MailKind::kPull, keys[i], hash, nullptr, out + i * options_.type.bytes());
@@ -188,6 +203,10 @@ Status RowTable::receive(std::span<const std::byte> batches) {
   while (!batches.empty()) {
     const auto batch = Batch::take(batches, row_bytes);
     if (!batch) return batch.error();
+    if (batch->head().kind == MailKind::kGreeting) {
+      num_greeted_.fetch_add(1, std::memory_order_release);
+      continue;
+    }
     const bool answers = is_answer(batch->head().kind);
     if (!answers && !service_)
       return Status::error(Code::kInternal, "table: a request reached a rank that does not serve",
@@ -203,7 +222,9 @@ bool RowTable::step_locked() {
   try {
     auto moved = mail_->progress();
     if (moved) return *moved;
-    fail_locked(moved.error());
+    // A latch is given up because the communicator has failed, which names who died.
+    const Status known = members_.failure();
+    fail_locked(known.ok() ? moved.error() : known);
   } catch (const std::bad_alloc&) {
     fail_locked(Status::error(Code::kOutOfMemory, "table: no memory to go on"));
   }
@@ -240,10 +261,12 @@ bool RowTable::look_for_failure() {
   {
     const std::lock_guard lock(mutex_);
     if (!status.ok()) fail_locked(status);
-    if (failure_.ok() && !mail_->lost().ok()) {
+    const Status lost = leaves_ ? Status::success() : mail_->lost();
+    if (lost.ok()) lost_since_ns_ = 0;
+    if (failure_.ok() && !lost.ok()) {
       const std::int64_t now_ns = SystemClock::instance().now_ns();
       if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
-      if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(mail_->lost());
+      if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(lost);
     }
   }
   tell_others();
@@ -257,31 +280,56 @@ Status RowTable::failure() {
 
 bool RowTable::test(const TableCall& call) {
   if (call.done.load(std::memory_order_acquire)) return true;
+  comm::OutstandingCalls::process().advance_all();
   if (!step()) (void)look_for_failure();
   return call.done.load(std::memory_order_acquire) || failed_.load(std::memory_order_acquire);
 }
 
+/// While it exists a thread of the program makes progress, and the service's thread need not.
+class RowTable::Waiting {
+ public:
+  explicit Waiting(RowTable& table) : table_(table) {
+    table_.num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Waiting() {
+    const bool last = table_.num_waiting_.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    if (!last || !table_.parked_.load(std::memory_order_seq_cst)) return;
+    const std::lock_guard lock(table_.mutex_);
+    table_.nobody_waits_.notify_one();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  RowTable& table_;
+};
+
 template <typename IsDone>
 void RowTable::wait_until(IsDone&& is_done, const char* what) {
-  num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+  if (is_done()) return;
+  const Waiting waiting(*this);
   Clock& clock = SystemClock::instance();
   const std::int64_t limit_ns = members_.timeout_ns();
   const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
   Waiter waiter(*waits_, WaitKind::kPlan, clock);
-  while (!is_done() && !failed_.load(std::memory_order_acquire)) {
+  auto& collectives = comm::OutstandingCalls::process();
+  const auto& progress = members_.origin().options.progress;
+  constexpr int kRoundsPerLook = 1024;
+  for (int round = 1; !is_done() && !failed_.load(std::memory_order_acquire); ++round) {
+    bool looks = round % kRoundsPerLook == 0;
+    // A peer may wait for a collective that this rank has started.
+    const bool others = collectives.any_outstanding();
+    if (others) collectives.advance_all();
     if (step()) {
       waiter.moved();
     } else if (!waiter.stay_awake()) {
-      sleep(kNapNs);
-      (void)look_for_failure();
-      if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(what, limit_ns);
-    } else if (waiter.time_to_look()) {
-      (void)look_for_failure();
+      sleep(others ? kShortNapNs : kNapNs);
+      looks = true;
     }
-  }
-  if (num_waiting_.fetch_sub(1, std::memory_order_seq_cst) == 1 && parked_.load(std::memory_order_seq_cst)) {
-    const std::lock_guard lock(mutex_);
-    nobody_waits_.notify_one();
+    if (!looks) continue;
+    (void)look_for_failure();
+    if (progress) progress();
+    if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(what, limit_ns);
   }
 }
 
@@ -303,9 +351,11 @@ Status RowTable::advance_clock() {
   wait_until(is_quiet, "the outstanding calls before a clock");
   if (!is_quiet()) return failure();
   if (Status status = send([&] { client_->tell_clock(++clock_); }); !status.ok()) return status;
+  // Others may wait for this clock while this rank makes no call, so it has to be on its way.
+  (void)step();
   const auto is_near = [&] {
     const std::uint64_t all = client_->all_clocks();
-    return all >= clock_ || clock_ - all <= options_.staleness;
+    return (all >= clock_ || clock_ - all <= options_.staleness) && !mail_->has_unsent();
   };
   wait_until(is_near, "the clocks of slower ranks");
   return is_near() ? Status::success() : failure();
@@ -359,7 +409,7 @@ void RowTable::serve() {
       parked_.store(false, std::memory_order_seq_cst);
       continue;
     }
-    if (failed_.load(std::memory_order_acquire)) return;
+    if (failed_.load(std::memory_order_acquire)) return tell_others();
     if (step()) {
       waiter.moved();
     } else if (!waiter.stay_awake()) {
@@ -375,6 +425,11 @@ void RowTable::wake() const {
 }
 
 Status RowTable::leave() {
+  {
+    // Ranks that are through close their connections.
+    const std::lock_guard lock(mutex_);
+    leaves_ = true;
+  }
   return members_.call({.collective = Collective::kBarrier});
 }
 

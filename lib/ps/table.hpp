@@ -75,6 +75,8 @@ class RowTable {
   RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
   Status begin_to_serve();
+  class Waiting;
+  Status begin_call(std::span<const Key> keys);
   Status check_keys(std::span<const Key> keys) const;
   template <typename Use>
   bool use_local(std::span<const Key> keys, Use&& use);
@@ -107,7 +109,9 @@ class RowTable {
   std::unique_ptr<Service> service_;                    ///< of the node; null where another rank serves
   std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
   Status failure_;
-  std::int64_t lost_since_ns_ = 0;                  ///< a connection; 0: none
+  std::int64_t lost_since_ns_ = 0;  ///< a connection; 0: none
+  bool leaves_ = false;
+  std::atomic<std::size_t> num_greeted_{0};         ///< peers
   std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
   std::atomic<std::uint32_t> num_starts_{0};        ///< of about as many calls
   std::vector<pollfd> armed_fds_;

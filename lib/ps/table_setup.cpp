@@ -24,23 +24,13 @@ using comm::ByteReader;
 using comm::ByteWriter;
 using comm::ProcessInfo;
 
-constexpr std::size_t kMostRowBytes = 1U << 20U;
-
 Status check(const RowTableOptions& options) {
   const auto invalid = [](std::string text) {
     return Status::error(Code::kInvalidArgument, "table: " + std::move(text));
   };
   const RowType& type = options.type;
   if (options.num_keys == 0) return invalid("num_keys is 0; expected the number of keys");
-  if (const int value = static_cast<int>(type.type);
-      (value < 0 || value >= kNumDataTypes) && !is_bytes(type.type))
-    return invalid(fmt::format("invalid datatype {} (valid: 0 to {}, and bytes)", value, kNumDataTypes - 1));
-  if (type.count == 0) return invalid("count is 0; expected the elements of a row");
-  if (type.bytes() > kMostRowBytes)
-    return invalid(fmt::format("a row has {} bytes; at most {} are possible", type.bytes(), kMostRowBytes));
-  if (!applies_to(type.update, type.type) || type.update == ReduceOp::kAvg)
-    return invalid(
-        fmt::format("update {} does not exist for rows of {}", to_string(type.update), to_string(type.type)));
+  if (std::string problem = type.problem(); !problem.empty()) return invalid(std::move(problem));
   if (!options.first_row.empty() && options.first_row.size() != type.bytes())
     return invalid(fmt::format("first_row has {} bytes, a row {}", options.first_row.size(), type.bytes()));
   const std::uint64_t rows = options.rows_per_node != 0 ? options.rows_per_node : options.num_keys;
@@ -216,7 +206,8 @@ class TableSetup {
     SharedMemoryName name;
     if (parts_.places.service_of[node] == rank) {
       auto store = RowStore::create(row_bytes,
-                                    options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys);
+                                    options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys,
+                                    options_.type.alignment());
       if (!store) return store.error();
       parts_.store = std::make_unique<RowStore>(std::move(*store));
       name = parts_.store->name();

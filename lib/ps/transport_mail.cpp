@@ -180,11 +180,29 @@ void TransportMail::refill(Peer& to) {
 }
 
 void TransportMail::send_written() {
+  bool unsent = false;
   for (Peer& to : peers_) {
     if (!to.overflow.empty()) refill(to);
     if (to.open_bytes > 0 && to.written - to.consumed < kWindow) close_frame(to);
     if (to.posted != to.written) post(to);
     if (to.taken - to.told >= kTellAfter) tell(to);
+    unsent |= to.open_bytes > 0 || to.posted != to.written || !to.overflow.empty();
+  }
+  if (unsent != has_unsent_.load(std::memory_order_relaxed))
+    has_unsent_.store(unsent, std::memory_order_release);
+}
+
+Status TransportMail::lost() const {
+  if (!lost_.ok()) return lost_;
+  for (const Port& port : ports_)
+    if (!port.down.ok()) return port.down;
+  return Status::success();
+}
+
+void TransportMail::greet_all() {
+  for (const Peer& to : peers_) {
+    BatchWriter writer(*this, to.rank, {.kind = MailKind::kGreeting}, 0, 1);
+    writer.add(0, 0);
   }
 }
 
@@ -212,10 +230,12 @@ void TransportMail::on_event(Port& port, const Event& event) {
       }
       return;
     case Event::Kind::kPortDown:
-      if (lost_.ok()) lost_ = event.error;
+      port.down = event.error;
+      return;
+    case Event::Kind::kPortUp:
+      port.down = {};
       return;
     case Event::Kind::kCompletion:
-    case Event::Kind::kPortUp:
       return;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -65,8 +66,13 @@ class TransportMail final : public Mail {
   ///
   /// Errors   what Receive returned.
   Result<bool> progress();
-  /// The first connection that broke, or NIC that went down; ok: none has. The peer may have left because of another failure.
-  [[nodiscard]] const Status& lost() const { return lost_; }
+  /// The first connection that broke, or a NIC that is down; ok: neither. The peer may have left because of another failure.
+  [[nodiscard]] Status lost() const;
+  [[nodiscard]] std::size_t num_peers() const { return peers_.size(); }
+  /// Writes a greeting to every peer.
+  void greet_all();
+  /// Whether something that was written is not yet with a transport. From any thread.
+  [[nodiscard]] bool has_unsent() const { return has_unsent_.load(std::memory_order_acquire); }
   /// Takes what this rank has written to itself, and sends what it has written to others, unless frames that are not consumed
   /// yet suggest to wait for more.
   Status send_and_take_own();
@@ -91,6 +97,7 @@ class TransportMail final : public Mail {
     transport::RemoteRegion region{};  ///< of our memory, for peers
     transport::PeerId num_peers = 0;
     std::vector<std::size_t> peers;  ///< by PeerId: number in peers_
+    Status down;
   };
   struct Peer {
     Rank rank = -1;
@@ -144,6 +151,7 @@ class TransportMail final : public Mail {
   std::size_t self_begin_ = 0;
   std::vector<transport::Event> events_;
   Status lost_;
+  std::atomic<bool> has_unsent_{false};
 };
 
 }  // namespace hips::ps

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
@@ -200,6 +202,56 @@ TEST(Table, EndsClocksTogetherWithinTheStaleness) {
   });
 }
 
+TEST(Table, SendsAClockThatOthersWaitForBeforeTheRankGoesElsewhere) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<float> table(comm, {.num_keys = 10, .staleness = 8});
+    // Rank 1 ends the fewest clocks that let the others end theirs, and makes no call of the table any more.
+    for (int clock = 0; clock < (rank == 1 ? 12 : 20); ++clock) table.advance_clock();
+    comm.barrier();
+    return "right";
+  });
+}
+
+TEST(Table, LetsCollectivesOfTheRankGoOnWhileItWaits) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<float> table(comm, {.num_keys = 10});
+    std::vector<float> sum(100'000, 1);
+    Request request = comm.iallreduce(sum, hips::ReduceOp::kSum);
+    if (rank == 1) request.wait();  // before it ends the clock for which the others wait
+    table.advance_clock();
+    request.wait();
+    return sum == std::vector<float>(100'000, 4) ? "right" : "wrong";
+  });
+}
+
+TEST(Table, LeavesTheParentsCallsAloneInAChild) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<float> table(comm, {.num_keys = 1000});
+    std::vector<Key> keys(1000);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<float> rows(1000, 1);
+    std::vector<Request> requests;
+    requests.push_back(table.ipush(keys, rows));
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string text = error_text([&] { table.pull(keys, rows); });
+      requests.clear();
+      _exit(text.find("fork") != std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    (void)waitpid(child, &status, 0);
+    hips::wait_all(requests);
+    comm.barrier();
+    table.pull(keys, rows);
+    comm.barrier();
+    (void)rank;
+    return status == 0 && rows == std::vector<float>(1000, 4) ? "right" : "wrong";
+  });
+}
+
 TEST(Table, TakesAFunctionAsUpdate) {
   expect_everywhere("right", [](int rank) -> std::string {
     Communicator comm = Communicator::from_environment();
@@ -208,6 +260,8 @@ TEST(Table, TakesAFunctionAsUpdate) {
                             void* /*context*/) {
       const auto* gradient = static_cast<const double*>(in);
       auto* row = static_cast<double*>(inout);
+      if (reinterpret_cast<std::uintptr_t>(in) % 16 != 0 || reinterpret_cast<std::uintptr_t>(inout) % 16 != 0)
+        return;
       for (std::uint64_t i = 0; i + 1 < 2 * count; i += 2) {
         row[i + 1] += gradient[i] * gradient[i];
         row[i] -= gradient[i];
@@ -244,6 +298,19 @@ TEST(Table, RefusesWhatCannotBe) {
     if (text != "invalid argument: table: a row has 1200000 bytes; at most 1048576 are possible") return text;
     text = error_text([&] { Table<float> bits(comm, {.num_keys = 5, .update = hips::ReduceOp::kBxor}); });
     if (text != "invalid argument: table: update bxor does not exist for rows of float32") return text;
+    hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
+    config.num_keys = 5;
+    config.type = HIPS_INT32;
+    config.update = static_cast<hips_op_t>(50);
+    const char junk = 0;
+    config.first_row = &junk;
+    hips_ps_table_t none = nullptr;
+    if (hips_ps_table_create(comm.handle(), &config, &none) != HIPS_ERR_INVALID_ARGUMENT ||
+        std::string(hips_last_error()) != "table: invalid op 50")
+      return hips_last_error();
+    config.type = static_cast<hips_type_t>(0x7000);
+    if (hips_ps_table_create(comm.handle(), &config, &none) != HIPS_ERR_INVALID_ARGUMENT)
+      return "took a type";
     Table<float> table(comm, {.num_keys = 5, .row_length = 2});
     std::vector<float> rows(4);
     text = error_text([&] { table.pull(std::vector<Key>{1, 5}, rows); });
