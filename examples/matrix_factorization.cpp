@@ -1,7 +1,7 @@
 // Factorizes a sparse matrix, entry (i, j) about w[i] * h[j], by stochastic gradient descent on a table of rows.
 //
-//     mpirun -n 4 -x HIPS_ROOT=127.0.0.1:29500 matrix_factorization            # rows move to who needs them
-//     mpirun -n 4 -x HIPS_ROOT=127.0.0.1:29500 matrix_factorization --classic  # they stay where they began
+//     HIPS_TOPO=switch:4 HIPS_ROOT=127.0.0.1:29500 mpirun -n 4 matrix_factorization            # rows move to who needs them
+//     HIPS_TOPO=switch:4 HIPS_ROOT=127.0.0.1:29500 mpirun -n 4 matrix_factorization --classic  # they stay where they began
 //
 // Each worker has its own matrix rows, and in each part of an epoch a block of columns that no other worker uses (DSGD,
 // Gemulla et al., KDD 2011). So all rows that it pulls and pushes can be local: it brings the block's to its node first.

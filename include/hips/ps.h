@@ -59,16 +59,23 @@ HIPS_API hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_conf
 HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 
 /*
+ * Ends the calls of all ranks on the table and its communicator with HIPS_ERR_ABORTED, this rank and `text` (hips_comm_abort()),
+ * and frees the table. For a rank that gives up: waits for nobody's call. Null is allowed.
+ */
+HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text);
+
+/*
  * rows[i] = row of keys[i], for `num` keys in any order; rows lie one after the other. Keys may repeat. Blocks until all rows are
  * there.
  *
- * Cost: a row of this node about 0.05 us and a copy; of another one a message to the key's first node, on to the node
+ * Cost: a row of this node about 0.1 us; of another one a message to the key's first node, on to the node
  * that has it, and back. Rows of one call travel together.
  *
  * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, or a null argument; nothing took place. Any other error has failed the table
- * on this rank, for good: a rank died (HIPS_ERR_PEER_LOST), or the communicator has failed.
+ * for good, and its communicator on all ranks: a rank died (HIPS_ERR_PEER_LOST), a node has rows_per_node rows
+ * (HIPS_ERR_OUT_OF_MEMORY), HIPS_TIMEOUT passed.
  *
- * Threads: any number at once, for all calls of a table but create and destroy.
+ * Threads: any number at once, for all calls of a table but create, destroy and hips_ps_advance_clock().
  */
 HIPS_API hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows);
 /* row of keys[i] = rows[i] op row; blocks until all are changed. Errors and threads as hips_ps_pull(). */
@@ -78,12 +85,14 @@ HIPS_API hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys,
 HIPS_API hips_status_t hips_ps_set(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows);
 /*
  * Brings the rows to this node. Blocks until each of them has been here; another node may have taken one away again.
- * Cost: for rows of one other node, about one round trip.
+ * Cost: three messages, one after the other (home, owner, this node); two where the home is the owner, and one more on
+ * ranks that do not serve.
  */
 HIPS_API hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* keys, size_t num);
 /*
  * As hips_ps_pull(), of the rows that this node has: here[i] is 1 where rows[i] was copied, else 0. Sends nothing. A key
- * with an outstanding call of this rank counts as not here.
+ * with an outstanding call of this rank counts as not here; so may one that shares its counter, and so does one that
+ * no call has used.
  */
 HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num,
                                              void* rows, unsigned char* here);

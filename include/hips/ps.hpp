@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,15 +36,16 @@ struct TableOptions {
 /// A table of rows of `T`, by key, for all ranks of a communicator. Each row is on one node at a time and moves by localize().
 ///
 ///     hips::ps::Table<float> table(comm, {.num_keys = 1'000'000, .row_length = 64});
-///     table.localize(keys);            // from here on these rows are local
+///     table.localize(keys);            // local until another node takes them
 ///     table.pull(keys, rows);
 ///     table.push(keys, gradients);     // row += gradient
 ///
 /// Shapes   `keys`: n keys, in any order, repeated ones allowed; `rows`: n * row_length elements, one row after the other.
-/// Owns     the table; it keeps the communicator. The destructor is collective, and waits for all ranks.
+/// Owns     the table; it keeps the communicator. The destructor is collective, and waits for all ranks, but where an
+///          exception unwinds the stack.
 /// Threads  any number at once; making and destroying: as calls of the communicator.
 /// Errors   throws Error: kInvalidArgument where a key is out of range, or `rows` has another size; nothing took place then.
-///          Anything else has failed the table on this rank.
+///          Anything else has failed the table and its communicator, on all ranks.
 template <Element T>
 class Table {
  public:
@@ -72,7 +74,13 @@ class Table {
   }
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
-  ~Table() { (void)hips_ps_table_destroy(table_); }
+  /// While an exception unwinds the stack this rank may never meet the others, so it aborts the communicator.
+  ~Table() {
+    if (std::uncaught_exceptions() > exceptions_)
+      (void)hips_ps_table_abort(table_, "an exception ended the use of its table");
+    else
+      (void)hips_ps_table_destroy(table_);
+  }
 
   /// rows = those of `keys`.
   void pull(std::span<const Key> keys, std::span<T> rows) const {
@@ -102,7 +110,7 @@ class Table {
   /// Ends a clock of this rank; waits for ranks that are more than `staleness` clocks behind.
   void advance_clock() { throw_if_failed(hips_ps_advance_clock(table_)); }
 
-  // Without blocking: of no call, where all rows are of this node.
+  // Non-blocking. The request is empty where the call has ended already.
   [[nodiscard]] Request ipull(std::span<const Key> keys, std::span<T> rows) const {
     check_rows(keys.size(), rows.size());
     return started(
@@ -144,6 +152,7 @@ class Table {
 
   hips_ps_table_t table_ = nullptr;
   std::size_t row_length_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace hips::ps

@@ -168,6 +168,15 @@ hips_status_t hips_ps_table_destroy(hips_ps_table_t table) {
   });
 }
 
+hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text) {
+  return guarded([&]() -> Status {
+    if (table == nullptr) return Status::success();
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
+    const std::unique_ptr<hips_ps_table> owned(table);
+    return owned->comm->communicator->abort(text != nullptr ? text : "");
+  });
+}
+
 hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows) {
   return run({"hips_ps_pull", MailKind::kPull, keys, num, nullptr, rows}, table);
 }

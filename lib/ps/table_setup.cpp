@@ -213,7 +213,8 @@ class TableSetup {
       name = parts_.store->name();
     }
     put_name(writer, name);
-    TransportMail::Options options{.rank = rank, .peers = peers_of(rank, parts_.places)};
+    TransportMail::Options options{
+        .rank = rank, .peers = peers_of(rank, parts_.places), .service = parts_.places.service_of[node]};
     // A slot holds several rows, and a rank's rings stay small.
     while (options.slot_bytes < 2 * (row_bytes + sizeof(Record)) + 64) options.slot_bytes *= 2;
     auto mail = TransportMail::create(std::move(options), std::move(receive));

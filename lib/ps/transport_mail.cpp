@@ -186,7 +186,8 @@ void TransportMail::send_written() {
     if (to.open_bytes > 0 && to.written - to.consumed < kWindow) close_frame(to);
     if (to.posted != to.written) post(to);
     if (to.taken - to.told >= kTellAfter) tell(to);
-    unsent |= to.open_bytes > 0 || to.posted != to.written || !to.overflow.empty();
+    if (to.rank == options_.service)
+      unsent = to.open_bytes > 0 || to.posted != to.written || !to.overflow.empty();
   }
   if (unsent != has_unsent_.load(std::memory_order_relaxed))
     has_unsent_.store(unsent, std::memory_order_release);

@@ -39,6 +39,7 @@ class TransportMail final : public Mail {
     std::size_t slot_bytes = 32U << 10U;
     std::uint32_t num_slots = 16;
     std::vector<Rank> peers;  ///< without this rank
+    Rank service = 0;         ///< of this node; may be this rank
   };
   /// Calls with a frame's batches; a failure ends progress().
   using Receive = std::function<Status(Rank from, std::span<const std::byte> batches)>;
@@ -71,7 +72,8 @@ class TransportMail final : public Mail {
   [[nodiscard]] std::size_t num_peers() const { return peers_.size(); }
   /// Writes a greeting to every peer.
   void greet_all();
-  /// Whether something that was written is not yet with a transport. From any thread.
+  /// Whether something that was written to the service of this node is not yet with a transport. Of other peers it may stay for
+  /// long: until they make calls. From any thread.
   [[nodiscard]] bool has_unsent() const { return has_unsent_.load(std::memory_order_acquire); }
   /// Takes what this rank has written to itself, and sends what it has written to others, unless frames that are not consumed
   /// yet suggest to wait for more.

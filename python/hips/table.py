@@ -75,18 +75,21 @@ class Table:
         return Request(self._table.start(Access.PULL, keys, out), out)
 
     def ipush(self, keys: Any, rows: Any) -> Request:
+        """As push(), without waiting; keys and rows are copied."""
         keys = self._keys(keys)
         return Request(self._table.start(Access.PUSH, keys, self._rows(keys, rows)), None)
 
     def iset(self, keys: Any, rows: Any) -> Request:
+        """As set(), without waiting; keys and rows are copied."""
         keys = self._keys(keys)
         return Request(self._table.start(Access.SET, keys, self._rows(keys, rows)), None)
 
     def ilocalize(self, keys: Any) -> Request:
+        """As localize(), without waiting: for the keys of the next step."""
         return Request(self._table.start(Access.LOCALIZE, self._keys(keys), None), None)
 
     def advance_clock(self) -> None:
-        """Ends a clock of this rank: waits for its outstanding calls, then for ranks that are more than `staleness` clocks behind."""
+        """Ends a clock of this rank: waits for its outstanding pulls, pushes and sets, then for ranks that are more than `staleness` clocks behind."""
         self._table.advance_clock()
 
     def close(self) -> None:
@@ -101,7 +104,7 @@ class Table:
         if kind is None:
             self.close()
         else:
-            self._table.leave_behind()
+            self._table.abort()
 
     def __repr__(self):
         return f"<hips.Table of {self.num_keys} keys, rows of {self.row_shape or 1} {self.dtype}>"

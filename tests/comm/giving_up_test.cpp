@@ -95,6 +95,9 @@ TEST(Exception, InAWaitEndsTheCallOnAllRanksAndNoOtherCommunicator) {
           };
           auto comm = internal_communicator({.progress = progress});
           auto other = hips::value_or_throw(hips::comm::duplicate(*comm));
+          // No rank is still in the duplicate, which uses the communicator that is going to fail.
+          if (const Status ready = other->call({.collective = hips::Collective::kBarrier}); !ready.ok())
+            return ready.message;
           std::vector<std::int64_t> values(100'000, rank);
           const auto sum = [&](hips::comm::Communicator& on) {
             return on.allreduce(values.data(), values.data(), values.size(), DataType::kInt64,

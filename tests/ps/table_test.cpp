@@ -11,6 +11,7 @@
 #include <hips/ps.hpp>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -323,6 +324,24 @@ TEST(Table, RefusesWhatCannotBe) {
   });
 }
 
+TEST(Table, EndsTheCallsOfAllRanksWhenAnExceptionLeavesItsScope) {
+  expect_everywhere("aborted: rank 1 aborted the communicator: an exception ended the use of its table",
+                    [](int rank) -> std::string {
+                      Communicator comm = Communicator::from_environment();
+                      try {
+                        const std::string first = error_text([&] {
+                          Table<float> table(comm, {.num_keys = 10});
+                          if (rank == 1) throw std::runtime_error("the program's own");
+                          table.advance_clock();
+                        });
+                        const std::string later = error_text([&] { comm.barrier(); });
+                        return first == later ? first : first + ", then " + later;
+                      } catch (const std::runtime_error&) {
+                        return error_text([&] { comm.barrier(); });
+                      }
+                    });
+}
+
 TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
   for (const Environment& place : kPlaces) {
     if (place.empty()) continue;  // all rows are on one node
@@ -331,10 +350,10 @@ TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
         [](int rank, const Ready&) -> std::string {
           Communicator comm = Communicator::from_environment();
           Table<float> table(comm, {.num_keys = 1000, .rows_per_node = 700});
-          comm.barrier();
           std::vector<Key> keys(1000);
           std::iota(keys.begin(), keys.end(), 0);
           const std::string failed = error_text([&] {
+            comm.barrier();
             if (rank == 1) table.localize(keys);
             // The others wait for rows that never come.
             std::vector<float> rows(1000);

@@ -12,19 +12,20 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   CLI::App app(
       "Times pulls, pushes and localizes of a table of rows, beside a blocking TCP ping-pong between the same nodes.\n"
       "\n"
-      "  mpirun -n 2 hips-ps-perf\n"
+      "  mpirun -n 2 --map-by ppr:1:node hips-ps-perf\n"
       "  hips lab run --namespaces -t switch:2 --mpirun -- mpirun -n 2 hips-ps-perf\n"
       "\n"
-      "Rank 0 calls; the rows of the others lie on their nodes. Medians over rounds that take turns.",
+      "Rank 0 calls; each rank's rows are on its node. Medians over rounds.",
       "hips-ps-perf");
   app.allow_extras();
+  app.option_defaults()->always_capture_default();
   app.add_option("-n,--keys", options.num_keys, "Keys of the table")->check(CLI::Range(1'000, 1'000'000'000));
   app.add_option("-l,--row-lengths", options.row_lengths, "Floats of a row, a list: 1,64")
       ->delimiter(',')
       ->check(CLI::Range(1, 262'144));
-  app.add_option("-k,--keys-per-call", options.keys_per_call, "Keys of calls with several")
+  app.add_option("-k,--keys-per-call", options.keys_per_call, "Keys per call with several keys")
       ->check(CLI::Range(2, 100'000));
-  app.add_option("-w,--outstanding", options.outstanding, "Calls that are outstanding where many are")
+  app.add_option("-w,--outstanding", options.outstanding, "Outstanding calls where they are pipelined")
       ->check(CLI::Range(1, 10'000));
   app.add_option("-i,--iterations", options.iterations, "Calls of each kind in a round")
       ->check(CLI::Range(10, 10'000'000));

@@ -52,6 +52,11 @@ void RowsByKey::advance_clock() {
   throw_if_failed(without_lock([&] { return hips_ps_advance_clock(table); }));
 }
 
+void RowsByKey::abort() {
+  hips_ps_table_t const table = std::exchange(table_, nullptr);
+  (void)without_lock([&] { return hips_ps_table_abort(table, "an exception ended the use of its table"); });
+}
+
 hips_ps_table_t RowsByKey::handle() const {
   if (table_ == nullptr) throw py::value_error("hips: the table is closed");
   return table_;

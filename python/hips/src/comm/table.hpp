@@ -28,8 +28,8 @@ class RowsByKey {
   /// Waits for all ranks.
   void close();
   void advance_clock();
-  /// For a rank that gives up: the table serves on until the process ends.
-  void leave_behind() { table_ = nullptr; }
+  /// For a rank that gives up: aborts the communicator.
+  void abort();
   /// `rows`: None for kLocalize.
   void run(Access access, const pybind11::object& keys, const pybind11::object& rows);
   /// Null where the call has ended already.
