@@ -387,6 +387,7 @@ TEST(Split, OfACommunicatorThatHasFailedFails) {
   expect_right(3, [](int rank) -> std::string {
     auto world = hips::Communicator::from_environment();
     auto copy = world.duplicate();
+    copy.barrier();  // all ranks have theirs
     if (rank == 2) world.abort("enough");
     for (int i = 0; i < 2; ++i) {
       try {
