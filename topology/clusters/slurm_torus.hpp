@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "topology/clusters/hostlist.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_source.hpp"
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "topology/clusters/hostlist.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_source.hpp"
 
