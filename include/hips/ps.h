@@ -45,7 +45,7 @@ typedef struct {
 
 /*
  * Makes a table; all ranks pass the same. Collective over `comm`, which may be destroyed before the table. Each key begins on
- * the node that a hash of it names. Cost: three small exchanges; connections between each rank and one rank of
+ * the node that a hash of it names. Cost: four small exchanges; connections between each rank and one rank of
  * each node, and a thread on that one, which sleeps while there is nothing to serve. A row takes its bytes and at most 32 on the
  * node that has it, from its first use on; other nodes keep nothing for it but, on one, the number of the node that has it.
  *

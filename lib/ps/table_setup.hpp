@@ -24,7 +24,7 @@ struct TableParts {
 /// Groups the ranks by node, gives each node a store, and connects every rank with the services of all nodes. Servers of an
 /// emulated topology count as nodes. Collective.
 ///
-/// Cost     three exchanges of all ranks.
+/// Cost     three exchanges of all ranks; the table itself makes another and a greeting on each connection.
 /// Errors   the same on all ranks; see RowTable::create().
 Result<TableParts> set_up_table(comm::Communicator& members, const RowTableOptions& options,
                                 TransportMail::Receive receive);

@@ -226,10 +226,8 @@ constexpr std::array kVariables = {
         "HIPS_TIMEOUT", "TIME", "none",
         "longest time that a call may wait (30, 500ms, 2m); also limits the rendezvous (60 s at most)",
         set_timeout},
-    ConfigVariable{
-        "HIPS_DEAD_AFTER", "TIME", "4s",
-        "a node that does not answer for this long is considered dead; at least 10 s while ranks meet in a set-up",
-        set_dead_after},
+    ConfigVariable{"HIPS_DEAD_AFTER", "TIME", "4s",
+                   "a node that does not answer for this long is considered dead", set_dead_after},
     ConfigVariable{"HIPS_LOG", "LEVEL[,SUBSYSTEM:LEVEL...]", "warn",
                    "log level on stderr, for all and for single subsystems: info,plan:debug", set_log},
     ConfigVariable{"HIPS_TRACE", "DIR", "", "each rank writes a Chrome trace into this folder",

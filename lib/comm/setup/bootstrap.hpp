@@ -58,7 +58,7 @@ struct TcpRendezvous {
   std::int64_t connect_timeout_ns = 60'000'000'000;
   /// How long one exchange may take after all ranks have connected. A dead rank is detected immediately.
   std::int64_t exchange_timeout_ns = INT64_MAX;
-  /// A node that does not respond for this long is dead; during the set-up at least 10 s.
+  /// A node that does not respond for this long is dead.
   std::int64_t dead_after_ns = 4'000'000'000;
 };
 

@@ -85,13 +85,6 @@ struct Link {
   std::string who;  ///< "pid 4 on host", for errors
 };
 
-/// How long the kernel of a peer may be silent during a set-up. Ranks may be late, and the others' connections idle: where
-/// HIPS_DEAD_AFTER was 2 s, live ones on one node timed out now and then while a rank was late.
-std::int64_t silence_ns(const TcpRendezvous& rendezvous) {
-  constexpr std::int64_t kLeastNs = 10'000'000'000;
-  return std::max(rendezvous.dead_after_ns, kLeastNs);
-}
-
 /// `error` is that of the connection; 0 if the other end has closed it.
 Status disconnected(const std::string& who, int error) {
   std::string text = who + " disconnected during the setup";
@@ -240,7 +233,7 @@ class RootBootstrap final : public Bootstrap {
 
   Status accept_all(const UniqueFd& listener, std::vector<Link>& pending) const {
     while (true) {
-      auto fd = accept_tcp(listener.get(), silence_ns(rendezvous_));
+      auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns);
       if (!fd) return std::move(fd).error();
       if (!*fd) return Status::success();
       pending.push_back(Link{std::move(**fd), FrameReader{kMaxHelloBytes}, {}, {}});
@@ -466,7 +459,7 @@ class MemberBootstrap final : public Bootstrap {
       auto addresses = resolve(rendezvous_.host, rendezvous_.port);
       if (!addresses) cause = addresses.error().message;
       for (std::size_t i = 0; addresses && i < addresses->size(); ++i) {
-        auto fd = connect_tcp((*addresses)[i], silence_ns(rendezvous_));
+        auto fd = connect_tcp((*addresses)[i], rendezvous_.dead_after_ns);
         if (!fd) {
           cause = fd.error().message;
           continue;
