@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/choices.hpp"
+#include "tests/topology/random_slurm_tree.hpp"
 
 namespace hips::topology {
 namespace {
@@ -212,48 +213,10 @@ TEST(Slurm, AcceptsNamesOfSwitchesOfAnyKindQuotesAndAByteOrderMark) {
   EXPECT_EQ(slurm.nodes[3], "jpbi-002-l1-02");
 }
 
-/// A tree that Slurm accepts: its text, and the nodes of each leaf in order.
-struct RandomTree {
-  explicit RandomTree(std::uint64_t seed) : random(seed) {
-    const std::size_t tops = 1 + random() % 8 / 7 * (random() % 3);
-    for (std::size_t i = 0; i < tops; ++i) add(random() % 4);
-    // The order of lines is free.
-    std::shuffle(lines.begin(), lines.end(), random);
-    for (const std::string& line : lines) text += line;
-  }
-
-  std::string add(std::size_t tiers) {
-    const std::string name = "sw" + std::to_string(num_switches++);
-    std::string line = "SwitchName=" + name;
-    if (tiers == 0) {
-      leaves.emplace_back();
-      std::string nodes;
-      for (std::size_t i = 1 + random() % 6; i > 0; --i) {
-        leaves.back().push_back("n" + std::to_string(num_nodes++));
-        nodes += (nodes.empty() ? "" : ",") + leaves.back().back();
-      }
-      line += " Nodes=" + nodes;
-    } else {
-      std::string below;
-      for (std::size_t i = 1 + random() % 4; i > 0; --i)
-        below += (below.empty() ? "" : ",") + add(random() % 8 == 0 ? random() % tiers : tiers - 1);
-      line += " Switches=" + below;
-    }
-    lines.push_back(line + "\n");
-    return name;
-  }
-
-  std::mt19937_64 random;
-  std::string text;
-  std::vector<std::string> lines;
-  std::vector<std::vector<std::string>> leaves;
-  std::size_t num_switches = 0, num_nodes = 0;
-};
-
 TEST(Slurm, ReadsRandomTrees) {
   const std::uint64_t num_seeds = test::runs_a_sample() ? 300 : 2000;
   for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {
-    const RandomTree tree(test::seed() + seed);
+    const RandomSlurmTree tree(test::seed() + seed);
     const auto slurm = read_slurm_topology("f", tree.text);
     ASSERT_TRUE(slurm) << slurm.error().message << "\n" << tree.text;
     const Topology& topology = slurm->topology;
