@@ -54,7 +54,7 @@ std::string random_spec(std::mt19937_64& random) {
       return "leafspine:" + number(2, 12) + "," + std::to_string(below) + "," + number(1, below);
     }
     case 3: {
-      const int half = std::uniform_int_distribution(2, 5)(random);
+      const int half = std::uniform_int_distribution(2, 8)(random);
       return "fattree:" + std::to_string(2 * half);
     }
     case 4:
@@ -428,6 +428,46 @@ TEST(Recognition, DecidesWhichUnknownDevicesAreServers) {
     EXPECT_EQ(shape_of(found->topology), shape_of(parse_topology(spec)))
         << spec << ": " << found->topology.name;
   }
+}
+
+TEST(Recognition, TakesHostsOfTwoCablesForServersAsTheirNamesakesOfOne) {
+  Cabling cabling = cabling_of(6, 3,
+                               {{"n0", "s0"},
+                                {"n1", "s0"},
+                                {"n1", "s1"},
+                                {"n2", "s1"},
+                                {"n3", "s1"},
+                                {"n4", "s2"},
+                                {"n5", "s2"},
+                                {"n5", "s0"},
+                                {"s0", "s1"},
+                                {"s1", "s2"}});
+  for (CabledNode& node : cabling.nodes) node.kind = CabledNode::Kind::kUnknown;
+  const auto found = topology_of("cables", std::move(cabling));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->nodes, testing::ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
+  EXPECT_THAT(found->notes,
+              Contains("cables: does not tell servers from switches; by their cables and names, s0, s1, s2 "
+                       "are switches"));
+}
+
+TEST(Recognition, TakesNoSwitchForAServerWhereAllNamesAreAlike) {
+  Cabling cabling = cabling_of(6, 3,
+                               {{"n0", "s0"},
+                                {"n1", "s0"},
+                                {"n2", "s0"},
+                                {"n3", "s1"},
+                                {"n4", "s1"},
+                                {"n5", "s1"},
+                                {"s0", "s2"},
+                                {"s1", "s2"}});
+  for (std::size_t i = 0; i < cabling.nodes.size(); ++i) {
+    cabling.nodes[i].kind = CabledNode::Kind::kUnknown;
+    cabling.nodes[i].name = "d" + std::to_string(i);
+  }
+  const auto found = topology_of("cables", std::move(cabling));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->nodes, testing::ElementsAre("d0", "d1", "d2", "d3", "d4", "d5"));
 }
 
 TEST(Graph, RejectsInvalidFilesWithOneLine) {

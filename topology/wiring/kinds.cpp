@@ -1,7 +1,10 @@
 #include "topology/wiring/kinds.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +14,16 @@ namespace hips::topology {
 namespace {
 
 using Kind = CabledNode::Kind;
+
+/// "gpu17-eth" as "gpu#-eth".
+std::string without_numbers(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || !result.ends_with('#')) result += is_digit ? '#' : c;
+  }
+  return result;
+}
 
 class KindDecision {
  public:
@@ -26,6 +39,7 @@ class KindDecision {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (is(node, Kind::kUnknown) && near_[node].size() == 1) ends_.push_back(node);
     }
+    take_namesakes();
     for (const std::size_t node : ends_) nodes_[node].kind = Kind::kServer;
     if (std::ranges::none_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; }))
       decide_by_sides();
@@ -34,6 +48,25 @@ class KindDecision {
 
  private:
   [[nodiscard]] bool is(std::size_t node, Kind kind) const { return nodes_[node].kind == kind; }
+
+  /// Hosts with a second NIC among hosts with one: "gpu7" is as "gpu1" to "gpu6", unless some of these are switches.
+  void take_namesakes() {
+    struct Namesakes {
+      std::size_t nodes = 0, ends = 0;
+      bool beside_an_end = false;
+    };
+    std::unordered_map<std::string, Namesakes> all;
+    for (const CabledNode& node : nodes_) ++all[without_numbers(node.name)].nodes;
+    for (const std::size_t end : ends_) {
+      ++all[without_numbers(nodes_[end].name)].ends;
+      all[without_numbers(nodes_[near_[end].front()].name)].beside_an_end = true;
+    }
+    for (CabledNode& node : nodes_) {
+      const Namesakes& alike = all[without_numbers(node.name)];
+      if (node.kind == Kind::kUnknown && 2 * alike.ends >= alike.nodes && !alike.beside_an_end)
+        node.kind = Kind::kServer;
+    }
+  }
 
   void decide_by_neighbours() {
     std::size_t most = 0;  ///< cables of a server
@@ -113,7 +146,7 @@ void decide_kinds(std::string_view name, Cabling& cabling) {
   }
   if (count == 0) return;
   cabling.notes.push_back(
-      fmt::format("{}: does not tell servers from switches; by their cables, {}{} {}", name, names,
+      fmt::format("{}: does not tell servers from switches; by their cables and names, {}{} {}", name, names,
                   count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "",
                   count == 1 ? "is a switch" : "are switches"));
 }

@@ -23,12 +23,11 @@ using Kind = CabledNode::Kind;
 
 class WiringMaker {
  public:
-  WiringMaker(std::string_view name, Cabling cabling) : name_(name), cabling_(std::move(cabling)) {
-    wiring_.notes = std::move(cabling_.notes);
-  }
+  WiringMaker(std::string_view name, Cabling cabling) : name_(name), cabling_(std::move(cabling)) {}
 
   Result<ServerWiring> make(DeadEnds dead_ends) {
     decide_kinds(name_, cabling_);
+    wiring_.notes = std::move(cabling_.notes);
     drop_loops();
     set_rates();
     std::vector<bool> in_use(cabling_.nodes.size(), false);
