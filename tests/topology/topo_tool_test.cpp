@@ -382,6 +382,20 @@ TEST(TopoTool, InsistsOnTheFormatOfFrom) {
               HasSubstr("--from slurm: \"bcube:3,1\" is no file; leave --from out"));
 }
 
+TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
+  const std::string path = ::testing::TempDir() + "hips_no_format.txt";
+  std::ofstream(path) << "these are some words\n";
+  const auto result = run("topo " + path + " 2>&1");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(
+      result.out,
+      "hips: " + path +
+          ": the text is of no format that HiPS knows: slurm, ibnetdiscover, lldp, containerlab, dot, ns3, "
+          "simgrid, table, or a topology file with the line \"hips-topology: 1\"; hips topo --from FORMAT tells "
+          "what is wrong with it as one of them\n");
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

@@ -470,6 +470,47 @@ TEST(Recognition, TakesNoSwitchForAServerWhereAllNamesAreAlike) {
   EXPECT_THAT(found->nodes, testing::ElementsAre("d0", "d1", "d2", "d3", "d4", "d5"));
 }
 
+TEST(Recognition, AssumesWhatJoinsLeavesThatOnlyServersTold) {
+  // Two leaves of two servers, and one of one.
+  Cabling cabling = cabling_of(5, 3, {{"n0", "s0"}, {"n1", "s0"}, {"n2", "s1"}, {"n3", "s1"}, {"n4", "s2"}});
+  EXPECT_THAT(topology_of("lldp", cabling).error().message,
+              HasSubstr("no cables join server \"n2\" with \"n0\""));
+  cabling.heard_by_servers = true;
+  const auto found = topology_of("lldp", cabling);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->topology.spec, "leafspine:3,2[0-4]");
+  EXPECT_THAT(
+      found->notes,
+      Contains(HasSubstr("servers do not hear what joins their switches; assuming 2 switches above, each "
+                         "with a cable of 100Gb to every one of them")));
+  // The cables that are assumed are not listed.
+  EXPECT_FALSE(found->cabling.value->has_uplinks);
+  EXPECT_THAT(found->cabling.value->nodes, testing::SizeIs(8));
+  EXPECT_THAT(found->cabling.value->cables, testing::SizeIs(5));
+  EXPECT_LE(prove_plans(found->topology), 1.05);
+
+  // Two NICs to each of two racks.
+  Cabling rails = cabling_of(4, 4,
+                             {{"n0", "s0"},
+                              {"n0", "s1"},
+                              {"n1", "s0"},
+                              {"n1", "s1"},
+                              {"n2", "s2"},
+                              {"n2", "s3"},
+                              {"n3", "s2"},
+                              {"n3", "s3"}});
+  rails.heard_by_servers = true;
+  const auto racks = topology_of("lldp", rails);
+  ASSERT_TRUE(racks) << racks.error().message;
+  EXPECT_EQ(racks->topology.num_servers(), 4);
+  EXPECT_LE(prove_plans(racks->topology), 1.05);
+
+  // A server without a switch is joined by nothing.
+  Cabling alone = cabling_of(4, 2, {{"n0", "s0"}, {"n1", "s1"}, {"n2", "n3"}});
+  alone.heard_by_servers = true;
+  EXPECT_FALSE(topology_of("lldp", alone));
+}
+
 TEST(Graph, RejectsInvalidFilesWithOneLine) {
   const auto message = [](const std::string& cables) {
     const auto read =

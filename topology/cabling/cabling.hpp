@@ -41,6 +41,7 @@ struct Cabling {
   std::vector<CabledNode> nodes;
   std::vector<Cable> cables;
   bool has_uplinks = true;         ///< false: the file tells the leaf switches only, not what joins them
+  bool heard_by_servers = false;   ///< servers told the cables, each its own, and no switch did
   std::vector<std::string> notes;  ///< what was ignored or assumed, one line for each kind
 };
 

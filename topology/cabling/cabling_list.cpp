@@ -93,6 +93,14 @@ bool is_device(std::string_view word) {
   return known.starts_with("mlx") || known.starts_with("hca-");
 }
 
+/// Words, such as "Port of A (left)", as no line of the other formats has them between separators.
+bool is_title(const std::string& cell) {
+  return std::ranges::all_of(cell, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view(" _-.#()/").find(c) != std::string_view::npos;
+  });
+}
+
 class ListReader {
  public:
   ListReader(std::string_view file, std::string_view text, const std::optional<ListColumns>& columns)
@@ -284,7 +292,12 @@ bool is_cabling_list(std::string_view text) {
   for (const char separator : kSeparators) {
     CsvRows rows("", text, separator);
     const auto row = rows.next();
-    if (row && !row->empty() && known_places(*row)) return true;
+    if (!row || row->empty()) continue;
+    if (known_places(*row)) return true;
+    // A table whose header is not known: its reader says so.
+    const auto second = rows.next();
+    if (second && row->size() > 1 && second->size() == row->size() && std::ranges::all_of(*row, is_title))
+      return true;
   }
   return false;
 }

@@ -21,7 +21,7 @@ struct ListColumns {
 /// Errors   kInvalidArgument: another number of columns, or a node without a header.
 Result<ListColumns> parse_list_columns(std::string_view text);
 
-/// Does the text begin with the header of a cabling list that is known?
+/// Does the text begin with the header of a cabling list that is known, or with words in as many cells as the row below has?
 bool is_cabling_list(std::string_view text);
 
 /// Reads a list of cables, one in each row, with separators ",", ";" or tabs. Known headers, in any order and case, are those of

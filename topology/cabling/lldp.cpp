@@ -1,5 +1,6 @@
 #include "topology/cabling/lldp.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <map>
@@ -101,6 +102,11 @@ class LldpReader {
     }
     for (const Heard& heard : heard_) add_cable(heard);
     return builder_.finish("run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
+  }
+
+  /// Was none of those who told their neighbours a switch? After finish().
+  [[nodiscard]] bool was_told_by_servers() const {
+    return std::ranges::none_of(hosts_, [&](const std::string& host) { return bridges_.contains(host); });
   }
 
  private:
@@ -207,7 +213,9 @@ Result<Cabling> read_lldp(std::span<const LldpText> texts) {
   for (const LldpText& text : texts) {
     if (auto added = reader.add(text); !added) return fail(added.error());
   }
-  return reader.finish();
+  auto cabling = reader.finish();
+  if (cabling) cabling->heard_by_servers = reader.was_told_by_servers();
+  return cabling;
 }
 
 Result<Cabling> cables_of(std::string_view name, std::vector<LldpHost> hosts) {

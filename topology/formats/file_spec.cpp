@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 
 #include <fmt/format.h>
@@ -230,7 +231,20 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
   const TopologyFormat* const added = added_format(path, *text);
-  return added == nullptr ? parse_topology_file(path, *text) : added->read(path, *text);
+  if (added != nullptr) return added->read(path, *text);
+  auto read = parse_topology_file(path, *text);
+  const bool is_unlike =
+      std::ranges::none_of(std::initializer_list<const char*>{"hips-topology", "spec:", "shape:"},
+                           [&](const char* key) { return text->find(key) != std::string::npos; });
+  if (read || !is_unlike || added_formats().empty() || named_formats().contains(path)) return read;
+  std::string names;
+  for (const TopologyFormat& format : added_formats()) names += std::string(format.name) + ", ";
+  return fail(
+      Code::kInvalidArgument,
+      fmt::format(
+          "{}: the text is of no format that HiPS knows: {}or a topology file with the line \"hips-topology: 1\"; "
+          "hips topo --from FORMAT tells what is wrong with it as one of them",
+          path, names));
 }
 
 Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {

@@ -15,6 +15,7 @@
 #include "topology/spec.hpp"
 #include "topology/wiring/between_servers.hpp"
 #include "topology/wiring/kinds.hpp"
+#include "topology/wiring/switches_above.hpp"
 
 namespace hips::topology {
 namespace {
@@ -30,6 +31,7 @@ class WiringMaker {
     wiring_.notes = std::move(cabling_.notes);
     drop_loops();
     set_rates();
+    join_leaves();
     std::vector<bool> in_use(cabling_.nodes.size(), false);
     for (const Cable& cable : cabling_.cables) in_use[cable.a.node] = in_use[cable.b.node] = true;
     note_unconnected(in_use);
@@ -79,6 +81,21 @@ class WiringMaker {
     }
   }
 
+  void join_leaves() {
+    if (!cabling_.heard_by_servers) return;
+    num_assumed_ = add_switches_above(cabling_);
+    if (num_assumed_ == 0) return;
+    const Cable& last = cabling_.cables.back();
+    note(fmt::format(
+        "servers do not hear what joins their switches; assuming {} above, each with a cable of {} to every one of "
+        "them; add the output of lldpctl at the switches",
+        num_assumed_ == 1 ? "a switch" : fmt::format("{} switches", num_assumed_),
+        rate_text(last.bandwidth_bytes_per_s)));
+  }
+  [[nodiscard]] bool is_assumed(std::size_t node) const {
+    return node + num_assumed_ >= cabling_.nodes.size();
+  }
+
   void note_unconnected(const std::vector<bool>& in_use) {
     std::size_t servers = 0, first = 0;
     for (std::size_t i = cabling_.nodes.size(); i-- > 0;) {
@@ -97,7 +114,9 @@ class WiringMaker {
       if (in_use[i]) order.push_back(i);
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
       const bool a_switch = node(a).kind == Kind::kSwitch, b_switch = node(b).kind == Kind::kSwitch;
-      return a_switch != b_switch ? b_switch : natural_less(node(a).name, node(b).name);
+      if (a_switch != b_switch) return b_switch;
+      if (is_assumed(a) != is_assumed(b)) return is_assumed(b);
+      return natural_less(node(a).name, node(b).name);
     });
     number_of_.resize(cabling_.nodes.size());
     for (const std::size_t i : order) {
@@ -197,7 +216,8 @@ class WiringMaker {
   /// Of what the file lists, the nodes that are left, with the cables between them.
   void keep_listed() {
     std::unordered_map<std::string_view, std::size_t> by_name;
-    for (std::size_t node = 0; node < wiring_.size(); ++node) {
+    wiring_.listed.has_uplinks = num_assumed_ == 0;
+    for (std::size_t node = 0; node + num_assumed_ < wiring_.size(); ++node) {
       by_name.emplace(wiring_.names[node], node);
       wiring_.listed.nodes.push_back(
           {.name = wiring_.names[node], .kind = wiring_.is_server(node) ? Kind::kServer : Kind::kSwitch});
@@ -238,6 +258,7 @@ class WiringMaker {
   Cabling cabling_;
   ServerWiring wiring_;
   std::vector<std::size_t> number_of_;  ///< by node of the cabling
+  std::size_t num_assumed_ = 0;         ///< switches that the file does not tell, the last ones
 };
 
 }  // namespace
