@@ -5,15 +5,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <hips/hips.hpp>
 #include <hips/ps.hpp>
+#include <hips/ps_downpour.hpp>
 #include <numeric>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/choices.hpp"
@@ -153,6 +157,75 @@ TEST(Table, LosesNothingWhileAllRanksPushAndMoveTheSameRows) {
                           total.begin() + static_cast<std::ptrdiff_t>(4 * key + 4),
                           std::uint64_t{0}) != sum[key])
         return "another rank's push is lost or doubled";
+    }
+    return "right";
+  });
+}
+
+/// A step of gradient descent towards a rank's own targets; as it stands in the two tests below.
+std::vector<float> changes_of(std::span<const float> rows, int step) {
+  std::vector<float> changes(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    changes[i] = -0.1F * (rows[i] - static_cast<float>((static_cast<int>(i) * 7 + step) % 11));
+  return changes;
+}
+
+TEST(Table, DownpourOfOneRankIsGradientDescentBitForBit) {
+  const auto result = run(1,
+                          [](int, const Ready&) -> std::string {
+                            Communicator comm = Communicator::from_environment();
+                            const std::vector<Key> keys{5, 1, 9};
+                            const std::vector<float> first{0.3F, 0.7F};
+                            std::vector<float> expected{0.3F, 0.7F, 0.3F, 0.7F, 0.3F, 0.7F};
+                            Table<float> table(comm, {.num_keys = 10, .row_length = 2, .first_row = first});
+                            hips::ps::Downpour<float> downpour(table, keys);
+                            for (int step = 0; step < 200; ++step) {
+                              const std::span<const float> rows = downpour.fetch();
+                              if (!std::ranges::equal(rows, expected))
+                                return "wrong in step " + std::to_string(step);
+                              downpour.step(changes_of(rows, step));
+                              const std::vector<float> changes = changes_of(expected, step);
+                              for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += changes[i];
+                            }
+                            downpour.flush();
+                            std::vector<float> rows(6);
+                            table.pull(keys, rows);
+                            return rows == expected ? "right" : "wrong at the end";
+                          },
+                          {});
+  EXPECT_EQ(result, "right");
+}
+
+TEST(Table, DownpourOfSeveralRanksLosesNoChangeHoweverSeldomTheyMeet) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<std::int64_t> table(comm, {.num_keys = 6, .row_length = 4});
+    const std::vector<Key> keys{0, 1, 2, 3, 4, 5};
+    std::vector<std::int64_t> changes(24, 0), rows(24);
+    std::int64_t seen = 0;
+    for (const auto& [fetch, push] : {std::pair(1, 1), {3, 2}, {2, 5}, {7, 1}}) {
+      hips::ps::Downpour<std::int64_t> downpour(
+          table, keys,
+          {.fetch_every = static_cast<std::uint64_t>(fetch), .push_every = static_cast<std::uint64_t>(push)});
+      for (int step = 0; step < 23; ++step) {
+        const auto now = downpour.fetch();
+        // A rank sees its own changes at once, whether or not they have been pushed.
+        if (now[static_cast<std::size_t>(rank)] != seen) return "has lost sight of its own changes";
+        for (std::size_t i = 0; i < 24; ++i) changes[i] = i % 4 == static_cast<std::size_t>(rank) ? 1 : 0;
+        downpour.step(changes);
+        ++seen;
+      }
+      downpour.flush();
+    }
+    comm.barrier();
+    table.pull(keys, rows);
+    for (const std::int64_t row : rows)
+      if (row != 4 * 23) return "has " + std::to_string(row);
+    comm.barrier();
+    try {
+      hips::ps::Downpour<std::int64_t> broken(table, keys, {.fetch_every = 0});
+      return "took 0";
+    } catch (const std::invalid_argument&) {
     }
     return "right";
   });
