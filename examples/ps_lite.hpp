@@ -1,7 +1,8 @@
 #pragma once
 
-/// The part of ps-lite's interface that most of its programs use, on a table of HiPS, to try HiPS in a program of ps-lite: copy this
-/// file, include it instead of "ps/ps.h", and build with `pkg-config --cflags --libs hips`.
+/// The part of ps-lite's interface that most of its workers use, on a table of HiPS, to try HiPS in a program of ps-lite: copy this
+/// file, include it instead of "ps/ps.h", say in Start() which rows there are, leave the servers out, and build with
+/// `pkg-config --cflags --libs hips`.
 ///
 ///     ps::Start({.num_keys = 1'000'000, .row_length = 64});
 ///     ps::KVWorker<float> kv(0, 0);
@@ -10,9 +11,10 @@
 ///     ps::Finalize();
 ///
 /// What differs: every rank is a worker, and HiPS serves beside it, so there are no processes of servers or a scheduler and nothing to
-/// start for them. A push adds, as KVServerDefaultHandle does. Keys are below num_keys, in any order, repeated ones allowed. All
-/// rows have one length, so `lens` are neither taken nor given, and there is one table: app and customer ids are ignored. A
-/// callback runs in the Wait() of its call. Threads: any number. Errors: hips::Error, on all ranks when one has died.
+/// start for them: no KVServer and no request handle. A push adds, as KVServerDefaultHandle does. Keys are below num_keys, in any
+/// order, repeated ones allowed. All rows have one length, so `lens` may only say that. There is one table; app and customer ids, groups
+/// and `cmd` are ignored. Lists are std::vector; there is no SArray, and no ZPush and ZPull. A callback runs in the Wait() of its
+/// call. Threads: any number; one of them waits for a call. Errors: hips::Error, on all ranks when one has died.
 
 #include <cstdint>
 #include <functional>
@@ -94,22 +96,23 @@ class KVWorker {
                                         .row_length = detail::started().rows.row_length}) {}
 
   /// Starts row += vals, for each key. Keys and vals may be used again at once. The result is for Wait().
-  int Push(const std::vector<Key>& keys, const std::vector<Val>& vals, Callback callback = {}) {
+  int Push(const std::vector<Key>& keys, const std::vector<Val>& vals, const std::vector<int>& lens = {},
+           int /*cmd*/ = 0, Callback callback = {}) {
+    check_lengths(lens);
     return keep(table_.ipush(keys, vals), std::move(callback));
   }
-  /// Starts *vals = the rows of the keys; *vals gets its size now, and its values until Wait() returns.
-  int Pull(const std::vector<Key>& keys, std::vector<Val>* vals, Callback callback = {}) {
+  /// Starts *vals = the rows of the keys; *vals gets its size now, and has its values when Wait() has returned.
+  int Pull(const std::vector<Key>& keys, std::vector<Val>* vals, std::vector<int>* lens = nullptr,
+           int /*cmd*/ = 0, Callback callback = {}) {
     vals->resize(keys.size() * row_length_);
+    if (lens != nullptr) lens->assign(keys.size(), static_cast<int>(row_length_));
     return keep(table_.ipull(keys, *vals), std::move(callback));
   }
   /// A push, and a pull of what it made of the rows: calls of one rank on one key keep their order.
   int PushPull(const std::vector<Key>& keys, const std::vector<Val>& vals, std::vector<Val>* outs,
-               Callback callback = {}) {
-    hips::Request push = table_.ipush(keys, vals);
-    const int pull = Pull(keys, outs, std::move(callback));
-    const std::lock_guard lock(mutex_);
-    outstanding_[pull].push = std::move(push);
-    return pull;
+               std::vector<int>* lens = nullptr, int cmd = 0, Callback callback = {}) {
+    (void)Push(keys, vals);
+    return Pull(keys, outs, lens, cmd, std::move(callback));
   }
   /// Waits for a call, and runs its callback. One that has been waited for is not waited for again.
   void Wait(int timestamp) {
@@ -119,7 +122,6 @@ class KVWorker {
     Outstanding call = std::move(found->second);
     outstanding_.erase(found);
     lock.unlock();
-    call.push.wait();
     call.request.wait();
     if (call.callback) call.callback();
   }
@@ -129,15 +131,24 @@ class KVWorker {
 
  private:
   struct Outstanding {
-    hips::Request request, push;
+    hips::Request request;
     Callback callback;
   };
 
+  /// Keeps what has not ended, or has a callback to run. Programs need not wait for their pushes: those that have ended go.
   int keep(hips::Request request, Callback callback) {
     const std::lock_guard lock(mutex_);
-    outstanding_[next_].request = std::move(request);
-    outstanding_[next_].callback = std::move(callback);
+    while (!outstanding_.empty() && !outstanding_.begin()->second.callback &&
+           outstanding_.begin()->second.request.test())
+      outstanding_.erase(outstanding_.begin());
+    outstanding_[next_] = {std::move(request), std::move(callback)};
     return next_++;
+  }
+  void check_lengths(const std::vector<int>& lens) const {
+    for (const int length : lens)
+      if (static_cast<std::size_t>(length) != row_length_)
+        throw std::invalid_argument("ps: a row of " + std::to_string(length) + " values; all rows have " +
+                                    std::to_string(row_length_));
   }
 
   std::size_t row_length_;

@@ -27,7 +27,7 @@ int run() {
     for (const int call : calls) kv.Wait(call);
     std::vector<float> own;
     bool was_called = false;
-    kv.Wait(kv.PushPull(keys, vals, &own, [&] { was_called = true; }));
+    kv.Wait(kv.PushPull(keys, vals, &own, nullptr, 0, [&] { was_called = true; }));
     ps::Barrier();
 
     std::vector<float> sums;

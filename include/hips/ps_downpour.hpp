@@ -30,9 +30,10 @@ struct DownpourOptions {
 ///     }
 ///     downpour.flush();
 ///
-/// With 1 and 1, one rank does what it would do alone, bit for bit. With more, a rank sees changes of others up to fetch_every +
-/// push_every steps late, and gradients are of older rows: it pays where a step computes for less time than a pull and a push take,
-/// and keys are many steps the same. For bounded lateness use `staleness` of the table.
+/// With 1 and 1, one rank does what it would do alone, bit for bit. With more, what a rank sees is up to push_every steps of the others
+/// and fetch_every of its own old, and so are the rows of its gradients. It pays where a step computes for less time than a pull and
+/// a push take, and keys stay the same for many steps. For bounded lateness use `staleness` of the table. Without flush() the changes
+/// since the last push are lost.
 ///
 /// Shapes   rows and changes: keys.size() * row_length elements, one row after the other. Keys may not repeat.
 /// Owns     copies of the keys and rows. The table outlives it.

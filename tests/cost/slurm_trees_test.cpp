@@ -46,6 +46,7 @@ double proved_ratio(const Topology& topology, const std::string& text) {
 }
 
 void expect_near_the_bound(const char* what, std::vector<TreeRatio> all) {
+  ASSERT_FALSE(all.empty());
   std::ranges::sort(all, {}, &TreeRatio::ratio);
   const TreeRatio &rank99 = all[(all.size() - 1) * 99 / 100], &worst = all.back();
   std::printf(

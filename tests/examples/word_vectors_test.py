@@ -18,8 +18,9 @@ class WordVectors(unittest.TestCase):
                 self.assertEqual([rank.returncode for rank in done], [0] * num, done)
                 right = [float(share) for share in re.findall(r"epoch \d: ([0-9.]+) % of words", done[0].stdout)]
                 self.assertEqual(len(right), 6, done[0].stdout)
-                self.assertLess(right[0], 60)
-                self.assertGreater(right[-1], 97)
+                # Several ranks learn in an order that depends on time.
+                self.assertLess(right[0], 60 if num == 1 else right[-1])
+                self.assertGreater(right[-1], 97 if num == 1 else 90)
 
 
 if __name__ == "__main__":

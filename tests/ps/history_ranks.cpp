@@ -64,11 +64,11 @@ class RandomCalls {
  private:
   enum class Kind { kPull, kPush, kLocalize };
   struct Outstanding {
-    hips::Request request;
     Kind kind;
     std::vector<Key> keys;
     std::vector<std::uint64_t> rows, own_before;
     std::uint64_t begin = 0;
+    hips::Request request;  // ends before the rows
   };
 
   void start() {

@@ -25,6 +25,10 @@ class Histories(unittest.TestCase):
                 self.assertEqual(done[0].stdout, f"{RUNS} runs kept the guarantees\n")
 
     def test_in_namespaces(self):
+        try:
+            lab.skip_unless_possible("namespaces")
+        except SystemExit:
+            self.skipTest("this machine has no namespaces for us")
         for topology, options in (("switch:4", []), ("rail:2,2/2", ["--rate", "100mbit"])):
             with self.subTest(topology):
                 done = lab.run(HIPS, "--namespaces", "-q", "-t", topology, *options, "--", PROGRAM, SEED, str(RUNS), timeout=900)
@@ -33,5 +37,4 @@ class Histories(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    lab.skip_unless_possible("namespaces")
     unittest.main(argv=sys.argv[:1] + ["-v"] + sys.argv[1:])

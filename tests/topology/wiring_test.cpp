@@ -451,6 +451,18 @@ TEST(Recognition, TakesHostsOfTwoCablesForServersAsTheirNamesakesOfOne) {
                        "are switches"));
 }
 
+TEST(Recognition, TakesNoLeafOfOneKnownServerForAServer) {
+  // Leaves of one host each, but for two; the file tells the hosts.
+  Cabling cabling = cabling_of(
+      6, 5,
+      {{"n0", "s0"}, {"n1", "s1"}, {"n2", "s2"}, {"n3", "s3"}, {"n4", "s3"}, {"n5", "s4"}, {"n0", "s4"}});
+  for (std::size_t i = 6; i < cabling.nodes.size(); ++i) cabling.nodes[i].kind = CabledNode::Kind::kUnknown;
+  cabling.heard_by_servers = true;
+  const auto found = topology_of("cables", std::move(cabling));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->nodes, testing::ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
+}
+
 TEST(Recognition, TakesNoSwitchForAServerWhereAllNamesAreAlike) {
   Cabling cabling = cabling_of(6, 3,
                                {{"n0", "s0"},

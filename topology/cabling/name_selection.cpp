@@ -150,6 +150,8 @@ Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
   drop_dangling(cabling, kept);
 
   Cabling selected;
+  selected.has_uplinks = cabling.has_uplinks;
+  selected.heard_by_servers = cabling.heard_by_servers;
   std::vector<std::size_t> index(kept.size(), 0);
   bool has_hosts = false;
   for (std::size_t i = 0; i < kept.size(); ++i) {

@@ -37,7 +37,8 @@ class KindDecision {
 
   void run() {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (is(node, Kind::kUnknown) && near_[node].size() == 1) ends_.push_back(node);
+      if (is(node, Kind::kUnknown) && near_[node].size() == 1 && !is(near_[node].front(), Kind::kServer))
+        ends_.push_back(node);
     }
     take_namesakes();
     for (const std::size_t node : ends_) nodes_[node].kind = Kind::kServer;
@@ -53,17 +54,21 @@ class KindDecision {
   void take_namesakes() {
     struct Namesakes {
       std::size_t nodes = 0, ends = 0;
-      bool beside_an_end = false;
+      bool has_switch = false;
     };
     std::unordered_map<std::string, Namesakes> all;
-    for (const CabledNode& node : nodes_) ++all[without_numbers(node.name)].nodes;
-    for (const std::size_t end : ends_) {
-      ++all[without_numbers(nodes_[end].name)].ends;
-      all[without_numbers(nodes_[near_[end].front()].name)].beside_an_end = true;
+    for (const std::size_t end : ends_) ++all[without_numbers(nodes_[end].name)].ends;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      Namesakes& alike = all[without_numbers(nodes_[node].name)];
+      ++alike.nodes;
+      const auto is_server = [&](std::size_t other) {
+        return is(other, Kind::kServer) || (is(other, Kind::kUnknown) && near_[other].size() == 1);
+      };
+      alike.has_switch |= is(node, Kind::kSwitch) || std::ranges::any_of(near_[node], is_server);
     }
     for (CabledNode& node : nodes_) {
       const Namesakes& alike = all[without_numbers(node.name)];
-      if (node.kind == Kind::kUnknown && 2 * alike.ends >= alike.nodes && !alike.beside_an_end)
+      if (node.kind == Kind::kUnknown && 2 * alike.ends >= alike.nodes && !alike.has_switch)
         node.kind = Kind::kServer;
     }
   }

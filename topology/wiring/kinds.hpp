@@ -10,9 +10,9 @@ namespace hips::topology {
 
 /// Decides whether the nodes of unknown kind are servers or switches, from their cables and names:
 ///
-///   - a node with one cable is a server, and what an unknown node shares a cable with a server is a switch;
-///   - where half of the nodes whose names differ in numbers only have one cable, and none has a neighbour with one, all of
-///     these are servers: hosts some of which have a second NIC;
+///   - a node with one cable, which is not to a known server, is a server, and what shares a cable with a server is a switch;
+///   - if at least half of the nodes whose names are alike but for numbers have one cable, and none of them is a switch or
+///     shares a cable with a server, all are servers: hosts some of which have a second NIC;
 ///   - else it is a server if it has no more cables than the known servers, all of them to switches;
 ///   - if no server is known so: of a wiring of two sides whose cables all lead across, the side whose nodes have fewer
 ///     cables has the servers; without two such sides, or with equally many cables, all are servers.

@@ -1,12 +1,10 @@
 #include "topology/wiring/switches_above.hpp"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "topology/cabling/cabling_builder.hpp"
-#include "topology/most_common.hpp"
 #include "topology/union_find.hpp"
 
 namespace hips::topology {
@@ -16,12 +14,12 @@ std::size_t add_switches_above(Cabling& cabling) {
   const auto is_server = [&](std::size_t node) { return cabling.nodes[node].kind == Kind::kServer; };
   UnionFind joined(cabling.nodes.size());
   std::vector<std::size_t> servers_below(cabling.nodes.size(), 0);
-  MostCommon<double> rates;
+  double rate = 0;
   for (const Cable& cable : cabling.cables) {
     joined.join(cable.a.node, cable.b.node);
     if (is_server(cable.a.node) == is_server(cable.b.node)) continue;
     ++servers_below[is_server(cable.a.node) ? cable.b.node : cable.a.node];
-    rates.add(cable.bandwidth_bytes_per_s);
+    rate = std::max(rate, cable.bandwidth_bytes_per_s);
   }
   std::vector<std::size_t> leaves;
   std::vector<bool> has_leaf(cabling.nodes.size(), false);
@@ -37,12 +35,14 @@ std::size_t add_switches_above(Cabling& cabling) {
   }
   const std::size_t count = *std::ranges::max_element(servers_below);
   if (count * leaves.size() > kMostCables - cabling.cables.size()) return 0;
+  std::string name = "above-";
+  const auto begins_so = [&](const CabledNode& node) { return node.name.starts_with(name); };
+  while (std::ranges::any_of(cabling.nodes, begins_so)) name = "above-" + name;
   for (std::size_t i = 1; i <= count; ++i) {
     const std::size_t above = cabling.nodes.size();
-    cabling.nodes.push_back({.name = fmt::format("above-{}", i), .kind = Kind::kSwitch});
+    cabling.nodes.push_back({.name = name + std::to_string(i), .kind = Kind::kSwitch});
     for (const std::size_t leaf : leaves)
-      cabling.cables.push_back(
-          {.a = {leaf, ""}, .b = {above, ""}, .bandwidth_bytes_per_s = rates.value_or(0)});
+      cabling.cables.push_back({.a = {leaf, ""}, .b = {above, ""}, .bandwidth_bytes_per_s = rate});
   }
   return count;
 }

@@ -147,6 +147,8 @@ TEST(CablingList, EndsBrokenListsWithOneLine) {
       list_error("\nfrom,to\na,b\n"),
       StartsWith("cables.csv:2: the header \"from, to\" is not known; the header must have side_a_device, "));
   EXPECT_TRUE(is_cabling_list("from,to,speed\nn0,leaf,100G\n"));
+  EXPECT_FALSE(is_cabling_list("# Two racks, four spines\n# Written by ops, 2024\nhips-topology: 1\n"));
+  EXPECT_FALSE(is_cabling_list("# Two racks, four spines\n# Written by ops, 2024\nSwitchName=a Nodes=b\n"));
   EXPECT_FALSE(is_cabling_list("hips-topology: 1\nspec: bcube:3,1\n"));
   EXPECT_FALSE(is_cabling_list("servers: {count: 3, nics: 1}\nswitches: {count: 3, ports: 1}\n"));
   EXPECT_THAT(list_error(""), StartsWith("cables.csv:1: the header \"\" is not known; "));

@@ -49,6 +49,15 @@ TEST(NameSelection, LeavesOutWhatIsExcluded) {
   EXPECT_THAT(names_of(chosen, CabledNode::Kind::kUnknown), ElementsAre());
 }
 
+TEST(NameSelection, KeepsWhoToldTheCables) {
+  Cabling told = three_networks();
+  told.heard_by_servers = true;
+  told.has_uplinks = false;
+  const Cabling chosen = value_or_throw(select_nodes(told, {.exclude = "oob"}));
+  EXPECT_TRUE(chosen.heard_by_servers);
+  EXPECT_FALSE(chosen.has_uplinks);
+}
+
 TEST(NameSelection, ChangesNothingWithoutExpressions) {
   EXPECT_EQ(lines_of(value_or_throw(select_nodes(three_networks(), {}))), lines_of(three_networks()));
 }

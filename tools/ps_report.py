@@ -1,0 +1,116 @@
+"""Times tables of rows and writes their tables into docs/parameter-server.md; tools/ps-report builds and calls it."""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+BEGIN, END = "<!-- ps-report: begin -->", "<!-- ps-report: end -->"
+# Where two ranks are: heading, environment, whether in namespaces.
+PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, False), ("TCP on loopback", {"HIPS_TOPO": "switch:2", "HIPS_TRANSPORT": "tcp"}, False),
+          ("TCP between namespaces", {}, True)]
+# What the page shows of hips-ps-perf's lines: operation, rows, floats of a row, keys, outstanding calls.
+LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local", 1, 100, 1), ("pull", "remote", 1, 1, 1),
+         ("push", "remote", 1, 1, 1), ("pull", "remote", 1, 1, 64), ("pull", "remote", 1, 100, 1), ("pull", "remote", 64, 100, 1),
+         ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1)]
+NODES = (1, 2, 4)
+
+
+def run(command, **environment):
+    done = subprocess.run(command, env={**os.environ, **environment}, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"ps-report: {' '.join(command)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def times_of(arguments, environment, in_namespaces):
+    """The figures of hips-ps-perf by line, and the time of a ping-pong in microseconds."""
+    perf = os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf")
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [perf, "-r", str(arguments.rounds), "-J", file.name]
+        if in_namespaces:
+            command = [os.path.join(arguments.build, "tools/hips/hips"), "lab", "run", "--namespaces", "-q", "-t", "switch:2", "--", *command]
+        else:
+            command = ["mpirun", "-n", "2", *command]
+        run(command, **environment)
+        result = json.load(file)
+    lines = {(one["operation"], one["rows"], one["row_length"], one["keys"], one["outstanding"]): one for one in result["lines"]}
+    return lines, result["ping_pong_us"]
+
+
+def words_of(line):
+    operation, rows, floats, keys, outstanding = line
+    what = operation if operation == "localize" else f"{rows} {operation}"
+    return (f"{what}, {'one key' if keys == 1 else f'{keys} keys'}" + (f" of {floats} floats" if floats > 1 else "") +
+            (f", {outstanding} calls outstanding" if outstanding > 1 else ""))
+
+
+def figure_of(line, one, ping_pong):
+    us = f"{one['us_per_call']:.2f}" if one["us_per_call"] < 10 else f"{one['us_per_call']:.0f}"
+    if line[2] > 1:
+        return f"{us} us, {one['mb_per_s']:,.0f} MB/s"
+    if line[3] > 1 or line[4] > 1:
+        return f"{us} us, {one['keys_per_s'] / 1e6:.2f} M keys/s"
+    return f"{us} us" + (f", {one['us_per_call'] / ping_pong:.2f} ping-pongs" if line[1] != "local" else "")
+
+
+def table_of_times(arguments):
+    columns = [times_of(arguments, environment, in_namespaces) for _, environment, in_namespaces in PLACES]
+    rows = ["| One float a row, unless told | " + " | ".join(name for name, _, _ in PLACES) + " |", "|---" * (len(PLACES) + 1) + "|",
+            "| blocking TCP ping-pong of 8 bytes in the same run | " + " | ".join(f"{ping_pong:.0f} us" for _, ping_pong in columns) + " |"]
+    for line in LINES:
+        rows.append(f"| {words_of(line)} | " + " | ".join(figure_of(line, lines[line], ping_pong) for lines, ping_pong in columns) + " |")
+    return "\n".join(rows)
+
+
+def epochs_of(arguments, nodes, *flags):
+    """Seconds of an epoch, and the errors after each."""
+    program = os.path.join(arguments.build, "examples/matrix_factorization")
+    text = run(["mpirun", "--oversubscribe", "-n", str(nodes), program, *flags], HIPS_TOPO=f"switch:{nodes}", HIPS_TRANSPORT="tcp",
+               HIPS_ROOT="127.0.0.1:18500")
+    found = re.findall(r"mean square error ([\d.]+), ([\d.]+) s", text)
+    return statistics.median(float(seconds) for _, seconds in found), [float(error) for error, _ in found]
+
+
+def text_of_factorization(arguments):
+    times = {nodes: [] for nodes in NODES}
+    errors = {}
+    for _ in range(arguments.rounds):
+        for nodes in NODES:
+            seconds, errors[nodes] = epochs_of(arguments, nodes)
+            times[nodes].append(seconds)
+    classic, _ = epochs_of(arguments, 2, "--classic")
+    farthest = max(abs(errors[nodes][-1] / errors[1][-1] - 1) for nodes in NODES)
+    medians = {nodes: statistics.median(times[nodes]) for nodes in NODES}
+    shown = ", ".join(f"{nodes} node{'s' if nodes > 1 else ''} {medians[nodes]:.3f}" for nodes in NODES)
+    return (f"Matrix factorization (the example: 10,000 x 2,000, 200,000 entries, 32 factors, double), seconds per epoch over TCP, one rank a node, all on the same\n"
+            f"{os.cpu_count()} cores: {shown}; without localize two nodes take {classic:.2f}, {classic / medians[2]:.0f} times as long. The error after the last epoch differs\n"
+            f"by at most {100 * farthest:.2f} % from that of one node.")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/ps-report", description=__doc__)
+    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", default="docs/parameter-server.md", help="a page with lines that say where the report begins and ends")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        sys.exit(f"ps-report: --rounds {arguments.rounds}: expected 1 or more")
+    with open(arguments.output, encoding="utf-8") as file:
+        page = file.read()
+    if page.count(BEGIN) != 1 or page.count(END) != 1:
+        sys.exit(f"ps-report: {arguments.output} has no lines {BEGIN} and {END} between which the tables go")
+    report = (f"`tools/ps-report` measured this: two ranks as two nodes on {os.cpu_count()} cores; medians of {arguments.rounds} rounds.\n\n"
+              f"{table_of_times(arguments)}\n\n{text_of_factorization(arguments)}")
+    head, rest = page.split(BEGIN)
+    page = f"{head}{BEGIN}\n\n{report}\n\n{END}{rest.split(END)[1]}"
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write(page)
+    print(report)
+
+
+if __name__ == "__main__":
+    main()
