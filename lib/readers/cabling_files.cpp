@@ -65,6 +65,7 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
     cabling = select_nodes(*std::move(cabling), selection);
     if (!cabling) return fail(cabling.error());
   }
+  cabling->tier_rates = options.tier_rates;
   auto cluster = topology_of(name, *std::move(cabling));
   if (!cluster) return fail(cluster.error());
   return file_of(*std::move(cluster));

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/result.hpp"
 #include "topology/cabling/cabling.hpp"
@@ -17,6 +18,7 @@ namespace hips::topology {
 struct CablingOptions {
   NameSelection selection{};             ///< which nodes to keep
   std::optional<ListColumns> columns{};  ///< of a table whose header is not known
+  std::vector<double> tier_rates{};      ///< Cabling::tier_rates
   std::string format{};                  ///< the only one that is accepted; empty: by the content
 };
 

@@ -250,7 +250,7 @@ TEST(MscclRead, AnErrorNamesTheLineAndTheValidValues) {
   EXPECT_THAT(with("type='s'", "type='nop'"), HasSubstr("from gpu 0 to gpu 1 on channel 0 are sent"));
   EXPECT_THAT(with("ngpus='3'", "ngpus='4'"), HasSubstr("has 3 gpu elements, but ngpus is 4"));
   EXPECT_THAT(with("ngpus='3'", "ngpus='99999999999999999999'"), HasSubstr("(valid: 1 to 65536)"));
-  EXPECT_THAT(with("</gpu>", "</tb>"), HasSubstr("expected </gpu> for line 4"));
+  EXPECT_THAT(with("</gpu>", "</tb>"), HasSubstr("expected the end of the element that is open there"));
   EXPECT_THAT(with("name='ring'", "name='&lol;'"), HasSubstr("with an entity"));
   EXPECT_THAT(with("<!-- a ring -->", "<!-- a ring"), HasSubstr("has no end -->"));
   EXPECT_FALSE(plan::read_msccl(""));

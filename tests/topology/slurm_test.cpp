@@ -213,6 +213,24 @@ TEST(Slurm, AcceptsNamesOfSwitchesOfAnyKindQuotesAndAByteOrderMark) {
   EXPECT_EQ(slurm.nodes[3], "jpbi-002-l1-02");
 }
 
+TEST(Slurm, AcceptsSpacesAroundTheSignAndInQuotes) {
+  const ClusterTopology slurm = read(
+      "SwitchName = leaf0 Nodes = \"n[0-1], n2\"\nSwitchName=leaf1\tNodes =n[3-5] LinkSpeed= 100\nSwitchName=top Switches = leaf[0-1]\n");
+  EXPECT_EQ(slurm.topology.spec, "leafspine:2,3");
+  EXPECT_EQ(slurm.nodes[2], "n2");
+}
+
+TEST(Slurm, PassesOverLargerBlocksThatScontrolShows) {
+  const ClusterTopology slurm = read(
+      "BlockName=b0 BlockIndex=0 Nodes=n[0-3] BlockSize=4\nBlockName=b1 BlockIndex=1 Nodes=n[4-7] BlockSize=4\n"
+      "AggregatedBlock=b[0-1] BlockIndex=2 Nodes=n[0-7] BlockSize=8\n");
+  EXPECT_EQ(slurm.topology.spec, "leafspine:2,4");
+}
+
+TEST(Slurm, RecognisesATopologyYamlBehindAByteOrderMark) {
+  EXPECT_TRUE(is_slurm("\xef\xbb\xbf- topology: t\n  tree:\n"));
+}
+
 TEST(Slurm, ReadsRandomTrees) {
   const std::uint64_t num_seeds = test::runs_a_sample() ? 300 : 2000;
   for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {

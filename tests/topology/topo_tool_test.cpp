@@ -11,6 +11,9 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,6 +30,7 @@ namespace hips {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int exit_code = -1;
@@ -380,6 +384,64 @@ TEST(TopoTool, InsistsOnTheFormatOfFrom) {
   EXPECT_EQ(folder.exit_code, 2);
   EXPECT_THAT(run("topo bcube:3,1 --from slurm 2>&1").out,
               HasSubstr("--from slurm: \"bcube:3,1\" is no file; leave --from out"));
+}
+
+TEST(TopoTool, TakesTheRatesThatAFileDoesNotTell) {
+  const std::string folder = ::testing::TempDir(), csv = folder + "hips_rates.csv",
+                    conf = folder + "hips_rates.conf";
+  std::string rows = "side_a_device,side_a_name,side_b_device,side_b_name,rate\n";
+  for (int leaf = 0; leaf < 3; ++leaf) {
+    for (int server = 0; server < 4; ++server)
+      rows += fmt::format("n{},eth0,leaf{},{},\n", 4 * leaf + server, leaf, server);
+    for (int spine = 0; spine < 2; ++spine)
+      rows += fmt::format("leaf{},u{},spine{},{},\n", leaf, spine, spine, leaf);
+  }
+  std::ofstream(csv) << rows;
+  std::ofstream(conf) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[4-7]\nSwitchName=t Switches=a,b\n";
+
+  const auto json = [](const std::string& arguments) {
+    return nlohmann::json::parse(run("topo --json " + arguments).out);
+  };
+  const auto of_list = json(csv + " --rate leaf=25Gb --rate spine=100Gb");
+  EXPECT_EQ(of_list["levels"][0]["bandwidth_bytes_per_s"], 25e9 / 8);
+  EXPECT_EQ(of_list["levels"][1]["bandwidth_bytes_per_s"], 100e9 / 8);
+  for (const auto& note : of_list["notes"])
+    EXPECT_THAT(note.get<std::string>(), Not(HasSubstr("is not known")));
+  EXPECT_EQ(json("--rate leaf=25Gb --rate spine=100Gb " + csv), of_list);
+  // The other tier is assumed, and said.
+  const auto half = json(csv + " --rate leaf=25Gb");
+  EXPECT_EQ(half["levels"][1]["bandwidth_bytes_per_s"], 100e9 / 8);
+  EXPECT_THAT(half["notes"].dump(),
+              HasSubstr("the rate of 6 cables between switches is not known; assuming 100Gb"));
+
+  const auto of_slurm = json(conf + " --rate leaf=50Gb --rate spine=200Gb");
+  EXPECT_EQ(of_slurm["levels"][0]["bandwidth_bytes_per_s"], 50e9 / 8);
+  EXPECT_EQ(of_slurm["levels"][1]["bandwidth_bytes_per_s"], 200e9 / 8);
+  EXPECT_EQ(run("topo " + conf + " --rate leaf=25Gb --rate spine=25Gb --spec").out, "leafspine:2,4@25Gb\n");
+  EXPECT_EQ(run("topo " + conf + "/8 --rate leaf=25Gb --rate spine=25Gb --spec").out,
+            "leafspine:2,4@25Gb/8\n");
+  // What is written is read as it is.
+  const std::string yaml = folder + "hips_rates.yaml";
+  EXPECT_EQ(run("topo --slurm " + conf + " --rate spine=400Gb --format yaml > " + yaml).exit_code, 0);
+  EXPECT_EQ(json(yaml)["levels"][1]["bandwidth_bytes_per_s"], 400e9 / 8);
+  EXPECT_THAT(run("check -t " + yaml + " 2>&1").out, HasSubstr("proved: "));
+
+  for (const auto& [arguments, text] : std::vector<std::pair<std::string, std::string>>{
+           {csv + " --rate core=400Gb",
+            "--rate core: the file tells the rates of all these cables, or has none; leave it out"},
+           {conf + " --rate core=400Gb", "--rate core: Leaf-Spine(2,4,4) has no such cables"},
+           {csv + " --rate rail=25Gb", "--rate \"rail=25Gb\": expected a tier of cables and its rate"},
+           {csv + " --rate leaf=fast", "--rate \"leaf=fast\": expected a tier of cables and its rate"},
+           {conf + " --rate leaf=25Gb --rate leaf=50Gb", "--rate: leaf is given twice"},
+           {conf + " --rate leaf=25Gb --spec",
+            "--spec: no spec tells these rates; write a topology file with --format yaml"},
+           {"bcube:3,1 --rate leaf=25Gb", "are for files that tell cables, and \"bcube:3,1\" is none"}}) {
+    const auto result = run("topo " + arguments + " 2>&1");
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_THAT(result.out, HasSubstr(text)) << arguments;
+    EXPECT_EQ(std::ranges::count(result.out, '\n'), 1) << result.out;
+  }
+  for (const std::string& path : {csv, conf, yaml}) std::remove(path.c_str());
 }
 
 TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {

@@ -451,6 +451,39 @@ TEST(Recognition, TakesHostsOfTwoCablesForServersAsTheirNamesakesOfOne) {
                        "are switches"));
 }
 
+TEST(Recognition, DecidesWhichUnknownDevicesAreServersWhereSomeCablesAreMissing) {
+  for (const auto& [spec, gone] : std::vector<std::pair<std::string, std::set<std::string>>>{
+           {"bcube:4,1", {"<13>", "<03>:1 to level 1 switch 3"}},
+           {"bcube:5,1", {"<00>", "<44>:1 to level 1 switch 4"}}}) {
+    Cabling cabling = without(spec, gone);
+    for (CabledNode& node : cabling.nodes) node.kind = CabledNode::Kind::kUnknown;
+    const auto found = topology_of("cables", std::move(cabling));
+    ASSERT_TRUE(found) << spec << ": " << found.error().message;
+    EXPECT_EQ(shape_of(found->topology), shape_of(parse_topology(spec)))
+        << spec << ": " << found->topology.name;
+    EXPECT_EQ(missing_of(found->topology), gone.size()) << spec;
+  }
+}
+
+TEST(Recognition, AssumesTheUsualRateWhereAFileTellsTheOddOnesOnly) {
+  Cabling cabling = cabling_of(8, 1,
+                               {{"n0", "s0"},
+                                {"n1", "s0"},
+                                {"n2", "s0"},
+                                {"n3", "s0"},
+                                {"n4", "s0"},
+                                {"n5", "s0"},
+                                {"n6", "s0"},
+                                {"n7", "s0"}});
+  for (Cable& cable : cabling.cables) cable.bandwidth_bytes_per_s = 0;
+  cabling.cables[3].bandwidth_bytes_per_s = 16e9 / 8;
+  const auto found = topology_of("cables", std::move(cabling));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->notes,
+              Contains(HasSubstr("the rate of 7 cables of servers is not known; assuming 100Gb")));
+  EXPECT_THAT(found->notes, Contains(HasSubstr("cable n3:0 to s0 (16Gb instead of 100Gb)")));
+}
+
 TEST(Recognition, TakesNoLeafOfOneKnownServerForAServer) {
   // Leaves of one host each, but for two; the file tells the hosts.
   Cabling cabling = cabling_of(
@@ -516,6 +549,13 @@ TEST(Recognition, AssumesWhatJoinsLeavesThatOnlyServersTold) {
   ASSERT_TRUE(racks) << racks.error().message;
   EXPECT_EQ(racks->topology.num_servers(), 4);
   EXPECT_LE(prove_plans(racks->topology), 1.05);
+
+  // A rate that is given holds for the cables that are assumed, too.
+  cabling.tier_rates = {0, 400e9 / 8};
+  EXPECT_EQ(value_or_throw(topology_of("lldp", cabling)).topology.levels[1].bandwidth_bytes_per_s, 400e9 / 8);
+  cabling.tier_rates = {25e9 / 8};
+  EXPECT_THAT(topology_of("lldp", cabling).error().message,
+              HasSubstr("--rate leaf: the file tells the rates"));
 
   // A server without a switch is joined by nothing.
   Cabling alone = cabling_of(4, 2, {{"n0", "s0"}, {"n1", "s1"}, {"n2", "n3"}});

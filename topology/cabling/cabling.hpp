@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hips::topology {
@@ -35,13 +36,18 @@ struct Cable {
   std::int64_t line = 0;  ///< of the file; 0: not known
 };
 
+/// What cables of a tier are called: those of servers, those above leaf switches, those above spines.
+inline constexpr std::string_view kCableTiers[] = {"leaf", "spine", "core"};
+
 /// The cables of a cluster as a file lists them, in the file's order. Each cable occurs once, even if the file lists it from
 /// both ends.
 struct Cabling {
   std::vector<CabledNode> nodes;
   std::vector<Cable> cables;
-  bool has_uplinks = true;         ///< false: the file tells the leaf switches only, not what joins them
-  bool heard_by_servers = false;   ///< servers told the cables, each its own, and no switch did
+  bool has_uplinks = true;        ///< false: the file tells the leaf switches only, not what joins them
+  bool heard_by_servers = false;  ///< servers told the cables, each its own, and no switch did
+  std::vector<double>
+      tier_rates;  ///< bytes/s of cables whose rate the file does not tell, by tier; 0: assumed
   std::vector<std::string> notes;  ///< what was ignored or assumed, one line for each kind
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -60,6 +61,22 @@ bool is_management(std::string_view port) {
   return false;
 }
 
+/// Of a VLAN of Linux such as eth0.100 the interface that it is of; else empty.
+std::string_view nic_of_vlan(std::string_view interface) {
+  const std::size_t dot = interface.rfind('.');
+  const bool is_vlan = dot != std::string_view::npos && dot + 1 < interface.size() &&
+                       interface.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+  return is_vlan ? interface.substr(0, dot) : "";
+}
+
+/// Is an interface of Linux no NIC but what is made of others: a bond, a bridge, a tunnel?
+bool is_made_of_others(std::string_view interface) {
+  const std::string known = in_lower_case(interface);
+  for (const std::string_view part : {"bond", "team", "vlan", "br-", "docker", "veth", "virbr", "tap", "tun"})
+    if (known.starts_with(part)) return true;
+  return false;
+}
+
 class LldpReader {
  public:
   explicit LldpReader(std::string_view name) : builder_(name) {}
@@ -93,6 +110,11 @@ class LldpReader {
 
   Result<Cabling> finish() {
     for (const Heard& heard : heard_) {
+      if (!heard.neighbour.chassis.empty() && !heard.neighbour.chassis_id.empty())
+        name_of_.emplace(heard.neighbour.chassis_id, heard.neighbour.chassis);
+      on_nics_.insert({heard.host, heard.neighbour.interface});
+      if (!is_made_of_others(heard.neighbour.interface))
+        on_nics_.insert({heard.host, "to " + heard.neighbour.chassis});
       if (heard.neighbour.is_bridge) bridges_.insert(short_name(heard.neighbour.chassis));
     }
     for (const std::string& host : hosts_) {
@@ -163,6 +185,14 @@ class LldpReader {
     return hosts_.contains(first) ? first : name;
   }
 
+  /// Is the interface made of others that have heard the neighbour, too?
+  [[nodiscard]] bool is_heard_on_a_nic(const std::string& host, const std::string& interface,
+                                       const std::string& chassis) const {
+    if (const std::string_view nic = nic_of_vlan(interface); !nic.empty())
+      return on_nics_.contains({host, std::string(nic)});
+    return is_made_of_others(interface) && on_nics_.contains({host, "to " + chassis});
+  }
+
   void add_cable(const Heard& heard) {
     const LldpNeighbour& neighbour = heard.neighbour;
     const std::string via = in_lower_case(neighbour.via);
@@ -172,7 +202,17 @@ class LldpReader {
     const std::string& port = has_name ? neighbour.port_id : neighbour.port_descr;
     if (is_management(port) || is_management(neighbour.interface))
       return builder_.note("neighbours on management ports are ignored", neighbour.line);
-    std::string chassis = neighbour.chassis.empty() ? neighbour.chassis_id : short_name(neighbour.chassis);
+    std::string chassis = neighbour.chassis;
+    if (chassis.empty()) {
+      // Others may have heard its name.
+      const auto known = name_of_.find(neighbour.chassis_id);
+      chassis = known == name_of_.end() ? neighbour.chassis_id : known->second;
+    }
+    chassis = short_name(chassis);
+    if (is_heard_on_a_nic(heard.host, neighbour.interface, chassis))
+      return builder_.note(
+          "neighbours on bonds, VLANs and bridges are ignored where their NICs have heard them",
+          neighbour.line);
     if (chassis.empty())
       return builder_.note("neighbours without a name and an identifier are ignored", neighbour.line);
     const std::size_t a = builder_.node(heard.host, CabledNode::Kind::kUnknown, 0);
@@ -188,6 +228,9 @@ class LldpReader {
   CablingBuilder builder_;
   std::set<std::string> hosts_;
   std::vector<Heard> heard_;
+  std::unordered_map<std::string, std::string> name_of_;  ///< of chassis, by their identifiers
+  std::set<std::pair<std::string, std::string>>
+      on_nics_;  ///< hosts with their interfaces, and "to CHASSIS" that NICs have heard
   std::unordered_set<std::string> bridges_;  ///< hosts that others have heard to bridge or route
 };
 

@@ -22,7 +22,8 @@ bool is_lldp(std::string_view text);
 
 /// Reads what several hosts have heard, one text for each, or several hosts in one with "HOST: " before each line. Hosts are
 /// servers; their neighbours are switches if they bridge or route, and otherwise not known. A chassis without a name is called by
-/// its identifier. Neighbours of protocols other than LLDP, and on management ports, are ignored with one note each.
+/// its identifier. Neighbours of protocols other than LLDP, on management ports, and on
+/// bonds, VLANs and bridges whose NICs have heard them, too, are ignored with one note each.
 ///
 /// Units    the rate is that of the neighbour's port: "100GBaseCR4" is 100 Gb/s.
 /// Cost     linear in the texts, on average.

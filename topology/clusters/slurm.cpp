@@ -34,6 +34,7 @@ std::string lower(std::string_view text) {
 
 /// Does a list of topologies begin here, as in a topology.yaml?
 bool is_slurm_yaml_line(std::string_view line) {
+  if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
   return line.starts_with("- topology:");
 }
 
@@ -46,6 +47,28 @@ bool has_line(std::string_view text, Fits&& fits) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return false;
+}
+
+/// Without the spaces around "=", and without those in values in quotes, where no name has one.
+std::string tidied(std::string_view text) {
+  std::string out;
+  bool is_quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') is_quoted = !is_quoted;
+    if (c != ' ' && c != '\t') {
+      out += c;
+      continue;
+    }
+    const std::size_t next = text.find_first_not_of(" \t", at);
+    const std::string_view word =
+        next == std::string_view::npos ? "" : text.substr(next, text.find_first_of(" \t", next) - next);
+    // A key without a value stays one.
+    const bool behind_sign = out.ends_with('=') && word.find('=') == std::string_view::npos;
+    if (is_quoted || word.starts_with('=') || behind_sign) continue;
+    out += c;
+  }
+  return out;
 }
 
 class SlurmReader {
@@ -95,7 +118,7 @@ class SlurmReader {
       joined += line;
       if (is_continued && rest.empty()) return bad(number, "\"\\\" continues the last line; remove it");
       if (is_continued) continue;
-      if (auto read = read_line(first, joined); !read) return read;
+      if (auto read = read_line(first, tidied(joined)); !read) return read;
       joined.clear();
     }
     return {};
@@ -149,6 +172,8 @@ class SlurmReader {
     const auto switches = take("switches"), nodes = take("nodes");
     // As scontrol shows them.
     const bool is_shown = take("level").has_value();
+    // As scontrol shows the larger blocks that blocks form, with the nodes again.
+    if (take("aggregatedblock")) return {};
     if (block_name) {
       take("blockindex");
       take("blocksize");

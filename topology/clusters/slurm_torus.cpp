@@ -105,10 +105,12 @@ Result<ClusterTopology> SlurmToruses::finish(std::string_view which, std::vector
                fmt::format("unknown {} {}; expected one of {}", kind_, in_quotes(which), shown()));
   }
   if (which.empty() && units_.size() > 1) {
-    return bad(units_[1].line,
-               fmt::format("no cable joins the {1}s {0}; choose one by --slurm-topology NAME:{2}", shown(),
-                           kind_, chosen->name),
-               Code::kUnsupported);
+    return bad(
+        units_[1].line,
+        fmt::format(
+            "no cable joins the {1}s {0}; choose one by --slurm FILE --slurm-topology {2}, of a topology.yaml TOPOLOGY:{2}",
+            shown(), kind_, chosen->name),
+        Code::kUnsupported);
   }
   ClusterTopology made;
   std::vector<std::int64_t> used;

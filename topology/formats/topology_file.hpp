@@ -116,6 +116,12 @@ std::string topology_shape(const Topology& topology);
 /// Can a spec describe the topology: one rate for all levels, no overrides, default latencies?
 bool has_plain_spec(const Topology& topology);
 
+/// The spec of a topology that was made of the file `name`: its present one, which tells no rates, with "@RATE"; or where no spec
+/// describes it, "file:NAME#DIGEST".
+///
+/// Errors   those of topology_file_text().
+Result<std::string> spec_with_rates(std::string_view name, const TopologyFile& file);
+
 /// Writes a topology to a file, by replace_file().
 ///
 /// Errors   kSystem: it cannot be written. Those of topology_file_text().

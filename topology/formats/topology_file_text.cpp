@@ -145,6 +145,23 @@ bool has_plain_spec(const Topology& topology) {
          });
 }
 
+Result<std::string> spec_with_rates(std::string_view name, const TopologyFile& file) {
+  const Topology& topology = file.topology;
+  const std::string ranks =
+      topology.ranks_per_server > 1 ? fmt::format("/{}", topology.ranks_per_server) : "";
+  if (!has_plain_spec(topology)) {
+    const auto text = topology_file_text(file, false);
+    if (!text) return fail(text.error());
+    return fmt::format("file:{}#{:016x}{}", name, text_digest(*text), ranks);
+  }
+  std::string spec = topology.spec;
+  if (spec.ends_with(ranks)) spec.resize(spec.size() - ranks.size());
+  if (const auto levels = network_levels(topology);
+      !levels.empty() && levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS)
+    spec += "@" + rate_text(levels.front().bandwidth_bytes_per_s);
+  return spec + ranks;
+}
+
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables) {
   if ((all_cables || file.topology.family == Family::kGraph) && file.topology.num_links > kMostListedCables) {
     return fail(

@@ -40,15 +40,22 @@ class KindDecision {
       if (is(node, Kind::kUnknown) && near_[node].size() == 1 && !is(near_[node].front(), Kind::kServer))
         ends_.push_back(node);
     }
+    // Servers of several NICs of which a few have lost all cables but one.
+    if (4 * ends_.size() < nodes_.size() && !knows_servers() && decide_by_sides()) return;
     take_namesakes();
     for (const std::size_t node : ends_) nodes_[node].kind = Kind::kServer;
-    if (std::ranges::none_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; }))
-      decide_by_sides();
+    if (!knows_servers() && !decide_by_sides()) {
+      for (CabledNode& node : nodes_)
+        if (node.kind == Kind::kUnknown) node.kind = Kind::kServer;
+    }
     decide_by_neighbours();
   }
 
  private:
   [[nodiscard]] bool is(std::size_t node, Kind kind) const { return nodes_[node].kind == kind; }
+  [[nodiscard]] bool knows_servers() const {
+    return std::ranges::any_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; });
+  }
 
   /// Hosts with a second NIC among hosts with one: "gpu7" is as "gpu1" to "gpu6", unless some of these are switches.
   void take_namesakes() {
@@ -89,8 +96,8 @@ class KindDecision {
     }
   }
 
-  /// No server is known. Switches may be.
-  void decide_by_sides() {
+  /// No server is known; switches may be. Decides all nodes, if they have two sides that differ, or none.
+  bool decide_by_sides() {
     const auto sides = sides_of();
     std::size_t most[2] = {0, 0};
     bool known_switch[2] = {false, false};
@@ -99,13 +106,13 @@ class KindDecision {
       its = std::max(its, near_[node].size());
       if (is(node, Kind::kSwitch)) known_switch[(*sides)[node]] = true;
     }
-    const bool decided = sides && (known_switch[0] != known_switch[1] || most[0] != most[1]);
+    if (!sides || (known_switch[0] == known_switch[1] && most[0] == most[1])) return false;
     int server_side = most[0] <= most[1] ? 0 : 1;
     if (known_switch[0] != known_switch[1]) server_side = known_switch[0] ? 1 : 0;
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node)
       if (is(node, Kind::kUnknown))
-        nodes_[node].kind = !decided || (*sides)[node] == server_side ? Kind::kServer : Kind::kSwitch;
-    }
+        nodes_[node].kind = (*sides)[node] == server_side ? Kind::kServer : Kind::kSwitch;
+    return true;
   }
 
   /// 0 or 1 by node, such that all cables lead across; none if there are no such sides.

@@ -14,7 +14,7 @@ namespace hips::topology {
 ///   - if at least half of the nodes whose names are alike but for numbers have one cable, and none of them is a switch or
 ///     shares a cable with a server, all are servers: hosts some of which have a second NIC;
 ///   - else it is a server if it has no more cables than the known servers, all of them to switches;
-///   - if no server is known so: of a wiring of two sides whose cables all lead across, the side whose nodes have fewer
+///   - if no server is known so, or less than a quarter of the nodes have one cable and the file tells no server: of a wiring of two sides whose cables all lead across, the side whose nodes have fewer
 ///     cables has the servers; without two such sides, or with equally many cables, all are servers.
 ///
 /// A note names what was taken for switches. `name` is that of the file.

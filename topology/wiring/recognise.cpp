@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include "topology/formats/topology_file.hpp"
-#include "topology/levels.hpp"
-#include "topology/rates.hpp"
 #include "topology/wiring/fit.hpp"
 #include "topology/wiring/layout.hpp"
 #include "topology/wiring/stay_graph.hpp"
@@ -32,18 +30,12 @@ std::optional<FamilyFit> best_fit(std::string_view name, const ServerWiring& wir
 
 /// Names the rate in the spec, or the file if no spec describes the topology.
 Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
-  Topology& topology = cluster.topology;
-  if (!has_plain_spec(topology)) {
-    TopologyFile file;
-    file.topology = topology;
-    file.server_names = cluster.nodes;
-    const auto text = topology_file_text(file, false);
-    if (!text) return fail(text.error());
-    topology.spec = fmt::format("file:{}#{:016x}", name, text_digest(*text));
-  } else if (const auto levels = network_levels(topology);
-             !levels.empty() && levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS) {
-    topology.spec += "@" + rate_text(levels.front().bandwidth_bytes_per_s);
-  }
+  TopologyFile file;
+  file.topology = cluster.topology;
+  file.server_names = cluster.nodes;
+  auto spec = spec_with_rates(name, file);
+  if (!spec) return fail(spec.error());
+  cluster.topology.spec = *std::move(spec);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"
 #include "topology/wiring/between_servers.hpp"
+#include "topology/wiring/given_rates.hpp"
 #include "topology/wiring/kinds.hpp"
 #include "topology/wiring/switches_above.hpp"
 
@@ -30,8 +31,10 @@ class WiringMaker {
     decide_kinds(name_, cabling_);
     wiring_.notes = std::move(cabling_.notes);
     drop_loops();
+    given_ = give_rates(cabling_);
     set_rates();
     join_leaves();
+    if (auto used = check_given(); !used) return fail(used.error());
     std::vector<bool> in_use(cabling_.nodes.size(), false);
     for (const Cable& cable : cabling_.cables) in_use[cable.a.node] = in_use[cable.b.node] = true;
     note_unconnected(in_use);
@@ -62,17 +65,20 @@ class WiringMaker {
     return node(cable.a.node).kind == Kind::kServer || node(cable.b.node).kind == Kind::kServer;
   }
 
-  /// Gives cables of unknown rate the most common one of servers' cables, or of those between switches.
+  /// Gives cables of unknown rate the most common one of servers' cables, or of those between switches, where more are known than
+  /// not: a file may tell the odd ones only.
   void set_rates() {
     for (const bool servers : {true, false}) {
       MostCommon<double> known;
-      std::size_t unknown = 0;
+      std::size_t unknown = 0, all = 0;
       for (const Cable& cable : cabling_.cables) {
         if (at_server(cable) != servers) continue;
+        ++all;
         cable.bandwidth_bytes_per_s > 0 ? known.add(cable.bandwidth_bytes_per_s) : void(++unknown);
       }
       if (unknown == 0) continue;
-      const double rate = known.value_or(kDefaultBandwidthBytesPerS);
+      const double rate =
+          2 * unknown > all ? kDefaultBandwidthBytesPerS : known.value_or(kDefaultBandwidthBytesPerS);
       note(fmt::format("the rate of {} {} is not known; assuming {}", unknown,
                        servers ? "cables of servers" : "cables between switches", rate_text(rate)));
       for (Cable& cable : cabling_.cables)
@@ -86,12 +92,27 @@ class WiringMaker {
     num_assumed_ = add_switches_above(cabling_);
     if (num_assumed_ == 0) return;
     const Cable& last = cabling_.cables.back();
+    if (cabling_.tier_rates.size() > 1 && cabling_.tier_rates[1] > 0) {
+      for (Cable& cable : cabling_.cables)
+        if (is_assumed(cable.b.node)) cable.bandwidth_bytes_per_s = cabling_.tier_rates[1];
+      ++given_[1];
+    }
     note(fmt::format(
         "servers do not hear what joins their switches; assuming {} above, each with a cable of {} to every one of "
         "them; add the output of lldpctl at the switches",
         num_assumed_ == 1 ? "a switch" : fmt::format("{} switches", num_assumed_),
         rate_text(last.bandwidth_bytes_per_s)));
   }
+  [[nodiscard]] Result<void> check_given() const {
+    for (std::size_t tier = 0; tier < given_.size(); ++tier) {
+      if (cabling_.tier_rates[tier] > 0 && given_[tier] == 0)
+        return bad(
+            fmt::format("--rate {}: the file tells the rates of all these cables, or has none; leave it out",
+                        kCableTiers[tier]));
+    }
+    return {};
+  }
+
   [[nodiscard]] bool is_assumed(std::size_t node) const {
     return node + num_assumed_ >= cabling_.nodes.size();
   }
@@ -258,6 +279,7 @@ class WiringMaker {
   Cabling cabling_;
   ServerWiring wiring_;
   std::vector<std::size_t> number_of_;  ///< by node of the cabling
+  std::vector<std::size_t> given_;      ///< by tier, how many cables have a rate that was given
   std::size_t num_assumed_ = 0;         ///< switches that the file does not tell, the last ones
 };
 

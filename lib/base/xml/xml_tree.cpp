@@ -1,155 +1,194 @@
 #include "lib/base/xml/xml_tree.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include <pugixml.hpp>
 
 #include <fmt/format.h>
 
 namespace hips {
 namespace {
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+// Escapes are not resolved: values with them are rejected. Text outside of elements becomes nodes, so that it is, too.
+constexpr unsigned kOptions = pugi::parse_cdata | pugi::parse_doctype | pugi::parse_fragment;
+
+std::string_view words_of(pugi::xml_parse_status status) {
+  switch (status) {
+    case pugi::status_bad_comment:
+      return "has no end -->";
+    case pugi::status_bad_pi:
+      return "has no end ?>";
+    case pugi::status_bad_doctype:
+      return "has no end >, or is not before the only element";
+    case pugi::status_bad_cdata:
+      return "has no end ]]>";
+    case pugi::status_bad_start_element:
+    case pugi::status_bad_attribute:
+      return "found; expected an attribute with a value in quotes, or the end of the element";
+    case pugi::status_end_element_mismatch:
+    case pugi::status_bad_end_element:
+      return "found; expected the end of the element that is open there";
+    case pugi::status_out_of_memory:
+      return "is where memory ran out";
+    default:
+      return "found; expected an element, such as \"<name\"";
+  }
 }
 
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-         c == '.' || c == ':';
+/// What begins what a status is about, where parsing stopped at its end.
+std::string_view begin_of(pugi::xml_parse_status status) {
+  switch (status) {
+    case pugi::status_bad_comment:
+      return "<!--";
+    case pugi::status_bad_pi:
+      return "<?";
+    case pugi::status_bad_doctype:
+      return "<!DOCTYPE";
+    case pugi::status_bad_cdata:
+      return "<![CDATA[";
+    default:
+      return "";
+  }
 }
 
+bool is_plain_xml_name(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-.:").find(c) != std::string_view::npos;
+  });
+}
+
+/// Has a document type declarations of its own, in brackets that are not in quotes?
+bool has_declarations(std::string_view type) {
+  char quote = 0;
+  for (const char c : type) {
+    if (quote == 0 && c == '[') return true;
+    if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+  }
+  return false;
+}
+
+/// Makes XmlElements of what pugixml parsed, and rejects what files that we read do not use.
 class XmlReader {
  public:
   explicit XmlReader(std::string_view text) : text_(text) {}
 
   Result<XmlElement> read() {
-    XmlElement root;
-    if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
-    if (next_is("<!DOCTYPE")) {
-      if (auto skipped = skip_document_type(); !skipped) return fail(skipped.error());
-      if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
+    if (const std::size_t zero = text_.find('\0'); zero != std::string_view::npos)
+      return wrong(zero, "is a byte 0; give a text");
+    // Each element has one or two brackets, each attribute a sign.
+    const auto count = [&](char c) { return static_cast<std::size_t>(std::ranges::count(text_, c)); };
+    if (count('<') > 2 * kMostXmlElements || count('=') > 8 * kMostXmlElements) return too_many();
+    const pugi::xml_parse_result parsed =
+        document_.load_buffer(text_.data(), text_.size(), kOptions, pugi::encoding_utf8);
+    if (!parsed) {
+      if (depth_of_last() > kMostXmlDepth) return too_deep(text_.size());
+      return wrong(where(parsed), words_of(parsed.status));
     }
-    if (auto element = read_element(root, 0); !element) return fail(element.error());
-    if (auto skipped = skip_misc(); !skipped) return fail(skipped.error());
-    if (at_ < text_.size()) return wrong("after the end of the only element");
+    XmlElement root;
+    bool has_root = false, has_type = false;
+    for (const pugi::xml_node node : document_) {
+      if (node.type() == pugi::node_doctype && !has_type && !has_root) {
+        has_type = true;
+        if (has_declarations(node.value()))
+          return wrong(
+              at(node),
+              "is a document type with declarations of its own, which are not supported; remove them");
+      } else if (node.type() == pugi::node_element && !has_root) {
+        has_root = true;
+        if (auto made = make(node, root, 1); !made) return fail(made.error());
+      } else {
+        return wrong(at(node), has_root ? "found after the end of the only element"
+                                        : "found; expected an element, such as \"<name\"");
+      }
+    }
+    if (!has_root) return wrong(text_.size(), words_of(pugi::status_no_document_element));
     return root;
   }
 
  private:
-  [[nodiscard]] tl::unexpected<Status> wrong(std::string_view what) const {
+  [[nodiscard]] tl::unexpected<Status> wrong(std::size_t offset, std::string_view what) {
     std::string seen;
-    for (const char c : text_.substr(std::min(at_, text_.size()), 24)) {
+    for (const char c : text_.substr(std::min(offset, text_.size()), 24)) {
       if (c == '\n') break;
       seen += c < ' ' || c > '~' ? '?' : c;
     }
     return fail(Code::kInvalidArgument,
-                fmt::format("line {}: \"{}\" {}", line_, seen.empty() ? "the end" : seen, what));
+                fmt::format("line {}: \"{}\" {}", line_of(offset), seen.empty() ? "the end" : seen, what));
   }
-  [[nodiscard]] bool next_is(std::string_view what) const { return text_.substr(at_).starts_with(what); }
-  void skip(std::size_t count) {
-    for (; count > 0; --count, ++at_) line_ += text_[at_] == '\n' ? 1 : 0;
+  [[nodiscard]] tl::unexpected<Status> too_deep(std::size_t offset) {
+    return wrong(offset, fmt::format("is nested more than {} deep", kMostXmlDepth));
   }
-  void skip_space() {
-    while (at_ < text_.size() && is_space(text_[at_])) skip(1);
-  }
-  std::string_view read_name() {
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && is_name(text_[at_])) ++at_;
-    return text_.substr(begin, at_ - begin);
+  [[nodiscard]] tl::unexpected<Status> too_many() {
+    return wrong(0, fmt::format("begins a text of more than {} elements, or {} attributes", kMostXmlElements,
+                                8 * kMostXmlElements));
   }
 
-  /// Skips white space, comments and declarations.
-  Result<void> skip_misc() {
-    for (;;) {
-      skip_space();
-      std::string_view end;
-      if (next_is("<!--")) {
-        end = "-->";
-      } else if (next_is("<?")) {
-        end = "?>";
-      } else {
-        return {};
-      }
-      const std::size_t found = text_.find(end, at_ + 2);
-      if (found == std::string_view::npos) return wrong(fmt::format("has no end {}", end));
-      skip(found + end.size() - at_);
-    }
+  /// Where what is wrong begins.
+  [[nodiscard]] std::size_t where(const pugi::xml_parse_result& parsed) const {
+    const auto offset = static_cast<std::size_t>(parsed.offset);
+    const std::size_t begin = text_.rfind(begin_of(parsed.status), offset);
+    return begin_of(parsed.status).empty() || begin == std::string_view::npos ? offset : begin;
+  }
+  /// Where a node begins.
+  [[nodiscard]] std::size_t at(pugi::xml_node node) const {
+    const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, node.offset_debug()));
+    std::size_t begin = text_.rfind('<', offset);
+    if (node.type() == pugi::node_pcdata) begin = text_.find_first_not_of(" \t\r\n", offset);
+    return begin == std::string_view::npos ? offset : begin;
+  }
+  /// Elements are asked for in their order, so all lines are counted once.
+  std::size_t line_of(std::size_t offset) {
+    offset = std::min(offset, text_.size());
+    if (offset < counted_) counted_ = 0, line_ = 1;
+    line_ += static_cast<std::size_t>(std::ranges::count(text_.substr(counted_, offset - counted_), '\n'));
+    counted_ = offset;
+    return line_;
+  }
+  /// How deep the element is nested at which parsing ended.
+  [[nodiscard]] std::size_t depth_of_last() const {
+    std::size_t depth = 0;
+    for (pugi::xml_node node = document_.last_child(); node && depth <= kMostXmlDepth;
+         node = node.last_child())
+      ++depth;
+    return depth;
   }
 
-  /// Skips <!DOCTYPE platform SYSTEM "http://...">; what it names is not fetched.
-  Result<void> skip_document_type() {
-    char quote = 0;
-    for (std::size_t end = at_; end < text_.size(); ++end) {
-      const char c = text_[end];
-      if (quote != 0) {
-        if (c == quote) quote = 0;
-      } else if (c == '"' || c == '\'') {
-        quote = c;
-      } else if (c == '[') {
-        return wrong("is a document type with declarations of its own, which are not supported; remove them");
-      } else if (c == '>') {
-        skip(end + 1 - at_);
-        return {};
-      }
+  Result<void> make(pugi::xml_node node, XmlElement& element, std::size_t depth) {
+    if (depth > kMostXmlDepth) return too_deep(at(node));
+    if (++elements_ > kMostXmlElements) return too_many();
+    if (!is_plain_xml_name(node.name())) return wrong(at(node), words_of(pugi::status_no_document_element));
+    element.name = node.name();
+    element.line = line_of(at(node));
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      if (!is_plain_xml_name(attribute.name())) return wrong(at(node), words_of(pugi::status_bad_attribute));
+      if (element.attributes.size() == kMostXmlAttributes)
+        return wrong(at(node), fmt::format("has more than {} attributes", kMostXmlAttributes));
+      if (element.attribute(attribute.name()) != nullptr)
+        return wrong(at(node), fmt::format("has the attribute {} twice", attribute.name()));
+      if (std::string_view(attribute.value()).find_first_of("<&") != std::string_view::npos)
+        return wrong(at(node),
+                     fmt::format("has a value of {} with an entity or a \"<\", which are not supported",
+                                 attribute.name()));
+      element.attributes.emplace_back(attribute.name(), attribute.value());
     }
-    return wrong("has no end >");
-  }
-
-  Result<void> read_attribute(XmlElement& element) {
-    const std::string_view key = read_name();
-    if (key.empty()) return wrong("found; expected an attribute or the end of the element");
-    if (element.attribute(key) != nullptr)
-      return wrong(fmt::format("follows the attribute {}, which occurs twice", key));
-    skip_space();
-    if (!next_is("=")) return wrong(fmt::format("found; expected {}=\"...\"", key));
-    skip(1);
-    skip_space();
-    if (!next_is("\"") && !next_is("'")) return wrong("found; expected a value in quotes");
-    const std::size_t end = text_.find(text_[at_], at_ + 1);
-    if (end == std::string_view::npos) return wrong("is a value without a closing quote");
-    const std::string_view value = text_.substr(at_ + 1, end - at_ - 1);
-    if (value.find_first_of("<&") != std::string_view::npos)
-      return wrong("is a value with an entity or a \"<\", which are not supported");
-    element.attributes.emplace_back(key, value);
-    skip(end + 1 - at_);
-    return {};
-  }
-
-  Result<void> read_element(XmlElement& element, std::size_t depth) {
-    if (depth == kMostXmlDepth) return wrong(fmt::format("is nested more than {} deep", kMostXmlDepth));
-    if (++elements_ > kMostXmlElements)
-      return wrong(fmt::format("is one more than {} elements", kMostXmlElements));
-    if (!next_is("<")) return wrong("found; expected an element, such as \"<name\"");
-    element.line = line_;
-    skip(1);
-    element.name = std::string(read_name());
-    if (element.name.empty()) return wrong("found; expected the name of an element");
-    for (;;) {
-      skip_space();
-      if (next_is("/>")) {
-        skip(2);
-        return {};
-      }
-      if (next_is(">")) {
-        skip(1);
-        break;
-      }
-      if (auto attribute = read_attribute(element); !attribute) return attribute;
+    element.children.reserve(static_cast<std::size_t>(std::distance(node.begin(), node.end())));
+    for (const pugi::xml_node child : node) {
+      if (child.type() != pugi::node_element)
+        return wrong(at(child), words_of(pugi::status_no_document_element));
+      if (auto made = make(child, element.children.emplace_back(), depth + 1); !made) return made;
     }
-    for (;;) {
-      if (auto skipped = skip_misc(); !skipped) return skipped;
-      if (next_is("</")) break;
-      if (auto child = read_element(element.children.emplace_back(), depth + 1); !child) return child;
-    }
-    skip(2);
-    if (const std::string_view name = read_name(); name != element.name)
-      return wrong(fmt::format("follows </{}; expected </{}> for line {}", name, element.name, element.line));
-    skip_space();
-    if (!next_is(">")) return wrong("found; expected \">\"");
-    skip(1);
     return {};
   }
 
   std::string_view text_;
-  std::size_t at_ = 0, line_ = 1, elements_ = 0;
+  pugi::xml_document document_;
+  std::size_t counted_ = 0, line_ = 1, elements_ = 0;
 };
 
 }  // namespace

@@ -24,8 +24,9 @@ struct XmlElement {
 /// Limits of a text: enough for a plan of a few million steps, while no text exhausts memory.
 inline constexpr std::size_t kMostXmlElements = 4'000'000;
 inline constexpr std::size_t kMostXmlDepth = 16;
+inline constexpr std::size_t kMostXmlAttributes = 64;  ///< of an element
 
-/// Reads one element with all its children. Skips comments, declarations and a document type before it. Rejects text between
+/// Reads one element with all its children, by pugixml. Skips comments, declarations and a document type before it. Rejects text between
 /// elements, entities and document types with declarations of their own, with which a few bytes could expand to many.
 ///
 /// Cost     linear in the text.

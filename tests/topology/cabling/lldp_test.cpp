@@ -150,6 +150,36 @@ TEST(Lldp, IgnoresManagementAndOtherProtocolsWithOneNoteEach) {
                                          "n1.txt:13: ports have more than one cable (1 in all)"));
 }
 
+TEST(Lldp, CountsTheNicsOfABondAndNotTheBond) {
+  const Cabling cabling = read_one("n1", json_of({{"eth0", "leaf1", "swp1", "25GBaseCR", true},
+                                                  {"eth1", "leaf2", "swp1", "25GBaseCR", true},
+                                                  {"bond0", "leaf1", "swp1", "50GBaseCR", true},
+                                                  {"eth0.100", "leaf1", "swp1", "25GBaseCR", true},
+                                                  {"br-lan", "leaf1", "swp1", "25GBaseCR", true}}));
+  ASSERT_EQ(cabling.cables.size(), 2U);
+  EXPECT_EQ(cabling.cables[0].a.port, "eth0");
+  EXPECT_EQ(cabling.cables[1].a.port, "eth1");
+  ASSERT_EQ(cabling.notes.size(), 1U);
+  EXPECT_TRUE(cabling.notes[0].ends_with(
+      "neighbours on bonds, VLANs and bridges are ignored where their NICs have heard them (3 in all)"))
+      << cabling.notes[0];
+}
+
+TEST(Lldp, KnowsAChassisWithoutANameByItsIdentifier) {
+  const auto heard = [](const std::string& chassis) {
+    return R"({"lldp": {"interface": [{"eth0": {"via": "LLDP", "chassis": )" + chassis +
+           R"(, "port": {"id": {"type": "ifname", "value": "p"}}}}]}})";
+  };
+  const std::string id =
+      R"("id": {"type": "mac", "value": "00:01"}, "capability": [{"type": "Bridge", "enabled": true}])";
+  const std::vector<LldpText> texts = {{"n1", heard("{" + id + "}")},
+                                       {"n2", heard("{\"leaf1\": {" + id + "}}")}};
+  const Cabling cabling = value_or_throw(read_lldp(texts));
+  ASSERT_EQ(cabling.nodes.size(), 3U);
+  EXPECT_EQ(cabling.nodes[2].name, "leaf1");
+  EXPECT_EQ(cabling.cables.size(), 2U);
+}
+
 TEST(Lldp, KnowsHostsByShortNames) {
   const std::vector<LldpText> texts = {
       {"n1", json_of({{"eth0", "n2.example.com", "eth0", "25GBaseCR", true}})},

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +21,8 @@
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
+#include "topology/cabling/rate_words.hpp"
+#include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/families/family.hpp"
@@ -39,7 +43,8 @@ struct TopoOptions {
   std::string slurm;           ///< a topology.conf or topology.yaml instead of `spec`
   std::string slurm_topology;  ///< name of one topology of a topology.yaml
   topology::NameSelection selection;
-  std::string columns;  ///< of a table of cables
+  std::string columns;             ///< of a table of cables
+  std::vector<std::string> rates;  ///< "spine=400Gb", of what a file does not tell
   JobArguments job;
   std::string format = "text";
   bool verbose = false;
@@ -343,9 +348,46 @@ bool reads_cables(const TopoOptions& options) {
          !selection.switches.empty();
 }
 
+/// Bytes/s by tier of cables; 0: not given.
+std::vector<double> tier_rates_of(const TopoOptions& options) {
+  std::vector<double> rates;
+  for (const std::string& text : options.rates) {
+    const std::size_t at = text.find('=');
+    const auto* const tier = std::ranges::find(topology::kCableTiers, text.substr(0, at));
+    const double given = at == std::string::npos ? 0 : topology::rate_of_words(text.substr(at + 1));
+    if (tier == std::end(topology::kCableTiers) || !(given > 0))
+      throw Error(Status::error(
+          Code::kInvalidArgument,
+          fmt::format("--rate {}: expected a tier of cables and its rate, such as leaf=100Gb, spine=400Gb or "
+                      "core=800Gb",
+                      topology::in_quotes(text))));
+    const auto number = static_cast<std::size_t>(tier - std::begin(topology::kCableTiers));
+    if (number < rates.size() && rates[number] > 0)
+      throw Error(Status::error(Code::kInvalidArgument, fmt::format("--rate: {} is given twice", *tier)));
+    rates.resize(std::max(rates.size(), number + 1));
+    rates[number] = given;
+  }
+  return rates;
+}
+
+/// The path of a file of Slurm, which tells no rates; empty: another one.
+std::string slurm_path(const TopoOptions& options) {
+  if (!options.slurm.empty()) return options.slurm;
+  const auto named = topology::file_spec(required_topology("topo", options.spec));
+  if (!named) return "";
+  std::string path = topology::path_of(*named);
+  if (const std::string format = topology::named_format(path); !format.empty())
+    return format == "slurm" ? path : "";
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  const auto text = topology::read_text_file(path, topology::kMostSlurmBytes);
+  return text && topology::is_slurm(*text) ? path : "";
+}
+
 /// A topology from a list of cables, of some of its nodes.
 topology::TopologyFile read_selected(const TopoOptions& options) {
-  topology::CablingOptions how{.selection = options.selection, .columns = {}};
+  topology::CablingOptions how{
+      .selection = options.selection, .columns = {}, .tier_rates = tier_rates_of(options)};
   if (!options.columns.empty()) how.columns = value_or_throw(topology::parse_list_columns(options.columns));
   const std::string spec = required_topology("topo", options.spec);
   const auto named = topology::file_spec(spec);
@@ -353,8 +395,8 @@ topology::TopologyFile read_selected(const TopoOptions& options) {
     throw Error(Status::error(
         Code::kInvalidArgument,
         fmt::format(
-            "topo: --hosts, --exclude, --switches and --columns are for lists of cables, and \"{}\" is "
-            "no file",
+            "topo: --hosts, --exclude, --switches, --columns and --rate are for files that tell cables, and \"{}\" is "
+            "none",
             spec)));
   const std::string path = topology::path_of(*named);
   how.format = topology::named_format(path);
@@ -364,7 +406,9 @@ topology::TopologyFile read_selected(const TopoOptions& options) {
 /// A topology from a spec, a topology file or a file of Slurm.
 topology::TopologyFile read_source(const TopoOptions& options) {
   topology::TopologyFile file;
-  if (reads_cables(options)) {
+  const std::vector<double> rates = tier_rates_of(options);
+  const std::string of_slurm = rates.empty() ? "" : slurm_path(options);
+  if (reads_cables(options) || (!rates.empty() && of_slurm.empty())) {
     file = read_selected(options);
   } else if (options.slurm.empty()) {
     file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
@@ -376,6 +420,7 @@ topology::TopologyFile read_source(const TopoOptions& options) {
         value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
                             : topology::read_slurm_file(options.slurm, *text, options.slurm_topology)));
   }
+  if (!of_slurm.empty()) file = value_or_throw(topology::with_level_rates(std::move(file), of_slurm, rates));
   auto notes = std::move(file.notes);
   const topology::ListedCables cables = file.cabling;
   file = part_for_job(std::move(file), options.job);
@@ -398,6 +443,9 @@ void run(const TopoOptions& options) {
   const topology::TopologyFile file = read_source(options);
   const Topology& topology = file.topology;
   const auto& names = file.server_names;
+  if (options.only_spec && !options.rates.empty() && !topology::has_plain_spec(topology))
+    throw Error(Status::error(Code::kInvalidArgument,
+                              "--spec: no spec tells these rates; write a topology file with --format yaml"));
   if (options.only_spec) {
     fmt::print("{}\n", topology.spec);
   } else if (options.json || options.format == "json") {
@@ -457,6 +505,13 @@ void add_topo(CLI::App& app) {
   add_cables_option("--columns", options->columns,
                     "Of a table of cables with a header of its own: A_NODE,A_PORT,B_NODE,B_PORT[,RATE]",
                     "LIST");
+  command
+      ->add_option(
+          "--rate", options->rates,
+          "Of cables whose rate the file does not tell: leaf=RATE of servers' cables, spine=RATE of those above leaf "
+          "switches, core=RATE above spines; may be given for each")
+      ->type_name("TIER=RATE")
+      ->allow_extra_args(false);
   add_from_option(*command, [options] { return std::vector{options->slurm.empty() ? options->spec : ""}; });
   command->get_option("--from")->excludes(slurm)->excludes(command->get_option("--columns"));
   add_job_options(*command, options->job);

@@ -22,8 +22,8 @@
 namespace hips::picture {
 namespace {
 
-constexpr double kCharacter = 6.7, kSmallCharacter = 5.1;  ///< widths of 12 px and 9 px
-constexpr std::size_t kMostCountedLines = 100;             ///< with their number of cables beside them
+constexpr double kBoxCharacter = 6.7, kSmallCharacter = 5.1;  ///< widths of 12 px and 9 px
+constexpr std::size_t kMostCountedLines = 100;                ///< with their number of cables beside them
 
 /// Is a list of cables drawn as it is? Those of a torus, a BCube or a rail rack are clearer in the layout of their family.
 bool draws_listed_cables(const topology::TopologyFile& file) {
@@ -127,10 +127,10 @@ std::string draw_box(const BoxText& text, bool is_switch, std::size_t count, Poi
       xml_text(text.tooltip), is_switch ? "switch" : "server", at.x - width / 2,
       at.y - kOverviewBoxHeight / 2, width, kOverviewBoxHeight, is_switch ? 3 : 14,
       count > 1 ? " stroke-width=\"2\"" : "");
-  const bool small = num_characters(text.title) > most(kCharacter);
+  const bool small = num_characters(text.title) > most(kBoxCharacter);
   out += fmt::format("<text{} x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", small ? " class=\"small\"" : "", at.x,
                      text.detail.empty() ? at.y + 4 : at.y - 2,
-                     xml_text(shortened(text.title, most(small ? kSmallCharacter : kCharacter))));
+                     xml_text(shortened(text.title, most(small ? kSmallCharacter : kBoxCharacter))));
   if (!text.detail.empty())
     out += fmt::format("<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", at.x, at.y + 11,
                        xml_text(shortened(text.detail, most(kSmallCharacter))));

@@ -8,9 +8,9 @@
 namespace hips::picture {
 namespace {
 
-constexpr double kEdge = 24;     ///< around the picture
-constexpr double kRow = 104;     ///< between tiers
-constexpr double kHalfRow = 48;  ///< between the rows of a tier
+constexpr double kMargin = 24;    ///< around the picture
+constexpr double kTierRow = 104;  ///< between tiers
+constexpr double kHalfRow = 48;   ///< between the rows of a tier
 constexpr double kLeast = 520, kWidest = 132;
 constexpr int kSweeps = 6;
 
@@ -68,12 +68,12 @@ void centre(const Overview& overview, const std::vector<std::size_t>& tier, doub
     wanted[box] = count[box] > 0 ? wanted[box] / count[box] : layout.at[box].x;
   std::vector<std::size_t> order = tier;
   std::ranges::stable_sort(order, {}, [&](std::size_t box) { return wanted[box]; });
-  double least = kEdge + pitch / 2;
+  double least = kMargin + pitch / 2;
   for (const std::size_t box : order) {
     layout.at[box].x = std::max(wanted[box], least);
     least = layout.at[box].x + pitch;
   }
-  double most = layout.width - kEdge - pitch / 2;
+  double most = layout.width - kMargin - pitch / 2;
   for (std::size_t i = order.size(); i-- > 0;) {
     layout.at[order[i]].x = std::min(layout.at[order[i]].x, most);
     most = layout.at[order[i]].x - pitch;
@@ -86,8 +86,8 @@ void centre(const Overview& overview, const std::vector<std::size_t>& tier, doub
   }
   if (order.empty()) return;
   const double shift = std::clamp((wish - place) / static_cast<double>(tier.size()),
-                                  kEdge + pitch / 2 - layout.at[order.front()].x,
-                                  layout.width - kEdge - pitch / 2 - layout.at[order.back()].x);
+                                  kMargin + pitch / 2 - layout.at[order.front()].x,
+                                  layout.width - kMargin - pitch / 2 - layout.at[order.back()].x);
   for (const std::size_t box : tier) layout.at[box].x += shift;
 }
 
@@ -96,20 +96,20 @@ void centre(const Overview& overview, const std::vector<std::size_t>& tier, doub
 OverviewLayout layout_of(const Overview& overview) {
   const auto tiers = ordered(overview);
   std::size_t widest = 1;
-  double height = kTitleHeight + 2 * kEdge + kOverviewBoxHeight;
+  double height = kTitleHeight + 2 * kMargin + kOverviewBoxHeight;
   for (std::size_t t = 0; t < tiers.size(); ++t) {
     const std::size_t rows = (std::max<std::size_t>(tiers[t].size(), 1) + kMostInRow - 1) / kMostInRow;
     widest = std::max(widest, (tiers[t].size() + rows - 1) / rows);
-    height += static_cast<double>(rows - 1) * kHalfRow + (t > 0 ? kRow : 0);
+    height += static_cast<double>(rows - 1) * kHalfRow + (t > 0 ? kTierRow : 0);
   }
   OverviewLayout layout;
   const double inner =
-      std::clamp(static_cast<double>(widest) * kWidest, kLeast - 2 * kEdge, kMostWidth - 2 * kEdge);
-  layout.width = inner + 2 * kEdge;
+      std::clamp(static_cast<double>(widest) * kWidest, kLeast - 2 * kMargin, kMostWidth - 2 * kMargin);
+  layout.width = inner + 2 * kMargin;
   layout.height = height;
   layout.box_width = std::min(inner / static_cast<double>(widest) - 12, kWidest - 12);
   layout.at.resize(overview.boxes.size());
-  double y = height - kEdge - kOverviewBoxHeight / 2;
+  double y = height - kMargin - kOverviewBoxHeight / 2;
   for (const auto& tier : tiers) {
     if (tier.empty()) continue;
     const std::size_t rows = (std::max<std::size_t>(tier.size(), 1) + kMostInRow - 1) / kMostInRow;
@@ -117,11 +117,11 @@ OverviewLayout layout_of(const Overview& overview) {
       // Neighbours alternate between the rows, so that the order from left to right is kept.
       const double share =
           (static_cast<double>(i / rows) + 0.5) / static_cast<double>((tier.size() + rows - 1) / rows);
-      layout.at[tier[i]] = {kEdge + share * inner, y - static_cast<double>(i % rows) * kHalfRow};
+      layout.at[tier[i]] = {kMargin + share * inner, y - static_cast<double>(i % rows) * kHalfRow};
     }
     if (rows == 1 && overview.boxes[tier.front()].tier > 0)
       centre(overview, tier, layout.box_width + 12, layout);
-    y -= static_cast<double>(rows - 1) * kHalfRow + kRow;
+    y -= static_cast<double>(rows - 1) * kHalfRow + kTierRow;
   }
   return layout;
 }
