@@ -220,6 +220,12 @@ TEST(Slurm, AcceptsSpacesAroundTheSignAndInQuotes) {
   EXPECT_EQ(slurm.nodes[2], "n2");
 }
 
+TEST(Slurm, ReadsALineOfManySpacesOnce) {
+  EXPECT_EQ(read("SwitchName=a" + std::string(4'000'000, ' ') + "Nodes=n[0-1]" + std::string(1000, '\t'))
+                .topology.spec,
+            "switch:2");
+}
+
 TEST(Slurm, PassesOverLargerBlocksThatScontrolShows) {
   const ClusterTopology slurm = read(
       "BlockName=b0 BlockIndex=0 Nodes=n[0-3] BlockSize=4\nBlockName=b1 BlockIndex=1 Nodes=n[4-7] BlockSize=4\n"

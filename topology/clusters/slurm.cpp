@@ -60,13 +60,14 @@ std::string tidied(std::string_view text) {
       out += c;
       continue;
     }
-    const std::size_t next = text.find_first_not_of(" \t", at);
+    // One space of several does.
+    const std::size_t next = std::min(text.find_first_not_of(" \t", at), text.size());
     const std::string_view word =
-        next == std::string_view::npos ? "" : text.substr(next, text.find_first_of(" \t", next) - next);
+        text.substr(next, std::min(text.find_first_of(" \t", next), text.size()) - next);
+    at = next - 1;
     // A key without a value stays one.
     const bool behind_sign = out.ends_with('=') && word.find('=') == std::string_view::npos;
-    if (is_quoted || word.starts_with('=') || behind_sign) continue;
-    out += c;
+    if (!is_quoted && !word.starts_with('=') && !behind_sign) out += ' ';
   }
   return out;
 }
