@@ -49,7 +49,7 @@ constexpr const char* kRingsAndToruses = R"(- topology: rings
 )";
 
 ClusterTopology read_unit(std::string_view which) {
-  return value_or_throw(read_slurm_yaml("topology.yaml", kRingsAndToruses, which));
+  return value_or_throw(read_slurm_yaml("topology.yaml", kRingsAndToruses, {.which = std::string(which)}));
 }
 
 TEST(SlurmTorus, NodesAreInTheOrderOfTheirPlaces) {
@@ -78,26 +78,27 @@ TEST(SlurmTorus, ARingIsATorusOfOneSide) {
   EXPECT_THAT(ring.nodes, ElementsAre("node08", "node05", "node06", "node07"));
   EXPECT_THAT(ring.notes, Contains("topology.yaml: line 6: \"color\" is unknown; ignored"));
   const char* conf = "# rings\nRingName=ring0 Nodes=node[01-08]\nringname=ring1 Nodes=node[09-16] Foo=1\n";
-  const auto second = value_or_throw(read_slurm_topology("topology.conf", conf, "default:ring1"));
+  const auto second = value_or_throw(read_slurm_topology("topology.conf", conf, {.which = "default:ring1"}));
   EXPECT_EQ(second.topology.spec, "torus:8");
   EXPECT_EQ(second.nodes.front(), "node09");
-  EXPECT_EQ(value_or_throw(read_slurm_topology("f", conf, "ring0")).nodes.front(), "node01");
+  EXPECT_EQ(value_or_throw(read_slurm_topology("f", conf, {.which = "ring0"})).nodes.front(), "node01");
   EXPECT_EQ(value_or_throw(read_slurm_topology("f", "RingName=r Nodes=a\n")).topology.spec, "switch:1");
-  EXPECT_EQ(value_or_throw(read_slurm_topology("f", "RingName=r Nodes=a[1-3]\n", "default")).topology.spec,
+  EXPECT_EQ(value_or_throw(read_slurm_topology("f", "RingName=r Nodes=a[1-3]\n", {.which = "default"}))
+                .topology.spec,
             "torus:3");
 }
 
 TEST(SlurmTorus, OneOfSeveralMustBeChosen) {
-  const auto both = read_slurm_yaml("f", kRingsAndToruses, "rings");
+  const auto both = read_slurm_yaml("f", kRingsAndToruses, {.which = "rings"});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().code, Code::kUnsupported);
   EXPECT_THAT(
       both.error().message,
       HasSubstr("f: line 6: no cable joins the rings \"ring0\", \"ring1\"; "
                 "choose one by --slurm FILE --slurm-topology ring0, of a topology.yaml TOPOLOGY:ring0"));
-  EXPECT_THAT(read_slurm_yaml("f", kRingsAndToruses, "rings:x").error().message,
+  EXPECT_THAT(read_slurm_yaml("f", kRingsAndToruses, {.which = "rings:x"}).error().message,
               HasSubstr("unknown ring \"x\"; expected one of \"ring0\", \"ring1\""));
-  EXPECT_THAT(read_slurm_topology("f", "SwitchName=s Nodes=a\n", "x").error().message,
+  EXPECT_THAT(read_slurm_topology("f", "SwitchName=s Nodes=a\n", {.which = "x"}).error().message,
               HasSubstr("unknown topology \"x\""));
 }
 
@@ -175,7 +176,7 @@ TEST(SlurmTorus, ErrorsOfATopologyYamlNameLineAndRemedy) {
                      "{anchor: {x: 1, y: 0, z: 0}, dims: {x: 1, y: 1, z: 1}, nodes: b}]}\n",
             "\"a2\" and \"b\" are both at (1,0,0); regions must not overlap"},
        }) {
-    const auto read = read_slurm_yaml("topology.yaml", text, "");
+    const auto read = read_slurm_yaml("topology.yaml", text);
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().code, Code::kInvalidArgument) << text;
     EXPECT_THAT(read.error().message, StartsWith("topology.yaml: line "));

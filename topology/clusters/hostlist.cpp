@@ -26,7 +26,7 @@ bool is_digit(char c) {
 /// Reads a text from left to right. Errors name the position.
 class HostlistReader {
  public:
-  HostlistReader(std::string_view text, std::string_view also) : text_(text), also_(also) {}
+  explicit HostlistReader(std::string_view text) : text_(text) {}
 
   Result<Hostlist> read() {
     Hostlist list;
@@ -66,9 +66,7 @@ class HostlistReader {
     for (;;) {
       Hostlist::Piece piece;
       const std::size_t literal = at_;
-      while (is_name_character(here()) ||
-             (at_ < text_.size() && also_.find(here()) != std::string_view::npos))
-        ++at_;
+      while (is_name_character(here())) ++at_;
       piece.literal = std::string(text_.substr(literal, at_ - literal));
       const bool bracket = here() == '[';
       if (bracket) {
@@ -79,7 +77,7 @@ class HostlistReader {
       if (bracket) continue;
       if (at_ < text_.size() && here() != ',') {
         return bad_here(here() == ']' ? "there is no \"[\" before it"
-                                      : "names have letters, digits, \".\", \"-\", \"_\" and [numbers]");
+                                      : "names have letters, digits, any of .-_:/@+ and [numbers]");
       }
       if (at_ == begin) return bad_here("a name is missing; write a name on both sides of a comma");
       if (const std::size_t length = longest_name(entry); length > kMaxNameLength) {
@@ -157,12 +155,12 @@ class HostlistReader {
     return value;
   }
 
-  std::string_view text_, also_;
+  std::string_view text_;
   std::size_t at_ = 0;
 };
 
-Result<Hostlist> Hostlist::parse(std::string_view text, std::string_view also) {
-  return HostlistReader(text, also).read();
+Result<Hostlist> Hostlist::parse(std::string_view text) {
+  return HostlistReader(text).read();
 }
 
 std::string Hostlist::number_at(const Piece& piece, std::uint64_t index) {

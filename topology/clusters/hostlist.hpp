@@ -17,13 +17,13 @@ namespace hips::topology {
 /// Source   the hostlist expressions of slurm.conf(5) and topology.conf(5).
 class Hostlist {
  public:
-  /// Reads entries separated by commas. Names have up to 255 letters, digits, ".", "-" and "_". Brackets
+  /// Reads entries separated by commas. Names have up to 255 letters, digits and ".-_:/@+". Brackets
   /// contain numbers and ranges of numbers. The first number of a range determines the padding: [08-12] is
-  /// 08, 09, 10, 11, 12. `also`: other characters that names may have.
+  /// 08, 09, 10, 11, 12.
   ///
   /// Cost     linear in the text, not in the number of names.
   /// Errors   kInvalidArgument: the text, the position, the character seen and what would be right.
-  static Result<Hostlist> parse(std::string_view text, std::string_view also = {});
+  static Result<Hostlist> parse(std::string_view text);
 
   /// The number of names, including repeated ones.
   [[nodiscard]] std::uint64_t size() const { return size_; }

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "lib/base/result.hpp"
-#include "topology/formats/topology_file.hpp"
+#include "topology/clusters/cluster_topology.hpp"
 
 namespace hips::topology {
 
@@ -12,7 +12,7 @@ namespace hips::topology {
 /// bytes/s; 0: as it is. Every cable of a level gets the rate.
 ///
 /// Errors   kInvalidArgument: a tier that the topology does not have. `name` is that of the file.
-Result<TopologyFile> with_level_rates(TopologyFile file, std::string_view name,
-                                      std::span<const double> tier_rates);
+Result<void> give_level_rates(ClusterTopology& cluster, std::string_view name,
+                              std::span<const double> tier_rates);
 
 }  // namespace hips::topology

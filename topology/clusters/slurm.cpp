@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/clusters/slurm_nodes.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
@@ -74,24 +75,25 @@ std::string tidied(std::string_view text) {
 
 class SlurmReader {
  public:
-  SlurmReader(const SlurmSource& source, std::string_view text, std::string_view which)
-      : source_(source), text_(text), which_(which), tree_(source, kConfWords), rings_(source, "ring") {}
+  SlurmReader(const SlurmSource& source, std::string_view text, const SlurmOptions& options)
+      : source_(source), text_(text), options_(options), tree_(source, kConfWords), rings_(source, "ring") {}
 
   Result<ClusterTopology> read() {
     if (auto read = read_lines(); !read) return fail(read.error());
     add_notes();
-    std::string_view ring = which_;
+    const std::string_view which = options_.which;
+    std::string_view ring = which;
     if (ring.starts_with("default:")) ring.remove_prefix(8);
-    if (!rings_.empty()) return rings_.finish(ring == "default" ? "" : ring, std::move(notes_));
-    if (!which_.empty() && which_ != "default") {
+    if (!rings_.empty()) return rings_.finish(ring == "default" ? "" : ring, options_, std::move(notes_));
+    if (!which.empty() && which != "default") {
       return bad(1, fmt::format("unknown topology {}; the file has one topology, \"default\", and no rings",
-                                in_quotes(which_)));
+                                in_quotes(which)));
     }
     if (tree_.empty()) {
       return bad(1,
                  "the file has no switch, block or ring; write lines such as SwitchName=leaf0 Nodes=n[0-3]");
     }
-    return tree_.finish(std::move(notes_));
+    return tree_.finish(options_, std::move(notes_));
   }
 
  private:
@@ -200,11 +202,6 @@ class SlurmReader {
     const auto text_of = [](std::optional<std::string_view> value) {
       return value ? std::optional<std::string>(*value) : std::nullopt;
     };
-    if (is_block && !nodes && !switches) {
-      const auto [ignored, is_new] = ignored_.try_emplace("", Ignored{line, std::string(*block_name)});
-      ++ignored->second.count;
-      return {};
-    }
     return tree_.add({.line = line,
                       .is_block = is_block,
                       .is_shown = is_shown,
@@ -229,11 +226,6 @@ class SlurmReader {
     for (const auto& [key, first] : ignored_) {
       const bool known = key == "linkspeed" || key == "blocksizes";
       const std::string more = first.count > 1 ? fmt::format(" (and {} more)", first.count - 1) : "";
-      if (key.empty()) {
-        notes_.push_back(fmt::format("{}: BlockName={} has no nodes{}; ignored", source_.where(first.line),
-                                     in_quotes(first.value), more));
-        continue;
-      }
       notes_.push_back(fmt::format("{}: {}={} {}{}; ignored", source_.where(first.line), key,
                                    in_quotes(first.value),
                                    known ? "does not describe the wiring" : "is unknown", more));
@@ -248,11 +240,12 @@ class SlurmReader {
   };
 
   const SlurmSource& source_;
-  std::string_view text_, which_;
+  std::string_view text_;
+  const SlurmOptions& options_;
   SlurmTree tree_;
   SlurmToruses rings_;
   std::vector<std::string> notes_;
-  std::map<std::string, Ignored> ignored_;  ///< by key; "": blocks without nodes
+  std::map<std::string, Ignored> ignored_;  ///< by key
   std::optional<bool> blocks_;              ///< blocks or switches; none before the first
 };
 
@@ -274,23 +267,30 @@ bool is_slurm(std::string_view text) {
   });
 }
 
-Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text, std::string_view which) {
-  if (has_line(text, is_slurm_yaml_line)) return read_slurm_yaml(name, text, which);
-  return read_slurm_topology(name, text, which);
+Result<ClusterTopology> read_slurm(std::string_view name, std::string_view text,
+                                   const SlurmOptions& options) {
+  if (has_line(text, is_slurm_yaml_line)) return read_slurm_yaml(name, text, options);
+  return read_slurm_topology(name, text, options);
 }
 
 Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_view text,
-                                            std::string_view which) {
+                                            const SlurmOptions& options) {
   const SlurmSource source{.name = std::string(name)};
-  return SlurmReader(source, text, which).read();
+  return SlurmReader(source, text, options).read();
 }
 
 Result<ClusterTopology> read_slurm_file(const std::string& path, std::string_view text,
-                                        std::string_view which) {
-  if (has_line(text, is_slurm_yaml_line)) return read_slurm_yaml(path, text, which);
+                                        SlurmOptions options) {
+  const bool is_yaml = has_line(text, is_slurm_yaml_line);
+  if (options.all_nodes.empty() && needs_all_nodes(text)) {
+    auto all = nodes_of_slurm_conf(path);
+    if (!all) return fail(all.error());
+    options.all_nodes = *std::move(all);
+  }
+  if (is_yaml) return read_slurm_yaml(path, text, options);
   const auto whole = with_includes(path, text);
   if (!whole) return fail(whole.error());
-  return SlurmReader(whole->source, whole->text, which).read();
+  return SlurmReader(whole->source, whole->text, options).read();
 }
 
 }  // namespace hips::topology

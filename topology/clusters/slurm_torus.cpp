@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "topology/clusters/hostlist.hpp"
+#include "topology/clusters/level_rates.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/formats/server_names.hpp"
@@ -89,7 +90,21 @@ Result<void> SlurmToruses::add_region(const SlurmRegion& region, Unit& unit) {
   return {};
 }
 
-Result<ClusterTopology> SlurmToruses::finish(std::string_view which, std::vector<std::string> notes) {
+/// The only unit with all nodes of the job; null: none or no job.
+const SlurmToruses::Unit* SlurmToruses::unit_of(const std::vector<std::string>& job) const {
+  std::unordered_set<std::string_view> wanted;
+  for (const std::string& host : job) wanted.insert(short_name(host));
+  for (const Unit& unit : units_) {
+    std::unordered_set<std::string_view> found;
+    for (const auto& [place, host] : unit.nodes)
+      if (wanted.contains(short_name(host))) found.insert(short_name(host));
+    if (!wanted.empty() && found.size() == wanted.size()) return &unit;
+  }
+  return nullptr;
+}
+
+Result<ClusterTopology> SlurmToruses::finish(std::string_view which, const SlurmOptions& options,
+                                             std::vector<std::string> notes) {
   const auto shown = [&] {
     constexpr std::size_t kMostShown = 8;
     std::vector<std::string> all;
@@ -99,12 +114,14 @@ Result<ClusterTopology> SlurmToruses::finish(std::string_view which, std::vector
     }
     return fmt::format("{}{}", fmt::join(all, ", "), units_.size() > kMostShown ? ", ..." : "");
   };
-  const auto chosen = which.empty() ? units_.begin() : std::ranges::find(units_, which, &Unit::name);
+  auto chosen = which.empty() ? units_.begin() : std::ranges::find(units_, which, &Unit::name);
+  const Unit* const of_job = which.empty() ? unit_of(options.job) : nullptr;
+  if (of_job != nullptr) chosen = units_.begin() + (of_job - units_.data());
   if (chosen == units_.end()) {
     return bad(units_.front().line,
                fmt::format("unknown {} {}; expected one of {}", kind_, in_quotes(which), shown()));
   }
-  if (which.empty() && units_.size() > 1) {
+  if (which.empty() && of_job == nullptr && units_.size() > 1) {
     return bad(
         units_[1].line,
         fmt::format(
@@ -139,6 +156,7 @@ Result<ClusterTopology> SlurmToruses::finish(std::string_view which, std::vector
         fmt::format("{}: assuming two cables, + and -, for a side of 2; if there is one, use mesh:",
                     file_.where(chosen->line)));
   }
+  if (auto given = give_level_rates(made, file_.name, options.tier_rates); !given) return fail(given.error());
   return made;
 }
 

@@ -48,11 +48,12 @@ class SlurmToruses {
 
   [[nodiscard]] bool empty() const { return units_.empty(); }
 
-  /// Converts the unit called `which`, or the only one, to a torus with servers in Slurm's order: x varies
+  /// Converts the unit called `which`, or the only one or that of the job, to a torus with servers in Slurm's order: x varies
   /// fastest, and NIC 0 is x+. If places are empty it is a part.
   ///
   /// Errors   kInvalidArgument: unknown name. kUnsupported: several and none is chosen; no cable joins them.
-  Result<ClusterTopology> finish(std::string_view which, std::vector<std::string> notes);
+  Result<ClusterTopology> finish(std::string_view which, const SlurmOptions& options,
+                                 std::vector<std::string> notes);
 
  private:
   struct Unit {
@@ -66,6 +67,7 @@ class SlurmToruses {
                                            Code code = Code::kInvalidArgument) const;
   Result<std::vector<std::string>> names(const SlurmRegion& region);
   Result<void> add_region(const SlurmRegion& region, Unit& unit);
+  [[nodiscard]] const Unit* unit_of(const std::vector<std::string>& job) const;
 
   SlurmSource file_;
   std::string kind_;

@@ -1,15 +1,11 @@
 #include "topology/clusters/slurm_tree.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "topology/cabling/cabling.hpp"
 #include "topology/clusters/hostlist.hpp"
-#include "topology/formats/parse.hpp"
-#include "topology/formats/part.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
 
@@ -20,37 +16,46 @@ tl::unexpected<Status> SlurmTree::bad(std::size_t line, std::string_view problem
 }
 
 Result<void> SlurmTree::add(const SlurmEntry& entry) {
-  Node node;
-  node.name = entry.name;
-  node.line = entry.line;
-  node.is_block = entry.is_block;
   const bool lines = words_.entry == "line";
-  const std::string_view key = node.is_block ? words_.block_name : words_.switch_name;
-  if (const auto one = names(node.line, key, node.name); !one) {
+  const std::string_view key = entry.is_block ? words_.block_name : words_.switch_name;
+  if (const auto one = names(entry.line, key, entry.name); !one) {
     return fail(one.error());
   } else if (one->size() != 1) {
-    return bad(node.line, fmt::format("{}{}{} is {} names; give each its own {}", key, words_.assign,
-                                      in_quotes(node.name), one->size(), lines ? "line" : "entry"));
+    return bad(entry.line, fmt::format("{}{}{} is {} names; give each its own {}", key, words_.assign,
+                                       in_quotes(entry.name), one->size(), lines ? "line" : "entry"));
   }
-  if (node.is_block && entry.switches) {
-    return bad(node.line,
+  if (entry.is_block && entry.switches) {
+    return bad(entry.line,
                fmt::format("invalid {} of a block; blocks have {} only", words_.switches, words_.nodes));
   }
-  const bool has_both = entry.switches && entry.nodes;
-  if ((has_both && !entry.is_shown) || (!entry.switches && !entry.nodes)) {
-    const std::string one = fmt::format("{}{}", words_.nodes, words_.assign);
-    return bad(
-        node.line,
-        fmt::format("{}{}{} has {}; write {}", key, words_.assign, in_quotes(node.name),
-                    entry.nodes ? fmt::format("both {} and {}", words_.switches, words_.nodes)
-                                : fmt::format("neither {} nor {}", words_.switches, words_.nodes),
-                    node.is_block ? one : fmt::format("{}{} or {}", words_.switches, words_.assign, one)));
+  if (entry.is_block && !entry.nodes) {
+    // Slurm's tools pad lists of blocks with them.
+    if (blocks_without_nodes_++ == 0) first_without_ = entry;
+    return {};
   }
-  auto children = names(node.line, entry.switches ? words_.switches : words_.nodes,
-                        entry.switches ? *entry.switches : *entry.nodes);
-  if (!children) return fail(children.error());
-  (entry.switches ? node.switches : node.nodes) = std::move(*children);
-  if (auto dropped = drop_known(entry, node); !dropped) return dropped;
+  if (!entry.switches && !entry.nodes) {
+    return bad(entry.line, fmt::format("{}{}{} has neither {} nor {}; write {}{} or {}{}", key, words_.assign,
+                                       in_quotes(entry.name), words_.switches, words_.nodes, words_.switches,
+                                       words_.assign, words_.nodes, words_.assign));
+  }
+  Node node{.name = entry.name,
+            .line = entry.line,
+            .is_block = entry.is_block,
+            .is_shown = entry.is_shown,
+            .switches = {},
+            .nodes = {}};
+  if (entry.switches) {
+    auto children = names(node.line, words_.switches, *entry.switches);
+    if (!children) return fail(children.error());
+    node.switches = std::move(*children);
+  }
+  // Those of upper switches are shown again below.
+  if (entry.nodes && !(entry.switches && entry.is_shown)) {
+    auto children = names(node.line, words_.nodes, *entry.nodes);
+    if (!children) return fail(children.error());
+    node.nodes = std::move(*children);
+    if (auto dropped = drop_known(entry, node); !dropped) return dropped;
+  }
   if (!by_name_.emplace(node.name, nodes_.size()).second) {
     return bad(node.line, fmt::format("{}{}{} occurs twice; write it once, {}", key, words_.assign,
                                       in_quotes(node.name), lines ? "on one line" : "in one entry"));
@@ -61,11 +66,7 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
 
 /// Drops nodes that another switch has, as Slurm does.
 Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
-  if (std::ranges::find(node.nodes, "ALL") != node.nodes.end()) {
-    return bad(node.line,
-               fmt::format("{}{}ALL stands for nodes whose names are in slurm.conf; write the names",
-                           words_.nodes, words_.assign));
-  }
+  node.has_all = std::erase(node.nodes, "ALL") > 0;
   std::vector<std::string> kept, known;
   for (std::string& host : node.nodes) {
     const bool is_new = hosts_.insert(host).second;
@@ -77,71 +78,165 @@ Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
     return bad(node.line, fmt::format("{}: {} occurs twice in the file; a node must have one block",
                                       words_.nodes, in_quotes(known.front())));
   }
-  result_.notes.push_back(fmt::format(
-      "{}: {}{} occurs twice in the file; it stays where it is first", file_.where(node.line),
-      in_quotes(known.front()), known.size() > 1 ? fmt::format(" (and {} more)", known.size() - 1) : ""));
+  again_[nodes_.size()] = std::move(known);
   return {};
 }
 
-Result<ClusterTopology> SlurmTree::finish(std::vector<std::string> notes) {
-  std::swap(notes, result_.notes);
-  result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
-  const auto tops = find_tops();
-  if (!tops) return fail(tops.error());
-  if (auto found = find_leaves(*tops); !found) return fail(found.error());
-  auto topology = parse(spec_of());
-  if (!topology) return fail(topology.error());
-  result_.topology = std::move(*topology);
-  list_cables();
-  return std::move(result_);
+/// Gives a switch with Nodes=ALL the nodes that no other has.
+Result<void> SlurmTree::place_all(const std::vector<std::string>& all) {
+  for (Node& node : nodes_) {
+    if (!node.has_all) continue;
+    if (all.empty()) {
+      return bad(
+          node.line,
+          fmt::format(
+              "{}{}ALL stands for all nodes of slurm.conf, which is not beside the file; write their names, "
+              "or name those of the job with --nodelist",
+              words_.nodes, words_.assign));
+    }
+    for (const std::string& host : all)
+      if (hosts_.insert(host).second) node.nodes.push_back(host);
+  }
+  return {};
 }
 
 /// Expands a hostlist, within the limit of names of the file.
 Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_view key,
                                                   std::string_view value) {
-  // Switches are no hosts, and have names of any kind.
-  const auto list = Hostlist::parse(value, key == words_.nodes ? "" : ":/@+");
+  const auto list = Hostlist::parse(value);
   if (!list) return bad(line, fmt::format("{}: {}", key, list.error().message));
   auto expanded = expander_.expand(*list);
   if (!expanded) return bad(line, fmt::format("{}={} {}", key, in_quotes(value), expanded.error().message));
   return expanded;
 }
 
-/// Blocks, or the switches that are below no other.
-Result<std::vector<std::size_t>> SlurmTree::find_tops() {
-  std::vector<std::size_t> tops;
-  for (const Node& node : nodes_) {
+tl::unexpected<Status> SlurmTree::has_both(const Node& node) const {
+  return bad(node.line, fmt::format("{}{}{} has both {} and {}; write {}{} or {}{}", words_.switch_name,
+                                    words_.assign, in_quotes(node.name), words_.switches, words_.nodes,
+                                    words_.switches, words_.assign, words_.nodes, words_.assign));
+}
+
+/// Finds the switches below each switch. Of a file that is read for a job, those that are not there do not matter.
+Result<void> SlurmTree::join(bool is_job) {
+  for (Node& node : nodes_) {
     for (const std::string& child : node.switches) {
       const auto found = by_name_.find(child);
-      if (found == by_name_.end()) {
+      if (found != by_name_.end()) {
+        node.below.push_back(found->second);
+      } else if (!is_job) {
+        if (!node.nodes.empty()) return has_both(node);
         return bad(node.line, fmt::format("{}: {} has no {}; add {}{}{}", words_.switches, in_quotes(child),
                                           words_.entry, words_.switch_name, words_.assign, child));
       }
-      Node& below = nodes_[found->second];
-      if (below.has_parent)
-        return bad(node.line, fmt::format("{}: {} is also below another switch; name it once",
-                                          words_.switches, in_quotes(child)));
-      below.has_parent = true;
     }
   }
+  if (auto dropped = drop_neighbours(); !dropped && !is_job) return dropped;
+  return choose_parents();
+}
+
+/// Switches that name each other are neighbours: none is above the other.
+Result<void> SlurmTree::drop_neighbours() {
+  std::vector<std::pair<std::size_t, std::size_t>> mutual;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (!nodes_[i].has_parent) tops.push_back(i);
+    for (const std::size_t other : nodes_[i].below) {
+      const auto& back = nodes_[other].below;
+      if (other != i && std::ranges::find(back, i) != back.end()) mutual.emplace_back(i, other);
+    }
   }
-  if (tops.empty()) return bad(nodes_.front().line, "the switches form a cycle; one must be on top");
-  if (tops.size() > 1 && !nodes_.front().is_block) {
-    const Node &first = nodes_[tops[0]], &second = nodes_[tops[1]];
+  for (const auto& [switch_node, other] : mutual) std::erase(nodes_[switch_node].below, other);
+  for (const auto& [switch_node, other] : mutual) {
+    const Node& node = nodes_[switch_node];
+    if (node.below.empty() && node.nodes.empty())
+      return bad(node.line, "the switches form a cycle; one must be on top");
+  }
+  if (!mutual.empty()) {
+    const auto& [first, second] = mutual.front();
     result_.notes.push_back(fmt::format(
-        "{}: {}{}{} and {}{} are on top; assuming that a network joins them "
-        "which the file does not tell, as fast as they are",
-        file_.where(second.line), words_.switch_name, words_.assign, in_quotes(second.name),
-        in_quotes(first.name), tops.size() > 2 ? fmt::format(" (and {} more)", tops.size() - 2) : ""));
+        "{}: {} and {} name each other{}; taken for neighbours, of which none is above the other",
+        file_.where(nodes_[first].line), in_quotes(nodes_[first].name), in_quotes(nodes_[second].name),
+        mutual.size() > 2 ? fmt::format(" (and {} more)", mutual.size() / 2 - 1) : ""));
   }
+  for (const Node& node : nodes_)
+    if (!node.below.empty() && !node.nodes.empty()) return has_both(node);
+  return {};
+}
+
+/// A switch below several others stays below the first: all of them lead to the same places.
+Result<void> SlurmTree::choose_parents() {
+  std::size_t dropped = 0;
+  const Node *first = nullptr, *above = nullptr;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    std::vector<std::size_t> kept;
+    for (const std::size_t below : nodes_[i].below) {
+      std::size_t& parent = nodes_[below].parent;
+      if (parent == SIZE_MAX) {
+        parent = i;
+        kept.push_back(below);
+      } else if (parent == i) {
+        return bad(nodes_[i].line, fmt::format("{}: {} is named twice; name it once", words_.switches,
+                                               in_quotes(nodes_[below].name)));
+      } else if (dropped++ == 0) {
+        first = &nodes_[below];
+        above = &nodes_[i];
+      }
+    }
+    nodes_[i].below = std::move(kept);
+  }
+  if (dropped == 0) return {};
+  result_.notes.push_back(
+      fmt::format("{}: {} is below {} and {}{}; switches above the same ones count as one",
+                  file_.where(above->line), in_quotes(first->name), in_quotes(nodes_[first->parent].name),
+                  in_quotes(above->name), dropped > 1 ? fmt::format(" (and {} more)", dropped - 1) : ""));
+  return {};
+}
+
+/// Removes what is on no way from a node of the job to the top.
+Result<void> SlurmTree::keep_ways_to(const std::vector<std::string>& job) {
+  std::unordered_set<std::string_view> wanted;
+  for (const std::string& host : job) wanted.insert(short_name(host));
+  std::vector<std::size_t> kept_for(nodes_.size(), SIZE_MAX);
+  for (std::size_t leaf = 0; leaf < nodes_.size(); ++leaf) {
+    if (std::ranges::none_of(nodes_[leaf].nodes,
+                             [&](const std::string& host) { return wanted.contains(short_name(host)); }))
+      continue;
+    std::size_t node = leaf;
+    for (; node != SIZE_MAX && kept_for[node] == SIZE_MAX; node = nodes_[node].parent) kept_for[node] = leaf;
+    if (node != SIZE_MAX && kept_for[node] == leaf)
+      return bad(nodes_[node].line, "the switches form a cycle; one must be on top");
+  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
+    std::erase_if(node.below, [&](std::size_t below) { return kept_for[below] == SIZE_MAX; });
+    if (kept_for[i] == SIZE_MAX) node.nodes.clear();
+  }
+  return {};
+}
+
+/// Blocks, or the switches that are below no other, with nodes somewhere below them.
+Result<std::vector<std::size_t>> SlurmTree::find_tops(bool is_job) {
+  std::vector<std::size_t> tops;
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].parent != SIZE_MAX) continue;
+    bool has_nodes = false;
+    std::vector<std::size_t> next{i};
+    while (!next.empty()) {
+      const Node& node = nodes_[next.back()];
+      next.pop_back();
+      ++seen;
+      has_nodes = has_nodes || !node.nodes.empty();
+      next.insert(next.end(), node.below.begin(), node.below.end());
+    }
+    if (has_nodes) tops.push_back(i);
+  }
+  // Switches that are not below a top are below themselves.
+  if (seen < nodes_.size() && !is_job)
+    return bad(nodes_.front().line, "some switches form a cycle; all must be below one switch");
   return tops;
 }
 
 /// The switches with nodes, from the first top downwards.
-Result<void> SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
-  std::size_t seen = 0;
+void SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
   std::vector<Leaf> next;
   const auto add = [&](std::size_t node, std::vector<std::size_t> way, std::size_t number) {
     way.push_back(number);
@@ -151,86 +246,10 @@ Result<void> SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
   while (!next.empty()) {
     Leaf leaf = std::move(next.back());
     next.pop_back();
-    ++seen;
     const Node& node = nodes_[leaf.node];
-    for (std::size_t i = node.switches.size(); i-- > 0;) add(by_name_.at(node.switches[i]), leaf.way, i);
-    if (node.switches.empty()) leaves_.push_back(std::move(leaf));
+    for (std::size_t i = node.below.size(); i-- > 0;) add(node.below[i], leaf.way, i);
+    if (!node.nodes.empty()) leaves_.push_back(std::move(leaf));
   }
-  // Switches that are not below a top are below themselves.
-  if (seen < nodes_.size())
-    return bad(nodes_.front().line, "some switches form a cycle; all must be below one switch");
-  std::erase_if(leaves_, [&](const Leaf& leaf) { return nodes_[leaf.node].nodes.empty(); });
-  return {};
-}
-
-/// What the file tells of cables: those from servers to leaf switches.
-void SlurmTree::list_cables() {
-  Cabling cabling;
-  cabling.has_uplinks = leaves_.size() == 1;
-  for (const Leaf& leaf : leaves_) {
-    const std::size_t at = cabling.nodes.size();
-    cabling.nodes.push_back({.name = nodes_[leaf.node].name, .kind = CabledNode::Kind::kSwitch});
-    for (const std::string& host : nodes_[leaf.node].nodes) {
-      cabling.cables.push_back({.a = {.node = cabling.nodes.size()},
-                                .b = {.node = at},
-                                .bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS,
-                                .latency_ns = kDefaultLatencyNs});
-      cabling.nodes.push_back({.name = host, .kind = CabledNode::Kind::kServer});
-    }
-  }
-  result_.cabling.value = std::make_shared<const Cabling>(std::move(cabling));
-}
-
-/// The ports k of the switches of a Fat-Tree whose tiers the switches have, with places that may be empty: k/2 nodes of
-/// a leaf, k/2 leaves of a pod, k pods. Removes what else the ways have: tiers of one switch.
-std::optional<std::size_t> SlurmTree::fat_tree_ports() {
-  const std::size_t depth = leaves_.front().way.size();
-  std::size_t most_nodes = 0;
-  std::vector<std::size_t> most(depth, 0);
-  for (const Leaf& leaf : leaves_) {
-    if (leaf.way.size() != depth) return std::nullopt;
-    for (std::size_t tier = 0; tier < depth; ++tier) most[tier] = std::max(most[tier], leaf.way[tier] + 1);
-    most_nodes = std::max(most_nodes, nodes_[leaf.node].nodes.size());
-  }
-  std::vector<std::size_t> tiers;
-  for (std::size_t tier = 0; tier < depth; ++tier)
-    if (most[tier] > 1) tiers.push_back(tier);
-  if (tiers.size() != 2 || most_nodes != most[tiers[1]] || most[tiers[0]] != 2 * most_nodes)
-    return std::nullopt;
-  for (Leaf& leaf : leaves_) leaf.way = {leaf.way[tiers[0]], leaf.way[tiers[1]]};
-  return 2 * most_nodes;
-}
-
-/// Also gives each server its place.
-std::string SlurmTree::spec_of() {
-  std::size_t room = 0;
-  std::vector<bool> branches;  ///< by tier: whether a switch there has several below it
-  for (const Leaf& leaf : leaves_) {
-    room = std::max(room, nodes_[leaf.node].nodes.size());
-    branches.resize(std::max(branches.size(), leaf.way.size()), false);
-    for (std::size_t tier = 0; tier < leaf.way.size(); ++tier)
-      branches[tier] = branches[tier] || leaf.way[tier] > 0;
-  }
-  const auto ports = fat_tree_ports();
-  if (const auto tiers = std::ranges::count(branches, true); !ports && tiers > 1 && room > 1) {
-    result_.notes.push_back(fmt::format(
-        "{}: {} tiers of switches count as two: all leaf switches are taken for equally far apart",
-        file_.name, tiers + 1));
-  }
-  std::vector<std::int64_t> used;
-  for (std::size_t i = 0; i < leaves_.size(); ++i) {
-    const auto& [node, way] = leaves_[i];
-    const std::size_t place = ports ? way[0] * (*ports / 2) + way[1] : i;
-    for (std::size_t at = 0; at < nodes_[node].nodes.size(); ++at) {
-      used.push_back(static_cast<std::int64_t>(place * room + at));
-      result_.nodes.push_back(nodes_[node].nodes[at]);
-    }
-  }
-  const std::size_t places = ports ? *ports * *ports * *ports / 4 : leaves_.size() * room;
-  const std::string part = used.size() < places ? fmt::format("[{}]", part_text(used)) : "";
-  if (ports) return fmt::format("fattree:{}{}", *ports, part);
-  if (leaves_.size() == 1 || room == 1) return fmt::format("switch:{}", used.size());
-  return fmt::format("leafspine:{},{}{}", leaves_.size(), room, part);
 }
 
 }  // namespace hips::topology

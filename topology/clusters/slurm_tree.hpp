@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,11 +42,11 @@ class SlurmTree {
   /// Errors   kInvalidArgument: an invalid entry, or a name that occurs twice, or a node in two blocks.
   Result<void> add(const SlurmEntry& entry);
 
-  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  [[nodiscard]] bool empty() const { return nodes_.empty() && blocks_without_nodes_ == 0; }
 
   /// Returns the family and its servers in order, with `notes` and those about the tree. Requires !empty(). Errors those
   /// of read_slurm_topology() about the whole tree.
-  Result<ClusterTopology> finish(std::vector<std::string> notes);
+  Result<ClusterTopology> finish(const SlurmOptions& options, std::vector<std::string> notes);
 
   [[nodiscard]] tl::unexpected<Status> bad(std::size_t line, std::string_view problem,
                                            Code code = Code::kInvalidArgument) const;
@@ -55,8 +56,11 @@ class SlurmTree {
     std::string name;
     std::size_t line = 0;
     bool is_block = false;
+    bool is_shown = false;
+    bool has_all = false;  ///< Nodes=ALL
     std::vector<std::string> switches, nodes;
-    bool has_parent = false;
+    std::vector<std::size_t> below{};  ///< of `switches`
+    std::size_t parent = SIZE_MAX;
   };
   /// A switch with nodes, and the way to it from the top: the number of each switch among those below one switch.
   struct Leaf {
@@ -66,9 +70,20 @@ class SlurmTree {
 
   Result<std::vector<std::string>> names(std::size_t line, std::string_view key, std::string_view value);
   Result<void> drop_known(const SlurmEntry& entry, Node& node);
-  Result<std::vector<std::size_t>> find_tops();
-  Result<void> find_leaves(const std::vector<std::size_t>& tops);
+  Result<void> place_all(const std::vector<std::string>& all);
+  Result<void> join(bool is_job);
+  Result<void> drop_neighbours();
+  Result<void> choose_parents();
+  [[nodiscard]] tl::unexpected<Status> has_both(const Node& node) const;
+  Result<void> keep_ways_to(const std::vector<std::string>& job);
+  Result<std::vector<std::size_t>> find_tops(bool is_job);
+  void find_leaves(const std::vector<std::size_t>& tops);
+  void note_again();
+  void note_tops(const std::vector<std::size_t>& tops, bool has_rate);
+  [[nodiscard]] std::string rail_spec(const std::vector<std::size_t>& tops) const;
+  [[nodiscard]] std::size_t num_tiers() const;
   [[nodiscard]] std::optional<std::size_t> fat_tree_ports();
+  Result<ClusterTopology> whole_tree(const SlurmOptions& options, const std::vector<std::size_t>& tops);
   std::string spec_of();
   void list_cables();
 
@@ -79,6 +94,10 @@ class SlurmTree {
   std::vector<Leaf> leaves_;  ///< in the order of the servers
   std::unordered_map<std::string, std::size_t> by_name_;
   std::unordered_set<std::string> hosts_;
+  /// Nodes that a later switch has again, by that switch.
+  std::map<std::size_t, std::vector<std::string>> again_;
+  std::size_t blocks_without_nodes_ = 0;
+  SlurmEntry first_without_;
   HostlistExpander expander_;
 };
 

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
 #include "topology/formats/file_values.hpp"
+#include "topology/formats/parse.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
@@ -25,8 +27,8 @@ constexpr auto kKinds = std::to_array<std::string_view>({"tree", "block", "flat"
 
 class SlurmYamlReader {
  public:
-  SlurmYamlReader(std::string_view name, std::string_view which)
-      : values_(name), name_(name), which_(which) {}
+  SlurmYamlReader(std::string_view name, const SlurmOptions& options)
+      : values_(name), name_(name), options_(options), which_(options.which) {}
 
   Result<ClusterTopology> read(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::kSequence || root.items.empty())
@@ -40,11 +42,7 @@ class SlurmYamlReader {
     if (what.key == "block") return read_tree(what, "blocks", true);
     if (what.key == "ring") return read_rings(what);
     if (what.key == "torus3d") return read_toruses(what);
-    return fail(
-        Code::kUnsupported,
-        fmt::format("{}: line {}: a flat topology does not describe the wiring; name one with -t, such as "
-                    "switch:16, and its hosts in a topology file",
-                    name_, what.line));
+    return read_flat(what);
   }
 
  private:
@@ -114,6 +112,22 @@ class SlurmYamlReader {
     notes_.push_back(fmt::format("{}: line {}: {} {}", name_, value.line, in_quotes(value.key), what));
   }
 
+  /// Any two nodes are equally far apart, as on one switch.
+  Result<ClusterTopology> read_flat(const YamlNode& flat) {
+    const auto& nodes = options_.all_nodes.empty() ? options_.job : options_.all_nodes;
+    if (nodes.empty()) {
+      return values_.bad(
+          flat,
+          "a flat topology has all nodes of slurm.conf, which is not beside the file; name those of the job with "
+          "--nodelist, or give -t switch:N");
+    }
+    auto topology = parse(fmt::format("switch:{}", nodes.size()));
+    if (!topology) return fail(topology.error());
+    ClusterTopology made{.topology = std::move(*topology), .nodes = nodes, .notes = std::move(notes_)};
+    if (auto given = give_level_rates(made, name_, options_.tier_rates); !given) return fail(given.error());
+    return made;
+  }
+
   Result<ClusterTopology> read_tree(const YamlNode& tree, const char* list_key, bool blocks) {
     SlurmTree made({std::string(name_)}, kYamlWords);
     if (!unit_.empty()) {
@@ -133,7 +147,7 @@ class SlurmYamlReader {
       if (!entry) return fail(entry.error());
       if (auto added = made.add(*entry); !added) return fail(added.error());
     }
-    return made.finish(std::move(notes_));
+    return made.finish(options_, std::move(notes_));
   }
 
   Result<const YamlNode*> list_of(const YamlNode& node, std::string_view key, std::string_view entry) const {
@@ -155,7 +169,7 @@ class SlurmYamlReader {
       note_others(item, {"ring", "nodes"}, {});
       if (auto added = made.add(unit); !added) return fail(added.error());
     }
-    return made.finish(unit_, std::move(notes_));
+    return made.finish(unit_, options_, std::move(notes_));
   }
 
   Result<ClusterTopology> read_toruses(const YamlNode& node) {
@@ -167,7 +181,7 @@ class SlurmYamlReader {
       if (!unit) return fail(unit.error());
       if (auto added = made.add(*unit); !added) return fail(added.error());
     }
-    return made.finish(unit_, std::move(notes_));
+    return made.finish(unit_, options_, std::move(notes_));
   }
 
   Result<SlurmUnit> read_torus(const YamlNode& item) {
@@ -304,7 +318,9 @@ class SlurmYamlReader {
   }
 
   FileValues values_;
-  std::string_view name_, which_;
+  std::string_view name_;
+  const SlurmOptions& options_;
+  std::string_view which_;
   std::string unit_;  ///< the chosen ring or torus of the topology; "": the only one
   std::vector<std::string> notes_;
 };
@@ -312,10 +328,10 @@ class SlurmYamlReader {
 }  // namespace
 
 Result<ClusterTopology> read_slurm_yaml(std::string_view name, std::string_view text,
-                                        std::string_view which) {
+                                        const SlurmOptions& options) {
   const auto root = read_yaml(name, text);
   if (!root) return fail(root.error());
-  return SlurmYamlReader(name, which).read(*root);
+  return SlurmYamlReader(name, options).read(*root);
 }
 
 }  // namespace hips::topology

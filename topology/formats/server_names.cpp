@@ -19,7 +19,7 @@ Status no_reader(std::string_view text) {
   if (text.find_first_of("[],") == std::string_view::npos) {
     return Status::error(
         Code::kInvalidArgument,
-        fmt::format("{} is not a name; names have letters, digits, \".\", \"-\" and \"_\"", in_quotes(text)));
+        fmt::format("{} is not a name; names have letters, digits and any of .-_:/@+", in_quotes(text)));
   }
   return Status::error(
       Code::kInvalidArgument,
@@ -31,8 +31,8 @@ Status no_reader(std::string_view text) {
 }  // namespace
 
 bool is_name_character(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
-         c == '_';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c != '\0' && std::string_view(".-_:/@+").find(c) != std::string_view::npos);
 }
 
 bool is_plain_name(std::string_view text) {

@@ -17,11 +17,16 @@ inline constexpr std::uint64_t kMaxServerNames = 1U << 20U;
 /// many pieces of this length would let a small text expand to gigabytes.
 inline constexpr std::size_t kMaxNameLength = 255;
 
-/// Letters, digits, ".", "-" and "_".
+/// Letters, digits and ".-_:/@+".
 bool is_name_character(char c);
 
 /// Is `text` one name of at most kMaxNameLength characters, rather than a list of names?
 bool is_plain_name(std::string_view text);
+
+/// The name of a host without its domain: "n1" of "n1.cluster".
+inline std::string_view short_name(std::string_view host) {
+  return host.substr(0, host.find('.'));
+}
 
 /// Reads lists of names, such as the hostlist "n[01-08],login", for topology files.
 struct NameListReader {

@@ -11,6 +11,7 @@
 #include "topology/families/family.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
+#include "topology/formats/server_names.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/rates.hpp"
 
@@ -61,18 +62,28 @@ class Restriction {
     std::unordered_map<std::string_view, std::int64_t> by_name;
     for (std::size_t i = 0; i < file_.server_names.size(); ++i)
       by_name.emplace(file_.server_names[i], static_cast<std::int64_t>(i));
+    // Where the first part alone names one server only.
+    std::unordered_map<std::string_view, std::int64_t> by_short_name;
+    for (std::size_t i = 0; i < file_.server_names.size(); ++i) {
+      const auto [at, is_new] =
+          by_short_name.emplace(short_name(file_.server_names[i]), static_cast<std::int64_t>(i));
+      if (!is_new) at->second = -1;
+    }
     std::set<std::int64_t> found;
     for (const std::string& host : hosts_.names) {
       auto at = by_name.find(host);
-      // A launcher may write the full name of a host, of which the topology has the first part.
-      if (at == by_name.end()) at = by_name.find(std::string_view(host).substr(0, host.find('.')));
-      if (at == by_name.end()) {
+      // A launcher may write the full name of a host, of which the topology has the first part, or the other way round.
+      if (at == by_name.end()) at = by_name.find(short_name(host));
+      std::int64_t server = at == by_name.end() ? -1 : at->second;
+      if (const auto shorter = by_short_name.find(host); server < 0 && shorter != by_short_name.end())
+        server = shorter->second;
+      if (server < 0) {
         return fail(Code::kInvalidArgument,
                     fmt::format("unknown host {}: the servers of {} are {} to {}", in_quotes(host),
                                 file_.topology.name, in_quotes(file_.server_names.front()),
                                 in_quotes(file_.server_names.back())));
       }
-      found.insert(at->second);
+      found.insert(server);
     }
     servers_.assign(found.begin(), found.end());
     return {};

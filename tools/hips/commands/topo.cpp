@@ -22,7 +22,6 @@
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
 #include "topology/cabling/rate_words.hpp"
-#include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/families/family.hpp"
@@ -410,17 +409,15 @@ topology::TopologyFile read_source(const TopoOptions& options) {
   const std::string of_slurm = rates.empty() ? "" : slurm_path(options);
   if (reads_cables(options) || (!rates.empty() && of_slurm.empty())) {
     file = read_selected(options);
-  } else if (options.slurm.empty()) {
+  } else if (options.slurm.empty() && of_slurm.empty()) {
     file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
   } else {
-    const auto text = topology::read_text_file(options.slurm, topology::kMostSlurmBytes);
+    const std::string& path = options.slurm.empty() ? of_slurm : options.slurm;
+    const auto text = topology::read_text_file(path, topology::kMostSlurmBytes);
     if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
-    const bool yaml = options.slurm.ends_with(".yaml") || options.slurm.ends_with(".yml");
-    file = topology::file_of(
-        value_or_throw(yaml ? topology::read_slurm_yaml(options.slurm, *text, options.slurm_topology)
-                            : topology::read_slurm_file(options.slurm, *text, options.slurm_topology)));
+    file = topology::file_of(value_or_throw(topology::read_slurm_file(
+        path, *text, {.which = options.slurm_topology, .job = {}, .all_nodes = {}, .tier_rates = rates})));
   }
-  if (!of_slurm.empty()) file = value_or_throw(topology::with_level_rates(std::move(file), of_slurm, rates));
   auto notes = std::move(file.notes);
   const topology::ListedCables cables = file.cabling;
   file = part_for_job(std::move(file), options.job);
