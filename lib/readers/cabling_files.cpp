@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/readers/job_reading.hpp"
 #include "topology/cabling/containerlab.hpp"
 #include "topology/cabling/dot.hpp"
 #include "topology/cabling/ibnetdiscover.hpp"
@@ -66,7 +67,9 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
     if (!cabling) return fail(cabling.error());
   }
   cabling->tier_rates = options.tier_rates;
-  auto cluster = topology_of(name, *std::move(cabling));
+  auto cluster = topology_of(name, *cabling);
+  if (!cluster && !job_of_reading().empty())
+    cluster = topology_of(name, select_job(*std::move(cabling), job_of_reading()));
   if (!cluster) return fail(cluster.error());
   return file_of(*std::move(cluster));
 }

@@ -4,6 +4,7 @@
 #include "lib/plan/formats/msccl/read_msccl.hpp"
 #include "lib/plan/formats/plan_file.hpp"
 #include "lib/readers/cabling_files.hpp"
+#include "lib/readers/job_reading.hpp"
 #include "topology/clusters/hostlist.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/formats/server_names.hpp"
@@ -25,9 +26,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::uin
 }
 
 Result<topology::TopologyFile> read_slurm(std::string_view name, std::string_view text) {
-  auto slurm = topology::read_slurm_file(std::string(name), text);
-  if (!slurm) return fail(slurm.error());
-  return topology::file_of(std::move(*slurm));
+  return topology::read_slurm_for_job(std::string(name), text, {});
 }
 
 Result<topology::TopologyFile> read_folder(std::string_view name,

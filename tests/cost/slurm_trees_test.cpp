@@ -14,8 +14,8 @@
 #include "lib/plan/check/check.hpp"
 #include "tests/choices.hpp"
 #include "tests/topology/random_slurm_tree.hpp"
-#include "topology/clusters/cluster_topology.hpp"
 #include "topology/clusters/slurm.hpp"
+#include "topology/formats/cluster_topology.hpp"
 #include "topology/parts/restrict.hpp"
 
 namespace hips::cost {

@@ -42,6 +42,35 @@ class FileForms(Case):
             self.run_exact("-t", folder)
             self.run_exact("-t", folder, "--from", "lldp")
 
+    def test_a_file_is_read_as_the_options_tell(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dot = os.path.join(folder, "two.dot")
+            with open(dot, "w", encoding="ascii") as file:
+                file.write("graph { n0 -- leaf; n1 -- leaf; n2 -- leaf; n3 -- leaf; n0 -- mgmt; store -- mgmt }\n")
+            outcome = self.run_exact("-t", dot, "--hosts", "^n", "--switches", "leaf", "--rate", "leaf=25Gb")
+            self.assertRegex(outcome.err, r"MPI_COMM_WORLD, 4 ranks: ")
+            # No spec tells two rates, so that the program gets a file.
+            conf = os.path.join(folder, "topology.conf")
+            with open(conf, "w", encoding="ascii") as file:
+                file.write("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=c Switches=a,b\n")
+            self.run_exact("-t", conf, "--rate", "leaf=25Gb", "--rate", "spine=100Gb")
+            several = os.path.join(folder, "topology.yaml")
+            with open(several, "w", encoding="ascii") as file:
+                for name, nodes in ("a", "n[0-2]"), ("b", "n[0-3]"):
+                    file.write(f"- topology: {name}\n  tree:\n    switches:\n      - {{switch: s, nodes: '{nodes}'}}\n")
+            self.run_exact("-t", several, "--slurm-topology", "b")
+
+    def test_several_files_of_lldp_run(self):
+        form = next(form for form in file_forms.FORMS if form.format == "lldp")
+        with tempfile.TemporaryDirectory() as folder:
+            options = []
+            for line in form.text.splitlines():
+                node, text = line.split(": ", 1)
+                options += ["-t", os.path.join(folder, node + ".json")]
+                with open(options[-1], "w", encoding="ascii") as file:
+                    file.write(text)
+            self.run_exact(*options)
+
     def test_a_file_of_another_number_of_servers_is_refused_with_both_numbers(self):
         for form in file_forms.FORMS:
             with self.subTest(form=form.name), tempfile.TemporaryDirectory() as folder:

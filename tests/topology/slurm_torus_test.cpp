@@ -92,10 +92,9 @@ TEST(SlurmTorus, OneOfSeveralMustBeChosen) {
   const auto both = read_slurm_yaml("f", kRingsAndToruses, {.which = "rings"});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().code, Code::kUnsupported);
-  EXPECT_THAT(
-      both.error().message,
-      HasSubstr("f: line 6: no cable joins the rings \"ring0\", \"ring1\"; "
-                "choose one by --slurm FILE --slurm-topology ring0, of a topology.yaml TOPOLOGY:ring0"));
+  EXPECT_THAT(both.error().message,
+              HasSubstr("f: line 6: no cable joins the rings \"ring0\", \"ring1\"; "
+                        "choose one by --slurm-topology ring0, of a topology.yaml TOPOLOGY:ring0"));
   EXPECT_THAT(read_slurm_yaml("f", kRingsAndToruses, {.which = "rings:x"}).error().message,
               HasSubstr("unknown ring \"x\"; expected one of \"ring0\", \"ring1\""));
   EXPECT_THAT(read_slurm_topology("f", "SwitchName=s Nodes=a\n", {.which = "x"}).error().message,

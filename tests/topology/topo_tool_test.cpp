@@ -243,7 +243,9 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
   for (const std::string& file : {path, path + ".none", ::testing::TempDir()}) {
     const Outcome outcome = run("topo --slurm " + file + " 2>&1");
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.out, HasSubstr(file == path ? path + ": line 1: Nodes: " : "\" cannot be read"));
+    EXPECT_THAT(outcome.out, HasSubstr(file == path              ? path + ": line 1: Nodes: "
+                                       : file.ends_with(".none") ? "\" cannot be read"
+                                                                 : "is a folder"));
     EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
   }
 
@@ -348,7 +350,8 @@ TEST(TopoTool, RejectsAnEmptyListOfServers) {
 TEST(TopoTool, RejectsFlagsThatContradictEachOther) {
   for (const auto& [flags, words] : {
            std::pair("-t bcube:3,1 --slurm topology.conf", "excludes"),
-           std::pair("-t bcube:3,1 --slurm-topology foo", "--slurm-topology requires --slurm"),
+           std::pair("-t bcube:3,1 --slurm-topology foo",
+                     "--slurm-topology foo: \"bcube:3,1\" is no file; leave --slurm-topology out"),
            std::pair("-t bcube:3,1 --spec --json", "excludes"),
            std::pair("-t bcube:3,1 --spec --format yaml", "excludes"),
            std::pair("-t bcube:3,1 --json --format text", "excludes"),
@@ -435,13 +438,94 @@ TEST(TopoTool, TakesTheRatesThatAFileDoesNotTell) {
            {conf + " --rate leaf=25Gb --rate leaf=50Gb", "--rate: leaf is given twice"},
            {conf + " --rate leaf=25Gb --spec",
             "--spec: no spec tells these rates; write a topology file with --format yaml"},
-           {"bcube:3,1 --rate leaf=25Gb", "are for files that tell cables, and \"bcube:3,1\" is none"}}) {
+           {"bcube:3,1 --rate leaf=25Gb", "--rate leaf=25Gb: \"bcube:3,1\" is no file; leave --rate out"}}) {
     const auto result = run("topo " + arguments + " 2>&1");
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_THAT(result.out, HasSubstr(text)) << arguments;
     EXPECT_EQ(std::ranges::count(result.out, '\n'), 1) << result.out;
   }
   for (const std::string& path : {csv, conf, yaml}) std::remove(path.c_str());
+}
+
+/// Two leaves of two servers below a spine in one network, and a switch for management.
+const char* const kTwoNetworks = R"(graph {
+  "gpu0":"eth0" -- "leaf0":"1"; "gpu1":"eth0" -- "leaf0":"2"; "gpu2":"eth0" -- "leaf1":"1"; "gpu3":"eth0" -- "leaf1":"2"
+  "leaf0":"9" -- "spine":"1"; "leaf0":"10" -- "spine":"2"; "leaf1":"9" -- "spine":"3"; "leaf1":"10" -- "spine":"4"
+  "gpu0":"bmc" -- "mgmt":"1"; "gpu1":"bmc" -- "mgmt":"2"; "gpu2":"bmc" -- "mgmt":"3"; "store":"eth0" -- "mgmt":"4"
+})";
+
+TEST(TopoTool, EveryCommandReadsAFileAsItsOptionsTell) {
+  const std::string path = ::testing::TempDir() + "hips_two_networks.dot";
+  std::ofstream(path) << kTwoNetworks;
+  const std::string options =
+      "--hosts '^gpu' --exclude 'mgmt|store' --rate leaf=25Gb --rate spine=25Gb --from dot";
+  for (const char* command : {"topo", "plan -b 64K", "compare -b 64K -a hips", "check", "info select"}) {
+    const Outcome outcome = run(fmt::format("{} -t {} {} 2>/dev/null", command, path, options));
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_THAT(outcome.out, ::testing::AnyOf(HasSubstr("Leaf-Spine(2,2"), HasSubstr("leafspine:2,2")))
+        << command;
+    // HIPS_TOPO and -t are read alike.
+    EXPECT_EQ(run(fmt::format("{} {} 2>/dev/null", command, options), "HIPS_TOPO=" + path).exit_code, 0)
+        << command;
+    const Outcome family = run(fmt::format("{} -t bcube:3,1 --hosts n 2>&1", command));
+    EXPECT_EQ(family.exit_code, 2) << command;
+    EXPECT_THAT(family.out, HasSubstr("--hosts n: \"bcube:3,1\" is no file; leave --hosts out")) << command;
+  }
+  EXPECT_EQ(run(fmt::format("topo diff {0} {0} {1}", path, options)).exit_code, 0);
+  const Outcome of_table = run(fmt::format("plan -t {} --from dot --columns a,b,c,d 2>&1", path));
+  EXPECT_THAT(of_table.out, HasSubstr("--columns is for tables; leave out --from dot"));
+  // The rate of closed forms is another one.
+  EXPECT_EQ(run("compare --theory --rate 25Gb").exit_code, 0);
+  EXPECT_THAT(run("compare -b 1M -t switch:4 --rate 25Gb 2>&1").out, HasSubstr("--rate 25Gb: "));
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, EveryCommandChoosesATopologyOfSlurm) {
+  const std::string path = ::testing::TempDir() + "hips_several.yaml";
+  std::ofstream(path) << "- topology: a\n  tree:\n    switches:\n      - {switch: s, nodes: 'n[1-4]'}\n"
+                         "- topology: b\n  tree:\n    switches:\n      - {switch: s, nodes: 'n[1-3]'}\n";
+  for (const char* command : {"topo", "plan -b 64K", "compare -b 64K -a hips", "check", "info select"}) {
+    const Outcome none = run(fmt::format("{} -t {} 2>&1", command, path));
+    EXPECT_EQ(none.exit_code, 2) << command;
+    EXPECT_THAT(none.out, HasSubstr("choose one of \"a\", \"b\" by --slurm-topology NAME")) << command;
+    const Outcome one = run(fmt::format("{} -t {} --slurm-topology b 2>/dev/null", command, path));
+    EXPECT_EQ(one.exit_code, 0) << command;
+    EXPECT_THAT(one.out, ::testing::AnyOf(HasSubstr("Switch(3)"), HasSubstr("switch:3"))) << command;
+  }
+  EXPECT_EQ(run("topo --spec --slurm " + path + " --slurm-topology a").out, "switch:4\n");
+  const std::string dot = path + ".dot";
+  std::ofstream(dot) << kTwoNetworks;
+  EXPECT_THAT(run("topo --slurm-topology a " + dot + " 2>&1").out,
+              HasSubstr("is no file of Slurm; leave the option out"));
+  for (const std::string& file : {path, dot}) std::remove(file.c_str());
+}
+
+TEST(TopoTool, ReadsTheLldpFilesOfHosts) {
+  const std::string folder = ::testing::TempDir() + "hips_lldp_";
+  std::string several, repeated;
+  for (int host = 0; host < 3; ++host) {
+    const std::string path = fmt::format("{}n{}.keyvalue", folder, host);
+    std::ofstream(path)
+        << "lldp.eth0.via=LLDP\nlldp.eth0.chassis.name=leaf\nlldp.eth0.chassis.Bridge.enabled=on\n"
+        << "lldp.eth0.port.ifname=swp" << host << "\n";
+    several += " " + path;
+    repeated += " -t " + path;
+  }
+  EXPECT_EQ(run("topo --spec" + several + " 2>/dev/null").out, "switch:3\n");
+  EXPECT_EQ(run("topo --spec" + repeated + " 2>/dev/null").out, "switch:3\n");
+  EXPECT_EQ(run("topo --spec --hosts 'n[01]'" + several + " 2>/dev/null").out, "switch:2\n");
+  for (const char* command : {"plan -b 64K", "check", "info select"})
+    EXPECT_EQ(run(command + repeated + " 2>/dev/null").exit_code, 0) << command;
+  const std::string conf = folder + "topology.conf";
+  std::ofstream(conf) << "SwitchName=s0 Nodes=n[0-3]\n";
+  for (const std::string& arguments : {several + " " + conf, " " + conf + several, " " + conf + " " + conf}) {
+    const Outcome other = run("topo" + arguments + " 2>&1");
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.out, HasSubstr(conf + " is not what lldpctl prints; give one file, or several"));
+    EXPECT_EQ(std::ranges::count(other.out, '\n'), 1) << other.out;
+  }
+  EXPECT_THAT(run("topo switch:3 switch:4 2>&1").out,
+              HasSubstr("2 topologies are given, and \"switch:3\" is no file; give one topology"));
 }
 
 TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "topology/cabling/text_lines.hpp"
+#include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
@@ -129,7 +132,41 @@ void drop_dangling(const Cabling& cabling, std::vector<bool>& kept) {
   }
 }
 
+/// The marked nodes, without switches that join nothing then.
+Cabling marked_part(Cabling cabling, std::vector<bool> kept, std::string_view why) {
+  drop_dangling(cabling, kept);
+  Cabling selected;
+  selected.has_uplinks = cabling.has_uplinks;
+  selected.heard_by_servers = cabling.heard_by_servers;
+  selected.tier_rates = std::move(cabling.tier_rates);
+  std::vector<std::size_t> index(kept.size(), 0);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    index[i] = selected.nodes.size();
+    selected.nodes.push_back(std::move(cabling.nodes[i]));
+  }
+  for (Cable& cable : cabling.cables) {
+    if (!kept[cable.a.node] || !kept[cable.b.node]) continue;
+    cable.a.node = index[cable.a.node];
+    cable.b.node = index[cable.b.node];
+    selected.cables.push_back(std::move(cable));
+  }
+  selected.notes = std::move(cabling.notes);
+  if (const std::size_t left_out = kept.size() - selected.nodes.size(); left_out > 0)
+    selected.notes.push_back(fmt::format("{} of {} nodes are left out {}", left_out, kept.size(), why));
+  return selected;
+}
+
 }  // namespace
+
+Cabling select_job(Cabling cabling, std::span<const std::string> hosts) {
+  std::unordered_set<std::string_view> wanted;
+  for (const std::string& host : hosts) wanted.insert(short_name(host));
+  std::vector<bool> kept(cabling.nodes.size());
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    kept[i] = cabling.nodes[i].kind != Kind::kServer || wanted.contains(short_name(cabling.nodes[i].name));
+  return marked_part(std::move(cabling), std::move(kept), "that are not of the job");
+}
 
 Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
   if (selection.hosts.empty() && selection.exclude.empty() && selection.switches.empty()) return cabling;
@@ -147,37 +184,15 @@ Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
     kept[i] = chosen.is_kept;
     cabling.nodes[i].kind = chosen.kind;
   }
-  drop_dangling(cabling, kept);
-
-  Cabling selected;
-  selected.has_uplinks = cabling.has_uplinks;
-  selected.heard_by_servers = cabling.heard_by_servers;
-  std::vector<std::size_t> index(kept.size(), 0);
-  bool has_hosts = false;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
-    index[i] = selected.nodes.size();
-    has_hosts = has_hosts || cabling.nodes[i].kind != Kind::kSwitch;
-    selected.nodes.push_back(std::move(cabling.nodes[i]));
-  }
-  if (!has_hosts) {
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("--hosts {} --exclude {} --switches {}: none of {} nodes is a server then; widen them",
-                    in_quotes(selection.hosts), in_quotes(selection.exclude), in_quotes(selection.switches),
-                    kept.size()));
-  }
-  for (Cable& cable : cabling.cables) {
-    if (!kept[cable.a.node] || !kept[cable.b.node]) continue;
-    cable.a.node = index[cable.a.node];
-    cable.b.node = index[cable.b.node];
-    selected.cables.push_back(std::move(cable));
-  }
-  selected.notes = std::move(cabling.notes);
-  if (const std::size_t left_out = kept.size() - selected.nodes.size(); left_out > 0)
-    selected.notes.push_back(
-        fmt::format("{} of {} nodes are left out by their names", left_out, kept.size()));
-  return selected;
+  const std::size_t all = kept.size();
+  Cabling selected = marked_part(std::move(cabling), std::move(kept), "by their names");
+  if (std::ranges::any_of(selected.nodes, [](const CabledNode& node) { return node.kind != Kind::kSwitch; }))
+    return selected;
+  return fail(
+      Code::kInvalidArgument,
+      fmt::format("--hosts {} --exclude {} --switches {}: none of {} nodes is a server then; widen them",
+                  in_quotes(selection.hosts), in_quotes(selection.exclude), in_quotes(selection.switches),
+                  all));
 }
 
 }  // namespace hips::topology

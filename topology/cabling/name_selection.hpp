@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "lib/base/result.hpp"
@@ -28,5 +29,8 @@ inline constexpr std::size_t kMostMatchedName = 1024;
 /// Errors   kInvalidArgument: a bad expression, named by its flag; no server is left.
 /// Example  select_nodes(cabling, {.hosts = "^gpu", .exclude = "login|mgmt"})
 Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection);
+
+/// The servers of a job, by their short names, and what joins them.
+Cabling select_job(Cabling cabling, std::span<const std::string> hosts);
 
 }  // namespace hips::topology

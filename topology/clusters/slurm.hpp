@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/result.hpp"
-#include "topology/clusters/cluster_topology.hpp"
+#include "topology/formats/cluster_topology.hpp"
 
 namespace hips::topology {
 

@@ -125,7 +125,7 @@ Result<ClusterTopology> SlurmToruses::finish(std::string_view which, const Slurm
     return bad(
         units_[1].line,
         fmt::format(
-            "no cable joins the {1}s {0}; choose one by --slurm FILE --slurm-topology {2}, of a topology.yaml TOPOLOGY:{2}",
+            "no cable joins the {1}s {0}; choose one by --slurm-topology {2}, of a topology.yaml TOPOLOGY:{2}",
             shown(), kind_, chosen->name),
         Code::kUnsupported);
   }

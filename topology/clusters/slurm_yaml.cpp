@@ -84,11 +84,12 @@ class SlurmYamlReader {
     constexpr std::size_t kMostShown = 8;
     names.resize(std::min(names.size(), kMostShown));
     return values_.bad(
-        root, which_.empty()
-                  ? fmt::format("no topology has cluster_default: true; choose one of {} by its name",
-                                fmt::join(names, ", "))
-                  : fmt::format("unknown topology {}; expected one of {}", in_quotes(which_),
-                                fmt::join(names, ", ")));
+        root,
+        which_.empty()
+            ? fmt::format("no topology has cluster_default: true; choose one of {} by --slurm-topology NAME",
+                          fmt::join(names, ", "))
+            : fmt::format("unknown topology {}; expected one of {}", in_quotes(which_),
+                          fmt::join(names, ", ")));
   }
 
   Result<const YamlNode*> kind_of(const YamlNode& topology) {

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,6 +78,12 @@ const TopologyFormat* format_called(std::string_view name) {
   return found == added_formats().end() ? nullptr : &*found;
 }
 
+/// How files are read that are not read by their content, by path.
+std::map<std::string, std::function<Result<TopologyFile>()>>& own_readers() {
+  static std::map<std::string, std::function<Result<TopologyFile>()>> readers;
+  return readers;
+}
+
 /// The one that is named for the file, or recognises the text; null: that of topology files.
 const TopologyFormat* added_format(const std::string& path, std::string_view text) {
   const auto& formats = added_formats();
@@ -103,13 +111,12 @@ Result<void> insist_on_format(const std::string& path, std::string_view name) {
   return {};
 }
 
-std::string named_format(const std::string& path) {
-  const auto named = named_formats().find(path);
-  return named == named_formats().end() ? "" : named->second;
+void read_path_by(const std::string& path, std::function<Result<TopologyFile>()> read) {
+  own_readers()[path] = std::move(read);
 }
 
 bool has_added_format(const std::string& path, std::string_view text) {
-  return added_format(path, text) != nullptr;
+  return own_readers().contains(path) || added_format(path, text) != nullptr;
 }
 
 std::optional<FileSpec> file_spec(std::string_view spec) {
@@ -212,6 +219,7 @@ Result<std::vector<NamedText>> read_text_folder(const std::string& path, std::si
 }
 
 Result<TopologyFile> read_topology_file(const std::string& path) {
+  if (const auto own = own_readers().find(path); own != own_readers().end()) return own->second();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     const auto texts = read_text_folder(path, kMostYamlBytes);

@@ -87,10 +87,12 @@ void add_topology_format(const TopologyFormat& format);
 /// Errors   kInvalidArgument: no format of this name; lists those that were added.
 Result<void> insist_on_format(const std::string& path, std::string_view name);
 
-/// The format that the file or folder must have; empty: its content decides.
-std::string named_format(const std::string& path);
+/// Lets `read` give the topology of the file or folder `path` from now on, whatever the file is: how it is read was told.
+///
+/// Threads  as add_topology_format().
+void read_path_by(const std::string& path, std::function<Result<TopologyFile>()> read);
 
-/// Is the file `path` with this text read in a format that was added?
+/// Is the file `path` with this text read in a format that was added, or in a way that was told?
 bool has_added_format(const std::string& path, std::string_view text);
 
 /// Reads a file, of a format that was added or else as parse_topology_file() does, or a folder, of a format that has folders.

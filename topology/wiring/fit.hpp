@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "topology/clusters/cluster_topology.hpp"
+#include "topology/formats/cluster_topology.hpp"
 #include "topology/wiring/layout.hpp"
 
 namespace hips::topology {

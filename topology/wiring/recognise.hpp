@@ -4,7 +4,7 @@
 
 #include "lib/base/result.hpp"
 #include "topology/cabling/cabling.hpp"
-#include "topology/clusters/cluster_topology.hpp"
+#include "topology/formats/cluster_topology.hpp"
 
 namespace hips::topology {
 

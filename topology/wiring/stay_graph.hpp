@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "topology/clusters/cluster_topology.hpp"
+#include "topology/formats/cluster_topology.hpp"
 #include "topology/wiring/wiring.hpp"
 
 namespace hips::topology {

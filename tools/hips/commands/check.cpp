@@ -20,6 +20,7 @@
 #include "lib/plan/formats/msccl/read_msccl.hpp"
 #include "lib/plan/formats/plan_file.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 
 namespace hips::cli {
@@ -234,9 +235,9 @@ void add_check(CLI::App& app) {
       "check", "Prove a plan, or show what is wrong with it (exit code 1; 2 if the plan cannot be checked)");
   const CLI::Range at_least_one(1, INT32_MAX);
   auto arguments = std::make_shared<CheckArguments>();
-  CLI::Option* topology = check->add_option("-t,--topology", arguments->topology,
-                                            "Topology, such as bcube:3,1; default without --plan: HIPS_TOPO");
-  add_from_option(*check, [arguments] { return std::vector{arguments->topology}; });
+  add_topology_option(*check, arguments->topology,
+                      "Topology, such as bcube:3,1; default without --plan: HIPS_TOPO");
+  CLI::Option* topology = check->get_option("--topology");
   CLI::Option* file =
       check->add_option("PLAN,--plan", arguments->plan_file,
                         "Check a stored plan (JSON, or XML of MSCCL) instead of building one");

@@ -15,6 +15,7 @@
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/output.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "tools/hips/compare/entry.hpp"
 #include "tools/hips/compare/plan_cost.hpp"
@@ -33,12 +34,17 @@ struct CompareArguments {
   std::vector<std::string> topologies;
   std::string bytes, factor = "4", algorithms = "all", format = "text";
   bool baseline = false, theory = false;
-  std::string rate = "100Gb";
+  std::vector<std::string> rates;  ///< of --rate: with --theory one of a NIC, otherwise of tiers of cables
   double latency_us = 1;
   compare::TheoryInput given{};
+
+  [[nodiscard]] std::vector<std::string> tier_rates() const {
+    return theory ? std::vector<std::string>() : rates;
+  }
 };
 
 constexpr const char* kDefaultBytes = "1K:1G";
+constexpr const char* kDefaultRate = "100Gb";
 constexpr const char* kCompareFooter =
     R"(--bytes takes 64M, a range such as 1K:1G, or a list with commas; K, M and G are powers of 1024.
 --algorithms takes all, or names with commas. Parameters of an algorithm follow a colon: hips:ring, hips:mesh/ring,
@@ -108,7 +114,12 @@ void run_theory(const CompareArguments& arguments) {
     }
     input.bytes = static_cast<double>(sizes.front());
   }
-  input.bytes_per_s = rate_of(arguments.rate);
+  if (arguments.rates.size() > 1) {
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        fmt::format("--rate: {} rates are given; --theory takes one, such as 25Gb", arguments.rates.size())));
+  }
+  input.bytes_per_s = rate_of(arguments.rates.empty() ? kDefaultRate : arguments.rates.front());
   input.hop_seconds = arguments.latency_us * 1e-6;
   const compare::Theory theory = value_or_throw(compare::make_theory(input));
   write_stdout(arguments.format == "text" ? compare::theory_text(theory) : compare::theory_json(theory));
@@ -164,7 +175,10 @@ void add_compare(CLI::App& app) {
           ->type_name("SPEC")
           ->expected(1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_from_option(*command, [arguments] { return arguments->topologies; });
+  add_reading_options(*command,
+                      {.topologies = [arguments](const ReadingArguments&) { return arguments->topologies; },
+                       .are_one = false,
+                       .rates = [arguments] { return arguments->tier_rates(); }});
   add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Sizes of the float32 vector")
       ->type_name("SIZE[:SIZE],...")
@@ -190,10 +204,14 @@ void add_compare(CLI::App& app) {
   command->add_option("-P,--leaders", given.leaders, "--theory: dedicated servers of the flat PS, P")
       ->needs(theory)
       ->capture_default_str();
-  command->add_option("-B,--rate", arguments->rate, "--theory: rate of a NIC, B")
+  command
+      ->add_option(
+          "-B,--rate", arguments->rates,
+          "--theory: rate of a NIC, B; otherwise TIER=RATE of cables whose rate a file does not tell: leaf, spine "
+          "or core; may be given for each")
       ->type_name("RATE")
-      ->needs(theory)
-      ->capture_default_str();
+      ->allow_extra_args(false)
+      ->default_str(kDefaultRate);
   command->add_option("--latency", arguments->latency_us, "--theory: latency of a step, in us")
       ->needs(theory)
       ->capture_default_str();

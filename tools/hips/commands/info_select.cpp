@@ -15,6 +15,7 @@
 #include "lib/cost/select_table.hpp"
 #include "tools/hips/commands/info.hpp"
 #include "tools/hips/commands/info_select_job.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/servers_memory.hpp"
 #include "tools/hips/common/settings.hpp"
 #include "tools/hips/common/size_text.hpp"
@@ -164,9 +165,8 @@ void add_info_select(CLI::App& info) {
   const auto arguments = std::make_shared<SelectArguments>();
   CLI::App* const select =
       info.add_subcommand("select", "Show the plan that is selected for each size, and why");
-  select->add_option("-t,--topology", arguments->topology, "Topology, such as switch:4; default HIPS_TOPO")
-      ->type_name("SPEC");
-  add_from_option(*select, [arguments] { return std::vector{arguments->topology}; });
+  const auto reading =
+      add_topology_option(*select, arguments->topology, "Topology, such as switch:4; default HIPS_TOPO");
   select
       ->add_option("--transport", arguments->transport,
                    "Transport between servers; default HIPS_TRANSPORT, else verbs")
@@ -175,9 +175,8 @@ void add_info_select(CLI::App& info) {
   select->footer(
       "As a job (mpirun --map-by ppr:1:node, srun, or HIPS_RANK, HIPS_SIZE and HIPS_ROOT) it measures the network between the\n"
       "nodes, as communicators do, and prints the plans by measured and by default constants side by side.");
-  select->callback([arguments, select] {
-    JobSelectOptions in_job{.json = arguments->json};
-    if (select->count("--from") > 0) in_job.format = select->get_option("--from")->as<std::string>();
+  select->callback([arguments, reading] {
+    JobSelectOptions in_job{.topology_words = reading->words(), .json = arguments->json};
     if (!arguments->topology.empty()) in_job.topology = arguments->topology;
     if (!arguments->transport.empty()) in_job.transport = arguments->transport;
     if (const auto code = run_select_in_job(in_job)) {

@@ -137,8 +137,7 @@ std::optional<int> run_select_in_job(const JobSelectOptions& options) {
   if (meeting.how == Meeting::How::kAlone) return std::nullopt;
   if (meeting.how == Meeting::How::kByPmix) {
     std::vector<std::string> again{"info", "select"};
-    if (options.topology) again.insert(again.end(), {"-t", *options.topology});
-    if (!options.format.empty()) again.insert(again.end(), {"--from", options.format});
+    again.insert(again.end(), options.topology_words.begin(), options.topology_words.end());
     if (options.transport) again.insert(again.end(), {"--transport", *options.transport});
     if (options.json) again.emplace_back("--json");
     meet_by_pmix(kName, again);

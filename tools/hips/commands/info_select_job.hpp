@@ -2,13 +2,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hips::cli {
 
 /// What a job was asked.
 struct JobSelectOptions {
-  std::optional<std::string> topology{};   ///< of -t; default: HIPS_TOPO, else what the NICs show
-  std::string format{};                    ///< of --from, which was applied; to pass it on
+  std::optional<std::string> topology{};  ///< of -t; default: HIPS_TOPO, else what the NICs show
+  std::vector<std::string>
+      topology_words{};                    ///< -t and how its file is read, which was applied; to pass it on
   std::optional<std::string> transport{};  ///< of --transport; default: HIPS_TRANSPORT
   bool json = false;
 };

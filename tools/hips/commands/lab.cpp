@@ -1,6 +1,9 @@
 #include <memory>
+#include <optional>
 
 #include "tools/hips/command.hpp"
+#include "tools/hips/common/reading_options.hpp"
+#include "tools/hips/common/temporary_topology.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "tools/lab/guest/host_devices.hpp"
 #include "tools/lab/guest/image.hpp"
@@ -33,9 +36,10 @@ void add_run_command(CLI::App& lab) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
       "run", "Start one guest or namespace for each server, run a command in each, and remove everything");
-  command->add_option("-t,--topology", options->topology, "Topology, such as bcube:2,1 (default: HIPS_TOPO)")
-      ->type_name("SPEC");
-  add_from_option(*command, [options] { return std::vector{options->topology}; });
+  // Its --rate is that of the NICs of the lab.
+  const auto reading =
+      add_topology_option(*command, options->topology, "Topology, such as bcube:2,1 (default: HIPS_TOPO)",
+                          "-t,--topology", {.has_rate = false});
   command->add_flag("--namespaces", options->namespaces,
                     "Servers are network namespaces of this kernel: starts in a second, fast, no RDMA");
   command->add_option("--ranks-per-server", options->ranks_per_server, "Number of ranks in each server")
@@ -89,8 +93,11 @@ void add_run_command(CLI::App& lab) {
   // A positional option instead of CLI11's prefix commands, which lose the words after "--" in a nested
   // subcommand.
   command->add_option("command", options->command, "Program and its arguments, after --");
-  command->callback([options] {
+  command->callback([options, reading] {
     options->topology = required_topology("lab run", options->topology);
+    // Programs in the lab do not know how the file was read.
+    std::optional<TemporaryTopology> read;
+    if (reading->are_given()) options->topology = read.emplace(options->topology).spec();
     if (options->namespaces) options->shaping.bucket_bytes = lab::kNamespaceBucketBytes;
     const int code = value_or_throw(lab::run_lab(*options));
     if (code != 0) throw CLI::RuntimeError(code);

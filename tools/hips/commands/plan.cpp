@@ -29,6 +29,7 @@
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/output.hpp"
 #include "tools/hips/common/plan_choice.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/servers_memory.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "tools/hips/picture/drawable.hpp"
@@ -300,8 +301,7 @@ void add_plan(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("plan", "Show a plan: the messages of each rank, and what they cost");
   command->footer(kPlanFooter);
-  command->add_option("-t,--topology", arguments->topology, "Topology, such as bcube:3,1")->type_name("SPEC");
-  add_from_option(*command, [arguments] { return std::vector{arguments->topology}; });
+  add_topology_option(*command, arguments->topology, "Topology, such as bcube:3,1");
   add_job_options(*command, arguments->job);
   command->add_option("-b,--bytes", arguments->bytes, "Size of the vector")
       ->type_name("SIZE")

@@ -14,7 +14,7 @@
 #include "lib/base/config/config.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/beside.hpp"
-#include "tools/hips/common/topology_option.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/job/launcher.hpp"
 #include "tools/hips/run/converted_inputs.hpp"
 #include "tools/hips/run/job_settings.hpp"
@@ -150,11 +150,10 @@ void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand(
       "run", "Run an unmodified MPI program with HiPS: mpirun -n 9 hips run -t bcube:3,1 ./app");
-  command->add_option(
-      "-t,--topology", options->topology,
+  add_topology_option(
+      *command, options->topology,
       "Topology: bcube:n,k | torus:AxB | mesh:AxB | fattree:k | leafspine:l,s | rail:servers,K | switch:n, "
       "with /m for m ranks per server; or FILE.yaml");
-  add_from_option(*command, [options] { return std::vector{options->topology}; });
   command->add_option("--algorithm", options->algorithm,
                       "hips, flat-ring, ...; hips plan --list has all (default: by size)");
   command->add_option("--pattern", options->pattern,

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,17 +11,14 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
-#include "lib/readers/cabling_files.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "tools/hips/health/report.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
-#include "topology/cabling/rate_words.hpp"
-#include "topology/clusters/slurm.hpp"
-#include "topology/clusters/slurm_source.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/names.hpp"
@@ -39,11 +34,8 @@ namespace {
 
 struct TopoOptions {
   std::string spec;
-  std::string slurm;           ///< a topology.conf or topology.yaml instead of `spec`
-  std::string slurm_topology;  ///< name of one topology of a topology.yaml
-  topology::NameSelection selection;
-  std::string columns;             ///< of a table of cables
-  std::vector<std::string> rates;  ///< "spine=400Gb", of what a file does not tell
+  std::string slurm;  ///< a topology.conf or topology.yaml instead of `spec`
+  std::shared_ptr<ReadingArguments> reading;
   JobArguments job;
   std::string format = "text";
   bool verbose = false;
@@ -63,13 +55,14 @@ constexpr const char* kTopoFooter = R"(Topologies:
   FILE                     a topology file; Slurm's topology.conf or topology.yaml, or what scontrol show topology prints; or a list
                            of cables: what ibnetdiscover or lldpctl prints (of one host a file, in a folder), a table as NetBox,
                            SONiC, UFM or Arista AVD have it, DOT, containerlab, an edge list of ns-3, a platform of SimGrid.
+                           Several files are those of lldpctl, one of each host.
                            --format yaml writes a topology file, with -v with every cable. docs/topologies.md has the
                            format, examples/topologies/ has examples
 
 Of Slurm's files, trees and blocks become switch:, leafspine: or fattree:, with places empty where switches have fewer
 children than others, and without oversubscription, because the file does not tell the uplinks. Rings and tori become
-torus:, with NIC 0 as x+; if there are several, --slurm FILE --slurm-topology NAME:RING selects one. All commands take such
-a file with -t. With one rank per server, start rank r on the r-th node of --json.
+torus:, with NIC 0 as x+; if there are several, --slurm-topology NAME:RING selects one. All commands take such a file with
+-t. With one rank per server, start rank r on the r-th node of --json.
 
 hips topo discover shows the NICs of this server; between the ranks of a job it drafts a topology file.
 
@@ -340,90 +333,9 @@ void print_nodes(const std::vector<std::string>& nodes) {
   fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
 }
 
-/// Do the options describe a list of cables?
-bool reads_cables(const TopoOptions& options) {
-  const topology::NameSelection& selection = options.selection;
-  return !options.columns.empty() || !selection.hosts.empty() || !selection.exclude.empty() ||
-         !selection.switches.empty();
-}
-
-/// Bytes/s by tier of cables; 0: not given.
-std::vector<double> tier_rates_of(const TopoOptions& options) {
-  std::vector<double> rates;
-  for (const std::string& text : options.rates) {
-    const std::size_t at = text.find('=');
-    const auto* const tier = std::ranges::find(topology::kCableTiers, text.substr(0, at));
-    const double given = at == std::string::npos ? 0 : topology::rate_of_words(text.substr(at + 1));
-    if (tier == std::end(topology::kCableTiers) || !(given > 0))
-      throw Error(Status::error(
-          Code::kInvalidArgument,
-          fmt::format("--rate {}: expected a tier of cables and its rate, such as leaf=100Gb, spine=400Gb or "
-                      "core=800Gb",
-                      topology::in_quotes(text))));
-    const auto number = static_cast<std::size_t>(tier - std::begin(topology::kCableTiers));
-    if (number < rates.size() && rates[number] > 0)
-      throw Error(Status::error(Code::kInvalidArgument, fmt::format("--rate: {} is given twice", *tier)));
-    rates.resize(std::max(rates.size(), number + 1));
-    rates[number] = given;
-  }
-  return rates;
-}
-
-/// The path of a file of Slurm, which tells no rates; empty: another one.
-std::string slurm_path(const TopoOptions& options) {
-  if (!options.slurm.empty()) return options.slurm;
-  const auto named = topology::file_spec(required_topology("topo", options.spec));
-  if (!named) return "";
-  std::string path = topology::path_of(*named);
-  if (const std::string format = topology::named_format(path); !format.empty())
-    return format == "slurm" ? path : "";
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return "";
-  const auto text = topology::read_text_file(path, topology::kMostSlurmBytes);
-  return text && topology::is_slurm(*text) ? path : "";
-}
-
-/// A topology from a list of cables, of some of its nodes.
-topology::TopologyFile read_selected(const TopoOptions& options) {
-  topology::CablingOptions how{
-      .selection = options.selection, .columns = {}, .tier_rates = tier_rates_of(options)};
-  if (!options.columns.empty()) how.columns = value_or_throw(topology::parse_list_columns(options.columns));
-  const std::string spec = required_topology("topo", options.spec);
-  const auto named = topology::file_spec(spec);
-  if (!named)
-    throw Error(Status::error(
-        Code::kInvalidArgument,
-        fmt::format(
-            "topo: --hosts, --exclude, --switches, --columns and --rate are for files that tell cables, and \"{}\" is "
-            "none",
-            spec)));
-  const std::string path = topology::path_of(*named);
-  how.format = topology::named_format(path);
-  return value_or_throw(topology::read_cabling_path(path, how));
-}
-
-/// A topology from a spec, a topology file or a file of Slurm.
+/// A topology from a spec or a file, of which the job uses a part.
 topology::TopologyFile read_source(const TopoOptions& options) {
-  topology::TopologyFile file;
-  const std::vector<double> rates = tier_rates_of(options);
-  const std::string of_slurm = rates.empty() ? "" : slurm_path(options);
-  if (reads_cables(options) || (!rates.empty() && of_slurm.empty())) {
-    file = read_selected(options);
-  } else if (options.slurm.empty() && of_slurm.empty()) {
-    file = value_or_throw(topology::load_topology(required_topology("topo", options.spec)));
-  } else {
-    const std::string& path = options.slurm.empty() ? of_slurm : options.slurm;
-    const auto text = topology::read_text_file(path, topology::kMostSlurmBytes);
-    if (!text) throw Error(Status::error(Code::kInvalidArgument, "--slurm: " + text.error().message));
-    file = topology::file_of(value_or_throw(topology::read_slurm_file(
-        path, *text, {.which = options.slurm_topology, .job = {}, .all_nodes = {}, .tier_rates = rates})));
-  }
-  auto notes = std::move(file.notes);
-  const topology::ListedCables cables = file.cabling;
-  file = part_for_job(std::move(file), options.job);
-  file.notes = std::move(notes);
-  file.cabling = cables;
-  return file;
+  return load_for_job(required_topology("topo", options.spec), options.job);
 }
 
 /// Prints the cables whose rate or state differs from their level's, one line each.
@@ -440,7 +352,7 @@ void run(const TopoOptions& options) {
   const topology::TopologyFile file = read_source(options);
   const Topology& topology = file.topology;
   const auto& names = file.server_names;
-  if (options.only_spec && !options.rates.empty() && !topology::has_plain_spec(topology))
+  if (options.only_spec && !options.reading->rates.empty() && !topology::has_plain_spec(topology))
     throw Error(Status::error(Code::kInvalidArgument,
                               "--spec: no spec tells these rates; write a topology file with --format yaml"));
   if (options.only_spec) {
@@ -473,44 +385,17 @@ void add_topo(CLI::App& app) {
   auto options = std::make_shared<TopoOptions>();
   CLI::App* command =
       app.add_subcommand("topo", "Print a topology: servers, NICs, switches, cables and levels");
-  CLI::Option* const spec =
-      command
-          ->add_option("-t,--topology,TOPOLOGY", options->spec,
-                       "Topology: a spec such as bcube:3,1, or a file; default HIPS_TOPO")
-          ->type_name("SPEC");
-  CLI::Option* const slurm = command
-                                 ->add_option("--slurm", options->slurm,
-                                              "Slurm's topology.conf or topology.yaml, for --slurm-topology")
-                                 ->type_name("FILE")
-                                 ->excludes(spec);
-  command
-      ->add_option("--slurm-topology", options->slurm_topology,
-                   "Topology of a topology.yaml, or NAME:RING for one of its rings or tori; default: the "
-                   "cluster's")
-      ->type_name("NAME")
-      ->needs(slurm);
-  const auto add_cables_option = [&](const char* flag, std::string& value, const char* help,
-                                     const char* type) {
-    command->add_option(flag, value, help)->type_name(type)->excludes(slurm);
-  };
-  add_cables_option("--hosts", options->selection.hosts,
-                    "Of a list of cables: servers are the nodes whose names match, and no others", "REGEX");
-  add_cables_option("--exclude", options->selection.exclude,
-                    "Of a list of cables: nodes whose names match are left out", "REGEX");
-  add_cables_option("--switches", options->selection.switches,
-                    "Of a list of cables: switches are the nodes whose names match, and no others", "REGEX");
-  add_cables_option("--columns", options->columns,
-                    "Of a table of cables with a header of its own: A_NODE,A_PORT,B_NODE,B_PORT[,RATE]",
-                    "LIST");
-  command
-      ->add_option(
-          "--rate", options->rates,
-          "Of cables whose rate the file does not tell: leaf=RATE of servers' cables, spine=RATE of those above leaf "
-          "switches, core=RATE above spines; may be given for each")
-      ->type_name("TIER=RATE")
-      ->allow_extra_args(false);
-  add_from_option(*command, [options] { return std::vector{options->slurm.empty() ? options->spec : ""}; });
-  command->get_option("--from")->excludes(slurm)->excludes(command->get_option("--columns"));
+  options->reading = add_topology_option(
+      *command, options->spec, "Topology: a spec such as bcube:3,1, or files; default HIPS_TOPO",
+      "-t,--topology,TOPOLOGY", {.topologies = [options = options.get()](ReadingArguments& reading) {
+        if (options->slurm.empty()) return reading.files;
+        reading.format = "slurm";
+        return std::vector{options->spec = "file:" + options->slurm};
+      }});
+  command->add_option("--slurm", options->slurm, "The same as -t FILE --from slurm")
+      ->type_name("FILE")
+      ->excludes(command->get_option("--topology"))
+      ->excludes(command->get_option("--from"));
   add_job_options(*command, options->job);
   CLI::Option* const only_spec =
       command->add_flag("--spec", options->only_spec, "Print only the spec, for -t of other commands");

@@ -8,6 +8,7 @@
 
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/health/predicted.hpp"
 #include "tools/hips/health/report.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -153,6 +154,11 @@ void add_topo_diff(CLI::App& topo) {
   command->add_option("--format", options->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  add_reading_options(*command, {.topologies =
+                                     [options](const ReadingArguments&) {
+                                       return std::vector{options->before, options->now};
+                                     },
+                                 .are_one = false});
   command->footer(kDiffFooter);
   command->callback([options] {
     int code = 0;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/readers/job_reading.hpp"
 #include "topology/clusters/job_hosts.hpp"
 #include "topology/parts/restrict.hpp"
 
@@ -32,10 +33,10 @@ void add_job_options(CLI::App& command, JobArguments& arguments) {
           ->excludes(command.get_option("--hostfile"));
 }
 
-topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments) {
+topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments) {
   const bool has_hostfile = is_given(arguments.hostfile_option);
   const bool has_nodelist = is_given(arguments.nodelist_option);
-  if (!has_hostfile && !has_nodelist) return file;
+  if (!has_hostfile && !has_nodelist) return value_or_throw(topology::load_topology(spec));
   if (has_nodelist && arguments.nodelist.empty())
     refuse_list("--nodelist: empty list; check that SLURM_JOB_NODELIST is set");
   if (has_hostfile && arguments.hostfile.empty())
@@ -49,11 +50,12 @@ topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArgume
     if (!text) refuse_list("--hostfile: " + text.error().message);
     hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
   }
-  return value_or_throw(topology::restrict_to(file, hosts));
-}
-
-topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments) {
-  return part_for_job(value_or_throw(topology::load_topology(spec)), arguments);
+  topology::read_for_job(hosts.names);
+  const auto file = value_or_throw(topology::load_topology(spec));
+  auto part = value_or_throw(topology::restrict_to(file, hosts));
+  part.notes = file.notes;
+  part.cabling = file.cabling;
+  return part;
 }
 
 }  // namespace hips::cli

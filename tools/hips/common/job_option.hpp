@@ -17,12 +17,11 @@ struct JobArguments {
 
 void add_job_options(CLI::App& command, JobArguments& arguments);
 
-/// The part of a topology that the job uses; all of it if neither option is given. `spec` may be a topology
+/// The part of a topology that the job uses, with the notes and cables of all of it; all of it if neither option is given. `spec` may be a topology
 /// file.
 ///
 /// Errors   (thrown) kInvalidArgument: an option is given and empty. Those of topology::load_topology() and
 ///          restrict_to().
 topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments);
-topology::TopologyFile part_for_job(topology::TopologyFile file, const JobArguments& arguments);
 
 }  // namespace hips::cli

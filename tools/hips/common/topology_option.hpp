@@ -1,11 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace hips::cli {
 
@@ -19,9 +15,5 @@ std::string topology_or_environment(const std::string& option);
 ///
 /// Errors   (thrown) as above; kInvalidArgument: none is named.
 std::string required_topology(std::string_view command, const std::string& option);
-
-/// Adds --from, which insists on one format of the files that the topology options name, or without them HIPS_TOPO.
-/// `topologies` are the values of -t of the command, and outlive it.
-void add_from_option(CLI::App& command, std::function<std::vector<std::string>()> topologies);
 
 }  // namespace hips::cli

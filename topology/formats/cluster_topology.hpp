@@ -10,7 +10,7 @@
 
 namespace hips::topology {
 
-/// The result of reading a cluster's description of its wiring. All readers of this folder return one.
+/// The result of reading a cluster's description of its wiring. The readers of clusters and the recognition of wirings return one.
 struct ClusterTopology {
   Topology topology;
   std::vector<std::string> nodes;  ///< by server

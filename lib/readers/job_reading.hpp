@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/base/result.hpp"
+#include "topology/clusters/slurm.hpp"
+#include "topology/formats/topology_file.hpp"
+
+namespace hips::topology {
+
+/// Lets files be read for a job from now on: one that is refused as a whole is read again for these hosts only, as what is wrong
+/// elsewhere does not concern them. Also what Nodes=ALL and flat topologies of Slurm stand for where no slurm.conf tells.
+///
+/// Threads  call it before files are read.
+void read_for_job(std::vector<std::string> hosts);
+
+/// The hosts of the job; none: all of a file is judged.
+const std::vector<std::string>& job_of_reading();
+
+/// read_slurm_file(), for the job too.
+Result<TopologyFile> read_slurm_for_job(const std::string& path, std::string_view text, SlurmOptions options);
+
+}  // namespace hips::topology
