@@ -440,6 +440,88 @@ TEST(TcpShutdown, PostedDataArrivesAlthoughTheSenderClosesWithoutPolling) {
   EXPECT_EQ(last, 100u);
 }
 
+// --- Sleeping ----------------------------------------------------------------------------------------------
+
+bool becomes_readable(int fd, int timeout_ms) {
+  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, timeout_ms) == 1;
+}
+
+// A poll that sends what waited for the connection completes it. Its caller has called arm() and sleeps if the
+// poll reports nothing.
+TEST(TcpSleep, ThePollBeforeASleepReportsWhatItCompletes) {
+  for (int round = 0; round < 8; ++round) {  // either side connects
+    World world(backend(), 2, 4096);
+    Transport& sender = world.transport(0);
+    Transport& receiver = world.transport(1);
+    const auto from0 = sender.open(1).value();
+    const auto from1 = receiver.open(0).value();
+    ASSERT_TRUE(sender.connect(1, from1).ok());
+    ASSERT_TRUE(receiver.connect(0, from0).ok());
+    const transport::WorkRequest request = notification(1, 7, true);
+    ASSERT_EQ(sender.post({&request, 1}), 1u);
+    Event event;
+    for (bool complete = false, arrived = false; !complete;) {
+      const transport::Armed armed = sender.arm();
+      // The peer does everything between arm() and the poll, and while the sender sleeps.
+      const auto let_peer_wake_it = [&] {
+        const auto end = std::chrono::steady_clock::now() + hips::test::kHangLimit;
+        while (!becomes_readable(armed.fd, 0) && !arrived && std::chrono::steady_clock::now() < end)
+          arrived = receiver.poll({&event, 1}) == 1;
+      };
+      if (!armed.ready) let_peer_wake_it();
+      complete = sender.poll({&event, 1}) == 1;
+      if (!armed.ready && !complete) {
+        let_peer_wake_it();
+        ASSERT_TRUE(becomes_readable(armed.fd, 0))
+            << "it sleeps although its request is complete, round " << round;
+      }
+      sender.disarm();
+    }
+    EXPECT_EQ(event.kind, Event::Kind::kCompletion);
+  }
+}
+
+// A poll reads at most sixteen times from a peer. The last of these reads empties the socket here.
+TEST(TcpSleep, APollThatReachesItsLimitReportsWhatItHasReceived) {
+  const Backend roomy{.name = "Tcp", .start = [] {
+                        return [](Rank) {
+                          return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK),
+                                              .device = "lo",
+                                              .socket_buffer_bytes = 1U << 20U})
+                              .value();
+                        };
+                      }};
+  World world(roomy, 2);
+  world.join(0, 1);
+  world.settle();
+  world[1].events.clear();
+  // With its header each fills the buffer for headers.
+  const std::vector<std::byte> data(8192 - sizeof(FrameHeader));
+  for (int round = 0; round < 20; ++round) {
+    const transport::Armed armed = world.transport(1).arm();
+    ASSERT_FALSE(armed.ready);
+    for (int i = 1; i <= 16; ++i) {
+      transport::WorkRequest request =
+          put(i < 16 ? Verb::kPut : Verb::kPutNotify, 1, data, world.remote(1), 0, 5);
+      request.signalled = i == 16;
+      ASSERT_EQ(world.transport(0).post({&request, 1}), 1u);
+    }
+    EXPECT_EQ(next_event(world.transport(0)).kind, Event::Kind::kCompletion);
+    std::this_thread::sleep_for(5ms);  // all of it is in the other socket
+    Event event;
+    bool arrived = false;
+    while (!arrived) {
+      arrived = world.transport(1).poll({&event, 1}) == 1;
+      ASSERT_TRUE(arrived || becomes_readable(armed.fd, 2000))
+          << "it sleeps although something arrived, round " << round;
+    }
+    EXPECT_EQ(event.token, 5u);
+    world.transport(1).disarm();
+    world.settle();
+  }
+}
+
 TEST(TcpConnect, ARefusedConnectionRaisesPeerDead) {
   auto transport = make();
   TcpAddress wire = read(transport->open(0).value());

@@ -189,11 +189,12 @@ void TcpTransport::begin_frame(TcpEndpoint& endpoint, const FrameHeader& header)
 }
 
 /// Reads from one peer until its socket is empty, kReceivesPerPeer is reached, or `events` is full. An empty
-/// socket clears `ready`.
+/// socket clears `ready`. Unless `events` is full, all frames that were received are processed: what is in the
+/// inbox wakes nobody.
 std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) {
   std::size_t filled = 0;
   bool drained = false;
-  for (int receives = 0; receives < kReceivesPerPeer;) {
+  for (int receives = 0;;) {
     if (endpoint.state == TcpEndpoint::State::kBroken) break;
     if (endpoint.state == TcpEndpoint::State::kConnecting) {
       if (receive_hello(endpoint)) continue;
@@ -217,16 +218,14 @@ std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) 
       }
     }
     if (drained) break;
+    if (receives == kReceivesPerPeer) return filled;
     ++receives;
     int error = 0;
     switch (endpoint.inbox.receive(endpoint.fd.get(), error)) {
       case Inbox::ReceiveResult::kSome:
-        if (receives == kReceivesPerPeer) return filled;
         continue;
       case Inbox::ReceiveResult::kAll:
         drained = true;
-        // The frames just received are processed even at the limit.
-        receives = 0;
         continue;
       case Inbox::ReceiveResult::kNothing:
         break;
@@ -340,6 +339,9 @@ std::size_t TcpTransport::poll(std::span<Event> events) {
   std::size_t filled = take_completions(events);
   if (!poll_few_peers_directly()) poll_sockets();
   filled += take_arrivals(events.subspan(filled));
+  // A socket that had room again, a new connection or the answer to a get has completed requests. They wake
+  // nobody, and the caller may sleep after this poll.
+  if (!finished_.empty()) filled += take_completions(events.subspan(filled));
   if (!broken_.empty()) [[unlikely]]
     filled += take_broken(events.subspan(filled));
   if (!closing_connections_.empty()) [[unlikely]]

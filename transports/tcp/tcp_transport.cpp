@@ -147,7 +147,7 @@ Result<std::span<std::byte>> TcpTransport::attach(PeerId /*peer*/, const RemoteR
 // --- Sleeping --------------------------------------------------------------------------------------------
 
 // The epoll set is level-triggered: unread data keeps it readable. There is nothing to arm, and no wake-up can
-// be lost.
+// be lost, as poll() leaves nothing in user space that it does not report.
 Armed TcpTransport::arm() {
   bool ready = !ready_.empty() || !finished_.empty() || !broken_.empty();
   if (!ready) {
