@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -114,7 +115,7 @@ class ListReader {
       const auto row = rows.next();
       if (!row) return fail(row.error());
       if (row->empty()) break;
-      if (rows.line() <= header_line_ || is_header) continue;
+      if (has_header_ && (rows.line() <= header_line_ || is_header)) continue;
       if (row->front().starts_with('#')) continue;
       if (auto taken = take(*row, rows.line()); !taken) return fail(taken.error());
     }
@@ -143,6 +144,7 @@ class ListReader {
       header_line_ = rows.line();
       if (columns_) {
         auto places = chosen_places(*row);
+        if (!places && columns_->are_numbers() && !row->empty()) places = numbered_places(*row);
         if (places) {
           places_ = *places;
         } else if (row->size() > seen.size()) {
@@ -156,7 +158,7 @@ class ListReader {
         if (!places) continue;
         places_ = *places;
       }
-      note_others(*row);
+      if (has_header_) note_others(*row);
       return separator;
     }
     if (columns_) return bad_line(file_, std::max<std::int64_t>(1, header_line_), missing_);
@@ -180,6 +182,25 @@ class ListReader {
                   fmt::format("the list has no column {}; it has {}", in_quotes(*column),
                               in_quotes(fmt::format("{}", fmt::join(cells, ", ")))));
     }
+    return places;
+  }
+
+  /// Columns by their numbers, from 1. The first row is one of cables, unless it is a header that is known.
+  Result<Places> numbered_places(const std::vector<std::string>& cells) {
+    Places places;
+    for (const auto& [column, place] :
+         {std::pair(&columns_->a_node, &places.a_node), std::pair(&columns_->a_port, &places.a_port),
+          std::pair(&columns_->b_node, &places.b_node), std::pair(&columns_->b_port, &places.b_port),
+          std::pair(&columns_->rate, &places.rate)}) {
+      if (column->empty()) continue;
+      std::size_t number = 0;
+      const auto [end, error] = std::from_chars(column->data(), column->data() + column->size(), number);
+      if (error != std::errc() || number == 0 || number > cells.size())
+        return fail(Code::kInvalidArgument,
+                    fmt::format("the list has no column {}; it has columns 1 to {}", *column, cells.size()));
+      *place = number - 1;
+    }
+    has_header_ = known_places(cells).has_value();
     return places;
   }
 
@@ -262,6 +283,7 @@ class ListReader {
   CablingBuilder builder_;
   Places places_;
   std::int64_t header_line_ = 1;
+  bool has_header_ = true;
   std::string missing_;
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::string> locations_;  ///< by the name of a device
@@ -269,6 +291,10 @@ class ListReader {
 };
 
 }  // namespace
+
+bool ListColumns::are_numbers() const {
+  return std::ranges::all_of(a_node + a_port + b_node + b_port + rate, is_digit);
+}
 
 Result<ListColumns> parse_list_columns(std::string_view text) {
   const auto parts = split(text, ',');

@@ -9,11 +9,14 @@
 
 namespace hips::topology {
 
-/// The headers of the columns of a cabling list, in any case.
+/// The headers of the columns of a cabling list, in any case, or where it has none of these, their numbers from 1.
 struct ListColumns {
   std::string a_node{}, a_port{};  ///< of one end; without a port: empty
   std::string b_node{}, b_port{};  ///< of the other end
   std::string rate{};              ///< "100Gb", "100G", "4xEDR", or a number of Mb/s; empty: none
+
+  /// May the list have no header?
+  [[nodiscard]] bool are_numbers() const;
 };
 
 /// Reads "A_NODE,A_PORT,B_NODE,B_PORT" with ",RATE" behind it or not.

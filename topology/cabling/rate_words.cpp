@@ -11,6 +11,10 @@ namespace hips::topology {
 
 double rate_of_words(std::string_view text) {
   text = without_blanks(text);
+  // Arista's "forced 100gfull" and "auto 25gfull".
+  for (const std::string_view how : {"forced ", "auto "}) {
+    if (in_lower_case(text.substr(0, how.size())) == how) text = without_blanks(text.substr(how.size()));
+  }
   if (const double rate = ib_rate(text); rate > 0) return rate;
   if (const double rate = ib_rate("4x", text); rate > 0) return rate;
   double number = 0;
@@ -18,8 +22,14 @@ double rate_of_words(std::string_view text) {
   // The upper limit is that of topology files: 100 Tb/s.
   constexpr double kMostMegabits = 1e8;
   if (error != std::errc() || !(number > 0)) return 0;
-  const std::string unit =
-      in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
+  std::string unit = in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
+  constexpr std::string_view kFullDuplex = "full";
+  if (unit.size() > kFullDuplex.size() && unit.ends_with(kFullDuplex))
+    unit.resize(unit.size() - kFullDuplex.size());
+  // "100g-2" has two lanes.
+  if (const std::size_t lanes = unit.find('-');
+      lanes != std::string::npos && lanes + 2 == unit.size() && is_digit(unit.back()))
+    unit.resize(lanes);
   double megabits = 0;
   for (const std::string_view known : {"", "m", "mb", "mbps", "mbit", "mbit/s", "mb/s"}) {
     if (unit == known) megabits = number;

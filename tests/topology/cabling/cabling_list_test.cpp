@@ -160,5 +160,28 @@ TEST(CablingList, EndsBrokenListsWithOneLine) {
             "cables.csv:1: the file has no cables; write a cable in each row below the header");
 }
 
+TEST(CablingList, ReadsColumnsByNumbersWithoutAHeader) {
+  const auto columns = parse_list_columns("2,3,5,6,7");
+  ASSERT_TRUE(columns);
+  const std::string rows =
+      "R1,n1 mlx5_0,Port 1,R2,leaf1,1,100g-2\nR1,n2 mlx5_0,Port 1,R2,leaf1,2,forced 100gfull\n"
+      "R1,n3 mlx5_0,Port 1,R2,leaf1,3,auto 25gfull\n";
+  const auto read = read_cabling_list("ndt.csv", rows, *columns);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->cables.size(), 3U);
+  EXPECT_EQ(read->nodes[0].name, "n1");
+  EXPECT_EQ(read->cables[0].bandwidth_bytes_per_s, 100e9 / 8);
+  EXPECT_EQ(read->cables[1].bandwidth_bytes_per_s, 100e9 / 8);
+  EXPECT_EQ(read->cables[2].bandwidth_bytes_per_s, 25e9 / 8);
+  // A known header is no cable.
+  const auto headed = read_cabling_list(
+      "ndt.csv", "Rack,StartDevice,StartPort,Rack,EndDevice,EndPort,Speed\n" + rows, *columns);
+  ASSERT_TRUE(headed) << headed.error().message;
+  EXPECT_EQ(headed->cables.size(), 3U);
+  const auto few = read_cabling_list("ndt.csv", rows, *parse_list_columns("2,3,5,9"));
+  ASSERT_FALSE(few);
+  EXPECT_EQ(few.error().message, "ndt.csv:1: the list has no column 9; it has columns 1 to 7");
+}
+
 }  // namespace
 }  // namespace hips::topology

@@ -136,7 +136,7 @@ void add_flags(CLI::App& command, const std::shared_ptr<ReadingArguments>& of_co
   add("--switches", arguments.switches, "REGEX",
       "Of a list of cables: switches are the nodes whose names match, and no others");
   add("--columns", arguments.columns, "LIST",
-      "Of a table of cables with a header of its own: A_NODE,A_PORT,B_NODE,B_PORT[,RATE]");
+      "Of a table of cables with a header of its own or none: A_NODE,A_PORT,B_NODE,B_PORT[,RATE], by name or number");
   // Before the command runs, and reads the files.
   command.parse_complete_callback([of_command, options, &command] {
     // A command below this one has topologies of its own.
