@@ -528,6 +528,23 @@ TEST(TopoTool, ReadsTheLldpFilesOfHosts) {
               HasSubstr("2 topologies are given, and \"switch:3\" is no file; give one topology"));
 }
 
+TEST(TopoTool, SaysOfLeavesOfMixedSizesWhatMostHave) {
+  const std::string path = ::testing::TempDir() + "hips_mixed.dot";
+  std::string text = "graph {\n";
+  const std::vector<int> sizes{2, 2, 4, 5};
+  for (std::size_t leaf = 0; leaf < sizes.size(); ++leaf) {
+    for (int server = 0; server < sizes[leaf]; ++server)
+      text += fmt::format("n{0}x{1} -- leaf{0};\n", leaf, server);
+    text += fmt::format("leaf{} -- spine;\n", leaf);
+  }
+  std::ofstream(path) << text << "}\n";
+  const std::string out = run("topo " + path + " --hosts '^n' 2>/dev/null").out;
+  EXPECT_THAT(out, HasSubstr("leaf2 has 4 servers, most often 2"));
+  EXPECT_THAT(out, HasSubstr("leaf3 has 5 servers, most often 2"));
+  EXPECT_THAT(out, Not(HasSubstr("the others")));
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
   const std::string path = ::testing::TempDir() + "hips_no_format.txt";
   std::ofstream(path) << "these are some words\n";

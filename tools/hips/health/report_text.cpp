@@ -158,14 +158,16 @@ class TextReport {
         add("uneven",
             one.count < one.usual
                 ? fmt::format("{} has {} of {} servers", name(one.node), one.count, one.usual)
-                : fmt::format("{} has {} servers, the others {}", name(one.node), one.count, one.usual));
+                : fmt::format("{} has {}, {} {}", name(one.node), number_of(one.count, "server", "servers"),
+                              leaves.size() == 1 ? "the others" : "most often", one.usual));
     }
     std::vector<std::string> lines;
     for (const topology::Uneven& one : health_.uplinks)
       lines.push_back(
           one.count < one.usual
               ? fmt::format("{} has {} of {} cables up", name(one.node), one.count, one.usual)
-              : fmt::format("{} has {} cables up, the others {}", name(one.node), one.count, one.usual));
+              : fmt::format("{} has {} up, {} {}", name(one.node), number_of(one.count, "cable", "cables"),
+                            health_.uplinks.size() == 1 ? "the others" : "most often", one.usual));
     for (const topology::MissingCables& one : health_.missing)
       lines.push_back(
           fmt::format("{} -- {}: {} of {} cables", name(one.lower), name(one.upper), one.count, one.usual));
@@ -221,10 +223,10 @@ class TextReport {
     for (auto& [counts, names] : by_count) {
       const std::size_t all = names.size();
       if (all > kMostNamed) names.resize(3);
-      add("NICs",
-          fmt::format("{}{} {} {}, the others {}", fmt::join(names, " "),
-                      all > names.size() ? fmt::format(" and {} more", all - names.size()) : "",
-                      all == 1 ? "has" : "have", number_of(counts.first, "NIC", "NICs"), counts.second));
+      add("NICs", fmt::format("{}{} {} {}, {} {}", fmt::join(names, " "),
+                              all > names.size() ? fmt::format(" and {} more", all - names.size()) : "",
+                              all == 1 ? "has" : "have", number_of(counts.first, "NIC", "NICs"),
+                              by_count.size() == 1 ? "the others" : "most often", counts.second));
     }
   }
 
