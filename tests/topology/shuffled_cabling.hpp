@@ -24,6 +24,7 @@ struct Disguise {
   std::size_t cables_down = 0;
   std::size_t cables_slow = 0;
   bool kinds_known = true;
+  bool names_alike = false;  ///< servers and switches are called "d5", not "n5" and "s5"
 };
 
 /// "<01>:0 to level 0 switch 1"
@@ -45,6 +46,12 @@ class CablingShuffle {
     const Graph graph = topology.graph();
     std::set<std::size_t> nodes, cables;
     remove(graph, static_cast<std::size_t>(topology.num_servers()), disguise, nodes, cables);
+    removed_servers_ = nodes;
+    removed_cables_ = static_cast<std::size_t>(std::ranges::count_if(cables, [&](std::size_t cable) {
+      const GraphLink& link = graph.links[cable];
+      return !nodes.contains(static_cast<std::size_t>(link.a)) &&
+             !nodes.contains(static_cast<std::size_t>(link.b));
+    }));
     std::vector<std::size_t> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::shuffle(order, random_);
@@ -54,7 +61,8 @@ class CablingShuffle {
       const GraphNode& node = graph.nodes[order[i]];
       if (nodes.contains(order[i])) continue;
       number[order[i]] = cabling.nodes.size();
-      cabling.nodes.push_back({.name = (node.is_switch ? "s" : "n") + std::to_string(i),
+      const char* letter = disguise.names_alike ? "d" : node.is_switch ? "s" : "n";
+      cabling.nodes.push_back({.name = letter + std::to_string(i),
                                .kind = !disguise.kinds_known ? CabledNode::Kind::kUnknown
                                                              : (node.is_switch ? CabledNode::Kind::kSwitch
                                                                                : CabledNode::Kind::kServer)});
@@ -80,7 +88,11 @@ class CablingShuffle {
 
   /// What run() removed the last time.
   [[nodiscard]] std::size_t removed() const { return removed_.size(); }
-  /// The same in words: "server <3>, <5>:0 to leaf 1".
+  /// The servers among them, by their numbers.
+  [[nodiscard]] const std::set<std::size_t>& removed_servers() const { return removed_servers_; }
+  /// The number of cables among them that are not those of removed servers.
+  [[nodiscard]] std::size_t removed_cables() const { return removed_cables_; }
+  /// What run() removed, in words: "server <3>, <5>:0 to leaf 1".
   [[nodiscard]] std::string removed_words() const { return fmt::format("{}", fmt::join(removed_, ", ")); }
 
  private:
@@ -132,6 +144,8 @@ class CablingShuffle {
 
   std::mt19937_64& random_;
   std::vector<std::string> removed_;
+  std::set<std::size_t> removed_servers_;
+  std::size_t removed_cables_ = 0;
 };
 
 }  // namespace hips::topology

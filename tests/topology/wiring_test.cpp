@@ -34,41 +34,6 @@ std::uint64_t seed_of_run() {
   return seed;
 }
 
-/// How many random wirings are tried; HIPS_WIRINGS sets another number.
-int num_wirings() {
-  const char* given = std::getenv("HIPS_WIRINGS");
-  return given != nullptr ? std::atoi(given) : 600;
-}
-
-std::string random_spec(std::mt19937_64& random) {
-  const auto number = [&](int least, int most) {
-    return std::to_string(std::uniform_int_distribution(least, most)(random));
-  };
-  switch (random() % 7) {
-    case 0:
-      return "switch:" + number(2, 60);
-    case 1:
-      return "rail:" + number(2, 60) + "," + number(2, 8);
-    case 2: {
-      const int below = std::uniform_int_distribution(2, 12)(random);
-      return "leafspine:" + number(2, 12) + "," + std::to_string(below) + "," + number(1, below);
-    }
-    case 3: {
-      const int half = std::uniform_int_distribution(2, 8)(random);
-      return "fattree:" + std::to_string(2 * half);
-    }
-    case 4:
-      return random() % 2 == 0 ? "bcube:" + number(3, 9) + ",1"
-                               : "bcube:" + number(2, 5) + "x" + number(3, 5) + "x" + number(2, 5);
-    case 5:
-      return random() % 2 == 0 ? "torus:" + number(2, 9) + "x" + number(3, 9)
-                               : "torus:" + number(3, 5) + "x" + number(2, 6) + "x" + number(3, 5);
-    default:
-      return random() % 2 == 0 ? "mesh:" + number(2, 9) + "x" + number(3, 9)
-                               : "mesh:" + number(3, 5) + "x" + number(2, 5) + "x" + number(3, 5);
-  }
-}
-
 /// What is missing according to a result.
 std::size_t missing_of(const Topology& topology) {
   std::size_t missing = static_cast<std::size_t>(topology.num_whole_servers() - topology.num_servers());
@@ -83,47 +48,6 @@ std::vector<std::int64_t> shape_of(const Topology& topology) {
   for (const Level& level : topology.levels) shape.push_back(level.radix);
   std::sort(shape.begin() + 3, shape.end());
   return shape;
-}
-
-TEST(Recognition, FindsEveryFamilyAgainWhateverTheNamesAndPorts) {
-  std::mt19937_64 random(seed_of_run());
-  CablingShuffle shuffle(random);
-  for (int i = 0; i < num_wirings(); ++i) {
-    const std::string spec = random_spec(random);
-    const Topology topology = parse_topology(spec);
-    const auto found = topology_of("cables", shuffle.run(topology, {}));
-    ASSERT_TRUE(found) << spec << ": " << found.error().message;
-    EXPECT_EQ(missing_of(found->topology), 0U) << spec << ": " << found->topology.spec;
-    // A mesh of sides 2 is a torus of sides 4.
-    if (topology.family == Family::kMesh && found->topology.family == Family::kTorus) continue;
-    EXPECT_EQ(shape_of(found->topology), shape_of(topology)) << spec << ": " << found->topology.spec;
-    EXPECT_EQ(found->nodes.size(), static_cast<std::size_t>(topology.num_servers()));
-  }
-}
-
-TEST(Recognition, FindsFamiliesWithUpToThreeCablesOrServersMissing) {
-  std::mt19937_64 random(seed_of_run());
-  CablingShuffle shuffle(random);
-  for (int i = 0; i < num_wirings(); ++i) {
-    const std::string spec = random_spec(random);
-    const Topology topology = parse_topology(spec);
-    const std::size_t cables = random() % 4, servers = random() % (4 - cables);
-    const Cabling cabling = shuffle.run(topology, {.servers_missing = servers, .cables_missing = cables});
-    const auto found = topology_of("cables", cabling);
-    if (!found) {
-      ADD_FAILURE() << spec << " without " << shuffle.removed_words() << ": " << found.error().message;
-      continue;
-    }
-    EXPECT_NE(found->topology.family, Family::kGraph) << spec << " without " << shuffle.removed_words();
-    // A smaller member of the family, or one of another, may have the same cables.
-    EXPECT_LE(missing_of(found->topology), shuffle.removed())
-        << spec << ": " << found->topology.name << " without " << shuffle.removed_words() << "; "
-        << found->notes.back();
-    // Without servers missing it is the same family, too.
-    if (missing_of(found->topology) == shuffle.removed() && servers == 0 &&
-        shape_of(found->topology) != shape_of(topology))
-      ADD_FAILURE() << spec << ": " << found->topology.spec << " " << found->topology.name;
-  }
 }
 
 /// Its servers and switches.
