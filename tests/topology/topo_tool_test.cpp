@@ -559,6 +559,35 @@ TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
+  const std::string path = ::testing::TempDir() + "hips_broken_elsewhere.conf";
+  std::ofstream(path)
+      << "SwitchName=l0 Nodes=n[0-3]\nSwitchName=l1 Nodes=n[4-7]\nSwitchName=top Switches=l[0-1]\n"
+         "SwitchName=x Switches=y\nSwitchName=y Switches=x\n";
+  EXPECT_EQ(run("topo " + path + " 2>&1").out,
+            "hips: " + path + ": line 4: the switches form a cycle; one must be on top\n");
+  EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2,5-6]").out, "leafspine:2,2\n");
+  EXPECT_THAT(run("plan -t " + path + " --nodelist n[1-2,5-6] --rank 0").out,
+              HasSubstr("Leaf-Spine(2,2,2), 4 ranks"));
+  EXPECT_THAT(run("compare -t " + path + " --nodelist n[1-2,5-6]").out, HasSubstr("Leaf-Spine(2,2,2)"));
+  // Two clusters in one list of cables.
+  std::ofstream(path)
+      << "graph { {a1 a2 a3} -- s1; {b1 b2} -- s2; a1 [role=server]; a2 [role=server]; a3 [role=server];\n"
+         "b1 [role=server]; b2 [role=server]; s1 [role=switch]; s2 [role=switch] }\n";
+  EXPECT_THAT(run("topo " + path + " 2>&1").out, HasSubstr("no cables join"));
+  EXPECT_EQ(run("topo --spec " + path + " --nodelist b[1-2]").out, "switch:2\n");
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, ReadsTheRatesOfItsOwnDot) {
+  const std::string path = ::testing::TempDir() + "hips_rates.dot";
+  for (const char* spec : {"leafspine:3,4,2@25Gb", "bcube:3,1@10Gb", "torus:4x3@2.5Gb", "rail:4,2@400Gb"}) {
+    ASSERT_EQ(run(fmt::format("topo -t {} --format dot > {}", spec, path)).exit_code, 0);
+    EXPECT_EQ(run("topo --spec " + path).out, fmt::format("{}\n", spec));
+  }
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

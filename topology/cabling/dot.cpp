@@ -66,43 +66,52 @@ class DotReader {
     if (token_.kind == DotToken::Kind::kName) {
       if (auto next = advance(); !next) return next;
     }
+    std::vector<std::size_t> members;
+    return read_group(members, 0);
+  }
+
+  /// { STATEMENT ... }, whose nodes are added to `members`.
+  Result<void> read_group(std::vector<std::size_t>& members, double rate) {
+    constexpr std::size_t kMostGroups = 100;
     if (!token_.is('{')) return unexpected("\"{\"");
+    if (rates_.size() >= kMostGroups)
+      return builder_.bad(
+          token_.line, fmt::format("groups are {} deep (valid: up to {})", rates_.size() + 1, kMostGroups));
+    rates_.push_back(rate);
     if (auto next = advance(); !next) return next;
-    // Subgraphs group nodes, and have no meaning here: their statements are read as the others.
-    for (std::size_t depth = 1; depth > 0;) {
+    while (!token_.is('}')) {
       if (token_.kind == DotToken::Kind::kEnd) return unexpected("\"}\"");
-      if (builder_.is_full() || edges_.size() > 2 * kMostCables || nodes_.size() > kMostCabledNodes)
-        return builder_.bad(token_.line, "more nodes and edges than a cluster can have");
-      const bool opens = token_.is('{'), closes = token_.is('}');
-      if (opens) ++depth;
-      if (closes) --depth;
-      if (opens || closes || token_.is(';') || token_.is(',')) {
-        if (auto next = advance(); !next) return next;
-        if (closes && token_.kind == DotToken::Kind::kEdge)
-          return unexpected("a node before an edge, not a group");
-        continue;
-      }
-      if (auto read = read_statement(); !read) return read;
+      if (is_too_much()) return too_much();
+      if (auto read = token_.is(';') || token_.is(',') ? advance() : read_statement(members); !read)
+        return read;
     }
-    return {};
+    rates_.pop_back();
+    return advance();
+  }
+
+  [[nodiscard]] bool is_too_much() const {
+    return builder_.is_full() || edges_.size() > 2 * kMostCables || nodes_.size() > kMostCabledNodes;
+  }
+  [[nodiscard]] tl::unexpected<Status> too_much() const {
+    return builder_.bad(token_.line, "more nodes and edges than a cluster can have");
   }
 
   [[nodiscard]] bool is_keyword(std::string_view word) const {
     return token_.kind == DotToken::Kind::kName && !token_.is_quoted && in_lower_case(token_.text) == word;
   }
 
-  Result<void> read_statement() {
-    if (token_.kind != DotToken::Kind::kName) return unexpected("the name of a node");
-    if (is_keyword("subgraph")) {
-      if (auto next = advance(); !next) return next;
-      return token_.kind == DotToken::Kind::kName ? advance() : Result<void>();
-    }
-    if (is_keyword("graph") || is_keyword("node") || is_keyword("edge")) {
+  Result<void> read_statement(std::vector<std::size_t>& members) {
+    const bool is_edge = is_keyword("edge");
+    if (is_edge || is_keyword("graph") || is_keyword("node")) {
       if (auto next = advance(); !next) return next;
       Attributes defaults;
-      return token_.is('=') ? skip_value() : read_attributes(defaults);
+      if (token_.is('=')) return skip_value();
+      if (auto read = read_attributes(defaults); !read) return read;
+      for (const auto& [key, value] : defaults)
+        if (is_edge && is_one_of(key, {"speed", "rate", "bandwidth"})) rates_.back() = rate_of_words(value);
+      return {};
     }
-    return read_nodes();
+    return read_nodes(members);
   }
 
   Result<void> skip_value() {
@@ -111,12 +120,13 @@ class DotReader {
     return advance();
   }
 
-  /// A node, or a chain of edges, with what follows it in brackets.
-  Result<void> read_nodes() {
+  /// A node or a group, or a chain of edges between them, with what follows it in brackets.
+  Result<void> read_nodes(std::vector<std::size_t>& members) {
     const std::int64_t line = token_.line;
-    auto first = read_end();
-    if (!first) return fail(first.error());
-    if (token_.is('=')) {
+    const bool is_group = token_.is('{') || is_keyword("subgraph");
+    std::vector<std::vector<CableEnd>> chain(1);
+    if (auto read = read_ends(chain.back()); !read) return read;
+    if (!is_group && token_.is('=')) {
       // An attribute of the graph: no node.
       if (is_new_) {
         by_id_.erase(nodes_.back().id);
@@ -124,20 +134,43 @@ class DotReader {
       }
       return skip_value();
     }
-    std::vector<CableEnd> chain{*std::move(first)};
     while (token_.kind == DotToken::Kind::kEdge) {
       if (auto next = advance(); !next) return next;
-      auto end = read_end();
-      if (!end) return fail(end.error());
-      chain.push_back(*std::move(end));
+      if (auto read = read_ends(chain.emplace_back()); !read) return read;
     }
     Attributes attributes;
     if (auto read = read_attributes(attributes); !read) return read;
-    if (chain.size() == 1) {
-      describe(nodes_[chain[0].node], attributes, line);
+    for (const auto& ends : chain)
+      for (const CableEnd& end : ends) members.push_back(end.node);
+    if (chain.size() == 1 && !is_group) describe(nodes_[chain[0][0].node], attributes, line);
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+      for (const CableEnd& a : chain[i]) {
+        if (is_too_much()) return too_much();
+        for (const CableEnd& b : chain[i + 1]) add_edge(a, b, attributes, line);
+      }
+    }
+    return {};
+  }
+
+  /// One end of an edge, or all nodes of a group.
+  Result<void> read_ends(std::vector<CableEnd>& ends) {
+    if (is_keyword("subgraph")) {
+      if (auto next = advance(); !next) return next;
+      if (token_.kind == DotToken::Kind::kName) {
+        if (auto next = advance(); !next) return next;
+      }
+    }
+    if (!token_.is('{')) {
+      auto end = read_end();
+      if (!end) return fail(end.error());
+      ends.push_back(*std::move(end));
       return {};
     }
-    for (std::size_t i = 0; i + 1 < chain.size(); ++i) add_edge(chain[i], chain[i + 1], attributes, line);
+    std::vector<std::size_t> members;
+    if (auto read = read_group(members, rates_.back()); !read) return read;
+    std::unordered_set<std::size_t> seen;
+    for (const std::size_t node : members)
+      if (seen.insert(node).second) ends.push_back({.node = node});
     return {};
   }
 
@@ -200,7 +233,7 @@ class DotReader {
   }
 
   void add_edge(CableEnd a, CableEnd b, const Attributes& attributes, std::int64_t line) {
-    Edge edge{.a = std::move(a), .b = std::move(b), .line = line};
+    Edge edge{.a = std::move(a), .b = std::move(b), .rate = rates_.back(), .line = line};
     for (const auto& [key, value] : attributes) {
       if (key == "taillabel") {
         if (edge.a.port.empty()) edge.a.port = value;
@@ -252,7 +285,8 @@ class DotReader {
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_id_;
   std::vector<Edge> edges_;
-  bool is_new_ = false;  ///< did read_end() add its node?
+  std::vector<double> rates_;  ///< of edges that tell none, by group around them; 0: not known
+  bool is_new_ = false;        ///< did read_end() add its node?
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,19 @@ TEST(Dot, ReadsChainsDigraphsAndNamesWithoutQuotes) {
                                          "f:1: ports have more than one cable (1 in all)"));
 }
 
+TEST(Dot, AGroupAtTheEndOfAnEdgeHasACableOfEachNode) {
+  const Cabling group = value_or_throw(read_dot(
+      "net.dot",
+      "graph { edge [speed=\"25G\"]; {s1 s2} -- subgraph leaves { l1:p1 -- h1; edge [rate=\"10Gb\"] l2; l2 -- h2 } -- x }"));
+  std::multiset<std::string> seen;
+  for (const Cable& cable : group.cables)
+    seen.insert(group.nodes[cable.a.node].name + "-" + group.nodes[cable.b.node].name +
+                fmt::format(" {}", cable.bandwidth_bytes_per_s * 8e-9));
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("l1-h1 25", "l2-h2 10", "s1-l1 25", "s1-h1 25", "s1-l2 25",
+                                                  "s1-h2 25", "s2-l1 25", "s2-h1 25", "s2-l2 25", "s2-h2 25",
+                                                  "l1-x 25", "h1-x 25", "l2-x 25", "h2-x 25"));
+}
+
 TEST(Dot, EndsBrokenGraphsWithOneLine) {
   EXPECT_EQ(dot_error("graph {\n a:b -- ;\n}"),
             "net.dot:2: \";\" is unexpected; expected the name of a node");
@@ -107,8 +121,8 @@ TEST(Dot, EndsBrokenGraphsWithOneLine) {
             "net.dot:2: \"--\" is unexpected; expected the name of a port");
   EXPECT_EQ(dot_error("graph {\n a\n}"),
             R"(net.dot:1: the file has no cables; write edges such as "leaf1":"swp1" -- "spine1":"swp2")");
-  EXPECT_EQ(dot_error("graph {\n {a b} -- c\n}"),
-            "net.dot:2: \"--\" is unexpected; expected a node before an edge, not a group");
+  EXPECT_EQ(dot_error("graph {\n" + std::string(100, '{')),
+            "net.dot:2: groups are 101 deep (valid: up to 100)");
   EXPECT_EQ(dot_error("graph {\n ? }"),
             "net.dot:2: \"?\" begins no word; write names in quotes, such as \"leaf1\":\"swp1\"");
 }

@@ -52,11 +52,12 @@ Result<std::string> topology_dot(const topology::TopologyFile& file) {
     std::string attributes;
     if (link.a_port != kNoRail) attributes += fmt::format(" taillabel=\"{}\"", link.a_port);
     if (link.b_port != kNoRail) attributes += fmt::format(" headlabel=\"{}\"", link.b_port);
+    // For those who read it back; people see those that differ.
+    attributes += fmt::format(" rate={}", dot_string(topology::rate_text(link.bandwidth_bytes_per_s)));
     if (link.bandwidth_bytes_per_s != expected.links[i].bandwidth_bytes_per_s)
       attributes += fmt::format(" label={}", dot_string(topology::rate_text(link.bandwidth_bytes_per_s)));
     if (!link.up) attributes += " style=dashed label=\"down\"";
-    text += fmt::format("  n{} -- n{}{};\n", link.a, link.b,
-                        attributes.empty() ? "" : fmt::format(" [{}]", attributes.substr(1)));
+    text += fmt::format("  n{} -- n{} [{}];\n", link.a, link.b, attributes.substr(1));
   }
   return text + "}\n";
 }
