@@ -160,7 +160,8 @@ class Transport {
 
   // Sleeping.
   /// Requests a wake-up. The caller must poll() once more after arm() before it sleeps on the fd. This poll
-  /// does not consume the wake-up of an event that it does not report.
+  /// does not consume the wake-up of an event that it does not report. Requests that are posted after this poll may
+  /// complete without a wake-up: one who waits for their completions polls again.
   virtual Armed arm() = 0;
   /// After waking, or when the caller decides not to sleep after all.
   virtual void disarm() = 0;

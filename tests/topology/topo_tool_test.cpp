@@ -588,6 +588,17 @@ TEST(TopoTool, ReadsTheRatesOfItsOwnDot) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, LeavesThatAreCabledToEachOtherHaveTiers) {
+  const std::string path = ::testing::TempDir() + "hips_two_leaves.dot";
+  std::ofstream(path)
+      << "graph { l1 -- {a1 a2 a3} [speed=100G]; l2 -- {b1 b2} [speed=100G]; l1 -- l2 [speed=400G] }\n";
+  EXPECT_THAT(
+      run("topo " + path).out,
+      ::testing::AllOf(HasSubstr("5 servers, 2 leaves; 5 cables of servers, 1 cable between leaves\n"),
+                       HasSubstr("over all 5 servers, "), HasSubstr(" over the 3 of l1\n")));
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
   const Outcome outcome = run("topo -t bcube:3,1 2>&1 >/dev/full", "env -u HIPS_TOPO");
   EXPECT_EQ(outcome.exit_code, 1);

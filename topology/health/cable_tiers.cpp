@@ -65,6 +65,11 @@ CableTiers cable_tiers(const Cabling& cabling) {
     }
     front = std::move(next);
   }
+  // Switches that are cabled to their like have tiers, too.
+  for (const Cable& cable : cabling.cables) {
+    const std::size_t tier = tiers.of[cable.a.node];
+    if (tier != SIZE_MAX && tier > 0 && tier == tiers.of[cable.b.node]) tiers.has_more = true;
+  }
   return tiers;
 }
 

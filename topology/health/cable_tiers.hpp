@@ -12,7 +12,8 @@ namespace hips::topology {
 struct CableTiers {
   std::vector<std::size_t> of;  ///< by node of the cabling; SIZE_MAX: no cables lead to servers
   std::size_t highest = 0;      ///< of the switches; 0: there are none that join servers
-  bool has_more = false;        ///< above the leaves are switches that the file does not tell
+  bool has_more =
+      false;  ///< leaves are joined by switches that the file does not tell, or by cables between them
 
   /// The word for `count` switches of a tier: "leaf", "leaves", "spines"; "switch" where there is one tier.
   [[nodiscard]] std::string word(std::size_t tier, std::size_t count) const;
