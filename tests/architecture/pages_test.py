@@ -57,10 +57,11 @@ def write_cables(folder):
         'Switch 4 "leaf"\n[1] "node1"[1]\n[2] "node2"[1]\n\n' +
         "".join(f'Hca 1 "node{node}"\n[1] "leaf"[{node}]\n\n' for node in (1, 2)), encoding="utf-8")
     (folder / "lldp").mkdir()
-    for node in range(4):
+    for node in range(8):
         (folder / f"lldp/node{node}.json").write_text(
-            '{"lldp": {"interface": [{"eth0": {"via": "LLDP", "chassis": {"leaf0": {"capability": {"type": "Bridge", "enabled": true}}}, '
-            f'"port": {{"id": {{"type": "ifname", "value": "swp{node}"}}}}}}}}]}}}}', encoding="utf-8")
+            f'{{"lldp": {{"interface": [{{"eth0": {{"via": "LLDP", "chassis": {{"leaf{node // 4}": {{"capability": {{"type": "Bridge", '
+            f'"enabled": true}}}}}}, "port": {{"id": {{"type": "ifname", "value": "swp{node % 4 + 1}"}}, '
+            '"auto-negotiation": {"current": "100GBaseCR4"}}}}]}}', encoding="utf-8")
 
 
 def prepare(folder):
