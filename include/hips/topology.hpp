@@ -82,8 +82,9 @@ struct Graph {
 
 /// A cable that differs from its level: slower, or down. Only topology files have them (docs/topologies.md).
 struct LinkOverride {
-  std::int64_t server = -1;  ///< at one end; -1: a cable between two switches
-  Rail rail = kNoRail;       ///< the server's NIC
+  std::int64_t server =
+      -1;               ///< at one end, by its number among those in use; -1: a cable between two switches
+  Rail rail = kNoRail;  ///< the server's NIC
   std::string lower, upper;  ///< the switches as Graph names them, the one closer to the servers first
   double bandwidth_bytes_per_s = 0;
   bool up = true;

@@ -72,8 +72,7 @@ std::set<std::int32_t> busiest_servers(const Topology& topology, const PlanBuild
   std::set<std::int32_t> servers = busiest_servers_by_position(topology, builder);
   std::vector<std::pair<double, std::int64_t>> slow;
   for (const LinkOverride& cable : topology.overrides) {
-    const std::int64_t server = cable.server < 0 || !cable.up ? -1 : topology.server_in_use(cable.server);
-    if (server >= 0) slow.emplace_back(cable.bandwidth_bytes_per_s, server);
+    if (cable.server >= 0 && cable.up) slow.emplace_back(cable.bandwidth_bytes_per_s, cable.server);
   }
   std::ranges::sort(slow);
   for (std::size_t i = 0; i < std::min(slow.size(), kMostSlowCables); ++i)

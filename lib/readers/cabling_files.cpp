@@ -15,6 +15,7 @@
 #include "topology/cabling/ns3_edges.hpp"
 #include "topology/cabling/simgrid.hpp"
 #include "topology/formats/yaml_tree.hpp"
+#include "topology/wiring/kinds.hpp"
 #include "topology/wiring/recognise.hpp"
 
 namespace hips::topology {
@@ -67,10 +68,18 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
     if (!cabling) return fail(cabling.error());
   }
   cabling->tier_rates = options.tier_rates;
+  if (job_of_reading().empty()) {
+    auto cluster = topology_of(name, *std::move(cabling));
+    if (!cluster) return fail(cluster.error());
+    return file_of(*std::move(cluster));
+  }
   auto cluster = topology_of(name, *cabling);
-  if (!cluster && !job_of_reading().empty())
-    cluster = topology_of(name, select_job(*std::move(cabling), job_of_reading()));
-  if (!cluster) return fail(cluster.error());
+  if (!cluster) {
+    decide_kinds(name, *cabling);
+    auto of_job = topology_of(name, select_job(*std::move(cabling), job_of_reading()));
+    if (!of_job) return fail(cluster.error());
+    cluster = told_for_job(*std::move(of_job), cluster.error());
+  }
   return file_of(*std::move(cluster));
 }
 
@@ -86,7 +95,13 @@ Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
 Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
                                          const CablingOptions& options) {
   std::vector<LldpText> hosts;
+  // The usual loop over hosts leaves one of a host that did not answer.
+  std::vector<std::string> empty;
   for (const NamedText& one : texts) {
+    if (one.text.find_first_not_of(" \t\r\n") == std::string::npos) {
+      empty.push_back(one.name);
+      continue;
+    }
     if (!is_lldp(one.text))
       return fail(
           Code::kInvalidArgument,
@@ -95,7 +110,16 @@ Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const 
               one.name, name));
     hosts.push_back({one.name, one.text});
   }
-  return file_of_cables(name, read_lldp(hosts), options);
+  if (hosts.empty() && !empty.empty())
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("{}: all files of the folder are empty; check the command that wrote them", name));
+  auto cabling = read_lldp(hosts);
+  if (cabling && !empty.empty())
+    cabling->notes.push_back(
+        fmt::format("{}: the file is empty{}; ignored", empty.front(),
+                    empty.size() > 1 ? fmt::format(" (and {} more)", empty.size() - 1) : ""));
+  return file_of_cables(name, std::move(cabling), options);
 }
 
 Result<TopologyFile> read_cabling_path(const std::string& path, const CablingOptions& options) {

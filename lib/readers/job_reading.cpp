@@ -20,12 +20,19 @@ const std::vector<std::string>& job_of_reading() {
   return hosts_of_job();
 }
 
+ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused) {
+  of_job.notes.push_back(refused.message + "; read for the hosts of the job only");
+  return of_job;
+}
+
 Result<TopologyFile> read_slurm_for_job(const std::string& path, std::string_view text,
                                         SlurmOptions options) {
+  options.all_nodes = job_of_reading();
   auto cluster = read_slurm_file(path, text, options);
   if (!cluster && !job_of_reading().empty()) {
     options.job = job_of_reading();
-    cluster = read_slurm_file(path, text, std::move(options));
+    auto of_job = read_slurm_file(path, text, std::move(options));
+    if (of_job) cluster = told_for_job(*std::move(of_job), cluster.error());
   }
   if (!cluster) return fail(cluster.error());
   return file_of(*std::move(cluster));

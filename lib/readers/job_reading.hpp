@@ -5,6 +5,7 @@
 
 #include "lib/base/result.hpp"
 #include "topology/clusters/slurm.hpp"
+#include "topology/formats/cluster_topology.hpp"
 #include "topology/formats/topology_file.hpp"
 
 namespace hips::topology {
@@ -18,7 +19,10 @@ void read_for_job(std::vector<std::string> hosts);
 /// The hosts of the job; none: all of a file is judged.
 const std::vector<std::string>& job_of_reading();
 
-/// read_slurm_file(), for the job too.
+/// A topology of the job's hosts, with a note why the whole file was refused.
+ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused);
+
+/// read_slurm_file(), for the job too. Where both are refused, the error of the whole file.
 Result<TopologyFile> read_slurm_for_job(const std::string& path, std::string_view text, SlurmOptions options);
 
 }  // namespace hips::topology

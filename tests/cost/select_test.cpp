@@ -30,13 +30,12 @@ const Candidate& candidate(const Selection& selection, const Selection::Choice& 
 /// One slow cable, wherever it is, makes every call as slow as it is. Where servers relay, any of them may send over it: such plans are
 /// tried before they are chosen.
 TEST(Select, CandidatesKnowTheSlowestCable) {
-  for (const std::string spec :
-       {"switch:12", "rail:9,2", "leafspine:3,4", "bcube:3,1", "torus:3x4", "rail:9,2[0-3,6-8]"}) {
+  for (const std::string spec : {"switch:12", "rail:9,2", "leafspine:3,4", "bcube:3,1", "torus:3x4",
+                                 "rail:9,2[0-3,6-8]", "leafspine:3,8,2[1-23]"}) {
     const Topology whole = parse_topology(spec);
     for (std::int32_t server = 0; server < whole.num_servers(); ++server) {
       Topology topology = whole;
-      topology.overrides = {
-          {topology.whole_server(server), 0, "", "", kDefaultBandwidthBytesPerS / 20, true}};
+      topology.overrides = {{server, 0, "", "", kDefaultBandwidthBytesPerS / 20, true}};
       const auto all = candidates(topology);
       ASSERT_TRUE(all);
       for (const Candidate& candidate : *all) {

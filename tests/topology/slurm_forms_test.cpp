@@ -36,7 +36,7 @@ TEST(SlurmForms, SpinesAboveTheSameLeavesCountAsOne) {
   EXPECT_THAT(
       cluster.notes,
       Contains(
-          "t.conf: line 2: \"l1\" is below \"s1\" and \"s2\" (and 3 more); switches above the same ones count as one"));
+          "t.conf: line 2: \"l1\" is below \"s1\" and \"s2\" (and 3 more); it counts as below the first"));
   EXPECT_THAT(cluster.notes, Not(Contains(HasSubstr("on top"))));
 }
 
@@ -54,6 +54,14 @@ TEST(SlurmForms, SwitchesThatNameEachOtherAreNeighbours) {
           "SwitchName=t Switches=a,b\nSwitchName=a Nodes=n[1-3] Switches=b\nSwitchName=b Nodes=m[1-3] Switches=a\n")
           .topology.spec,
       "leafspine:2,3");
+}
+
+TEST(SlurmForms, ASwitchWithoutNodesThatOthersNameBackIsAboveThem) {
+  const auto cluster = read_form(
+      "SwitchName=core Switches=l[1-2]\nSwitchName=l1 Nodes=n[1-2] Switches=core\n"
+      "SwitchName=l2 Nodes=n[3-4] Switches=core\n");
+  EXPECT_EQ(cluster.topology.spec, "leafspine:2,2");
+  EXPECT_THAT(cluster.notes, Not(Contains(HasSubstr("on top"))));
 }
 
 TEST(SlurmForms, SwitchesWithTheSameNodesAreRails) {
@@ -82,6 +90,20 @@ TEST(SlurmForms, BlocksWithoutNodesAreNotedOnce) {
   EXPECT_THAT(yaml.notes, ElementsAre("t.conf: line 5: block: \"c\" has no nodes (and 1 more); ignored"));
 }
 
+TEST(SlurmForms, BlocksMayHaveEmptyNodes) {
+  EXPECT_EQ(
+      read_form(
+          "BlockName=a Nodes=n[0-1]\nBlockName=p1 Nodes=\"\"\nBlockName=p2 Nodes=\nBlockName=b Nodes=n[2-3]\n")
+          .topology.spec,
+      "leafspine:2,2");
+  EXPECT_EQ(
+      read_form(
+          "- topology: t\n  block:\n    blocks:\n      - {block: a, nodes: \"n[0-1]\"}\n      - {block: c, nodes: \"\"}\n"
+          "      - {block: b, nodes: \"n[2-3]\"}\n")
+          .topology.spec,
+      "leafspine:2,2");
+}
+
 class SlurmConfBeside : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -99,6 +121,16 @@ class SlurmConfBeside : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(SlurmConfBeside, IsReadOnlyWhereItIsNeeded) {
+  std::ofstream(folder_ / "leaf.inc") << "SwitchName=s Nodes=ALL\n";
+  EXPECT_EQ(read_beside("Include leaf.inc\n").topology.spec, "switch:5");
+  std::ofstream(folder_ / "slurm.conf") << "NodeName=n[\nInclude missing.conf\n";
+  EXPECT_EQ(read_beside("# ALL racks, flat\nSwitchName=HALL-1 Nodes=n[0-3]\n").topology.spec, "switch:4");
+  std::ofstream(folder_ / "slurm.conf") << "NodeName=default CPUs=1\nNodeName=n[0-3]\nNodeName=n[2-5]\n";
+  EXPECT_THAT(read_beside("SwitchName=s Nodes=ALL\n").nodes, ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
+  EXPECT_EQ(read_beside("SwitchName=s0 Nodes=ALL\nSwitchName=s1 Nodes=ALL\n").topology.spec, "rail:6,2");
+}
+
 TEST_F(SlurmConfBeside, GivesAllItsNodes) {
   EXPECT_THAT(read_beside("SwitchName=s Nodes=ALL\n").nodes,
               ElementsAre("n01", "n02", "n03", "login1", "login2"));
@@ -113,7 +145,7 @@ TEST_F(SlurmConfBeside, GivesAllItsNodes) {
 }
 
 TEST(SlurmForms, AllNodesAreThoseOfTheJobWhereNothingElseIsKnown) {
-  const SlurmOptions job{.job = {"n3", "n4"}};
+  const SlurmOptions job{.all_nodes = {"n3", "n4"}};
   EXPECT_THAT(read_form("SwitchName=s Nodes=ALL\n", job).nodes, ElementsAre("n3", "n4"));
   EXPECT_EQ(read_form("- topology: t\n  flat: true\n", job).topology.spec, "switch:2");
 }
@@ -164,6 +196,31 @@ TEST(SlurmForms, ATreeWhoseUpperRatesAreGivenStaysAsItIs) {
     }
   }
   EXPECT_DOUBLE_EQ(to_core, 22 * 5e9);
+}
+
+TEST(SlurmForms, AJobMayHaveNamesWithDomains) {
+  const std::string rings = "RingName=r1 Nodes=n1.a,n2.a,n3.a\nRingName=r2 Nodes=n1.b,n2.b,n3.b\n";
+  EXPECT_THAT(read_form(rings, {.job = {"n1.b", "n2.b"}}).nodes, Contains("n1.b"));
+  const auto either = read_slurm("t.conf", rings, {.job = {"n1", "n2"}});
+  ASSERT_FALSE(either);
+  EXPECT_THAT(either.error().message, HasSubstr("no cable joins the rings"));
+  const std::string addresses = "RingName=r1 Nodes=10.0.0.[1-3]\nRingName=r2 Nodes=10.0.1.[1-3]\n";
+  EXPECT_THAT(read_form(addresses, {.job = {"10.0.1.2"}}).nodes, Contains("10.0.1.2"));
+}
+
+TEST(SlurmForms, LargeFormsAreReadInLinearTime) {
+  // Quadratic ones would take minutes.
+  EXPECT_EQ(read_form("SwitchName=a Nodes=n[0-199999]\nSwitchName=b Nodes=n[100000-199999],n[0-99999]\n")
+                .topology.num_rails,
+            2);
+  std::string star = "SwitchName=A Switches=s[0-99999]\n", chain = "SwitchName=c0 Nodes=n[0-2999]\n";
+  for (int i = 0; i < 100000; ++i) star += "SwitchName=s" + std::to_string(i) + " Switches=A\n";
+  EXPECT_FALSE(read_slurm("t.conf", star));
+  for (int i = 1; i < 3000; ++i)
+    chain += "SwitchName=c" + std::to_string(i) + " Switches=c" + std::to_string(i - 1) + "\n";
+  const auto deep = read_slurm("t.conf", chain, {.tier_rates = {1e9, 1e9, 1e9}});
+  ASSERT_FALSE(deep);
+  EXPECT_THAT(deep.error().message, HasSubstr("one above the other (valid: up to 63)"));
 }
 
 TEST(SlurmForms, JobsOfRandomTreesAreReadBesideBrokenOnes) {

@@ -576,7 +576,26 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
          "b1 [role=server]; b2 [role=server]; s1 [role=switch]; s2 [role=switch] }\n";
   EXPECT_THAT(run("topo " + path + " 2>&1").out, HasSubstr("no cables join"));
   EXPECT_EQ(run("topo --spec " + path + " --nodelist b[1-2]").out, "switch:2\n");
+  std::ofstream(path)
+      << "side_a_device,side_a_name,side_b_device,side_b_name\nn1,e,leaf1,1\nn2,e,leaf1,2\nn3,e,leaf2,1\n"
+         "n4,e,leaf2,2\nx9,e,y9,e\n";
+  EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2]").out, "switch:2\n");
+  EXPECT_THAT(run("topo " + path + " --nodelist n[1-2] 2>&1").out,
+              HasSubstr("; read for the hosts of the job only\n"));
   std::remove(path.c_str());
+}
+
+TEST(TopoTool, RailsOfSlurmJoinEachNodeTwice) {
+  const std::string path = ::testing::TempDir() + "hips_rails.conf";
+  std::ofstream(path) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[0-3]\n";
+  EXPECT_THAT(run("topo " + path).out, ::testing::AllOf(HasSubstr("Rail(4,2)"), Not(HasSubstr("single"))));
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, OptionsBeforeACommandBelowAreRefused) {
+  const Outcome outcome = run("topo --rate leaf=25Gb diff a b 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "hips: --rate is an option of hips topo; write it behind diff, if diff has it\n");
 }
 
 TEST(TopoTool, ReadsTheRatesOfItsOwnDot) {

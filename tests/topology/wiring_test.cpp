@@ -372,7 +372,7 @@ TEST(Recognition, TakesHostsOfTwoCablesForServersAsTheirNamesakesOfOne) {
   EXPECT_THAT(found->nodes, testing::ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
   EXPECT_THAT(found->notes,
               Contains("cables: does not tell servers from switches; by their cables and names, s0, s1, s2 "
-                       "are switches"));
+                       "are switches, unless --hosts REGEX or --switches REGEX tells otherwise"));
 }
 
 TEST(Recognition, DecidesWhichUnknownDevicesAreServersWhereSomeCablesAreMissing) {

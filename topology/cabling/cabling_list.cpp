@@ -102,6 +102,14 @@ bool is_title(const std::string& cell) {
   });
 }
 
+/// The first row that is no comment, unless a comment is a header that is known.
+Result<std::vector<std::string>> first_row(CsvRows& rows) {
+  for (;;) {
+    auto row = rows.next();
+    if (!row || row->empty() || !row->front().starts_with('#') || known_places(*row)) return row;
+  }
+}
+
 class ListReader {
  public:
   ListReader(std::string_view file, std::string_view text, const std::optional<ListColumns>& columns)
@@ -111,11 +119,11 @@ class ListReader {
     auto separator = find_header();
     if (!separator) return fail(separator.error());
     CsvRows rows(file_, text_, *separator);
-    for (bool is_header = true;; is_header = false) {
+    for (;;) {
       const auto row = rows.next();
       if (!row) return fail(row.error());
       if (row->empty()) break;
-      if (has_header_ && (rows.line() <= header_line_ || is_header)) continue;
+      if (has_header_ && rows.line() <= header_line_) continue;
       if (row->front().starts_with('#')) continue;
       if (auto taken = take(*row, rows.line()); !taken) return fail(taken.error());
     }
@@ -139,12 +147,12 @@ class ListReader {
     std::vector<std::string> seen;
     for (const char separator : kSeparators) {
       CsvRows rows(file_, text_, separator);
-      auto row = rows.next();
+      auto row = first_row(rows);
       if (!row) return fail(row.error());
       header_line_ = rows.line();
       if (columns_) {
         auto places = chosen_places(*row);
-        if (!places && columns_->are_numbers() && !row->empty()) places = numbered_places(*row);
+        if (!places && columns_->are_numbers() && !row->empty()) places = numbered_places(*row, separator);
         if (places) {
           places_ = *places;
         } else if (row->size() > seen.size()) {
@@ -185,8 +193,19 @@ class ListReader {
     return places;
   }
 
-  /// Columns by their numbers, from 1. The first row is one of cables, unless it is a header that is known.
-  Result<Places> numbered_places(const std::vector<std::string>& cells) {
+  /// Columns by their numbers, from 1. The first row is one of cables, unless it is a header: one that is known, one with too few
+  /// cells, or one whose names no other row has.
+  Result<Places> numbered_places(const std::vector<std::string>& cells, char separator) {
+    constexpr int kMostLooked = 50;
+    std::size_t width = cells.size();
+    std::vector<std::vector<std::string>> others;
+    CsvRows rows(file_, text_, separator);
+    for (int i = 0; i < kMostLooked; ++i) {
+      auto row = i == 0 ? first_row(rows) : rows.next();
+      if (!row || row->empty()) break;
+      width = std::max(width, row->size());
+      if (i > 0) others.push_back(*std::move(row));
+    }
     Places places;
     for (const auto& [column, place] :
          {std::pair(&columns_->a_node, &places.a_node), std::pair(&columns_->a_port, &places.a_port),
@@ -195,12 +214,19 @@ class ListReader {
       if (column->empty()) continue;
       std::size_t number = 0;
       const auto [end, error] = std::from_chars(column->data(), column->data() + column->size(), number);
-      if (error != std::errc() || number == 0 || number > cells.size())
+      if (error != std::errc() || number == 0 || number > width)
         return fail(Code::kInvalidArgument,
-                    fmt::format("the list has no column {}; it has columns 1 to {}", *column, cells.size()));
+                    fmt::format("the list has no column {}; it has columns 1 to {}", *column, width));
       *place = number - 1;
     }
-    has_header_ = known_places(cells).has_value();
+    const auto is_used = [&](std::size_t place) {
+      return std::ranges::any_of(others, [&](const std::vector<std::string>& row) {
+        return (places.a_node < row.size() && row[places.a_node] == cells[place]) ||
+               (places.b_node < row.size() && row[places.b_node] == cells[place]);
+      });
+    };
+    has_header_ = known_places(cells).has_value() || cells.size() <= places.last_needed() ||
+                  (others.size() > 1 && !is_used(places.a_node) && !is_used(places.b_node));
     return places;
   }
 
@@ -317,11 +343,11 @@ Result<ListColumns> parse_list_columns(std::string_view text) {
 bool is_cabling_list(std::string_view text) {
   for (const char separator : kSeparators) {
     CsvRows rows("", text, separator);
-    const auto row = rows.next();
+    const auto row = first_row(rows);
     if (!row || row->empty()) continue;
     if (known_places(*row)) return true;
     // A table whose header is not known: its reader says so. Others begin with words in a comment.
-    if (row->front().starts_with('#') || text.find("hips-topology") != std::string_view::npos) continue;
+    if (text.find("hips-topology") != std::string_view::npos) continue;
     const auto second = rows.next();
     if (second && row->size() > 1 && second->size() == row->size() && std::ranges::all_of(*row, is_title))
       return true;

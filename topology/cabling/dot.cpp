@@ -143,13 +143,25 @@ class DotReader {
     for (const auto& ends : chain)
       for (const CableEnd& end : ends) members.push_back(end.node);
     if (chain.size() == 1 && !is_group) describe(nodes_[chain[0][0].node], attributes, line);
+    if (chain.size() > 1) add_edges(chain, look_of(attributes, line));
+    return is_too_much() ? too_much() : Result<void>();
+  }
+
+  /// A cable of each end to each next one.
+  void add_edges(const std::vector<std::vector<CableEnd>>& chain, const Edge& look) {
     for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
       for (const CableEnd& a : chain[i]) {
-        if (is_too_much()) return too_much();
-        for (const CableEnd& b : chain[i + 1]) add_edge(a, b, attributes, line);
+        if (is_too_much()) return;
+        for (const CableEnd& b : chain[i + 1]) {
+          Edge edge = look;
+          edge.a.node = a.node;
+          edge.b.node = b.node;
+          if (!a.port.empty()) edge.a.port = a.port;
+          if (!b.port.empty()) edge.b.port = b.port;
+          edges_.push_back(std::move(edge));
+        }
       }
     }
-    return {};
   }
 
   /// One end of an edge, or all nodes of a group.
@@ -232,13 +244,14 @@ class DotReader {
     }
   }
 
-  void add_edge(CableEnd a, CableEnd b, const Attributes& attributes, std::int64_t line) {
-    Edge edge{.a = std::move(a), .b = std::move(b), .rate = rates_.back(), .line = line};
+  /// What the attributes tell of an edge: ports, rate and state.
+  Edge look_of(const Attributes& attributes, std::int64_t line) {
+    Edge edge{.a = {}, .b = {}, .rate = rates_.back(), .line = line};
     for (const auto& [key, value] : attributes) {
       if (key == "taillabel") {
-        if (edge.a.port.empty()) edge.a.port = value;
+        edge.a.port = value;
       } else if (key == "headlabel") {
-        if (edge.b.port.empty()) edge.b.port = value;
+        edge.b.port = value;
       } else if (is_one_of(key, {"label", "speed", "rate", "bandwidth"})) {
         // A number alone is no rate: it may be anything.
         const bool has_unit = !value.empty() && !is_digit(value.back()) && value.back() != '.';
@@ -253,7 +266,7 @@ class DotReader {
         ignore_attribute(line);
       }
     }
-    edges_.push_back(std::move(edge));
+    return edge;
   }
 
   void add_all() {

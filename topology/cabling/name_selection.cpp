@@ -6,7 +6,6 @@
 #include <array>
 #include <memory>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -153,19 +152,18 @@ Cabling marked_part(Cabling cabling, std::vector<bool> kept, std::string_view wh
   }
   selected.notes = std::move(cabling.notes);
   if (const std::size_t left_out = kept.size() - selected.nodes.size(); left_out > 0)
-    selected.notes.push_back(fmt::format("{} of {} nodes are left out {}", left_out, kept.size(), why));
+    selected.notes.push_back(fmt::format("{} of {} nodes are left out{}", left_out, kept.size(), why));
   return selected;
 }
 
 }  // namespace
 
 Cabling select_job(Cabling cabling, std::span<const std::string> hosts) {
-  std::unordered_set<std::string_view> wanted;
-  for (const std::string& host : hosts) wanted.insert(short_name(host));
+  const HostNames wanted(hosts);
   std::vector<bool> kept(cabling.nodes.size());
   for (std::size_t i = 0; i < kept.size(); ++i)
-    kept[i] = cabling.nodes[i].kind != Kind::kServer || wanted.contains(short_name(cabling.nodes[i].name));
-  return marked_part(std::move(cabling), std::move(kept), "that are not of the job");
+    kept[i] = cabling.nodes[i].kind != Kind::kServer || wanted.has(cabling.nodes[i].name);
+  return marked_part(std::move(cabling), std::move(kept), ": those of other jobs and what only they need");
 }
 
 Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
@@ -185,7 +183,7 @@ Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
     cabling.nodes[i].kind = chosen.kind;
   }
   const std::size_t all = kept.size();
-  Cabling selected = marked_part(std::move(cabling), std::move(kept), "by their names");
+  Cabling selected = marked_part(std::move(cabling), std::move(kept), " by their names");
   if (std::ranges::any_of(selected.nodes, [](const CabledNode& node) { return node.kind != Kind::kSwitch; }))
     return selected;
   return fail(

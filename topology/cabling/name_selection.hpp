@@ -30,7 +30,8 @@ inline constexpr std::size_t kMostMatchedName = 1024;
 /// Example  select_nodes(cabling, {.hosts = "^gpu", .exclude = "login|mgmt"})
 Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection);
 
-/// The servers of a job, by their short names, and what joins them.
+/// The servers of a job, by their names with or without the domain, and all that is no server, but for switches that join nothing then.
+/// Cost     linear in the cabling.
 Cabling select_job(Cabling cabling, std::span<const std::string> hosts);
 
 }  // namespace hips::topology

@@ -24,11 +24,10 @@ double rate_of_words(std::string_view text) {
   if (error != std::errc() || !(number > 0)) return 0;
   std::string unit = in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
   constexpr std::string_view kFullDuplex = "full";
-  if (unit.size() > kFullDuplex.size() && unit.ends_with(kFullDuplex))
-    unit.resize(unit.size() - kFullDuplex.size());
+  if (unit.ends_with(kFullDuplex)) unit.resize(unit.size() - kFullDuplex.size());
   // "100g-2" has two lanes.
   if (const std::size_t lanes = unit.find('-');
-      lanes != std::string::npos && lanes + 2 == unit.size() && is_digit(unit.back()))
+      lanes != std::string::npos && lanes > 0 && lanes + 2 == unit.size() && is_digit(unit.back()))
     unit.resize(lanes);
   double megabits = 0;
   for (const std::string_view known : {"", "m", "mb", "mbps", "mbit", "mbit/s", "mb/s"}) {

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "topology/clusters/slurm_nodes.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
@@ -36,7 +35,16 @@ std::string lower(std::string_view text) {
 /// Does a list of topologies begin here, as in a topology.yaml?
 bool is_slurm_yaml_line(std::string_view line) {
   if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-  return line.starts_with("- topology:");
+  for (const char sign : {'-', '{'}) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.starts_with(sign)) {
+      line.remove_prefix(1);
+    } else if (sign == '-') {
+      return false;
+    }
+  }
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.starts_with("topology:");
 }
 
 /// Does one of the lines fit?
@@ -152,6 +160,7 @@ class SlurmReader {
       const std::string key = lower(word.substr(0, equals));
       std::string_view value = word.substr(equals + 1);
       if (is_quoted) value = value.substr(1, value.size() - 2);
+      if (value.empty() && key == "nodes" && values.contains("blockname")) continue;
       if (value.empty())
         return bad(line, fmt::format("nothing follows {}=; write a value or leave the key out",
                                      word.substr(0, equals)));
@@ -281,12 +290,9 @@ Result<ClusterTopology> read_slurm_topology(std::string_view name, std::string_v
 
 Result<ClusterTopology> read_slurm_file(const std::string& path, std::string_view text,
                                         SlurmOptions options) {
-  const bool is_yaml = has_line(text, is_slurm_yaml_line);
-  if (options.all_nodes.empty() && needs_all_nodes(text)) {
-    auto all = nodes_of_slurm_conf(path);
-    if (!all) return fail(all.error());
-    options.all_nodes = *std::move(all);
-  }
+  const bool is_yaml =
+      path.ends_with(".yaml") || path.ends_with(".yml") || has_line(text, is_slurm_yaml_line);
+  options.path = path;
   if (is_yaml) return read_slurm_yaml(path, text, options);
   const auto whole = with_includes(path, text);
   if (!whole) return fail(whole.error());

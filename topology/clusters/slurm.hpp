@@ -16,8 +16,10 @@ struct SlurmOptions {
   std::string which{};
   /// The hosts of a job: only the switches between them are read; what is wrong elsewhere does not matter. Empty: all.
   std::vector<std::string> job{};
-  /// What Nodes=ALL and flat topologies stand for; empty: the hosts of the job.
+  /// What Nodes=ALL and flat topologies stand for where no slurm.conf tells.
   std::vector<std::string> all_nodes{};
+  /// The path of the file; a slurm.conf in its folder tells all nodes. Empty: there is none.
+  std::string path{};
   /// Rates of the tiers of cables (kCableTiers) in bytes/s, of which the file tells none; 0: as assumed.
   std::vector<double> tier_rates{};
 };

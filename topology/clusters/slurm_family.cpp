@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "topology/cabling/cabling.hpp"
+#include "topology/cabling/cabling_builder.hpp"
 #include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm_tree.hpp"
 #include "topology/formats/parse.hpp"
@@ -26,15 +28,14 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
         blocks_without_nodes_ > 1 ? fmt::format(" (and {} more)", blocks_without_nodes_ - 1) : ""));
   }
   const bool is_job = !options.job.empty();
-  if (auto placed = place_all(options.all_nodes.empty() ? options.job : options.all_nodes); !placed)
-    return fail(placed.error());
+  if (auto placed = place_all(options); !placed) return fail(placed.error());
   if (auto joined = join(is_job); !joined) return fail(joined.error());
   if (is_job) {
     if (auto kept = keep_ways_to(options.job); !kept) return fail(kept.error());
   }
   const auto tops = find_tops(is_job);
   if (!tops) return fail(tops.error());
-  find_leaves(*tops);
+  if (auto found = find_leaves(*tops); !found) return fail(found.error());
   if (leaves_.empty()) {
     return bad(nodes_.empty() ? first_without_.line : nodes_.front().line,
                is_job ? "no switch has a node of the job; check the names"
@@ -48,6 +49,7 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
     if (!topology) return fail(topology.error());
     result_.topology = std::move(*topology);
     result_.nodes = nodes_[tops->front()].nodes;
+    list_rails(*tops);
   } else {
     note_again();
     note_tops(*tops, has_upper_rate);
@@ -55,8 +57,8 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
     auto topology = parse(spec_of());
     if (!topology) return fail(topology.error());
     result_.topology = std::move(*topology);
+    list_cables();
   }
-  list_cables();
   if (auto given = give_level_rates(result_, file_.name, options.tier_rates); !given)
     return fail(given.error());
   return std::move(result_);
@@ -86,6 +88,7 @@ void SlurmTree::note_tops(const std::vector<std::size_t>& tops, bool has_rate) {
 std::string SlurmTree::rail_spec(const std::vector<std::size_t>& tops) const {
   if (again_.empty() || tops.size() != 1) return "";
   const Node& first = nodes_[tops.front()];
+  const std::unordered_set<std::string_view> hosts(first.nodes.begin(), first.nodes.end());
   std::size_t rails = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
@@ -94,10 +97,30 @@ std::string SlurmTree::rail_spec(const std::vector<std::size_t>& tops) const {
     if (i == tops.front()) continue;
     const auto again = again_.find(i);
     if (again == again_.end() || again->second.size() != first.nodes.size() || !node.nodes.empty() ||
-        !std::ranges::is_permutation(again->second, first.nodes))
+        !std::ranges::all_of(again->second, [&](const std::string& host) { return hosts.contains(host); }))
+      return "";
+    if (std::unordered_set<std::string_view>(again->second.begin(), again->second.end()).size() !=
+        hosts.size())
       return "";
   }
   return fmt::format("rail:{},{}", first.nodes.size(), rails);
+}
+
+/// A cable of each node to each switch.
+void SlurmTree::list_rails(const std::vector<std::size_t>& tops) {
+  Cabling cabling;
+  for (const std::string& host : nodes_[tops.front()].nodes)
+    cabling.nodes.push_back({.name = host, .kind = CabledNode::Kind::kServer});
+  const std::size_t num_hosts = cabling.nodes.size();
+  for (const Node& node : nodes_) {
+    for (std::size_t host = 0; host < num_hosts; ++host)
+      cabling.cables.push_back({.a = {.node = host},
+                                .b = {.node = cabling.nodes.size()},
+                                .bandwidth_bytes_per_s = kDefaultBandwidthBytesPerS,
+                                .latency_ns = kDefaultLatencyNs});
+    cabling.nodes.push_back({.name = node.name, .kind = CabledNode::Kind::kSwitch});
+  }
+  result_.cabling.value = std::make_shared<const Cabling>(std::move(cabling));
 }
 
 /// What the file tells of cables: those from servers to leaf switches.
@@ -122,7 +145,6 @@ void SlurmTree::list_cables() {
 Result<ClusterTopology> SlurmTree::whole_tree(const SlurmOptions& options,
                                               const std::vector<std::size_t>& tops) {
   Cabling cabling;
-  std::map<std::size_t, double> rates;  // by tier
   const auto rate_of = [&](std::size_t tier) {
     double rate = kDefaultBandwidthBytesPerS;
     for (std::size_t i = 0; i <= std::min(tier, options.tier_rates.size() - 1); ++i)
@@ -131,6 +153,7 @@ Result<ClusterTopology> SlurmTree::whole_tree(const SlurmOptions& options,
   };
   struct Made {
     std::size_t at = 0, num_nodes = 0, tier = 0;  ///< tier: of the cables above it
+    double rate = 0;                              ///< of each of them
   };
   const auto add_cables = [&](std::size_t from, std::size_t to, std::size_t count, double rate) {
     for (std::size_t i = 0; i < count; ++i)
@@ -146,6 +169,14 @@ Result<ClusterTopology> SlurmTree::whole_tree(const SlurmOptions& options,
   std::ranges::reverse(order);
   std::map<std::size_t, Made> made;
   for (const std::size_t node : order) {
+    const auto& below_it = nodes_[node].below;
+    if (nodes_[node].nodes.empty() && below_it.size() == 1) {
+      // A switch above one other joins nothing.
+      Made one = made.at(below_it.front());
+      one.rate = std::min(one.rate, rate_of(++one.tier));
+      made.emplace(node, one);
+      continue;
+    }
     Made one{.at = cabling.nodes.size(), .num_nodes = nodes_[node].nodes.size(), .tier = 1};
     cabling.nodes.push_back({.name = nodes_[node].name, .kind = CabledNode::Kind::kSwitch});
     for (const std::string& host : nodes_[node].nodes) {
@@ -155,10 +186,15 @@ Result<ClusterTopology> SlurmTree::whole_tree(const SlurmOptions& options,
     for (const std::size_t below : nodes_[node].below) {
       const Made& child = made.at(below);
       if (child.num_nodes == 0) continue;
-      add_cables(child.at, one.at, child.num_nodes, rate_of(child.tier));
+      add_cables(child.at, one.at, child.num_nodes, child.rate);
+      if (cabling.cables.size() > kMostCables)
+        return bad(
+            nodes_[node].line,
+            fmt::format("the tree has more than {} cables, as many upwards as nodes below", kMostCables));
       one.num_nodes += child.num_nodes;
       one.tier = std::max(one.tier, child.tier + 1);
     }
+    one.rate = rate_of(one.tier);
     made.emplace(node, one);
   }
   if (tops.size() > 1) {
@@ -167,7 +203,7 @@ Result<ClusterTopology> SlurmTree::whole_tree(const SlurmOptions& options,
     const std::size_t above = cabling.nodes.size();
     cabling.nodes.push_back({.name = name, .kind = CabledNode::Kind::kSwitch});
     for (const std::size_t top : tops)
-      add_cables(made.at(top).at, above, made.at(top).num_nodes, rate_of(made.at(top).tier));
+      add_cables(made.at(top).at, above, made.at(top).num_nodes, made.at(top).rate);
   }
   cabling.notes = std::move(result_.notes);
   cabling.notes.push_back(fmt::format(

@@ -90,17 +90,18 @@ Result<void> SlurmToruses::add_region(const SlurmRegion& region, Unit& unit) {
   return {};
 }
 
-/// The only unit with all nodes of the job; null: none or no job.
+/// The only unit with all nodes of the job; null: none, several or no job.
 const SlurmToruses::Unit* SlurmToruses::unit_of(const std::vector<std::string>& job) const {
-  std::unordered_set<std::string_view> wanted;
-  for (const std::string& host : job) wanted.insert(short_name(host));
+  const HostNames wanted(job);
+  const Unit* found = nullptr;
   for (const Unit& unit : units_) {
-    std::unordered_set<std::string_view> found;
-    for (const auto& [place, host] : unit.nodes)
-      if (wanted.contains(short_name(host))) found.insert(short_name(host));
-    if (!wanted.empty() && found.size() == wanted.size()) return &unit;
+    std::size_t count = 0;
+    for (const auto& [place, host] : unit.nodes) count += wanted.has(host) ? 1 : 0;
+    if (count == 0 || count < wanted.size()) continue;
+    if (found != nullptr) return nullptr;
+    found = &unit;
   }
-  return nullptr;
+  return found;
 }
 
 Result<ClusterTopology> SlurmToruses::finish(std::string_view which, const SlurmOptions& options,

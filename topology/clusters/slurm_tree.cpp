@@ -1,15 +1,23 @@
 #include "topology/clusters/slurm_tree.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "topology/clusters/hostlist.hpp"
+#include "topology/clusters/slurm_nodes.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
+namespace {
+
+/// Of switches, one above the other.
+constexpr std::size_t kMostTiers = 64;
+
+}  // namespace
 
 tl::unexpected<Status> SlurmTree::bad(std::size_t line, std::string_view problem, Code code) const {
   return fail(code, fmt::format("{}: {}", file_.where(line), problem));
@@ -83,10 +91,13 @@ Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
 }
 
 /// Gives a switch with Nodes=ALL the nodes that no other has.
-Result<void> SlurmTree::place_all(const std::vector<std::string>& all) {
-  for (Node& node : nodes_) {
+Result<void> SlurmTree::place_all(const SlurmOptions& options) {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
     if (!node.has_all) continue;
-    if (all.empty()) {
+    const auto all = all_slurm_nodes(options);
+    if (!all) return fail(all.error());
+    if (all->empty()) {
       return bad(
           node.line,
           fmt::format(
@@ -94,8 +105,15 @@ Result<void> SlurmTree::place_all(const std::vector<std::string>& all) {
               "or name those of the job with --nodelist",
               words_.nodes, words_.assign));
     }
-    for (const std::string& host : all)
-      if (hosts_.insert(host).second) node.nodes.push_back(host);
+    for (const std::string& host : *all) {
+      if (hosts_.insert(host).second) {
+        node.nodes.push_back(host);
+      } else if (node.nodes.empty()) {
+        again_[i].push_back(host);
+      }
+    }
+    // Those that other switches have are not named twice: only a second switch with all nodes is worth a word.
+    if (!node.nodes.empty()) again_.erase(i);
   }
   return {};
 }
@@ -136,18 +154,26 @@ Result<void> SlurmTree::join(bool is_job) {
 
 /// Switches that name each other are neighbours: none is above the other.
 Result<void> SlurmTree::drop_neighbours() {
+  std::set<std::pair<std::size_t, std::size_t>> edges;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    for (const std::size_t other : nodes_[i].below) edges.emplace(i, other);
   std::vector<std::pair<std::size_t, std::size_t>> mutual;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    for (const std::size_t other : nodes_[i].below) {
-      const auto& back = nodes_[other].below;
-      if (other != i && std::ranges::find(back, i) != back.end()) mutual.emplace_back(i, other);
-    }
+    std::erase_if(nodes_[i].below, [&](std::size_t other) {
+      const bool is_mutual = other != i && edges.contains({other, i});
+      if (is_mutual) mutual.emplace_back(i, other);
+      return is_mutual;
+    });
   }
-  for (const auto& [switch_node, other] : mutual) std::erase(nodes_[switch_node].below, other);
-  for (const auto& [switch_node, other] : mutual) {
-    const Node& node = nodes_[switch_node];
-    if (node.below.empty() && node.nodes.empty())
-      return bad(node.line, "the switches form a cycle; one must be on top");
+  // One without nodes that others name back is above them, if it has no other place.
+  std::map<std::size_t, std::vector<std::size_t>> lost;
+  for (const auto& [switch_node, other] : mutual)
+    if (nodes_[switch_node].below.empty() && nodes_[switch_node].nodes.empty())
+      lost[switch_node].push_back(other);
+  for (auto& [top, others] : lost) {
+    if (std::ranges::any_of(others, [&](std::size_t other) { return lost.contains(other); }))
+      return bad(nodes_[top].line, "the switches form a cycle; one must be on top");
+    nodes_[top].below = std::move(others);
   }
   if (!mutual.empty()) {
     const auto& [first, second] = mutual.front();
@@ -161,7 +187,7 @@ Result<void> SlurmTree::drop_neighbours() {
   return {};
 }
 
-/// A switch below several others stays below the first: all of them lead to the same places.
+/// A switch below several others stays below the first.
 Result<void> SlurmTree::choose_parents() {
   std::size_t dropped = 0;
   const Node *first = nullptr, *above = nullptr;
@@ -183,21 +209,19 @@ Result<void> SlurmTree::choose_parents() {
     nodes_[i].below = std::move(kept);
   }
   if (dropped == 0) return {};
-  result_.notes.push_back(
-      fmt::format("{}: {} is below {} and {}{}; switches above the same ones count as one",
-                  file_.where(above->line), in_quotes(first->name), in_quotes(nodes_[first->parent].name),
-                  in_quotes(above->name), dropped > 1 ? fmt::format(" (and {} more)", dropped - 1) : ""));
+  result_.notes.push_back(fmt::format("{}: {} is below {} and {}{}; it counts as below the first",
+                                      file_.where(above->line), in_quotes(first->name),
+                                      in_quotes(nodes_[first->parent].name), in_quotes(above->name),
+                                      dropped > 1 ? fmt::format(" (and {} more)", dropped - 1) : ""));
   return {};
 }
 
 /// Removes what is on no way from a node of the job to the top.
 Result<void> SlurmTree::keep_ways_to(const std::vector<std::string>& job) {
-  std::unordered_set<std::string_view> wanted;
-  for (const std::string& host : job) wanted.insert(short_name(host));
+  const HostNames wanted(job);
   std::vector<std::size_t> kept_for(nodes_.size(), SIZE_MAX);
   for (std::size_t leaf = 0; leaf < nodes_.size(); ++leaf) {
-    if (std::ranges::none_of(nodes_[leaf].nodes,
-                             [&](const std::string& host) { return wanted.contains(short_name(host)); }))
+    if (std::ranges::none_of(nodes_[leaf].nodes, [&](const std::string& host) { return wanted.has(host); }))
       continue;
     std::size_t node = leaf;
     for (; node != SIZE_MAX && kept_for[node] == SIZE_MAX; node = nodes_[node].parent) kept_for[node] = leaf;
@@ -236,7 +260,7 @@ Result<std::vector<std::size_t>> SlurmTree::find_tops(bool is_job) {
 }
 
 /// The switches with nodes, from the first top downwards.
-void SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
+Result<void> SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
   std::vector<Leaf> next;
   const auto add = [&](std::size_t node, std::vector<std::size_t> way, std::size_t number) {
     way.push_back(number);
@@ -247,9 +271,14 @@ void SlurmTree::find_leaves(const std::vector<std::size_t>& tops) {
     Leaf leaf = std::move(next.back());
     next.pop_back();
     const Node& node = nodes_[leaf.node];
+    if (leaf.way.size() > kMostTiers)
+      return bad(node.line, fmt::format("{}{}{} is below {} switches, one above the other (valid: up to {})",
+                                        words_.switch_name, words_.assign, in_quotes(node.name),
+                                        leaf.way.size() - 1, kMostTiers - 1));
     for (std::size_t i = node.below.size(); i-- > 0;) add(node.below[i], leaf.way, i);
     if (!node.nodes.empty()) leaves_.push_back(std::move(leaf));
   }
+  return {};
 }
 
 }  // namespace hips::topology

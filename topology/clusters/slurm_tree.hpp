@@ -70,14 +70,14 @@ class SlurmTree {
 
   Result<std::vector<std::string>> names(std::size_t line, std::string_view key, std::string_view value);
   Result<void> drop_known(const SlurmEntry& entry, Node& node);
-  Result<void> place_all(const std::vector<std::string>& all);
+  Result<void> place_all(const SlurmOptions& options);
   Result<void> join(bool is_job);
   Result<void> drop_neighbours();
   Result<void> choose_parents();
   [[nodiscard]] tl::unexpected<Status> has_both(const Node& node) const;
   Result<void> keep_ways_to(const std::vector<std::string>& job);
   Result<std::vector<std::size_t>> find_tops(bool is_job);
-  void find_leaves(const std::vector<std::size_t>& tops);
+  Result<void> find_leaves(const std::vector<std::size_t>& tops);
   void note_again();
   void note_tops(const std::vector<std::size_t>& tops, bool has_rate);
   [[nodiscard]] std::string rail_spec(const std::vector<std::size_t>& tops) const;
@@ -86,6 +86,7 @@ class SlurmTree {
   Result<ClusterTopology> whole_tree(const SlurmOptions& options, const std::vector<std::size_t>& tops);
   std::string spec_of();
   void list_cables();
+  void list_rails(const std::vector<std::size_t>& tops);
 
   SlurmSource file_;
   SlurmWords words_;

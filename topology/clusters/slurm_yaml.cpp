@@ -7,6 +7,7 @@
 
 #include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm.hpp"
+#include "topology/clusters/slurm_nodes.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
 #include "topology/formats/file_values.hpp"
@@ -115,16 +116,18 @@ class SlurmYamlReader {
 
   /// Any two nodes are equally far apart, as on one switch.
   Result<ClusterTopology> read_flat(const YamlNode& flat) {
-    const auto& nodes = options_.all_nodes.empty() ? options_.job : options_.all_nodes;
-    if (nodes.empty()) {
+    auto nodes = all_slurm_nodes(options_);
+    if (!nodes) return fail(nodes.error());
+    if (nodes->empty()) {
       return values_.bad(
           flat,
           "a flat topology has all nodes of slurm.conf, which is not beside the file; name those of the job with "
           "--nodelist, or give -t switch:N");
     }
-    auto topology = parse(fmt::format("switch:{}", nodes.size()));
+    auto topology = parse(fmt::format("switch:{}", nodes->size()));
     if (!topology) return fail(topology.error());
-    ClusterTopology made{.topology = std::move(*topology), .nodes = nodes, .notes = std::move(notes_)};
+    ClusterTopology made{
+        .topology = std::move(*topology), .nodes = *std::move(nodes), .notes = std::move(notes_)};
     if (auto given = give_level_rates(made, name_, options_.tier_rates); !given) return fail(given.error());
     return made;
   }
@@ -299,7 +302,7 @@ class SlurmYamlReader {
       if (!text) return fail(text.error());
       if (&value == name) {
         entry.name = *text;
-      } else {
+      } else if (!text->empty() || !is_block) {
         (value.key == "nodes" ? entry.nodes : entry.switches) = *text;
       }
     }

@@ -238,6 +238,9 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
   }
   const auto text = read_text_file(path, kMostYamlBytes);
   if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos)
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}: the file is empty; check the command that wrote it", path));
   const TopologyFormat* const added = added_format(path, *text);
   if (added != nullptr) return added->read(path, *text);
   auto read = parse_topology_file(path, *text);

@@ -39,6 +39,22 @@ bool is_plain_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxNameLength && std::ranges::all_of(text, is_name_character);
 }
 
+std::string_view short_name(std::string_view host) {
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return is_address ? host : host.substr(0, host.find('.'));
+}
+
+HostNames::HostNames(std::span<const std::string> hosts) : whole_(hosts.begin(), hosts.end()) {
+  for (const std::string& host : hosts)
+    if (short_name(host) != host) short_.emplace(short_name(host));
+}
+
+bool HostNames::has(std::string_view host) const {
+  const std::string whole(host), shorter(short_name(host));
+  if (whole_.contains(whole)) return true;
+  return shorter == whole ? short_.contains(whole) : whole_.contains(shorter);
+}
+
 void set_name_list_reader(const NameListReader& reader) {
   name_list_reader() = reader;
 }

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/base/result.hpp"
@@ -23,10 +25,22 @@ bool is_name_character(char c);
 /// Is `text` one name of at most kMaxNameLength characters, rather than a list of names?
 bool is_plain_name(std::string_view text);
 
-/// The name of a host without its domain: "n1" of "n1.cluster".
-inline std::string_view short_name(std::string_view host) {
-  return host.substr(0, host.find('.'));
-}
+/// The name of a host without its domain: "n1" of "n1.cluster". An address has none: all of it is its name.
+std::string_view short_name(std::string_view host);
+
+/// The hosts of a job, which launchers write with or without their domain.
+class HostNames {
+ public:
+  explicit HostNames(std::span<const std::string> hosts);
+
+  /// Is it one of them: by its whole name, or by the short one where only one of the two has a domain?
+  [[nodiscard]] bool has(std::string_view host) const;
+  [[nodiscard]] std::size_t size() const { return whole_.size(); }
+
+ private:
+  std::unordered_set<std::string> whole_;
+  std::unordered_set<std::string> short_;  ///< of those with a domain
+};
 
 /// Reads lists of names, such as the hostlist "n[01-08],login", for topology files.
 struct NameListReader {

@@ -18,6 +18,8 @@ namespace {
 
 /// A cable takes six of the kMostYamlNodes values.
 constexpr std::int64_t kMostListedCables = 60'000;
+/// Of graphs, which need a line for each cable.
+constexpr std::int64_t kMostGraphCables = 120'000;
 
 std::string flow_list(const std::vector<std::string>& values) {
   std::vector<std::string> scalars;
@@ -163,7 +165,12 @@ Result<std::string> spec_with_rates(std::string_view name, const TopologyFile& f
 }
 
 Result<std::string> topology_file_text(const TopologyFile& file, bool all_cables) {
-  if ((all_cables || file.topology.family == Family::kGraph) && file.topology.num_links > kMostListedCables) {
+  const bool is_graph = file.topology.family == Family::kGraph;
+  if (is_graph && file.topology.num_links > kMostGraphCables)
+    return fail(Code::kUnsupported,
+                fmt::format("a graph of {} cables (valid: up to {}); choose a part by --hosts or --switches",
+                            file.topology.num_links, kMostGraphCables));
+  if (!is_graph && all_cables && file.topology.num_links > kMostListedCables) {
     return fail(
         Code::kUnsupported,
         fmt::format("topology \"{}\" has {} cables (valid: up to {}); without --verbose only those that "

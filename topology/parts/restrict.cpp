@@ -62,21 +62,24 @@ class Restriction {
     std::unordered_map<std::string_view, std::int64_t> by_name;
     for (std::size_t i = 0; i < file_.server_names.size(); ++i)
       by_name.emplace(file_.server_names[i], static_cast<std::int64_t>(i));
-    // Where the first part alone names one server only.
-    std::unordered_map<std::string_view, std::int64_t> by_short_name;
-    for (std::size_t i = 0; i < file_.server_names.size(); ++i) {
-      const auto [at, is_new] =
-          by_short_name.emplace(short_name(file_.server_names[i]), static_cast<std::int64_t>(i));
-      if (!is_new) at->second = -1;
-    }
+    std::unordered_map<std::string_view, std::vector<std::int64_t>> by_short_name;
+    for (std::size_t i = 0; i < file_.server_names.size(); ++i)
+      by_short_name[short_name(file_.server_names[i])].push_back(static_cast<std::int64_t>(i));
     std::set<std::int64_t> found;
     for (const std::string& host : hosts_.names) {
       auto at = by_name.find(host);
       // A launcher may write the full name of a host, of which the topology has the first part, or the other way round.
       if (at == by_name.end()) at = by_name.find(short_name(host));
       std::int64_t server = at == by_name.end() ? -1 : at->second;
-      if (const auto shorter = by_short_name.find(host); server < 0 && shorter != by_short_name.end())
-        server = shorter->second;
+      if (const auto shorter = by_short_name.find(host); server < 0 && shorter != by_short_name.end()) {
+        const auto name_of = [&](std::size_t i) {
+          return in_quotes(file_.server_names[static_cast<std::size_t>(shorter->second[i])]);
+        };
+        server = shorter->second.front();
+        if (shorter->second.size() > 1)
+          return fail(Code::kInvalidArgument, fmt::format("host {} may be {} or {}; write its whole name",
+                                                          in_quotes(host), name_of(0), name_of(1)));
+      }
       if (server < 0) {
         return fail(Code::kInvalidArgument,
                     fmt::format("unknown host {}: the servers of {} are {} to {}", in_quotes(host),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -25,6 +27,28 @@ std::string without_numbers(std::string_view name) {
   return result;
 }
 
+/// The kind that a word of the name tells, as "rail0-leaf3" and "gpu17" do; unknown if none or both.
+Kind kind_of_name(std::string_view name) {
+  static constexpr std::string_view kSwitchWords[] = {"leaf", "spine", "superspine", "tor", "switch", "sw"};
+  static constexpr std::string_view kServerWords[] = {"server", "host", "node",   "gpu",
+                                                      "dgx",    "hgx",  "compute"};
+  bool is_switch = false, is_server = false;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  std::string word;
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    const char c = i < name.size() ? name[i] : ' ';
+    if (is_letter(c)) {
+      word += static_cast<char>(c | 0x20);
+      continue;
+    }
+    is_switch = is_switch || std::ranges::find(kSwitchWords, word) != std::end(kSwitchWords);
+    is_server = is_server || std::ranges::find(kServerWords, word) != std::end(kServerWords);
+    word.clear();
+  }
+  if (is_switch == is_server) return Kind::kUnknown;
+  return is_switch ? Kind::kSwitch : Kind::kServer;
+}
+
 class KindDecision {
  public:
   explicit KindDecision(Cabling& cabling) : nodes_(cabling.nodes), near_(cabling.nodes.size()) {
@@ -36,6 +60,7 @@ class KindDecision {
   }
 
   void run() {
+    take_words();
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (is(node, Kind::kUnknown) && near_[node].size() == 1 && !is(near_[node].front(), Kind::kServer))
         ends_.push_back(node);
@@ -55,6 +80,31 @@ class KindDecision {
   [[nodiscard]] bool is(std::size_t node, Kind kind) const { return nodes_[node].kind == kind; }
   [[nodiscard]] bool knows_servers() const {
     return std::ranges::any_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; });
+  }
+
+  /// Names of switches tell those of servers, too: of the nodes that have cables to switches only, those with the fewest, and
+  /// their namesakes.
+  void take_words() {
+    bool has_switches = false;
+    for (CabledNode& node : nodes_) {
+      if (node.kind == Kind::kUnknown) node.kind = kind_of_name(node.name);
+      has_switches = has_switches || node.kind == Kind::kSwitch;
+    }
+    if (!has_switches || knows_servers()) return;
+    std::map<std::string, std::size_t> most_of;  // cables, by name without numbers
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!is(node, Kind::kUnknown) || near_[node].empty()) continue;
+      std::size_t& most = most_of[without_numbers(nodes_[node].name)];
+      const bool below =
+          std::ranges::all_of(near_[node], [&](std::size_t other) { return is(other, Kind::kSwitch); });
+      most = below ? std::max(most, near_[node].size()) : SIZE_MAX;
+    }
+    std::size_t least = SIZE_MAX;
+    for (const auto& [name, most] : most_of) least = std::min(least, most);
+    if (least == SIZE_MAX) return;
+    for (CabledNode& node : nodes_)
+      if (node.kind == Kind::kUnknown && most_of[without_numbers(node.name)] == least)
+        node.kind = Kind::kServer;
   }
 
   /// Hosts with a second NIC among hosts with one: "gpu7" is as "gpu1" to "gpu6", unless some of these are switches.
@@ -156,11 +206,21 @@ void decide_kinds(std::string_view name, Cabling& cabling) {
     if (cabling.nodes[node].kind != Kind::kSwitch || ++count > kMostNamed) continue;
     names += (names.empty() ? "" : ", ") + cabling.nodes[node].name;
   }
-  if (count == 0) return;
-  cabling.notes.push_back(
-      fmt::format("{}: does not tell servers from switches; by their cables and names, {}{} {}", name, names,
-                  count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "",
-                  count == 1 ? "is a switch" : "are switches"));
+  if (count == 0) {
+    const bool has_switch =
+        std::ranges::any_of(cabling.nodes, [](const CabledNode& node) { return node.kind == Kind::kSwitch; });
+    if (!has_switch)
+      cabling.notes.push_back(fmt::format(
+          "{}: does not tell servers from switches; all {} nodes are taken for servers, unless --hosts REGEX or --switches REGEX "
+          "tells which are",
+          name, cabling.nodes.size()));
+    return;
+  }
+  cabling.notes.push_back(fmt::format(
+      "{}: does not tell servers from switches; by their cables and names, {}{} {}, unless --hosts REGEX or --switches REGEX "
+      "tells otherwise",
+      name, names, count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "",
+      count == 1 ? "is a switch" : "are switches"));
 }
 
 }  // namespace hips::topology

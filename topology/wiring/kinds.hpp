@@ -10,6 +10,8 @@ namespace hips::topology {
 
 /// Decides whether the nodes of unknown kind are servers or switches, from their cables and names:
 ///
+///   - a name with a word such as "leaf", "tor" or "gpu" tells; of the nodes that have cables to such switches only, those with the
+///     fewest cables are servers if no name tells a server;
 ///   - a node with one cable, which is not to a known server, is a server, and what shares a cable with a server is a switch;
 ///   - if at least half of the nodes whose names are alike but for numbers have one cable, and none of them is a switch or
 ///     shares a cable with a server, all are servers: hosts some of which have a second NIC;

@@ -8,7 +8,9 @@
 
 #include "topology/formats/topology_file.hpp"
 #include "topology/wiring/fit.hpp"
+#include "topology/wiring/kinds.hpp"
 #include "topology/wiring/layout.hpp"
+#include "topology/wiring/management.hpp"
 #include "topology/wiring/stay_graph.hpp"
 #include "topology/wiring/wiring.hpp"
 
@@ -42,8 +44,16 @@ Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
 }  // namespace
 
 Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
-  auto wiring = wiring_of(name, cabling);
+  decide_kinds(name, cabling);
+  // What joins servers only slowly may still be all that joins them.
+  auto fast = without_management(name, cabling);
+  auto wiring = fast ? wiring_of(name, *fast) : wiring_of(name, cabling);
+  if (!wiring && fast) {
+    fast.reset();
+    wiring = wiring_of(name, cabling);
+  }
   if (!wiring) return fail(wiring.error());
+  if (fast) cabling = *std::move(fast);
   auto best = best_fit(name, *wiring);
   if (!best && wiring->num_left_out > 0) {
     // A switch of a family that lost all cables but one is a dead end, too.

@@ -14,7 +14,7 @@ namespace hips::topology {
 ///
 /// `name` is that of the file, for messages.
 ///
-/// Shapes   switches on no path between two servers are left out; cables between the same two switches count as one of their rate
+/// Shapes   switches on no path between two servers are left out, and so are management networks (management.hpp); cables between the same two switches count as one of their rate
 ///          together. Leaf-spines and Fat-Trees may have any number of places without servers, a BCube as many as servers.
 /// Cost     nearly linear in the cables: 1,024 servers take less than 1 s, 10,000 less than 15 s.
 /// Errors   kInvalidArgument: no servers, two nodes of one name, or no cables join some servers.

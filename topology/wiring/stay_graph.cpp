@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "topology/graph_wiring.hpp"
+#include "topology/spec.hpp"
 #include "topology/union_find.hpp"
 
 namespace hips::topology {
@@ -99,6 +100,11 @@ Result<ClusterTopology> stay_graph(std::string_view name, const ServerWiring& wi
                            .bandwidth_bytes_per_s = cable.bandwidth_bytes_per_s,
                            .latency_ns = cable.latency_ns,
                            .up = cable.up});
+  }
+  for (std::size_t server = 0; server < wiring.num_servers; ++server) {
+    if (const std::size_t nics = wiring.of[server].size(); nics > static_cast<std::size_t>(kMaxRails))
+      return fail(Code::kInvalidArgument, fmt::format("{}: server {} has {} NICs (valid: up to {})", name,
+                                                      in_quotes(wiring.names[server]), nics, kMaxRails));
   }
   const auto nics = NicNumbers(wiring).make();
   for (std::size_t server = 0; server < nics.size(); ++server) {

@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-HIPS = sys.argv.pop(1)
+HIPS = os.path.abspath(sys.argv.pop(1))
 FULL = os.environ.get("HIPS_TEST_FULL") == "1"
 MANY_LINES = [50_000_000, 16_700_000] if FULL else [5_000_000]  # bytes of a file
 LONG_LINES = [10_000_000, 4_190_000] if FULL else [1_000_000]

@@ -160,6 +160,24 @@ TEST(CablingList, EndsBrokenListsWithOneLine) {
             "cables.csv:1: the file has no cables; write a cable in each row below the header");
 }
 
+TEST(CablingList, CommentsMayStandBeforeTheHeader) {
+  const Cabling list = value_or_throw(read_cabling_list(
+      "c", "# exported on Monday\n\n# by hand, twice\nStartDevice,StartPort,EndDevice,EndPort\na,1,b,2\n"));
+  ASSERT_EQ(list.cables.size(), 1U);
+  EXPECT_EQ(list.cables[0].a.port, "1");
+  EXPECT_TRUE(is_cabling_list("# by hand, twice\nStartDevice,StartPort,EndDevice,EndPort\na,1,b,2\n"));
+}
+
+TEST(CablingList, ByNumbersAHeaderIsNoCable) {
+  const ListColumns columns = value_or_throw(parse_list_columns("1,2,3,4,5"));
+  for (const std::string before : {"from,from port,to,to port\n", "Cables of hall 2\n", ""}) {
+    const Cabling list =
+        value_or_throw(read_cabling_list("c", before + "n1,e,sw,1\nn2,e,sw,2\nn3,e,sw,3,25G\n", columns));
+    EXPECT_EQ(list.cables.size(), 3U) << before;
+    EXPECT_DOUBLE_EQ(list.cables.back().bandwidth_bytes_per_s, 25e9 / 8) << before;
+  }
+}
+
 TEST(CablingList, ReadsColumnsByNumbersWithoutAHeader) {
   const auto columns = parse_list_columns("2,3,5,6,7");
   ASSERT_TRUE(columns);

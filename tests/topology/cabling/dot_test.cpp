@@ -110,6 +110,17 @@ TEST(Dot, AGroupAtTheEndOfAnEdgeHasACableOfEachNode) {
                                                   "l1-x 25", "h1-x 25", "l2-x 25", "h2-x 25"));
 }
 
+TEST(Dot, AttributesOfManyEdgesAreReadOnce) {
+  // For each edge they would take minutes.
+  std::string a, b, attributes;
+  for (int i = 0; i < 700; ++i) a += fmt::format(" a{}", i), b += fmt::format(" b{}", i);
+  for (int i = 0; i < 2000; ++i) attributes += fmt::format(" x{}=1", i);
+  const Cabling all = value_or_throw(
+      read_dot("net.dot", fmt::format("graph {{ {{{}}} -- {{{}}} [speed=10G{}] }}", a, b, attributes)));
+  EXPECT_EQ(all.cables.size(), 490'000U);
+  EXPECT_DOUBLE_EQ(all.cables.back().bandwidth_bytes_per_s, 1.25e9);
+}
+
 TEST(Dot, EndsBrokenGraphsWithOneLine) {
   EXPECT_EQ(dot_error("graph {\n a:b -- ;\n}"),
             "net.dot:2: \";\" is unexpected; expected the name of a node");

@@ -139,8 +139,14 @@ void add_flags(CLI::App& command, const std::shared_ptr<ReadingArguments>& of_co
       "Of a table of cables with a header of its own or none: A_NODE,A_PORT,B_NODE,B_PORT[,RATE], by name or number");
   // Before the command runs, and reads the files.
   command.parse_complete_callback([of_command, options, &command] {
-    // A command below this one has topologies of its own.
-    if (!command.get_subcommands().empty()) return;
+    if (!command.get_subcommands().empty()) {
+      // A command below this one has topologies of its own.
+      const auto given = given_options(*of_command);
+      if (given.empty() && of_command->files.empty()) return;
+      const std::string below = command.get_subcommands().front()->get_name();
+      refuse_reading(fmt::format("{0} is an option of hips {1}; write it behind {2}, if {2} has it",
+                                 given.empty() ? "-t" : given.front().first, command.get_name(), below));
+    }
     if (options.rates) of_command->rates = options.rates();
     apply_reading(*of_command, options.topologies ? options.topologies(*of_command) : of_command->files,
                   options.are_one);

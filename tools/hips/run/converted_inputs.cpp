@@ -48,7 +48,7 @@ Result<std::optional<std::string>> converted_topology(const std::string& spec) {
   if (!file) return fail(file.error());
   std::error_code error;
   const std::string read = topology::path_of(*named);
-  if (!std::filesystem::is_directory(read, error)) {
+  if (!std::filesystem::is_directory(read, error) && !topology::has_added_format(read, "")) {
     const auto text = topology::read_text_file(read, topology::kMostYamlBytes);
     if (!text || (!topology::has_name_lists(*text) && !topology::has_added_format(read, *text)))
       return std::nullopt;
