@@ -585,6 +585,22 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, PlansOfAJobBesideASlowCableAreProvedAndCompared) {
+  const std::string path = ::testing::TempDir() + "hips_slow_job.yaml";
+  std::ofstream(path) << "hips-topology: 1\nshape: leafspine:3,4\nservers: {names: 'n[1-12]'}\n"
+                         "links: [{server: n6, nic: 0, rate: 16Gb}]\n";
+  const std::string job = " -t " + path + " --nodelist n[2-12]";
+  EXPECT_THAT(run("check" + job).out, HasSubstr("proved: "));
+  EXPECT_THAT(run("compare --baseline" + job).out,
+              ::testing::AllOf(HasSubstr("11 ranks"), HasSubstr("hips_slow_job.yaml, hosts of the job)")));
+  EXPECT_THAT(run("plan -b 16M --rank 0" + job).out,
+              ::testing::AllOf(HasSubstr("selected    hips"), HasSubstr("ratio       1.0")));
+  const Outcome alone = run("check --nodelist n1 --plan x.json 2>&1", "env -u HIPS_TOPO");
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.out, HasSubstr("select servers of a topology; add -t"));
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, RailsOfSlurmJoinEachNodeTwice) {
   const std::string path = ::testing::TempDir() + "hips_rails.conf";
   std::ofstream(path) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[0-3]\n";

@@ -175,6 +175,8 @@ Result<void> SlurmTree::drop_neighbours() {
       return bad(nodes_[top].line, "the switches form a cycle; one must be on top");
     nodes_[top].below = std::move(others);
   }
+  std::erase_if(mutual,
+                [&](const auto& pair) { return lost.contains(pair.first) || lost.contains(pair.second); });
   if (!mutual.empty()) {
     const auto& [first, second] = mutual.front();
     result_.notes.push_back(fmt::format(

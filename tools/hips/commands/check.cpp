@@ -20,6 +20,7 @@
 #include "lib/plan/formats/msccl/read_msccl.hpp"
 #include "lib/plan/formats/plan_file.hpp"
 #include "tools/hips/command.hpp"
+#include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 
@@ -38,6 +39,7 @@ constexpr std::int64_t kElementBytes = 4;
 
 struct CheckArguments {
   std::string topology, plan_file, algorithm = "hips", patterns, bytes;
+  JobArguments job;
   std::int32_t num_leaders = 0, num_rings = 0;
   std::int32_t credits = 1, segments = 1;
   bool json = false;
@@ -198,7 +200,12 @@ void print_json(const CheckOutcome& outcome) {
 void run_check(const CheckArguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
   std::optional<Topology> topology;
-  if (!arguments.topology.empty()) topology = parse_topology(arguments.topology);
+  if (!arguments.topology.empty()) {
+    topology = load_for_job(arguments.topology, arguments.job).topology;
+  } else if (!arguments.job.hostfile.empty() || !arguments.job.nodelist.empty()) {
+    throw Error(Status::error(Code::kInvalidArgument,
+                              "check: --hostfile and --nodelist select servers of a topology; add -t"));
+  }
   CheckOptions options;
   if (!arguments.bytes.empty()) options.count = count_of(arguments.bytes);
   options.credits = arguments.credits;
@@ -237,6 +244,7 @@ void add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   add_topology_option(*check, arguments->topology,
                       "Topology, such as bcube:3,1; default without --plan: HIPS_TOPO");
+  add_job_options(*check, arguments->job);
   CLI::Option* topology = check->get_option("--topology");
   CLI::Option* file =
       check->add_option("PLAN,--plan", arguments->plan_file,

@@ -23,6 +23,7 @@
 #include "tools/hips/compare/size_range.hpp"
 #include "tools/hips/compare/theory.hpp"
 #include "topology/formats/parse.hpp"
+#include "topology/formats/topology_file.hpp"
 #include "topology/parts/restrict.hpp"
 #include "topology/spec.hpp"
 
@@ -125,6 +126,16 @@ void run_theory(const CompareArguments& arguments) {
   write_stdout(arguments.format == "text" ? compare::theory_text(theory) : compare::theory_json(theory));
 }
 
+/// The part of a topology that a job uses. One that no spec describes is read by a name of its own.
+Topology topology_for_job(const std::string& spec, const JobArguments& job) {
+  topology::TopologyFile part = load_for_job(spec, job);
+  if (!part.topology.spec.starts_with(topology::kPartOf)) return part.topology;
+  const std::string name = spec + ", hosts of the job";
+  part.topology.spec = "file:" + name;
+  topology::read_path_by(name, [part] { return Result<topology::TopologyFile>(part); });
+  return part.topology;
+}
+
 void run_compare(CompareArguments arguments) {
   if (arguments.theory) {
     run_theory(arguments);
@@ -137,15 +148,7 @@ void run_compare(CompareArguments arguments) {
   std::vector<Topology> topologies;
   std::vector<std::vector<compare::Entry>> entries;
   for (const std::string& spec : arguments.topologies) {
-    const Topology& topology = topologies.emplace_back(load_for_job(spec, arguments.job).topology);
-    if (topology.spec.starts_with(topology::kPartOf)) {
-      throw Error(Status::error(
-          Code::kUnsupported,
-          fmt::format(
-              "compare: no spec can describe this part of {}; write it to a file with hips topo -t {} "
-              "... --format yaml > part.yaml, and compare that file",
-              topology::in_quotes(spec), spec)));
-    }
+    const Topology& topology = topologies.emplace_back(topology_for_job(spec, arguments.job));
     auto& rows = entries.emplace_back(value_or_throw(compare::parse_entries(arguments.algorithms, topology)));
     if (!arguments.baseline) continue;
     for (compare::Entry& row : compare::baseline_entries(topology)) rows.push_back(std::move(row));

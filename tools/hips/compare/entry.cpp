@@ -9,6 +9,7 @@
 
 #include "lib/plan/builder.hpp"
 #include "topology/levels.hpp"
+#include "topology/rates.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::compare {
@@ -128,9 +129,12 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const Topology& 
 }
 
 std::vector<Entry> baseline_entries(const Topology& topology) {
-  // The rates and ranks of the spec are kept: "@25Gb", "/2".
-  const std::size_t suffix = std::min(topology.spec.find('@'), topology.spec.find('/'));
-  const std::string rates = suffix == std::string::npos ? "" : topology.spec.substr(suffix);
+  // With its rate and ranks.
+  const auto levels = topology::network_levels(topology);
+  std::string rates;
+  if (!levels.empty() && levels.front().bandwidth_bytes_per_s != kDefaultBandwidthBytesPerS)
+    rates = "@" + topology::rate_text(levels.front().bandwidth_bytes_per_s);
+  if (topology.ranks_per_server > 1) rates += fmt::format("/{}", topology.ranks_per_server);
   std::vector<Entry> entries;
   const auto add = [&](std::string_view name, Rail nics, PlanRequest request) {
     entries.push_back({.name = fmt::format("{}, {} NIC{}", name, nics, nics == 1 ? "" : "s"),
