@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -366,6 +367,27 @@ TEST(MpiProgram, OneThatCanNeitherLoadALibraryNorStartAProgramMakesNoMpiCalls) {
   EXPECT_TRUE(inspect_program("/bin/true").makes_no_mpi_calls);
   EXPECT_FALSE(inspect_program("/usr/bin/env").makes_no_mpi_calls);
   EXPECT_FALSE(inspect_program("/bin/sh").makes_no_mpi_calls);
+}
+
+TEST(MpiProgram, ALoaderIsFoundWhereverItIsNamedInALargeProgram) {
+  std::ifstream of_true("/bin/true", std::ios::binary);
+  std::ostringstream bytes;
+  bytes << of_true.rdbuf();
+  const std::string path = testing::TempDir() + "hips_large_program";
+  const auto with_name_at = [&](std::size_t place) {
+    std::string text = bytes.str();
+    text.resize(place);
+    text += std::string("\0posix_spawnp\0", 14);
+    text.resize(text.size() + 300'000);
+    std::ofstream(path, std::ios::binary) << text;
+    return inspect_program(path);
+  };
+  for (const std::size_t boundary : {std::size_t{1} << 18, std::size_t{2} << 18}) {
+    for (std::size_t place = boundary - 16; place <= boundary + 1; ++place)
+      EXPECT_FALSE(with_name_at(place).makes_no_mpi_calls) << place;
+  }
+  EXPECT_TRUE(inspect_program("/bin/true").makes_no_mpi_calls);
+  unlink(path.c_str());
 }
 
 TEST(Launch, InvalidSpecsAndMpisAreRejected) {

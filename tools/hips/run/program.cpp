@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string_view>
 
@@ -91,14 +90,24 @@ std::string list_libraries(const std::string& loader, const std::string& program
 /// Whether a file contains one of the names by which a program imports functions that load a library or start
 /// another program. A shell or Python has them, and may call MPI in that way.
 bool can_reach_mpi_later(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   using namespace std::string_view_literals;
   constexpr std::array kNames = {"\0dlopen\0"sv,      "\0execve\0"sv,       "\0execv\0"sv,  "\0execvp\0"sv,
                                  "\0execvpe\0"sv,     "\0execl\0"sv,        "\0execlp\0"sv, "\0execle\0"sv,
                                  "\0posix_spawn\0"sv, "\0posix_spawnp\0"sv, "\0system\0"sv, "\0popen\0"sv};
-  return std::ranges::any_of(kNames,
-                             [&](std::string_view name) { return text.find(name) != std::string::npos; });
+  // The names stand near the beginning of a file of any size, so that it is read by pieces. Each piece begins with
+  // the end of the one before, where a name may have begun. memmem() does not stop at each of a program's many NULs.
+  constexpr std::size_t kPiece = 1 << 18, kLongest = 16;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kLongest + kPiece, '\1');
+  while (file.read(text.data() + kLongest, kPiece), file.gcount() > 0) {
+    const std::size_t bytes = kLongest + static_cast<std::size_t>(file.gcount());
+    const auto is_there = [&](std::string_view name) {
+      return memmem(text.data(), bytes, name.data(), name.size()) != nullptr;
+    };
+    if (std::ranges::any_of(kNames, is_there)) return true;
+    std::memmove(text.data(), text.data() + bytes - kLongest, kLongest);
+  }
+  return false;
 }
 
 }  // namespace
