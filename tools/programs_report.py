@@ -26,6 +26,7 @@ class Program:
     result: str  # regular expression: its groups have to agree between runs with the same number of ranks
     digits: int = 7  # of numbers that are compared
     one_node: bool = False  # does not start between these namespaces, natively either
+    mpi: str = "Open MPI"  # that it was built with
 
     def result_of(self, text):
         found = re.findall(self.result, text)
@@ -50,6 +51,10 @@ PROGRAMS = (
     Program("nwchem", "NWChem, quantum chemistry: SCF energy of water", ("nwchem.openmpi", os.path.join(INPUTS, "water.nw")),
             r"Total SCF energy =\s+(\S+)", one_node=True),
     Program("mpi4py", "mpi4py and numpy, data analysis: k-means", python("clusters.py"), r"distance (\S+)"),
+    Program("nwchem-mpich", "the same NWChem and input, built with MPICH", ("nwchem.mpich", os.path.join(INPUTS, "water.nw")),
+            r"Total SCF energy =\s+(\S+)", one_node=True, mpi="MPICH"),
+    Program("bagel", "BAGEL, quantum chemistry: CASSCF energy of water, built with MPICH", ("BAGEL", os.path.join(INPUTS, "water.json")),
+            r"(?m)^\s+\d+\s+0 \*\s+(\S+)", mpi="MPICH"),
 )
 
 
@@ -92,16 +97,19 @@ def environment():
 
 def launch(setting, program, hips, report=None):
     """Seconds, output and exit status of one run."""
-    options, under = ["--oversubscribe", "-n", str(setting.ranks)], []
-    if setting.nodes:
-        # The lab names its topology to all that runs in it, which users of the default have not done.
-        under = [] if setting.named else ["env", "-u", "HIPS_TOPO"]
+    options, under = ["mpirun.openmpi", "--oversubscribe", "-n", str(setting.ranks)], []
+    # The lab names its topology to all that runs in it, which users of the default have not done.
+    if setting.nodes and not setting.named:
+        under = ["env", "-u", "HIPS_TOPO"]
+    if program.mpi == "MPICH":
+        options = ["mpiexec.hydra", "-n", str(setting.ranks)]
+    elif setting.nodes:
         options += ["-x", "PYTHONPATH", "-x", "OMP_NUM_THREADS", "-x", "OPENBLAS_NUM_THREADS", "--mca", "mpi_yield_when_idle", "1"]
     if hips:
         under += [hips, "run", *(["-t", setting.topology] if setting.named else []), *([f"--report={report}"] if report else [])]
     with tempfile.TemporaryDirectory() as folder:
         begin = time.monotonic()
-        done = subprocess.run(["mpirun", *options, *under, *program.command], cwd=folder, env=environment(), text=True,
+        done = subprocess.run([*options, *under, *program.command], cwd=folder, env=environment(), text=True,
                               capture_output=True, timeout=LIMIT_S, check=False)
         return time.monotonic() - begin, done.stdout + done.stderr, done.returncode
 
@@ -194,7 +202,7 @@ def change_of(found):
 PAGE = """# Real programs
 
 Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
-packages, unchanged, natively (Open MPI 4.1.4) and under `hips run` with no other option, by turns; {rounds} runs of HiPS and twice as
+packages, unchanged, natively (Open MPI 4.1.4, MPICH 4.0.2) and under `hips run` with no other option, by turns; {rounds} runs of HiPS and twice as
 many native ones for each line. Times are those of the whole `mpirun`, medians. `tools/programs-report` makes this page again.
 
 - **ratio**: HiPS to native; below 1 HiPS is faster. In brackets the least and the largest of the single rounds.
@@ -213,6 +221,47 @@ many native ones for each line. Times are those of the whole `mpirun`, medians. 
 {tables}"""
 
 
+def kept_runs(path):
+    """{setting: {program: what measure() found}} of earlier runs."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def together(earlier, later):
+    """The rounds of both; counts and shares are those of the later one."""
+    if earlier is None or "error" in earlier or "error" in later:
+        return later
+    rounds = {key: earlier[key] + later[key] for key in ("native", "again", "hips")}
+    return {**later, **rounds, "agree": earlier["agree"] and later["agree"]}
+
+
+def page_of(kept):
+    tables, slower, faster, rounds = [], [], [], set()
+    for setting in (one for one in settings() if one.name in kept):
+        ran = [(program, kept[setting.name][program.name]) for program in PROGRAMS if program.name in kept[setting.name]]
+        tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
+                                 "| Program | native | HiPS | ratio | A/A | share | calls |", "|---|---|---|---|---|---|---|",
+                                 *(row_of(program, found) for program, found in ran), ""]))
+        for program, found in ran:
+            if "error" not in found:
+                rounds.add(len(found["hips"]))
+                how = change_of(found)
+                (slower if how < 0 else faster if how > 0 else []).append(f"{program.name} ({setting.text()})")
+    summary = []
+    if faster:
+        summary.append("Faster by more than 5 %: " + "; ".join(faster) + ".\n")
+    summary.append("Slower by more than 5 % and than A/A: " + "; ".join(slower) + ".\n" if slower else
+                   "In no line is HiPS slower than natively by more than 5 % and than A/A.\n")
+    counts = sorted(rounds) or [0]
+    return PAGE.format(rounds=str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+                       machine=f"The machine has {os.cpu_count()} cores; namespaces share them, and so do ranks.",
+                       programs="\n".join(f"| {one.name} | {one.what} |" for one in PROGRAMS
+                                          if any(one.name in found for found in kept.values())),
+                       summary="\n".join(summary), tables="\n".join(tables))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--hips", required=True)
@@ -220,6 +269,7 @@ def main():
     parser.add_argument("--programs", default="")
     parser.add_argument("--settings", default="")
     parser.add_argument("--output", default="docs/programs.md")
+    parser.add_argument("--keep", help="JSON file: what it holds counts, too, and the new runs are added to it")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.hips = os.path.abspath(arguments.hips)
@@ -230,31 +280,17 @@ def main():
     for program in programs:
         if not shutil.which(program.command[0]):
             sys.exit(f"programs-report: {program.command[0]} is missing; install the packages of the group \"programs\" of tools/packages.txt")
-    tables, slower, faster, begin = [], [], [], time.monotonic()
+    kept, begin = kept_runs(arguments.keep), time.monotonic()
     wanted = chosen(arguments.settings, list(settings()))
     for number, setting in enumerate(wanted, 1):
         print(f"== {number} of {len(wanted)}: {setting.text()} ({time.monotonic() - begin:.0f} s so far)", flush=True)
-        found = run_setting(setting, arguments)
-        ran = [program for program in programs if program.name in found]
-        lines = [row_of(program, found[program.name]) for program in ran]
-        tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
-                                 "| Program | native | HiPS | ratio | A/A | share | calls |", "|---|---|---|---|---|---|---|", *lines, ""]))
-        for program in ran:
-            if "error" not in found[program.name]:
-                where = f"{program.name} ({setting.text()})"
-                how = change_of(found[program.name])
-                (slower if how < 0 else faster if how > 0 else []).append(where)
-    summary = []
-    if faster:
-        summary.append("Faster by more than 5 %: " + "; ".join(faster) + ".\n")
-    if slower:
-        summary.append("Slower by more than 5 % and than A/A: " + "; ".join(slower) + ".\n")
-    if not slower:
-        summary.append("In no line is HiPS slower than natively by more than 5 % and than A/A.\n")
-    cores = os.cpu_count()
-    page = PAGE.format(rounds=arguments.rounds, machine=f"The machine has {cores} cores; namespaces share them, and so do ranks.",
-                       programs="\n".join(f"| {one.name} | {one.what} |" for one in programs), summary="\n".join(summary),
-                       tables="\n".join(tables))
+        of_setting = kept.setdefault(setting.name, {})
+        for name, found in run_setting(setting, arguments).items():
+            of_setting[name] = together(of_setting.get(name), found)
+        if arguments.keep:
+            with open(arguments.keep, "w", encoding="utf-8") as file:
+                json.dump(kept, file)
+    page = page_of(kept)
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(page)
     print(page)
