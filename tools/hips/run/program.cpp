@@ -1,6 +1,5 @@
 #include "tools/hips/run/program.hpp"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -17,46 +16,14 @@
 
 #include <fmt/format.h>
 
+#include "tools/hips/run/elf_file.hpp"
+
 namespace hips::cli {
 namespace {
 
 bool is_regular_file(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-}
-
-/// What the program headers of a file tell: is it an ELF file, and which dynamic loader does it need.
-struct ElfView {
-  bool is_elf = false;
-  std::string interpreter;  ///< "" if the program is static
-};
-
-template <typename Header, typename Segment>
-std::string read_interpreter(std::ifstream& file) {
-  Header header{};
-  file.seekg(0);
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
-  for (int i = 0; i < header.e_phnum; ++i) {
-    Segment segment{};
-    file.seekg(static_cast<std::streamoff>(header.e_phoff) +
-               static_cast<std::streamoff>(i) * header.e_phentsize);
-    if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return {};
-    if (segment.p_type != PT_INTERP || segment.p_filesz == 0 || segment.p_filesz > 4096) continue;
-    std::string path(static_cast<std::size_t>(segment.p_filesz), '\0');
-    file.seekg(static_cast<std::streamoff>(segment.p_offset));
-    if (!file.read(path.data(), static_cast<std::streamsize>(path.size()))) return {};
-    return path.c_str();  // up to its NUL
-  }
-  return {};
-}
-
-ElfView view_elf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  unsigned char ident[EI_NIDENT] = {};
-  if (!file.read(reinterpret_cast<char*>(ident), sizeof ident)) return {};
-  if (std::memcmp(ident, ELFMAG, SELFMAG) != 0) return {};
-  return {true, ident[EI_CLASS] == ELFCLASS64 ? read_interpreter<Elf64_Ehdr, Elf64_Phdr>(file)
-                                              : read_interpreter<Elf32_Ehdr, Elf32_Phdr>(file)};
 }
 
 /// The output of `loader --list program`: one line for each library, "libmpi.so.40 => /usr/lib/... (0x...)".
@@ -156,23 +123,28 @@ MpiAbi abi_of_library(std::string_view soname) {
 MpiProgram inspect_program(const std::string& path) {
   MpiProgram program;
   program.path = path;
-  const ElfView elf = view_elf(path);
-  if (!elf.is_elf) return program;
-  if (elf.interpreter.empty()) {
+  const std::optional<ElfFile> elf = read_elf(path);
+  if (!elf) return program;
+  if (elf->interpreter.empty()) {
     program.is_static = true;
     return program;
   }
-  std::istringstream lines(list_libraries(elf.interpreter, path));
+  const auto take = [&](const std::string& library) {
+    if (library.starts_with("libhips.so")) program.uses_hips_library = true;
+    const MpiAbi abi = abi_of_library(library);
+    if (abi == MpiAbi::kUnknown || program.abi != MpiAbi::kUnknown) return;
+    program.abi = abi;
+    program.mpi_library = library;
+  };
+  std::ranges::for_each(elf->needed, take);
+  if (program.abi != MpiAbi::kUnknown) return program;
+  // Libraries of its libraries: the loader takes milliseconds.
+  std::istringstream lines(list_libraries(elf->interpreter, path));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string name;
     words >> name;
-    const std::string library = name.substr(name.rfind('/') + 1);
-    if (library.starts_with("libhips.so")) program.uses_hips_library = true;
-    const MpiAbi abi = abi_of_library(library);
-    if (abi == MpiAbi::kUnknown || program.abi != MpiAbi::kUnknown) continue;
-    program.abi = abi;
-    program.mpi_library = name;
+    take(name.substr(name.rfind('/') + 1));
   }
   program.makes_no_mpi_calls =
       program.abi == MpiAbi::kUnknown && !program.uses_hips_library && !can_reach_mpi_later(path);
