@@ -23,17 +23,20 @@ namespace {
 
 constexpr std::string_view kSeparators = ",;\t";
 constexpr std::size_t kNoColumn = ~std::size_t{0};
+/// The most devices in which a cable ends: each of its entries has the text of the other end again.
+constexpr std::size_t kMostEnds = 16;
 
 constexpr std::string_view kRightHeaders =
-    "the header must have side_a_device, side_a_name, side_b_device, side_b_name (NetBox), or StartDevice, StartPort, "
-    "EndDevice, EndPort (SONiC, UFM), or Node, Node Interface, Peer Node, Peer Interface (Arista AVD), or name others by "
-    "--columns";
+    "the header must have side_a_device, side_a_name, side_b_device, side_b_name or Device A, Termination A, Device B, "
+    "Termination B (NetBox; export all data), or StartDevice, StartPort, EndDevice, EndPort (SONiC, UFM), or Node, Node "
+    "Interface, Peer Node, Peer Interface (Arista AVD), or name others by --columns";
 
 /// Where a list has what; kNoColumn: nowhere.
 struct Places {
   std::size_t a_node = kNoColumn, a_port = kNoColumn, b_node = kNoColumn, b_port = kNoColumn;
   std::size_t rate = kNoColumn, a_kind = kNoColumn, b_kind = kNoColumn;
-  std::size_t a_location = kNoColumn, b_location = kNoColumn;
+  std::size_t a_location = kNoColumn, b_location = kNoColumn, status = kNoColumn;
+  bool has_breakouts = false;  ///< a cell may have several devices, "n1,n2"
 
   [[nodiscard]] std::size_t last_needed() const {
     std::size_t last = std::max(a_node, b_node);
@@ -62,8 +65,14 @@ std::size_t place_of(const std::vector<std::string>& header, std::string_view co
 std::optional<Places> known_places(const std::vector<std::string>& cells) {
   std::vector<std::string> header;
   for (const std::string& cell : cells) header.push_back(plain_header(cell));
-  constexpr std::array<std::array<std::string_view, 4>, 3> kForms = {
+  constexpr std::array<std::array<std::string_view, 4>, 8> kForms = {
       {{"sideadevice", "sideaname", "sidebdevice", "sidebname"},
+       // The tables of NetBox's pages, of today and before 3.3.
+       {"devicea", "terminationa", "deviceb", "terminationb"},
+       {"devicea", "interfacea", "deviceb", "interfaceb"},
+       {"sidea", "terminationa", "sideb", "terminationb"},
+       {"terminationadevice", "terminationa", "terminationbdevice", "terminationb"},
+       {"terminationadevice", "terminationaname", "terminationbdevice", "terminationbname"},
        {"startdevice", "startport", "enddevice", "endport"},
        {"node", "nodeinterface", "peernode", "peerinterface"}}};
   for (const auto& form : kForms) {
@@ -77,6 +86,7 @@ std::optional<Places> known_places(const std::vector<std::string>& cells) {
     for (const std::string_view kind : {"type", "nodetype"})
       places.a_kind = std::min(places.a_kind, place_of(header, kind));
     places.b_kind = place_of(header, "peertype");
+    places.has_breakouts = form[0] == "devicea";
     places.a_location = place_of(header, "startdevicelocation");
     for (const std::string_view rack : {"rack", ""}) {
       if (places.a_location == kNoColumn && header.front() == rack) places.a_location = 0;
@@ -128,7 +138,10 @@ class ListReader {
       if (auto taken = take(*row, rows.line()); !taken) return fail(taken.error());
     }
     for (const Entry& entry : entries_) add(entry);
-    return builder_.finish("write a cable in each row below the header");
+    note_left_out("cables are left out that are planned or decommissioning", not_there_);
+    note_left_out("cables with several devices at both ends are left out", tangled_);
+    return builder_.finish(not_there_.count > 0 ? "all that it lists are planned or decommissioning"
+                                                : "write a cable in each row below the header");
   }
 
  private:
@@ -140,6 +153,12 @@ class ListReader {
     End a, b;
     double rate = 0;
     std::int64_t line = 0;
+  };
+  /// Cables that do not count, and the first of them.
+  struct LeftOut {
+    std::size_t count = 0;
+    std::int64_t line = 0;
+    std::string first;
   };
 
   /// Finds the separator by which the first row is a header, and the columns.
@@ -166,7 +185,7 @@ class ListReader {
         if (!places) continue;
         places_ = *places;
       }
-      if (has_header_) note_others(*row);
+      if (has_header_) find_others(*row);
       return separator;
     }
     if (columns_) return bad_line(file_, std::max<std::int64_t>(1, header_line_), missing_);
@@ -230,11 +249,14 @@ class ListReader {
     return places;
   }
 
-  void note_others(const std::vector<std::string>& header) {
+  /// Finds the status, which tables of all forms may have, and notes the columns that are ignored.
+  void find_others(const std::vector<std::string>& header) {
     std::vector<std::string> others;
     for (std::size_t i = 0; i < header.size(); ++i) {
-      const auto used = {places_.a_node, places_.a_port, places_.b_node,     places_.b_port,    places_.rate,
-                         places_.a_kind, places_.b_kind, places_.a_location, places_.b_location};
+      if (places_.status == kNoColumn && plain_header(header[i]) == "status") places_.status = i;
+      const auto used = {places_.a_node,     places_.a_port, places_.b_node, places_.b_port,
+                         places_.rate,       places_.a_kind, places_.b_kind, places_.a_location,
+                         places_.b_location, places_.status};
       if (std::ranges::find(used, i) == used.end() && !header[i].empty()) others.push_back(header[i]);
     }
     if (others.empty()) return;
@@ -250,25 +272,75 @@ class ListReader {
                       fmt::format("the row has {} cells; the header needs {}", row.size(), needed + 1));
     }
     const auto cell = [&](std::size_t place) { return place < row.size() ? row[place] : std::string(); };
-    Entry entry{.a = end_of(cell(places_.a_node), cell(places_.a_port), cell(places_.a_location)),
-                .b = end_of(cell(places_.b_node), cell(places_.b_port), cell(places_.b_location)),
-                .line = line};
-    if (entry.a.node.empty() || entry.b.node.empty()) {
-      builder_.note("rows without a device at one end are ignored", line);
+    const std::string a = cell(places_.a_node), b = cell(places_.b_node);
+    const std::string status = in_lower_case(cell(places_.status));
+    if (status == "planned" || status == "decommissioning") {
+      const auto named = [&](const std::string& node, std::size_t port) {
+        return node + (cell(port).empty() ? "" : " ") + cell(port);
+      };
+      leave_out(not_there_, line, named(a, places_.a_port) + " to " + named(b, places_.b_port));
       return {};
     }
-    entry.a.kind = merge(entry.a.kind, kind_of_role(cell(places_.a_kind)));
-    entry.b.kind = merge(entry.b.kind, kind_of_role(cell(places_.b_kind)));
-    if (const std::string rate = cell(places_.rate); !rate.empty()) {
-      entry.rate = rate_of_words(rate);
-      if (entry.rate == 0) builder_.note("rates are not understood, such as " + in_quotes(rate), line);
+    const auto a_devices = devices_of(a), b_devices = devices_of(b);
+    if (a_devices.size() > 1 && b_devices.size() > 1) {
+      leave_out(tangled_, line, fmt::format("{} to {}", a, b));
+      return {};
+    }
+    if (std::max(a_devices.size(), b_devices.size()) > kMostEnds)
+      return builder_.bad(line, fmt::format("the cable ends in {} devices (valid: up to {})",
+                                            std::max(a_devices.size(), b_devices.size()), kMostEnds));
+    double rate = 0;
+    if (const std::string words = cell(places_.rate); !words.empty()) {
+      rate = rate_of_words(words);
+      if (rate == 0) builder_.note("rates are not understood, such as " + in_quotes(words), line);
+    }
+    // Which of several devices has which port is not told.
+    const std::string a_port = a_devices.size() > 1 ? "" : cell(places_.a_port);
+    const std::string b_port = b_devices.size() > 1 ? "" : cell(places_.b_port);
+    for (const std::string_view a_device : a_devices) {
+      for (const std::string_view b_device : b_devices) {
+        Entry entry{.a = end_of(std::string(a_device), a_port, cell(places_.a_location)),
+                    .b = end_of(std::string(b_device), b_port, cell(places_.b_location)),
+                    .rate = rate,
+                    .line = line};
+        entry.a.kind = merge(entry.a.kind, kind_of_role(cell(places_.a_kind)));
+        entry.b.kind = merge(entry.b.kind, kind_of_role(cell(places_.b_kind)));
+        if (auto kept = keep(std::move(entry)); !kept) return kept;
+      }
+    }
+    return {};
+  }
+
+  Result<void> keep(Entry entry) {
+    if (entry.a.node.empty() || entry.b.node.empty()) {
+      builder_.note("rows without a device at one end are ignored", entry.line);
+      return {};
     }
     // A list may have each cable twice.
     if (entries_.size() == 2 * kMostCables)
-      return builder_.bad(line,
+      return builder_.bad(entry.line,
                           fmt::format("more than {} rows; give a file of one cluster", entries_.size()));
     entries_.push_back(std::move(entry));
     return {};
+  }
+
+  /// The devices of an end: more than one where a cable ends in several, and the table is one that has such.
+  [[nodiscard]] std::vector<std::string_view> devices_of(std::string_view cell) const {
+    if (!places_.has_breakouts) return {cell};
+    auto devices = split(cell, ',');
+    for (std::string_view& device : devices) device = without_blanks(device);
+    return devices;
+  }
+
+  static void leave_out(LeftOut& left_out, std::int64_t line, std::string cable) {
+    if (left_out.count++ > 0) return;
+    left_out.line = line;
+    left_out.first = std::move(cable);
+  }
+
+  void note_left_out(std::string_view what, const LeftOut& left_out) {
+    if (left_out.count > 0)
+      builder_.note(fmt::format("{}, such as {}", what, left_out.first), left_out.line, left_out.count);
   }
 
   static CabledNode::Kind merge(CabledNode::Kind a, CabledNode::Kind b) {
@@ -312,6 +384,7 @@ class ListReader {
   bool has_header_ = true;
   std::string missing_;
   std::vector<Entry> entries_;
+  LeftOut not_there_, tangled_;
   std::unordered_map<std::string, std::string> locations_;  ///< by the name of a device
   std::unordered_set<std::string> ambiguous_;               ///< names that several locations have
 };

@@ -28,16 +28,18 @@ Result<ListColumns> parse_list_columns(std::string_view text);
 bool is_cabling_list(std::string_view text);
 
 /// Reads a list of cables, one in each row, with separators ",", ";" or tabs. Known headers, in any order and case, are those of
-/// NetBox (side_a_device, side_a_name, side_b_device, side_b_name), of SONiC and UFM (StartDevice, StartPort, EndDevice, EndPort),
-/// and of Arista AVD (Node, Node Interface, Peer Node, Peer Interface). `columns` names those of other lists.
+/// NetBox (side_a_device, side_a_name, side_b_device, side_b_name of its import; Device A, Termination A, Device B, Termination B of
+/// its pages), of SONiC and UFM (StartDevice, StartPort, EndDevice, EndPort), and of Arista AVD (Node, Node Interface, Peer Node,
+/// Peer Interface). `columns` names those of other lists.
 ///
 /// UFM's names of adapters hold the host and the device. Where locations tell devices of one name apart, the name becomes
-/// "LOCATION/NAME". A cable that is listed from both ends counts once. Other columns are ignored with a note.
+/// "LOCATION/NAME". A cable that is listed from both ends counts once, one whose status is planned or decommissioning not at all, and
+/// one of NetBox that ends in several devices once for each of them. Other columns are ignored with a note.
 ///
 /// Units    numbers without a unit are Mb/s.
 /// Cost     linear in the text, on average.
 /// Errors   kInvalidArgument: `name` of the file, line, the value seen and what would be right.
-/// Source   NetBox's import of cables; SONiC's sonic_lab_links.csv; UFM's network topology file; the P2P lists of Arista AVD.
+/// Source   NetBox's import and export of cables; SONiC's sonic_lab_links.csv; UFM's network topology file; the P2P lists of Arista AVD.
 Result<Cabling> read_cabling_list(std::string_view name, std::string_view text,
                                   const std::optional<ListColumns>& columns = {});
 

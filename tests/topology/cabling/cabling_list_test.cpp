@@ -70,6 +70,10 @@ std::string random_list(const Cabling& cabling, const ListForm& form, std::mt199
 TEST(CablingList, ReadsRandomListsOfEachForm) {
   const std::vector<ListForm> forms = {
       {{"side_a_device", "side_a_name", "side_b_device", "side_b_name", "label", "color"}},
+      {{"Device A", "Termination A", "Device B", "Termination B", "ID", "Status"}},
+      {{"Side A", "Termination A", "Side B", "Termination B", "Color"}},
+      {{"Device A", "Interface A", "Device B", "Interface B", "Reachable"}},
+      {{"Termination A Device", "Termination A Name", "Termination B Device", "Termination B Name"}},
       {{"StartDevice", "StartPort", "EndDevice", "EndPort", "BandWidth", "VlanID"}, true},
       {{"#StartDevice", "StartPort", "EndDevice", "EndPort", "Speed"}, true},
       {{"Node", "Node Interface", "Peer Node", "Peer Interface"}}};
@@ -96,6 +100,40 @@ TEST(CablingList, NotesColumnsThatItIgnoresOnce) {
   EXPECT_EQ(cabling.cables.size(), 2U);
   EXPECT_THAT(cabling.notes,
               ElementsAre("cables.csv:1: columns are ignored: \"side_a_type, side_b_type\" (1 in all)"));
+}
+
+TEST(CablingList, LeavesOutCablesThatAreNotThere) {
+  const std::string rows =
+      "side_a_device,side_a_name,side_b_device,side_b_name,status\na,e1,b,e2,Connected\na,e3,b,e4,planned\n"
+      "a,e5,b,e6,Decommissioning\nnew,e1,b,e7,planned\na,e8,b,e8,\n";
+  const Cabling cabling = read_list(rows);
+  EXPECT_THAT(lines_of(cabling), ElementsAre("cable a[e1] b[e2] 0.000Gb 0ns up",
+                                             "cable a[e8] b[e8] 0.000Gb 0ns up", "node a 2", "node b 2"));
+  EXPECT_THAT(
+      cabling.notes,
+      ElementsAre(
+          "cables.csv:3: cables are left out that are planned or decommissioning, such as a e3 to b e4 "
+          "(3 in all)"));
+  EXPECT_EQ(value_or_throw(read_cabling_list("c", rows, *parse_list_columns("side_a_device,,side_b_device,")))
+                .cables.size(),
+            2U);
+  EXPECT_EQ(list_error("Device A,Termination A,Device B,Termination B,Status\na,e1,b,e2,Planned\n"),
+            "cables.csv:1: the file has no cables; all that it lists are planned or decommissioning");
+}
+
+TEST(CablingList, BreakoutsOfNetBoxAreACableToEachDevice) {
+  const Cabling cabling = read_list(
+      "ID,Device A,Termination A,Device B,Termination B,Status,Rack A\n"
+      "1,sw1,swp1,\"n1,n2\",\"eth0,eth1\",Connected,r1\n2,sw1,\"swp2,swp3\",n3,eth0,Connected,r1\n"
+      "3,\"sw1,sw2\",\"swp4,swp5\",\"n4,n5\",eth0,Connected,r1\n");
+  EXPECT_THAT(lines_of(cabling),
+              ElementsAre("cable n1[] sw1[swp1] 0.000Gb 0ns up", "cable n2[] sw1[swp1] 0.000Gb 0ns up",
+                          "cable n3[eth0] sw1[swp2,swp3] 0.000Gb 0ns up", "node n1 2", "node n2 2",
+                          "node n3 2", "node sw1 2"));
+  EXPECT_THAT(cabling.notes,
+              ElementsAre("cables.csv:1: columns are ignored: \"ID, Rack A\" (1 in all)",
+                          "cables.csv:4: cables with several devices at both ends are left out, such as "
+                          "sw1,sw2 to n4,n5 (1 in all)"));
 }
 
 TEST(CablingList, TakesKindsFromTypes) {
