@@ -13,7 +13,7 @@
 #include "topology/cabling/ibnetdiscover.hpp"
 #include "topology/cabling/lldp.hpp"
 #include "topology/cabling/ns3_edges.hpp"
-#include "topology/cabling/simgrid.hpp"
+#include "topology/cabling/simgrid/simgrid.hpp"
 #include "topology/formats/yaml_tree.hpp"
 #include "topology/wiring/kinds.hpp"
 #include "topology/wiring/recognise.hpp"

@@ -1,4 +1,4 @@
-#include "topology/cabling/simgrid.hpp"
+#include "topology/cabling/simgrid/simgrid.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "lib/base/xml/xml_tree.hpp"
 #include "tests/choices.hpp"
 #include "tests/topology/cabling/same_cabling.hpp"
-#include "topology/cabling/simgrid_units.hpp"
+#include "topology/cabling/simgrid/simgrid_units.hpp"
 #include "topology/wiring/recognise.hpp"
 
 namespace hips::topology {

@@ -1,4 +1,4 @@
-#include "topology/cabling/simgrid_cluster.hpp"
+#include "topology/cabling/simgrid/simgrid_cluster.hpp"
 
 #include <fmt/format.h>
 

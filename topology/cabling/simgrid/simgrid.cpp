@@ -1,4 +1,4 @@
-#include "topology/cabling/simgrid.hpp"
+#include "topology/cabling/simgrid/simgrid.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "lib/base/xml/xml_tree.hpp"
-#include "topology/cabling/simgrid_cluster.hpp"
-#include "topology/cabling/simgrid_units.hpp"
+#include "topology/cabling/simgrid/simgrid_cluster.hpp"
+#include "topology/cabling/simgrid/simgrid_units.hpp"
 #include "topology/cabling/text_lines.hpp"
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"

@@ -1,4 +1,4 @@
-#include "topology/cabling/simgrid_units.hpp"
+#include "topology/cabling/simgrid/simgrid_units.hpp"
 
 #include <array>
 #include <charconv>
