@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,23 +12,34 @@
 #include <fmt/format.h>
 
 #include "topology/cabling/cabling_builder.hpp"
+#include "topology/cabling/host_texts.hpp"
 #include "topology/cabling/lldp_neighbours.hpp"
 #include "topology/cabling/text_lines.hpp"
 
 namespace hips::topology {
 namespace {
 
+/// The most bytes of hosts that wrote the same, each counted.
+constexpr std::size_t kMostSharedBytes = 16 * kMostLldpBytes;
+
 bool begins_lldp(std::string_view line) {
   return line.starts_with('{') || (line.starts_with("lldp.") && line.find('=') != std::string_view::npos);
 }
 
-/// The host before a line of pdsh, "n7: lldp.eth0.via=LLDP"; empty if there is none.
-std::string_view host_before(std::string_view line) {
-  const std::size_t colon = line.find(": ");
-  if (colon == std::string_view::npos ||
-      line.substr(0, colon).find_first_of(" \t\"{}=") != std::string_view::npos)
-    return {};
-  return line.substr(0, colon);
+/// What a host wrote, from where it is output of lldpctl; empty if nothing is.
+std::string_view lldp_part(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (begins_lldp(without_blanks(text.substr(0, end)))) return text;
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return text;
+}
+
+/// The first line with text.
+std::string_view first_line(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return without_blanks(text.substr(0, text.find('\n')));
 }
 
 /// "hosts/n7.example.com.json" is of the host "n7.example.com".
@@ -83,17 +93,16 @@ class LldpReader {
 
   Result<void> add(const LldpText& file) {
     const std::string_view text = without_mark(file.text);
-    TextLines lines(text);
-    while (const auto line = lines.next()) {
-      const std::string_view first = without_blanks(*line);
-      if (first.empty()) continue;
-      const std::string_view host = host_before(first);
-      if (!host.empty() && begins_lldp(without_blanks(first.substr(host.size() + 2))))
-        return add_hosts(file.name, text);
-      if (begins_lldp(first)) return add_host(file.name, 1, host_of_file(file.name), text);
+    if (begins_lldp(first_line(text))) return add_text(file.name, 1, {host_of_file(file.name)}, text);
+    const auto texts = split_by_host(file.name, text);
+    if (!texts) return fail(texts.error());
+    if (std::ranges::all_of(*texts, [](const HostText& one) { return lldp_part(one.text).empty(); }))
+      return bad_line(file.name, 1,
+                      "the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
+    for (const HostText& one : *texts) {
+      if (auto added = add(file.name, one); !added) return added;
     }
-    return bad_line(file.name, 1,
-                    "the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
+    return {};
   }
 
   Result<void> add_neighbours(const std::string& file, std::int64_t line, const std::string& host,
@@ -123,6 +132,8 @@ class LldpReader {
       builder_.node(host, may_be_switch ? CabledNode::Kind::kUnknown : CabledNode::Kind::kServer, 0);
     }
     for (const Heard& heard : heard_) add_cable(heard);
+    if (silent_ > 0)
+      builder_.note("hosts that wrote no output of lldpctl are ignored" + first_silent_, 0, silent_);
     return builder_.finish("run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
   }
 
@@ -137,45 +148,48 @@ class LldpReader {
     LldpNeighbour neighbour;
   };
 
-  /// Lines of several hosts, in any order: those of one host are its text.
-  Result<void> add_hosts(const std::string& file, std::string_view text) {
-    std::map<std::string, std::string, std::less<>> texts;
-    std::vector<std::string> order;
-    TextLines lines(text);
-    while (const auto line = lines.next()) {
-      const std::string_view host = host_before(*line);
-      if (host.empty()) continue;
-      const auto [known, is_new] = texts.try_emplace(std::string(host));
-      if (is_new) order.push_back(known->first);
-      if (order.size() > kMostCabledNodes)
-        return bad_line(file, lines.number(),
-                        fmt::format("more than {} hosts; give those of one cluster", kMostCabledNodes));
-      known->second += line->substr(host.size() + 2);
-      known->second += '\n';
+  /// Of a file with several hosts.
+  Result<void> add(const std::string& file, const HostText& from) {
+    const std::string_view part = lldp_part(from.text);
+    if (part.empty()) {
+      silent_ += from.hosts.size();
+      if (first_silent_.empty() && !first_line(from.text).empty())
+        first_silent_ = fmt::format(", such as {}: {}", from.hosts.front(), first_line(from.text));
+      return {};
     }
-    for (const std::string& host : order) {
-      if (auto added = add_host(fmt::format("{} ({})", file, host), 1, host, texts[host]); !added)
-        return added;
-    }
-    return {};
+    if (from.hosts.size() > 1 && (shared_bytes_ += from.hosts.size() * part.size()) > kMostSharedBytes)
+      return bad_line(
+          file, std::max<std::int64_t>(1, from.line),
+          fmt::format("hosts share texts of {} bytes together (valid: up to {}); run clush without -b",
+                      shared_bytes_, kMostSharedBytes));
+    if (from.line == 0)
+      return add_text(fmt::format("{} ({})", file, from.hosts.front()), 0, from.hosts, part);
+    const auto before = std::string_view(from.text).substr(0, from.text.size() - part.size());
+    return add_text(file, from.line + std::ranges::count(before, '\n'), from.hosts, part);
   }
 
-  Result<void> add_host(const std::string& file, std::int64_t first_line, const std::string& host,
-                        std::string_view text) {
+  /// Of hosts that wrote the same. `first_line` is where it begins in the file; 0: its lines are spread over it.
+  Result<void> add_text(const std::string& file, std::int64_t first_line,
+                        const std::vector<std::string>& hosts, std::string_view text) {
     if (text.size() > kMostLldpBytes) {
       return bad_line(
-          file, first_line,
+          file, std::max<std::int64_t>(1, first_line),
           fmt::format("the text of one host has {} bytes (valid: up to {})", text.size(), kMostLldpBytes));
     }
     std::vector<LldpNeighbour> neighbours;
     if (text.find_first_not_of(" \t\r\n") == text.find('{')) {
-      auto read = read_lldp_json(file, first_line, text);
+      auto read = read_lldp_json(file, std::max<std::int64_t>(1, first_line), text);
       if (!read) return fail(read.error());
       neighbours = *std::move(read);
     } else {
       neighbours = read_lldp_keyvalue(text);
+      for (LldpNeighbour& neighbour : neighbours)
+        neighbour.line = first_line == 0 ? 0 : neighbour.line + first_line - 1;
     }
-    return add_neighbours(file, first_line, host, std::move(neighbours));
+    for (const std::string& host : hosts) {
+      if (auto added = add_neighbours(file, first_line, host, neighbours); !added) return added;
+    }
+    return {};
   }
 
   /// A host that is known by its short name, if the full one is given; otherwise the name itself.
@@ -226,6 +240,9 @@ class LldpReader {
   }
 
   CablingBuilder builder_;
+  std::size_t silent_ = 0;        ///< hosts of a file that wrote something else
+  std::string first_silent_;      ///< what the first of them wrote
+  std::size_t shared_bytes_ = 0;  ///< of texts that several hosts share, counted for each
   std::set<std::string> hosts_;
   std::vector<Heard> heard_;
   std::unordered_map<std::string, std::string> name_of_;  ///< of chassis, by their identifiers
@@ -237,14 +254,11 @@ class LldpReader {
 }  // namespace
 
 bool is_lldp(std::string_view text) {
-  TextLines lines(text);
+  HostLines lines(text);
   while (const auto line = lines.next()) {
-    std::string_view first = without_blanks(*line);
-    if (first.empty()) continue;
-    if (const std::string_view host = host_before(first); !host.empty())
-      first = without_blanks(first.substr(host.size() + 2));
-    if (!begins_lldp(first)) return false;
-    return !first.starts_with('{') || text.find("\"lldp\"") != std::string_view::npos;
+    const std::string_view first = without_blanks(line->text);
+    if (begins_lldp(first)) return !first.starts_with('{') || text.find("\"lldp\"") != std::string_view::npos;
+    if (line->hosts.empty() && !first.empty()) return false;
   }
   return false;
 }

@@ -17,10 +17,11 @@ struct LldpText {
   std::string text{};
 };
 
-/// Is the text what lldpctl writes, as json, json0 or keyvalue, alone or with the host before each line, as pdsh writes it?
+/// Is the text what lldpctl writes, as json, json0 or keyvalue, of one host or of several (host_texts.hpp)?
 bool is_lldp(std::string_view text);
 
-/// Reads what several hosts have heard, one text for each, or several hosts in one with "HOST: " before each line. Hosts are
+/// Reads what several hosts have heard, one text for each, or several hosts in one: with "HOST: " before each line as pdsh writes
+/// it, or in blocks below their hosts, as clush -b and dshbak write them. What hosts wrote in one block, each of them has heard. Hosts are
 /// servers; their neighbours are switches if they bridge or route, and otherwise not known. A chassis without a name is called by
 /// its identifier. Neighbours of protocols other than LLDP, on management ports, and on
 /// bonds, VLANs and bridges whose NICs have heard them, too, are ignored with one note each.

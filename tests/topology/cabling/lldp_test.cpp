@@ -100,7 +100,7 @@ TEST(Lldp, MergesRandomHostsInEachForm) {
     std::mt19937_64 random(test::seed() + seed);
     const Cabling fabric = test::random_fabric(random);
     std::vector<LldpText> texts;
-    std::string joined;
+    std::string joined, blocks;
     for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
       // Spines run nothing; leaves tell of theirs.
       if (fabric.nodes[i].name.starts_with("spine")) continue;
@@ -109,6 +109,9 @@ TEST(Lldp, MergesRandomHostsInEachForm) {
       texts.push_back({"site/" + fabric.nodes[i].name + ".json",
                        form == 0 ? json_of(heard) : (form == 1 ? json0_of(heard) : keyvalue_of(heard))});
       ASSERT_TRUE(is_lldp(texts.back().text)) << texts.back().text;
+      // As clush -b and dshbak write them; CRLF as a terminal of Windows keeps it.
+      const std::string dashes(random() % 2 == 0 ? 15 : 16, '-'), end = random() % 2 == 0 ? "\n" : "\r\n";
+      blocks += dashes + end + fabric.nodes[i].name + end + dashes + end + texts.back().text + end;
       std::string line;
       for (const char c : texts.back().text) {
         line += c;
@@ -130,7 +133,58 @@ TEST(Lldp, MergesRandomHostsInEachForm) {
     ASSERT_EQ(lines(value_or_throw(read_lldp(texts))), lines_of(expected));
     ASSERT_TRUE(is_lldp(joined)) << joined;
     ASSERT_EQ(lines(read_one("all.txt", joined)), lines_of(expected)) << joined;
+    ASSERT_TRUE(is_lldp(blocks)) << blocks;
+    ASSERT_EQ(lines(read_one("all.txt", blocks)), lines_of(expected)) << blocks;
   }
+}
+
+/// A block as clush -b writes it.
+std::string block_of(const std::string& hosts, const std::string& text) {
+  return "---------------\n" + hosts + "\n---------------\n" + text;
+}
+
+TEST(Lldp, HostsThatShareABlockHaveHeardTheSame) {
+  const std::string one = keyvalue_of({{"eth0", "leaf1", "swp1", "25GBaseCR", true}});
+  const std::string both = keyvalue_of({{"eth0", "leaf1", "44:38", "25GBaseCR", true}});
+  const std::string text = "clush: n9: exited with exit code 1\n\n" + block_of("n1", one) +
+                           block_of("n[2-3] (2)", both) + block_of("n[4-5],n7", "{\n  \"lldp\": {}\n}\n") +
+                           block_of("n8", "bash: lldpctl: command not found\n");
+  ASSERT_TRUE(is_lldp(text));
+  const Cabling cabling = read_one("all.txt", text);
+  EXPECT_THAT(lines_of(cabling),
+              ElementsAre("cable leaf1[44:38] n2[eth0] 25.000Gb 0ns up",
+                          "cable leaf1[44:38] n3[eth0] 25.000Gb 0ns up",
+                          "cable leaf1[swp1] n1[eth0] 25.000Gb 0ns up", "node leaf1 1", "node n1 0",
+                          "node n2 0", "node n3 0", "node n4 0", "node n5 0", "node n7 0"));
+  EXPECT_THAT(
+      cabling.notes,
+      ElementsAre(
+          "all.txt: hosts have heard no neighbour (3 in all)",
+          "all.txt: hosts that wrote no output of lldpctl are ignored, such as clush: n9: exited with "
+          "exit code 1 (2 in all)",
+          "all.txt:22: ports have more than one cable (1 in all)"));
+  // clush -bL writes the hosts before each line.
+  std::string labelled;
+  for (std::size_t at = 0; at < both.size(); at = both.find('\n', at) + 1)
+    labelled += "n[2-3]: " + both.substr(at, both.find('\n', at) + 1 - at);
+  EXPECT_EQ(read_one("all.txt", labelled).cables.size(), 2U);
+}
+
+TEST(Lldp, EndsBrokenBlocksWithOneLine) {
+  const std::string one = keyvalue_of({{"eth0", "leaf1", "swp1", "25GBaseCR", true}});
+  EXPECT_EQ(
+      lldp_error(block_of("n1", one) + block_of("@rack1 (12)", one)),
+      "n1.json:18: the header names 1 of 12 hosts: \"@rack1\"; let clush name each of them, without groups");
+  EXPECT_THAT(lldp_error(block_of("n1", one) + block_of("n[1-]", one)),
+              ::testing::StartsWith("n1.json:18: hostlist \"n[1-]\": character 5 is"));
+  EXPECT_THAT(lldp_error(block_of("n[1-999999]", one)), ::testing::StartsWith("n1.json:2: "));
+  EXPECT_EQ(lldp_error(block_of("n1", "{\n\"lldp\": {\n")),
+            "n1.json:6: the text is no valid JSON; give the whole output of lldpctl -f json");
+  EXPECT_EQ(lldp_error(block_of("n1", "bash: lldpctl: command not found\n")),
+            "n1.json:1: the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
+  EXPECT_THAT(
+      lldp_error(block_of("n[1-200000]", keyvalue_of({{"eth0", std::string(1000, 'x'), "p", "", true}}))),
+      ::testing::HasSubstr("bytes together (valid: up to 67108864); run clush without -b"));
 }
 
 TEST(Lldp, IgnoresManagementAndOtherProtocolsWithOneNoteEach) {
