@@ -138,6 +138,8 @@ TEST_F(SlurmConfBeside, GivesAllItsNodes) {
       read_beside("SwitchName=a Nodes=n[01-03]\nSwitchName=b Nodes=ALL\nSwitchName=t Switches=a,b\n");
   EXPECT_EQ(two.topology.spec, "leafspine:2,3[0-4]");
   EXPECT_EQ(read_beside("- topology: t\n  flat: true\n").topology.spec, "switch:5");
+  std::ofstream(folder_ / "slurm.conf") << "Odd line\nNodeName=\"n[1-2],\\\nn5\" CPUs=8 # five\n";
+  EXPECT_THAT(read_beside("SwitchName=s Nodes=ALL\n").nodes, ElementsAre("n1", "n2", "n5"));
   std::ofstream(folder_ / "slurm.conf") << "NodeName=n[\n";
   const auto broken = read_slurm_file((folder_ / "topology.conf").string(), "SwitchName=s Nodes=ALL\n");
   ASSERT_FALSE(broken);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/cabling/text_lines.hpp"
+#include "topology/clusters/slurm_lines.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/clusters/slurm_torus.hpp"
 #include "topology/clusters/slurm_tree.hpp"
@@ -24,13 +25,6 @@ constexpr SlurmWords kConfWords{.switch_name = "SwitchName",
                                 .nodes = "Nodes",
                                 .assign = "=",
                                 .entry = "line"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 /// Does a list of topologies begin here, as in a topology.yaml?
 bool is_slurm_yaml_line(std::string_view line) {
@@ -56,29 +50,6 @@ bool has_line(std::string_view text, Fits&& fits) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return false;
-}
-
-/// Without the spaces around "=", and without those in values in quotes, where no name has one.
-std::string tidied(std::string_view text) {
-  std::string out;
-  bool is_quoted = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '"') is_quoted = !is_quoted;
-    if (c != ' ' && c != '\t') {
-      out += c;
-      continue;
-    }
-    // One space of several does.
-    const std::size_t next = std::min(text.find_first_not_of(" \t", at), text.size());
-    const std::string_view word =
-        text.substr(next, std::min(text.find_first_of(" \t", next), text.size()) - next);
-    at = next - 1;
-    // A key without a value stays one.
-    const bool behind_sign = out.ends_with('=') && word.find('=') == std::string_view::npos;
-    if (!is_quoted && !word.starts_with('=') && !behind_sign) out += ' ';
-  }
-  return out;
 }
 
 class SlurmReader {
@@ -110,73 +81,42 @@ class SlurmReader {
   }
 
   Result<void> read_lines() {
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
-    std::size_t number = 0;
-    std::string joined;
-    std::size_t first = 0;
-    for (std::string_view rest = text_; !rest.empty();) {
-      const std::size_t end = rest.find('\n');
-      std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      ++number;
-      if (joined.empty()) first = number;
-      line = line.substr(0, line.find('#'));
-      while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
-      const bool is_continued = !line.empty() && line.back() == '\\';
-      if (is_continued) line.remove_suffix(1);
-      // As in Slurm: a space at the beginning of the next line separates words.
-      joined += line;
-      if (is_continued && rest.empty()) return bad(number, "\"\\\" continues the last line; remove it");
-      if (is_continued) continue;
-      if (auto read = read_line(first, tidied(joined)); !read) return read;
-      joined.clear();
+    SlurmLines lines(text_);
+    while (const auto line = lines.next()) {
+      if (line->is_cut) return bad(line->number, "\"\\\" continues the last line; remove it");
+      if (auto read = read_line(line->number, line->text); !read) return read;
     }
     return {};
   }
 
+  /// The values of a line, by their keys in lower case.
+  using Values = std::map<std::string, SlurmPair>;
+
   Result<void> read_line(std::size_t line, std::string_view text) {
-    constexpr std::string_view kSpace = " \t\r\v\f";
-    std::map<std::string, std::string_view> values;  // by key, in lower case
-    for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;
-         at = text.find_first_not_of(kSpace, at)) {
-      // A value in quotes may have spaces.
-      const std::size_t quote = std::min(text.find('"', at), text.size());
-      std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
-      const bool is_quoted = quote < end && quote > at && text[quote - 1] == '=';
-      if (is_quoted) {
-        end = text.find('"', quote + 1);
-        if (end == std::string_view::npos)
-          return bad(line, "a \" is missing at the end of a value in quotes");
-        ++end;
-      }
-      const std::string_view word = text.substr(at, end - at);
-      at = end;
-      if (lower(word) == "include")
-        return bad(line, "Include is followed in files only; give the path of the file");
-      const std::size_t equals = word.find('=');
-      if (equals == std::string_view::npos || equals == 0)
-        return bad(line, fmt::format("{} is not KEY=VALUE; write such as SwitchName=leaf0", in_quotes(word)));
-      const std::string key = lower(word.substr(0, equals));
-      std::string_view value = word.substr(equals + 1);
-      if (is_quoted) value = value.substr(1, value.size() - 2);
-      if (value.empty() && key == "nodes" && values.contains("blockname")) continue;
-      if (value.empty())
-        return bad(line, fmt::format("nothing follows {}=; write a value or leave the key out",
-                                     word.substr(0, equals)));
-      if (!values.emplace(key, value).second)
-        return bad(line, fmt::format("{} occurs twice; write it once", in_quotes(word.substr(0, equals))));
-      if (at == text.size()) break;
+    if (is_include_line(text))
+      return bad(line, "Include is followed in files only; give the path of the file");
+    Values values;
+    for (;;) {
+      const auto pair = take_pair(text);
+      if (!pair) return bad(line, pair.error().message);
+      if (!*pair) break;
+      const std::string key = in_lower_case((*pair)->key);
+      if ((*pair)->value.empty() && key == "nodes" && values.contains("blockname")) continue;
+      if ((*pair)->value.empty())
+        return bad(line,
+                   fmt::format("nothing follows {}=; write a value or leave the key out", (*pair)->key));
+      if (!values.emplace(key, **pair).second)
+        return bad(line, fmt::format("{} occurs twice; write it once", in_quotes((*pair)->key)));
     }
     if (values.empty()) return {};
     return add(line, values);
   }
 
-  Result<void> add(std::size_t line, std::map<std::string, std::string_view>& values) {
+  Result<void> add(std::size_t line, Values& values) {
     const auto take = [&](const char* key) -> std::optional<std::string_view> {
       const auto found = values.find(key);
       if (found == values.end()) return std::nullopt;
-      const std::string_view value = found->second;
+      const std::string_view value = found->second.value;
       values.erase(found);
       return value;
     };
@@ -190,8 +130,8 @@ class SlurmReader {
       take("blockindex");
       take("blocksize");
     }
-    for (const auto& [key, value] : values) {
-      const auto [ignored, is_new] = ignored_.try_emplace(key, Ignored{line, std::string(value)});
+    for (const auto& [key, pair] : values) {
+      const auto [ignored, is_new] = ignored_.try_emplace(key, Ignored{line, std::string(pair.value)});
       ++ignored->second.count;
     }
     if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
@@ -254,7 +194,7 @@ class SlurmReader {
   SlurmTree tree_;
   SlurmToruses rings_;
   std::vector<std::string> notes_;
-  std::map<std::string, Ignored> ignored_;  ///< by key
+  std::map<std::string, Ignored> ignored_;  ///< by key, in lower case
   std::optional<bool> blocks_;              ///< blocks or switches; none before the first
 };
 
@@ -269,10 +209,10 @@ bool is_slurm(std::string_view text) {
     // A file may do nothing but include others; in other formats such a line begins none.
     const bool was_first = std::exchange(is_first, false);
     if (was_first && is_include_line(line)) return true;
-    return std::ranges::any_of(std::array{"switchname=", "blockname=", "ringname="},
-                               [&](std::string_view key) {
-                                 return line.size() >= key.size() && lower(line.substr(0, key.size())) == key;
-                               });
+    return std::ranges::any_of(
+        std::array{"switchname=", "blockname=", "ringname="}, [&](std::string_view key) {
+          return line.size() >= key.size() && in_lower_case(line.substr(0, key.size())) == key;
+        });
   });
 }
 

@@ -34,8 +34,8 @@ struct SlurmOptions {
 /// A ring becomes torus:n with its nodes in the order of the file. If there are several rings, `which` names one, or
 /// the job's hosts do.
 ///
-/// Shapes   lines of KEY=VALUE, as in the file or as `scontrol show topology` prints them; keys in any case; values in quotes
-///          or without; "#" begins a comment; "\" at the end continues a line with the next one, including its spaces.
+/// Shapes   lines of KEY=VALUE, as in the file or as `scontrol show topology` prints them, also copied from a terminal
+///          (slurm_lines.hpp); keys in any case; values in quotes or without; "#" begins a comment.
 /// Cost     linear in the file and in its names, of which there are at most kMaxServerNames.
 /// Errors   kInvalidArgument: `name` of the file, line, key, the value seen and what would be right.
 /// Source   topology.conf(5) of Slurm.

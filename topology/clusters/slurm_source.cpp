@@ -1,28 +1,18 @@
 #include "topology/clusters/slurm_source.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/cabling/text_lines.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r\v\f";
-
-/// Removes the first word of a line, and gives it.
-std::string_view take_first(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
-  line.remove_prefix(word.size());
-  return word;
-}
 
 class IncludeReader {
  public:
@@ -78,11 +68,11 @@ class IncludeReader {
 
   Result<void> include(const std::string& path, std::size_t number, std::string_view line) {
     line = line.substr(0, line.find('#'));
-    take_first(line);
-    std::string_view word = take_first(line);
+    take_word(line);
+    std::string_view word = take_word(line);
     if (word.size() > 2 && word.front() == '"' && word.back() == '"') word = word.substr(1, word.size() - 2);
     if (word.empty()) return bad(path, number, "no file follows Include; write Include FILE");
-    if (const std::string_view more = take_first(line); !more.empty())
+    if (const std::string_view more = take_word(line); !more.empty())
       return bad(path, number,
                  fmt::format("{} follows Include {}; write one file in each line", in_quotes(more), word));
     if (++includes_ > kMostSlurmIncludes)
@@ -118,10 +108,7 @@ std::string SlurmSource::where(std::size_t line) const {
 }
 
 bool is_include_line(std::string_view line) {
-  std::string word(take_first(line));
-  std::ranges::transform(word, word.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return word == "include";
+  return in_lower_case(take_word(line)) == "include";
 }
 
 Result<SlurmText> with_includes(const std::string& path, std::string_view text) {
