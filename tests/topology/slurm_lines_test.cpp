@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 /// "n[1,3-5,...],m7" of some hosts that no other list has.
@@ -152,6 +153,15 @@ TEST(SlurmLines, AreReadInLinearTime) {
     }
     EXPECT_GE(count, 0U);
   }
+}
+
+TEST(SlurmLines, NotesNameKeysAsTheyAreWritten) {
+  const auto cluster = value_or_throw(
+      read_slurm("t.conf", "SwitchName=s Nodes=n[0-1]\nNodeName=n[0-1] CPUs=8\nNodeName=n2\n"));
+  EXPECT_THAT(cluster.notes,
+              ElementsAre("t.conf: line 2: CPUs=\"8\" is unknown; ignored",
+                          "t.conf: line 2: NodeName=\"n[0-1]\" is unknown (and 1 more); ignored"));
+  EXPECT_THAT(value_or_throw(read_slurm("t.conf", "SwitchName=s Nodes=n[0-1]\n")).notes, IsEmpty());
 }
 
 }  // namespace

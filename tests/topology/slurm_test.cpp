@@ -69,7 +69,7 @@ TEST(Slurm, ReadsBlocksAsLeaves) {
       read("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n");
   EXPECT_EQ(slurm.topology.spec, "leafspine:2,4");
   EXPECT_THAT(slurm.notes,
-              ElementsAre("topology.conf: line 3: blocksizes=\"4,8\" does not describe the wiring; ignored"));
+              ElementsAre("topology.conf: line 3: BlockSizes=\"4,8\" does not describe the wiring; ignored"));
 }
 
 TEST(Slurm, AcceptsKeysOfAnyCaseContinuedLinesAndComments) {
@@ -89,9 +89,9 @@ TEST(Slurm, NotesUnknownKeys) {
       read("SwitchName=s0 Nodes=n[0-1] LinkSpeed=100 Colour=red\nTopologyParam=RouteTree\n");
   EXPECT_EQ(slurm.topology.spec, "switch:2");
   EXPECT_THAT(slurm.notes,
-              ElementsAre("topology.conf: line 1: colour=\"red\" is unknown; ignored",
-                          "topology.conf: line 1: linkspeed=\"100\" does not describe the wiring; ignored",
-                          "topology.conf: line 2: topologyparam=\"RouteTree\" is unknown; ignored"));
+              ElementsAre("topology.conf: line 1: Colour=\"red\" is unknown; ignored",
+                          "topology.conf: line 1: LinkSpeed=\"100\" does not describe the wiring; ignored",
+                          "topology.conf: line 2: TopologyParam=\"RouteTree\" is unknown; ignored"));
 }
 
 TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
@@ -199,7 +199,7 @@ TEST(Slurm, ReadsWhatScontrolShows) {
   EXPECT_THAT(
       shown.notes,
       ElementsAre(
-          "topology.conf: line 1: linkspeed=\"1\" does not describe the wiring (and 2 more); ignored"));
+          "topology.conf: line 1: LinkSpeed=\"1\" does not describe the wiring (and 2 more); ignored"));
   const ClusterTopology blocks = read(
       "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n");
   EXPECT_EQ(blocks.topology.spec, "leafspine:2,2");

@@ -224,7 +224,7 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
   const Outcome text = run("topo --slurm " + path + " 2>&1");
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_THAT(text.out, HasSubstr("hips: " + path +
-                                  ": line 2: linkspeed=\"100\" does not describe the wiring; ignored\n"));
+                                  ": line 2: LinkSpeed=\"100\" does not describe the wiring; ignored\n"));
   EXPECT_THAT(text.out, HasSubstr("\n  nodes     n01 n02 n03 n04, as servers 0 to 3\n"));
   EXPECT_THAT(run("topo -v --slurm " + path + " 2>&1").out, HasSubstr("\nserver 2 <10>  node n03\n"));
   const auto json = nlohmann::json::parse(run("topo --json --slurm " + path).out);

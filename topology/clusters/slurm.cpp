@@ -131,7 +131,8 @@ class SlurmReader {
       take("blocksize");
     }
     for (const auto& [key, pair] : values) {
-      const auto [ignored, is_new] = ignored_.try_emplace(key, Ignored{line, std::string(pair.value)});
+      const auto [ignored, is_new] =
+          ignored_.try_emplace(key, Ignored{line, std::string(pair.key), std::string(pair.value)});
       ++ignored->second.count;
     }
     if (ring_name) return add_ring(line, *ring_name, switch_name || block_name || switches, nodes);
@@ -175,7 +176,7 @@ class SlurmReader {
     for (const auto& [key, first] : ignored_) {
       const bool known = key == "linkspeed" || key == "blocksizes";
       const std::string more = first.count > 1 ? fmt::format(" (and {} more)", first.count - 1) : "";
-      notes_.push_back(fmt::format("{}: {}={} {}{}; ignored", source_.where(first.line), key,
+      notes_.push_back(fmt::format("{}: {}={} {}{}; ignored", source_.where(first.line), first.key,
                                    in_quotes(first.value),
                                    known ? "does not describe the wiring" : "is unknown", more));
     }
@@ -184,6 +185,7 @@ class SlurmReader {
   /// Where something that is ignored is first, and how often it is there.
   struct Ignored {
     std::size_t line = 0;
+    std::string key;  ///< as it is written
     std::string value;
     std::size_t count = 0;
   };
