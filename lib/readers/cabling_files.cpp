@@ -105,15 +105,14 @@ Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const 
     if (!is_lldp(one.text))
       return fail(
           Code::kInvalidArgument,
-          fmt::format(
-              "{} in the folder {}: expected what lldpctl -f json prints on a host, in each file of the folder",
-              one.name, name));
+          fmt::format("{} is not what lldpctl prints; give one file, or several or a folder with what "
+                      "lldpctl -f json prints, one of each host",
+                      one.name));
     hosts.push_back({one.name, one.text});
   }
   if (hosts.empty() && !empty.empty())
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format("{}: all files of the folder are empty; check the command that wrote them", name));
+    return fail(Code::kInvalidArgument,
+                fmt::format("{}: all files are empty; check the command that wrote them", name));
   auto cabling = read_lldp(hosts);
   if (cabling && !empty.empty())
     cabling->notes.push_back(

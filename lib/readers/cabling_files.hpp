@@ -43,7 +43,7 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
 Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
                                   const CablingOptions& options = {});
 
-/// The same of a folder with what lldpctl prints on each host.
+/// The same of a folder, or of several files, with what lldpctl prints on each host. Empty files are ignored with a note.
 Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
                                          const CablingOptions& options = {});
 

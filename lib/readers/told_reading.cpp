@@ -8,7 +8,6 @@
 
 #include "lib/readers/cabling_files.hpp"
 #include "lib/readers/job_reading.hpp"
-#include "topology/cabling/lldp.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_source.hpp"
 #include "topology/formats/yaml_tree.hpp"
@@ -31,13 +30,6 @@ Result<TopologyFile> read_several(std::span<const std::string> paths, const Told
   for (const std::string& path : paths) {
     auto text = read_text_file(path, most);
     if (!text) return fail(Code::kInvalidArgument, "topology file " + text.error().message);
-    if (!is_lldp(*text))
-      return fail(
-          Code::kInvalidArgument,
-          fmt::format(
-              "{} files are given, and {} is not what lldpctl prints; give one file, or several with what "
-              "lldpctl -f json prints, one of each host",
-              paths.size(), path));
     most -= text->size();
     texts.push_back({path, *std::move(text)});
   }

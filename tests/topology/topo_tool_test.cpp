@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -516,12 +517,28 @@ TEST(TopoTool, ReadsTheLldpFilesOfHosts) {
   EXPECT_EQ(run("topo --spec --hosts 'n[01]'" + several + " 2>/dev/null").out, "switch:2\n");
   for (const char* command : {"plan -b 64K", "check", "info select"})
     EXPECT_EQ(run(command + repeated + " 2>/dev/null").exit_code, 0) << command;
+  // A loop over hosts leaves an empty file of one that did not answer.
+  const std::string empty = folder + "n9.keyvalue", together = folder + "together";
+  std::ofstream(empty).close();
+  std::filesystem::create_directory(together);
+  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir()))
+    if (entry.path().string().starts_with(folder) && entry.path().extension() == ".keyvalue")
+      std::filesystem::copy_file(entry.path(), std::filesystem::path(together) / entry.path().filename(),
+                                 std::filesystem::copy_options::overwrite_existing);
+  for (const std::string& arguments : {several + " " + empty, " " + empty + several, " " + together}) {
+    const Outcome with_empty = run("topo" + arguments + " 2>&1");
+    EXPECT_THAT(with_empty.out, HasSubstr("n9.keyvalue: the file is empty; ignored\n")) << arguments;
+    EXPECT_THAT(with_empty.out, HasSubstr("Switch(3)")) << arguments;
+  }
+  EXPECT_THAT(run("topo " + empty + " " + empty + " 2>&1").out,
+              HasSubstr("all files are empty; check the command"));
   const std::string conf = folder + "topology.conf";
   std::ofstream(conf) << "SwitchName=s0 Nodes=n[0-3]\n";
   for (const std::string& arguments : {several + " " + conf, " " + conf + several, " " + conf + " " + conf}) {
     const Outcome other = run("topo" + arguments + " 2>&1");
     EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.out, HasSubstr(conf + " is not what lldpctl prints; give one file, or several"));
+    EXPECT_THAT(other.out,
+                HasSubstr(conf + " is not what lldpctl prints; give one file, or several or a folder"));
     EXPECT_EQ(std::ranges::count(other.out, '\n'), 1) << other.out;
   }
   EXPECT_THAT(run("topo switch:3 switch:4 2>&1").out,
