@@ -51,13 +51,10 @@ Result<std::optional<std::string>> slurm_text(const std::string& path, const Tol
 
 Result<TopologyFile> read_as_told(std::span<const std::string> paths, const ToldReading& told) {
   const std::string& path = paths.front();
-  if (!told.slurm_topology.empty() && (told.selects_cables() || paths.size() > 1))
-    return fail(
-        Code::kInvalidArgument,
-        fmt::format(
-            "--slurm-topology {}: a file of Slurm is one file, and has no list of cables; leave out the other "
-            "files, --hosts, --exclude, --switches and --columns",
-            told.slurm_topology));
+  if (!told.slurm_topology.empty() && paths.size() > 1)
+    return fail(Code::kInvalidArgument,
+                fmt::format("--slurm-topology {}: a file of Slurm is one file; leave out the other files",
+                            told.slurm_topology));
   if (paths.size() > 1) return read_several(paths, told);
   if (told.selects_cables()) return read_cabling_path(path, cabling_options(told));
   auto text = slurm_text(path, told);

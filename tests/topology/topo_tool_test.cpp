@@ -475,6 +475,21 @@ TEST(TopoTool, EveryCommandReadsAFileAsItsOptionsTell) {
   EXPECT_EQ(run(fmt::format("topo diff {0} {0} {1}", path, options)).exit_code, 0);
   const Outcome of_table = run(fmt::format("plan -t {} --from dot --columns a,b,c,d 2>&1", path));
   EXPECT_THAT(of_table.out, HasSubstr("--columns is for tables; leave out --from dot"));
+  const std::string conf = ::testing::TempDir() + "hips_mixed_options.conf";
+  std::ofstream(conf) << "SwitchName=s0 Nodes=n[0-3]\n";
+  for (const auto& [given, words] : {
+           std::pair("--columns a,,b,", "--columns is for tables; leave out "),
+           std::pair("--hosts n", "--hosts is for lists of cables; leave out "),
+           std::pair("--switches s", "--switches is for lists of cables; leave out "),
+       }) {
+    for (const auto& [command, other] :
+         {std::pair("topo --slurm {}", "--slurm\n"), std::pair("plan -t {} --from slurm", "--from slurm\n"),
+          std::pair("check -t {} --slurm-topology b", "--slurm-topology b\n"),
+          std::pair("topo {} --from slurm --slurm-topology b", "--slurm-topology b\n")})
+      EXPECT_EQ(run(fmt::format(fmt::runtime(command), conf) + fmt::format(" {} 2>&1", given)).out,
+                fmt::format("hips: {}{}", words, other));
+  }
+  std::remove(conf.c_str());
   // The rate of closed forms is another one.
   EXPECT_EQ(run("compare --theory --rate 25Gb").exit_code, 0);
   EXPECT_THAT(run("compare -b 1M -t switch:4 --rate 25Gb 2>&1").out, HasSubstr("--rate 25Gb: "));

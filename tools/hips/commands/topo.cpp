@@ -390,6 +390,7 @@ void add_topo(CLI::App& app) {
       "-t,--topology,TOPOLOGY", {.topologies = [options = options.get()](ReadingArguments& reading) {
         if (options->slurm.empty()) return reading.files;
         reading.format = "slurm";
+        reading.format_option = "--slurm";
         return std::vector{options->spec = "file:" + options->slurm};
       }});
   command->add_option("--slurm", options->slurm, "The same as -t FILE --from slurm")

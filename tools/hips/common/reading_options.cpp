@@ -10,6 +10,7 @@
 #include <hips/status.hpp>
 
 #include "lib/base/result.hpp"
+#include "lib/readers/cabling_files.hpp"
 #include "lib/readers/told_reading.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "topology/cabling/cabling.hpp"
@@ -48,7 +49,28 @@ std::vector<double> tier_rates_of(const std::vector<std::string>& texts) {
   return rates;
 }
 
+/// Refuses options for the cables of a file that another option says to be of another kind.
+void refuse_cables_of_others(const ReadingArguments& arguments) {
+  const std::string& format = arguments.format;
+  std::string other;
+  if (!format.empty()) other = arguments.format_option.empty() ? "--from " + format : arguments.format_option;
+  if (!arguments.slurm_topology.empty()) other = "--slurm-topology " + arguments.slurm_topology;
+  if (other.empty()) return;
+  const bool are_cables =
+      arguments.slurm_topology.empty() &&
+      std::ranges::any_of(topology::cabling_formats(), [&](const auto& one) { return one.name == format; });
+  if (!arguments.columns.empty() && (!are_cables || format != "table"))
+    refuse_reading(fmt::format("--columns is for tables; leave out {}", other));
+  for (const auto& [flag, value] :
+       {std::pair("--hosts", &arguments.hosts), std::pair("--exclude", &arguments.exclude),
+        std::pair("--switches", &arguments.switches)}) {
+    if (!value->empty() && !are_cables)
+      refuse_reading(fmt::format("{} is for lists of cables; leave out {}", flag, other));
+  }
+}
+
 topology::ToldReading told_by(const ReadingArguments& arguments) {
+  refuse_cables_of_others(arguments);
   topology::ToldReading told{
       .format = arguments.format,
       .slurm_topology = arguments.slurm_topology,
@@ -56,10 +78,8 @@ topology::ToldReading told_by(const ReadingArguments& arguments) {
       .columns = {},
       .tier_rates = tier_rates_of(arguments.rates),
   };
-  if (arguments.columns.empty()) return told;
-  if (!arguments.format.empty() && arguments.format != "table")
-    refuse_reading(fmt::format("--columns is for tables; leave out --from {}", arguments.format));
-  told.columns = value_or_throw(topology::parse_list_columns(arguments.columns));
+  if (!arguments.columns.empty())
+    told.columns = value_or_throw(topology::parse_list_columns(arguments.columns));
   return told;
 }
 

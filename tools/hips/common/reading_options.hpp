@@ -14,6 +14,7 @@ namespace hips::cli {
 struct ReadingArguments {
   std::vector<std::string> files{};  ///< of -t; of one topology, unless the command compares several
   std::string format{}, slurm_topology{}, hosts{}, exclude{}, switches{}, columns{};
+  std::string format_option{};       ///< the option of the command that told the format; empty: --from
   std::vector<std::string> rates{};  ///< "spine=400Gb"
 
   /// Is one of the options given, or several files of one topology?
