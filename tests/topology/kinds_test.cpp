@@ -1,6 +1,8 @@
 // Lists that do not tell servers from switches, of hosts with several NICs: their names do.
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -81,6 +83,49 @@ TEST(Kinds, NothingToldIsSaid) {
   const auto cluster = value_or_throw(topology_of("c.csv", ring.cabling()));
   EXPECT_EQ(cluster.topology.spec, "torus:4");
   EXPECT_THAT(cluster.notes, Contains(HasSubstr("all 4 nodes are taken for servers, unless --hosts REGEX")));
+}
+
+/// Cables of a mesh of x columns and y rows, without some.
+UnknownKinds mesh(int x, int y, const std::set<std::pair<int, int>>& without) {
+  UnknownKinds list;
+  for (int node = 0; node < x * y; ++node) {
+    for (const int other : {node % x + 1 < x ? node + 1 : -1, node + x < x * y ? node + x : -1}) {
+      if (other >= 0 && !without.contains({node, other}))
+        list.add(fmt::format("d{}", node), fmt::format("d{}", other));
+    }
+  }
+  return list;
+}
+
+/// A corner with one cable is no host of a switch.
+TEST(Kinds, CornersOfAMeshThatLostACable) {
+  for (const auto& without :
+       {std::set<std::pair<int, int>>{{0, 1}}, {{0, 1}, {3, 7}}, {{0, 4}, {8, 9}, {10, 11}}}) {
+    const auto cluster = value_or_throw(topology_of("c.csv", mesh(4, 3, without).cabling()));
+    EXPECT_EQ(cluster.topology.family, Family::kMesh);
+    EXPECT_EQ(cluster.topology.num_servers(), 12);
+    EXPECT_THAT(cluster.notes,
+                Contains(HasSubstr("all 12 nodes are taken for servers, unless --hosts REGEX")));
+  }
+  // Half of the nodes have one cable, and no two of them share a switch.
+  const auto small = value_or_throw(topology_of("c.csv", mesh(2, 3, {{0, 1}, {0, 2}, {3, 5}}).cabling()));
+  EXPECT_GT(small.topology.num_servers(), 1);
+}
+
+TEST(Kinds, AnErrorHasAnExampleOfTheFilesOwnNames) {
+  const auto error_of = [](const std::string& a, const std::string& b) {
+    UnknownKinds list;
+    for (int i = 1; i <= 3; ++i) list.add(fmt::format("{}{}", a, i), fmt::format("{}0", b));
+    list.add(a + "4", b + "7");
+    list.add(a + "5", b + "7");
+    const auto cluster = topology_of("c.csv", list.cabling());
+    return cluster ? "accepted" : cluster.error().message;
+  };
+  EXPECT_THAT(error_of("c.", "x"),
+              testing::EndsWith("; the file does not tell servers from switches: tell which are by "
+                                "--hosts REGEX or --switches REGEX, such as --hosts '^c\\.[0-9]+$'"));
+  EXPECT_THAT(error_of("d", "d"), testing::EndsWith("such as --hosts '^(d1|d2|d3)$'"));
+  EXPECT_THAT(error_of("node", "x"), testing::Not(HasSubstr("does not tell")));
 }
 
 TEST(Management, SwitchesOfSlowNicsAreLeftOut) {

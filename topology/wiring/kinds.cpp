@@ -66,20 +66,24 @@ class KindDecision {
         ends_.push_back(node);
     }
     // Servers of several NICs of which a few have lost all cables but one.
-    if (4 * ends_.size() < nodes_.size() && !knows_servers() && decide_by_sides()) return;
+    if (4 * ends_.size() < nodes_.size() && !knows(Kind::kServer)) {
+      if (decide_by_sides()) return;
+      if (!knows(Kind::kSwitch)) return take_others_for_servers();
+    }
     take_namesakes();
     for (const std::size_t node : ends_) nodes_[node].kind = Kind::kServer;
-    if (!knows_servers() && !decide_by_sides()) {
-      for (CabledNode& node : nodes_)
-        if (node.kind == Kind::kUnknown) node.kind = Kind::kServer;
-    }
+    if (!knows(Kind::kServer) && !decide_by_sides()) take_others_for_servers();
     decide_by_neighbours();
   }
 
  private:
   [[nodiscard]] bool is(std::size_t node, Kind kind) const { return nodes_[node].kind == kind; }
-  [[nodiscard]] bool knows_servers() const {
-    return std::ranges::any_of(nodes_, [](const CabledNode& one) { return one.kind == Kind::kServer; });
+  [[nodiscard]] bool knows(Kind kind) const {
+    return std::ranges::find(nodes_, kind, &CabledNode::kind) != nodes_.end();
+  }
+  void take_others_for_servers() {
+    for (CabledNode& node : nodes_)
+      if (node.kind == Kind::kUnknown) node.kind = Kind::kServer;
   }
 
   /// Names of switches tell those of servers, too: of the nodes that have cables to switches only, those with the fewest, and
@@ -90,7 +94,7 @@ class KindDecision {
       if (node.kind == Kind::kUnknown) node.kind = kind_of_name(node.name);
       has_switches = has_switches || node.kind == Kind::kSwitch;
     }
-    if (!has_switches || knows_servers()) return;
+    if (!has_switches || knows(Kind::kServer)) return;
     std::map<std::string, std::size_t> most_of;  // cables, by name without numbers
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!is(node, Kind::kUnknown) || near_[node].empty()) continue;
@@ -191,7 +195,68 @@ class KindDecision {
   std::vector<std::size_t> ends_;
 };
 
+void note_all_are_servers(std::string_view name, Cabling& cabling) {
+  cabling.notes.push_back(fmt::format(
+      "{}: does not tell servers from switches; all {} nodes are taken for servers, unless --hosts REGEX or --switches REGEX "
+      "tells which are",
+      name, cabling.nodes.size()));
+}
+
+/// A name as part of an expression, with any numbers in place of "#".
+std::string expression_of(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '#') {
+      text += "[0-9]+";
+      continue;
+    }
+    if (std::string_view("\\.[]{}()*+?^$|").find(c) != std::string_view::npos) text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 }  // namespace
+
+bool tells_kinds(const Cabling& cabling) {
+  return std::ranges::any_of(cabling.nodes, [](const CabledNode& node) {
+    return node.kind != Kind::kUnknown || kind_of_name(node.name) != Kind::kUnknown;
+  });
+}
+
+void take_all_for_servers(std::string_view name, Cabling& cabling) {
+  for (CabledNode& node : cabling.nodes) node.kind = Kind::kServer;
+  note_all_are_servers(name, cabling);
+}
+
+std::string example_of_hosts(const Cabling& cabling) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::size_t> cables(cabling.nodes.size(), 0);
+  for (const Cable& cable : cabling.cables) ++cables[cable.a.node], ++cables[cable.b.node];
+  struct Form {
+    std::size_t nodes = 0, cables = 0;
+  };
+  std::map<std::string, Form> forms;
+  std::vector<std::size_t> order;
+  for (std::size_t node = 0; node < cables.size(); ++node) {
+    Form& form = forms[without_numbers(cabling.nodes[node].name)];
+    ++form.nodes;
+    form.cables += cables[node];
+    order.push_back(node);
+  }
+  if (forms.size() > 1) {
+    const auto fewest = std::ranges::min_element(forms, [](const auto& a, const auto& b) {
+      return a.second.cables * b.second.nodes < b.second.cables * a.second.nodes;
+    });
+    return fmt::format("--hosts '^{}$'", expression_of(fewest->first));
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t node) { return cables[node]; });
+  order.resize(std::min(order.size(), kMostNamed));
+  std::string names;
+  for (const std::size_t node : order)
+    names += (names.empty() ? "" : "|") + expression_of(cabling.nodes[node].name);
+  return fmt::format("--hosts '^({})$'", names);
+}
 
 void decide_kinds(std::string_view name, Cabling& cabling) {
   constexpr std::size_t kMostNamed = 8;
@@ -209,11 +274,7 @@ void decide_kinds(std::string_view name, Cabling& cabling) {
   if (count == 0) {
     const bool has_switch =
         std::ranges::any_of(cabling.nodes, [](const CabledNode& node) { return node.kind == Kind::kSwitch; });
-    if (!has_switch)
-      cabling.notes.push_back(fmt::format(
-          "{}: does not tell servers from switches; all {} nodes are taken for servers, unless --hosts REGEX or --switches REGEX "
-          "tells which are",
-          name, cabling.nodes.size()));
+    if (!has_switch) note_all_are_servers(name, cabling);
     return;
   }
   cabling.notes.push_back(fmt::format(

@@ -41,10 +41,8 @@ Result<void> set_spec(std::string_view name, ClusterTopology& cluster) {
   return {};
 }
 
-}  // namespace
-
-Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
-  decide_kinds(name, cabling);
+/// Recognises the topology of cables whose ends are known to be servers or switches.
+Result<ClusterTopology> recognise(std::string_view name, Cabling cabling) {
   // What joins servers only slowly may still be all that joins them.
   auto fast = without_management(name, cabling);
   auto wiring = fast ? wiring_of(name, *fast) : wiring_of(name, cabling);
@@ -66,6 +64,34 @@ Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
   if (auto set = set_spec(name, *cluster); !set) return fail(set.error());
   cluster->cabling.value = std::make_shared<const Cabling>(std::move(wiring->listed));
   return cluster;
+}
+
+bool is_of_a_family(const Result<ClusterTopology>& cluster) {
+  return cluster && cluster->topology.family != Family::kGraph && cluster->topology.num_servers() > 1;
+}
+
+}  // namespace
+
+Result<ClusterTopology> topology_of(std::string_view name, Cabling cabling) {
+  if (tells_kinds(cabling)) {
+    decide_kinds(name, cabling);
+    return recognise(name, std::move(cabling));
+  }
+  Cabling decided = cabling;
+  decide_kinds(name, decided);
+  auto cluster = recognise(name, std::move(decided));
+  if (is_of_a_family(cluster)) return cluster;
+  // Servers of a mesh that have lost all cables but one seem to be those of switches.
+  const std::string example = example_of_hosts(cabling);
+  take_all_for_servers(name, cabling);
+  auto of_servers = recognise(name, std::move(cabling));
+  if (is_of_a_family(of_servers)) return of_servers;
+  if (cluster) return cluster;
+  return fail(
+      cluster.error().code,
+      fmt::format("{}; the file does not tell servers from switches: tell which are by --hosts REGEX or "
+                  "--switches REGEX, such as {}",
+                  cluster.error().message, example));
 }
 
 }  // namespace hips::topology

@@ -10,7 +10,8 @@ namespace hips::topology {
 
 /// Makes the topology that a list of cables describes: of a family, whatever the names of the nodes and the order of the
 /// ports, also if up to three cables or servers are missing or cables have other rates than their like. Notes say what is
-/// missing. Other wirings stay a graph.
+/// missing. Other wirings stay a graph. Where neither the file nor a name tells a server or a switch, it is decided by the cables
+/// (kinds.hpp); if that makes no family, and one fits where all nodes are servers, they are.
 ///
 /// `name` is that of the file, for messages.
 ///
