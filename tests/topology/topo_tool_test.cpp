@@ -337,6 +337,21 @@ TEST(TopoTool, RestrictsATopologyToTheServersOfAJob) {
   for (const std::string& file : {path, hosts, path + ".yaml"}) std::remove(file.c_str());
 }
 
+TEST(TopoTool, TellsServersThatAreNotConnected) {
+  const std::string path = ::testing::TempDir() + "apart.yaml";
+  std::ofstream(path)
+      << "hips-topology: 1\nshape: graph\nservers: {count: 4}\ncables:\n"
+         "  - {server: 0, nic: 0, to: 1, to-nic: 0}\n  - {server: 2, nic: 0, to: 3, to-nic: 0}\n";
+  const std::string line = "  relaying  no: the servers are not connected; they are 2 components\n";
+  EXPECT_THAT(run("topo " + path).out, HasSubstr(line));
+  EXPECT_TRUE(nlohmann::json::parse(run("topo --json " + path).out)["diameter_hops"].is_null());
+  EXPECT_THAT(run("topo bcube:4,1[0,15]").out, HasSubstr(line));
+  EXPECT_THAT(run("topo bcube:4,1[0-1]").out,
+              HasSubstr("servers of a part reach only their neighbours in it\n"));
+  EXPECT_THAT(run("topo fattree:4[0-1,9]").out,
+              HasSubstr("no: switches connect any two servers in one hop\n"));
+}
+
 TEST(TopoTool, RejectsAnEmptyListOfServers) {
   for (const char* command : {"topo", "plan", "compare"}) {
     for (const char* list : {"--nodelist ''", "--hostfile ''"}) {

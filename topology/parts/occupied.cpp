@@ -4,33 +4,10 @@
 #include <functional>
 #include <vector>
 
+#include "topology/parts/components.hpp"
 #include "topology/parts/restrict.hpp"
-#include "topology/walk.hpp"
 
 namespace hips::topology {
-namespace {
-
-/// Do the servers in use reach each other, directly or through one another?
-bool connected(const Topology& topology) {
-  if (topology.part.empty()) return true;
-  std::vector<bool> seen(static_cast<std::size_t>(topology.num_ranks()));
-  std::vector<Rank> next = {0};
-  seen[0] = true;
-  std::size_t num_seen = 1;
-  while (!next.empty()) {
-    const Rank rank = next.back();
-    next.pop_back();
-    visit_neighbours(topology, rank, [&](const Hop& hop) {
-      if (hop.to < 0 || seen[static_cast<std::size_t>(hop.to)]) return;
-      seen[static_cast<std::size_t>(hop.to)] = true;
-      ++num_seen;
-      next.push_back(hop.to);
-    });
-  }
-  return num_seen == seen.size();
-}
-
-}  // namespace
 
 std::optional<std::string> occupied_part(const Topology& topology, std::span<const Rank> ranks) {
   if (ranks.empty() || std::ranges::adjacent_find(ranks, std::greater_equal{}) != ranks.end())
@@ -61,7 +38,7 @@ std::optional<std::string> occupied_part(const Topology& topology, std::span<con
   for (Rank s = 0; s < topology.num_servers(); ++s) file.server_names.push_back(std::to_string(s));
   const auto part = restrict_to(file, hosts);
   if (!part || part->topology.spec.starts_with(kPartOf) || part->topology.relay_off ||
-      !connected(part->topology))
+      num_components(part->topology) > 1)
     return std::nullopt;
   return part->topology.spec;
 }

@@ -22,6 +22,7 @@
 #include "topology/families/family.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/names.hpp"
+#include "topology/parts/components.hpp"
 #include "topology/spec.hpp"
 #include "topology/walk.hpp"
 
@@ -73,7 +74,8 @@ allreduce of 16 MiB. hips topo diff OLD NEW compares two topologies.
 --hostfile and --nodelist select the servers of a job, such as --nodelist "$SLURM_JOB_NODELIST". Servers keep their order.
 
 JSON keys:
-  spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay diameter_hops
+  spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay
+  diameter_hops   null: the servers are not connected
   levels[]:       name radix kind ("switch", "ring", "line", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
                   (a node level is shared memory: no NICs, and rates of 0)
   with --verbose, server_list[]:
@@ -128,6 +130,19 @@ std::string made_of(const Topology& topology, const Level& level) {
   return "";
 }
 
+/// How servers without a common switch or cable reach each other.
+std::string relaying(const Topology& topology) {
+  if (topology.num_servers() == 1) return "no: there is one server";
+  if (const std::size_t components = topology::num_components(topology); components > 1)
+    return fmt::format("no: the servers are not connected; they are {} components", components);
+  if (!topology.part.empty() && topology.servers_relay)
+    return "no: servers of a part reach only their neighbours in it";
+  if (topology.relay_off) return "off: servers reach only their neighbours";
+  if (!topology.servers_relay) return "no: switches connect any two servers in one hop";
+  return fmt::format("servers forward messages; any two are at most {} apart",
+                     count(topology::diameter_hops(topology), "hop", "hops"));
+}
+
 void print_summary(const Topology& topology) {
   fmt::print("{}  ({})\n", topology.name, topology.spec);
   fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
@@ -136,19 +151,7 @@ void print_summary(const Topology& topology) {
   }
   fmt::print("  switches  {}\n", topology.num_switches);
   fmt::print("  cables    {}\n", topology.num_links);
-  const std::int64_t diameter = topology::diameter_hops(topology);
-  if (topology.num_servers() == 1) {
-    fmt::print("  relaying  no: there is one server\n");
-  } else if (!topology.part.empty() && topology.servers_relay) {
-    fmt::print("  relaying  no: servers of a part reach only their neighbours in it\n");
-  } else if (topology.relay_off) {
-    fmt::print("  relaying  off: servers reach only their neighbours\n");
-  } else if (topology.servers_relay) {
-    fmt::print("  relaying  servers forward messages; any two are at most {} apart\n",
-               count(diameter, "hop", "hops"));
-  } else {
-    fmt::print("  relaying  no: switches connect any two servers in one hop\n");
-  }
+  fmt::print("  relaying  {}\n", relaying(topology));
   if (topology.levels.empty()) return;
   fmt::print("  levels\n");
   std::size_t name_width = 0;
@@ -263,7 +266,9 @@ nlohmann::ordered_json summary_json(const Topology& topology) {
   json["switches"] = topology.num_switches;
   json["cables"] = topology.num_links;
   json["servers_relay"] = topology.servers_relay && !topology.relay_off;
-  json["diameter_hops"] = topology::diameter_hops(topology);
+  const bool connected = topology::num_components(topology) == 1;
+  json["diameter_hops"] =
+      connected ? nlohmann::ordered_json(topology::diameter_hops(topology)) : nlohmann::ordered_json(nullptr);
   json["levels"] = nlohmann::ordered_json::array();
   for (const Level& level : topology.levels) {
     json["levels"].push_back({{"name", level.name},
