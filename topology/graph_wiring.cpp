@@ -255,25 +255,6 @@ Result<Topology> make_graph_topology(Graph graph) {
   return topology;
 }
 
-Graph without_other_servers(const Graph& graph, const std::vector<std::int64_t>& servers) {
-  Graph left;
-  std::vector<std::int64_t> number(graph.nodes.size(), -1);
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    const bool kept =
-        graph.nodes[node].is_switch || std::ranges::binary_search(servers, static_cast<std::int64_t>(node));
-    if (!kept) continue;
-    number[node] = static_cast<std::int64_t>(left.nodes.size());
-    left.nodes.push_back(graph.nodes[node]);
-    if (!graph.nodes[node].is_switch) left.nodes.back().id = number[node];
-  }
-  for (GraphLink link : graph.links) {
-    link.a = number[static_cast<std::size_t>(link.a)];
-    link.b = number[static_cast<std::size_t>(link.b)];
-    if (link.a >= 0 && link.b >= 0) left.links.push_back(link);
-  }
-  return left;
-}
-
 std::optional<Hop> direct_hop(const GraphWiring& wiring, std::int64_t a, std::int64_t b, Rail out) {
   if (out != kNoRail) return hop_by(wiring, a, b, out);
   std::optional<Hop> any;

@@ -45,9 +45,6 @@ namespace topology {
 /// Errors   kInvalidArgument: two cables at one NIC, or more NICs than kMaxRails.
 Result<Topology> make_graph_topology(Graph graph);
 
-/// The wiring without all servers but those listed (ascending), with their NICs. The first becomes server 0.
-Graph without_other_servers(const Graph& graph, const std::vector<std::int64_t>& servers);
-
 /// The hop from server a to b out of a NIC, or out of any with kNoRail; none if no cable and no plane joins them there. Ends
 /// are servers.
 std::optional<Hop> direct_hop(const GraphWiring& wiring, std::int64_t a, std::int64_t b, Rail out);

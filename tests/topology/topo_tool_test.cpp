@@ -32,6 +32,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 struct Outcome {
   int exit_code = -1;
@@ -335,6 +336,32 @@ TEST(TopoTool, RestrictsATopologyToTheServersOfAJob) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("leafspine:2,4[0-2,4]"));
   for (const std::string& file : {path, hosts, path + ".yaml"}) std::remove(file.c_str());
+}
+
+TEST(TopoTool, NamesTheServersThatRelayForAJob) {
+  const std::string path = ::testing::TempDir() + "ring.yaml";
+  std::ofstream(path) << "hips-topology: 1\nshape: torus:8\nservers: {names: 'n[0-7]'}\n";
+  const std::string job = " -t " + path + " --nodelist n0,n3";
+  const std::string note =
+      "hips: Torus(8): the servers of the job reach each other only through 2 servers outside it; n[1-2] have to "
+      "relay, that is to forward between their NICs, and take no part in the job\n";
+  EXPECT_THAT(run("topo" + job + " 2>&1").out, StartsWith(note + "Graph(2 servers, 2 switches)  (part-of:"));
+  EXPECT_EQ(run("topo" + job + " 2>&1 >/dev/null").out, note);
+  const auto json = nlohmann::json::parse(run("topo --json" + job).out);
+  EXPECT_EQ(json["notes"], nlohmann::json::array({note.substr(6, note.size() - 7)}));
+  EXPECT_EQ(json["nodes"], (nlohmann::json::array({"n0", "n3"})));
+  EXPECT_EQ(json["diameter_hops"], 1);
+  for (const char* command : {"plan", "check", "compare"}) {
+    const Outcome outcome = run(command + job + " 2>&1 >/dev/null");
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_EQ(outcome.out, note) << command;
+  }
+  EXPECT_THAT(run("check" + job + " 2>/dev/null").out, HasSubstr("proved"));
+  // A file keeps what was made of the job: to the job its relays are switches.
+  EXPECT_EQ(run("topo --format yaml" + job + " > " + path + ".job.yaml").exit_code, 0);
+  EXPECT_THAT(run("check -t " + path + ".job.yaml").out, HasSubstr("proved"));
+  // A job that is connected needs no others.
+  EXPECT_EQ(run("topo --spec -t " + path + " --nodelist n[0-1]").out, "torus:8[0-1]\n");
 }
 
 TEST(TopoTool, TellsServersThatAreNotConnected) {

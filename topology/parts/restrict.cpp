@@ -13,6 +13,9 @@
 #include "topology/formats/part.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/graph_wiring.hpp"
+#include "topology/parts/components.hpp"
+#include "topology/parts/folded.hpp"
+#include "topology/parts/relays.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::topology {
@@ -31,18 +34,19 @@ class Restriction {
 
   Result<TopologyFile> make() {
     if (auto found = find_servers(); !found) return fail(found.error());
-    if (file_.topology.family == Family::kGraph) return smaller_graph();
+    if (file_.topology.family == Family::kGraph)
+      return graph_of(cut_out(file_.topology.wiring.value->graph, servers_, file_.server_names));
     const auto left = remainder();
     if (!left) return fail(left.error());
     auto base = parse(left->spec);
     if (!base) return fail(base.error());
     made_.topology = std::move(*base);
     if (auto copied = copy_rates(*left); !copied) return fail(copied.error());
-    for (const std::int64_t server : servers_) {
-      made_.server_names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
-    }
-    if (auto named = name_spec(); !named) return fail(named.error());
-    return std::move(made_);
+    const bool others_may_relay = file_.topology.servers_relay && !file_.topology.relay_off;
+    if (!others_may_relay || num_components(made_.topology) == 1) return named();
+    auto job = wiring_of_job();
+    if (!job) return fail(job.error());
+    return job->relays.empty() ? named() : graph_of(*std::move(job));
   }
 
  private:
@@ -92,14 +96,41 @@ class Restriction {
     return {};
   }
 
-  /// Servers outside the job do not relay, so they are left out with their cables.
-  Result<TopologyFile> smaller_graph() {
-    auto graph = make_graph_topology(without_other_servers(file_.topology.wiring.value->graph, servers_));
+  [[nodiscard]] Result<JobWiring> wiring_of_job() const {
+    try {
+      return cut_out(file_.topology.graph(), servers_, file_.server_names);
+    } catch (const Error& error) {
+      return fail(error.status());
+    }
+  }
+
+  /// NICs keep their numbers. Names of devices are dropped: graphs have none.
+  Result<TopologyFile> graph_of(JobWiring job) {
+    auto graph = make_graph_topology(std::move(job.graph));
     if (!graph) return fail(graph.error());
-    made_.topology = std::move(*graph);
+    made_ = {};
+    made_.topology = *std::move(graph);
+    if (!job.relays.empty()) made_.notes = std::vector{relay_note(job.relays)};
+    return named();
+  }
+
+  [[nodiscard]] std::string relay_note(const std::vector<std::int64_t>& relays) const {
+    std::vector<std::string> names;
+    for (const std::int64_t server : relays)
+      names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
+    const bool one = names.size() == 1;
+    return fmt::format(
+        "{}: the servers of the job reach each other only through {} outside it; {} {} to relay, that is to forward "
+        "between {} NICs, and {} no part in the job",
+        file_.topology.name, one ? "a server" : fmt::format("{} servers", names.size()), folded(names),
+        one ? "has" : "have", one ? "its" : "their", one ? "takes" : "take");
+  }
+
+  /// What was made, with the names of the servers and a spec.
+  Result<TopologyFile> named() {
     for (const std::int64_t server : servers_)
       made_.server_names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
-    if (auto named = name_spec(); !named) return fail(named.error());
+    if (auto spec = name_spec(); !spec) return fail(spec.error());
     return std::move(made_);
   }
 

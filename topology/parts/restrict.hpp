@@ -26,9 +26,14 @@ inline constexpr std::string_view kPartOf = "part-of:";
 /// of the whole. Rates, overrides and devices are kept; a NIC whose level has one server left is dropped.
 /// Servers of a BCube or Torus relay if they did before, those of a part never.
 ///
-/// Cost     linear in the servers of the job and of the file.
+/// Where servers relay and those of the job are not connected without others, a few others relay for them: the result is a graph
+/// in which these are switches (relays.hpp), and its only note names them. If they cannot connect the job either, the result is
+/// the part, for which there is no plan.
+///
+/// Cost     linear in the servers of the job and of the file; if the job is not connected, n log n in the cables of the whole.
 /// Errors   kInvalidArgument: the file names no servers, or not this one. kUnsupported: a link between
-///          switches has an override, and it is unknown whether the job uses this link.
+///          switches has an override, and it is unknown whether the job uses this link; or the job is not connected, and the whole
+///          has more cables than Topology::graph() makes.
 Result<TopologyFile> restrict_to(const TopologyFile& file, const JobHosts& hosts);
 
 }  // namespace hips::topology

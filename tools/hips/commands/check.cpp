@@ -201,7 +201,7 @@ void run_check(const CheckArguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
   std::optional<Topology> topology;
   if (!arguments.topology.empty()) {
-    topology = load_for_job(arguments.topology, arguments.job).topology;
+    topology = load_for_plan(arguments.topology, arguments.job).topology;
   } else if (!arguments.job.hostfile.empty() || !arguments.job.nodelist.empty()) {
     throw Error(Status::error(Code::kInvalidArgument,
                               "check: --hostfile and --nodelist select servers of a topology; add -t"));

@@ -128,7 +128,7 @@ void run_theory(const CompareArguments& arguments) {
 
 /// The part of a topology that a job uses. One that no spec describes is read by a name of its own.
 Topology topology_for_job(const std::string& spec, const JobArguments& job) {
-  topology::TopologyFile part = load_for_job(spec, job);
+  topology::TopologyFile part = load_for_plan(spec, job);
   if (!part.topology.spec.starts_with(topology::kPartOf)) return part.topology;
   const std::string name = spec + ", hosts of the job";
   part.topology.spec = "file:" + name;

@@ -266,7 +266,7 @@ void run_plan(PlanArguments arguments) {
   arguments.topology = topology_or_environment(arguments.topology);
   if (arguments.topology.empty()) arguments.topology = topology_of_plan_file(arguments.named);
   arguments.topology = required_topology("plan", arguments.topology);
-  const topology::TopologyFile file = load_for_job(arguments.topology, arguments.job);
+  const topology::TopologyFile file = load_for_plan(arguments.topology, arguments.job);
   const Topology& topology = file.topology;
   check_format(arguments, topology);
   const cost::Volume volume = volume_of(arguments);

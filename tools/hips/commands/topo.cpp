@@ -72,6 +72,7 @@ switches, cables unlike others of their kind, single points of failure, servers 
 allreduce of 16 MiB. hips topo diff OLD NEW compares two topologies.
 
 --hostfile and --nodelist select the servers of a job, such as --nodelist "$SLURM_JOB_NODELIST". Servers keep their order.
+Where servers relay and the job is not connected without others, a note names those that have to relay for it.
 
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay
@@ -82,7 +83,7 @@ JSON keys:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (index in levels[]) server nic
   with names in a file, nodes[]: names in the order of the servers
-  of other files than topology files, notes[]: what was ignored or assumed
+  of other files than topology files, notes[]: what was ignored or assumed; of all, which servers relay for the job
   health (null above 100000 cables): switches[] uneven_leaves[] uneven_uplinks[] missing_cables[] unlike_cables[]
                   single_points[] servers_with_one_cable servers_with_fewer_nics[], and of an allreduce of `bytes`: seconds
                   leaf leaf_seconds slow_cables[]

@@ -1,6 +1,10 @@
 #include "tools/hips/common/job_option.hpp"
 
+#include <cstdio>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "lib/readers/job_reading.hpp"
 #include "topology/clusters/job_hosts.hpp"
@@ -15,6 +19,38 @@ bool is_given(const CLI::Option* option) {
 
 [[noreturn]] void refuse_list(std::string message) {
   throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
+}
+
+/// The part of a topology that the job uses.
+struct JobPart {
+  topology::TopologyFile file;              ///< with the notes and cables of all of it
+  std::vector<std::string> notes_on_job{};  ///< which servers outside the job have to relay
+};
+
+JobPart read_part(const std::string& spec, const JobArguments& arguments) {
+  const bool has_hostfile = is_given(arguments.hostfile_option);
+  const bool has_nodelist = is_given(arguments.nodelist_option);
+  if (!has_hostfile && !has_nodelist) return {.file = value_or_throw(topology::load_topology(spec))};
+  if (has_nodelist && arguments.nodelist.empty())
+    refuse_list("--nodelist: empty list; check that SLURM_JOB_NODELIST is set");
+  if (has_hostfile && arguments.hostfile.empty())
+    refuse_list("--hostfile: empty file name; give the hostfile of mpirun");
+  topology::JobHosts hosts;
+  if (has_nodelist) {
+    hosts = value_or_throw(topology::read_nodelist(arguments.nodelist));
+  } else {
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+    const auto text = topology::read_text_file(arguments.hostfile, kMostBytes);
+    if (!text) refuse_list("--hostfile: " + text.error().message);
+    hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
+  }
+  topology::read_for_job(hosts.names);
+  const auto whole = value_or_throw(topology::load_topology(spec));
+  JobPart part{.file = value_or_throw(topology::restrict_to(whole, hosts))};
+  // To the job its relays are switches; the cables that the file lists have them as servers.
+  if (!part.file.notes) part.file.cabling = whole.cabling;
+  part.notes_on_job = std::exchange(part.file.notes, whole.notes).value_or(std::vector<std::string>());
+  return part;
 }
 
 }  // namespace
@@ -34,28 +70,18 @@ void add_job_options(CLI::App& command, JobArguments& arguments) {
 }
 
 topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments) {
-  const bool has_hostfile = is_given(arguments.hostfile_option);
-  const bool has_nodelist = is_given(arguments.nodelist_option);
-  if (!has_hostfile && !has_nodelist) return value_or_throw(topology::load_topology(spec));
-  if (has_nodelist && arguments.nodelist.empty())
-    refuse_list("--nodelist: empty list; check that SLURM_JOB_NODELIST is set");
-  if (has_hostfile && arguments.hostfile.empty())
-    refuse_list("--hostfile: empty file name; give the hostfile of mpirun");
-  topology::JobHosts hosts;
-  if (has_nodelist) {
-    hosts = value_or_throw(topology::read_nodelist(arguments.nodelist));
-  } else {
-    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-    const auto text = topology::read_text_file(arguments.hostfile, kMostBytes);
-    if (!text) refuse_list("--hostfile: " + text.error().message);
-    hosts = value_or_throw(topology::read_hostfile(arguments.hostfile, *text));
+  JobPart part = read_part(spec, arguments);
+  for (std::string& note : part.notes_on_job) {
+    if (!part.file.notes) part.file.notes.emplace();
+    part.file.notes->push_back(std::move(note));
   }
-  topology::read_for_job(hosts.names);
-  const auto file = value_or_throw(topology::load_topology(spec));
-  auto part = value_or_throw(topology::restrict_to(file, hosts));
-  part.notes = file.notes;
-  part.cabling = file.cabling;
-  return part;
+  return std::move(part.file);
+}
+
+topology::TopologyFile load_for_plan(const std::string& spec, const JobArguments& arguments) {
+  JobPart part = read_part(spec, arguments);
+  for (const std::string& note : part.notes_on_job) fmt::print(stderr, "hips: {}\n", note);
+  return std::move(part.file);
 }
 
 }  // namespace hips::cli

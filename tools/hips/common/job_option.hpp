@@ -17,11 +17,14 @@ struct JobArguments {
 
 void add_job_options(CLI::App& command, JobArguments& arguments);
 
-/// The part of a topology that the job uses, with the notes and cables of all of it; all of it if neither option is given. `spec` may be a topology
-/// file.
+/// The part of a topology that the job uses, with the notes and cables of all of it, and a note if servers outside the job have to
+/// relay; all of it if neither option is given. `spec` may be a topology file.
 ///
 /// Errors   (thrown) kInvalidArgument: an option is given and empty. Those of topology::load_topology() and
 ///          restrict_to().
 topology::TopologyFile load_for_job(const std::string& spec, const JobArguments& arguments);
+
+/// The same for commands that show no notes: prints to stderr which servers outside the job have to relay.
+topology::TopologyFile load_for_plan(const std::string& spec, const JobArguments& arguments);
 
 }  // namespace hips::cli
