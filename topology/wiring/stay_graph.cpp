@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,75 +15,72 @@
 namespace hips::topology {
 namespace {
 
+/// Numbers the NICs of each server from 0: in the order of the networks that they lead to, the same at all servers, and last those
+/// to other servers; in one network by the names at their other ends.
+///
+/// Networks that every server has as many NICs in come first, so that these NICs have the same numbers at all servers. Then those of
+/// most servers.
 class NicNumbers {
  public:
-  explicit NicNumbers(const ServerWiring& wiring)
-      : wiring_(wiring), joined_(wiring.size()), nics_(wiring.num_servers) {
+  explicit NicNumbers(const ServerWiring& wiring) : wiring_(wiring), joined_(wiring.size()) {
     for (const WiredCable& cable : wiring.cables)
       if (!wiring.is_server(cable.a)) joined_.join(cable.a, cable.b);
-    find_planes();
+    order_networks();
   }
 
-  /// By server: its cables by number of the NIC; SIZE_MAX: the NIC has none.
-  std::vector<std::vector<std::size_t>> make() {
-    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
-      for (const auto& [plane, most] : planes_) {
-        std::size_t number = 0;
-        for (const std::size_t cable : cables_of(server))
-          if (plane_of(cable, server) == plane) put(server, first_of_[plane] + number++, cable);
-      }
-      for (const std::size_t cable : cables_of(server))
-        if (!first_of_.contains(plane_of(cable, server))) put(server, next(server), cable);
-    }
-    return std::move(nics_);
-  }
-
- private:
-  /// The switches that a cable leads to, or SIZE_MAX for a server.
-  std::size_t plane_of(std::size_t cable, std::size_t server) {
-    const std::size_t other = wiring_.across(cable, server);
-    return wiring_.is_server(other) ? SIZE_MAX : joined_.find(other);
-  }
-
-  [[nodiscard]] std::vector<std::size_t> cables_of(std::size_t server) const {
+  /// A server's cables by number of the NIC.
+  std::vector<std::size_t> of(std::size_t server) {
     auto cables = wiring_.of[server];
-    std::ranges::stable_sort(cables, {}, [&](std::size_t cable) { return wiring_.across(cable, server); });
+    std::ranges::stable_sort(cables, {}, [&](std::size_t cable) {
+      return std::pair(place_of(network_of(cable, server)), wiring_.across(cable, server));
+    });
     return cables;
   }
 
-  /// Networks of at least half of the servers, by their first switch, with the most NICs of a server.
-  void find_planes() {
-    std::map<std::size_t, std::size_t> servers, most;
-    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
-      std::map<std::size_t, std::size_t> nics;
-      for (const std::size_t cable : wiring_.of[server]) ++nics[plane_of(cable, server)];
-      for (const auto& [plane, count] : nics) {
-        ++servers[plane];
-        most[plane] = std::max(most[plane], count);
-      }
-    }
-    servers.erase(SIZE_MAX);
-    for (const auto& [plane, count] : servers) {
-      if (2 * count < wiring_.num_servers) continue;
-      planes_.emplace_back(plane, most[plane]);
-      first_of_[plane] = fixed_;
-      fixed_ += most[plane];
-    }
+ private:
+  static constexpr std::size_t kServer = SIZE_MAX;
+
+  /// One of the switches that a cable leads to, the same for all that are joined; kServer for a server.
+  std::size_t network_of(std::size_t cable, std::size_t server) {
+    const std::size_t other = wiring_.across(cable, server);
+    return wiring_.is_server(other) ? kServer : joined_.find(other);
   }
 
-  void put(std::size_t server, std::size_t nic, std::size_t cable) {
-    auto& nics = nics_[server];
-    if (nics.size() <= nic) nics.resize(nic + 1, SIZE_MAX);
-    nics[nic] = cable;
+  [[nodiscard]] std::size_t place_of(std::size_t network) const {
+    return network == kServer ? kServer : place_.at(network);
   }
-  [[nodiscard]] std::size_t next(std::size_t server) const { return std::max(nics_[server].size(), fixed_); }
+
+  void order_networks() {
+    struct Network {
+      std::size_t first = 0;  ///< of its switches
+      std::size_t servers = 0, least_nics = SIZE_MAX, most_nics = 0;
+    };
+    std::map<std::size_t, Network> networks;
+    for (std::size_t node = wiring_.size(); node-- > wiring_.num_servers;)
+      networks[joined_.find(node)].first = node;
+    for (std::size_t server = 0; server < wiring_.num_servers; ++server) {
+      std::map<std::size_t, std::size_t> nics;
+      for (const std::size_t cable : wiring_.of[server]) ++nics[network_of(cable, server)];
+      nics.erase(kServer);
+      for (const auto& [key, count] : nics) {
+        Network& network = networks[key];
+        ++network.servers;
+        network.least_nics = std::min(network.least_nics, count);
+        network.most_nics = std::max(network.most_nics, count);
+      }
+    }
+    std::vector<std::pair<std::size_t, Network>> order(networks.begin(), networks.end());
+    std::ranges::sort(order, {}, [&](const auto& entry) {
+      const Network& network = entry.second;
+      const bool even = network.servers == wiring_.num_servers && network.least_nics == network.most_nics;
+      return std::tuple(!even, wiring_.num_servers - network.servers, network.first);
+    });
+    for (const auto& [key, network] : order) place_.emplace(key, place_.size());
+  }
 
   const ServerWiring& wiring_;
   UnionFind joined_;
-  std::vector<std::pair<std::size_t, std::size_t>> planes_;
-  std::map<std::size_t, std::size_t> first_of_;
-  std::size_t fixed_ = 0;  ///< numbers of NICs for the networks of most servers
-  std::vector<std::vector<std::size_t>> nics_;
+  std::map<std::size_t, std::size_t> place_;  ///< of networks in their order
 };
 
 }  // namespace
@@ -106,12 +105,12 @@ Result<ClusterTopology> stay_graph(std::string_view name, const ServerWiring& wi
       return fail(Code::kInvalidArgument, fmt::format("{}: server {} has {} NICs (valid: up to {})", name,
                                                       in_quotes(wiring.names[server]), nics, kMaxRails));
   }
-  const auto nics = NicNumbers(wiring).make();
-  for (std::size_t server = 0; server < nics.size(); ++server) {
-    for (std::size_t nic = 0; nic < nics[server].size(); ++nic) {
-      if (nics[server][nic] == SIZE_MAX) continue;
-      GraphLink& link = graph.links[nics[server][nic]];
-      (link.a == static_cast<std::int64_t>(server) ? link.a_port : link.b_port) = static_cast<Rail>(nic);
+  NicNumbers numbers(wiring);
+  for (std::size_t server = 0; server < wiring.num_servers; ++server) {
+    Rail nic = 0;
+    for (const std::size_t cable : numbers.of(server)) {
+      GraphLink& link = graph.links[cable];
+      (link.a == static_cast<std::int64_t>(server) ? link.a_port : link.b_port) = nic++;
     }
   }
   // By server and NIC, then by names.

@@ -7,8 +7,8 @@
 
 namespace hips::topology {
 
-/// The graph of a wiring that is of no family, with a note that says so. NICs that lead to a network of most servers have the
-/// same number at all of them, the others follow by the names at their other ends.
+/// The graph of a wiring that is of no family, with a note that says so. The NICs of a server are numbered from 0: by the networks
+/// that they lead to, in an order that is the same for all servers, then by the names at their other ends.
 ///
 /// Errors   kInvalidArgument: more NICs than kMaxRails.
 Result<ClusterTopology> stay_graph(std::string_view name, const ServerWiring& wiring);
