@@ -379,6 +379,24 @@ TEST(TopoTool, TellsServersThatAreNotConnected) {
               HasSubstr("no: switches connect any two servers in one hop\n"));
 }
 
+TEST(TopoTool, PredictsTheTimeOverALeafWithAllNicsThatShareIt) {
+  // Two racks of four servers with two NICs each, to two leaf switches of the rack.
+  const std::string path = ::testing::TempDir() + "racks.csv";
+  std::ofstream file(path);
+  file << "StartDevice,StartPort,EndDevice,EndPort,BandWidth\n";
+  for (int server = 0; server < 8; ++server)
+    for (int nic = 0; nic < 2; ++nic)
+      file << fmt::format("n{},eth{},leaf{}-{},{},100G\n", server, nic, server / 4, nic, server % 4);
+  for (int leaf = 0; leaf < 4; ++leaf)
+    for (int spine = 0; spine < 2; ++spine)
+      file << fmt::format("leaf{}-{},up{},spine{},{},100G\n", leaf / 2, leaf % 2, spine, spine, leaf);
+  file.close();
+  const auto health = nlohmann::json::parse(run("topo --json " + path).out)["health"];
+  EXPECT_EQ(health["leaf"], "leaf0-0");
+  const auto rail = nlohmann::json::parse(run("topo --json rail:4,2").out)["health"];
+  EXPECT_DOUBLE_EQ(health["leaf_seconds"].get<double>(), rail["seconds"].get<double>());
+}
+
 TEST(TopoTool, RejectsAnEmptyListOfServers) {
   for (const char* command : {"topo", "plan", "compare"}) {
     for (const char* list : {"--nodelist ''", "--hostfile ''"}) {

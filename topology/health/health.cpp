@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -105,12 +107,26 @@ Cabling cabling_of(const TopologyFile& file) {
 
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf) {
   std::vector<bool> keep(cabling.nodes.size(), false);
-  keep[leaf] = true;
+  std::size_t servers = 0;
   for (const Cable& cable : cabling.cables) {
     if (cable.a.node != leaf && cable.b.node != leaf) continue;
     const std::size_t other = node_across(cable, leaf);
-    if (cabling.nodes[other].kind == CabledNode::Kind::kServer) keep[other] = true;
+    if (cabling.nodes[other].kind != CabledNode::Kind::kServer || keep[other]) continue;
+    keep[other] = true;
+    ++servers;
   }
+  std::set<std::pair<std::size_t, std::size_t>>
+      cabled;  // switches and the servers of the leaf that have a cable to them
+  for (const Cable& cable : cabling.cables) {
+    for (const auto& [node, other] :
+         {std::pair(cable.a.node, cable.b.node), std::pair(cable.b.node, cable.a.node)})
+      if (keep[node] && cabling.nodes[other].kind != CabledNode::Kind::kServer) cabled.emplace(other, node);
+  }
+  std::map<std::size_t, std::size_t> servers_of;
+  for (const auto& [node, server] : cabled) ++servers_of[node];
+  for (const auto& [node, count] : servers_of)
+    if (count == servers) keep[node] = true;
+  keep[leaf] = true;
   return only(cabling, keep);
 }
 

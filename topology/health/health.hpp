@@ -36,7 +36,7 @@ Health examine(const Cabling& cabling);
 /// Errors   (thrown) kUnsupported: more cables than Topology::graph() makes.
 Cabling cabling_of(const TopologyFile& file);
 
-/// A switch and its servers alone.
+/// A leaf switch and its servers alone, with the other switches to which every one of these has a cable.
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf);
 
 }  // namespace hips::topology

@@ -268,5 +268,24 @@ TEST(CablingDifference, ACableInAnotherPortHasMoved) {
   EXPECT_THAT(difference.cables_gone, IsEmpty());
 }
 
+TEST(CablingOfLeaf, HasAllSwitchesThatTheServersOfTheLeafShare) {
+  Cabling cabling;
+  for (const char* name : {"n0", "n1", "n2", "leaf0", "leaf1", "leaf2", "spine"})
+    cabling.nodes.push_back(
+        {.name = name, .kind = name[0] == 'n' ? CabledNode::Kind::kServer : CabledNode::Kind::kSwitch});
+  // n0 and n1 are at leaf0 and leaf1, n1 and n2 at leaf2.
+  for (const auto& [a, b] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {0, 3}, {1, 3}, {0, 4}, {4, 1}, {1, 5}, {2, 5}, {3, 6}, {4, 6}, {5, 6}})
+    cabling.cables.push_back({.a = {a, ""}, .b = {b, ""}, .bandwidth_bytes_per_s = kRate});
+  const auto names = [&](std::size_t leaf) {
+    std::vector<std::string> all;
+    for (const CabledNode& node : cabling_of_leaf(cabling, leaf).nodes) all.push_back(node.name);
+    return all;
+  };
+  EXPECT_THAT(names(3), ElementsAre("n0", "n1", "leaf0", "leaf1"));
+  EXPECT_THAT(names(5), ElementsAre("n1", "n2", "leaf2"));
+  EXPECT_EQ(cabling_of_leaf(cabling, 3).cables.size(), 4U);
+}
+
 }  // namespace
 }  // namespace hips::topology
