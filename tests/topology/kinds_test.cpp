@@ -125,6 +125,8 @@ TEST(Kinds, AnErrorHasAnExampleOfTheFilesOwnNames) {
               testing::EndsWith("; the file does not tell servers from switches: tell which are by "
                                 "--hosts REGEX or --switches REGEX, such as --hosts '^c\\.[0-9]+$'"));
   EXPECT_THAT(error_of("d", "d"), testing::EndsWith("such as --hosts '^(d1|d2|d3)$'"));
+  EXPECT_THAT(error_of(std::string(100'000, 'd'), "it's\n"),
+              testing::EndsWith("such as --hosts '^gpu[0-9]+$'"));
   EXPECT_THAT(error_of("node", "x"), testing::Not(HasSubstr("does not tell")));
 }
 

@@ -242,7 +242,11 @@ TEST(TopoTool, ReadsSlurmsTopologyConf) {
               HasSubstr("\" cannot be read: No such file or directory"));
 
   write("SwitchName=leaf0 Nodes=n[02-1]\n");
-  for (const std::string& file : {path, path + ".none", ::testing::TempDir()}) {
+  // Not the folder of temporary files, which may have any.
+  const std::string folder = path + ".folder";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/topology.conf") << "SwitchName=s0 Nodes=n[0-3]\n";
+  for (const std::string& file : {path, path + ".none", folder}) {
     const Outcome outcome = run("topo --slurm " + file + " 2>&1");
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_THAT(outcome.out, HasSubstr(file == path              ? path + ": line 1: Nodes: "

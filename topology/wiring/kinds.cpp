@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/formats/server_names.hpp"
+
 namespace hips::topology {
 namespace {
 
@@ -202,7 +204,7 @@ void note_all_are_servers(std::string_view name, Cabling& cabling) {
       name, cabling.nodes.size()));
 }
 
-/// A name as part of an expression, with any numbers in place of "#".
+/// A plain name as part of an expression, with any numbers in place of "#".
 std::string expression_of(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -210,7 +212,7 @@ std::string expression_of(std::string_view name) {
       text += "[0-9]+";
       continue;
     }
-    if (std::string_view("\\.[]{}()*+?^$|").find(c) != std::string_view::npos) text += '\\';
+    if (c == '.' || c == '+') text += '\\';
     text += c;
   }
   return text;
@@ -230,7 +232,7 @@ void take_all_for_servers(std::string_view name, Cabling& cabling) {
 }
 
 std::string example_of_hosts(const Cabling& cabling) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMostNamed = 3, kMostShown = 64;
   std::vector<std::size_t> cables(cabling.nodes.size(), 0);
   for (const Cable& cable : cabling.cables) ++cables[cable.a.node], ++cables[cable.b.node];
   struct Form {
@@ -239,11 +241,14 @@ std::string example_of_hosts(const Cabling& cabling) {
   std::map<std::string, Form> forms;
   std::vector<std::size_t> order;
   for (std::size_t node = 0; node < cables.size(); ++node) {
-    Form& form = forms[without_numbers(cabling.nodes[node].name)];
+    const std::string& name = cabling.nodes[node].name;
+    if (!is_plain_name(name) || name.size() > kMostShown) continue;
+    Form& form = forms[without_numbers(name)];
     ++form.nodes;
     form.cables += cables[node];
     order.push_back(node);
   }
+  if (order.empty()) return "--hosts '^gpu[0-9]+$'";
   if (forms.size() > 1) {
     const auto fewest = std::ranges::min_element(forms, [](const auto& a, const auto& b) {
       return a.second.cables * b.second.nodes < b.second.cables * a.second.nodes;

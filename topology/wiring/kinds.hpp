@@ -30,7 +30,7 @@ bool tells_kinds(const Cabling& cabling);
 /// Takes all nodes for servers, with a note.
 void take_all_for_servers(std::string_view name, Cabling& cabling);
 
-/// An example of --hosts for this file, made of names of nodes with few cables: "--hosts '^n[0-9]+$'".
+/// An example of --hosts for this file, made of short names of nodes with few cables: "--hosts '^n[0-9]+$'".
 std::string example_of_hosts(const Cabling& cabling);
 
 }  // namespace hips::topology
