@@ -76,9 +76,15 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
   auto cluster = topology_of(name, *cabling);
   if (!cluster) {
     decide_kinds(name, *cabling);
-    auto of_job = topology_of(name, select_job(*std::move(cabling), job_of_reading()));
+    std::string_view read = "the hosts of the job only";
+    auto of_job = topology_of(name, select_job(*cabling, job_of_reading()));
+    if (!of_job) {
+      // Others may have to relay for the job.
+      read = "what cables join with the hosts of the job";
+      of_job = topology_of(name, select_network(*std::move(cabling), job_of_reading()));
+    }
     if (!of_job) return fail(cluster.error());
-    cluster = told_for_job(*std::move(of_job), cluster.error());
+    cluster = told_for_job(*std::move(of_job), cluster.error(), read);
   }
   return file_of(*std::move(cluster));
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace hips::topology {
 namespace {
 
@@ -20,8 +22,8 @@ const std::vector<std::string>& job_of_reading() {
   return hosts_of_job();
 }
 
-ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused) {
-  of_job.notes.push_back(refused.message + "; read for the hosts of the job only");
+ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused, std::string_view read) {
+  of_job.notes.push_back(fmt::format("{}; read for {}", refused.message, read));
   return of_job;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.hpp"
@@ -19,8 +20,9 @@ void read_for_job(std::vector<std::string> hosts);
 /// The hosts of the job; none: all of a file is judged.
 const std::vector<std::string>& job_of_reading();
 
-/// A topology of the job's hosts, with a note why the whole file was refused.
-ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused);
+/// A topology of the job's hosts, with a note why the whole file was refused, and what of it was read.
+ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused,
+                             std::string_view read = "the hosts of the job only");
 
 /// read_slurm_file(), for the job too. Where both are refused, the error of the whole file.
 Result<TopologyFile> read_slurm_for_job(const std::string& path, std::string_view text, SlurmOptions options);

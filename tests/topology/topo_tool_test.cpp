@@ -678,6 +678,15 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
   EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2]").out, "switch:2\n");
   EXPECT_THAT(run("topo " + path + " --nodelist n[1-2] 2>&1").out,
               HasSubstr("; read for the hosts of the job only\n"));
+  // A server of a ring relays for the job; another cluster is not joined with it.
+  std::string dot = "graph { n0 -- n1 -- n2 -- n3 -- n0; x8 -- x9;";
+  for (const char* server : {"n0", "n1", "n2", "n3", "x8", "x9"})
+    dot += fmt::format(" {} [role=server];", server);
+  std::ofstream(path) << dot << " }\n";
+  const Outcome ring = run("topo " + path + " --nodelist n0,n2 2>&1");
+  EXPECT_THAT(ring.out, HasSubstr("; read for what cables join with the hosts of the job\n"));
+  EXPECT_THAT(ring.out, HasSubstr("n1 has to relay"));
+  EXPECT_THAT(run("check -t " + path + " --nodelist n0,n2").out, HasSubstr("proved"));
   std::remove(path.c_str());
 }
 

@@ -14,6 +14,7 @@
 #include "topology/cabling/text_lines.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
+#include "topology/union_find.hpp"
 
 namespace hips::topology {
 namespace {
@@ -164,6 +165,17 @@ Cabling select_job(Cabling cabling, std::span<const std::string> hosts) {
   for (std::size_t i = 0; i < kept.size(); ++i)
     kept[i] = cabling.nodes[i].kind != Kind::kServer || wanted.has(cabling.nodes[i].name);
   return marked_part(std::move(cabling), std::move(kept), ": those of other jobs and what only they need");
+}
+
+Cabling select_network(Cabling cabling, std::span<const std::string> hosts) {
+  const HostNames wanted(hosts);
+  UnionFind joined(cabling.nodes.size());
+  for (const Cable& cable : cabling.cables) joined.join(cable.a.node, cable.b.node);
+  std::vector<bool> of_job(cabling.nodes.size(), false), kept(cabling.nodes.size());
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    if (wanted.has(cabling.nodes[i].name)) of_job[joined.find(i)] = true;
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = of_job[joined.find(i)];
+  return marked_part(std::move(cabling), std::move(kept), ": no cables join them with the hosts of the job");
 }
 
 Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {

@@ -34,4 +34,8 @@ Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection);
 /// Cost     linear in the cabling.
 Cabling select_job(Cabling cabling, std::span<const std::string> hosts);
 
+/// The servers of a job and all that cables join with them, but for switches that join nothing then.
+/// Cost     nearly linear in the cabling.
+Cabling select_network(Cabling cabling, std::span<const std::string> hosts);
+
 }  // namespace hips::topology
