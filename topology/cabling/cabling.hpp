@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "topology/distances.hpp"
 
 namespace hips::topology {
 
@@ -50,5 +53,18 @@ struct Cabling {
       tier_rates;  ///< bytes/s of cables whose rate the file does not tell, by tier; 0: assumed
   std::vector<std::string> notes;  ///< what was ignored or assumed, one line for each kind
 };
+
+/// The distance of each node from the servers: 0 of a server, 1 of a leaf switch, 2 of a spine switch, ...; SIZE_MAX: no cables lead
+/// to servers. Cables that are down count. The kinds of all nodes are known.
+///
+/// Cost     linear in nodes and cables.
+inline std::vector<std::size_t> distances_from_servers(const Cabling& cabling) {
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+  for (const Cable& cable : cabling.cables) edges.emplace_back(cable.a.node, cable.b.node);
+  std::vector<std::size_t> servers;
+  for (std::size_t node = 0; node < cabling.nodes.size(); ++node)
+    if (cabling.nodes[node].kind == CabledNode::Kind::kServer) servers.push_back(node);
+  return distances(cabling.nodes.size(), edges, std::move(servers));
+}
 
 }  // namespace hips::topology

@@ -43,28 +43,10 @@ std::vector<std::vector<std::size_t>> cables_by_node(const Cabling& cabling) {
 
 CableTiers cable_tiers(const Cabling& cabling) {
   CableTiers tiers;
-  tiers.of.assign(cabling.nodes.size(), SIZE_MAX);
   tiers.has_more = !cabling.has_uplinks;
-  const auto of = cables_by_node(cabling);
-  std::vector<std::size_t> front;
-  for (std::size_t node = 0; node < cabling.nodes.size(); ++node) {
-    if (cabling.nodes[node].kind != CabledNode::Kind::kServer) continue;
-    tiers.of[node] = 0;
-    front.push_back(node);
-  }
-  for (std::size_t tier = 1; !front.empty(); ++tier) {
-    std::vector<std::size_t> next;
-    for (const std::size_t node : front) {
-      for (const std::size_t cable : of[node]) {
-        const std::size_t other = node_across(cabling.cables[cable], node);
-        if (tiers.of[other] != SIZE_MAX) continue;
-        tiers.of[other] = tier;
-        tiers.highest = tier;
-        next.push_back(other);
-      }
-    }
-    front = std::move(next);
-  }
+  tiers.of = distances_from_servers(cabling);
+  for (const std::size_t tier : tiers.of)
+    if (tier != SIZE_MAX) tiers.highest = std::max(tiers.highest, tier);
   // Switches that are cabled to their like have tiers, too.
   for (const Cable& cable : cabling.cables) {
     const std::size_t tier = tiers.of[cable.a.node];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 
 #include <hips/topology.hpp>
 
+#include "topology/distances.hpp"
 #include "topology/most_common.hpp"
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"
@@ -290,29 +292,13 @@ Result<ServerWiring> wiring_of(std::string_view name, Cabling cabling, DeadEnds 
 }
 
 std::vector<std::size_t> tiers_of(const ServerWiring& wiring) {
-  std::vector<std::size_t> tiers(wiring.size(), SIZE_MAX);
-  std::vector<std::size_t> front;
-  for (std::size_t server = 0; server < wiring.num_servers; ++server) {
-    tiers[server] = 0;
-    for (const std::size_t cable : wiring.of[server]) {
-      const std::size_t other = wiring.across(cable, server);
-      if (wiring.is_server(other) || tiers[other] == 0) continue;
-      tiers[other] = 0;
-      front.push_back(other);
-    }
-  }
-  for (std::size_t tier = 1; !front.empty(); ++tier) {
-    std::vector<std::size_t> next;
-    for (const std::size_t node : front) {
-      for (const std::size_t cable : wiring.of[node]) {
-        const std::size_t other = wiring.across(cable, node);
-        if (tiers[other] != SIZE_MAX) continue;
-        tiers[other] = tier;
-        next.push_back(other);
-      }
-    }
-    front = std::move(next);
-  }
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+  for (const WiredCable& cable : wiring.cables) edges.emplace_back(cable.a, cable.b);
+  std::vector<std::size_t> servers(wiring.num_servers);
+  std::iota(servers.begin(), servers.end(), std::size_t{0});
+  auto tiers = distances(wiring.size(), edges, std::move(servers));
+  for (std::size_t& tier : tiers)
+    if (tier > 0 && tier != SIZE_MAX) --tier;
   return tiers;
 }
 
