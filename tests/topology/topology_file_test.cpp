@@ -24,8 +24,10 @@
 #include "tests/topology/samples.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/parse.hpp"
+#include "topology/formats/told_wiring.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/formats/yaml_tree.hpp"
+#include "topology/levels.hpp"
 
 namespace hips {
 namespace {
@@ -77,6 +79,18 @@ TEST(TopologyFileTest, AFileKeepsTheTopologyOfAnySpec) {
   }
 }
 
+/// Names of switches, of which one may be assumed and one missing, and several cables between two of them.
+void add_switches(std::mt19937_64& random, TopologyFile& file) {
+  if (random() % 2 == 0) return;
+  const Topology& topology = file.topology;
+  for (std::int64_t i = 0; i < topology.num_switches; ++i)
+    file.told.switch_names.push_back(i == 3 ? "" : fmt::format("sw: {}", i));
+  if (topology.num_switches > 1 && random() % 2 == 0) file.told.assumed_switches.insert(1);
+  if (topology.levels.empty() || topology.levels.back().kind != LevelKind::kTree) return;
+  file.told.level_cables.assign(topology::network_levels(topology).size(), 1);
+  file.told.level_cables.back() = 2;
+}
+
 /// A topology that no spec describes: rates by level, slow and dead cables, names, devices.
 TopologyFile random_file(std::mt19937_64& random) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
@@ -101,6 +115,7 @@ TopologyFile random_file(std::mt19937_64& random) {
     for (Rail rail = 0; rail < topology.num_rails; ++rail) names.push_back(fmt::format("{}{}", prefix, rail));
     return names;
   };
+  add_switches(random, file);
   if (below(2) == 0) file.devices = devices("mlx5_");
   if (below(2) == 0) file.other_devices[0] = devices("rxe \"#");
   // Draw cables of the graph, so that all kinds of every family occur, and keep those that differ from their
@@ -120,12 +135,65 @@ TopologyFile random_file(std::mt19937_64& random) {
     }
     odd.up = below(3) != 0;
     odd.bandwidth_bytes_per_s = odd.up ? link.bandwidth_bytes_per_s / 8 : link.bandwidth_bytes_per_s;
+    if (below(2) == 0 && !odd.up) {
+      file.told.cables[topology::key_of(graph, link)] = {};
+    } else if (below(2) == 0 && odd.up && odd.server < 0) {
+      const std::vector<double> cables = {link.bandwidth_bytes_per_s / 2, 0, link.bandwidth_bytes_per_s / 4};
+      odd.bandwidth_bytes_per_s = cables[0] + cables[2];
+      file.told.cables[topology::key_of(graph, link)] = cables;
+    }
     topology.overrides.push_back(odd);
   }
   std::ranges::sort(topology.overrides, {}, [](const LinkOverride& link) {
     return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
   });
   return file;
+}
+
+TEST(TopologyFileTest, LinksHaveTheNamesOfTheFilesSwitchesOrOfTheShape) {
+  const std::string text =
+      "hips-topology: 1\nshape: leafspine:2,2,1\nnotes: [a, \"b: c\"]\n"
+      "levels: [{rate: 100Gb}, {rate: 400Gb, cables: 4}]\nswitches: {names: [r1, r2, core], assumed: [core]}\n"
+      "links: [{server: 0, nic: 0, switch: r1, rate: 1Gb}, {server: 2, nic: 0, switch: leaf 1, state: missing},\n"
+      "  {switches: [core, r1], cables: [100Gb, down]}, {switches: [leaf 1, spine 0], rate: 300Gb, cables: 3}]\n";
+  const auto file = parse_topology_file("t.yaml", text);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_THAT(*file->notes, ::testing::ElementsAre("a", "b: c"));
+  EXPECT_THAT(file->told.switch_names, ::testing::ElementsAre("r1", "r2", "core"));
+  EXPECT_THAT(file->told.assumed_switches, ::testing::ElementsAre(2));
+  EXPECT_THAT(file->told.level_cables, ::testing::ElementsAre(1, 4));
+  const Graph graph = file->topology.graph();
+  const auto cables = topology::cables_of_links(file->topology, graph, file->told);
+  EXPECT_THAT(cables,
+              ::testing::ElementsAre(std::vector{0.125e9}, std::vector{12.5e9}, std::vector<double>{},
+                                     std::vector{12.5e9}, std::vector{12.5e9, 0.0}, std::vector(3, 12.5e9)));
+  EXPECT_EQ(graph.links[4].bandwidth_bytes_per_s, 12.5e9);
+  EXPECT_FALSE(graph.links[2].up);
+  const auto written = value_or_throw(topology_file_text(*file, false));
+  EXPECT_THAT(written, HasSubstr("  - {switches: [r1, core], cables: [100Gb, down]}\n"));
+  EXPECT_THAT(written, HasSubstr("  - {switches: [r2, core], rate: 300Gb, cables: 3}\n"));
+  EXPECT_THAT(written, HasSubstr("  - {server: 2, nic: 0, switch: r2, state: missing}\n"));
+}
+
+TEST(TopologyFileTest, CablesBetweenTheSameSwitchesOfAGraphAreOneLinkOfTheirRate) {
+  const std::string graph =
+      "hips-topology: 1\nshape: graph\nservers: {count: 2}\nswitches: {names: [a, b]}\ncables:\n"
+      "  - {server: 0, nic: 0, switch: a}\n  - {server: 1, nic: 0, switch: b}\n";
+  const auto file = parse_topology_file("t.yaml", graph + "  - {switches: [a, b], rate: 300Gb, cables: 3}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->topology.num_links, 3);
+  const auto cables = topology::cables_of_links(file->topology, file->topology.graph(), file->told);
+  EXPECT_EQ(cables[2], std::vector(3, 12.5e9));
+  EXPECT_THAT(value_or_throw(topology_file_text(*file, false)),
+              HasSubstr("{switches: [a, b], rate: 300Gb, latency: 1us, cables: 3}"));
+  for (const auto& [line, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"{switches: [a, b], state: missing}", "leave the cable out"},
+           {"{server: 0, nic: 1, switch: b, cables: 2}", "list each cable of a server"},
+           {"{switches: [a, b], cables: 2}\n  - {switches: [a, b], cables: 2}", "list their cables once"}}) {
+    const auto bad = parse_topology_file("t.yaml", graph + "  - " + line + "\n");
+    ASSERT_FALSE(bad) << line;
+    EXPECT_THAT(bad.error().message, HasSubstr(problem));
+  }
 }
 
 TEST(TopologyFileTest, AFileKeepsATopologyThatNoSpecDescribes) {
@@ -549,7 +617,28 @@ TEST(TopologyFileTest, RejectsEveryMalformedFileInOneLineWithPlaceAndRemedy) {
       {"links: [{server: 1, nic: 2}]\n", 3, "nic is \"2\""},
       {"links: [{server: 1, nic: -1}]\n", 3, "nic is \"-1\""},
       {"links:\n  - {server: 1, nic: 0}\n  - {server: 1, nic: 0}\n", 5, "the link is listed twice"},
-      {"links: [{server: 1, nic: 0, state: broken}]\n", 3, "state is \"broken\"; it must be up or down"},
+      {"links: [{server: 1, nic: 0, state: broken}]\n", 3,
+       "state is \"broken\"; it must be up, down or missing"},
+      {"links: [{server: 1, nic: 0, cables: 2}]\n", 3, "cables is for links between switches"},
+      {"levels: [{cables: 2}, {}]\n", 3, "cables is for levels with cables between switches"},
+      {"switches: {names: [a]}\n", 3, "names: 1 names are given, but bcube:3,1 has 6 switches"},
+      {"switches: {names: [a, a]}\n", 3, "the switch \"a\" occurs twice"},
+      {"switches: {names: [a, b, c, d, e, f], assumed: [g]}\n", 3, "unknown switch \"g\""},
+      {"switches: {names: [a, b, c, d, e, \"\"], assumed: [\"\"]}\n", 3, "unknown switch \"\""},
+      {"switches: {assumed: [a]}\n", 3, "unknown switch \"a\""},
+      {"notes: a\n", 3, "notes must be a list"},
+      {"!hips-topology: 1\nshape: leafspine:2,2\nlinks: [{switches: [leaf 0, spine 0], cables: []}]\n", 3,
+       "the list of cables is empty"},
+      {"!hips-topology: 1\nshape: leafspine:2,2\nlinks: [{switches: [leaf 0, spine 0], cables: 0}]\n", 3,
+       "cables is \"0\""},
+      {"!hips-topology: 1\nshape: leafspine:2,2\nlinks: [{switches: [leaf 0, spine 0], cables: [1Gb, 2]}]\n",
+       3, "is \"2\""},
+      {"!hips-topology: 1\nshape: leafspine:2,2\n"
+       "links: [{switches: [leaf 0, spine 0], cables: [1Gb], rate: 1Gb}]\n",
+       3, "rate follows from the list of cables"},
+      {"!hips-topology: 1\nshape: leafspine:2,2\n"
+       "links: [{switches: [leaf 0, spine 0], cables: 2, state: missing}]\n",
+       3, "cables of a link that is missing"},
       {"links: [{server: 1, nic: 0, rate: 0Gb}]\n", 3, "rate is \"0Gb\""},
       {"links: [{server: 1, nic: 0, switch: level 0 switch 1}]\n", 3,
        "in bcube:3,1 it leads to \"level 0 switch 0\""},

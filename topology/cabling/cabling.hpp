@@ -20,7 +20,8 @@ struct CabledNode {
   };
   std::string name{};  ///< as the file has it; of a server its host name
   Kind kind = Kind::kUnknown;
-  std::int64_t line = 0;  ///< where the file names it first; 0: not known
+  std::int64_t line = 0;    ///< where the file names it first; 0: not known
+  bool is_assumed = false;  ///< not told: this switch and its cables are assumed
 };
 
 /// One end of a cable.
@@ -36,7 +37,10 @@ struct Cable {
   double bandwidth_bytes_per_s = 0;  ///< one direction; 0: not known
   double latency_ns = 0;             ///< of one hop; 0: not known
   bool up = true;
-  std::int64_t line = 0;  ///< of the file; 0: not known
+  std::int64_t line = 0;         ///< of the file; 0: not known
+  bool is_rate_assumed = false;  ///< not told, by this file or the one that it was made from
+
+  [[nodiscard]] bool is_rate_told() const { return bandwidth_bytes_per_s > 0 && !is_rate_assumed; }
 };
 
 /// What cables of a tier are called: those of servers, those above leaf switches, those above spines.

@@ -1,5 +1,6 @@
 #include "topology/cabling/dot.hpp"
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,7 @@
 #include "topology/cabling/node_role.hpp"
 #include "topology/cabling/rate_words.hpp"
 #include "topology/cabling/text_lines.hpp"
+#include "topology/rates.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
@@ -26,8 +28,11 @@ class DotReader {
 
   Result<Cabling> read() {
     if (auto read = read_graph(); !read) return fail(read.error());
-    add_all();
-    return builder_.finish(R"(write edges such as "leaf1":"swp1" -- "spine1":"swp2")");
+    const auto index = add_all();
+    auto cabling = builder_.finish(R"(write edges such as "leaf1":"swp1" -- "spine1":"swp2")");
+    for (std::size_t i = 0; cabling && i < nodes_.size(); ++i)
+      if (nodes_[i].is_assumed) cabling->nodes[index[i]].is_assumed = true;
+    return cabling;
   }
 
  private:
@@ -35,11 +40,14 @@ class DotReader {
     std::string id, label{}, shape{};
     CabledNode::Kind kind = CabledNode::Kind::kUnknown;
     std::int64_t line = 0;
+    bool is_assumed = false;
   };
   struct Edge {
     CableEnd a, b;
     double rate = 0;
+    double latency_ns = 0;
     bool up = true;
+    bool is_rate_assumed = false;
     std::int64_t line = 0;
   };
 
@@ -238,7 +246,9 @@ class DotReader {
         node.shape = value;
       } else if (key == "function" || key == "role") {
         node.kind = kind_of_role(value);
-      } else {
+      } else if (key == "assumed") {
+        node.is_assumed = in_lower_case(value) == "true";
+      } else if (key != "style") {
         ignore_attribute(line);
       }
     }
@@ -262,6 +272,10 @@ class DotReader {
         } else {
           ignore_attribute(line);
         }
+      } else if (key == "assumed") {
+        edge.is_rate_assumed = in_lower_case(value) == "true";
+      } else if (const auto latency = key == "latency" ? read_latency_ns(value) : std::nullopt) {
+        edge.latency_ns = *latency;
       } else if (key != "style") {
         ignore_attribute(line);
       }
@@ -269,7 +283,8 @@ class DotReader {
     return edge;
   }
 
-  void add_all() {
+  /// Result   by node, its index in the cabling.
+  std::vector<std::size_t> add_all() {
     std::unordered_set<std::string_view> labels;
     bool are_names = true, are_shapes = true;
     for (const Node& node : nodes_) {
@@ -287,9 +302,12 @@ class DotReader {
       builder_.add({.a = {index[edge.a.node], std::move(edge.a.port)},
                     .b = {index[edge.b.node], std::move(edge.b.port)},
                     .bandwidth_bytes_per_s = edge.rate,
+                    .latency_ns = edge.latency_ns,
                     .up = edge.up,
-                    .line = edge.line});
+                    .line = edge.line,
+                    .is_rate_assumed = edge.is_rate_assumed && edge.rate > 0});
     }
+    return index;
   }
 
   CablingBuilder builder_;

@@ -17,6 +17,8 @@ Result<void> give_level_rates(ClusterTopology& cluster, std::string_view name,
   const std::size_t num_levels = network_levels(topology).size();
   const std::span<Level> levels = std::span(topology.levels).last(num_levels);
   bool is_given = false;
+  for (std::size_t level = 0; level < num_levels; ++level)
+    if (level >= tier_rates.size() || !(tier_rates[level] > 0)) cluster.told.assumed_rates.insert(level);
   for (std::size_t tier = 0; tier < tier_rates.size(); ++tier) {
     if (!(tier_rates[tier] > 0)) continue;
     if (tier >= num_levels || is_of_cables(levels[tier]))

@@ -9,7 +9,7 @@
 namespace hips::topology {
 
 /// Gives the levels of a topology whose file tells no rates, as Slurm's, those of the tiers of their cables (kCableTiers), in
-/// bytes/s; 0: as it is. Every cable of a level gets the rate.
+/// bytes/s; 0: as it is. Every cable of a level gets the rate. The rates of the other levels are marked as assumed.
 ///
 /// Errors   kInvalidArgument: a tier that the topology does not have. `name` is that of the file.
 Result<void> give_level_rates(ClusterTopology& cluster, std::string_view name,

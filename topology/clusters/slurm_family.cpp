@@ -11,6 +11,7 @@
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm_tree.hpp"
+#include "topology/clusters/told_switches.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/spec.hpp"
@@ -59,6 +60,7 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
     result_.topology = std::move(*topology);
     list_cables();
   }
+  tell_switches(result_);
   if (auto given = give_level_rates(result_, file_.name, options.tier_rates); !given)
     return fail(given.error());
   return std::move(result_);

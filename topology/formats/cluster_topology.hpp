@@ -16,6 +16,7 @@ struct ClusterTopology {
   std::vector<std::string> nodes;  ///< by server
   std::vector<std::string> notes;  ///< entries that were ignored or interpreted, one line each
   ListedCables cabling{};          ///< of which the kinds of all nodes are known
+  ToldWiring told{};
 };
 
 /// The same as a topology file has it.
@@ -25,6 +26,7 @@ inline TopologyFile file_of(ClusterTopology cluster) {
   file.server_names = std::move(cluster.nodes);
   file.notes = std::move(cluster.notes);
   file.cabling = std::move(cluster.cabling);
+  file.told = std::move(cluster.told);
   return file;
 }
 

@@ -12,6 +12,7 @@
 
 #include "topology/cables.hpp"
 #include "topology/families/family.hpp"
+#include "topology/formats/told_wiring_file.hpp"
 #include "topology/spec.hpp"
 
 namespace hips::topology {
@@ -20,8 +21,8 @@ namespace {
 /// The largest graph that is made to find the names of switches.
 constexpr std::int64_t kMostGraphLinks = 200'000;
 
-constexpr auto kLinkKeys =
-    std::to_array<std::string_view>({"server", "nic", "switch", "to", "to-nic", "switches", "rate", "state"});
+constexpr auto kLinkKeys = std::to_array<std::string_view>(
+    {"server", "nic", "switch", "to", "to-nic", "switches", "rate", "state", "cables"});
 
 using SwitchPair = std::pair<std::string, std::string>;
 
@@ -58,23 +59,17 @@ class LinkReader {
     auto found = server != nullptr ? read_server_link(node, *server, link, nominal)
                                    : read_switch_link(node, *switches, link, nominal);
     if (!found) return found;
-    const auto key = std::tuple(link.server, link.rail, link.lower, link.upper);
+    const LinkKey key(link.server, link.rail, link.lower, link.upper);
     if (!seen_.insert(key).second) return values_.bad(node, "the link is listed twice; list it once");
-    link.bandwidth_bytes_per_s = nominal;
-    if (const YamlNode* rate = FileValues::find(node, "rate")) {
-      const auto value = values_.rate(*rate);
-      if (!value) return fail(value.error());
-      link.bandwidth_bytes_per_s = *value;
-    }
-    if (const YamlNode* state = FileValues::find(node, "state")) {
-      const auto text = values_.text(*state);
-      if (!text) return fail(text.error());
-      if (*text != "up" && *text != "down")
-        return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
-      link.up = *text == "up";
-    }
-    const bool differs = !link.up || link.bandwidth_bytes_per_s != nominal;
-    if (differs && !leaves_the_part(link)) topology_.overrides.push_back(std::move(link));
+    auto state = read_link_state(values_, node, nominal);
+    if (!state) return fail(state.error());
+    link.bandwidth_bytes_per_s = state->bandwidth_bytes_per_s;
+    link.up = state->up;
+    if (leaves_the_part(link)) return {};
+    if (const YamlNode* cables = FileValues::find(node, "cables"); cables != nullptr && server != nullptr)
+      return values_.bad(*cables, "cables is for links between switches; leave it out");
+    if (state->cables) file_.told.cables.emplace(key, *std::move(state->cables));
+    if (!link.up || link.bandwidth_bytes_per_s != nominal) topology_.overrides.push_back(std::move(link));
     return {};
   }
 
@@ -125,11 +120,12 @@ class LinkReader {
                             in_quotes(server_node.scalar), topology_.spec));
     }
     if (const YamlNode* name = FileValues::find(node, "switch")) {
-      const std::string right =
+      const std::string of_graph =
           entry_of(topology_.family).switch_name(topology_, topology_.whole_server(*server), *rail);
+      const std::string right = name_in_file(of_graph);
       const auto text = values_.text(*name);
       if (!text) return fail(text.error());
-      if (*text != right || cable) {
+      if ((*text != right && *text != of_graph) || cable) {
         return values_.bad(*name,
                            fmt::format("NIC {} of server {} leads to {}, but in {} it leads to {}", *rail,
                                        in_quotes(server_node.scalar), in_quotes(*text), topology_.spec,
@@ -140,6 +136,17 @@ class LinkReader {
     // A cable of a ring is identified by its "+" end, if the server there is in use.
     if (cable && *rail == level->rails[1] && far->first >= 0) std::tie(link.server, link.rail) = *far;
     return {};
+  }
+
+  /// The name that the file gives a switch of the graph.
+  std::string name_in_file(const std::string& of_graph) {
+    if (file_.told.switch_names.empty()) return of_graph;
+    if (names_.empty()) {
+      for (const GraphNode& node : topology_.graph().nodes)
+        if (node.is_switch) names_.emplace(node.name, name_in_links(file_.told, node));
+    }
+    const auto found = names_.find(of_graph);
+    return found == names_.end() ? of_graph : found->second;
   }
 
   Result<void> check_other_end(const YamlNode& node, const YamlNode& server_node,
@@ -189,8 +196,8 @@ class LinkReader {
     for (const SwitchPair& pair : {SwitchPair(*a, *b), SwitchPair(*b, *a)}) {
       const auto found = switch_links_.find(pair);
       if (found == switch_links_.end()) continue;
-      std::tie(link.lower, link.upper) = pair;
-      nominal = found->second;
+      std::tie(link.lower, link.upper) = found->second.names;
+      nominal = found->second.rate;
       return {};
     }
     return values_.bad(
@@ -205,10 +212,13 @@ class LinkReader {
     Topology plain = topology_;
     plain.overrides.clear();
     const Graph graph = plain.graph();
-    const auto name = [&](std::int64_t node) { return graph.nodes[static_cast<std::size_t>(node)].name; };
     for (const GraphLink& link : graph.links) {
       if (link.a < topology_.num_servers()) continue;
-      switch_links_.emplace(SwitchPair(name(link.a), name(link.b)), link.bandwidth_bytes_per_s);
+      const GraphNode &a = graph.nodes[static_cast<std::size_t>(link.a)],
+                      &b = graph.nodes[static_cast<std::size_t>(link.b)];
+      const SwitchLink one{{a.name, b.name}, link.bandwidth_bytes_per_s};
+      switch_links_.emplace(SwitchPair(name_in_links(file_.told, a), name_in_links(file_.told, b)), one);
+      switch_links_.emplace(one.names, one);
     }
   }
 
@@ -216,8 +226,13 @@ class LinkReader {
   const std::unordered_map<std::string, std::int64_t>& by_name_;
   TopologyFile& file_;
   Topology& topology_;
-  std::set<std::tuple<std::int64_t, Rail, std::string, std::string>> seen_;
-  std::map<SwitchPair, double> switch_links_;  ///< lower and upper switch, and the level's rate
+  struct SwitchLink {
+    SwitchPair names;  ///< of the graph: the lower and the upper switch
+    double rate = 0;   ///< of the level
+  };
+  std::set<LinkKey> seen_;
+  std::unordered_map<std::string, std::string> names_;  ///< of switches, by those of the graph
+  std::map<SwitchPair, SwitchLink> switch_links_;  ///< by the names of the graph, and by those of the file
 };
 
 }  // namespace

@@ -6,10 +6,10 @@
 
 namespace hips::topology {
 
-/// Reads the `links` of a topology file into file.topology.overrides. Requires that levels and server names
-/// have been read.
+/// Reads the `links` of a topology file into file.topology.overrides and file.told.cables. Requires that levels and the names of
+/// servers and switches have been read.
 ///
-/// Shapes   {server, nic[, switch | to, to-nic][, rate][, state]} or {switches: [A, B][, rate][, state]}.
+/// Shapes   {server, nic[, switch | to, to-nic][, rate][, state]} or {switches: [A, B][, rate][, state][, cables]}.
 /// Cost     linear in the links; the graph, if cables between switches are listed.
 /// Errors   kInvalidArgument: a cable that the shape does not have, or that occurs twice.
 Result<void> read_file_links(const FileValues& values, const YamlNode& links,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/formats/told_wiring_file.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/spec.hpp"
 
@@ -13,8 +14,8 @@ namespace hips::topology {
 namespace {
 
 constexpr auto kCableKeys = std::to_array<std::string_view>(
-    {"server", "nic", "switch", "to", "to-nic", "switches", "rate", "latency", "state"});
-constexpr auto kGraphSwitchesKeys = std::to_array<std::string_view>({"count", "names"});
+    {"server", "nic", "switch", "to", "to-nic", "switches", "rate", "latency", "state", "cables"});
+constexpr auto kGraphSwitchesKeys = std::to_array<std::string_view>({"count", "names", "assumed"});
 
 /// The most servers and switches of a file.
 constexpr std::int64_t kMostNodes = std::int64_t{1} << 20;
@@ -66,20 +67,14 @@ class GraphReader {
     const YamlNode* switches = FileValues::find(root_, "switches");
     if (switches == nullptr) return {};
     if (auto known = values_.keys(*switches, "switches", kGraphSwitchesKeys); !known) return known;
-    const YamlNode* names = FileValues::find(*switches, "names");
-    if (names != nullptr) {
-      if (auto list = values_.sequence(*names); !list) return list;
-      for (const YamlNode& name : names->items) {
-        const auto text = values_.text(name);
-        if (!text) return fail(text.error());
-        const auto number = static_cast<std::int64_t>(graph_.nodes.size());
-        if (!switch_of_.emplace(*text, number).second)
-          return values_.bad(
-              name, fmt::format("the switch {} occurs twice; names must be unique", in_quotes(*text)));
-        graph_.nodes.push_back(
-            {.is_switch = true, .id = number - file_.topology.num_servers(), .name = *text});
-      }
+    const auto names = read_switch_names(values_, *switches);
+    if (!names) return fail(names.error());
+    for (const std::string& name : *names) {
+      const auto number = static_cast<std::int64_t>(graph_.nodes.size());
+      switch_of_.emplace(name, number);
+      graph_.nodes.push_back({.is_switch = true, .id = number - file_.topology.num_servers(), .name = name});
     }
+    if (auto read = read_assumed_switches(values_, *switches, *names, file_.told); !read) return read;
     const YamlNode* count = FileValues::find(*switches, "count");
     if (count == nullptr) return {};
     const auto number = values_.number(*count, 0, kMostNodes);
@@ -147,12 +142,18 @@ class GraphReader {
     if (link.a == link.b)
       return values_.bad(node, "the cable leads back to where it begins; it joins two devices");
     if (auto read = read_rates(node, link); !read) return read;
-    if (const YamlNode* state = FileValues::find(node, "state")) {
-      const auto text = values_.text(*state);
-      if (!text) return fail(text.error());
-      if (*text != "up" && *text != "down")
-        return values_.bad(*state, fmt::format("state is {}; it must be up or down", in_quotes(*text)));
-      link.up = *text == "up";
+    auto state = read_link_state(values_, node, link.bandwidth_bytes_per_s);
+    if (!state) return fail(state.error());
+    link.bandwidth_bytes_per_s = state->bandwidth_bytes_per_s;
+    link.up = state->up;
+    if (state->cables) {
+      const bool is_between_switches = graph_.nodes[static_cast<std::size_t>(link.a)].is_switch;
+      if (!is_between_switches || state->cables->empty())
+        return values_.bad(node, is_between_switches
+                                     ? "a graph lists the cables that are there; leave the cable out"
+                                     : "cables is for two switches; list each cable of a server");
+      if (!file_.told.cables.emplace(key_of(graph_, link), *std::move(state->cables)).second)
+        return values_.bad(node, "the two switches occur twice; list their cables once");
     }
     graph_.links.push_back(link);
     return {};

@@ -17,7 +17,7 @@ Result<void> begin_graph(const FileValues& values, const YamlNode& root, Topolog
 
 /// Reads `switches` and `cables` of such a file into file.topology. Requires that the names of servers have been read.
 ///
-/// Shapes   {server, nic, switch[, rate][, latency][, state]}, {server, nic, to, to-nic, ...} or {switches: [A, B], ...}.
+/// Shapes   {server, nic, switch[, rate][, latency][, state]}, {server, nic, to, to-nic, ...} or {switches: [A, B][, cables], ...}.
 /// Errors   kInvalidArgument: unknown servers or switches, two cables at one NIC.
 Result<void> read_graph(const FileValues& values, const YamlNode& root,
                         const std::unordered_map<std::string, std::int64_t>& by_name, TopologyFile& file);

@@ -14,6 +14,7 @@
 #include "topology/formats/graph_file.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/server_names.hpp"
+#include "topology/formats/told_wiring_file.hpp"
 #include "topology/names.hpp"
 #include "topology/rates.hpp"
 #include "topology/spec.hpp"
@@ -23,13 +24,13 @@ namespace {
 
 constexpr auto kTopKeys =
     std::to_array<std::string_view>({"hips-topology", "spec", "shape", "ranks-per-server", "relay", "rate",
-                                     "latency", "levels", "servers", "switches", "links", "cables"});
+                                     "latency", "notes", "levels", "servers", "switches", "links", "cables"});
 constexpr auto kLevelKeys =
-    std::to_array<std::string_view>({"name", "radix", "kind", "nics", "rate", "latency"});
+    std::to_array<std::string_view>({"name", "radix", "kind", "nics", "rate", "latency", "cables"});
 constexpr auto kServersKeys = std::to_array<std::string_view>({"count", "names", "devices", "other-devices"});
 
 constexpr auto kOtherKeys = std::to_array<std::string_view>({"server", "devices"});
-constexpr auto kSwitchesKeys = std::to_array<std::string_view>({"count"});
+constexpr auto kSwitchesKeys = std::to_array<std::string_view>({"count", "names", "assumed"});
 
 class TopologyFileReader {
  public:
@@ -39,9 +40,9 @@ class TopologyFileReader {
   Result<TopologyFile> read() {
     auto root = read_yaml(name_, text_);
     if (!root) return fail(root.error());
-    for (const auto part : {&TopologyFileReader::read_shape, &TopologyFileReader::read_levels,
-                            &TopologyFileReader::read_servers, &TopologyFileReader::read_switches,
-                            &TopologyFileReader::read_links}) {
+    for (const auto part : {&TopologyFileReader::read_shape, &TopologyFileReader::read_notes,
+                            &TopologyFileReader::read_levels, &TopologyFileReader::read_servers,
+                            &TopologyFileReader::read_switches, &TopologyFileReader::read_links}) {
       if (auto done = (this->*part)(*root); !done) return fail(done.error());
     }
     if (auto named = name_topology(); !named) return fail(named.error());
@@ -137,6 +138,19 @@ class TopologyFileReader {
     return {};
   }
 
+  Result<void> read_notes(const YamlNode& root) {
+    const YamlNode* notes = FileValues::find(root, "notes");
+    if (notes == nullptr) return {};
+    if (auto list = values_.sequence(*notes); !list) return list;
+    for (const YamlNode& note : notes->items) {
+      auto text = values_.text(note);
+      if (!text) return fail(text.error());
+      if (!file_.notes) file_.notes.emplace();
+      file_.notes->push_back(*std::move(text));
+    }
+    return {};
+  }
+
   Result<void> read_levels(const YamlNode& root) {
     const YamlNode* levels = FileValues::find(root, "levels");
     if (levels == nullptr) return {};
@@ -147,6 +161,7 @@ class TopologyFileReader {
     }
     for (std::size_t l = 0; l < levels->items.size(); ++l) {
       if (auto read = read_level(levels->items[l], topology().levels[l]); !read) return read;
+      if (auto read = read_told_level(root, levels->items[l], l); !read) return read;
     }
     return {};
   }
@@ -180,6 +195,20 @@ class TopologyFileReader {
       }
     }
     return read_rates(node, level);
+  }
+
+  Result<void> read_told_level(const YamlNode& root, const YamlNode& node, std::size_t level) {
+    if (FileValues::find(root, "rate") == nullptr && FileValues::find(node, "rate") == nullptr)
+      file_.told.assumed_rates.insert(level);
+    const YamlNode* cables = FileValues::find(node, "cables");
+    if (cables == nullptr) return {};
+    if (topology().levels[level].kind != LevelKind::kTree)
+      return values_.bad(*cables, "cables is for levels with cables between switches; leave it out");
+    const auto count = values_.number(*cables, 1, kMostParallelCables);
+    if (!count) return fail(count.error());
+    file_.told.level_cables.resize(topology().levels.size(), 1);
+    file_.told.level_cables[level] = *count;
+    return {};
   }
 
   Result<void> read_servers(const YamlNode& root) {
@@ -289,7 +318,15 @@ class TopologyFileReader {
     const YamlNode* switches = FileValues::find(root, "switches");
     if (switches == nullptr || topology().family == Family::kGraph) return {};
     if (auto known = values_.keys(*switches, "switches", kSwitchesKeys); !known) return known;
-    return read_count(*switches, topology().num_switches);
+    if (auto counted = read_count(*switches, topology().num_switches); !counted) return counted;
+    const auto names = read_switch_names(values_, *switches);
+    if (!names) return fail(names.error());
+    if (!names->empty() && std::ssize(*names) != topology().num_switches) {
+      return values_.bad(*switches, fmt::format("names: {} names are given, but {} has {} switches",
+                                                names->size(), topology().spec, topology().num_switches));
+    }
+    file_.told.switch_names = *names;
+    return read_assumed_switches(values_, *switches, *names, file_.told);
   }
 
   Result<void> read_links(const YamlNode& root) {

@@ -13,6 +13,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/result.hpp"
+#include "topology/formats/told_wiring.hpp"
 
 namespace hips::topology {
 
@@ -32,9 +33,10 @@ struct TopologyFile {
   std::vector<std::string> devices;       ///< by rail, "mlx5_0" or ""; empty if the file names none
   /// Devices of the servers whose NICs have other names.
   std::map<std::int64_t, std::vector<std::string>> other_devices;
-  /// What its reader ignored or assumed, one line each; none of a topology file.
+  /// What the reader of a cluster's description ignored or assumed, one line each; none of a topology file that was not made of one.
   std::optional<std::vector<std::string>> notes{};
   ListedCables cabling{};
+  ToldWiring told{};
 
   /// The name of a server for messages: its host name, otherwise its address.
   [[nodiscard]] std::string server_name(std::int64_t server) const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +8,7 @@
 #include "topology/formats/graph_file.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
+#include "topology/formats/told_wiring.hpp"
 #include "topology/formats/topology_file.hpp"
 #include "topology/formats/yaml_tree.hpp"
 #include "topology/graph_wiring.hpp"
@@ -41,14 +43,10 @@ class FileWriter {
       text_ += fmt::format("relay: {}\n",
                            topology_.servers_relay && !topology_.relay_off && topology_.part.empty());
     }
-    const auto levels = graph ? std::span<const Level>() : network_levels(topology_);
-    if (!levels.empty()) text_ += "levels:\n";
-    for (const Level& level : levels) {
-      text_ += fmt::format("  - {{name: {}, radix: {}, kind: {}, nics: [{}], rate: {}, latency: {}}}\n",
-                           yaml_scalar(level.name), level.radix, to_string(level.kind),
-                           fmt::join(level.rails, ", "), rate_text(level.bandwidth_bytes_per_s),
-                           latency_text(level.latency_ns));
-    }
+    if (file_.notes && !file_.notes->empty()) text_ += "notes:\n";
+    for (const std::string& note : file_.notes.value_or(std::vector<std::string>()))
+      text_ += fmt::format("  - {}\n", yaml_scalar(note));
+    if (!graph) list_levels();
     text_ += fmt::format("servers:\n  count: {}\n", topology_.num_servers());
     if (!file_.server_names.empty()) text_ += "  names:\n";
     for (const std::string& name : file_.server_names) text_ += fmt::format("    - {}\n", yaml_scalar(name));
@@ -56,12 +54,9 @@ class FileWriter {
     if (!file_.other_devices.empty()) text_ += "  other-devices:\n";
     for (const auto& [server, devices] : file_.other_devices)
       text_ += fmt::format("    - {{server: {}, devices: {}}}\n", server_key(server), flow_list(devices));
-    text_ += fmt::format("switches:\n  count: {}\n", topology_.num_switches);
-    if (graph) {
-      list_switches();
-      list_cables();
-    } else if (all_cables) {
-      list_cables();
+    list_switches();
+    if (graph || all_cables || !file_.told.switch_names.empty() || !file_.told.cables.empty()) {
+      list_cables(graph || all_cables);
     } else {
       list_overrides();
     }
@@ -74,9 +69,40 @@ class FileWriter {
                                       : yaml_scalar(file_.server_names[static_cast<std::size_t>(server)]);
   }
 
-  void line_of(const std::string& ends, double bandwidth, bool up, const std::string& latency = "") {
-    text_ += fmt::format("  - {{{}, rate: {}{}{}}}\n", ends, rate_text(bandwidth), latency,
-                         up ? "" : ", state: down");
+  void list_levels() {
+    const auto levels = network_levels(topology_);
+    if (!levels.empty()) text_ += "levels:\n";
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      const Level& level = levels[i];
+      const std::string rate =
+          file_.told.assumed_rates.contains(i) ? "" : ", rate: " + rate_text(level.bandwidth_bytes_per_s);
+      const std::int64_t cables = file_.told.level_cables.empty() ? 1 : file_.told.level_cables[i];
+      text_ += fmt::format("  - {{name: {}, radix: {}, kind: {}, nics: [{}]{}, latency: {}{}}}\n",
+                           yaml_scalar(level.name), level.radix, to_string(level.kind),
+                           fmt::join(level.rails, ", "), rate, latency_text(level.latency_ns),
+                           cables > 1 ? fmt::format(", cables: {}", cables) : "");
+    }
+  }
+
+  void line_of(const std::string& ends, const std::string& rate, bool up, const std::string& latency = "") {
+    text_ += fmt::format("  - {{{}{}{}{}}}\n", ends, rate, latency, up ? "" : ", state: down");
+  }
+
+  /// Of a link that consists of other cables than those of its level.
+  void line_of_cables(const std::string& ends, const GraphLink& link, const std::vector<double>& cables,
+                      const std::string& latency) {
+    const bool are_alike = std::ranges::all_of(cables, [&](double rate) { return rate == cables.front(); });
+    if (cables.empty()) {
+      text_ += fmt::format("  - {{{}{}, state: missing}}\n", ends, latency);
+    } else if (are_alike) {
+      text_ +=
+          fmt::format("  - {{{}, rate: {}{}, cables: {}{}}}\n", ends, rate_text(link.bandwidth_bytes_per_s),
+                      latency, cables.size(), link.up ? "" : ", state: down");
+    } else {
+      std::vector<std::string> rates;
+      for (const double rate : cables) rates.push_back(rate > 0 ? rate_text(rate) : "down");
+      text_ += fmt::format("  - {{{}{}, cables: [{}]}}\n", ends, latency, fmt::join(rates, ", "));
+    }
   }
 
   void list_overrides() {
@@ -85,26 +111,47 @@ class FileWriter {
       line_of(link.server >= 0
                   ? fmt::format("server: {}, nic: {}", server_key(link.server), link.rail)
                   : fmt::format("switches: [{}, {}]", yaml_scalar(link.lower), yaml_scalar(link.upper)),
-              link.bandwidth_bytes_per_s, link.up);
+              rate_of(link.bandwidth_bytes_per_s), link.up);
     }
   }
 
+  static std::string rate_of(double bandwidth) { return fmt::format(", rate: {}", rate_text(bandwidth)); }
+
   void list_switches() {
-    const std::vector<GraphNode>& nodes = topology_.wiring.value->graph.nodes;
-    if (topology_.num_switches > 0) text_ += "  names:\n";
-    for (const GraphNode& node : nodes)
-      if (node.is_switch) text_ += fmt::format("    - {}\n", yaml_scalar(node.name));
+    text_ += fmt::format("switches:\n  count: {}\n", topology_.num_switches);
+    std::vector<std::string> names = file_.told.switch_names;
+    if (topology_.family == Family::kGraph) {
+      for (const GraphNode& node : topology_.wiring.value->graph.nodes)
+        if (node.is_switch) names.push_back(node.name);
+    }
+    if (!names.empty()) text_ += "  names:\n";
+    for (const std::string& name : names) text_ += fmt::format("    - {}\n", yaml_scalar(name));
+    if (!file_.told.assumed_switches.empty()) text_ += "  assumed:\n";
+    for (const std::int64_t number : file_.told.assumed_switches)
+      text_ += fmt::format("    - {}\n", yaml_scalar(names[static_cast<std::size_t>(number)]));
   }
 
-  void list_cables() {
+  /// All of them, or those that are not as their level says.
+  void list_cables(bool all) {
     const Graph graph = topology_.graph();
+    Topology plain = topology_;
+    plain.overrides.clear();
+    const Graph usual = plain.graph();
+    const auto levels = levels_of_links(topology_);
     const bool whole = topology_.family == Family::kGraph;
-    if (!graph.links.empty() || whole) text_ += whole ? "cables:\n" : "links:\n";
+    const char* head = whole ? "cables:\n" : "links:\n";
+    if (whole) text_ += std::exchange(head, "");
     const auto name = [&](std::int64_t node) {
-      return yaml_scalar(graph.nodes[static_cast<std::size_t>(node)].name);
+      return yaml_scalar(name_in_links(file_.told, graph.nodes[static_cast<std::size_t>(node)]));
     };
     const std::int64_t servers = topology_.num_servers();
-    for (const GraphLink& link : graph.links) {
+    for (std::size_t i = 0; i < graph.links.size(); ++i) {
+      const GraphLink& link = graph.links[i];
+      const auto own = file_.told.cables.find(key_of(graph, link));
+      const bool has_own_cables = own != file_.told.cables.end();
+      const bool has_usual_rate = link.bandwidth_bytes_per_s == usual.links[i].bandwidth_bytes_per_s;
+      if (!all && !has_own_cables && link.up && has_usual_rate) continue;
+      text_ += std::exchange(head, "");
       std::string ends;
       if (link.a >= servers) {
         ends = fmt::format("switches: [{}, {}]", name(link.a), name(link.b));
@@ -114,8 +161,13 @@ class FileWriter {
         ends = fmt::format("server: {}, nic: {}, to: {}, to-nic: {}", server_key(link.a), link.a_port,
                            server_key(link.b), link.b_port);
       }
-      line_of(ends, link.bandwidth_bytes_per_s, link.up,
-              whole ? fmt::format(", latency: {}", latency_text(link.latency_ns)) : "");
+      const std::string latency = whole ? fmt::format(", latency: {}", latency_text(link.latency_ns)) : "";
+      if (has_own_cables) {
+        line_of_cables(ends, link, own->second, latency);
+      } else {
+        const bool is_assumed = has_usual_rate && file_.told.assumed_rates.contains(levels[i]);
+        line_of(ends, is_assumed ? "" : rate_of(link.bandwidth_bytes_per_s), link.up, latency);
+      }
     }
   }
 

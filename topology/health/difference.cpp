@@ -15,6 +15,9 @@ namespace {
 
 using Kind = CabledNode::Kind;
 
+/// Ports of servers in topology files that name no devices begin so (cabling_of.hpp).
+constexpr std::string_view kNicNumber = "NIC ";
+
 /// A cable by the names of its ends, the smaller first.
 struct NamedCable {
   std::string a, a_port, b, b_port;
@@ -55,10 +58,6 @@ std::vector<NamedCable> named(const Cabling& cabling) {
     }
     result.push_back(std::move(one));
   }
-  // Of cables without ports, those of equal rates meet.
-  std::ranges::sort(result, [](const NamedCable& x, const NamedCable& y) {
-    return std::tuple(x.ports(), x.rate) < std::tuple(y.ports(), y.rate);
-  });
   return result;
 }
 
@@ -85,9 +84,13 @@ class CableMatch {
     return common_.contains(one.a) && common_.contains(one.b);
   }
 
-  /// Removes the cables of equal keys from both lists, which are ordered by it.
+  /// Removes the cables of equal keys from both lists. Of those without ports, ones of equal rates meet.
   template <typename Key>
   void match(Key key, CablingDifference& result) {
+    for (auto* list : {&before_, &now_})
+      std::ranges::sort(*list, [&](const NamedCable& x, const NamedCable& y) {
+        return std::tuple(key(x), x.rate, x.ports()) < std::tuple(key(y), y.rate, y.ports());
+      });
     std::vector<NamedCable> before, now;
     auto old_one = before_.begin(), new_one = now_.begin();
     while (old_one != before_.end() && new_one != now_.end()) {
@@ -105,10 +108,15 @@ class CableMatch {
     now_ = std::move(now);
   }
 
+  /// Is a port another one? Not where a topology file has only the number of a NIC, or nothing.
+  static bool has_moved(const std::string& before, const std::string& now) {
+    const bool are_numbers = before.starts_with(kNicNumber) && now.starts_with(kNicNumber);
+    const bool are_names = !before.starts_with(kNicNumber) && !now.starts_with(kNicNumber);
+    return before != now && !before.empty() && !now.empty() && (are_numbers || are_names);
+  }
+
   static void add_pair(const NamedCable& before, const NamedCable& now, CablingDifference& result) {
-    const bool has_ports = !before.a_port.empty() || !before.b_port.empty();
-    const bool still_has = !now.a_port.empty() || !now.b_port.empty();
-    if (before.ports() != now.ports() && has_ports && still_has)
+    if (has_moved(before.a_port, now.a_port) || has_moved(before.b_port, now.b_port))
       result.moved.push_back(fmt::format("{}, before {}", now.text, before.text));
     if (before.rate != now.rate) result.rates.push_back({now.text, before.rate, now.rate});
   }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "topology/cabling/cabling.hpp"
-#include "topology/formats/topology_file.hpp"
 #include "topology/health/cable_tiers.hpp"
 #include "topology/health/cut_points.hpp"
 #include "topology/health/odd_cables.hpp"
@@ -29,14 +28,5 @@ struct Health {
 ///
 /// Cost     nearly linear in nodes and cables.
 Health examine(const Cabling& cabling);
-
-/// The cables of a topology: those that its file lists, of its servers and the switches above them; else all that the topology has, with the
-/// names of its servers and devices.
-///
-/// Errors   (thrown) kUnsupported: more cables than Topology::graph() makes.
-Cabling cabling_of(const TopologyFile& file);
-
-/// A leaf switch and its servers alone, with the other switches to which every one of these has a cable.
-Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf);
 
 }  // namespace hips::topology

@@ -211,6 +211,8 @@ class LayoutComparison {
     });
     topology.overrides = std::move(overrides_);
     for (const std::int64_t server : used) result.cluster.nodes.push_back(name_of(server));
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
+      if (graph_.nodes[node].is_switch || layout_.seen[node] >= 0) result.seen.push_back(layout_.seen[node]);
     if (!notes_.empty())
       result.cluster.notes.push_back(fmt::format(
           "{}: {}{}", name_, not_used.empty() ? whole_.name + ": " : "", fmt::join(notes_, "; ")));

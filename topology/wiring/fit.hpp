@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "topology/formats/cluster_topology.hpp"
 #include "topology/wiring/layout.hpp"
@@ -14,6 +15,7 @@ struct FamilyFit {
   ClusterTopology cluster;
   std::int64_t missing =
       0;  ///< cables that the family has and the wiring does not, and servers without a place in use
+  std::vector<std::int64_t> seen{};  ///< FamilyLayout::seen, by node of cluster.topology.graph()
 };
 
 /// Compares a wiring with a layout, cable by cable. Cables that are missing, down or of another rate than most of their level

@@ -1,8 +1,10 @@
 #include "topology/wiring/recognise.hpp"
 
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include "topology/wiring/layout.hpp"
 #include "topology/wiring/management.hpp"
 #include "topology/wiring/stay_graph.hpp"
+#include "topology/wiring/told_by_wiring.hpp"
 #include "topology/wiring/wiring.hpp"
 
 namespace hips::topology {
@@ -61,6 +64,15 @@ Result<ClusterTopology> recognise(std::string_view name, Cabling cabling) {
   }
   auto cluster = best ? Result<ClusterTopology>(best->cluster) : stay_graph(name, *wiring);
   if (!cluster) return cluster;
+  std::vector<std::int64_t> seen;
+  if (best) {
+    seen = std::move(best->seen);
+  } else {
+    // A graph has the nodes of the wiring.
+    seen.resize(wiring->size());
+    std::iota(seen.begin(), seen.end(), std::int64_t{0});
+  }
+  cluster->told = told_by(*wiring, cluster->topology, seen);
   if (auto set = set_spec(name, *cluster); !set) return fail(set.error());
   cluster->cabling.value = std::make_shared<const Cabling>(std::move(wiring->listed));
   return cluster;

@@ -40,7 +40,7 @@ std::size_t add_switches_above(Cabling& cabling) {
   while (std::ranges::any_of(cabling.nodes, begins_so)) name = "above-" + name;
   for (std::size_t i = 1; i <= count; ++i) {
     const std::size_t above = cabling.nodes.size();
-    cabling.nodes.push_back({.name = name + std::to_string(i), .kind = Kind::kSwitch});
+    cabling.nodes.push_back({.name = name + std::to_string(i), .kind = Kind::kSwitch, .is_assumed = true});
     for (const std::size_t leaf : leaves)
       cabling.cables.push_back({.a = {leaf, ""}, .b = {above, ""}, .bandwidth_bytes_per_s = rate});
   }

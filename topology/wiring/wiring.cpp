@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ class WiringMaker {
 
   Result<ServerWiring> make(DeadEnds dead_ends) {
     decide_kinds(name_, cabling_);
+    for (CabledNode& node : cabling_.nodes) node.is_assumed = node.is_assumed && node.kind == Kind::kSwitch;
     wiring_.notes = std::move(cabling_.notes);
     drop_loops();
     given_ = give_rates(cabling_);
@@ -73,26 +75,39 @@ class WiringMaker {
     for (const bool servers : {true, false}) {
       MostCommon<double> known;
       std::size_t unknown = 0, all = 0;
+      double before = 0;  ///< that was assumed when the file was made
       for (const Cable& cable : cabling_.cables) {
         if (at_server(cable) != servers) continue;
         ++all;
-        cable.bandwidth_bytes_per_s > 0 ? known.add(cable.bandwidth_bytes_per_s) : void(++unknown);
+        if (cable.is_rate_told()) {
+          known.add(cable.bandwidth_bytes_per_s);
+        } else {
+          ++unknown;
+          before = std::max(before, cable.bandwidth_bytes_per_s);
+        }
       }
       if (unknown == 0) continue;
-      const double rate =
+      const double usual =
           2 * unknown > all ? kDefaultBandwidthBytesPerS : known.value_or(kDefaultBandwidthBytesPerS);
+      const double rate = before > 0 ? before : usual;
       note(fmt::format("the rate of {} {} is not known; assuming {}", unknown,
                        servers ? "cables of servers" : "cables between switches", rate_text(rate)));
-      for (Cable& cable : cabling_.cables)
-        if (at_server(cable) == servers && !(cable.bandwidth_bytes_per_s > 0))
-          cable.bandwidth_bytes_per_s = rate;
+      for (Cable& cable : cabling_.cables) {
+        if (at_server(cable) != servers || cable.is_rate_told()) continue;
+        cable.bandwidth_bytes_per_s = rate;
+        cable.is_rate_assumed = true;
+      }
     }
   }
 
   void join_leaves() {
+    if (const auto told = std::ranges::count_if(cabling_.nodes, &CabledNode::is_assumed); told > 0)
+      note(fmt::format("{} with {} cables {} assumed, as the file says",
+                       told == 1 ? "a switch" : fmt::format("{} switches", told), told == 1 ? "its" : "their",
+                       told == 1 ? "is" : "are"));
     if (!cabling_.heard_by_servers) return;
-    num_assumed_ = add_switches_above(cabling_);
-    if (num_assumed_ == 0) return;
+    const std::size_t num_assumed = add_switches_above(cabling_);
+    if (num_assumed == 0) return;
     const Cable& last = cabling_.cables.back();
     if (cabling_.tier_rates.size() > 1 && cabling_.tier_rates[1] > 0) {
       for (Cable& cable : cabling_.cables)
@@ -102,7 +117,7 @@ class WiringMaker {
     note(fmt::format(
         "servers do not hear what joins their switches; assuming {} above, each with a cable of {} to every one of "
         "them; add the output of lldpctl at the switches",
-        num_assumed_ == 1 ? "a switch" : fmt::format("{} switches", num_assumed_),
+        num_assumed == 1 ? "a switch" : fmt::format("{} switches", num_assumed),
         rate_text(last.bandwidth_bytes_per_s)));
   }
   [[nodiscard]] Result<void> check_given() const {
@@ -115,9 +130,7 @@ class WiringMaker {
     return {};
   }
 
-  [[nodiscard]] bool is_assumed(std::size_t node) const {
-    return node + num_assumed_ >= cabling_.nodes.size();
-  }
+  [[nodiscard]] bool is_assumed(std::size_t index) const { return node(index).is_assumed; }
 
   void note_unconnected(const std::vector<bool>& in_use) {
     std::size_t servers = 0, first = 0;
@@ -239,12 +252,16 @@ class WiringMaker {
   /// Of what the file lists, the nodes that are left, with the cables between them.
   void keep_listed() {
     std::unordered_map<std::string_view, std::size_t> by_name;
-    wiring_.listed.has_uplinks = num_assumed_ == 0;
-    for (std::size_t node = 0; node + num_assumed_ < wiring_.size(); ++node) {
+    std::unordered_set<std::string_view> assumed;
+    for (const CabledNode& node : cabling_.nodes)
+      if (node.is_assumed) assumed.insert(node.name);
+    // They are the last ones.
+    for (std::size_t node = 0; node < wiring_.size() && !assumed.contains(wiring_.names[node]); ++node) {
       by_name.emplace(wiring_.names[node], node);
       wiring_.listed.nodes.push_back(
           {.name = wiring_.names[node], .kind = wiring_.is_server(node) ? Kind::kServer : Kind::kSwitch});
     }
+    wiring_.listed.has_uplinks = wiring_.listed.nodes.size() == wiring_.size();
     for (Cable& cable : cabling_.cables) {
       const auto a = by_name.find(node(cable.a.node).name), b = by_name.find(node(cable.b.node).name);
       if (a == by_name.end() || b == by_name.end()) continue;
@@ -282,7 +299,6 @@ class WiringMaker {
   ServerWiring wiring_;
   std::vector<std::size_t> number_of_;  ///< by node of the cabling
   std::vector<std::size_t> given_;      ///< by tier, how many cables have a rate that was given
-  std::size_t num_assumed_ = 0;         ///< switches that the file does not tell, the last ones
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "topology/health/health.hpp"
+#include "topology/health/cabling_of.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -83,7 +83,8 @@ JSON keys:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
                   neighbours[]: level (index in levels[]) server nic
   with names in a file, nodes[]: names in the order of the servers
-  of other files than topology files, notes[]: what was ignored or assumed; of all, which servers relay for the job
+  of descriptions of clusters, and topology files made of them, notes[]: what was ignored or assumed; of all, which servers relay
+                  for the job
   health (null above 100000 cables): switches[] uneven_leaves[] uneven_uplinks[] missing_cables[] unlike_cables[]
                   single_points[] servers_with_one_cable servers_with_fewer_nics[], and of an allreduce of `bytes`: seconds
                   leaf leaf_seconds slow_cables[]

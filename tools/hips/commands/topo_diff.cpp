@@ -12,6 +12,7 @@
 #include "tools/hips/health/predicted.hpp"
 #include "tools/hips/health/report.hpp"
 #include "topology/formats/topology_file.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/health/difference.hpp"
 #include "topology/health/health.hpp"
 
@@ -49,7 +50,8 @@ Side read_side(const std::string& spec) {
         Status::error(Code::kUnsupported, fmt::format("topo diff: {} has {} cables (valid: up to {})", spec,
                                                       side.file.topology.num_links, health::kMostCables)));
   side.cabling = topology::cabling_of(side.file);
-  side.names_switches = side.file.cabling.value != nullptr || side.file.topology.family == Family::kGraph;
+  side.names_switches = side.file.cabling.value != nullptr || !side.file.told.switch_names.empty() ||
+                        side.file.topology.family == Family::kGraph;
   side.seconds = health::predicted_seconds(side.file.topology);
   return side;
 }

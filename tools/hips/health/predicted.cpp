@@ -7,6 +7,7 @@
 #include "lib/cost/select.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/graph_wiring.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/wiring/recognise.hpp"
 
 namespace hips::health {
@@ -55,9 +56,14 @@ std::optional<Topology> with_rate(const Topology& topology, std::size_t cable, d
   return changed;
 }
 
+/// Are the cables others than those of Topology::graph()?
+bool has_own_cables(const topology::TopologyFile& file) {
+  return file.cabling.value != nullptr || !file.told.empty();
+}
+
 std::optional<Topology> with_usual_rate(const topology::TopologyFile& file, const topology::Cabling& cabling,
                                         const topology::OddCable& odd) {
-  if (file.cabling.value == nullptr)
+  if (!has_own_cables(file))
     return with_rate(between_servers(file.topology), odd.cable, odd.usual_bytes_per_s);
   topology::Cabling changed = cabling;
   changed.cables[odd.cable].bandwidth_bytes_per_s = odd.usual_bytes_per_s;
@@ -110,7 +116,7 @@ Times predict(const topology::TopologyFile& file, const topology::Cabling& cabli
   times.all = predicted_seconds(file.topology);
   if (!times.all) return times;
   predict_leaf(cabling, health, times);
-  if (file.cabling.value != nullptr && cabling.cables.size() > kMostRecognised) return times;
+  if (has_own_cables(file) && cabling.cables.size() > kMostRecognised) return times;
   // The slowest first, compared with their like.
   std::vector<topology::OddCable> slow;
   const auto rate = [&](const topology::OddCable& odd) {

@@ -4,6 +4,7 @@
 
 #include "tools/hips/health/predicted.hpp"
 #include "tools/hips/health/report.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/health/health.hpp"
 
 namespace hips::health {

@@ -1,11 +1,14 @@
 #include "tools/hips/picture/dot.hpp"
 
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/tiers.hpp"
+#include "topology/health/cabling_of.hpp"
+#include "topology/health/odd_cables.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::picture {
@@ -21,43 +24,58 @@ std::string dot_string(std::string_view text) {
   return out + '"';
 }
 
+/// By node of cabling_with_assumed().
+std::vector<std::int64_t> tiers_of_drawn(const topology::TopologyFile& file) {
+  const Graph graph = file.topology.graph();
+  const auto all = tiers_of(file.topology, graph);
+  std::vector<std::int64_t> tiers;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!graph.nodes[i].is_switch || !topology::switch_name(file.told, graph.nodes[i]).empty())
+      tiers.push_back(all[i]);
+  return tiers;
+}
+
 }  // namespace
 
 Result<std::string> topology_dot(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
   if (Status status = drawable(topology); !status.ok()) return fail(std::move(status));
-  const Graph graph = topology.graph();
-  Topology healthy = topology;
-  healthy.overrides.clear();
-  const Graph expected = healthy.graph();
-  const auto tiers = tiers_of(topology, graph);
+  const topology::Cabling cabling = topology::cabling_with_assumed(file);
+  std::map<std::size_t, double> usual;
+  for (const auto& odd : topology::odd_cables(cabling, topology::cable_tiers(cabling)))
+    usual[odd.cable] = odd.usual_bytes_per_s;
 
   std::string text = fmt::format("graph {} {{\n", dot_string(topology.name));
   text += fmt::format("  label={};\n  rankdir=BT;\n  node [fontname=\"sans-serif\"];\n",
                       dot_string(topology.name));
   std::map<std::int64_t, std::string> rows;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
-    const std::string label = node.is_switch ? node.name : file.server_name(node.id);
-    text += fmt::format("  n{} [label={}, shape={}];\n", i, dot_string(label),
-                        node.is_switch ? "box" : "ellipse");
+  const auto tiers = tiers_of_drawn(file);
+  for (std::size_t i = 0; i < cabling.nodes.size(); ++i) {
+    const topology::CabledNode& node = cabling.nodes[i];
+    text += fmt::format("  n{} [label={}, shape={}{}];\n", i, dot_string(node.name),
+                        node.kind == topology::CabledNode::Kind::kSwitch ? "box" : "ellipse",
+                        node.is_assumed ? ", assumed=true, style=dashed" : "");
     rows[tiers[i]] += fmt::format(" n{};", i);
   }
   // Graphviz draws a torus best without rows.
   if (topology.num_switches > 0) {
     for (const auto& [tier, nodes] : rows) text += fmt::format("  {{ rank=same;{} }}\n", nodes);
   }
-  for (std::size_t i = 0; i < graph.links.size(); ++i) {
-    const GraphLink& link = graph.links[i];
+  for (std::size_t i = 0; i < cabling.cables.size(); ++i) {
+    const topology::Cable& cable = cabling.cables[i];
+    const std::string rate = dot_string(topology::rate_text(cable.bandwidth_bytes_per_s));
     std::string attributes;
-    if (link.a_port != kNoRail) attributes += fmt::format(" taillabel=\"{}\"", link.a_port);
-    if (link.b_port != kNoRail) attributes += fmt::format(" headlabel=\"{}\"", link.b_port);
+    if (!cable.a.port.empty()) attributes += " taillabel=" + dot_string(cable.a.port);
+    if (!cable.b.port.empty()) attributes += " headlabel=" + dot_string(cable.b.port);
     // For those who read it back; people see those that differ.
-    attributes += fmt::format(" rate={}", dot_string(topology::rate_text(link.bandwidth_bytes_per_s)));
-    if (link.bandwidth_bytes_per_s != expected.links[i].bandwidth_bytes_per_s)
-      attributes += fmt::format(" label={}", dot_string(topology::rate_text(link.bandwidth_bytes_per_s)));
-    if (!link.up) attributes += " style=dashed label=\"down\"";
-    text += fmt::format("  n{} -- n{} [{}];\n", link.a, link.b, attributes.substr(1));
+    attributes += " rate=" + rate;
+    if (cable.is_rate_assumed) attributes += " assumed=true";
+    if (cable.latency_ns != kDefaultLatencyNs)
+      attributes += " latency=" + dot_string(topology::latency_text(cable.latency_ns));
+    if (const auto odd = usual.find(i); odd != usual.end() && odd->second != cable.bandwidth_bytes_per_s)
+      attributes += " label=" + rate;
+    if (!cable.up) attributes += " style=dashed label=\"down\"";
+    text += fmt::format("  n{} -- n{} [{}];\n", cable.a.node, cable.b.node, attributes.substr(1));
   }
   return text + "}\n";
 }

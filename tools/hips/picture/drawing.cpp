@@ -8,6 +8,7 @@
 #include "tools/hips/picture/label.hpp"
 #include "tools/hips/picture/layout.hpp"
 #include "tools/hips/picture/legend.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/health/health.hpp"
 #include "topology/rates.hpp"
 
@@ -70,6 +71,7 @@ std::vector<double> usual_rates(const topology::TopologyFile& file) {
   if (file.topology.family != Family::kGraph) return rates;
   topology::TopologyFile unlisted = file;
   unlisted.cabling = {};
+  unlisted.told = {};
   const topology::Cabling cabling = topology::cabling_of(unlisted);
   for (const auto& odd : topology::odd_cables(cabling, topology::cable_tiers(cabling)))
     rates[odd.cable] = odd.usual_bytes_per_s;

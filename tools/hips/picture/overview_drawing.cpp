@@ -16,6 +16,7 @@
 #include "tools/hips/picture/legend.hpp"
 #include "tools/hips/picture/overview_layout.hpp"
 #include "tools/hips/picture/tiers.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/health/health.hpp"
 #include "topology/rates.hpp"
 
