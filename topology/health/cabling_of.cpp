@@ -169,6 +169,10 @@ Cabling cabling_with_assumed(const TopologyFile& file) {
   return FromGraph(file).make();
 }
 
+std::int64_t num_cables(const TopologyFile& file) {
+  return file.told.empty() ? file.topology.num_links : std::ssize(cabling_with_assumed(file).cables);
+}
+
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf) {
   std::vector<bool> keep(cabling.nodes.size(), false);
   std::size_t servers = 0;

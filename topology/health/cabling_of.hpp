@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "topology/cabling/cabling.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -16,6 +17,9 @@ Cabling cabling_of(const TopologyFile& file);
 /// The same with what is assumed, marked so. Nodes are in the order of Topology::graph(), without the places of the shape that have no
 /// switch.
 Cabling cabling_with_assumed(const TopologyFile& file);
+
+/// The number of cables with those that are assumed.
+std::int64_t num_cables(const TopologyFile& file);
 
 /// A leaf switch and its servers alone, with the other switches to which every one of these has a cable.
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf);

@@ -123,6 +123,16 @@ class Kept(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             return file.read()
 
+    def test_cables_are_those_of_the_tiers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "topology.conf")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(THREE_TIERS)
+            text = hips("topo", path, "--rate", "spine=200Gb", "--rate", "core=400Gb").stdout
+        cables = int(re.search(r"^  cables +(\d+)$", text, re.M).group(1))
+        tiers = re.search(r"^  tiers +(.*)$", text, re.M).group(1)
+        self.assertEqual(cables, sum(int(count) for count in re.findall(r"(\d+) cables? ", tiers)))
+
     def test_what_slurm_does_not_tell_is_not_written_as_if_it_did(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "topology.conf")

@@ -15,12 +15,14 @@
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
+#include "tools/hips/health/predicted.hpp"
 #include "tools/hips/health/report.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/topology_file.hpp"
+#include "topology/health/cabling_of.hpp"
 #include "topology/names.hpp"
 #include "topology/parts/components.hpp"
 #include "topology/spec.hpp"
@@ -145,14 +147,21 @@ std::string relaying(const Topology& topology) {
                      count(topology::diameter_hops(topology), "hop", "hops"));
 }
 
-void print_summary(const Topology& topology) {
+/// As many as the lines about tiers count.
+std::int64_t shown_cables(const topology::TopologyFile& file) {
+  const std::int64_t links = file.topology.num_links;
+  return links > health::kMostCables ? links : topology::num_cables(file);
+}
+
+void print_summary(const topology::TopologyFile& file) {
+  const Topology& topology = file.topology;
   fmt::print("{}  ({})\n", topology.name, topology.spec);
   fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
   if (topology.ranks_per_server > 1) {
     fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
   }
   fmt::print("  switches  {}\n", topology.num_switches);
-  fmt::print("  cables    {}\n", topology.num_links);
+  fmt::print("  cables    {}\n", shown_cables(file));
   fmt::print("  relaying  {}\n", relaying(topology));
   if (topology.levels.empty()) return;
   fmt::print("  levels\n");
@@ -256,7 +265,8 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
   }
 }
 
-nlohmann::ordered_json summary_json(const Topology& topology) {
+nlohmann::ordered_json summary_json(const topology::TopologyFile& file) {
+  const Topology& topology = file.topology;
   nlohmann::ordered_json json;
   json["spec"] = topology.spec;
   json["name"] = topology.name;
@@ -266,7 +276,7 @@ nlohmann::ordered_json summary_json(const Topology& topology) {
   json["ranks_per_server"] = topology.ranks_per_server;
   json["nics_per_server"] = topology.num_rails;
   json["switches"] = topology.num_switches;
-  json["cables"] = topology.num_links;
+  json["cables"] = shown_cables(file);
   json["servers_relay"] = topology.servers_relay && !topology.relay_off;
   const bool connected = topology::num_components(topology) == 1;
   json["diameter_hops"] =
@@ -308,7 +318,7 @@ void print_server_json(const Topology& topology, std::int64_t server) {
 
 void print_json(const topology::TopologyFile& file, bool verbose) {
   const Topology& topology = file.topology;
-  nlohmann::ordered_json json = summary_json(topology);
+  nlohmann::ordered_json json = summary_json(file);
   if (!file.server_names.empty()) json["nodes"] = file.server_names;
   if (file.notes) json["notes"] = *file.notes;
   json["health"] = health::report_json(file);
@@ -374,7 +384,7 @@ void run(const TopoOptions& options) {
     fmt::print("{}", value_or_throw(topology::topology_file_text(file, options.verbose)));
   } else {
     if (file.notes) print_notes(*file.notes);
-    print_summary(topology);
+    print_summary(file);
     print_overrides(file);
     fmt::print("{}", health::report_text(file));
     if (!names.empty()) print_nodes(names);
