@@ -244,7 +244,10 @@ class ShuffledFamilies : public testing::Test {
       EXPECT_EQ(signature(graph_of(*found)), signature(graph_of(cabling, names)));
     }
     EXPECT_LE(missing.servers + missing.cables, shuffle.removed());
-    if (expected.is_unique) {
+    // Mesh(2x3) without its middle cable is a ring of which nothing is missing.
+    const bool is_whole_ring =
+        missing.servers + missing.cables == 0 && found->topology.spec == fmt::format("torus:{}", names.size());
+    if (expected.is_unique && !(is_whole_ring && topology.family == Family::kMesh)) {
       ++tally_.unique;
       const bool is_same_mesh = topology.family == Family::kMesh &&
                                 found->topology.family == Family::kTorus && shuffle.removed() == 0;
