@@ -74,6 +74,7 @@ def prepare(folder):
         "- topology: default\n  cluster_default: true\n  tree:\n    switches:\n"
         "      - {switch: leaf0, nodes: 'node[0-3]'}\n      - {switch: leaf1, nodes: 'node[4-7]'}\n"
         "      - {switch: spine, children: 'leaf[0-1]'}\n", encoding="utf-8")
+    (folder / "ring.yaml").write_text("hips-topology: 1\nshape: torus:8\nservers:\n  names: [n0, n1, n2, n3, n4, n5, n6, n7]\n", encoding="utf-8")
     (folder / "hosts").write_text("".join(f"node{i} slots=1\n" for i in range(8)), encoding="utf-8")
     for line in ("hips topo --slurm slurm/topology.conf --format yaml > cluster.yaml", "cp cluster.yaml draft.yaml",
                  "hips topo -t bcube:3,1@25Gb --format yaml > here.yaml", "cp here.yaml wiring.yaml",
