@@ -38,6 +38,8 @@ Status NodeTeam::connect(std::span<const NodeName> names) {
     if (!process) {
       Status status = std::move(process).error();
       status.rank = name(static_cast<Rank>(r));
+      if (status.code == Code::kPeerLost)
+        status.message = fmt::format("rank {} is lost: {}", status.rank, status.message);
       return status;
     }
     processes.push_back(*std::move(process));

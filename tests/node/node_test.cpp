@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -13,6 +16,8 @@
 #include <mutex>
 #include <new>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -298,6 +303,38 @@ TEST(NodeTeam, may_fail_while_it_connects) {
     teams[0]->start({.in = bytes, .out = bytes, .count = 1});
     EXPECT_EQ(teams[0]->wait({}).message, "rank 1 died");
   }
+}
+
+/// A process that has been killed and whose parent has not asked for its exit code yet: it has a number, and no descriptors.
+class Zombie {
+ public:
+  Zombie() : pid_(fork()) {
+    if (pid_ == 0) _exit(0);
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0)
+      throw std::runtime_error("waitid");
+  }
+  ~Zombie() { waitpid(pid_, nullptr, 0); }
+  Zombie(const Zombie&) = delete;
+  Zombie& operator=(const Zombie&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(NodeTeam, NamesTheRankThatDiedDuringSetUp) {
+  const Zombie killed;
+  auto segment = value_or_throw(NodeSegment::create());
+  const auto of_killed = value_or_throw(NodeSegment::create());
+  std::vector<NodeName> names = {segment->name(), of_killed->name()};
+  names[1].memory.file.pid = killed.pid();
+  auto team = value_or_throw(NodeTeam::create({.segment = segment, .rank = 0, .size = 2, .names = {4, 7}}));
+  const Status status = team->connect(names);
+  EXPECT_EQ(status.code, Code::kPeerLost);
+  EXPECT_EQ(status.rank, 7);
+  EXPECT_EQ(status.message,
+            "rank 7 is lost: shared memory: process " + std::to_string(killed.pid()) + " has ended");
 }
 
 TEST(NodeTeam, keeps_the_operands_of_a_failed_call) {

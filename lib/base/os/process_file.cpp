@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -20,11 +22,23 @@ Status system_error(int error, std::string message) {
   return status;
 }
 
+/// Has the process ended? One that was killed keeps its number until its parent asks for the exit code.
+bool has_ended(pid_t pid) {
+  if (kill(pid, 0) != 0 && errno != EPERM) return true;
+  const UniqueFd stat(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[512];
+  const ssize_t bytes = stat.valid() ? read(stat.get(), text, sizeof text) : 0;
+  // "17276 (name) Z ...", where the name may have any characters.
+  const std::string_view line(text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  const std::size_t end_of_name = line.rfind(") ");
+  return end_of_name != std::string_view::npos && end_of_name + 2 < line.size() &&
+         (line[end_of_name + 2] == 'Z' || line[end_of_name + 2] == 'X');
+}
+
 /// Explains why /proc/PID/fd/N could not be opened. One errno has several causes, so this examines the
 /// process.
 Status explain(const ProcessFile& file, int error) {
-  const bool exists = kill(file.pid, 0) == 0 || errno == EPERM;
-  if (!exists) {
+  if (has_ended(file.pid)) {
     return Status::error(Code::kPeerLost, fmt::format("shared memory: process {} has ended", file.pid),
                          Scope::kPeer);
   }
