@@ -228,7 +228,8 @@ HIPS_API hips_status_t hips_comm_abort(hips_comm_t comm, const char* text);
  * when keys are equal, by rank in `comm`; null for HIPS_UNDEFINED. It is planned on the part of the topology
  * that its ranks occupy. Collective over `comm`, which stays as it is; the two may be destroyed in any order.
  * Where the ranks share the memory of a node and no topology is named it takes as long as one small allgather,
- * and hips_comm_dup() waits for no other rank; else about six small collectives.
+ * and hips_comm_dup() waits for no other rank; else about six small collectives, or three where all these ranks have destroyed
+ * such a communicator before: HiPS keeps the last four of a process, and uses them again.
  */
 HIPS_API hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* newcomm);
 /* Another communicator of the same ranks and plans; calls on one wait for none on the other. Collective. */

@@ -16,6 +16,7 @@
 #include "lib/comm/setup/network_measurement.hpp"
 #include "lib/comm/setup/node_groups.hpp"
 #include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/team_communicator.hpp"
 #include "lib/reduce/reduce.hpp"
@@ -162,6 +163,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
 
   Announcement mine;
   mine.status = loaded.status;
+  if (mine.status.ok()) mine.status = options.refused;
+  if (!mine.status.ok()) mine.status.scope = Scope::kCommunicator;
   mine.process = this_process();
   if (mine.status.ok()) mine.status = describe_networks(loaded.config, mine.process);
   mine.id = ProcessUid::random().low;
@@ -175,6 +178,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   mine.terms = design.terms;
   mine.network = known_network();
+  auto spares = options.may_reuse ? SpareCommunicators::process().take() : SpareCommunicators::Taken();
+  mine.spares = spares.notes();
   auto blobs = bootstrap.allgather(encode(mine));
   if (!blobs) return fail(blobs.error());
   auto agreed = compare(*blobs);
@@ -186,6 +191,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     std::unique_ptr<Communicator> lone = std::make_unique<LoneCommunicator>();
     lone->origin_ = std::move(origin);
     return lone;
+  }
+  if (agreed->spare) {
+    auto communicator = spares.use(*agreed->spare);
+    communicator->use_again(origin.options);
+    communicator->origin_.options = std::move(origin.options);
+    log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size, communicator->describe());
+    return communicator;
   }
   if (Status status = check_reach(loaded.config.transport, processes); !status.ok())
     return fail(std::move(status));
@@ -228,6 +240,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   if (Status status = communicator->set_up(bootstrap, loaded.config, design, processes, agreed->id);
       !status.ok())
     return fail(std::move(status));
+  if (options.may_reuse && !in_memory) communicator->allow_reuse(agreed->digest);
   communicator->origin_ = std::move(origin);
   log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
   if (loaded.config.reproducible == Reproducible::kAny && rank == 0)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +42,20 @@ struct CommunicatorOptions {
   /// or a stored plan then do not apply.
   bool is_part = false;
   std::optional<std::int64_t> timeout_ns{};  ///< longest time that a call may wait; default: HIPS_TIMEOUT
+  /// Why this rank cannot take part, if not ok: the error of all ranks, with Scope::kCommunicator.
+  Status refused{};
+  /// Between nodes, a communicator of the same ranks that all have destroyed may be used again (SpareCommunicators). The same on
+  /// all ranks.
+  bool may_reuse = false;
+};
+
+/// A spare communicator, as its ranks compare it.
+struct SpareNote {
+  std::uint64_t digest = 0;  ///< of its ranks and terms
+  std::uint64_t id = 0;
+  std::uint64_t calls = 0;  ///< that it has had
+
+  friend bool operator==(const SpareNote&, const SpareNote&) = default;
 };
 
 /// A group of ranks that execute collectives together. The C API and the interposer are built on it.
@@ -56,7 +72,12 @@ class Communicator {
   ///          does not run on this topology.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
                                                       const CommunicatorOptions& options);
-  virtual ~Communicator() = default;  ///< leaves; waits for no rank
+  Communicator() { num_alive_.fetch_add(1, std::memory_order_relaxed); }
+  virtual ~Communicator() {
+    num_alive_.fetch_sub(1, std::memory_order_relaxed);
+  }  ///< leaves; waits for no rank
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual Rank size() const = 0;
@@ -135,6 +156,13 @@ class Communicator {
   /// when none is set, HIPS_DEAD_AFTER.
   [[nodiscard]] virtual std::int64_t abandon_after_ns() const { return 0; }
 
+  /// Its user has destroyed it here; peers that are still in a call hear of it. False if it cannot be used again.
+  virtual bool retire() { return false; }
+  /// What its ranks compare before they use it again; empty unless it is retired and has not failed.
+  [[nodiscard]] virtual std::optional<SpareNote> spare_note() const { return std::nullopt; }
+  /// Of this process, with those that are retired.
+  static std::size_t num_alive() { return num_alive_.load(std::memory_order_relaxed); }
+
   enum class IfFailed : std::uint8_t { kFail, kDerive };
   /// Whether communicators of its ranks can be made without an exchange. The same on all ranks.
   [[nodiscard]] virtual bool derives() const { return false; }
@@ -171,6 +199,10 @@ class Communicator {
     return fail(Code::kInternal, "this communicator derives no others");
   }
 
+  /// Ends retirement.
+  virtual void use_again(const CommunicatorOptions& /*options*/) {}
+
+  static inline std::atomic<std::size_t> num_alive_{0};
   Origin origin_;
   std::uint64_t num_derivations_ = 0;
 };

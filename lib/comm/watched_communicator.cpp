@@ -466,6 +466,30 @@ Status WatchedCommunicator::abort(std::string_view text) {
   return Status::success();
 }
 
+bool WatchedCommunicator::retire() {
+  if (digest_ == 0 || in_forked_child() || watch_->failed()) return false;
+  if (num_outstanding_.load(std::memory_order_acquire) > 0) return false;
+  if (std::exchange(makes_requests_, false)) OutstandingCalls::process().remove(*this);
+  watch_->retire();
+  return true;
+}
+
+std::optional<SpareNote> WatchedCommunicator::spare_note() const {
+  if (!watch_->is_retired() || watch_->failed()) return std::nullopt;
+  return SpareNote{digest_, watch_->id(), watch_->record().last().index};
+}
+
+void WatchedCommunicator::use_again(const CommunicatorOptions& options) {
+  const Config config = load_process_config().config;
+  progress_ = options.progress;
+  timeout_ns_ = options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX));
+  has_own_timeout_ = options.timeout_ns.has_value();
+  mode_ = options.thread_mode;
+  has_progress_thread_ = config.progress_thread.value_or(options.progress_thread);
+  failed_call_ = 0;
+  watch_->use_again();
+}
+
 void WatchedCommunicator::leave() {
   if (makes_requests_) OutstandingCalls::process().remove(*this);
   watch_->leave();

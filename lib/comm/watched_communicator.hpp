@@ -38,6 +38,8 @@ class WatchedCommunicator : public Communicator {
   void note_delegated(const char* what) final;
   void take_back_delegated() final;
   [[nodiscard]] std::uint64_t failed_call() const final { return failed_call_; }
+  bool retire() final;
+  [[nodiscard]] std::optional<SpareNote> spare_note() const final;
   Status call(const CallArgs& args) final;
   Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) final;
 
@@ -54,6 +56,8 @@ class WatchedCommunicator : public Communicator {
   /// all continue or none does.
   Status set_up(Bootstrap& bootstrap, const Config& config, const Design& design,
                 const std::vector<ProcessInfo>& processes, std::uint64_t id);
+  /// Its ranks may use it again; `digest`: digest_of() them.
+  void allow_reuse(std::uint64_t digest) { digest_ = digest; }
 
  protected:
   /// Returns why this backend does not support arguments that are valid as such. Called for elements of
@@ -88,6 +92,8 @@ class WatchedCommunicator : public Communicator {
   std::string description_, backend_;  ///< set by make()
 
  private:
+  void use_again(const CommunicatorOptions& options) final;
+
   friend class WatchedRequest;
   struct Waiter;
   class ProgressLock;
@@ -143,6 +149,7 @@ class WatchedCommunicator : public Communicator {
   std::atomic<int> num_outstanding_{0};
   bool makes_requests_ = false;
   std::uint64_t failed_call_ = 0;
+  std::uint64_t digest_ = 0;  ///< 0: it is not used again
 };
 
 }  // namespace hips::comm

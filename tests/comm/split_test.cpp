@@ -252,7 +252,8 @@ TEST(Split, ThousandsOfCommunicatorsOnANodeNeedNoDescriptorsAndLittleMemory) {
     const std::size_t descriptors = num_descriptors(), mappings = num_mappings();
     const long before = private_kib(), shared_before = resident_kib() - before;
     if (!make(number)) return "wrong";
-    if (num_descriptors() != descriptors)
+    // Fewer where a rank that has finished has closed its connection.
+    if (num_descriptors() > descriptors)
       return std::to_string(num_descriptors() - descriptors) + " descriptors more";
     // The heap grows in a few pieces.
     if (!hips::test::runs_a_sample() && num_mappings() > mappings + 3)

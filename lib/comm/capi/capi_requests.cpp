@@ -10,6 +10,7 @@
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/calls/coalesced_request.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 
 namespace hips::comm::capi {
 namespace {
@@ -137,6 +138,8 @@ Shared::Shared(std::unique_ptr<Communicator> made)
 
 Shared::~Shared() {
   delete spare_.load();
+  coalescer.reset();
+  SpareCommunicators::process().retire(std::move(communicator));
 }
 
 Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_request_t* request) {

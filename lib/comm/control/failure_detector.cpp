@@ -168,7 +168,9 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
 }
 
 CallAnswer FailureDetector::answer(std::uint64_t call_index) const {
-  return {record_.at(call_index), record_.last()};
+  CallAnswer answer{record_.at(call_index), record_.last()};
+  if (is_retired()) answer.last.kind = CallEntry::Kind::kDestroyed;
+  return answer;
 }
 
 bool FailureDetector::in_call() const {

@@ -36,6 +36,11 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Leaves the communicator in order; no action is called afterwards.
   void leave();
 
+  /// The communicator has been destroyed here, and may be used again: meanwhile peers that ask are told so.
+  void retire() { is_retired_.store(true, std::memory_order_release); }
+  void use_again() { is_retired_.store(false, std::memory_order_release); }
+  [[nodiscard]] bool is_retired() const { return is_retired_.load(std::memory_order_acquire); }
+
   CallRecord& record() { return record_; }
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status failure() const;
@@ -69,7 +74,7 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
 
  private:
   CallRecord record_;
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, is_retired_{false};
   void prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank, std::size_t size);
   /// `gone` does not take part in `call`.
   void report_gone(Rank gone, const CallEntry& call, std::string_view how);

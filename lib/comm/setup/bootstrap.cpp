@@ -17,6 +17,8 @@ namespace hips::comm {
 namespace {
 
 /// The callback gathers equal sizes only. So this gathers the sizes first, then the data padded to the longest.
+constexpr std::size_t kMostHeads = 64U << 10U;
+
 class CallbackBootstrap final : public Bootstrap {
  public:
   explicit CallbackBootstrap(const hips_bootstrap_t& callbacks) {
@@ -31,20 +33,35 @@ class CallbackBootstrap final : public Bootstrap {
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    // The length and what has room beside it; most of what a set-up exchanges has. A second call for the rest.
+    constexpr std::size_t kLength = sizeof(std::uint64_t);
     const auto num_ranks = static_cast<std::size_t>(size());
+    const std::size_t head = std::clamp<std::size_t>(kMostHeads / num_ranks, 64, 1024), room = head - kLength;
     const std::uint64_t my_bytes = mine.size();
-    std::vector<std::uint64_t> bytes(num_ranks);
-    if (Status status = call(&my_bytes, bytes.data(), sizeof my_bytes); !status.ok()) return fail(status);
-    const std::size_t longest = *std::max_element(bytes.begin(), bytes.end());
+    Blob first(head), heads(num_ranks * head);
+    std::memcpy(first.data(), &my_bytes, kLength);
+    if (!mine.empty()) std::memcpy(first.data() + kLength, mine.data(), std::min(mine.size(), room));
+    if (Status status = call(first.data(), heads.data(), head); !status.ok()) return fail(status);
+
     std::vector<Blob> blobs(num_ranks);
-    if (longest == 0) return blobs;
-    Blob padded(mine.begin(), mine.end());
-    padded.resize(longest);
-    Blob all(longest * num_ranks);
-    if (Status status = call(padded.data(), all.data(), longest); !status.ok()) return fail(status);
+    std::vector<std::size_t> bytes(num_ranks);
     for (std::size_t r = 0; r < num_ranks; ++r) {
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * longest);
-      blobs[r].assign(begin, begin + static_cast<std::ptrdiff_t>(bytes[r]));
+      std::uint64_t length = 0;
+      std::memcpy(&length, heads.data() + r * head, kLength);
+      bytes[r] = length;
+      const std::byte* const begin = heads.data() + r * head + kLength;
+      blobs[r].assign(begin, begin + std::min(bytes[r], room));
+    }
+    const std::size_t longest = *std::ranges::max_element(bytes);
+    if (longest <= room) return blobs;
+    const std::size_t rest = longest - room;
+    Blob padded(rest), all(rest * num_ranks);
+    if (mine.size() > room) std::memcpy(padded.data(), mine.data() + room, mine.size() - room);
+    if (Status status = call(padded.data(), all.data(), rest); !status.ok()) return fail(status);
+    for (std::size_t r = 0; r < num_ranks; ++r) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * rest);
+      if (bytes[r] > room)
+        blobs[r].insert(blobs[r].end(), begin, begin + static_cast<std::ptrdiff_t>(bytes[r] - room));
     }
     return blobs;
   }

@@ -1,4 +1,5 @@
 #include "lib/comm/setup/design.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 
 #include <algorithm>
 
@@ -231,6 +232,7 @@ Blob encode(const Announcement& announcement) {
   put_process(writer, announcement.process);
   writer.put(announcement.id);
   put_constants(writer, announcement.network.value_or(cost::Constants()));
+  put_spares(writer, announcement.spares);
   put_terms(writer, announcement.terms);
   return writer.take();
 }
@@ -298,6 +300,7 @@ Result<std::vector<Design::Choice>> choose_plans(const Design& design, Rank rank
 Result<Agreed> compare(const std::vector<Blob>& blobs) {
   std::vector<Terms> versions, terms;
   std::vector<Status> statuses;
+  std::vector<std::vector<SpareNote>> spares;
   Agreed agreed;
   for (const Blob& blob : blobs)
     versions.push_back({{"wire version", std::to_string(ByteReader(blob).get<std::uint32_t>())}});
@@ -312,11 +315,14 @@ Result<Agreed> compare(const std::vector<Blob>& blobs) {
     if (r == 0) agreed.id = proposed;
     const auto network = get_constants(reader);
     if (!agreed.network && network != cost::Constants()) agreed.network = network;
+    spares.push_back(get_spares(reader));
     terms.push_back(get_terms(reader));
     if (!reader.ok()) return fail(Code::kMismatch, fmt::format("rank {} sent an invalid announcement", r));
   }
   if (Status status = first_failure(statuses); !status.ok()) return fail(status);
   if (Status status = compare_terms(terms); !status.ok()) return fail(status);
+  agreed.digest = digest_of(agreed.processes, terms.front());
+  agreed.spare = common_spare(spares, agreed.digest);
   return agreed;
 }
 

@@ -26,7 +26,8 @@ struct Announcement {
   ProcessInfo process;
   std::uint64_t id = 0;  ///< a proposal; that of rank 0 becomes the communicator's id
   std::optional<cost::Constants>
-      network;  ///< that this process knows; the first of the ranks' counts for all
+      network;                    ///< that this process knows; the first of the ranks' counts for all
+  std::vector<SpareNote> spares;  ///< that this rank has
   Terms terms;
 };
 
@@ -77,6 +78,8 @@ struct Agreed {
   std::uint64_t id = 0;
   std::vector<ProcessInfo> processes;
   std::optional<cost::Constants> network;
+  std::uint64_t digest = 0;            ///< of the ranks and their terms
+  std::optional<std::uint64_t> spare;  ///< id of a spare communicator of theirs, to be used again
 };
 
 /// Compares the announcements of all ranks. The outcome is the same on all ranks, because all read the same

@@ -82,7 +82,10 @@ CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::spa
 CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank> members, int color) {
   const bool is_whole =
       members.size() == static_cast<std::size_t>(parent.size()) && std::ranges::is_sorted(members);
-  return is_whole ? parent.origin().options : options_of_part(parent.origin(), members, color);
+  CommunicatorOptions options =
+      is_whole ? parent.origin().options : options_of_part(parent.origin(), members, color);
+  options.may_reuse = true;
+  return options;
 }
 
 /// `members` computes the ranks of the parent.

@@ -16,7 +16,8 @@ inline constexpr int kNoPart = -1;  ///< the colour of ranks that join no part
 /// part is not a topology, or the parent named none, the new communicator names none. It inherits the algorithm,
 /// and the pattern unless that has one entry per level of the parent.
 ///
-/// Cost     one small allgather of the parent where its ranks share memory; else about six small collectives.
+/// Cost     one small allgather of the parent where its ranks share memory; else about six small collectives, or three for a spare
+///          communicator.
 /// Errors   kInvalidArgument, on all ranks: a rank passed a negative colour other than kNoPart. Those of
 ///          Communicator::create(), on all ranks of one colour. Those of the parent's calls.
 /// Source   MPI_Comm_split.

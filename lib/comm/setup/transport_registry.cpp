@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "lib/base/wait/clock.hpp"
 #include "lib/comm/setup/interfaces.hpp"
 #include "lib/comm/setup/nic_info.hpp"
 #include "lib/cost/select.hpp"
@@ -195,6 +198,14 @@ constexpr std::array kTransports{
                    why_no_sockets, socket_nics, make_tcp},
 };
 
+Status look_for_networks(const Config& config, ProcessInfo& process) {
+  const bool any = config.transport == "auto";
+  if (any || config.transport == "verbs") {
+    if (Status status = look_for_rdma(config, process); !status.ok()) return status;
+  }
+  return any || config.transport == "tcp" ? look_for_sockets(config, process) : Status::success();
+}
+
 bool is_choice(std::string_view choice, const TransportEntry& entry) {
   return choice == "auto" || choice == entry.name;
 }
@@ -231,11 +242,28 @@ Status check_transport_choice(std::string_view choice) {
 }
 
 Status describe_networks(const Config& config, ProcessInfo& process) {
-  const bool any = config.transport == "auto";
-  if (any || config.transport == "verbs") {
-    if (Status status = look_for_rdma(config, process); !status.ok()) return status;
+  // Asking the kernel takes longer than several small calls, and programs make many communicators in a row.
+  constexpr std::int64_t kKnownNs = 1'000'000'000;
+  struct Known {
+    std::string transport, socket_ifname;
+    RdmaConfig rdma;
+    std::int64_t looked_ns = 0;
+    ProcessInfo process;
+    Status status;
+  };
+  static std::mutex mutex;
+  static auto* const known = new std::optional<Known>;  // never destroyed: a thread may outlive main()
+  const std::lock_guard lock(mutex);
+  const std::int64_t now_ns = SystemClock::instance().now_ns();
+  if (*known && now_ns - (*known)->looked_ns < kKnownNs && (*known)->transport == config.transport &&
+      (*known)->socket_ifname == config.socket_ifname && (*known)->rdma == config.rdma &&
+      (*known)->process.uid == process.uid) {
+    process = (*known)->process;
+    return (*known)->status;
   }
-  return any || config.transport == "tcp" ? look_for_sockets(config, process) : Status::success();
+  Status status = look_for_networks(config, process);
+  known->emplace(Known{config.transport, config.socket_ifname, config.rdma, now_ns, process, status});
+  return status;
 }
 
 }  // namespace hips::comm

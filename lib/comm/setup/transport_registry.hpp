@@ -45,7 +45,8 @@ std::string obstacles_between(std::string_view choice, const ProcessInfo& a, con
 /// Returns kInvalidArgument, with the valid names, if HIPS_TRANSPORT names an unknown transport.
 Status check_transport_choice(std::string_view choice);
 
-/// Looks for the RDMA ports and network interfaces that HIPS_TRANSPORT allows, and describes them in `process`.
+/// Looks for the RDMA ports and network interfaces that HIPS_TRANSPORT allows, and describes them in `process`, that of this process.
+/// What was found a second ago at most, with the same settings, is not looked for again.
 ///
 /// Errors   kInvalidArgument: HIPS_IB_HCA, HIPS_IB_GID_INDEX or HIPS_SOCKET_IFNAME is invalid. A node without a
 ///          usable port or interface is an error only if HIPS_TRANSPORT requires one.

@@ -17,6 +17,7 @@
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/topology_choice.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"
@@ -203,29 +204,34 @@ void CommRecord::set_up(MpiProcess& process) {
   const LoadedConfig& loaded = process.config();
   auto choice =
       comm::choose_topology(loaded.config.topology, world_ranks, process.world_size(), "MPI_COMM_WORLD");
-  const Status mine = !loaded.status.ok() ? loaded.status : choice ? Status::success() : choice.error();
-  failure_ = comm::agree(**bootstrap, mine);
-  if (!failure_.ok()) return;
-
-  options_.topology = choice->spec;
-  options_.is_part = !choice->is_users;
+  if (choice) {
+    options_.topology = choice->spec;
+    options_.is_part = !choice->is_users;
+  } else {
+    options_.refused = choice.error();
+  }
+  options_.may_reuse = true;
   auto created = comm::Communicator::create(**bootstrap, options_);
   // create() names this rank by its place in the new communicator; messages of a job are sorted by the
   // world's.
   log::configure(loaded.config.log, process.world_rank());
   if (created) {
     communicator_ = std::move(*created);
-    const bool derives = terms_.derives && communicator_->derives();
-    if (derives) tuning_ = &process.met().tuning(world_ranks);
-    failure_ = set_up_guard(process, **bootstrap);
+    if (terms_.derives) tuning_ = &process.met().tuning(world_ranks);
+    if (tuning_ != nullptr && tuning_->is_known)
+      start_tuned(process);
+    else
+      failure_ = set_up_guard(process, **bootstrap);
     if (!failure_.ok()) return;
     usable_ = communicator_.get();
-    if (derives) keep_meeting(process, **bootstrap, world_ranks);
+    if (terms_.derives && communicator_->derives()) keep_meeting(process, **bootstrap, world_ranks);
     return;
   }
   // create() gives every rank the same error, so all of them decide alike.
   const Status& error = created.error();
-  if (error.code == Code::kUnsupported || (!choice->is_users && error.code == Code::kInvalidArgument)) {
+  const bool was_refused = error.scope == Scope::kCommunicator;
+  if (!was_refused &&
+      (error.code == Code::kUnsupported || (options_.is_part && error.code == Code::kInvalidArgument))) {
     unsupported_ = fmt::format("{} of {} ranks: {}", name_, size_, error.message);
     // A part of the job may be delegated by design. Where the whole job is, the user expected something else:
     // one rank warns, since all know.
@@ -265,9 +271,7 @@ bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_rank
   tuning_ = &process.met().tuning(world_ranks);
   if (tuning_->is_known) {
     // Without an exchange: where this rank alone has failed, the others hear of it in their first call.
-    guard_ = std::make_unique<Guard>(process.guard_mode(terms_.one_node).has_trials);
-    for (const auto& [of, decision] : tuning_->decisions) guard_->set(of, decision);
-    scope_ = tuning_->scope;
+    start_tuned(process);
     failure_ = std::move(status);
   } else {
     guard_ = std::make_unique<Guard>(false);
@@ -292,6 +296,12 @@ CallClass CommRecord::pay() {
   usable_ = communicator_.get();
   note_delegated("the call after one that native MPI had refused");
   return trial;
+}
+
+void CommRecord::start_tuned(MpiProcess& process) {
+  guard_ = std::make_unique<Guard>(process.guard_mode(terms_.one_node).has_trials);
+  for (const auto& [of, decision] : tuning_->decisions) guard_->set(of, decision);
+  scope_ = tuning_->scope;
 }
 
 Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
@@ -422,7 +432,7 @@ void CommRecord::end(MpiProcess& process) {
   // An outstanding request holds the record, and with it the communicator, until it has ended.
   if (weak_from_this().use_count() > 1) return;
   usable_ = nullptr;
-  communicator_.reset();
+  comm::SpareCommunicators::process().retire(std::move(communicator_));
 }
 
 bool CommRecord::renew() {

@@ -146,6 +146,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   void keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap, const std::vector<Rank>& world_ranks);
   /// Sets up the communicator from processes that have met, if they have.
   bool derive(MpiProcess& process, const std::vector<Rank>& world_ranks);
+  /// Makes the guard from what is known of this set of processes, without an exchange.
+  void start_tuned(MpiProcess& process);
   /// Exchanges the guard's mode, and what is known of communicators of the same scope.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
   /// Gives the guards of all ranks the decisions that rank 0 knows.
@@ -165,7 +167,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   Adoption adoption_;
   AdoptionTerms terms_;
   std::unique_ptr<Guard> guard_;            ///< made by set_up(): larger than all the rest
-  MetProcesses::Tuning* tuning_ = nullptr;  ///< of this set of processes, where communicators are derived
+  MetProcesses::Tuning* tuning_ = nullptr;  ///< of this set of processes, where all set up in one order
   TuningScope scope_;
   bool error_printed_ = false, has_made_requests_ = false;
   std::optional<CallClass> owed_;

@@ -1,0 +1,126 @@
+#include "lib/comm/setup/spare_communicators.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace hips::comm {
+namespace {
+
+/// FNV-1a over bytes.
+class Digest {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes)
+      value_ = (value_ ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
+  }
+  void add(std::uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
+  void add(std::string_view text) {
+    add(static_cast<std::uint64_t>(text.size()));
+    add(std::as_bytes(std::span(text.data(), text.size())));
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_ | 1; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace
+
+SpareCommunicators& SpareCommunicators::process() {
+  // Never destroyed: a program may end without destroying its communicators.
+  static auto* const all = new SpareCommunicators;
+  return *all;
+}
+
+SpareCommunicators::Taken SpareCommunicators::take() {
+  const std::lock_guard lock(mutex_);
+  return Taken(std::exchange(all_, {}));
+}
+
+void SpareCommunicators::retire(std::unique_ptr<Communicator> communicator) {
+  if (communicator == nullptr) return;
+  std::vector<std::unique_ptr<Communicator>> kept;
+  if (communicator->retire()) kept.push_back(std::move(communicator));
+  communicator.reset();
+  put_back(std::move(kept));
+}
+
+void SpareCommunicators::put_back(std::vector<std::unique_ptr<Communicator>> communicators) {
+  std::vector<std::unique_ptr<Communicator>> surplus;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  std::move(communicators.begin(), communicators.end(), std::back_inserter(all_));
+  const bool others = Communicator::num_alive() > all_.size();
+  const std::size_t num_surplus = others ? all_.size() - std::min(all_.size(), kMost) : all_.size();
+  const auto end = all_.begin() + static_cast<std::ptrdiff_t>(num_surplus);
+  std::move(all_.begin(), end, std::back_inserter(surplus));
+  all_.erase(all_.begin(), end);
+}
+
+SpareCommunicators::Taken::~Taken() {
+  if (!all_.empty()) process().put_back(std::move(all_));
+}
+
+std::vector<SpareNote> SpareCommunicators::Taken::notes() const {
+  std::vector<SpareNote> notes;
+  for (const auto& communicator : all_)
+    if (const auto note = communicator->spare_note()) notes.push_back(*note);
+  return notes;
+}
+
+std::unique_ptr<Communicator> SpareCommunicators::Taken::use(std::uint64_t id) {
+  const auto found = std::ranges::find_if(
+      all_, [&](const auto& one) { return one->spare_note() && one->spare_note()->id == id; });
+  if (found == all_.end()) return nullptr;
+  std::unique_ptr<Communicator> communicator = std::move(*found);
+  all_.erase(found);
+  return communicator;
+}
+
+std::uint64_t digest_of(std::span<const ProcessInfo> processes, const Terms& terms) {
+  Digest digest;
+  for (const ProcessInfo& process : processes) {
+    digest.add(process.uid.high);
+    digest.add(process.uid.low);
+  }
+  for (const auto& [name, value] : terms) {
+    digest.add(name);
+    digest.add(value);
+  }
+  return digest.value();
+}
+
+std::optional<std::uint64_t> common_spare(std::span<const std::vector<SpareNote>> by_rank,
+                                          std::uint64_t digest) {
+  for (const SpareNote& note : by_rank.front()) {
+    if (note.digest != digest) continue;
+    if (std::ranges::all_of(by_rank, [&](const auto& notes) { return std::ranges::count(notes, note) == 1; }))
+      return note.id;
+  }
+  return std::nullopt;
+}
+
+void put_spares(ByteWriter& writer, std::span<const SpareNote> spares) {
+  writer.put(static_cast<std::uint32_t>(spares.size()));
+  for (const SpareNote& spare : spares) {
+    writer.put(spare.digest);
+    writer.put(spare.id);
+    writer.put(spare.calls);
+  }
+}
+
+std::vector<SpareNote> get_spares(ByteReader& reader) {
+  std::vector<SpareNote> spares;
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    SpareNote spare;
+    spare.digest = reader.get<std::uint64_t>();
+    spare.id = reader.get<std::uint64_t>();
+    spare.calls = reader.get<std::uint64_t>();
+    spares.push_back(spare);
+  }
+  return spares;
+}
+
+}  // namespace hips::comm

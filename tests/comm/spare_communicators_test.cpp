@@ -1,0 +1,158 @@
+// Communicators between nodes that are used again by the same ranks after all have destroyed them. Ranks are processes; TCP
+// stands for the network between nodes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <hips/hips.hpp>
+
+#include "lib/comm/setup/spare_communicators.hpp"
+#include "tests/choices.hpp"
+#include "tests/comm/whole_ranks.hpp"
+
+namespace spare_communicators_test {
+namespace {
+
+using hips::ReduceOp;
+using hips::comm::common_spare;
+using hips::comm::SpareNote;
+
+void expect_right(int num_ranks, const std::function<std::string(int rank)>& body) {
+  hips::test::expect_texts(num_ranks, body, "right", {{"HIPS_TRANSPORT", "tcp"}});
+}
+
+/// Sums 2^rank over the communicator, which has these ranks of the world.
+bool sums_right(hips::Communicator& comm, int world_rank, std::int64_t want) {
+  std::vector<std::int64_t> sums(100, std::int64_t{1} << world_rank);
+  comm.allreduce(std::span(sums), ReduceOp::kSum);
+  return sums == std::vector<std::int64_t>(100, want);
+}
+
+/// The sockets of this process: a connection that was closed and made again is another one.
+std::set<std::string> sockets() {
+  std::set<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string to = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!gone && to.starts_with("socket:")) all.insert(to);
+  }
+  return all;
+}
+
+TEST(SpareCommunicators, ServeTheSameRanksAgain) {
+  expect_right(4, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    std::set<std::string> first;
+    for (int i = 0; i < 20; ++i) {
+      auto half = world.split(rank % 2);
+      auto copy = world.duplicate();
+      if (!sums_right(*half, rank, rank % 2 == 0 ? 5 : 10) || !sums_right(copy, rank, 15)) return "wrong";
+      if (i == 0) first = sockets();
+      if (i > 0 && sockets() != first) return "other sockets in round " + std::to_string(i);
+      world.barrier();  // nobody has left
+    }
+    return "right";
+  });
+}
+
+TEST(SpareCommunicators, AreNotUsedWhileAMemberStillHasItsOwn) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    std::optional<hips::Communicator> kept;
+    for (int i = 0; i < 6; ++i) {
+      auto copy = world.duplicate();
+      if (!sums_right(copy, rank, 7)) return "wrong in round " + std::to_string(i);
+      if (rank == i % 3) kept = std::move(copy);  // until the next that it keeps
+    }
+    return "right";
+  });
+}
+
+TEST(SpareCommunicators, HaveTheOrderOfTheirRanks) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    for (int i = 0; i < 8; ++i) {
+      auto part = world.split(i / 4, i % 2 == 0 ? rank : -rank);
+      if (part->rank() != (i % 2 == 0 ? rank : 2 - rank)) return "wrong rank in round " + std::to_string(i);
+      std::vector<std::int32_t> mine(1, rank), all(3);
+      part->allgather(std::span<const std::int32_t>(mine), std::span(all));
+      if (all != (i % 2 == 0 ? std::vector{0, 1, 2} : std::vector{2, 1, 0})) return "wrong order";
+    }
+    return "right";
+  });
+}
+
+TEST(SpareCommunicators, TellAPeerThatStillCallsThatTheyWereDestroyed) {
+  expect_right(3, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    auto copy = std::optional(world.duplicate());
+    if (!sums_right(*copy, rank, 7)) return "wrong";
+    if (rank == 1) {
+      copy.reset();
+    } else {
+      const std::string text = hips::test::error_text([&] { copy->barrier(); });
+      if (text.find("rank 1 destroyed the communicator without taking part in barrier #2") ==
+          std::string::npos)
+        return text;
+    }
+    copy.reset();
+    // It has failed, so nobody uses it again.
+    auto another = world.duplicate();
+    return sums_right(another, rank, 7) && sums_right(world, rank, 7) ? "right" : "wrong after the error";
+  });
+}
+
+TEST(SpareCommunicators, EndWithTheLastOtherCommunicator) {
+  expect_right(2, [](int rank) -> std::string {
+    std::size_t before = 0;
+    for (int i = 0; i < 3; ++i) {
+      auto world = hips::Communicator::from_environment();
+      {
+        auto copy = world.duplicate();
+        if (!sums_right(copy, rank, 3)) return "wrong";
+      }
+      if (hips::comm::Communicator::num_alive() != 2) return "the copy is not kept";
+      { auto gone = std::move(world); }
+      if (hips::comm::Communicator::num_alive() != 0) return "the copy outlives the last communicator";
+      if (i == 0) before = sockets().size();
+      if (sockets().size() > before) return "more sockets";
+    }
+    return "right";
+  });
+}
+
+TEST(SpareCommunicators, KeepFewOfMany) {
+  expect_right(4, [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    for (int i = 0; i < 24; ++i) {
+      // Pairs and triples of all kinds.
+      const int without = i % 4;
+      auto part = world.split(rank == without ? 1 : 0, i % 3 == 0 ? -rank : rank);
+      if (!sums_right(*part, rank, rank == without ? 1 << rank : 15 - (1 << without))) return "wrong";
+    }
+    return hips::comm::Communicator::num_alive() <= 1 + hips::comm::SpareCommunicators::kMost ? "right"
+                                                                                              : "too many";
+  });
+}
+
+TEST(SpareCommunicators, AreCommonOnlyIfAllRanksHaveThemAfterAsManyCalls) {
+  const SpareNote a{7, 1, 10}, b{7, 2, 20}, other{9, 3, 20};
+  using Notes = std::vector<std::vector<SpareNote>>;
+  EXPECT_EQ(common_spare(Notes{{a, b}, {b, a}}, 7), 1U);
+  EXPECT_EQ(common_spare(Notes{{a, b}, {other, b}}, 7), 2U);
+  EXPECT_EQ(common_spare(Notes{{a, b}, {other, b}}, 9), std::nullopt);
+  EXPECT_EQ(common_spare(Notes{{a, b}, {}}, 7), std::nullopt);
+  EXPECT_EQ(common_spare(Notes{{a}, {{7, 1, 11}}}, 7), std::nullopt);
+  EXPECT_EQ(common_spare(Notes{{}, {a}}, 7), std::nullopt);
+}
+
+}  // namespace
+}  // namespace spare_communicators_test
