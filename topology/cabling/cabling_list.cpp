@@ -13,6 +13,7 @@
 
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/csv_rows.hpp"
+#include "topology/cabling/netbox_ports.hpp"
 #include "topology/cabling/node_role.hpp"
 #include "topology/cabling/rate_words.hpp"
 #include "topology/cabling/text_lines.hpp"
@@ -36,6 +37,7 @@ struct Places {
   std::size_t a_node = kNoColumn, a_port = kNoColumn, b_node = kNoColumn, b_port = kNoColumn;
   std::size_t rate = kNoColumn, a_kind = kNoColumn, b_kind = kNoColumn;
   std::size_t a_location = kNoColumn, b_location = kNoColumn, status = kNoColumn;
+  std::size_t a_type = kNoColumn, b_type = kNoColumn, type = kNoColumn;  ///< of the ports, and of the cable
   bool has_breakouts = false;  ///< a cell may have several devices, "n1,n2"
 
   [[nodiscard]] std::size_t last_needed() const {
@@ -139,9 +141,15 @@ class ListReader {
     }
     for (const Entry& entry : entries_) add(entry);
     note_left_out("cables are left out that are planned or decommissioning", not_there_);
+    note_left_out(fmt::format("cables are left out that are no network cables ({})",
+                              fmt::join(counts_of_others(), ", ")),
+                  others_);
     note_left_out("cables with several devices at both ends are left out", tangled_);
-    return builder_.finish(not_there_.count > 0 ? "all that it lists are planned or decommissioning"
-                                                : "write a cable in each row below the header");
+    if (not_there_.count > 0 && others_.count > 0)
+      return builder_.finish("all that it lists are planned, decommissioning or no network cables");
+    if (not_there_.count > 0) return builder_.finish("all that it lists are planned or decommissioning");
+    if (others_.count > 0) return builder_.finish("all that it lists are no network cables");
+    return builder_.finish("write a cable in each row below the header");
   }
 
  private:
@@ -249,14 +257,19 @@ class ListReader {
     return places;
   }
 
-  /// Finds the status, which tables of all forms may have, and notes the columns that are ignored.
+  /// Finds the status and the types, which tables of all forms may have, and notes the columns that are ignored.
   void find_others(const std::vector<std::string>& header) {
     std::vector<std::string> others;
     for (std::size_t i = 0; i < header.size(); ++i) {
-      if (places_.status == kNoColumn && plain_header(header[i]) == "status") places_.status = i;
+      const std::string plain = plain_header(header[i]);
+      if (places_.status == kNoColumn && plain == "status") places_.status = i;
+      if (places_.type == kNoColumn && plain == "type") places_.type = i;
+      if (plain == "sideatype" || plain == "terminationatype") places_.a_type = i;
+      if (plain == "sidebtype" || plain == "terminationbtype") places_.b_type = i;
       const auto used = {places_.a_node,     places_.a_port, places_.b_node, places_.b_port,
                          places_.rate,       places_.a_kind, places_.b_kind, places_.a_location,
-                         places_.b_location, places_.status};
+                         places_.b_location, places_.status, places_.a_type, places_.b_type,
+                         places_.type};
       if (std::ranges::find(used, i) == used.end() && !header[i].empty()) others.push_back(header[i]);
     }
     if (others.empty()) return;
@@ -273,12 +286,21 @@ class ListReader {
     }
     const auto cell = [&](std::size_t place) { return place < row.size() ? row[place] : std::string(); };
     const std::string a = cell(places_.a_node), b = cell(places_.b_node);
+    const auto named = [&](const std::string& node, std::size_t port) {
+      return node + (cell(port).empty() || node.empty() ? "" : " ") + cell(port);
+    };
+    const auto leave_out_in = [&](LeftOut& those) {
+      leave_out(those, line, named(a, places_.a_port) + " to " + named(b, places_.b_port));
+    };
     const std::string status = in_lower_case(cell(places_.status));
     if (status == "planned" || status == "decommissioning") {
-      const auto named = [&](const std::string& node, std::size_t port) {
-        return node + (cell(port).empty() ? "" : " ") + cell(port);
-      };
-      leave_out(not_there_, line, named(a, places_.a_port) + " to " + named(b, places_.b_port));
+      leave_out_in(not_there_);
+      return {};
+    }
+    const CableUse use = use_of_cable(cell(places_.a_type), cell(places_.b_type), cell(places_.type));
+    if (use != CableUse::kNetwork) {
+      leave_out_in(others_);
+      ++(use == CableUse::kPower ? num_power_ : num_console_);
       return {};
     }
     const auto a_devices = devices_of(a), b_devices = devices_of(b);
@@ -343,6 +365,13 @@ class ListReader {
       builder_.note(fmt::format("{}, such as {}", what, left_out.first), left_out.line, left_out.count);
   }
 
+  [[nodiscard]] std::vector<std::string> counts_of_others() const {
+    std::vector<std::string> counts;
+    if (num_power_ > 0) counts.push_back(fmt::format("{} power", num_power_));
+    if (num_console_ > 0) counts.push_back(fmt::format("{} console", num_console_));
+    return counts;
+  }
+
   static CabledNode::Kind merge(CabledNode::Kind a, CabledNode::Kind b) {
     return a == CabledNode::Kind::kUnknown ? b : a;
   }
@@ -384,7 +413,8 @@ class ListReader {
   bool has_header_ = true;
   std::string missing_;
   std::vector<Entry> entries_;
-  LeftOut not_there_, tangled_;
+  LeftOut not_there_, tangled_, others_;
+  std::size_t num_power_ = 0, num_console_ = 0;             ///< of the others
   std::unordered_map<std::string, std::string> locations_;  ///< by the name of a device
   std::unordered_set<std::string> ambiguous_;               ///< names that several locations have
 };

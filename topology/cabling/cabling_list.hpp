@@ -33,8 +33,9 @@ bool is_cabling_list(std::string_view text);
 /// Peer Interface). `columns` names those of other lists.
 ///
 /// UFM's names of adapters hold the host and the device. Where locations tell devices of one name apart, the name becomes
-/// "LOCATION/NAME". A cable that is listed from both ends counts once, one whose status is planned or decommissioning not at all, and
-/// one of NetBox that ends in several devices once for each of them. Other columns are ignored with a note.
+/// "LOCATION/NAME". A cable that is listed from both ends counts once, one whose status is planned or decommissioning, and a power or
+/// console cable of NetBox (netbox_ports.hpp), not at all, and one of NetBox that ends in several devices once for each of them. Other
+/// columns are ignored with a note.
 ///
 /// Units    numbers without a unit are Mb/s.
 /// Cost     linear in the text, on average.

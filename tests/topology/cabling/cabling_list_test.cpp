@@ -95,11 +95,46 @@ TEST(CablingList, ReadsRandomListsOfEachForm) {
 
 TEST(CablingList, NotesColumnsThatItIgnoresOnce) {
   const Cabling cabling = read_list(
-      "side_a_device,side_a_type,side_a_name,side_b_device,side_b_type,side_b_name\n"
-      "a,dcim.interface,e1,b,dcim.interface,e2\na,dcim.interface,e3,b,dcim.interface,e4\n");
+      "side_a_device,side_a_rack,side_a_name,side_b_device,side_b_rack,side_b_name\n"
+      "a,r1,e1,b,r1,e2\na,r1,e3,b,r1,e4\n");
   EXPECT_EQ(cabling.cables.size(), 2U);
   EXPECT_THAT(cabling.notes,
-              ElementsAre("cables.csv:1: columns are ignored: \"side_a_type, side_b_type\" (1 in all)"));
+              ElementsAre("cables.csv:1: columns are ignored: \"side_a_rack, side_b_rack\" (1 in all)"));
+}
+
+TEST(CablingList, LeavesOutPowerAndConsoleCablesOfNetBox) {
+  const std::vector<std::string> network = {"cable a[e1] b[e2] 0.000Gb 0ns up",
+                                            "cable a[e3] p[7] 0.000Gb 0ns up", "node a 2", "node b 2",
+                                            "node p 2"};
+  // By the types of their ends, as the import and scripts name them, and as the pages do.
+  for (
+      const std::string header :
+      {"side_a_device,side_a_type,side_a_name,side_b_device,side_b_type,side_b_name",
+       "termination_a_device,termination_a_type,termination_a_name,termination_b_device,termination_b_type,termination_b_name",
+       "Device A,Termination A type,Termination A,Device B,Termination B type,Termination B"}) {
+    const Cabling cabling = read_list(
+        header + "\na,dcim.interface,e1,b,dcim.interface,e2\na,dcim.powerport,PSU1,pdu,dcim.poweroutlet,1\n" +
+        "cs,dcim.consoleserverport,1,a,dcim.consoleport,con\na,Interface,e3,p,front port,7\n" +
+        "b,power port,PSU1,pdu,Power Outlet,2\nb,Console Port,con,cs,console server port,2\nb,power-port,PSU2,,dcim.powerfeed,f\n");
+    EXPECT_EQ(lines_of(cabling), network) << header;
+    EXPECT_THAT(cabling.notes,
+                ElementsAre("cables.csv:3: cables are left out that are no network cables (3 power, 2 "
+                            "console), such as a PSU1 to pdu 1 (5 in all)"));
+  }
+  // The export of a table has only the type of the cable.
+  const std::string table = "Label,Device A,Termination A,Device B,Termination B,Status,Type\n";
+  const Cabling cabling = read_list(table +
+                                    ",a,e1,b,e2,Connected,CAT6\n,a,PSU1,pdu,1,Connected,Power\n"
+                                    ",a,e3,p,7,Connected,DAC (Passive)\n,b,PSU1,pdu,2,Planned,Power\n");
+  EXPECT_EQ(lines_of(cabling), network);
+  EXPECT_THAT(cabling.notes,
+              ElementsAre(HasSubstr("\"Label\""), HasSubstr("no network cables (1 power), such as a PSU1"),
+                          HasSubstr("planned or decommissioning")));
+  EXPECT_EQ(list_error(table + ",a,PSU1,pdu,1,Connected,Power\n"),
+            "cables.csv:1: the file has no cables; all that it lists are no network cables");
+  EXPECT_EQ(
+      list_error(table + ",a,PSU1,pdu,1,Connected,Power\n,a,e1,b,e2,Planned,CAT6\n"),
+      "cables.csv:1: the file has no cables; all that it lists are planned, decommissioning or no network cables");
 }
 
 TEST(CablingList, LeavesOutCablesThatAreNotThere) {
