@@ -106,7 +106,7 @@ class FromGraph {
     const GraphNode& node = graph_.nodes[static_cast<std::size_t>(number)];
     std::string port;
     if (!node.is_switch && rail != kNoRail) port = file_.device(node.id, rail);
-    if (!node.is_switch && rail != kNoRail && port.empty()) port = fmt::format("NIC {}", rail);
+    if (!node.is_switch && rail != kNoRail && port.empty()) port = fmt::format("{}{}", kNicNumber, rail);
     return {.node = number_[static_cast<std::size_t>(number)], .port = std::move(port)};
   }
 

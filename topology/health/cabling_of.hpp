@@ -2,11 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "topology/cabling/cabling.hpp"
 #include "topology/formats/topology_file.hpp"
 
 namespace hips::topology {
+
+/// Ports of servers whose file names no devices begin so; the number of the NIC follows.
+inline constexpr std::string_view kNicNumber = "NIC ";
 
 /// The cables of a topology: those that its file lists, of its servers and the switches above them; else all that the topology has, with the
 /// names of its servers, switches and devices. What is assumed is left out.

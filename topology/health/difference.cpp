@@ -9,14 +9,12 @@
 #include <fmt/format.h>
 
 #include "topology/health/cable_tiers.hpp"
+#include "topology/health/cabling_of.hpp"
 
 namespace hips::topology {
 namespace {
 
 using Kind = CabledNode::Kind;
-
-/// Ports of servers in topology files that name no devices begin so (cabling_of.hpp).
-constexpr std::string_view kNicNumber = "NIC ";
 
 /// A cable by the names of its ends, the smaller first.
 struct NamedCable {

@@ -206,10 +206,25 @@ class JobCut {
   JobWiring made_;
 };
 
+/// Do switches and cables between servers of the job join all of them?
+bool connected_without_relays(const Graph& whole, std::span<const std::int64_t> servers) {
+  const auto stays = [&](std::int64_t node) {
+    return whole.nodes[static_cast<std::size_t>(node)].is_switch || std::ranges::binary_search(servers, node);
+  };
+  UnionFind joined(whole.nodes.size());
+  for (const GraphLink& link : whole.links)
+    if (link.up && stays(link.a) && stays(link.b))
+      joined.join(static_cast<std::size_t>(link.a), static_cast<std::size_t>(link.b));
+  return std::ranges::all_of(servers, [&](std::int64_t server) {
+    return joined.find(static_cast<std::size_t>(server)) == joined.find(static_cast<std::size_t>(servers[0]));
+  });
+}
+
 }  // namespace
 
 JobWiring cut_out(const Graph& whole, std::span<const std::int64_t> servers,
                   std::span<const std::string> names) {
+  if (connected_without_relays(whole, servers)) return JobCut(whole, servers, nullptr).run(names);
   const RelaySearch search(whole, servers);
   return JobCut(whole, servers, search.connected() ? &search : nullptr).run(names);
 }

@@ -24,7 +24,7 @@ struct JobWiring {
 ///
 /// Relays have the names of `names` (by server of the whole), made unique among the switches.
 ///
-/// Cost     n log n in nodes and cables.
+/// Cost     linear in nodes and cables, but for finding those of the job, if it needs no relays; else n log n.
 /// Source   Mehlhorn 1988, doi:10.1016/0020-0190(88)90066-X: a spanning tree over the regions closest to each server.
 JobWiring cut_out(const Graph& whole, std::span<const std::int64_t> servers,
                   std::span<const std::string> names);
