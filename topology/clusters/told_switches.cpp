@@ -24,22 +24,6 @@ std::unordered_map<std::string_view, std::vector<std::string_view>> switches_by_
   return switches;
 }
 
-/// Has each node of a graph a server in use below it?
-std::vector<bool> those_in_use(const Graph& graph) {
-  std::vector<bool> in_use;
-  for (const GraphNode& node : graph.nodes) in_use.push_back(!node.is_switch);
-  // Cables above a tier may be listed before those below it.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const GraphLink& link : graph.links) {
-      const auto lower = static_cast<std::size_t>(link.a), upper = static_cast<std::size_t>(link.b);
-      if (!in_use[lower] || in_use[upper]) continue;
-      in_use[upper] = changed = true;
-    }
-  }
-  return in_use;
-}
-
 }  // namespace
 
 void tell_switches(ClusterTopology& cluster) {

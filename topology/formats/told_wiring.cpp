@@ -35,6 +35,21 @@ std::vector<std::size_t> levels_of_links(const Topology& topology) {
   return levels;
 }
 
+std::vector<bool> those_in_use(const Graph& graph) {
+  std::vector<bool> in_use;
+  for (const GraphNode& node : graph.nodes) in_use.push_back(!node.is_switch);
+  // Cables above a tier may be listed before those below it.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const GraphLink& link : graph.links) {
+      const auto lower = static_cast<std::size_t>(link.a), upper = static_cast<std::size_t>(link.b);
+      if (!in_use[lower] || in_use[upper]) continue;
+      in_use[upper] = changed = true;
+    }
+  }
+  return in_use;
+}
+
 std::vector<std::vector<double>> cables_of_links(const Topology& topology, const Graph& graph,
                                                  const ToldWiring& told) {
   const auto levels = told.level_cables.empty() ? std::vector<std::size_t>() : levels_of_links(topology);

@@ -45,6 +45,9 @@ const std::string& name_in_links(const ToldWiring& told, const GraphNode& node);
 /// The network level of each link of Topology::graph(); 0 of those of a graph.
 std::vector<std::size_t> levels_of_links(const Topology& topology);
 
+/// By node of the graph: is it a server or above one?
+std::vector<bool> those_in_use(const Graph& graph);
+
 /// By link of `graph`, which is that of the topology: the rates of its cables, as ToldWiring::cables.
 std::vector<std::vector<double>> cables_of_links(const Topology& topology, const Graph& graph,
                                                  const ToldWiring& told);

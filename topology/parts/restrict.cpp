@@ -16,6 +16,7 @@
 #include "topology/parts/components.hpp"
 #include "topology/parts/folded.hpp"
 #include "topology/parts/relays.hpp"
+#include "topology/parts/told_part.hpp"
 #include "topology/rates.hpp"
 
 namespace hips::topology {
@@ -36,12 +37,13 @@ class Restriction {
     if (auto found = find_servers(); !found) return fail(found.error());
     if (file_.topology.family == Family::kGraph)
       return graph_of(cut_out(file_.topology.wiring.value->graph, servers_, file_.server_names));
-    const auto left = remainder();
+    auto left = remainder();
     if (!left) return fail(left.error());
     auto base = parse(left->spec);
     if (!base) return fail(base.error());
     made_.topology = std::move(*base);
     if (auto copied = copy_rates(*left); !copied) return fail(copied.error());
+    levels_left_ = std::move(left->levels);
     const bool others_may_relay = file_.topology.servers_relay && !file_.topology.relay_off;
     if (!others_may_relay || num_components(made_.topology) == 1) return named();
     auto job = wiring_of_job();
@@ -98,7 +100,10 @@ class Restriction {
 
   [[nodiscard]] Result<JobWiring> wiring_of_job() const {
     try {
-      return cut_out(file_.topology.graph(), servers_, file_.server_names);
+      Graph whole = file_.topology.graph();
+      for (GraphNode& node : whole.nodes)
+        if (node.is_switch) node.name = std::string(name_in_links(file_.told, node));
+      return cut_out(whole, servers_, file_.server_names);
     } catch (const Error& error) {
       return fail(error.status());
     }
@@ -110,6 +115,9 @@ class Restriction {
     if (!graph) return fail(graph.error());
     made_ = {};
     made_.topology = *std::move(graph);
+    levels_left_.clear();
+    new_rail_.clear();
+    for (Rail rail = 0; rail < file_.topology.num_rails; ++rail) new_rail_[rail] = rail;
     if (!job.relays.empty()) made_.notes = std::vector{relay_note(job.relays)};
     return named();
   }
@@ -126,8 +134,10 @@ class Restriction {
         one ? "has" : "have", one ? "its" : "their", one ? "takes" : "take");
   }
 
-  /// What was made, with the names of the servers and a spec.
+  /// What was made, with what the file tells of it, the names of the servers and a spec.
   Result<TopologyFile> named() {
+    made_.told = told_of_part(file_, made_.topology,
+                              {.servers = servers_, .levels = levels_left_, .new_rail = new_rail_});
     for (const std::int64_t server : servers_)
       made_.server_names.push_back(file_.server_names[static_cast<std::size_t>(server)]);
     if (auto spec = name_spec(); !spec) return fail(spec.error());
@@ -247,13 +257,12 @@ class Restriction {
   Result<void> copy_rates(const Remainder& left) {
     Topology& topology = made_.topology;
     // A single server of a switch or a rack has no level, but keeps its NICs.
-    std::map<Rail, Rail> new_rail;
     for (std::size_t i = 0; i < left.levels.size(); ++i) {
       const Level& old = levels_[left.levels[i]];
       Level& level = topology.levels[i];
       level.bandwidth_bytes_per_s = old.bandwidth_bytes_per_s;
       level.latency_ns = old.latency_ns;
-      for (std::size_t r = 0; r < old.rails.size(); ++r) new_rail[old.rails[r]] = level.rails[r];
+      for (std::size_t r = 0; r < old.rails.size(); ++r) new_rail_[old.rails[r]] = level.rails[r];
     }
     // In a tree all levels share the NIC, whose rate is that of the lowest level. If this level is dropped,
     // the rate is kept.
@@ -261,19 +270,18 @@ class Restriction {
       topology.levels[0].bandwidth_bytes_per_s =
           std::min(topology.levels[0].bandwidth_bytes_per_s, levels_[0].bandwidth_bytes_per_s);
     if (left.levels.empty()) {
-      for (Rail rail = 0; rail < topology.num_rails; ++rail) new_rail[rail] = rail;
+      for (Rail rail = 0; rail < topology.num_rails; ++rail) new_rail_[rail] = rail;
     }
     topology.relay_off = topology.servers_relay && file_.topology.relay_off && topology.part.empty();
     std::unordered_map<std::int64_t, std::int64_t> new_server;
     for (std::size_t i = 0; i < servers_.size(); ++i)
       new_server.emplace(servers_[i], static_cast<std::int64_t>(i));
-    if (auto copied = copy_overrides(new_rail, new_server); !copied) return copied;
-    copy_devices(new_rail, new_server);
+    if (auto copied = copy_overrides(new_server); !copied) return copied;
+    copy_devices(new_server);
     return {};
   }
 
-  Result<void> copy_overrides(const std::map<Rail, Rail>& new_rail,
-                              const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+  Result<void> copy_overrides(const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
     Topology& topology = made_.topology;
     const bool all = servers_.size() == static_cast<std::size_t>(file_.topology.num_servers());
     for (const LinkOverride& old : file_.topology.overrides) {
@@ -289,8 +297,8 @@ class Restriction {
         continue;
       }
       const auto server = new_server.find(old.server);
-      const auto rail = new_rail.find(old.rail);
-      if (server == new_server.end() || rail == new_rail.end()) continue;
+      const auto rail = new_rail_.find(old.rail);
+      if (server == new_server.end() || rail == new_rail_.end()) continue;
       // A cable to a server that the job does not use is not part of the smaller topology.
       const auto far = other_end(file_.topology, old.server, old.rail);
       if (far && !new_server.contains(far->first)) continue;
@@ -305,11 +313,10 @@ class Restriction {
     return {};
   }
 
-  void copy_devices(const std::map<Rail, Rail>& new_rail,
-                    const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+  void copy_devices(const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
     const auto kept = [&](const std::vector<std::string>& old) {
       std::vector<std::string> devices(static_cast<std::size_t>(made_.topology.num_rails));
-      for (const auto& [from, to] : new_rail)
+      for (const auto& [from, to] : new_rail_)
         devices[static_cast<std::size_t>(to)] = old[static_cast<std::size_t>(from)];
       return devices;
     };
@@ -336,7 +343,9 @@ class Restriction {
   const TopologyFile& file_;
   const JobHosts& hosts_;
   std::span<const Level> levels_;
-  std::vector<std::int64_t> servers_;  ///< in use, ascending
+  std::vector<std::int64_t> servers_;     ///< in use, ascending
+  std::vector<std::size_t> levels_left_;  ///< the old network levels that are kept
+  std::map<Rail, Rail> new_rail_;         ///< by old NIC
   TopologyFile made_;
 };
 

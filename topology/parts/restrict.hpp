@@ -23,7 +23,7 @@ inline constexpr std::string_view kPartOf = "part-of:";
 ///
 /// Servers of a switch, an equal number of servers of each switch of a tree, all servers of a BCube with
 /// certain digits, and whole rings of a Torus are a smaller topology of the same kind. Any others are a part
-/// of the whole. Rates, overrides and devices are kept; a NIC whose level has one server left is dropped.
+/// of the whole. Rates, overrides, devices and what is told of switches (told_part.hpp) are kept; a NIC whose level has one server left is dropped.
 /// Servers of a BCube or Torus relay if they did before, those of a part never.
 ///
 /// Where servers relay and those of the job are not connected without others, a few others relay for them: the result is a graph

@@ -1,4 +1,5 @@
 """What hips topo writes of a cluster's description is the same cluster, with its names: kept_files_test.py HIPS."""
+import json
 import os
 import re
 import subprocess
@@ -117,6 +118,53 @@ class Kept(unittest.TestCase):
                         if written[0] == "yaml":
                             self.assertEqual(again.stderr, summary.stderr)
                             self.assertEqual(self.text(self.write(kept, (), *written)), self.text(kept))
+
+    def test_a_part_has_the_switches_and_cables_that_the_file_tells_of_it(self):
+        for name, (file_name, text, options) in ODD_FILES.items():
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, file_name)
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(text)
+                nodes = json.loads(hips("topo", path, *options, "--json").stdout)["nodes"]
+                for job in (nodes[:2], nodes[:len(nodes) // 2], nodes[::2], nodes[:1] + nodes[-2:], nodes[1:]):
+                    of_job = (*options, "--nodelist", ",".join(job))
+                    summary = hips("topo", path, *of_job)
+                    # Where a cable between switches is unlike the others it is not known whether a smaller tree has it.
+                    if "which may be above them" in summary.stderr:
+                        continue
+                    for written in WRITTEN[:2]:
+                        with self.subTest(name=name, job=job, written=written):
+                            kept = self.write(path, of_job, *written)
+                            again = hips("topo", kept)
+                            # The lines about tiers are about the cables of the whole, which the kept file does not have.
+                            self.assertEqual((again.returncode, counts(again.stdout)[:3]), (0, counts(summary.stdout)[:3]))
+                            self.assertEqual(self.text(self.write(kept, (), *written)), self.text(kept))
+                            # Servers that relay are switches to the job; rates that were told by options are not in the file.
+                            changed = hips("topo", "diff", path, kept).stdout
+                            if not options and name != "a ring of Slurm":
+                                self.assertNotRegex(changed, r"(?m)^(\+|~ (cable|server)) ")
+
+    def test_a_part_has_the_names_and_parallel_cables_of_its_switches(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.csv")
+
+            def part(job, form):
+                return self.text(self.write(path, ("--nodelist", job), form))
+
+            with open(path, "w", encoding="ascii") as file:
+                file.write(table(leaves(4, 3, lambda leaf: [(0, "100G"), (0, "100G"), (1, "100G"), (1, "100G")])))
+            # As many servers below each of some leaves.
+            equal = part("n[3-8]", "yaml")
+            self.assertIn("\n    - leaf1\n    - leaf2\n    - spine0\n    - spine1\n", equal)
+            self.assertRegex(equal, r"name: spine,.* cables: 2}")
+            self.assertNotIn("assumed:", equal)
+            self.assertIn('label="leaf2"', part("n[6-8]", "dot"))
+            # Other numbers: the places of the leaves that the job does not use are empty.
+            with open(path, "w", encoding="ascii") as file:
+                file.write(table(leaves(4, 3, two_to_each)))
+            uneven = part("n[0-1,6-8]", "yaml")
+            self.assertIn('\n    - leaf0\n    - ""\n    - leaf2\n    - ""\n    - spine0\n    - spine1\n', uneven)
+            self.assertRegex(uneven, r"switches: \[leaf2, spine1\], cables: \[100Gb, 40Gb\]}")
 
     @staticmethod
     def text(path):
