@@ -186,6 +186,7 @@ class Kept(unittest.TestCase):
             path = os.path.join(folder, "topology.conf")
             with open(path, "w", encoding="ascii") as file:
                 file.write(file_forms.SLURM)
+            self.assertIn("\n  switches  4, 2 of them assumed\n  cables    8, 4 of them assumed\n", hips("topo", path).stdout)
             none = self.text(self.write(path, (), "yaml"))
             self.assertNotIn("rate:", none)
             self.assertIn("  assumed:\n    - spine 0\n    - spine 1\n", none)

@@ -153,6 +153,19 @@ std::int64_t shown_cables(const topology::TopologyFile& file) {
   return links > health::kMostCables ? links : topology::num_cables(file);
 }
 
+/// ", 15 of them assumed" of the switches and cables that the plan has and the file does not tell.
+std::string of_them_assumed(std::size_t assumed) {
+  return assumed == 0 ? "" : fmt::format(", {} of them assumed", assumed);
+}
+
+std::size_t assumed_cables(const topology::TopologyFile& file) {
+  if (file.told.assumed_switches.empty() || file.topology.num_links > health::kMostCables) return 0;
+  const topology::Cabling cabling = topology::cabling_with_assumed(file);
+  return static_cast<std::size_t>(std::ranges::count_if(cabling.cables, [&](const topology::Cable& cable) {
+    return cabling.nodes[cable.a.node].is_assumed || cabling.nodes[cable.b.node].is_assumed;
+  }));
+}
+
 void print_summary(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
   fmt::print("{}  ({})\n", topology.name, topology.spec);
@@ -160,8 +173,8 @@ void print_summary(const topology::TopologyFile& file) {
   if (topology.ranks_per_server > 1) {
     fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
   }
-  fmt::print("  switches  {}\n", topology.num_switches);
-  fmt::print("  cables    {}\n", shown_cables(file));
+  fmt::print("  switches  {}{}\n", topology.num_switches, of_them_assumed(file.told.assumed_switches.size()));
+  fmt::print("  cables    {}{}\n", shown_cables(file), of_them_assumed(assumed_cables(file)));
   fmt::print("  relaying  {}\n", relaying(topology));
   if (topology.levels.empty()) return;
   fmt::print("  levels\n");
