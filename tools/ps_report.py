@@ -15,7 +15,8 @@ PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, False), ("TCP on loopback
 # What the page shows of hips-ps-perf's lines: operation, rows, floats of a row, keys, outstanding calls.
 LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local", 1, 100, 1), ("pull", "remote", 1, 1, 1),
          ("push", "remote", 1, 1, 1), ("pull", "remote", 1, 1, 64), ("pull", "remote", 1, 100, 1), ("pull", "remote", 64, 100, 1),
-         ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1)]
+         ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1),
+         ("intent", "remote", 1, 1, 1), ("intent", "remote", 1, 100, 1)]
 NODES = (1, 2, 4)
 
 
@@ -43,7 +44,7 @@ def times_of(arguments, environment, in_namespaces):
 
 def words_of(line):
     operation, rows, floats, keys, outstanding = line
-    what = operation if operation == "localize" else f"{rows} {operation}"
+    what = operation if operation == "localize" else "intent until local" if operation == "intent" else f"{rows} {operation}"
     return (f"{what}, {'one key' if keys == 1 else f'{keys} keys'}" + (f" of {floats} floats" if floats > 1 else "") +
             (f", {outstanding} calls outstanding" if outstanding > 1 else ""))
 

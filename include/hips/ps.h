@@ -98,6 +98,20 @@ HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64
                                              void* rows, unsigned char* here);
 
 /*
+ * Says that this rank is going to pull or push these rows while its clock, the number of its calls of hips_ps_advance_clock(), is
+ * in [start, end); from two clocks before `start` on the table prepares for it, in the background: a row for which only one node
+ * has such an intent moves to that node, as by hips_ps_localize(). It is a hint: without it, or with a wrong one, all results are
+ * the same. A rank that does not count clocks is in clock 0. keys[i]: as of hips_ps_pull(), copied.
+ *
+ * Cost: returns at once. A message to the serving rank of the node, one to each home of keys, and one to each owner of rows that
+ * move; keys of one call travel together. About 100 bytes for a key on its node, and on its home, while the intent lasts.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, end < start, or a null argument. Errors else, and threads, as hips_ps_pull().
+ */
+HIPS_API hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* keys, size_t num, uint64_t start,
+                                      uint64_t end);
+
+/*
  * Ends a clock of this rank: waits for its outstanding pulls, pushes and sets, then until every other rank has ended at least as many clocks less
  * `staleness`. So the fastest rank is at most `staleness` clocks ahead of the slowest (stale synchronous parallel), and a pull sees
  * all pushes of clocks that are further back. With 0 all ranks end each clock together; programs that never call it are

@@ -107,6 +107,12 @@ class Table {
     throw_if_failed(hips_ps_pull_if_local(table_, keys.data(), keys.size(), rows.data(), here.data()));
   }
 
+  /// This rank is going to use the rows while its clock, the number of its calls of advance_clock(), is in [start, end). A hint
+  /// that returns at once: rows that no other node wants come to this one, in the background.
+  void intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end) {
+    throw_if_failed(hips_ps_intent(table_, keys.data(), keys.size(), start, end));
+  }
+
   /// Ends a clock of this rank; waits for ranks that are more than `staleness` clocks behind.
   void advance_clock() { throw_if_failed(hips_ps_advance_clock(table_)); }
 

@@ -75,7 +75,7 @@ Status check(const Access& access, hips_ps_table_t table) {
   if (table == nullptr) return null_argument(access.name, "table");
   if (access.num == 0) return Status::success();
   if (access.keys == nullptr) return null_argument(access.name, "keys");
-  const bool needs_rows = access.kind != MailKind::kLocalize;
+  const bool needs_rows = access.kind != MailKind::kLocalize && access.kind != MailKind::kIntent;
   if (needs_rows && access.given == nullptr && access.out == nullptr)
     return null_argument(access.name, "rows");
   if (access.num > UINT32_MAX)
@@ -200,6 +200,15 @@ hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys,
     if (Status status = check(access, table); !status.ok()) return status;
     if (here == nullptr && num > 0) return null_argument(access.name, "here");
     return table->table->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
+  });
+}
+
+hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* keys, size_t num, uint64_t start,
+                             uint64_t end) {
+  return guarded([&]() -> Status {
+    const Access access{"hips_ps_intent", MailKind::kIntent, keys, num, nullptr, nullptr};
+    if (Status status = check(access, table); !status.ok()) return status;
+    return table->table->intent({keys, num}, start, end);
   });
 }
 

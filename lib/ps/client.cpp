@@ -54,7 +54,20 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   }
 }
 
+void Client::tell_intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end) {
+  if (end <= clock_ || end <= start) return;
+  // The service knows this rank's clock: it hears of both in their order.
+  const auto from_now = [&](std::uint64_t clock) {
+    return static_cast<std::uint32_t>(clock <= clock_ ? 0
+                                                      : std::min<std::uint64_t>(clock - clock_, UINT32_MAX));
+  };
+  BatchWriter writer(mail_, own_service(), {.kind = MailKind::kIntent, .requester = rank_}, row_bytes_,
+                     keys.size());
+  for (const Key key : keys) writer.add(key, from_now(start), from_now(end));
+}
+
 void Client::tell_clock(std::uint64_t clock) {
+  clock_ = clock;
   BatchWriter writer(mail_, own_service(), {.kind = MailKind::kClock, .requester = rank_}, row_bytes_, 1);
   writer.add(clock, 0);
 }

@@ -65,6 +65,8 @@ class Client {
   /// ends. `given`: rows of all keys, for kPush and kSet.
   void ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
            const std::byte* given);
+  /// Says that this rank is going to use the keys while its clock is in [start, end).
+  void tell_intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end);
   /// Says that this rank has ended so many clocks.
   void tell_clock(std::uint64_t clock);
   /// Clocks that all ranks have ended, as far as this one knows.
@@ -97,6 +99,7 @@ class Client {
   std::uint32_t last_number_ = 0;
   std::array<std::atomic<std::uint32_t>, kCounters> counters_{};
   std::atomic<std::uint64_t> num_outstanding_{0};  ///< accesses
+  std::uint64_t clock_ = 0;                        ///< that the service has been told
   std::atomic<std::uint64_t> all_clocks_{0};
   std::vector<std::pair<Rank, std::uint32_t>> order_;  ///< work space: service, position
 };

@@ -20,6 +20,12 @@ enum class MailKind : std::uint8_t {
   kSet,       ///< to a service: replace the rows by these; answer kDone
   kLocalize,  ///< from a rank to its service: bring the rows here; answer kDone
   kMove,      ///< from a service to the home's: my node owns the rows from now on
+  kIntent,  ///< from a rank to its service: it is going to use the keys, from and until so many clocks from now
+  kWant,    ///< from a service to the home's: ranks of my node have intents for the keys
+  kWantMove,  ///< the same, and the rows can come: kMove if no other node has an intent, else answer kStays
+  kUnwant,    ///< from a service to the home's: they have no more
+  kStays,     ///< from the home's service: the rows do not come
+  kAlone,     ///< from the home's service: no other node has an intent for these keys any more
   kHandOver,  ///< from the home's service to the owner's: give the rows to the requester's node
   kTransfer,  ///< from the last owner's service to the next one's: the rows
   kRows,      ///< to the requester: what it pulled
@@ -56,8 +62,8 @@ static_assert(sizeof(BatchHead) == 16);
 /// The begin of a record; its row follows, padded to 8 bytes.
 struct Record {
   Key key = 0;
-  std::uint32_t position = 0;  ///< of the key in its request
-  std::uint32_t reserved = 0;
+  std::uint32_t position = 0;  ///< of the key in its request; kIntent: clocks until it starts
+  std::uint32_t until = 0;     ///< kIntent: clocks until it ends
 };
 static_assert(sizeof(Record) == 16);
 
@@ -93,10 +99,10 @@ class BatchWriter {
   BatchWriter& operator=(const BatchWriter&) = delete;
 
   /// Adds a record; returns the place of its row.
-  std::byte* add(Key key, std::uint32_t position) {
+  std::byte* add(Key key, std::uint32_t position, std::uint32_t until = 0) {
     if (batch_ == nullptr || head_.count == most_) open();
     std::byte* const place = batch_ + sizeof(BatchHead) + head_.count * record_bytes_;
-    const Record record{.key = key, .position = position};
+    const Record record{.key = key, .position = position, .until = until};
     std::memcpy(place, &record, sizeof record);
     ++head_.count;
     if (expected_ > 0) --expected_;

@@ -75,6 +75,7 @@ class RowStore {
   /// Copies the row to `row` and removes it.
   Found take(Key key, std::byte* row);
   [[nodiscard]] std::uint64_t num_rows() const { return header_->num_rows; }
+  [[nodiscard]] std::uint64_t max_rows() const { return header_->max_rows; }
   /// Bytes of memory that the rows so far have needed.
   [[nodiscard]] std::uint64_t used_bytes() const;
 

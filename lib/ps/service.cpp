@@ -43,6 +43,7 @@ Service::Service(Options options, RowStore& store, Mail& mail)
       store_(store),
       mail_(mail),
       row_bytes_(options_.type.bytes()),
+      intents_(options_.places.node_of.size()),
       row_(row_bytes_) {
   if (options_.first_row.empty()) options_.first_row.resize(row_bytes_);
   clocks_.resize(options_.places.node_of.size());
@@ -60,7 +61,10 @@ Status Service::on_mail(const Batch& batch) {
       on_localize(batch);
       break;
     case MailKind::kMove:
-      on_move(batch);
+    case MailKind::kWant:
+    case MailKind::kWantMove:
+    case MailKind::kUnwant:
+      on_told(batch);
       break;
     case MailKind::kHandOver:
       on_hand_over(batch);
@@ -71,6 +75,15 @@ Status Service::on_mail(const Batch& batch) {
     case MailKind::kClock:
     case MailKind::kNodeClock:
       on_clock(batch);
+      break;
+    case MailKind::kIntent:
+      on_intent(batch);
+      break;
+    case MailKind::kStays:
+      stay(keys_of(batch));
+      break;
+    case MailKind::kAlone:
+      on_alone(batch);
       break;
     case MailKind::kRows:
     case MailKind::kDone:
@@ -192,32 +205,48 @@ void Service::on_localize(const Batch& batch) {
     }
   }
   // "Coming" is marked before the home hears of it, this node's own home included.
+  tell_homes(MailKind::kMove, keys_);
+}
+
+/// Tells the homes of keys something of this node.
+void Service::tell_homes(MailKind kind, std::span<const Key> keys) {
   forwards_.clear();
   std::vector<Key> own;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
-    if (is_home(keys_[i])) {
-      own.push_back(keys_[i]);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (is_home(keys[i])) {
+      own.push_back(keys[i]);
     } else {
-      forwards_.push_back({options_.places.home_of(keys_[i]), i});
+      forwards_.push_back({options_.places.home_of(keys[i]), i});
     }
   }
   for_each_node([&](std::int32_t node, std::size_t begin, std::size_t end) {
-    BatchWriter writer(mail_, service(node), {.kind = MailKind::kMove, .requester = service(options_.node)},
-                       row_bytes_, end - begin);
-    for (; begin < end; ++begin) writer.add(keys_[forwards_[begin].record], 0);
+    BatchWriter writer(mail_, service(node), {.kind = kind, .requester = service(options_.node)}, row_bytes_,
+                       end - begin);
+    for (; begin < end; ++begin) writer.add(keys[forwards_[begin].record], 0);
   });
-  move(own, options_.node);
+  if (!own.empty()) told(kind, options_.node, own);
 }
 
-void Service::on_move(const Batch& batch) {
-  keys_.clear();
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    keys_.push_back(batch.record(i).key);
-    store_.prefetch(mixed(keys_.back()));
-    if (!is_home(keys_.back()))
-      return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", keys_.back())));
+void Service::on_told(const Batch& batch) {
+  const std::vector<Key> keys = keys_of(batch);
+  for (const Key key : keys) {
+    store_.prefetch(mixed(key));
+    if (!is_home(key))
+      return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", key)));
   }
-  move(keys_, options_.places.node_of[static_cast<std::size_t>(batch.head().requester)]);
+  told(batch.head().kind, node_of(batch.head().requester), keys);
+}
+
+/// At the home of the keys.
+void Service::told(MailKind kind, std::int32_t node, std::span<const Key> keys) {
+  switch (kind) {
+    case MailKind::kMove:
+      return move(keys, node);
+    case MailKind::kUnwant:
+      return unwanted_by(node, keys);
+    default:
+      return wanted_by(node, keys, kind == MailKind::kWantMove);
+  }
 }
 
 /// At the home: names the next owner at once, and tells the last one.
@@ -228,7 +257,7 @@ void Service::move(std::span<const Key> keys, std::int32_t to) {
     for (std::size_t i = 0; i < keys.size() && failure_.ok(); ++i) {
       const Key key = keys[i];
       const auto known = owner_.find(key);
-      const std::int32_t owner = known == owner_.end() ? options_.node : known->second;
+      const std::int32_t owner = owner_of(key);
       if (owner == to)
         return broke(
             Status::error(Code::kInternal, fmt::format("node {} asked for key {}, which it owns", to, key)));
@@ -319,6 +348,8 @@ void Service::on_clock(const Batch& batch) {
     node_clocks_[static_cast<std::size_t>(options_.places.node_of[rank])] = clock;
   } else {
     clocks_[rank] = clock;
+    intents_.advance(rank, clock);
+    act_on_intents();
     std::uint64_t least = UINT64_MAX;
     for (std::size_t r = 0; r < clocks_.size(); ++r)
       if (options_.places.node_of[r] == options_.node) least = std::min(least, clocks_[r]);

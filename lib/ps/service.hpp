@@ -9,6 +9,7 @@
 
 #include <hips/status.hpp>
 
+#include "lib/ps/intents.hpp"
 #include "lib/ps/mail.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
@@ -56,6 +57,8 @@ class Service {
   [[nodiscard]] std::size_t num_moved() const { return owner_.size(); }
   /// Keys that are on their way here.
   [[nodiscard]] std::size_t num_coming() const { return coming_.size(); }
+  /// Keys whose home is here, and for which a node has intents.
+  [[nodiscard]] std::size_t num_wanted() const { return wanting_.size(); }
 
  private:
   /// A pull, push or set that waits for its row.
@@ -79,10 +82,34 @@ class Service {
 
   void on_access(const Batch& batch);
   void on_localize(const Batch& batch);
-  void on_move(const Batch& batch);
+  void on_told(const Batch& batch);
+  void told(MailKind kind, std::int32_t node, std::span<const Key> keys);
   void on_hand_over(const Batch& batch);
   void on_transfer(const Batch& batch);
   void on_clock(const Batch& batch);
+  void on_intent(const Batch& batch);
+  void on_alone(const Batch& batch);
+  void act_on_intents();
+  void want(std::span<const Key> keys);
+  void tell_homes(MailKind kind, std::span<const Key> keys);
+  void tell_node(MailKind kind, std::int32_t node, std::span<const Key> keys);
+  void wanted_by(std::int32_t node, std::span<const Key> keys, bool can_move);
+  void unwanted_by(std::int32_t node, std::span<const Key> keys);
+  void stay(std::span<const Key> keys);
+  [[nodiscard]] static std::vector<Key> keys_of(const Batch& batch);
+  [[nodiscard]] std::int32_t node_of(Rank rank) const {
+    return options_.places.node_of[static_cast<std::size_t>(rank)];
+  }
+  /// Of a key whose home is here.
+  [[nodiscard]] std::int32_t owner_of(Key key) const {
+    const auto known = owner_.find(key);
+    return known == owner_.end() ? options_.node : known->second;
+  }
+  /// Whether a row that is not here is on its way here, to stay.
+  [[nodiscard]] bool is_coming(Key key) const {
+    const auto coming = coming_.find(key);
+    return coming != coming_.end() && !coming->second.back().next_owner;
+  }
   void tell_clock(Rank to, MailKind kind, std::uint64_t clock);
   /// Does a push or set on a row.
   void change(MailKind kind, std::byte* row, const std::byte* given) const;
@@ -105,10 +132,13 @@ class Service {
   std::size_t row_bytes_;
   std::unordered_map<Key, std::int32_t> owner_;          ///< of keys whose home is here; absent: this node
   std::unordered_map<Key, std::vector<Tenure>> coming_;  ///< the front one is waited for
-  std::vector<std::uint64_t> clocks_;                    ///< that ranks of this node have ended, by rank
-  std::vector<std::uint64_t> node_clocks_;               ///< the least of them, by node
-  std::uint64_t all_clocks_ = 0;                         ///< the least of those
-  std::vector<std::byte> row_;                           ///< work space
+  Intents intents_;                                      ///< of ranks of this node
+  std::unordered_map<Key, std::vector<std::int32_t>>
+      wanting_;                             ///< nodes with intents, of keys whose home is here
+  std::vector<std::uint64_t> clocks_;       ///< that ranks of this node have ended, by rank
+  std::vector<std::uint64_t> node_clocks_;  ///< the least of them, by node
+  std::uint64_t all_clocks_ = 0;            ///< the least of those
+  std::vector<std::byte> row_;              ///< work space
   std::vector<Forward> forwards_;
   std::vector<Key> keys_;
   Status failure_;

@@ -344,6 +344,15 @@ Status RowTable::wait(std::unique_ptr<TableCall> call) {
   return failure_;
 }
 
+Status RowTable::intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end) {
+  if (Status status = begin_call(keys); !status.ok()) return status;
+  if (end < start)
+    return Status::error(
+        Code::kInvalidArgument,
+        fmt::format("table: an intent ends at clock {}, before it starts at {}", end, start));
+  return send([&] { client_->tell_intent(keys, start, end); });
+}
+
 Status RowTable::advance_clock() {
   if (failed_.load(std::memory_order_acquire)) return failure();
   // What this rank has pushed is there before the others hear of the clock.

@@ -61,6 +61,11 @@ class RowTable {
   /// Copies the rows that this node has, and says which they are.
   Status pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here);
 
+  /// This rank is going to pull or push the rows while its clock is in [start, end). Blocks for nothing; a hint.
+  ///
+  /// Errors   kInvalidArgument: a key is out of range, or end is before start. The failure of the table.
+  Status intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end);
+
   /// Ends a clock of this rank: waits for its outstanding calls, then for ranks that are more than `staleness` clocks behind.
   Status advance_clock();
 

@@ -88,6 +88,11 @@ class Table:
         """As localize(), without waiting: for the keys of the next step."""
         return Request(self._table.start(Access.LOCALIZE, self._keys(keys), None), None)
 
+    def intent(self, keys: Any, start: int, end: int) -> None:
+        """This rank is going to use the rows while its clock, the number of its calls of advance_clock(), is in [start, end). A hint that
+        returns at once: rows that no other node wants come to this one, in the background."""
+        self._table.intent(self._keys(keys), start, end)
+
     def advance_clock(self) -> None:
         """Ends a clock of this rank: waits for its outstanding pulls, pushes and sets, then for ranks that are more than `staleness` clocks behind."""
         self._table.advance_clock()

@@ -276,6 +276,30 @@ TEST(Table, EndsClocksTogetherWithinTheStaleness) {
   });
 }
 
+TEST(Table, BringsRowsThatOnlyOneNodeHasAnIntentFor) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<float> table(comm, {.num_keys = 400, .row_length = 2});
+    std::vector<Key> keys(100);
+    std::vector<float> rows(200, 1);
+    std::vector<unsigned char> here(100);
+    for (std::uint64_t clock = 0; clock < 8; ++clock) {
+      // Each clock the rows of another rank; what the others do makes none of them leave before the clock ends.
+      for (std::size_t i = 0; i < 100; ++i)
+        keys[i] = 4 * i + (static_cast<std::uint64_t>(rank) + clock / 4) % 4;
+      table.intent(keys, clock, clock + 1);
+      while (std::ranges::find(here, 0) != here.end()) table.pull_if_local(keys, rows, here);
+      std::ranges::fill(rows, 1.0F);
+      table.push(keys, rows);
+      table.pull(keys, rows);
+      if (rows != std::vector<float>(200, static_cast<float>(clock + 1))) return "wrong rows";
+      table.advance_clock();
+      std::ranges::fill(here, 0);
+    }
+    return "right";
+  });
+}
+
 TEST(Table, SendsAClockThatOthersWaitForBeforeTheRankGoesElsewhere) {
   expect_everywhere("right", [](int rank) -> std::string {
     Communicator comm = Communicator::from_environment();

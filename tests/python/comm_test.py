@@ -149,6 +149,16 @@ def tables_of_rows():
         most.advance_clock()
         assert most.pull([3]).tolist() == [size - 1]
         comm.barrier()
+        most.intent([rank % 10], 1, 3)
+        while not most.pull_if_local([rank % 10])[1].all():
+            pass
+        try:
+            most.intent([3], 2, 1)
+        except hips.Error as found:
+            assert "an intent ends at clock 1, before it starts at 2" in str(found), found
+        else:
+            raise AssertionError("an intent that ends before it starts")
+        comm.barrier()
 
 
 def kinds_of_arrays():

@@ -28,7 +28,7 @@ class PsPerf(unittest.TestCase):
         kinds = {(line["operation"], line["rows"], line["row_length"], line["keys"], line["outstanding"]) for line in figures["lines"]}
         for length in (1, 8):
             for kind in (("pull", "local", length, 1, 1), ("push", "remote", length, 20, 1), ("pull", "remote", length, 1, 64),
-                         ("localize", "remote", length, 20, 1)):
+                         ("localize", "remote", length, 20, 1), ("intent", "remote", length, 1, 1), ("intent", "remote", length, 20, 1)):
                 self.assertIn(kind, kinds)
         self.assertEqual(len(kinds), len(figures["lines"]))
         self.assertIn("ping-pongs", text)

@@ -107,7 +107,39 @@ class Caller {
                1e6 * static_cast<double>(num) / each);
   }
 
+  /// The time from an intent until the rows are local. Each of `keys` once.
+  void intent(std::span<const Key> keys) {
+    const std::size_t half = keys.size() / 2, num = options_.keys_per_call;
+    std::vector<double> times;
+    for (std::size_t i = 0; i < std::min(half, static_cast<std::size_t>(options_.iterations)); ++i)
+      times.push_back(us_until_local(keys.subspan(i, 1)));
+    const double single = median(times);
+    lines_.add({"intent", "remote", 1, table_.row_length(), 1}, single, 1e6 / single);
+    times.clear();
+    for (std::size_t i = half; i + num <= keys.size(); i += num)
+      times.push_back(us_until_local(keys.subspan(i, num)));
+    if (times.empty()) return;
+    const double each = median(times);
+    lines_.add({"intent", "remote", num, table_.row_length(), 1}, each,
+               1e6 * static_cast<double>(num) / each);
+  }
+
  private:
+  double us_until_local(std::span<const Key> keys) {
+    constexpr double kMostUs = 10e6;
+    const auto rows = std::span(rows_).first(keys.size() * table_.row_length());
+    std::vector<unsigned char> here(keys.size());
+    const auto begin = Clock::now();
+    table_.intent(keys, 0, 1);
+    while (true) {
+      table_.pull_if_local(keys, rows, here);
+      const double us = us_since(begin);
+      if (std::ranges::find(here, 0) == here.end()) return us;
+      if (us > kMostUs)
+        throw Error(
+            Status::error(Code::kInternal, "hips-ps-perf: rows did not come within 10 s of an intent"));
+    }
+  }
   [[nodiscard]] std::span<const Key> some(std::span<const Key> keys, int i, std::size_t num) const {
     return keys.subspan(static_cast<std::size_t>(i) * num % (keys.size() - num + 1), num);
   }
@@ -206,6 +238,13 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
           caller.localize(other);
         }
       }
+      comm.barrier();
+      if (result.peer < 0) continue;
+      // The rows of the other rank go back to it, to come by intent.
+      const std::vector<Key> other = of_rank(static_cast<Key>(result.peer));
+      if (comm.rank() == result.peer) table.localize(other);
+      comm.barrier();
+      if (comm.rank() == 0) Caller(table, options, lines).intent(other);
       comm.barrier();
     }
   }

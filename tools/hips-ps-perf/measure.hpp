@@ -13,7 +13,7 @@ namespace hips::ps_perf {
 
 /// One line of the report: calls of one kind.
 struct Line {
-  std::string operation;  ///< "pull", "push", "localize"
+  std::string operation;  ///< "pull", "push", "localize", "intent"
   std::string rows;       ///< "local", "remote"
   std::size_t keys = 1, row_length = 1, outstanding = 1;
   double us_per_call = 0;    ///< median of the rounds, of medians where calls are waited for

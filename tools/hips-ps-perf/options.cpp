@@ -10,12 +10,13 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   ParsedPsPerf parsed;
   PsPerfOptions& options = parsed.options;
   CLI::App app(
-      "Times pulls, pushes and localizes of a table of rows, beside a blocking TCP ping-pong between the same nodes.\n"
+      "Times pulls, pushes, localizes and intents of a table of rows, beside a blocking TCP ping-pong between the same nodes.\n"
       "\n"
       "  mpirun -n 2 --map-by ppr:1:node hips-ps-perf\n"
       "  hips lab run --namespaces -t switch:2 --mpirun -- mpirun -n 2 hips-ps-perf\n"
       "\n"
-      "Rank 0 calls; each rank's rows are on its node. Medians over rounds.",
+      "Rank 0 calls; each rank's rows are on its node. Medians over rounds.\n"
+      "The time of an intent is that from the call until the rows are local, found by polling.",
       "hips-ps-perf");
   app.allow_extras();
   app.option_defaults()->always_capture_default();

@@ -73,6 +73,7 @@ PYBIND11_MODULE(_comm, module) {
       .def(py::init<const Comm&, std::uint64_t, const py::object&, hips_op_t, std::uint64_t, std::uint64_t>())
       .def("close", &RowsByKey::close)
       .def("advance_clock", &RowsByKey::advance_clock)
+      .def("intent", &RowsByKey::intent)
       .def("abort", &RowsByKey::abort)
       .def("run", &RowsByKey::run)
       .def("start", &RowsByKey::start)

@@ -52,6 +52,12 @@ void RowsByKey::advance_clock() {
   throw_if_failed(without_lock([&] { return hips_ps_advance_clock(table); }));
 }
 
+void RowsByKey::intent(const py::object& keys, std::uint64_t start, std::uint64_t end) {
+  const Given given = checked("intent", Access::kIntent, keys, py::none());
+  hips_ps_table_t const table = handle();
+  throw_if_failed(without_lock([&] { return hips_ps_intent(table, keys_of(given.keys), given.keys.count(), start, end); }));
+}
+
 void RowsByKey::abort() {
   hips_ps_table_t const table = std::exchange(table_, nullptr);
   (void)without_lock([&] { return hips_ps_table_abort(table, "an exception ended the use of its table"); });
@@ -67,7 +73,7 @@ RowsByKey::Given RowsByKey::checked(const char* call, Access access, const py::o
   Given given{.keys = Array::of(keys, name + ": keys", false), .rows = {}};
   if (given.keys.type() != HIPS_UINT64 && given.keys.type() != HIPS_INT64)
     throw py::type_error("hips: " + name + ": keys have type " + given.keys.type_name() + "; expected int64 or uint64");
-  if (access == Access::kLocalize) return given;
+  if (access == Access::kLocalize || access == Access::kIntent) return given;
   given.rows = Array::of(rows, name + ": rows", access == Access::kPull);
   if (given.rows.type() != type_)
     throw py::type_error("hips: " + name + ": rows have type " + given.rows.type_name() + "; the table has " + type_name_);
@@ -91,6 +97,7 @@ void RowsByKey::run(Access access, const py::object& keys, const py::object& row
       case Access::kSet:
         return hips_ps_set(table, from, num, given.rows.data());
       case Access::kLocalize:
+      case Access::kIntent:
         break;
     }
     return hips_ps_localize(table, from, num);
@@ -112,6 +119,7 @@ std::unique_ptr<Request> RowsByKey::start(Access access, const py::object& keys,
       case Access::kSet:
         return hips_ps_iset(table, from, num, given.rows.data(), &request);
       case Access::kLocalize:
+      case Access::kIntent:
         break;
     }
     return hips_ps_ilocalize(table, from, num, &request);

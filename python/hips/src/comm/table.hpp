@@ -14,7 +14,7 @@
 
 namespace hips::python {
 
-enum class Access { kPull, kPush, kSet, kLocalize };
+enum class Access { kPull, kPush, kSet, kLocalize, kIntent };
 
 /// A table of the C API. Types and sizes of arrays are compared here, as C cannot know them.
 class RowsByKey {
@@ -28,6 +28,7 @@ class RowsByKey {
   /// Waits for all ranks.
   void close();
   void advance_clock();
+  void intent(const pybind11::object& keys, std::uint64_t start, std::uint64_t end);
   /// For a rank that gives up: aborts the communicator.
   void abort();
   /// `rows`: None for kLocalize.

@@ -1,0 +1,217 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/choices.hpp"
+#include "tests/ps/history.hpp"
+#include "tests/ps/simulated_table.hpp"
+
+namespace hips::ps::test {
+
+/// Rows with a counter for each worker.
+constexpr RowType counters(std::uint32_t num) {
+  return {.type = DataType::kUint64, .count = num};
+}
+
+/// Workers of a simulated table that access random keys of few, so that many meet.
+class Workload {
+ public:
+  struct Shape {
+    std::int32_t nodes = 2, ranks_per_node = 1;
+    Key num_keys = 4;
+    std::size_t outstanding = 1;  ///< calls of a worker; 1: each is waited for
+    int calls = 60;               ///< of a worker
+    double localize = 0.2;        ///< of the calls
+    double intent = 0;            ///< of the calls; as often a clock ends
+  };
+
+  Workload(Shape shape, std::uint64_t seed)
+      : shape_(shape),
+        random_(seed),
+        num_ranks_(static_cast<std::size_t>(shape.nodes) * static_cast<std::size_t>(shape.ranks_per_node)),
+        type_(counters(static_cast<std::uint32_t>(num_ranks_))),
+        table_(shape.nodes, shape.ranks_per_node, type_, 64,
+               sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes())),
+        history_(num_ranks_),
+        workers_(num_ranks_) {}
+
+  /// Runs all calls to their end; nothing, or what was broken.
+  std::optional<std::string> run() {
+    std::vector<std::size_t> ready;
+    while (true) {
+      ready.clear();
+      for (std::size_t w = 0; w < num_ranks_; ++w) {
+        collect(w);
+        if (workers_[w].calls_left(shape_.calls) && workers_[w].outstanding.size() < shape_.outstanding)
+          ready.push_back(w);
+      }
+      if (table_.idle() && ready.empty()) {
+        if (now_ == 0 || ended_ || shape_.intent == 0) break;
+        end_intents();
+        continue;
+      }
+      if (!ready.empty() && (table_.idle() || random_() % 2 == 0)) {
+        start(ready[random_() % ready.size()]);
+      } else {
+        table_.deliver(random_);
+      }
+      ++now_;
+    }
+    for (const Worker& worker : workers_)
+      if (!worker.outstanding.empty()) return "a call was never answered";
+    return end_state();
+  }
+  [[nodiscard]] SimulatedTable& table() { return table_; }
+
+ private:
+  struct Outstanding {
+    TableCall call;
+    std::vector<Key> keys;
+    std::vector<std::byte> rows;
+    std::vector<History::Access> accesses;
+  };
+  struct Worker {
+    int started = 0;
+    std::uint64_t clock = 0;
+    std::deque<std::unique_ptr<Outstanding>> outstanding;
+    std::map<Key, std::uint64_t> pushes;
+    [[nodiscard]] bool calls_left(int calls) const { return started < calls; }
+  };
+
+  /// All intents have ended, so that nothing may be left of them.
+  void end_intents() {
+    ended_ = true;
+    for (std::size_t w = 0; w < num_ranks_; ++w) table_.client(static_cast<Rank>(w)).tell_clock(1000);
+  }
+
+  /// Tells an intent, right or wrong, or ends a clock; false: neither.
+  bool plan_ahead(std::size_t w) {
+    if (shape_.intent == 0) return false;
+    Worker& worker = workers_[w];
+    Client& client = table_.client(static_cast<Rank>(w));
+    const double what = std::uniform_real_distribution<>(0, 1)(random_) / shape_.intent;
+    if (what < 1) {
+      std::vector<Key> keys;
+      for (Key key = 0; key < shape_.num_keys; ++key)
+        if (random_() % 2 == 0) keys.push_back(key);
+      const std::uint64_t start = worker.clock + random_() % 5;
+      client.tell_intent(keys, start, start + random_() % 5);
+      return true;
+    }
+    if (what > 2 || !worker.outstanding.empty()) return false;
+    client.tell_clock(++worker.clock);
+    return true;
+  }
+
+  void start(std::size_t w) {
+    Worker& worker = workers_[w];
+    ++worker.started;
+    if (plan_ahead(w)) return;
+    auto made = std::make_unique<Outstanding>();
+    const std::size_t num = 1 + random_() % 4;
+    for (std::size_t i = 0; i < num; ++i) made->keys.push_back(random_() % shape_.num_keys);
+    made->rows.resize(num * type_.bytes());
+    Client& client = table_.client(static_cast<Rank>(w));
+    const bool localizes = std::uniform_real_distribution<>(0, 1)(random_) < shape_.localize;
+    made->call.kind = localizes            ? MailKind::kLocalize
+                      : random_() % 2 == 0 ? MailKind::kPush
+                                           : MailKind::kPull;
+    made->call.num_keys = num;
+    made->call.out = made->rows.data();
+    if (made->call.kind == MailKind::kPush)
+      for (std::size_t i = 0; i < num; ++i) counter(*made, i, w) = 1;
+    std::vector<std::uint32_t> remote;
+    for (std::uint32_t i = 0; i < num; ++i) {
+      const Key key = made->keys[i];
+      std::byte* const row = made->rows.data() + i * type_.bytes();
+      if (!localizes) {
+        // The keys of a call take place in their order, so a pushed one counts for the next.
+        made->accesses.push_back({.worker = w,
+                                  .key = key,
+                                  .begin = ++now_,
+                                  .end = UINT64_MAX,
+                                  .is_push = made->call.kind == MailKind::kPush,
+                                  .own_before = worker.pushes[key]});
+        if (made->call.kind == MailKind::kPush) ++worker.pushes[key];
+      }
+      if (client.use(made->call.kind, key, mixed(key), row, row) == Found::kAbsent) {
+        remote.push_back(i);
+      } else if (!localizes) {
+        finish(*made, i);
+      }
+    }
+    if (!remote.empty()) client.ask(made->call, made->keys, remote, made->rows.data());
+    worker.outstanding.push_back(std::move(made));
+  }
+
+  std::uint64_t& counter(Outstanding& made, std::size_t i, std::size_t worker) {
+    return reinterpret_cast<std::uint64_t*>(made.rows.data())[i * num_ranks_ + worker];
+  }
+  void finish(Outstanding& made, std::size_t i) {
+    History::Access& access = made.accesses[i];
+    if (access.end != UINT64_MAX) return;
+    access.end = ++now_;
+    if (access.is_push) return;
+    for (std::size_t w = 0; w < num_ranks_; ++w) access.row.push_back(counter(made, i, w));
+  }
+  void collect(std::size_t w) {
+    auto& outstanding = workers_[w].outstanding;
+    for (auto it = outstanding.begin(); it != outstanding.end();) {
+      if (!(*it)->call.done) {
+        ++it;
+        continue;
+      }
+      for (std::size_t i = 0; i < (*it)->accesses.size(); ++i) {
+        finish(**it, i);
+        history_.add((*it)->accesses[i]);
+      }
+      it = outstanding.erase(it);
+    }
+  }
+
+  /// Every push is there once, each row in one place, nothing is left on its way.
+  std::optional<std::string> end_state() {
+    if (auto broken = history_.broken()) return broken;
+    std::uint64_t num_rows = 0;
+    for (std::int32_t node = 0; node < shape_.nodes; ++node) {
+      num_rows += table_.store(node).num_rows();
+      if (table_.service(node).num_coming() != 0) return "a row is still waited for";
+      if (table_.service(node).num_wanted() != 0) return "an intent is left";
+    }
+    if (num_rows > shape_.num_keys) return "a row is in two places";
+    for (Key key = 0; key < shape_.num_keys; ++key) {
+      std::vector<std::uint64_t> found(num_ranks_);
+      for (std::int32_t node = 0; node < shape_.nodes; ++node)
+        (void)table_.store(node).with(key,
+                                      [&](std::byte* row) { std::memcpy(found.data(), row, type_.bytes()); });
+      for (std::size_t w = 0; w < num_ranks_; ++w)
+        if (found[w] != workers_[w].pushes[key])
+          return "counter " + std::to_string(w) + " of key " + std::to_string(key) + " is " +
+                 std::to_string(found[w]) + " after " + std::to_string(workers_[w].pushes[key]) + " pushes";
+    }
+    return std::nullopt;
+  }
+
+  Shape shape_;
+  std::mt19937_64 random_;
+  std::size_t num_ranks_;
+  RowType type_;
+  SimulatedTable table_;
+  History history_;
+  std::vector<Worker> workers_;
+  std::uint64_t now_ = 0;
+  bool ended_ = false;
+};
+
+inline std::uint64_t num_seeds() {
+  return hips::test::runs_everything() ? 100'000 : hips::test::runs_a_sample() ? 100 : 1000;
+}
+
+}  // namespace hips::ps::test
