@@ -188,12 +188,16 @@ Status RowTable::send(Write&& write) {
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
   if (Status status = begin_call(keys); !status.ok()) return status;
   if (mail_->has_unsent()) (void)step();
+  bool lacks = false;
   const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
     const Found found =
         client_->use(MailKind::kPull, keys[i], hash, nullptr, out + i * options_.type.bytes());
     here[i] = found == Found::kHere ? 1 : 0;
+    lacks = lacks || here[i] == 0;
     return found;
   });
+  // A program that asks until a row has come must not keep the service from its core.
+  if (lacks) (void)step();
   return used ? Status::success() : failure();
 }
 
