@@ -316,7 +316,7 @@ class OtherMpi(Case):
         self.assertEqual(outcome.code, 2, outcome.text())
         lines = outcome.lines_of_hips()
         self.assertEqual(len(lines), 1, outcome.text())
-        self.assertIn("each rank would be alone", lines[0])
+        self.assertIn("each rank would run alone", lines[0])
         self.assertIn(type_this, lines[0])
 
     def test_the_launcher_of_the_other_mpi_is_refused(self):
