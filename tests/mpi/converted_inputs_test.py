@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import LIBRARY, PROGRAMS, Case, args, mpirun, rest
+from harness import LIBRARY, MPICH, PROGRAMS, Case, args, mpirun, rest
 
 # Four servers of a BCube with names by a list; one NIC is slow, so that no spec of a family describes the file.
 SLOW = """hips-topology: 1
@@ -16,7 +16,9 @@ servers: {names: "n[0-3]", devices: [a, b]}
 links: [{server: n2, nic: b, rate: 10Gb}]
 """
 PLAIN = "hips-topology: 1\nshape: bcube:2,1\nrate: 25Gb\nservers: {names: 'n[0-1],n2,n3'}\n"
-WRAPPER = "import subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+# MPI_Init of MPICH needs the launcher's descriptor; all others are closed.
+KEPT = "int(os.environ['PMI_FD'])," if MPICH else ""
+WRAPPER = f"import os, subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:], pass_fds=({KEPT})).returncode)\n"
 
 
 class ConvertedInputs(Case):
@@ -48,7 +50,7 @@ class ConvertedInputs(Case):
         self.assertRegex(outcome.err, r"MPI_COMM_WORLD, 4 ranks: .*hips_flat-mesh")
 
     def test_a_program_that_a_script_starts_finds_converted_inputs(self):
-        # The script's child inherits no descriptor.
+        # The script's child inherits no descriptor of hips run.
         wrapper = self.write("wrapper.py", WRAPPER)
         outcome = self.run_program("-t", self.write("slow.yaml", SLOW), program=(sys.executable, wrapper),
                                    HIPS_PLAN_FILE=self.mesh())
