@@ -23,7 +23,9 @@ class Requests(Case):
     # Each case with the non-blocking calls and the starts of a rank that HiPS takes. They share one launch, since
     # launching takes most of the time; the last one changes the error handler.
     CASES = {"first-calls": (0, 0), "receive-meanwhile": (20, 0), "large-message": (1, 0), "communicator-freed": (5, 5),
-            "special-calls": (4, 0), "all-forms": (25, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
+            # In MPICH programs HiPS has a progress thread.
+            "special-calls": (2, 0) if MPICH else (4, 0),
+            "all-forms": (25, 0), "never-freed": (0, 1), "many": (1000, 0), "misuse": (1, 1)}
 
     def check(self, *cases, taken, on_native=True):
         if on_native:
@@ -37,6 +39,17 @@ class Requests(Case):
         if MPICH:
             # MPICH 4.0 cancels collectives.
             self.assert_ok(mpirun(3, PROGRAMS["requests"], *(case for case in self.CASES if case != "misuse")))
+
+    def test_a_progress_thread_calls_no_functions_for_a_program_of_one_thread(self):
+        # Of special-calls, the function of the program and the pairs, which native MPI's function reduces.
+        functions = {"MPI_Iallreduce: op a user's op": 1, "MPI_Iallreduce: op MPI_MINLOC": 1}
+        others = {"MPI_Iallreduce: no data": 1,
+                  "MPI_Iallreduce before the first blocking collective of its communicator": 1}
+        for thread, taken, delegated in (("on", 2, {**others, **functions}), ("off", 4, others)):
+            with self.subTest(thread=thread):
+                outcome = under_hips(3, "requests", "special-calls", options=["--report"], HIPS_PROGRESS_THREAD=thread)
+                self.assert_ok(outcome)
+                self.assertEqual((kinds(outcome), outcome.report()[1]), ((taken, 0), delegated), outcome.text())
 
     def test_types_and_communicators_may_be_freed_while_calls_are_outstanding(self):
         # Open MPI 4.1 frees a communicator that its own calls still need.
