@@ -1,59 +1,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <hips/topology.hpp>
 
-#include "tests/choices.hpp"
 #include "tests/processor_time.hpp"
 #include "tests/topology/samples.hpp"
+#include "tests/topology/topo_tool.hpp"
 
-// Runs the tool as a user does; HIPS_TOOL names it.
+// `hips topo` on specs and topology files, for people and programs.
 
 namespace hips {
 namespace {
 
+using test::Outcome;
+using test::run;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;  ///< includes stderr if the command redirects it
-};
-
-Outcome run(const std::string& arguments, const std::string& environment = "") {
-  const char* tool = std::getenv("HIPS_TOOL");
-  EXPECT_NE(tool, nullptr) << "HIPS_TOOL names the hips program to test";
-  const std::string command =
-      environment + " '" + std::string(tool != nullptr ? tool : "") + "' " + arguments;
-  Outcome outcome;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 1 << 16> buffer{};
-  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    outcome.out.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
 
 TEST(TopoTool, PrintsASummary) {
   const Outcome outcome = run("topo -t bcube:3,1");
@@ -216,87 +189,6 @@ TEST(TopoTool, RejectsBadInputInOneLineWithStatusTwo) {
   EXPECT_THAT(outcome.out, HasSubstr("no topology; give -t SPEC"));
 }
 
-TEST(TopoTool, ReadsSlurmsTopologyConf) {
-  const std::string path = ::testing::TempDir() + "hips_topology.conf";
-  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
-  write(
-      "SwitchName=leaf0 Nodes=n[01-02]\nSwitchName=leaf1 Nodes=n[03-04] LinkSpeed=100\n"
-      "SwitchName=top Switches=leaf[0-1]\n");
-  EXPECT_EQ(run("topo --slurm " + path + " --spec").out, "leafspine:2,2\n");
-  const Outcome text = run("topo --slurm " + path + " 2>&1");
-  EXPECT_EQ(text.exit_code, 0);
-  EXPECT_THAT(text.out, HasSubstr("hips: " + path +
-                                  ": line 2: LinkSpeed=\"100\" does not describe the wiring; ignored\n"));
-  EXPECT_THAT(text.out, HasSubstr("\n  nodes     n01 n02 n03 n04, as servers 0 to 3\n"));
-  EXPECT_THAT(run("topo -v --slurm " + path + " 2>&1").out, HasSubstr("\nserver 2 <10>  node n03\n"));
-  const auto json = nlohmann::json::parse(run("topo --json --slurm " + path).out);
-  EXPECT_EQ(json["spec"], "leafspine:2,2");
-  EXPECT_EQ(json["nodes"], (std::vector<std::string>{"n01", "n02", "n03", "n04"}));
-  EXPECT_EQ(json["notes"].size(), 1U);
-  // The file alone, and with -t of any command.
-  EXPECT_EQ(run("topo " + path + " 2>&1").out, text.out);
-  EXPECT_EQ(nlohmann::json::parse(run("topo --json " + path).out), json);
-  EXPECT_EQ(run("topo -t " + path + "/2 --spec").out, "leafspine:2,2/2\n");
-  EXPECT_THAT(run("check -t " + path).out, HasSubstr("proved: "));
-  EXPECT_THAT(run("topo " + path + ".none 2>&1").out,
-              HasSubstr("\" cannot be read: No such file or directory"));
-
-  write("SwitchName=leaf0 Nodes=n[02-1]\n");
-  // Not the folder of temporary files, which may have any.
-  const std::string folder = path + ".folder";
-  std::filesystem::create_directory(folder);
-  std::ofstream(folder + "/topology.conf") << "SwitchName=s0 Nodes=n[0-3]\n";
-  for (const std::string& file : {path, path + ".none", folder}) {
-    const Outcome outcome = run("topo --slurm " + file + " 2>&1");
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.out, HasSubstr(file == path              ? path + ": line 1: Nodes: "
-                                       : file.ends_with(".none") ? "\" cannot be read"
-                                                                 : "is a folder"));
-    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
-  }
-
-  // A file that would expand to more memory than there is.
-  write("SwitchName=leaf0 Nodes=r[0-999999]n[0-999999]\n");
-  const auto begin = hips::test::processor_time();
-  const Outcome outcome = run("topo --slurm " + path + " 2>&1");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.out, HasSubstr("has 1000000000000 names"));
-  EXPECT_LT(hips::test::processor_time() - begin, std::chrono::seconds(5));
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, PlansUnevenTreesOfSlurmAndAnyJobOnThem) {
-  const std::string path = ::testing::TempDir() + "hips_uneven.conf";
-  std::mt19937_64 random(test::seed());
-  for (int trial = 0; trial < 12; ++trial) {
-    std::ofstream file(path);
-    std::string leaves, job;
-    int num_nodes = 0;
-    for (std::uint64_t leaf = 0, last = 2 + random() % 4; leaf < last; ++leaf) {
-      const std::uint64_t size = 1 + random() % 7;
-      file << fmt::format("SwitchName=s{} Nodes=n{}-[1-{}]\n", leaf, leaf, size);
-      leaves += fmt::format("{}s{}", leaf == 0 ? "" : ",", leaf);
-      num_nodes += static_cast<int>(size);
-      job += fmt::format("{}n{}-{}", leaf == 0 ? "" : ",", leaf, 1 + random() % size);
-    }
-    if (random() % 4 > 0) file << "SwitchName=top Switches=" << leaves << "\n";
-    file.close();
-    const auto json = nlohmann::json::parse(run("topo --json " + path).out);
-    EXPECT_EQ(json["servers"], num_nodes) << path;
-    EXPECT_THAT(run("check -t " + path + " 2>&1").out, HasSubstr("proved: ")) << json["spec"];
-    EXPECT_EQ(run("topo --format yaml " + path + " --nodelist '" + job + "' > " + path + ".yaml").exit_code,
-              0)
-        << job;
-    EXPECT_THAT(run("check -t " + path + ".yaml 2>&1").out, HasSubstr("proved: ")) << json["spec"] << job;
-  }
-  // More servers than trees are planned for.
-  std::ofstream(path)
-      << "SwitchName=a Nodes=a[1-700]\nSwitchName=b Nodes=b[1-500]\nSwitchName=t Switches=a,b\n";
-  EXPECT_THAT(run("plan -t " + path + " --bytes 16M --rank 1 2>&1").out, HasSubstr("1200 ranks, 16 MiB"));
-  std::remove(path.c_str());
-  std::remove((path + ".yaml").c_str());
-}
-
 TEST(TopoTool, WritesATopologyFileAndReadsItAsASpec) {
   const std::string path = ::testing::TempDir() + "hips_topo_tool_test.yaml";
   for (const char* verbose : {"", "-v"}) {
@@ -427,316 +319,10 @@ TEST(TopoTool, RejectsFlagsThatContradictEachOther) {
   }
 }
 
-TEST(TopoTool, InsistsOnTheFormatOfFrom) {
-  const std::string path = ::testing::TempDir() + "hips_from.conf";
-  std::ofstream(path) << "SwitchName=s0 Nodes=n[0-3]\n";
-  for (const char* command : {"topo --spec", "plan --bytes 64K", "compare -b 64K", "check", "info select"}) {
-    EXPECT_EQ(run(fmt::format("{} -t {} --from slurm >/dev/null", command, path)).exit_code, 0) << command;
-    // The reader of the format says what is wrong, although another one would accept the file.
-    const Outcome other = run(fmt::format("{} -t {} --from ns3 2>&1", command, path));
-    EXPECT_EQ(other.exit_code, 2) << command;
-    EXPECT_THAT(other.out, HasSubstr(path + ":1: ")) << command;
-    EXPECT_THAT(other.out, HasSubstr("is not NODES SWITCHES LINKS")) << command;
-    const Outcome unknown = run(fmt::format("{} -t {} --from slrum 2>&1", command, path));
-    EXPECT_EQ(unknown.exit_code, 2) << command;
-    EXPECT_EQ(unknown.out,
-              "hips: --from: unknown format \"slrum\"; expected one of hips, slurm, ibnetdiscover, lldp, "
-              "containerlab, dot, ns3, simgrid, table\n");
-  }
-  EXPECT_THAT(run(fmt::format("topo {} --from hips 2>&1", path)).out, HasSubstr(path));
-  EXPECT_EQ(run(fmt::format("topo {} --from hips 2>/dev/null", path)).exit_code, 2);
-  // Also where some of the cables are picked, of HIPS_TOPO, and of a folder.
-  EXPECT_THAT(run(fmt::format("topo {} --from dot --hosts n 2>&1", path)).out, HasSubstr("hips: " + path));
-  EXPECT_EQ(run("topo --spec --from slurm", "HIPS_TOPO=" + path).out, "switch:4\n");
-  const Outcome folder = run(fmt::format("topo {} --from slurm 2>&1", ::testing::TempDir()));
-  EXPECT_EQ(folder.exit_code, 2);
-  EXPECT_THAT(run("topo bcube:3,1 --from slurm 2>&1").out,
-              HasSubstr("--from slurm: \"bcube:3,1\" is no file; leave --from out"));
-}
-
-TEST(TopoTool, TakesTheRatesThatAFileDoesNotTell) {
-  const std::string folder = ::testing::TempDir(), csv = folder + "hips_rates.csv",
-                    conf = folder + "hips_rates.conf";
-  std::string rows = "side_a_device,side_a_name,side_b_device,side_b_name,rate\n";
-  for (int leaf = 0; leaf < 3; ++leaf) {
-    for (int server = 0; server < 4; ++server)
-      rows += fmt::format("n{},eth0,leaf{},{},\n", 4 * leaf + server, leaf, server);
-    for (int spine = 0; spine < 2; ++spine)
-      rows += fmt::format("leaf{},u{},spine{},{},\n", leaf, spine, spine, leaf);
-  }
-  std::ofstream(csv) << rows;
-  std::ofstream(conf) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[4-7]\nSwitchName=t Switches=a,b\n";
-
-  const auto json = [](const std::string& arguments) {
-    return nlohmann::json::parse(run("topo --json " + arguments).out);
-  };
-  const auto of_list = json(csv + " --rate leaf=25Gb --rate spine=100Gb");
-  EXPECT_EQ(of_list["levels"][0]["bandwidth_bytes_per_s"], 25e9 / 8);
-  EXPECT_EQ(of_list["levels"][1]["bandwidth_bytes_per_s"], 100e9 / 8);
-  for (const auto& note : of_list["notes"])
-    EXPECT_THAT(note.get<std::string>(), Not(HasSubstr("is not known")));
-  EXPECT_EQ(json("--rate leaf=25Gb --rate spine=100Gb " + csv), of_list);
-  // The other tier is assumed, and said.
-  const auto half = json(csv + " --rate leaf=25Gb");
-  EXPECT_EQ(half["levels"][1]["bandwidth_bytes_per_s"], 100e9 / 8);
-  EXPECT_THAT(half["notes"].dump(),
-              HasSubstr("the rate of 6 cables between switches is not known; assuming 100Gb"));
-
-  const auto of_slurm = json(conf + " --rate leaf=50Gb --rate spine=200Gb");
-  EXPECT_EQ(of_slurm["levels"][0]["bandwidth_bytes_per_s"], 50e9 / 8);
-  EXPECT_EQ(of_slurm["levels"][1]["bandwidth_bytes_per_s"], 200e9 / 8);
-  EXPECT_EQ(run("topo " + conf + " --rate leaf=25Gb --rate spine=25Gb --spec").out, "leafspine:2,4@25Gb\n");
-  EXPECT_EQ(run("topo " + conf + "/8 --rate leaf=25Gb --rate spine=25Gb --spec").out,
-            "leafspine:2,4@25Gb/8\n");
-  // What is written is read as it is.
-  const std::string yaml = folder + "hips_rates.yaml";
-  EXPECT_EQ(run("topo --slurm " + conf + " --rate spine=400Gb --format yaml > " + yaml).exit_code, 0);
-  EXPECT_EQ(json(yaml)["levels"][1]["bandwidth_bytes_per_s"], 400e9 / 8);
-  EXPECT_THAT(run("check -t " + yaml + " 2>&1").out, HasSubstr("proved: "));
-
-  for (const auto& [arguments, text] : std::vector<std::pair<std::string, std::string>>{
-           {csv + " --rate core=400Gb",
-            "--rate core: the file tells the rates of all these cables, or has none; leave it out"},
-           {conf + " --rate core=400Gb", "--rate core: Leaf-Spine(2,4,4) has no such cables"},
-           {csv + " --rate rail=25Gb", "--rate \"rail=25Gb\": expected a tier of cables and its rate"},
-           {csv + " --rate leaf=fast", "--rate \"leaf=fast\": expected a tier of cables and its rate"},
-           {conf + " --rate leaf=25Gb --rate leaf=50Gb", "--rate: leaf is given twice"},
-           {conf + " --rate leaf=25Gb --spec",
-            "--spec: no spec tells these rates; write a topology file with --format yaml"},
-           {"bcube:3,1 --rate leaf=25Gb", "--rate leaf=25Gb: \"bcube:3,1\" is no file; leave --rate out"}}) {
-    const auto result = run("topo " + arguments + " 2>&1");
-    EXPECT_EQ(result.exit_code, 2) << arguments;
-    EXPECT_THAT(result.out, HasSubstr(text)) << arguments;
-    EXPECT_EQ(std::ranges::count(result.out, '\n'), 1) << result.out;
-  }
-  for (const std::string& path : {csv, conf, yaml}) std::remove(path.c_str());
-}
-
-/// Two leaves of two servers below a spine in one network, and a switch for management.
-const char* const kTwoNetworks = R"(graph {
-  "gpu0":"eth0" -- "leaf0":"1"; "gpu1":"eth0" -- "leaf0":"2"; "gpu2":"eth0" -- "leaf1":"1"; "gpu3":"eth0" -- "leaf1":"2"
-  "leaf0":"9" -- "spine":"1"; "leaf0":"10" -- "spine":"2"; "leaf1":"9" -- "spine":"3"; "leaf1":"10" -- "spine":"4"
-  "gpu0":"bmc" -- "mgmt":"1"; "gpu1":"bmc" -- "mgmt":"2"; "gpu2":"bmc" -- "mgmt":"3"; "store":"eth0" -- "mgmt":"4"
-})";
-
-TEST(TopoTool, EveryCommandReadsAFileAsItsOptionsTell) {
-  const std::string path = ::testing::TempDir() + "hips_two_networks.dot";
-  std::ofstream(path) << kTwoNetworks;
-  const std::string options =
-      "--hosts '^gpu' --exclude 'mgmt|store' --rate leaf=25Gb --rate spine=25Gb --from dot";
-  for (const char* command : {"topo", "plan -b 64K", "compare -b 64K -a hips", "check", "info select"}) {
-    const Outcome outcome = run(fmt::format("{} -t {} {} 2>/dev/null", command, path, options));
-    EXPECT_EQ(outcome.exit_code, 0) << command;
-    EXPECT_THAT(outcome.out, ::testing::AnyOf(HasSubstr("Leaf-Spine(2,2"), HasSubstr("leafspine:2,2")))
-        << command;
-    // HIPS_TOPO and -t are read alike.
-    EXPECT_EQ(run(fmt::format("{} {} 2>/dev/null", command, options), "HIPS_TOPO=" + path).exit_code, 0)
-        << command;
-    const Outcome family = run(fmt::format("{} -t bcube:3,1 --hosts n 2>&1", command));
-    EXPECT_EQ(family.exit_code, 2) << command;
-    EXPECT_THAT(family.out, HasSubstr("--hosts n: \"bcube:3,1\" is no file; leave --hosts out")) << command;
-  }
-  EXPECT_EQ(run(fmt::format("topo diff {0} {0} {1}", path, options)).exit_code, 0);
-  const Outcome of_table = run(fmt::format("plan -t {} --from dot --columns a,b,c,d 2>&1", path));
-  EXPECT_THAT(of_table.out, HasSubstr("--columns is for tables; leave out --from dot"));
-  const std::string conf = ::testing::TempDir() + "hips_mixed_options.conf";
-  std::ofstream(conf) << "SwitchName=s0 Nodes=n[0-3]\n";
-  for (const auto& [given, words] : {
-           std::pair("--columns a,,b,", "--columns is for tables; leave out "),
-           std::pair("--hosts n", "--hosts is for lists of cables; leave out "),
-           std::pair("--switches s", "--switches is for lists of cables; leave out "),
-       }) {
-    for (const auto& [command, other] :
-         {std::pair("topo --slurm {}", "--slurm\n"), std::pair("plan -t {} --from slurm", "--from slurm\n"),
-          std::pair("check -t {} --slurm-topology b", "--slurm-topology b\n"),
-          std::pair("topo {} --from slurm --slurm-topology b", "--slurm-topology b\n")})
-      EXPECT_EQ(run(fmt::format(fmt::runtime(command), conf) + fmt::format(" {} 2>&1", given)).out,
-                fmt::format("hips: {}{}", words, other));
-  }
-  std::remove(conf.c_str());
-  // The rate of closed forms is another one.
-  EXPECT_EQ(run("compare --theory --rate 25Gb").exit_code, 0);
-  EXPECT_THAT(run("compare -b 1M -t switch:4 --rate 25Gb 2>&1").out, HasSubstr("--rate 25Gb: "));
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, EveryCommandChoosesATopologyOfSlurm) {
-  const std::string path = ::testing::TempDir() + "hips_several.yaml";
-  std::ofstream(path) << "- topology: a\n  tree:\n    switches:\n      - {switch: s, nodes: 'n[1-4]'}\n"
-                         "- topology: b\n  tree:\n    switches:\n      - {switch: s, nodes: 'n[1-3]'}\n";
-  for (const char* command : {"topo", "plan -b 64K", "compare -b 64K -a hips", "check", "info select"}) {
-    const Outcome none = run(fmt::format("{} -t {} 2>&1", command, path));
-    EXPECT_EQ(none.exit_code, 2) << command;
-    EXPECT_THAT(none.out, HasSubstr("choose one of \"a\", \"b\" by --slurm-topology NAME")) << command;
-    const Outcome one = run(fmt::format("{} -t {} --slurm-topology b 2>/dev/null", command, path));
-    EXPECT_EQ(one.exit_code, 0) << command;
-    EXPECT_THAT(one.out, ::testing::AnyOf(HasSubstr("Switch(3)"), HasSubstr("switch:3"))) << command;
-  }
-  EXPECT_EQ(run("topo --spec --slurm " + path + " --slurm-topology a").out, "switch:4\n");
-  const std::string dot = path + ".dot";
-  std::ofstream(dot) << kTwoNetworks;
-  EXPECT_THAT(run("topo --slurm-topology a " + dot + " 2>&1").out,
-              HasSubstr("is no file of Slurm; leave the option out"));
-  for (const std::string& file : {path, dot}) std::remove(file.c_str());
-}
-
-TEST(TopoTool, ReadsTheLldpFilesOfHosts) {
-  const std::string folder = ::testing::TempDir() + "hips_lldp_";
-  std::string several, repeated;
-  for (int host = 0; host < 3; ++host) {
-    const std::string path = fmt::format("{}n{}.keyvalue", folder, host);
-    std::ofstream(path)
-        << "lldp.eth0.via=LLDP\nlldp.eth0.chassis.name=leaf\nlldp.eth0.chassis.Bridge.enabled=on\n"
-        << "lldp.eth0.port.ifname=swp" << host << "\n";
-    several += " " + path;
-    repeated += " -t " + path;
-  }
-  EXPECT_EQ(run("topo --spec" + several + " 2>/dev/null").out, "switch:3\n");
-  EXPECT_EQ(run("topo --spec" + repeated + " 2>/dev/null").out, "switch:3\n");
-  EXPECT_EQ(run("topo --spec --hosts 'n[01]'" + several + " 2>/dev/null").out, "switch:2\n");
-  for (const char* command : {"plan -b 64K", "check", "info select"})
-    EXPECT_EQ(run(command + repeated + " 2>/dev/null").exit_code, 0) << command;
-  // A loop over hosts leaves an empty file of one that did not answer.
-  const std::string empty = folder + "n9.keyvalue", together = folder + "together";
-  std::ofstream(empty).close();
-  std::filesystem::create_directory(together);
-  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir()))
-    if (entry.path().string().starts_with(folder) && entry.path().extension() == ".keyvalue")
-      std::filesystem::copy_file(entry.path(), std::filesystem::path(together) / entry.path().filename(),
-                                 std::filesystem::copy_options::overwrite_existing);
-  for (const std::string& arguments : {several + " " + empty, " " + empty + several, " " + together}) {
-    const Outcome with_empty = run("topo" + arguments + " 2>&1");
-    EXPECT_THAT(with_empty.out, HasSubstr("n9.keyvalue: the file is empty; ignored\n")) << arguments;
-    EXPECT_THAT(with_empty.out, HasSubstr("Switch(3)")) << arguments;
-  }
-  EXPECT_THAT(run("topo " + empty + " " + empty + " 2>&1").out,
-              HasSubstr("all files are empty; check the command"));
-  const std::string conf = folder + "topology.conf";
-  std::ofstream(conf) << "SwitchName=s0 Nodes=n[0-3]\n";
-  for (const std::string& arguments : {several + " " + conf, " " + conf + several, " " + conf + " " + conf}) {
-    const Outcome other = run("topo" + arguments + " 2>&1");
-    EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.out,
-                HasSubstr(conf + " is not what lldpctl prints; give one file, or several or a folder"));
-    EXPECT_EQ(std::ranges::count(other.out, '\n'), 1) << other.out;
-  }
-  EXPECT_THAT(run("topo switch:3 switch:4 2>&1").out,
-              HasSubstr("2 topologies are given, and \"switch:3\" is no file; give one topology"));
-}
-
-TEST(TopoTool, SaysOfLeavesOfMixedSizesWhatMostHave) {
-  const std::string path = ::testing::TempDir() + "hips_mixed.dot";
-  std::string text = "graph {\n";
-  const std::vector<int> sizes{2, 2, 4, 5};
-  for (std::size_t leaf = 0; leaf < sizes.size(); ++leaf) {
-    for (int server = 0; server < sizes[leaf]; ++server)
-      text += fmt::format("n{0}x{1} -- leaf{0};\n", leaf, server);
-    text += fmt::format("leaf{} -- spine;\n", leaf);
-  }
-  std::ofstream(path) << text << "}\n";
-  const std::string out = run("topo " + path + " --hosts '^n' 2>/dev/null").out;
-  EXPECT_THAT(out, HasSubstr("leaf2 has 4 servers, most often 2"));
-  EXPECT_THAT(out, HasSubstr("leaf3 has 5 servers, most often 2"));
-  EXPECT_THAT(out, Not(HasSubstr("the others")));
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
-  const std::string path = ::testing::TempDir() + "hips_no_format.txt";
-  std::ofstream(path) << "these are some words\n";
-  const auto result = run("topo " + path + " 2>&1");
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(
-      result.out,
-      "hips: " + path +
-          ": the text is of no format that HiPS knows: slurm, ibnetdiscover, lldp, containerlab, dot, ns3, "
-          "simgrid, table, or a topology file with the line \"hips-topology: 1\"; hips topo --from FORMAT tells "
-          "what is wrong with it as one of them\n");
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
-  const std::string path = ::testing::TempDir() + "hips_broken_elsewhere.conf";
-  std::ofstream(path)
-      << "SwitchName=l0 Nodes=n[0-3]\nSwitchName=l1 Nodes=n[4-7]\nSwitchName=top Switches=l[0-1]\n"
-         "SwitchName=x Switches=y\nSwitchName=y Switches=x\n";
-  EXPECT_EQ(run("topo " + path + " 2>&1").out,
-            "hips: " + path + ": line 4: the switches form a cycle; one must be on top\n");
-  EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2,5-6]").out, "leafspine:2,2\n");
-  EXPECT_THAT(run("plan -t " + path + " --nodelist n[1-2,5-6] --rank 0").out,
-              HasSubstr("Leaf-Spine(2,2,2), 4 ranks"));
-  EXPECT_THAT(run("compare -t " + path + " --nodelist n[1-2,5-6]").out, HasSubstr("Leaf-Spine(2,2,2)"));
-  // Two clusters in one list of cables.
-  std::ofstream(path)
-      << "graph { {a1 a2 a3} -- s1; {b1 b2} -- s2; a1 [role=server]; a2 [role=server]; a3 [role=server];\n"
-         "b1 [role=server]; b2 [role=server]; s1 [role=switch]; s2 [role=switch] }\n";
-  EXPECT_THAT(run("topo " + path + " 2>&1").out, HasSubstr("no cables join"));
-  EXPECT_EQ(run("topo --spec " + path + " --nodelist b[1-2]").out, "switch:2\n");
-  std::ofstream(path)
-      << "side_a_device,side_a_name,side_b_device,side_b_name\nn1,e,leaf1,1\nn2,e,leaf1,2\nn3,e,leaf2,1\n"
-         "n4,e,leaf2,2\nx9,e,y9,e\n";
-  EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2]").out, "switch:2\n");
-  EXPECT_THAT(run("topo " + path + " --nodelist n[1-2] 2>&1").out,
-              HasSubstr("; read for the hosts of the job only\n"));
-  // A server of a ring relays for the job; another cluster is not joined with it.
-  std::string dot = "graph { n0 -- n1 -- n2 -- n3 -- n0; x8 -- x9;";
-  for (const char* server : {"n0", "n1", "n2", "n3", "x8", "x9"})
-    dot += fmt::format(" {} [role=server];", server);
-  std::ofstream(path) << dot << " }\n";
-  const Outcome ring = run("topo " + path + " --nodelist n0,n2 2>&1");
-  EXPECT_THAT(ring.out, HasSubstr("; read for what cables join with the hosts of the job\n"));
-  EXPECT_THAT(ring.out, HasSubstr("n1 has to relay"));
-  EXPECT_THAT(run("check -t " + path + " --nodelist n0,n2").out, HasSubstr("proved"));
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, PlansOfAJobBesideASlowCableAreProvedAndCompared) {
-  const std::string path = ::testing::TempDir() + "hips_slow_job.yaml";
-  std::ofstream(path) << "hips-topology: 1\nshape: leafspine:3,4\nservers: {names: 'n[1-12]'}\n"
-                         "links: [{server: n6, nic: 0, rate: 16Gb}]\n";
-  const std::string job = " -t " + path + " --nodelist n[2-12]";
-  EXPECT_THAT(run("check" + job).out, HasSubstr("proved: "));
-  EXPECT_THAT(run("compare --baseline" + job).out,
-              ::testing::AllOf(HasSubstr("11 ranks"), HasSubstr("hips_slow_job.yaml, hosts of the job)")));
-  EXPECT_THAT(run("plan -b 16M --rank 0" + job).out,
-              ::testing::AllOf(HasSubstr("selected    hips"), HasSubstr("ratio       1.0")));
-  const Outcome alone = run("check --nodelist n1 --plan x.json 2>&1", "env -u HIPS_TOPO");
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_THAT(alone.out, HasSubstr("select servers of a topology; add -t"));
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, RailsOfSlurmJoinEachNodeTwice) {
-  const std::string path = ::testing::TempDir() + "hips_rails.conf";
-  std::ofstream(path) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[0-3]\n";
-  EXPECT_THAT(run("topo " + path).out, ::testing::AllOf(HasSubstr("Rail(4,2)"), Not(HasSubstr("single"))));
-  std::remove(path.c_str());
-}
-
 TEST(TopoTool, OptionsBeforeACommandBelowAreRefused) {
   const Outcome outcome = run("topo --rate leaf=25Gb diff a b 2>&1");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "hips: --rate is an option of hips topo; write it behind diff, if diff has it\n");
-}
-
-TEST(TopoTool, ReadsTheRatesOfItsOwnDot) {
-  const std::string path = ::testing::TempDir() + "hips_rates.dot";
-  for (const char* spec : {"leafspine:3,4,2@25Gb", "bcube:3,1@10Gb", "torus:4x3@2.5Gb", "rail:4,2@400Gb"}) {
-    ASSERT_EQ(run(fmt::format("topo -t {} --format dot > {}", spec, path)).exit_code, 0);
-    EXPECT_EQ(run("topo --spec " + path).out, fmt::format("{}\n", spec));
-  }
-  std::remove(path.c_str());
-}
-
-TEST(TopoTool, LeavesThatAreCabledToEachOtherHaveTiers) {
-  const std::string path = ::testing::TempDir() + "hips_two_leaves.dot";
-  std::ofstream(path)
-      << "graph { l1 -- {a1 a2 a3} [speed=100G]; l2 -- {b1 b2} [speed=100G]; l1 -- l2 [speed=400G] }\n";
-  EXPECT_THAT(
-      run("topo " + path).out,
-      ::testing::AllOf(HasSubstr("5 servers, 2 leaves; 5 cables of servers, 1 cable between leaves\n"),
-                       HasSubstr("over all 5 servers, "), HasSubstr(" over the 3 of l1\n")));
-  std::remove(path.c_str());
 }
 
 TEST(TopoTool, ReportsThatItsOutputCannotBeWritten) {
