@@ -21,12 +21,17 @@ std::vector<OddCable> odd_cables(const Cabling& cabling, const CableTiers& tiers
   for (const Cable& cable : cabling.cables)
     for (const CableEnd* end : {&cable.a, &cable.b})
       if (tiers.of[end->node] == 0) ++ports[end->port];
+  const bool some_count =
+      std::ranges::any_of(ports, [&](const auto& port) { return 2 * port.second >= servers; });
   const auto likeness = [&](const Cable& cable) {
     const auto [low, high] = std::minmax(tiers.of[cable.a.node], tiers.of[cable.b.node]);
     // Cables between two servers have two such ports; either end would do.
     const CableEnd& lower = tiers.of[cable.a.node] == low ? cable.a : cable.b;
     const bool counts = low == 0 && high > 0 && 2 * ports[lower.port] >= servers;
-    return Likeness(low, high, counts ? lower.port : "");
+    if (counts) return Likeness(low, high, lower.port);
+    // Where most servers have the same names of ports, the others' are like those at the same switch.
+    const std::size_t upper = tiers.of[cable.a.node] == low ? cable.b.node : cable.a.node;
+    return Likeness(low, high, low == 0 && some_count ? "switch " + std::to_string(upper) : "");
   };
   std::map<Likeness, MostCommon<double>> rates;
   for (const Cable& cable : cabling.cables) rates[likeness(cable)].add(cable.bandwidth_bytes_per_s);

@@ -216,6 +216,10 @@ TEST(Health, EqualPortsOfServersAreAlike) {
   file.topology = *parse("bcube:3,1");
   file.topology.levels[1].bandwidth_bytes_per_s /= 4;
   EXPECT_THAT(examine(cabling_of(file)).odd, IsEmpty());
+  // Nor where one server has names of its own for its NICs.
+  file.devices = {"mlx5_0", "mlx5_1"};
+  file.other_devices = {{4, {"mlx5_2", "mlx5_3"}}};
+  EXPECT_THAT(examine(cabling_of(file)).odd, IsEmpty());
 }
 
 TEST_P(HealthOf, SwitchesWithoutServersOfTheJobAreLeftOut) {
