@@ -8,7 +8,10 @@
 
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fan_in.hpp"
+#include "lib/cost/loads.hpp"
 #include "lib/plan/builder.hpp"
+#include "topology/link_rates.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::cost {
 namespace {
@@ -28,6 +31,8 @@ constexpr double kWorthIt = 0.99;
 constexpr std::int64_t kElementBytes = 4;
 /// The programs of trees have to be looked at for all servers, and a flat mesh connects every two.
 constexpr std::int64_t kMostServersOfTrees = 64;
+/// Of larger trees with slow cables above switches, not even the programs of the servers below one are looked at.
+constexpr std::int64_t kMostServersOfUplinks = 1024;
 /// Slow cables whose servers are looked at; of many, the others are hardly slower.
 constexpr std::size_t kMostSlowCables = 8;
 /// Trees are packed by a linear program, which takes a tenth of a second for 16 servers with 8 NICs each.
@@ -80,23 +85,69 @@ std::set<std::int32_t> busiest_servers(const Topology& topology, const PlanBuild
   return servers;
 }
 
+/// True if the cables above some switch are slower than all NICs below it together; of a graph, where that may be.
+bool shares_slow_uplinks(const Topology& topology, const std::vector<topology::Tier>& tiers,
+                         const topology::LinkRates& rates) {
+  const std::vector<double> nics = topology::rail_bandwidths(topology);
+  const double of_server = nics.empty() ? 0 : std::ranges::max(nics);
+  for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
+    if (tiers[tier].servers_below == 0) return true;
+    for (std::int64_t i = 0; i < tiers[tier].count; ++i) {
+      const double below = static_cast<double>(tiers[tier].servers_below) * of_server;
+      if (rates.tier(tier, static_cast<std::size_t>(i)) < below) return true;
+    }
+  }
+  return false;
+}
+
+/// How many times longer the cables above switches take than `nic_seconds`, what the busiest NIC takes for `volume`; at least 1.
+/// In large trees the servers below the first switch of the highest tier stand for all.
+double uplinks_to_nics(const Topology& topology, const PlanBuilder& builder, Volume volume,
+                       double nic_seconds) {
+  const std::vector<topology::Tier> tiers = topology::tiers(topology);
+  if (tiers.empty() || nic_seconds <= 0) return 1;
+  const topology::LinkRates rates(topology, tiers);
+  if (!shares_slow_uplinks(topology, tiers, rates)) return 1;
+  const std::int64_t below = tiers.back().servers_below;
+  const bool all = topology.num_servers() <= kMostServersOfTrees;
+  if (!all && (below == 0 || below > kMostServersOfTrees || topology.num_servers() > kMostServersOfUplinks))
+    return 1;
+  LoadCounter counter(topology, builder.shape(), volume);
+  for (std::int32_t server = 0; server < topology.num_servers(); ++server) {
+    if (!all && topology.whole_server(server) / below != topology.whole_server(0) / below) continue;
+    for (const Program& program : programs_of(topology, builder, server)) counter.add(program);
+  }
+  const Loads loads = counter.take();
+  double most_seconds = nic_seconds;
+  for (std::size_t tier = 0; tier < loads.total.tiers.size(); ++tier) {
+    for (std::size_t i = 0; i < loads.total.tiers[tier].size(); ++i) {
+      const Traffic& traffic = loads.total.tiers[tier][i];
+      const std::int64_t bytes = all ? std::max(traffic.out_bytes, traffic.in_bytes) : traffic.out_bytes;
+      const double rate = rates.tier(tier, i);
+      if (bytes > 0 && rate > 0) most_seconds = std::max(most_seconds, static_cast<double>(bytes) / rate);
+    }
+  }
+  return most_seconds / nic_seconds;
+}
+
 Candidate candidate_of(std::string name, const Topology& topology, std::unique_ptr<PlanBuilder> builder) {
   Candidate candidate;
   candidate.name = std::move(name);
+  const Volume volume{.count = 1 << 20, .element_bytes = kElementBytes};
   double most_seconds = -1;
   for (const std::int32_t server : busiest_servers(topology, *builder)) {
     auto programs = programs_of(topology, *builder, server);
     for (const Program& program : programs)
       candidate.num_messages = std::max(candidate.num_messages, num_sends(program));
-    const double seconds = estimate(topology, builder->shape(), programs,
-                                    {.count = 1 << 20, .element_bytes = kElementBytes}, BoundUse::kLeftOut)
-                               .bandwidth_seconds;
+    const double seconds =
+        estimate(topology, builder->shape(), programs, volume, BoundUse::kLeftOut).bandwidth_seconds;
     if (seconds <= most_seconds) continue;
     most_seconds = seconds;
     candidate.programs = std::move(programs);
   }
   candidate.has_incast =
       std::ranges::any_of(candidate.programs, [](const Program& program) { return fan_in(program) > 1; });
+  candidate.uplinks_to_nics = uplinks_to_nics(topology, *builder, volume, most_seconds);
   candidate.builder = std::move(builder);
   return candidate;
 }
@@ -113,8 +164,9 @@ namespace {
 
 double middle_bandwidth_seconds(const Topology& topology, const Candidate& candidate) {
   const Volume volume{.count = kMiddleBytes / kElementBytes, .element_bytes = kElementBytes};
-  return estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut)
-      .bandwidth_seconds;
+  return candidate.uplinks_to_nics *
+         estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut)
+             .bandwidth_seconds;
 }
 
 /// `bytes` and `middle` are what the links need for the call and for one of kMiddleBytes; 0: that was not tried. Buffers on the path can make a trial faster
@@ -137,7 +189,7 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
   const Cost cost =
       estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut);
   const Work work{.latency_seconds = cost.latency_seconds,
-                  .bandwidth_seconds = cost.bandwidth_seconds,
+                  .bandwidth_seconds = candidate.uplinks_to_nics * cost.bandwidth_seconds,
                   .num_messages = candidate.num_messages,
                   .has_incast = candidate.has_incast};
   if (candidate.tried.small_seconds > 0) {

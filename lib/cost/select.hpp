@@ -55,7 +55,9 @@ struct Candidate {
   std::unique_ptr<PlanBuilder> builder;
   std::vector<Program> programs;  ///< of the ranks of one of the busiest servers
   TriedTimes tried{};  ///< count instead of latency and overhead, and up to kMiddleBytes instead of all
-  double hops_of_a_message = 1;   ///< more where servers relay
+  double hops_of_a_message = 1;  ///< more where servers relay
+  double uplinks_to_nics =
+      1;  ///< time of the busiest cables above a switch, in times of the busiest NIC; at least 1
   std::int64_t num_messages = 0;  ///< that the busiest rank sends
   bool has_incast = false;        ///< several peers send to one NIC at the same time
   std::string excluded;           ///< why it is never chosen; empty if it may be
@@ -103,7 +105,8 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
 /// apart. With measured constants also HiPS with meshes where it has none and, on
 /// up to 64 servers, a mesh of all ranks, double trees and, with up to 40 NICs in all, trees; and none is excluded.
 ///
-/// Cost     the programs of one server for each, of trees those of all.
+/// Cost     the programs of one server for each; those of all for algorithm "trees", and where up to 64 servers share cables above
+///          their switches that are slower than their NICs; of more, up to 1,024, those of the servers below one switch.
 /// Errors   those of plan::make_builder().
 Result<std::vector<Candidate>> candidates(const Topology& topology, bool measured = false);
 

@@ -50,6 +50,41 @@ TEST(Select, CandidatesKnowTheSlowestCable) {
   }
 }
 
+/// The servers of a switch share the cables above it.
+TEST(Select, CandidatesKnowUplinksThatAreSlowerThanTheNicsBelow) {
+  std::vector<Topology> topologies;
+  for (const char* spec :
+       {"leafspine:2,2,1", "leafspine:4,4,1", "leafspine:3,5,2", "leafspine:2,8,2[1-14]", "leafspine:16,8,2"})
+    topologies.push_back(parse_topology(spec));
+  for (const double slower : {10.0, 100.0}) {
+    for (const char* spec : {"leafspine:3,4", "fattree:4", "fattree:8"}) {
+      topologies.push_back(parse_topology(spec));
+      topologies.back().levels.back().bandwidth_bytes_per_s /= slower;
+    }
+  }
+  for (const Topology& topology : topologies) {
+    const auto all = candidates(topology);
+    ASSERT_TRUE(all);
+    for (const Candidate& candidate : *all) {
+      const Volume volume{.count = 4 << 20, .element_bytes = 4};
+      const double one =
+          estimate(topology, candidate.builder->shape(), candidate.programs, volume).bandwidth_seconds;
+      const double every = estimate_all(topology, *candidate.builder, volume).bandwidth_seconds;
+      EXPECT_NEAR(candidate.uplinks_to_nics * one / every, 1, 0.1)
+          << topology.name << " " << topology.levels.back().bandwidth_bytes_per_s << ", " << candidate.name;
+    }
+  }
+}
+
+TEST(Select, SmallVectorsOverSlowUplinksTakePlansOfFewBytes) {
+  Topology topology = parse_topology("leafspine:2,8,1");
+  topology.levels.back().bandwidth_bytes_per_s /= 100;
+  const Selection selection = value_or_throw(select(topology, Medium::kWires));
+  // Recursive doubling sends eight vectors of a leaf over its uplink at once, rings less than two.
+  EXPECT_EQ(selection.of(8).name, "recursive-doubling");
+  EXPECT_NE(selection.of(64U << 10U).name, "recursive-doubling");
+}
+
 TEST(Select, EveryCandidateCostsWhatItsBusiestServerDoes) {
   // In recursive doubling some ranks are outside the core unless their number is a power of two.
   for (int servers = 2; servers <= 40; ++servers) {

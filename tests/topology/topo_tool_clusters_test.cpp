@@ -401,6 +401,37 @@ TEST(TopoTool, PredictsWhatSharedUplinksTake) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, MarksRatesThatAFileDoesNotTell) {
+  const std::string path = ::testing::TempDir() + "hips_assumed.conf";
+  std::ofstream(path)
+      << "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=top Switches=a,b\n";
+  EXPECT_THAT(run("topo " + path).out,
+              ::testing::AllOf(HasSubstr("  leaf   radix 2  NIC 0  100 Gb/s assumed, 1 us  "),
+                               HasSubstr("  spine  radix 2  NIC 0  100 Gb/s assumed, 1 us  ")));
+  EXPECT_THAT(
+      run("topo " + path + " --rate leaf=25Gb").out,
+      ::testing::AllOf(HasSubstr("  NIC 0  25 Gb/s, 1 us  "), HasSubstr("  100 Gb/s assumed, 1 us  ")));
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, DiffComparesRatesOfLevelsWithoutNamedSwitches) {
+  const std::string path = ::testing::TempDir() + "hips_rates.conf";
+  std::ofstream(path)
+      << "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=top Switches=a,b\n";
+  for (const char* rate : {"400", "1"})
+    ASSERT_EQ(run(fmt::format("topo {0} --rate leaf=100Gb --rate spine={1}Gb --format yaml > {0}.{1}.yaml",
+                              path, rate))
+                  .exit_code,
+              0);
+  const Outcome outcome = run(fmt::format("topo diff {0}.400.yaml {0}.1.yaml", path));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("~ rate of level spine: 400 Gb/s -> 1 Gb/s\n"));
+  EXPECT_EQ(run(fmt::format("topo diff {0}.400.yaml {0}.400.yaml", path)).exit_code, 0);
+  EXPECT_EQ(run(fmt::format("topo diff {0} {0}.400.yaml", path)).exit_code,
+            0);  // there the rates are assumed
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, RailsOfSlurmJoinEachNodeTwice) {
   const std::string path = ::testing::TempDir() + "hips_rails.conf";
   std::ofstream(path) << "SwitchName=a Nodes=n[0-3]\nSwitchName=b Nodes=n[0-3]\n";

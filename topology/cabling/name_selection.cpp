@@ -157,6 +157,18 @@ Cabling marked_part(Cabling cabling, std::vector<bool> kept, std::string_view wh
   return selected;
 }
 
+/// The options that were given, as they are typed.
+std::string given(const NameSelection& selection) {
+  std::string text;
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{}{} {}", text.empty() ? "" : " ", option, in_quotes(value));
+  };
+  add("--hosts", selection.hosts);
+  add("--exclude", selection.exclude);
+  add("--switches", selection.switches);
+  return text;
+}
+
 }  // namespace
 
 Cabling select_job(Cabling cabling, std::span<const std::string> hosts) {
@@ -196,13 +208,15 @@ Result<Cabling> select_nodes(Cabling cabling, const NameSelection& selection) {
   }
   const std::size_t all = kept.size();
   Cabling selected = marked_part(std::move(cabling), std::move(kept), " by their names");
-  if (std::ranges::any_of(selected.nodes, [](const CabledNode& node) { return node.kind != Kind::kSwitch; }))
-    return selected;
-  return fail(
-      Code::kInvalidArgument,
-      fmt::format("--hosts {} --exclude {} --switches {}: none of {} nodes is a server then; widen them",
-                  in_quotes(selection.hosts), in_quotes(selection.exclude), in_quotes(selection.switches),
-                  all));
+  const auto has = [&](bool is_switch) {
+    return std::ranges::any_of(selected.nodes, [is_switch](const CabledNode& node) {
+      return (node.kind == Kind::kSwitch) == is_switch;
+    });
+  };
+  const bool has_servers = has(false);
+  if (has_servers && (selection.switches.empty() || has(true))) return selected;
+  return fail(Code::kInvalidArgument, fmt::format("{}: none of {} nodes is a {} then; widen the expressions",
+                                                  given(selection), all, has_servers ? "switch" : "server"));
 }
 
 }  // namespace hips::topology

@@ -46,9 +46,12 @@ Result<const FamilyEntry*> family_of(std::string_view spec, std::string_view key
   for (const FamilyEntry* entry : families()) {
     if (entry->keyword == keyword) return entry;
   }
-  const char* const no_file = keyword.find('.') != std::string_view::npos ? ", and no file of that name" : "";
-  return bad_spec(spec, fmt::format("unknown family {}{}; write a spec such as {}", in_quotes(keyword),
-                                    no_file, examples()));
+  // What has no ":" may be meant as the name of a file.
+  const bool is_name =
+      spec.find(':') == std::string_view::npos || keyword.find('.') != std::string_view::npos;
+  return bad_spec(
+      spec, fmt::format("unknown family {}{}; write a spec such as {}", in_quotes(is_name ? spec : keyword),
+                        is_name ? ", and no file of that name" : "", examples()));
 }
 
 /// Sets the rate of a spec, none for the default, and the default latency on all levels.

@@ -74,7 +74,10 @@ TEST(NameSelection, EndsBadExpressionsWithOneLine) {
   EXPECT_THAT(error({.switches = "a{1000}"}), HasSubstr("more than three digits"));
   EXPECT_THAT(error({.hosts = "(a)\\1"}), HasSubstr("references such as \\1 are not supported"));
   EXPECT_THAT(error({.hosts = std::string(2000, 'a')}), HasSubstr("longer than 1024 bytes"));
-  EXPECT_THAT(error({.hosts = "^nothing$"}), HasSubstr("none of 10 nodes is a server then"));
+  EXPECT_THAT(error({.hosts = "^nothing$"}),
+              HasSubstr("--hosts \"^nothing$\": none of 10 nodes is a server then"));
+  EXPECT_THAT(error({.switches = "^nothing$"}),
+              HasSubstr("--switches \"^nothing$\": none of 10 nodes is a switch then"));
 }
 
 }  // namespace

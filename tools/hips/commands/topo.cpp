@@ -186,11 +186,14 @@ void print_summary(const topology::TopologyFile& file) {
     nics_width = std::max(nics_width, nics(level.rails).size());
     radix_width = std::max(radix_width, std::to_string(level.radix).size());
   }
+  std::size_t network_level = 0;
   for (const Level& level : topology.levels) {
     fmt::print("    {:<{}}  radix {:>{}}  {:<{}}  ", level.name, name_width, level.radix, radix_width,
                nics(level.rails), nics_width);
     if (level.kind != LevelKind::kNode) {
-      fmt::print("{}, {:g} us  ", rate(level.bandwidth_bytes_per_s), level.latency_ns / 1000);
+      const bool is_assumed = file.told.assumed_rates.contains(network_level++);
+      fmt::print("{}{}, {:g} us  ", rate(level.bandwidth_bytes_per_s), is_assumed ? " assumed" : "",
+                 level.latency_ns / 1000);
     }
     fmt::print("{}\n", made_of(topology, level));
   }

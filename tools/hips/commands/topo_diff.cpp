@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "topology/health/cabling_of.hpp"
 #include "topology/health/difference.hpp"
 #include "topology/health/health.hpp"
+#include "topology/levels.hpp"
 
 namespace hips::cli {
 namespace {
@@ -26,7 +28,8 @@ If only one of the two has the names of switches, the cables of each server are 
 Exit code: 0 the same, 1 different, 2 an error.
 
 JSON keys: same shape_before shape_now servers_gone[] servers_new[] switches_gone[] switches_new[] cables_gone[] cables_new[]
-  moved[] rates[]{cable before_bytes_per_s now_bytes_per_s} nics[]{server before now} bytes seconds_before seconds_now
+  moved[] rates[]{cable before_bytes_per_s now_bytes_per_s} level_rates[]{level before_bytes_per_s now_bytes_per_s}
+  nics[]{server before now} bytes seconds_before seconds_now
 )";
 
 constexpr int kDiffers = 1;
@@ -88,6 +91,31 @@ std::string shape_change(const Side& before, const Side& now, const topology::Ca
   return fmt::format("shape {} -> {}", shape(before), shape(now));
 }
 
+/// A level whose rate was told on both sides, and differs; of its cables none was compared.
+struct LevelRateChange {
+  std::string name;
+  double before = 0, now = 0;
+};
+
+std::vector<LevelRateChange> level_rates(const Side& before, const Side& now,
+                                         const topology::CablingDifference& difference) {
+  std::vector<LevelRateChange> result;
+  const auto old_levels = topology::network_levels(before.file.topology);
+  const auto new_levels = topology::network_levels(now.file.topology);
+  if (shape(before) != shape(now) || old_levels.size() != new_levels.size()) return result;
+  for (std::size_t i = 0; i < new_levels.size(); ++i) {
+    const LevelRateChange rates{new_levels[i].name, old_levels[i].bandwidth_bytes_per_s,
+                                new_levels[i].bandwidth_bytes_per_s};
+    const bool is_assumed =
+        before.file.told.assumed_rates.contains(i) || now.file.told.assumed_rates.contains(i);
+    const bool is_printed = std::ranges::any_of(difference.rates, [&](const auto& cable) {
+      return cable.before == rates.before && cable.now == rates.now;
+    });
+    if (rates.before != rates.now && !is_assumed && !is_printed) result.push_back(rates);
+  }
+  return result;
+}
+
 void print_text(const Side& before, const Side& now, const topology::CablingDifference& difference) {
   print_names('-', "server", difference.servers_gone);
   print_names('+', "server", difference.servers_new);
@@ -98,6 +126,9 @@ void print_text(const Side& before, const Side& now, const topology::CablingDiff
   print_names('~', "cable", difference.moved);
   for (const auto& one : difference.rates)
     fmt::print("~ cable {}: {} -> {}\n", one.cable, rate_or_down(one.before), rate_or_down(one.now));
+  for (const LevelRateChange& one : level_rates(before, now, difference))
+    fmt::print("~ rate of level {}: {} -> {}\n", one.name, health::rate_text(one.before),
+               health::rate_text(one.now));
   for (const auto& one : difference.nics)
     fmt::print("~ server {}: {} -> {} NICs\n", one.name, one.before, one.now);
   if (shape(before) != shape(now)) fmt::print("~ {}\n", shape_change(before, now, difference));
@@ -123,6 +154,10 @@ void print_json(const Side& before, const Side& now, const topology::CablingDiff
   for (const auto& one : difference.rates)
     json["rates"].push_back(
         {{"cable", one.cable}, {"before_bytes_per_s", one.before}, {"now_bytes_per_s", one.now}});
+  json["level_rates"] = nlohmann::ordered_json::array();
+  for (const LevelRateChange& one : level_rates(before, now, difference))
+    json["level_rates"].push_back(
+        {{"level", one.name}, {"before_bytes_per_s", one.before}, {"now_bytes_per_s", one.now}});
   json["nics"] = nlohmann::ordered_json::array();
   for (const auto& one : difference.nics)
     json["nics"].push_back({{"server", one.name}, {"before", one.before}, {"now", one.now}});
@@ -136,7 +171,8 @@ int run(const DiffOptions& options) {
   const Side before = read_side(options.before), now = read_side(options.now);
   const auto difference =
       topology::compare_cablings(before.cabling, now.cabling, before.names_switches == now.names_switches);
-  const bool same = difference.empty() && shape(before) == shape(now);
+  const bool same =
+      difference.empty() && shape(before) == shape(now) && level_rates(before, now, difference).empty();
   if (options.format == "json") {
     print_json(before, now, difference, same);
   } else {
