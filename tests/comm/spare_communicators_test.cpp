@@ -143,6 +143,47 @@ TEST(SpareCommunicators, KeepFewOfMany) {
   });
 }
 
+/// A communicator that fails when the test says so.
+class FailingCommunicator final : public hips::comm::Communicator {
+ public:
+  explicit FailingCommunicator(std::uint64_t id, const bool& failed) : id_(id), failed_(failed) {}
+  hips::Rank rank() const override { return 0; }
+  hips::Rank size() const override { return 2; }
+  const std::string& describe() const override { return text_; }
+  const std::string& backend() const override { return text_; }
+  hips::Status call(const hips::comm::CallArgs& /*args*/) override { return hips::Status::success(); }
+  hips::Result<std::unique_ptr<hips::comm::Request>> prepare_request(
+      const hips::comm::CallArgs& /*args*/) override {
+    return std::unique_ptr<hips::comm::Request>();
+  }
+  void note_delegated(const char* /*what*/) override {}
+  hips::Status failure() const override { return hips::Status::success(); }
+  bool retire() override { return true; }
+  std::optional<SpareNote> spare_note() const override {
+    return failed_ ? std::nullopt : std::optional(SpareNote{7, id_, 0});
+  }
+
+ private:
+  std::uint64_t id_;
+  const bool& failed_;
+  std::string text_;
+};
+
+TEST(SpareCommunicators, ThatFailAfterTheyWereAnnouncedAreUsed) {
+  using hips::comm::SpareCommunicators;
+  bool failed = false;
+  const FailingCommunicator other(1, failed);  // without another one the spare ones end
+  SpareCommunicators::process().retire(std::make_unique<FailingCommunicator>(2, failed));
+  auto taken = SpareCommunicators::process().take();
+  ASSERT_EQ(taken.notes().size(), 1U);
+  failed = true;
+  EXPECT_NE(taken.use(2), nullptr);  // the other ranks use it, too
+  EXPECT_EQ(taken.use(2), nullptr);
+  SpareCommunicators::process().retire(std::make_unique<FailingCommunicator>(3, failed));
+  EXPECT_THAT(SpareCommunicators::process().take().notes(), testing::IsEmpty());
+  EXPECT_EQ(hips::comm::Communicator::num_alive(), 1U);
+}
+
 TEST(SpareCommunicators, AreCommonOnlyIfAllRanksHaveThemAfterAsManyCalls) {
   const SpareNote a{7, 1, 10}, b{7, 2, 20}, other{9, 3, 20};
   using Notes = std::vector<std::vector<SpareNote>>;

@@ -36,7 +36,7 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Leaves the communicator in order; no action is called afterwards.
   void leave();
 
-  /// The communicator has been destroyed here, and may be used again: meanwhile peers that ask are told so.
+  /// The communicator has been destroyed here, and may be used again; peers that ask meanwhile get the answer "destroyed".
   void retire() { is_retired_.store(true, std::memory_order_release); }
   void use_again() { is_retired_.store(false, std::memory_order_release); }
   [[nodiscard]] bool is_retired() const { return is_retired_.load(std::memory_order_acquire); }

@@ -35,8 +35,12 @@ SpareCommunicators& SpareCommunicators::process() {
 }
 
 SpareCommunicators::Taken SpareCommunicators::take() {
-  const std::lock_guard lock(mutex_);
-  return Taken(std::exchange(all_, {}));
+  std::vector<std::unique_ptr<Communicator>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(all_);
+  }
+  return Taken(std::move(all));
 }
 
 void SpareCommunicators::retire(std::unique_ptr<Communicator> communicator) {
@@ -62,19 +66,22 @@ SpareCommunicators::Taken::~Taken() {
   if (!all_.empty()) process().put_back(std::move(all_));
 }
 
-std::vector<SpareNote> SpareCommunicators::Taken::notes() const {
-  std::vector<SpareNote> notes;
-  for (const auto& communicator : all_)
-    if (const auto note = communicator->spare_note()) notes.push_back(*note);
-  return notes;
+SpareCommunicators::Taken::Taken(std::vector<std::unique_ptr<Communicator>> all) {
+  for (auto& communicator : all) {
+    const auto note = communicator->spare_note();
+    if (!note) continue;
+    notes_.push_back(*note);
+    all_.push_back(std::move(communicator));
+  }
 }
 
 std::unique_ptr<Communicator> SpareCommunicators::Taken::use(std::uint64_t id) {
-  const auto found = std::ranges::find_if(
-      all_, [&](const auto& one) { return one->spare_note() && one->spare_note()->id == id; });
-  if (found == all_.end()) return nullptr;
-  std::unique_ptr<Communicator> communicator = std::move(*found);
-  all_.erase(found);
+  const auto found = std::ranges::find(notes_, id, &SpareNote::id);
+  if (found == notes_.end()) return nullptr;
+  const auto place = all_.begin() + (found - notes_.begin());
+  std::unique_ptr<Communicator> communicator = std::move(*place);
+  all_.erase(place);
+  notes_.erase(found);
   return communicator;
 }
 

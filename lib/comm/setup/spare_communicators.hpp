@@ -31,19 +31,21 @@ class SpareCommunicators {
   class Taken {
    public:
     Taken() = default;
-    explicit Taken(std::vector<std::unique_ptr<Communicator>> all) : all_(std::move(all)) {}
+    /// Those that have failed end here.
+    explicit Taken(std::vector<std::unique_ptr<Communicator>> all);
     Taken(Taken&&) noexcept = default;
     Taken& operator=(Taken&&) = delete;
     Taken(const Taken&) = delete;
     Taken& operator=(const Taken&) = delete;
     ~Taken();
 
-    [[nodiscard]] std::vector<SpareNote> notes() const;
-    /// Null if there is none with this id.
+    [[nodiscard]] const std::vector<SpareNote>& notes() const { return notes_; }
+    /// The one of notes() with this id, also if it has failed since, as other ranks may not know. Null if there is none.
     std::unique_ptr<Communicator> use(std::uint64_t id);
 
    private:
     std::vector<std::unique_ptr<Communicator>> all_;
+    std::vector<SpareNote> notes_;  ///< of each
   };
 
   static SpareCommunicators& process();

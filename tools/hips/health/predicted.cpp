@@ -95,11 +95,9 @@ std::optional<double> predicted_seconds(const Topology& topology) {
   const cost::Candidate& best =
       (*candidates)[cost::choose(between, cost::Medium::kWires, *candidates, kBytes)];
   const double seconds = cost::expected_seconds(between, cost::Medium::kWires, best, kBytes);
-  const bool shares_uplinks = between.family == Family::kLeafSpine || between.family == Family::kFatTree;
-  const bool is_even = between.overrides.empty() && between.wiring.value == nullptr && !shares_uplinks;
+  const bool is_even = between.overrides.empty() && between.wiring.value == nullptr;
   if (is_even || between.num_servers() > kMostCounted) return seconds;
-  // The candidate has the programs of one server, which may not be the one at the slow cable, and of what servers of a switch send
-  // over its uplinks it has a part.
+  // The candidate has the programs of one server, which may not be the one at the slow cable.
   constexpr std::int64_t kElementBytes = 4;
   const cost::Cost all = cost::estimate_all(
       between, *best.builder,
