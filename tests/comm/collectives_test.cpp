@@ -216,7 +216,7 @@ TEST_P(Collectives, RepeatPersistentCalls) {
   expect_right(outcomes_of(backend, body));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Collectives, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, Collectives, testing::ValuesIn(hips::test::or_every_nth(backends(), 3)),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(TangledPlan, HasNoPrunedPlanForABroadcast) {

@@ -95,7 +95,7 @@ std::vector<Job> jobs() {
   std::vector<Job> all;
   for (const int num_ranks : {2, 3, 4, 8, 9}) all.push_back({num_ranks, "shm"});
   for (const int num_ranks : {2, 4, 9}) all.push_back({num_ranks, "tcp"});
-  if (hips::test::runs_a_sample()) return hips::test::or_every_nth(std::move(all), 2);
+  if (hips::test::runs_a_sample()) return hips::test::or_every_nth(std::move(all), 4);
   for (const int num_ranks : {16, 27}) all.push_back({num_ranks, "shm"});
   return all;
 }

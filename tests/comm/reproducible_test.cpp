@@ -130,7 +130,8 @@ TEST_P(Any, ReducesEveryElementInRankOrderOnEveryBackend) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Any, testing::Range(2, 10));
+INSTANTIATE_TEST_SUITE_P(Of, Any,
+                         testing::ValuesIn(hips::test::or_every_nth<int>({2, 3, 4, 5, 6, 7, 8, 9}, 4)));
 
 TEST(Reproducible, DoesNotDependOnTheNumberOfNodes) {
   if (geteuid() != 0) GTEST_SKIP() << "needs to be root, to act as two nodes";
@@ -163,7 +164,7 @@ TEST(Reproducible, FollowsThePlanByDefault) {
 TEST(Reproducible, GivesTheSameBitsInTwoRuns) {
   const std::uint64_t seed = hips::test::seed();
   for (const char* level : {"off", "run"}) {
-    for (Environment environment : environments_of(4)) {
+    for (Environment environment : hips::test::or_every_nth(environments_of(4), 4)) {
       environment["HIPS_REPRODUCIBLE"] = level;
       const std::string first = run(4, seed, environment);
       EXPECT_EQ(run(4, seed, environment), first);

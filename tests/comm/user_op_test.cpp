@@ -204,7 +204,7 @@ TEST_P(UserOps, ReduceListsOfVectors) {
   expect_texts(GetParam().num_ranks, body, "right", GetParam().environment);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, UserOps, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, UserOps, testing::ValuesIn(hips::test::or_every_nth(backends(), 3)),
                          [](const auto& instance) { return instance.param.name; });
 
 /// Shared memory of one node, and a plan.

@@ -149,7 +149,7 @@ TEST_P(Allreduce, is_exact_if_the_nic_needs_registered_memory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 3)),
+INSTANTIATE_TEST_SUITE_P(Plans, Allreduce, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 8)),
                          testing::name_of);
 
 TEST(Executor, runs_outstanding_operations_in_the_order_of_the_communicator) {

@@ -160,7 +160,7 @@ TEST_P(ZeroCopy, is_exact_with_temporary_registrations) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 4)),
+INSTANTIATE_TEST_SUITE_P(Plans, ZeroCopy, ::testing::ValuesIn(hips::test::or_every_nth(cases(), 10)),
                          testing::name_of);
 
 /// A world whose transports count requests and registrations.

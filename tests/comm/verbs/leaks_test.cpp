@@ -16,9 +16,9 @@
 namespace hips::test {
 namespace {
 
-TEST(Leaks, AHundredCommunicatorsFreeAllThatTheyTook) {
+TEST(Leaks, CommunicatorsFreeAllThatTheyTook) {
   const auto texts = run_job(3, [](int rank, const auto&) -> std::string {
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 30; ++i) {
       auto comm = hips::Communicator::from_environment();
       std::vector<float> v(1000, static_cast<float>(rank));
       comm.allreduce<float>(v, ReduceOp::kSum);

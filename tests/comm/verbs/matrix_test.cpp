@@ -19,6 +19,7 @@
 #include <hips/hips.hpp>
 
 #include "lib/plan/builder.hpp"
+#include "tests/choices.hpp"
 #include "tests/comm/verbs/job.hpp"
 
 namespace hips::test {
@@ -87,16 +88,19 @@ std::vector<Job> jobs() {
   return all;
 }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("HIPS_SEED");
-  const std::uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device()();
-  std::cout << "HIPS_SEED=" << chosen << std::endl;
+/// All jobs with HIPS_TEST_FULL=1, else every `step`-th from a random one on: over memory the executor's tests run all, and
+/// here it is the devices' turn.
+std::vector<Job> chosen_jobs(std::mt19937_64& random, std::size_t step) {
+  const std::vector<Job> all = jobs();
+  if (runs_everything()) return all;
+  std::vector<Job> chosen;
+  for (std::size_t j = random() % step; j < all.size(); j += step) chosen.push_back(all[j]);
   return chosen;
 }
 
 TEST(Matrix, EveryAlgorithmIsExactOverVerbs) {
   std::mt19937_64 random(seed());
-  for (const Job& job : jobs()) {
+  for (const Job& job : chosen_jobs(random, 3)) {
     std::map<std::string, std::string> environment = job.environment;
     environment["HIPS_TOPO"] = job.topology;
     environment["HIPS_ALGORITHM"] = job.algorithm;
@@ -124,11 +128,7 @@ TEST(Matrix, EveryAlgorithmIsExactOverVerbs) {
 
 TEST(ZeroCopy, RegisteredMemoryIsExactUnderEveryAlgorithmWhicheverRanksHaveIt) {
   std::mt19937_64 random(seed());
-  // The executor's tests have every pair; here it is the devices' turn.
-  const std::size_t each = std::getenv("HIPS_TEST_FULL") != nullptr ? 1 : 4;
-  const std::vector<Job> all = jobs();
-  for (std::size_t j = random() % each; j < all.size(); j += each) {
-    const Job& job = all[j];
+  for (const Job& job : chosen_jobs(random, 7)) {
     std::map<std::string, std::string> environment = job.environment;
     environment["HIPS_TOPO"] = job.topology;
     environment["HIPS_ALGORITHM"] = job.algorithm;
