@@ -27,7 +27,8 @@ typedef struct hips_ps_table* hips_ps_table_t;
 /*
  * update: a push does row = pushed op row: HIPS_SUM, another op but HIPS_AVG, or a function of hips_op_create(), then with
  * HIPS_BYTES(n), too; it runs on whatever thread uses the row, on several at once for several rows. first_row: of a key that nobody has changed; null: zeros. rows_per_node: that a node may have at a time, at most
- * 2^32 - 2; 0: num_keys; it costs address space, no memory. staleness: of hips_ps_advance_clock().
+ * 2^32 - 2; 0: num_keys; it costs address space, no memory. staleness: of hips_ps_advance_clock(). replicas_per_node: copies of
+ * rows of other nodes that a node may have, see hips_ps_intent(); only with HIPS_SUM; 0: none.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_ps_config_t) */
@@ -38,10 +39,11 @@ typedef struct {
   const void* first_row;
   uint64_t rows_per_node;
   uint64_t staleness;
+  uint64_t replicas_per_node;
 } hips_ps_config_t;
 
 #define HIPS_PS_CONFIG_INIT \
-  { sizeof(hips_ps_config_t), 0, HIPS_FLOAT32, 1, HIPS_SUM, 0, 0, 0 }
+  { sizeof(hips_ps_config_t), 0, HIPS_FLOAT32, 1, HIPS_SUM, 0, 0, 0, 0 }
 
 /*
  * Makes a table; all ranks pass the same. Collective over `comm`, which may be destroyed before the table. Each key begins on
@@ -102,6 +104,11 @@ HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64
  * in [start, end); from two clocks before `start` on the table prepares for it, in the background: a row for which only one node
  * has such an intent moves to that node, as by hips_ps_localize(). It is a hint: without it, or with a wrong one, all results are
  * the same. A rank that does not count clocks is in clock 0. keys[i]: as of hips_ps_pull(), copied.
+ *
+ * With replicas_per_node, each node gets a copy of a row for which several have intents. Its ranks pull and push the copy; what
+ * they push reaches the owner, and the copies of others, by the end of their clock. So such a pull sees all pushes of its own node, and of
+ * the others those of clocks that all ranks have ended, at least; it never sees less than an earlier one. hips_ps_set() and hips_ps_localize() of
+ * such a row take its copies back first.
  *
  * Cost: returns at once. A message to the serving rank of the node, one to each home of keys, and one to each owner of rows that
  * move; keys of one call travel together. About 100 bytes for a key on its node, and on its home, while the intent lasts.

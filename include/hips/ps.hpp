@@ -25,12 +25,13 @@ using Key = std::uint64_t;
 /// How a table is made; the same on all ranks.
 template <Element T>
 struct TableOptions {
-  std::uint64_t num_keys = 0;        ///< keys are 0 to num_keys - 1
-  std::size_t row_length = 1;        ///< elements of a row; 1 MiB at most
-  ReduceOp update = ReduceOp::kSum;  ///< a push does row = pushed op row
-  std::vector<T> first_row{};        ///< of a key that nobody has changed; empty: zeros
-  std::uint64_t rows_per_node = 0;   ///< that a node may have at a time; 0: num_keys
-  std::uint64_t staleness = 0;       ///< clocks that a rank may be ahead of another: advance_clock()
+  std::uint64_t num_keys = 0;           ///< keys are 0 to num_keys - 1
+  std::size_t row_length = 1;           ///< elements of a row; 1 MiB at most
+  ReduceOp update = ReduceOp::kSum;     ///< a push does row = pushed op row
+  std::vector<T> first_row{};           ///< of a key that nobody has changed; empty: zeros
+  std::uint64_t rows_per_node = 0;      ///< that a node may have at a time; 0: num_keys
+  std::uint64_t staleness = 0;          ///< clocks that a rank may be ahead of another: advance_clock()
+  std::uint64_t replicas_per_node = 0;  ///< copies of rows that several nodes have intents for: intent()
 };
 
 /// A table of rows of `T`, by key, for all ranks of a communicator. Each row is on one node at a time and moves by localize().
@@ -58,6 +59,7 @@ class Table {
     config.update = static_cast<hips_op_t>(options.update);
     config.rows_per_node = options.rows_per_node;
     config.staleness = options.staleness;
+    config.replicas_per_node = options.replicas_per_node;
     if (!options.first_row.empty()) {
       check_rows(1, options.first_row.size());
       config.first_row = options.first_row.data();
@@ -108,7 +110,8 @@ class Table {
   }
 
   /// This rank is going to use the rows while its clock, the number of its calls of advance_clock(), is in [start, end). A hint
-  /// that returns at once: rows that no other node wants come to this one, in the background.
+  /// that returns at once: rows that no other node wants come to this one, in the background; with replicas_per_node, copies
+  /// of those that others want, too.
   void intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end) {
     throw_if_failed(hips_ps_intent(table_, keys.data(), keys.size(), start, end));
   }

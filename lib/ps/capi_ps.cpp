@@ -138,7 +138,8 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
                                      .count = config->count,
                                      .update = static_cast<hips::ReduceOp>(config->update)},
                             .rows_per_node = config->rows_per_node,
-                            .staleness = config->staleness};
+                            .staleness = config->staleness,
+                            .replicas_per_node = config->replicas_per_node};
     auto handle = std::make_unique<hips_ps_table>();
     handle->update = hips::reduce::UserOpHold(options.type.update);
     // What is wrong with the type is reported on all ranks.

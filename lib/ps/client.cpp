@@ -8,13 +8,15 @@
 
 namespace hips::ps {
 
-Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail)
+Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail,
+               const ReplicaStore* replicas)
     : rank_(rank),
       places_(std::move(places)),
       type_(type),
       row_bytes_(type.bytes()),
       store_(store),
-      mail_(mail) {}
+      mail_(mail),
+      replicas_(replicas) {}
 
 void Client::count(Key key, int change) {
   // One thread at a time changes them.

@@ -13,6 +13,7 @@
 #include <hips/status.hpp>
 
 #include "lib/ps/mail.hpp"
+#include "lib/ps/replica_store.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
 #include "lib/ps/service.hpp"
@@ -37,7 +38,9 @@ struct TableCall {
 /// Threads  use() from any; the rest one at a time.
 class Client {
  public:
-  Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail);
+  /// `replicas`: of the node; null: it can have none.
+  Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail,
+         const ReplicaStore* replicas = nullptr);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -45,7 +48,9 @@ class Client {
   /// `hash` is mixed(key).
   Found use(MailKind kind, Key key, std::uint64_t hash, const std::byte* given, std::byte* out) const {
     if (num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(hash)) return Found::kAbsent;
-    return store_.with(key, hash, [&](std::byte* row) {
+    // Replicas of a row that is set are taken back first.
+    if (kind == MailKind::kSet && store_.mark() != 0) return Found::kAbsent;
+    const Found found = store_.with(key, hash, [&](std::byte* row) {
       if (kind == MailKind::kPull) {
         // Short rows are common, and copied in less time than a call takes.
         if (row_bytes_ == 4) {
@@ -59,6 +64,8 @@ class Client {
         std::memcpy(row, given, row_bytes_);
       }
     });
+    if (found != Found::kAbsent || replicas_ == nullptr) return found;
+    return replicas_->use(kind, key, hash, given, out);
   }
 
   /// Asks for keys[p], for p in `positions`. `call` has kind, out and num_keys, and lives until it is done or this object
@@ -95,6 +102,7 @@ class Client {
   std::size_t row_bytes_;
   RowStore& store_;
   Mail& mail_;
+  const ReplicaStore* replicas_;
   std::unordered_map<std::uint32_t, TableCall*> calls_;
   std::uint32_t last_number_ = 0;
   std::array<std::atomic<std::uint32_t>, kCounters> counters_{};

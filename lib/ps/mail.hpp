@@ -22,15 +22,25 @@ enum class MailKind : std::uint8_t {
   kMove,      ///< from a service to the home's: my node owns the rows from now on
   kIntent,  ///< from a rank to its service: it is going to use the keys, from and until so many clocks from now
   kWant,    ///< from a service to the home's: ranks of my node have intents for the keys
-  kWantMove,  ///< the same, and the rows can come: kMove if no other node has an intent, else answer kStays
-  kUnwant,    ///< from a service to the home's: they have no more
-  kStays,     ///< from the home's service: the rows do not come
-  kAlone,     ///< from the home's service: no other node has an intent for these keys any more
-  kHandOver,  ///< from the home's service to the owner's: give the rows to the requester's node
-  kTransfer,  ///< from the last owner's service to the next one's: the rows
-  kRows,      ///< to the requester: what it pulled
-  kDone,      ///< to the requester: this many rows are done
-  kClock,     ///< from a rank to its service: clocks that it has ended, in place of a key; so in the next two
+  kWantMove,   ///< the same, and the rows can come: kMove if no other node has an intent, else answer kStays
+  kUnwant,     ///< from a service to the home's: they have no more
+  kStays,      ///< from the home's service: the rows do not come
+  kAlone,      ///< from the home's service: no other node has an intent for these keys any more
+  kReplicate,  ///< from the home's service to the owner's: give the requester's node replicas
+  kReplica,    ///< from the owner's service: the rows as they are now
+  kFlush,      ///< to the owner's service: what ranks of my node have pushed to replicas; answer kValue
+  kRefresh,    ///< to the owner's service: answer kValue
+  kValue,      ///< from the owner's service: the rows as they are now
+  kDrop,       ///< to the owner's service: my node has the replicas no more; answer kDropped
+  kDropped,    ///< from the owner's service: your node has no replicas of these keys
+  kRecall,     ///< from the owner's service: give the replicas up
+  kRelayedRows,  ///< from the owner's service: kRows for a rank of a node that may have replicas
+  kRelayedDone,  ///< the same of kDone
+  kHandOver,     ///< from the home's service to the owner's: give the rows to the requester's node
+  kTransfer,     ///< from the last owner's service to the next one's: the rows
+  kRows,         ///< to the requester: what it pulled
+  kDone,         ///< to the requester: this many rows are done
+  kClock,  ///< from a rank to its service: clocks that it has ended, in place of a key; so in the next two
   kNodeClock,  ///< from a service to another one: clocks that all ranks of its node have ended
   kAllClocks,  ///< from a service to the ranks of its node: clocks that all ranks have ended
   kGreeting,   ///< the connection is ready
@@ -45,7 +55,8 @@ constexpr bool is_answer(MailKind kind) {
 /// Whether records of a kind carry a row.
 constexpr bool has_rows(MailKind kind) {
   return kind == MailKind::kPush || kind == MailKind::kSet || kind == MailKind::kTransfer ||
-         kind == MailKind::kRows;
+         kind == MailKind::kRows || kind == MailKind::kReplica || kind == MailKind::kFlush ||
+         kind == MailKind::kValue || kind == MailKind::kRelayedRows;
 }
 
 /// The begin of a batch: records of one kind, of one request.
@@ -55,7 +66,7 @@ struct BatchHead {
   std::uint16_t count = 0;     ///< records that follow
   std::uint32_t request = 0;   ///< the requester's number
   Rank requester = -1;         ///< gets the answer; kMove, kHandOver: the service of the next owner
-  std::uint32_t reserved = 0;
+  Rank answerer = -1;          ///< kRelayedRows, kRelayedDone: the service of the owner
 };
 static_assert(sizeof(BatchHead) == 16);
 
@@ -63,7 +74,7 @@ static_assert(sizeof(BatchHead) == 16);
 struct Record {
   Key key = 0;
   std::uint32_t position = 0;  ///< of the key in its request; kIntent: clocks until it starts
-  std::uint32_t until = 0;     ///< kIntent: clocks until it ends
+  std::uint32_t until = 0;     ///< kIntent: clocks until it ends; kValue: 1 if it answers
 };
 static_assert(sizeof(Record) == 16);
 

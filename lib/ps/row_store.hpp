@@ -66,7 +66,12 @@ class RowStore {
   /// Fetches what with() is going to read first.
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(bucket_of(hash, state()), 1); }
 
+  /// A number for all ranks of the node.
+  [[nodiscard]] std::uint32_t mark() const { return header_->mark.load(std::memory_order_acquire); }
+
   // The owner only.
+
+  void set_mark(std::uint32_t mark) { header_->mark.store(mark, std::memory_order_release); }
 
   /// Adds a row that is absent.
   ///
@@ -96,6 +101,7 @@ class RowStore {
     std::uint64_t row_bytes, row_offset, slot_bytes, max_rows, max_buckets;
     // The owner's.
     std::uint64_t num_rows, num_slots, free_slot, num_overflow, free_overflow;
+    std::atomic<std::uint32_t> mark;
     alignas(64) std::atomic<std::uint64_t> state;
   };
 

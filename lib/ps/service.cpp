@@ -38,7 +38,7 @@ class Service::Answers {
   std::uint32_t request_ = 0;
 };
 
-Service::Service(Options options, RowStore& store, Mail& mail)
+Service::Service(Options options, RowStore& store, Mail& mail, ReplicaStore* replicas)
     : options_(std::move(options)),
       store_(store),
       mail_(mail),
@@ -46,6 +46,8 @@ Service::Service(Options options, RowStore& store, Mail& mail)
       intents_(options_.places.node_of.size()),
       row_(row_bytes_) {
   if (options_.first_row.empty()) options_.first_row.resize(row_bytes_);
+  if (replicas != nullptr)
+    replicas_ = std::make_unique<Replicas>(service(options_.node), *replicas, mail_, row_bytes_);
   clocks_.resize(options_.places.node_of.size());
   node_clocks_.resize(options_.places.service_of.size());
 }
@@ -85,6 +87,18 @@ Status Service::on_mail(const Batch& batch) {
     case MailKind::kAlone:
       on_alone(batch);
       break;
+    case MailKind::kReplicate:
+    case MailKind::kReplica:
+    case MailKind::kFlush:
+    case MailKind::kRefresh:
+    case MailKind::kValue:
+    case MailKind::kDrop:
+    case MailKind::kDropped:
+    case MailKind::kRecall:
+    case MailKind::kRelayedRows:
+    case MailKind::kRelayedDone:
+      on_mail_of_replicas(batch);
+      break;
     case MailKind::kRows:
     case MailKind::kDone:
     case MailKind::kAllClocks:
@@ -113,6 +127,7 @@ void Service::on_access(const Batch& batch) {
   const BatchHead& head = batch.head();
   const bool pulls = head.kind == MailKind::kPull;
   forwards_.clear();
+  std::vector<std::size_t> relayed;
   {
     BatchWriter answers(mail_, head.requester,
                         {.kind = pulls ? MailKind::kRows : MailKind::kDone, .request = head.request},
@@ -128,6 +143,10 @@ void Service::on_access(const Batch& batch) {
           change(head.kind, row, batch.row(i));
         }
       };
+      if (needs_relay(head, record.key)) {
+        relayed.push_back(i);
+        continue;
+      }
       Found found = store_.with(record.key, use);
       if (found == Found::kAbsent) {
         if (const auto coming = coming_.find(record.key);
@@ -150,6 +169,7 @@ void Service::on_access(const Batch& batch) {
         broke(Status::error(Code::kPeerLost, "a rank ended while it used a row of the table"));
     }
   }
+  if (!relayed.empty()) access_replicated(batch, relayed);
   if (!forwards_.empty() && head.forwarded != 0)
     return broke(
         Status::error(Code::kInternal, fmt::format("key {} was forwarded to a node that does not own it",
@@ -167,6 +187,7 @@ void Service::on_access(const Batch& batch) {
       if (!pulls) std::memcpy(row, batch.row(i), row_bytes_);
     }
   });
+  finish_moves();
 }
 
 template <typename Write>
@@ -283,17 +304,22 @@ void Service::move(std::span<const Key> keys, std::int32_t to) {
                        row_bytes_, end - begin);
     for (; begin < end; ++begin) writer.add(keys[forwards_[begin].record], 0);
   });
+  finish_moves();
 }
 
 void Service::on_hand_over(const Batch& batch) {
   const std::int32_t to = options_.places.node_of[static_cast<std::size_t>(batch.head().requester)];
-  BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, batch.size());
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
-    hand_over(batch.record(i).key, to, transfers);
+  {
+    BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, batch.size());
+    for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
+      hand_over(batch.record(i).key, to, transfers);
+  }
+  finish_moves();
 }
 
 /// At the owner: the row leaves now, or when it has arrived and its requests are served.
 void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
+  if (replicated_.contains(key)) recall(key);
   if (const auto coming = coming_.find(key); coming != coming_.end()) {
     // The newest time of ownership that the home knows of ends.
     if (Tenure& last = coming->second.back(); !last.next_owner) {
@@ -304,6 +330,7 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
   switch (store_.take(key, row_.data())) {
     case Found::kHere:
       std::memcpy(transfers.add(key, 0), row_.data(), row_bytes_);
+      if (intents_.wants(key)) lost_.push_back(key);
       return;
     case Found::kAbsent:
       return broke(
@@ -314,17 +341,22 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
 }
 
 void Service::on_transfer(const Batch& batch) {
-  Answers answers(mail_, row_bytes_, batch.size());
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
-    const Key key = batch.record(i).key;
-    const auto coming = coming_.find(key);
-    if (coming == coming_.end())
-      return broke(Status::error(Code::kInternal,
-                                 fmt::format("key {} arrived at a node that does not wait for it", key)));
-    const Tenure tenure = std::move(coming->second.front());
-    coming->second.erase(coming->second.begin());
-    if (coming->second.empty()) coming_.erase(coming);
-    std::memcpy(row_.data(), batch.row(i), row_bytes_);
+  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) arrive(batch.record(i).key, batch.row(i));
+  finish_moves();
+}
+
+/// The row that is waited for is here: what waits is served, then it stays, or leaves again.
+void Service::arrive(Key key, const std::byte* row) {
+  const auto coming = coming_.find(key);
+  if (coming == coming_.end())
+    return broke(Status::error(Code::kInternal,
+                               fmt::format("key {} arrived at a node that does not wait for it", key)));
+  const Tenure tenure = std::move(coming->second.front());
+  coming->second.erase(coming->second.begin());
+  if (coming->second.empty()) coming_.erase(coming);
+  std::memcpy(row_.data(), row, row_bytes_);
+  {
+    Answers answers(mail_, row_bytes_, tenure.requests.size());
     for (const Waiting& request : tenure.requests) {
       const bool pulls = request.head.kind == MailKind::kPull;
       if (!pulls) change(request.head.kind, row_.data(), request.row.data());
@@ -334,11 +366,13 @@ void Service::on_transfer(const Batch& batch) {
     if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
     // "Was here, and its requests are served."
     for (const Waiting& localize : tenure.localizes) answers.add(localize.head, key, localize.position);
-    if (!tenure.next_owner) continue;
-    answers.close();
-    BatchWriter writer(mail_, service(*tenure.next_owner), {.kind = MailKind::kTransfer}, row_bytes_, 1);
-    std::memcpy(writer.add(key, 0), row_.data(), row_bytes_);
   }
+  for (const std::int32_t node : tenure.replicates)
+    (tenure.next_owner ? to_refuse_ : to_replicate_).emplace_back(node, key);
+  if (!tenure.next_owner) return;
+  if (intents_.wants(key) && !is_coming(key)) lost_.push_back(key);
+  BatchWriter writer(mail_, service(*tenure.next_owner), {.kind = MailKind::kTransfer}, row_bytes_, 1);
+  std::memcpy(writer.add(key, 0), row_.data(), row_bytes_);
 }
 
 void Service::on_clock(const Batch& batch) {
@@ -346,25 +380,37 @@ void Service::on_clock(const Batch& batch) {
   const std::uint64_t clock = batch.record(0).key;
   if (batch.head().kind == MailKind::kNodeClock) {
     node_clocks_[static_cast<std::size_t>(options_.places.node_of[rank])] = clock;
-  } else {
-    clocks_[rank] = clock;
-    intents_.advance(rank, clock);
-    act_on_intents();
-    std::uint64_t least = UINT64_MAX;
-    for (std::size_t r = 0; r < clocks_.size(); ++r)
-      if (options_.places.node_of[r] == options_.node) least = std::min(least, clocks_[r]);
-    std::uint64_t& own = node_clocks_[static_cast<std::size_t>(options_.node)];
-    if (least == own) return;
-    own = least;
-    for (const Rank other : options_.places.service_of)
-      if (other != service(options_.node)) tell_clock(other, MailKind::kNodeClock, least);
+    return compare_clocks();
   }
+  clocks_[rank] = clock;
+  intents_.advance(rank, clock);
+  act_on_intents();
+  std::uint64_t least = UINT64_MAX;
+  for (std::size_t r = 0; r < clocks_.size(); ++r)
+    if (options_.places.node_of[r] == options_.node) least = std::min(least, clocks_[r]);
+  if (least == least_clock_) return;
+  least_clock_ = least;
+  when_answered(MailKind::kNodeClock, least);
+}
+
+void Service::compare_clocks() {
   const std::uint64_t all = *std::min_element(node_clocks_.begin(), node_clocks_.end());
   if (all == all_clocks_) return;
   all_clocks_ = all;
-  for (std::size_t r = 0; r < clocks_.size(); ++r)
-    if (options_.places.node_of[r] == options_.node)
-      tell_clock(static_cast<Rank>(r), MailKind::kAllClocks, all);
+  when_answered(MailKind::kAllClocks, all);
+}
+
+void Service::on_answered(MailKind kind, std::uint64_t clock) {
+  if (kind == MailKind::kAllClocks) {
+    for (std::size_t r = 0; r < clocks_.size(); ++r)
+      if (options_.places.node_of[r] == options_.node)
+        tell_clock(static_cast<Rank>(r), MailKind::kAllClocks, clock);
+    return;
+  }
+  node_clocks_[static_cast<std::size_t>(options_.node)] = clock;
+  for (const Rank other : options_.places.service_of)
+    if (other != service(options_.node)) tell_clock(other, MailKind::kNodeClock, clock);
+  compare_clocks();
 }
 
 void Service::tell_clock(Rank to, MailKind kind, std::uint64_t clock) {

@@ -1,16 +1,21 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <hips/status.hpp>
 
 #include "lib/ps/intents.hpp"
 #include "lib/ps/mail.hpp"
+#include "lib/ps/replica_store.hpp"
+#include "lib/ps/replicas.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
 
@@ -49,7 +54,8 @@ class Service {
     RowType type;
     std::vector<std::byte> first_row;  ///< of a key that nobody has changed; empty: zeros
   };
-  Service(Options options, RowStore& store, Mail& mail);
+  /// `replicas`: of the node; null: rows are not replicated.
+  Service(Options options, RowStore& store, Mail& mail, ReplicaStore* replicas = nullptr);
 
   Status on_mail(const Batch& batch);
 
@@ -57,6 +63,11 @@ class Service {
   [[nodiscard]] std::size_t num_moved() const { return owner_.size(); }
   /// Keys that are on their way here.
   [[nodiscard]] std::size_t num_coming() const { return coming_.size(); }
+  /// Replicas of this node, those included whose end is not known to their owners; and rows of this node that have replicas.
+  [[nodiscard]] std::size_t num_replicas() const {
+    return replicated_.size() + recalls_.size() +
+           (replicas_ ? replicas_->num_replicas() + replicas_->num_ending() : 0);
+  }
   /// Keys whose home is here, and for which a node has intents.
   [[nodiscard]] std::size_t num_wanted() const { return wanting_.size(); }
 
@@ -71,12 +82,18 @@ class Service {
   struct Tenure {
     std::vector<Waiting> requests;
     std::vector<Waiting> localizes;
+    std::vector<std::int32_t> replicates;    ///< nodes that get replicas
     std::optional<std::int32_t> next_owner;  ///< it ends with a transfer to this node
   };
   /// What goes to another node's service.
   struct Forward {
     std::int32_t node = 0;
     std::size_t record = 0;
+  };
+  /// A row that its owner has taken out of use, until nodes have given their replicas up.
+  struct Recall {
+    std::vector<std::byte> row;
+    std::vector<std::int32_t> nodes;
   };
   class Answers;
 
@@ -90,6 +107,28 @@ class Service {
   void on_intent(const Batch& batch);
   void on_alone(const Batch& batch);
   void act_on_intents();
+  void ask_owners_to_replicate(std::int32_t node, std::span<const Key> keys);
+  void replicate(std::span<const Key> keys, std::int32_t node);
+  void recall(Key key);
+  void access_replicated(const Batch& batch, std::span<const std::size_t> records);
+  void arrive(Key key, const std::byte* row);
+  void on_flush(const Batch& batch);
+  void on_drop(const Batch& batch);
+  void on_replica(const Batch& batch);
+  void on_dropped(const Batch& batch);
+  void on_mail_of_replicas(const Batch& batch);
+  void finish_moves();
+  void when_answered(MailKind kind, std::uint64_t clock);
+  void tell_answered_clocks();
+  void on_answered(MailKind kind, std::uint64_t clock);
+  void compare_clocks();
+  [[nodiscard]] bool needs_relay(const BatchHead& head, Key key) const {
+    if (replicated_.empty()) return false;
+    const auto known = replicated_.find(key);
+    if (known == replicated_.end()) return false;
+    return head.kind == MailKind::kSet || std::find(known->second.begin(), known->second.end(),
+                                                    node_of(head.requester)) != known->second.end();
+  }
   void want(std::span<const Key> keys);
   void tell_homes(MailKind kind, std::span<const Key> keys);
   void tell_node(MailKind kind, std::int32_t node, std::span<const Key> keys);
@@ -134,7 +173,14 @@ class Service {
   std::unordered_map<Key, std::vector<Tenure>> coming_;  ///< the front one is waited for
   Intents intents_;                                      ///< of ranks of this node
   std::unordered_map<Key, std::vector<std::int32_t>>
-      wanting_;                             ///< nodes with intents, of keys whose home is here
+      wanting_;                         ///< nodes with intents, of keys whose home is here
+  std::unique_ptr<Replicas> replicas_;  ///< of this node
+  std::unordered_map<Key, std::vector<std::int32_t>>
+      replicated_;  ///< nodes with replicas, of rows that are here
+  std::unordered_map<Key, Recall> recalls_;
+  std::vector<std::pair<std::int32_t, Key>> to_recall_, to_replicate_, to_refuse_;  ///< for finish_moves()
+  std::vector<Key> lost_;                                                           ///< that ranks here want
+  std::uint64_t least_clock_ = 0;           ///< that all ranks of this node have ended
   std::vector<std::uint64_t> clocks_;       ///< that ranks of this node have ended, by rank
   std::vector<std::uint64_t> node_clocks_;  ///< the least of them, by node
   std::uint64_t all_clocks_ = 0;            ///< the least of those

@@ -19,9 +19,15 @@ void Service::on_intent(const Batch& batch) {
 }
 
 void Service::act_on_intents() {
-  const Intents::Changes changes = intents_.take_changes();
+  Intents::Changes changes = intents_.take_changes();
+  if (replicas_) {
+    broke(replicas_->drop(changes.ended));
+    // What is wanted again while it ends is asked for when it has ended.
+    std::erase_if(changes.begun, [&](Key key) { return replicas_->ends(key); });
+  }
   if (!changes.ended.empty()) tell_homes(MailKind::kUnwant, changes.ended);
   want(changes.begun);
+  finish_moves();
 }
 
 /// Tells the homes that ranks of this node want the keys. Rows that are elsewhere are marked as coming before the home hears of it,
@@ -45,13 +51,15 @@ void Service::want(std::span<const Key> keys) {
 
 /// At the home: the row moves to the only node that wants it; what several want stays.
 void Service::wanted_by(std::int32_t node, std::span<const Key> keys, bool can_move) {
-  std::vector<Key> moving, staying;
+  std::vector<Key> moving, staying, copied;
   for (const Key key : keys) {
     auto& nodes = wanting_[key];
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
     if (can_move) (nodes.size() == 1 ? moving : staying).push_back(key);
+    if (!can_move || nodes.size() > 1) copied.push_back(key);
   }
   tell_node(MailKind::kStays, node, staying);
+  ask_owners_to_replicate(node, copied);
   if (!moving.empty()) move(moving, node);
 }
 
@@ -112,7 +120,7 @@ void Service::stay(std::span<const Key> keys) {
 
 void Service::on_alone(const Batch& batch) {
   std::vector<Key> keys = keys_of(batch);
-  std::erase_if(keys, [&](Key key) { return !intents_.wants(key); });
+  std::erase_if(keys, [&](Key key) { return !intents_.wants(key) || (replicas_ && replicas_->ends(key)); });
   want(keys);
 }
 

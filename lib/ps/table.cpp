@@ -50,6 +50,7 @@ Status RowTable::set_up() {
   if (!parts) return parts.error();
   places_ = std::move(parts->places);
   store_ = std::move(parts->store);
+  replicas_ = std::move(parts->replicas);
   mail_ = std::move(parts->mail);
   waits_ = std::make_unique<WaitPolicy>(parts->spin);
   if (Status status = comm::agree(exchange, begin_to_serve()); !status.ok()) return status;
@@ -65,10 +66,12 @@ Status RowTable::set_up() {
 
 /// Local; afterwards this rank can call and be called.
 Status RowTable::begin_to_serve() {
-  store_->set_given_up([this] { return !members_.failure().ok(); });
+  const auto given_up = [this] { return !members_.failure().ok(); };
+  store_->set_given_up(given_up);
+  if (replicas_) replicas_->set_given_up(given_up);
   const Rank rank = members_.rank();
   const std::int32_t node = places_.node_of[static_cast<std::size_t>(rank)];
-  client_ = std::make_unique<Client>(rank, places_, options_.type, *store_, *mail_);
+  client_ = std::make_unique<Client>(rank, places_, options_.type, *store_, *mail_, replicas_.get());
   wake_fd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake_fd_.valid())
     return Status::error(Code::kSystem, "table: cannot create an eventfd; see \"ulimit -n\"");
@@ -76,7 +79,7 @@ Status RowTable::begin_to_serve() {
   service_ = std::make_unique<Service>(
       Service::Options{
           .node = node, .places = places_, .type = options_.type, .first_row = options_.first_row},
-      *store_, *mail_);
+      *store_, *mail_, replicas_.get());
   // Signals are for threads of the program.
   sigset_t all, before;
   sigfillset(&all);

@@ -16,6 +16,7 @@
 #include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/ps/client.hpp"
+#include "lib/ps/replica_store.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/service.hpp"
 #include "lib/ps/transport_mail.hpp"
@@ -25,9 +26,10 @@ namespace hips::ps {
 struct RowTableOptions {
   std::uint64_t num_keys = 0;  ///< keys are 0 to num_keys - 1
   RowType type;
-  std::vector<std::byte> first_row{};  ///< of a key that nobody has changed; empty: zeros
-  std::uint64_t rows_per_node = 0;     ///< at most; 0: num_keys
-  std::uint64_t staleness = 0;         ///< clocks that a rank may be ahead of another
+  std::vector<std::byte> first_row{};   ///< of a key that nobody has changed; empty: zeros
+  std::uint64_t rows_per_node = 0;      ///< at most; 0: num_keys
+  std::uint64_t staleness = 0;          ///< clocks that a rank may be ahead of another
+  std::uint64_t replicas_per_node = 0;  ///< at most, of rows that several nodes have intents for
 };
 
 /// Rows that all ranks of a communicator read and change by key. A row is on one node at a time; it can move.
@@ -107,6 +109,7 @@ class RowTable {
   RowTableOptions options_;
   RankPlaces places_;
   std::unique_ptr<RowStore> store_;
+  std::unique_ptr<ReplicaStore> replicas_;
   std::unique_ptr<WaitPolicy> waits_;
   std::mutex mutex_;  ///< of what follows
   std::unique_ptr<TransportMail> mail_;

@@ -37,6 +37,13 @@ Status check(const RowTableOptions& options) {
   if (rows > RowStore::kMostRows)
     return invalid(
         fmt::format("a node may get {} rows, and can hold {}; set rows_per_node", rows, RowStore::kMostRows));
+  if (options.replicas_per_node > RowStore::kMostRows)
+    return invalid(fmt::format("replicas_per_node is {}; a node can hold {}", options.replicas_per_node,
+                               RowStore::kMostRows));
+  if (options.replicas_per_node != 0 && !ReplicaStore::is_possible(type))
+    return invalid(
+        fmt::format("replicas_per_node is {}, and update is {}; only rows with update {} can have replicas",
+                    options.replicas_per_node, to_string(type.update), to_string(ReduceOp::kSum)));
   return Status::success();
 }
 
@@ -54,6 +61,7 @@ Blob encode(const Announced& mine) {
   writer.put(mine.options.num_keys);
   writer.put(mine.options.rows_per_node);
   writer.put(mine.options.staleness);
+  writer.put(mine.options.replicas_per_node);
   writer.put(mine.options.type.type);
   writer.put(mine.options.type.count);
   // Functions have other values in other processes.
@@ -70,6 +78,7 @@ std::optional<Announced> decode(const Blob& blob) {
   read.options.num_keys = reader.get<std::uint64_t>();
   read.options.rows_per_node = reader.get<std::uint64_t>();
   read.options.staleness = reader.get<std::uint64_t>();
+  read.options.replicas_per_node = reader.get<std::uint64_t>();
   read.options.type.type = reader.get<DataType>();
   read.options.type.count = reader.get<std::uint32_t>();
   read.options.type.update = reader.get<ReduceOp>();
@@ -96,6 +105,8 @@ Status compare(const std::vector<Announced>& all) {
       what = fmt::format("rows_per_node {}, rank 0 {}", other.rows_per_node, first.rows_per_node);
     } else if (other.staleness != first.staleness) {
       what = fmt::format("staleness {}, rank 0 {}", other.staleness, first.staleness);
+    } else if (other.replicas_per_node != first.replicas_per_node) {
+      what = fmt::format("replicas_per_node {}, rank 0 {}", other.replicas_per_node, first.replicas_per_node);
     } else if (other.first_row != first.first_row) {
       what = "another first_row than rank 0";
     }
@@ -197,13 +208,18 @@ class TableSetup {
     return writer.take();
   }
 
-  /// Makes the store, where this rank serves, and an endpoint for each peer.
+  /// A single node has all rows.
+  [[nodiscard]] bool has_replicas() const {
+    return options_.replicas_per_node != 0 && parts_.places.num_nodes() > 1;
+  }
+
+  /// Makes the stores, where this rank serves, and an endpoint for each peer.
   Status open(TransportMail::Receive receive, Blob& introductions) {
     const Rank rank = members_.rank();
     const auto node = static_cast<std::size_t>(parts_.places.node_of[static_cast<std::size_t>(rank)]);
     const std::size_t row_bytes = options_.type.bytes();
     ByteWriter writer;
-    SharedMemoryName name;
+    SharedMemoryName name, replicas_name;
     if (parts_.places.service_of[node] == rank) {
       auto store = RowStore::create(row_bytes,
                                     options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys,
@@ -211,8 +227,15 @@ class TableSetup {
       if (!store) return store.error();
       parts_.store = std::make_unique<RowStore>(std::move(*store));
       name = parts_.store->name();
+      if (has_replicas()) {
+        auto replicas = ReplicaStore::create(options_.type, options_.replicas_per_node);
+        if (!replicas) return replicas.error();
+        parts_.replicas = std::make_unique<ReplicaStore>(std::move(*replicas));
+        replicas_name = parts_.replicas->name();
+      }
     }
     put_name(writer, name);
+    put_name(writer, replicas_name);
     TransportMail::Options options{
         .rank = rank, .peers = peers_of(rank, parts_.places), .service = parts_.places.service_of[node]};
     // A slot holds several rows, and a rank's rings stay small.
@@ -263,11 +286,16 @@ class TableSetup {
     for (std::size_t r = 0; r < opened.size(); ++r) {
       const auto other = static_cast<Rank>(r);
       ByteReader reader(introductions[r]);
-      const SharedMemoryName name = get_name(reader);
+      const SharedMemoryName name = get_name(reader), replicas_name = get_name(reader);
       if (other == service && rank != service) {
         auto store = RowStore::attach(name);
         if (!store) return store.error();
         parts_.store = std::make_unique<RowStore>(std::move(*store));
+        if (has_replicas()) {
+          auto replicas = ReplicaStore::attach(options_.type, replicas_name);
+          if (!replicas) return replicas.error();
+          parts_.replicas = std::make_unique<ReplicaStore>(std::move(*replicas));
+        }
       }
       while (reader.ok() && !reader.rest().empty()) {
         const Rank peer = reader.get<Rank>();

@@ -5,6 +5,7 @@
 #include "lib/base/result.hpp"
 #include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/communicator.hpp"
+#include "lib/ps/replica_store.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/service.hpp"
 #include "lib/ps/transport_mail.hpp"
@@ -16,7 +17,8 @@ struct RowTableOptions;
 /// What a table consists of on one rank.
 struct TableParts {
   RankPlaces places;
-  std::unique_ptr<RowStore> store;  ///< of the node; owned by the rank that serves
+  std::unique_ptr<RowStore> store;         ///< of the node; owned by the rank that serves
+  std::unique_ptr<ReplicaStore> replicas;  ///< of the node; null: it can have none
   std::unique_ptr<TransportMail> mail;
   SpinLimits spin;  ///< of a thread that waits
 };

@@ -28,9 +28,10 @@ class Table:
     """
 
     def __init__(self, comm: Communicator, num_keys: int, row_shape: int | Sequence[int] = (), dtype: Any = "float32", *,
-                 update: str | Op = "sum", first_row: Any = None, rows_per_node: int = 0, staleness: int = 0):
+                 update: str | Op = "sum", first_row: Any = None, rows_per_node: int = 0, staleness: int = 0, replicas_per_node: int = 0):
         """update: a push does row = pushed op row. first_row: of keys that nobody has changed; zeros where it is None. rows_per_node: at
-        most; 0: all. staleness: clocks that a rank may be ahead of another (advance_clock())."""
+        most; 0: all. staleness: clocks that a rank may be ahead of another (advance_clock()). replicas_per_node:
+        copies of rows that several nodes have intents for; with update "sum" only (intent())."""
         numpy = _np()
         self.row_shape = (row_shape,) if isinstance(row_shape, int) else tuple(row_shape)
         self.dtype = numpy.dtype(dtype)
@@ -38,7 +39,7 @@ class Table:
         row = numpy.zeros(self.row_shape, self.dtype)
         if first_row is not None:
             row[...] = first_row
-        self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node, staleness)
+        self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node, staleness, replicas_per_node)
 
     def pull(self, keys: Any, out: Any = None) -> Any:
         """The rows of `keys`, in `out` or a new array of numpy."""
@@ -90,7 +91,8 @@ class Table:
 
     def intent(self, keys: Any, start: int, end: int) -> None:
         """This rank is going to use the rows while its clock, the number of its calls of advance_clock(), is in [start, end). A hint that
-        returns at once: rows that no other node wants come to this one, in the background."""
+        returns at once: rows that no other node wants come to this one, in the background; with replicas_per_node, copies of those
+        that others want, too."""
         self._table.intent(self._keys(keys), start, end)
 
     def advance_clock(self) -> None:

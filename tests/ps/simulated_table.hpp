@@ -71,7 +71,7 @@ class SimulatedMail final : public Mail {
 class SimulatedTable {
  public:
   SimulatedTable(std::int32_t num_nodes, std::int32_t ranks_per_node, RowType type, std::uint64_t max_rows,
-                 std::size_t batch_bytes)
+                 std::size_t batch_bytes, bool replicates = false)
       : type_(type) {
     for (std::int32_t node = 0; node < num_nodes; ++node) {
       places_.service_of.push_back(node * ranks_per_node);
@@ -79,15 +79,19 @@ class SimulatedTable {
     }
     for (std::int32_t node = 0; node < num_nodes; ++node)
       stores_.push_back(std::make_unique<RowStore>(value_or_throw(RowStore::create(type.bytes(), max_rows))));
+    for (std::int32_t node = 0; node < num_nodes && replicates; ++node)
+      replicas_.push_back(
+          std::make_unique<ReplicaStore>(value_or_throw(ReplicaStore::create(type, max_rows))));
     for (Rank rank = 0; rank < num_nodes * ranks_per_node; ++rank) {
       const auto node = places_.node_of[static_cast<std::size_t>(rank)];
       RowStore& store = *stores_[static_cast<std::size_t>(node)];
       mails_.push_back(std::make_unique<SimulatedMail>(network_, rank, batch_bytes));
-      clients_.push_back(std::make_unique<Client>(rank, places_, type, store, *mails_.back()));
+      ReplicaStore* const replicas = replicates ? replicas_[static_cast<std::size_t>(node)].get() : nullptr;
+      clients_.push_back(std::make_unique<Client>(rank, places_, type, store, *mails_.back(), replicas));
       if (places_.service_of[static_cast<std::size_t>(node)] == rank)
         services_.push_back(std::make_unique<Service>(
             Service::Options{.node = node, .places = places_, .type = type, .first_row = {}}, store,
-            *mails_.back()));
+            *mails_.back(), replicas));
     }
   }
 
@@ -114,6 +118,7 @@ class SimulatedTable {
   RankPlaces places_;
   SimulatedNetwork network_;
   std::vector<std::unique_ptr<RowStore>> stores_;
+  std::vector<std::unique_ptr<ReplicaStore>> replicas_;
   std::vector<std::unique_ptr<SimulatedMail>> mails_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<Service>> services_;

@@ -159,6 +159,14 @@ def tables_of_rows():
         else:
             raise AssertionError("an intent that ends before it starts")
         comm.barrier()
+    with hips.Table(comm, 10, replicas_per_node=10) as shared:
+        shared.intent([1, 2], 0, 4)
+        for clock in range(3):
+            shared.push([1, 2], [1.0, rank])
+            shared.advance_clock()
+            assert shared.pull([1])[0] >= (clock + 1) * size
+        comm.barrier()
+        assert shared.pull([2]).tolist() == [3 * size * (size - 1) / 2]
 
 
 def kinds_of_arrays():

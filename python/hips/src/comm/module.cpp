@@ -70,7 +70,7 @@ PYBIND11_MODULE(_comm, module) {
       .value("SET", Access::kSet)
       .value("LOCALIZE", Access::kLocalize);
   py::class_<RowsByKey>(module, "Table")
-      .def(py::init<const Comm&, std::uint64_t, const py::object&, hips_op_t, std::uint64_t, std::uint64_t>())
+      .def(py::init<const Comm&, std::uint64_t, const py::object&, hips_op_t, std::uint64_t, std::uint64_t, std::uint64_t>())
       .def("close", &RowsByKey::close)
       .def("advance_clock", &RowsByKey::advance_clock)
       .def("intent", &RowsByKey::intent)

@@ -20,7 +20,7 @@ const std::uint64_t* keys_of(const Array& keys) {
 }  // namespace
 
 RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object& row, hips_op_t update,
-                     std::uint64_t rows_per_node, std::uint64_t staleness) {
+                     std::uint64_t rows_per_node, std::uint64_t staleness, std::uint64_t replicas_per_node) {
   const Array first = Array::of(row, "Table: first_row", false);
   if (!first.can_be_reduced()) throw py::type_error("hips: Table: rows of " + first.type_name() + " cannot be reduced");
   hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
@@ -31,6 +31,7 @@ RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object&
   config.first_row = first.data();
   config.rows_per_node = rows_per_node;
   config.staleness = staleness;
+  config.replicas_per_node = replicas_per_node;
   type_ = first.type();
   type_name_ = first.type_name();
   row_length_ = first.count();

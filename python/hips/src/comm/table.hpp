@@ -20,7 +20,7 @@ enum class Access { kPull, kPush, kSet, kLocalize, kIntent };
 class RowsByKey {
  public:
   /// `row`: an array like one row, whose elements are the first values.
-  RowsByKey(const Comm& comm, std::uint64_t num_keys, const pybind11::object& row, hips_op_t update, std::uint64_t rows_per_node, std::uint64_t staleness);
+  RowsByKey(const Comm& comm, std::uint64_t num_keys, const pybind11::object& row, hips_op_t update, std::uint64_t rows_per_node, std::uint64_t staleness, std::uint64_t replicas_per_node);
   RowsByKey(const RowsByKey&) = delete;
   RowsByKey& operator=(const RowsByKey&) = delete;
   ~RowsByKey() { (void)end(); }
