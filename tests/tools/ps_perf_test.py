@@ -13,10 +13,10 @@ QUICK = ["-n", "2000", "-l", "1,8", "-k", "20", "-i", "50", "-r", "1"]
 
 
 class PsPerf(unittest.TestCase):
-    def run_json(self, num, **environment):
+    def run_json(self, num, *options, **environment):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ps.json")
-            done = ranks.run_ranks(num, [PROGRAM, *QUICK, "-J", path], **environment)
+            done = ranks.run_ranks(num, [PROGRAM, *QUICK, *options, "-J", path], **environment)
             self.assertEqual([rank.returncode for rank in done], [0] * num, done)
             self.assertEqual([rank.stdout for rank in done[1:]], [""] * (num - 1))
             with open(path, encoding="utf-8") as file:
@@ -39,6 +39,12 @@ class PsPerf(unittest.TestCase):
         figures, text = self.run_json(2)
         self.assertIn("# all ranks are on one node: its rows only", text)
         self.assertEqual({line["rows"] for line in figures["lines"]}, {"local"})
+
+    def test_times_steps_with_frequent_keys_and_loses_no_push(self):
+        figures, text = self.run_json(3, "--zipf", "1", HIPS_TOPO="switch:3")
+        self.assertIn("# 2000 keys, 3 ranks; steps of all ranks with Zipf's law, exponent 1", text)
+        self.assertEqual([(line["operation"], line["rows"], line["row_length"]) for line in figures["lines"]],
+                         [("step", rows, length) for length in (1, 8) for rows in ("unmoved", "localized", "intents", "replicas")])
 
     def test_refuses_options_in_one_line(self):
         for args, text in ((["-n", "7"], "--keys"), (["--floats", "3"], 'unknown option "--floats"'),

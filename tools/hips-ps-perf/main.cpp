@@ -19,9 +19,13 @@ namespace {
 
 void print(const PsPerfResult& result, const PsPerfOptions& options, const Communicator& comm) {
   fmt::print("# {}\n", comm.describe());
-  fmt::print("# {} keys, {} ranks; rank 0 calls, medians of {} rounds\n", options.num_keys, comm.size(),
+  fmt::print("# {} keys, {} ranks; {}, medians of {} rounds\n", options.num_keys, comm.size(),
+             options.zipf > 0 ? fmt::format("steps of all ranks with Zipf's law, exponent {}", options.zipf)
+                              : "rank 0 calls",
              options.rounds);
-  if (result.peer < 0) {
+  if (options.zipf > 0) {
+    // Rank 0 has no peer of its own.
+  } else if (result.peer < 0) {
     fmt::print("# all ranks are on one node: its rows only\n");
   } else if (result.ping_pong_us) {
     fmt::print("# blocking TCP ping-pong of 8 bytes between ranks 0 and {}: {:.1f} us\n", result.peer,
@@ -29,11 +33,11 @@ void print(const PsPerfResult& result, const PsPerfOptions& options, const Commu
   } else {
     fmt::print("# rank 0 reaches no address of rank {} by TCP: no ping-pong\n", result.peer);
   }
-  fmt::print("#{:>9} {:>7} {:>7} {:>7} {:>6} {:>11} {:>10} {:>12} {:>9}\n", "operation", "rows", "floats",
+  fmt::print("#{:>9} {:>9} {:>7} {:>7} {:>6} {:>11} {:>10} {:>12} {:>9}\n", "operation", "rows", "floats",
              "keys", "calls", "us/call", "ping-pongs", "keys/s", "MB/s");
   for (const Line& line : result.lines) {
     const std::string ping_pongs = line.in_ping_pongs > 0 ? fmt::format("{:.2f}", line.in_ping_pongs) : "-";
-    fmt::print("{:>10} {:>7} {:>7} {:>7} {:>6} {:>11.3f} {:>10} {:>12.0f} {:>9.1f}\n", line.operation,
+    fmt::print("{:>10} {:>9} {:>7} {:>7} {:>6} {:>11.3f} {:>10} {:>12.0f} {:>9.1f}\n", line.operation,
                line.rows, line.row_length, line.keys, line.outstanding, line.us_per_call, ping_pongs,
                line.keys_per_s, line.mb_per_s);
   }

@@ -1,69 +1,19 @@
 #include "tools/hips-ps-perf/measure.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <span>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <hips/ps.hpp>
 
+#include "tools/hips-ps-perf/measurements.hpp"
 #include "tools/hips-ps-perf/ping_pong.hpp"
+#include "tools/hips-ps-perf/steps.hpp"
 
 namespace hips::ps_perf {
 namespace {
 
 using ps::Key;
-using Clock = std::chrono::steady_clock;
-
-double us_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// What the calls of a line took, a figure for each round.
-struct Rounds {
-  std::vector<double> us_per_call, keys_per_s;
-};
-/// In the order in which they were first measured.
-class Measurements {
- public:
-  using Kind = std::tuple<std::string, std::string, std::size_t, std::size_t, std::size_t>;
-  void add(const Kind& kind, double us_per_call, double keys_per_s) {
-    if (!rounds_.contains(kind)) order_.push_back(kind);
-    rounds_[kind].us_per_call.push_back(us_per_call);
-    rounds_[kind].keys_per_s.push_back(keys_per_s);
-  }
-  [[nodiscard]] std::vector<Line> take(std::optional<double> ping_pong_us) const {
-    std::vector<Line> lines;
-    for (const Kind& kind : order_) {
-      const auto& [operation, rows, keys, row_length, outstanding] = kind;
-      Line line{.operation = operation,
-                .rows = rows,
-                .keys = keys,
-                .row_length = row_length,
-                .outstanding = outstanding};
-      line.us_per_call = median(rounds_.at(kind).us_per_call);
-      line.keys_per_s = median(rounds_.at(kind).keys_per_s);
-      line.mb_per_s = line.keys_per_s * static_cast<double>(row_length * sizeof(float)) / 1e6;
-      if (ping_pong_us && outstanding == 1 && rows == "remote")
-        line.in_ping_pongs = line.us_per_call / *ping_pong_us;
-      lines.push_back(std::move(line));
-    }
-    return lines;
-  }
-
- private:
-  std::vector<Kind> order_;
-  std::map<Kind, Rounds> rounds_;
-};
 
 /// Rank 0's calls on one table. Rows begin as zeros; each push adds 1.
 class Caller {
@@ -214,6 +164,10 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
   std::vector<double> ping_pongs;
   const auto size = static_cast<Key>(comm.size());
   for (int round = 0; round < options.rounds; ++round) {
+    if (options.zipf > 0) {
+      measure_steps(comm, options, lines);
+      continue;
+    }
     for (const std::size_t length : options.row_lengths) {
       ps::Table<float> table(comm, {.num_keys = options.num_keys, .row_length = length});
       const auto of_rank = [&](Key rank) {

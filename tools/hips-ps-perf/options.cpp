@@ -16,7 +16,9 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
       "  hips lab run --namespaces -t switch:2 --mpirun -- mpirun -n 2 hips-ps-perf\n"
       "\n"
       "Rank 0 calls; each rank's rows are on its node. Medians over rounds.\n"
-      "The time of an intent is that from the call until the rows are local, found by polling.",
+      "The time of an intent is that from the call until the rows are local, found by polling.\n"
+      "With --zipf a call is a step, and keys/s are those of all ranks; once without moving rows, then with localize(), with\n"
+      "intents, and with intents and replicas.",
       "hips-ps-perf");
   app.allow_extras();
   app.option_defaults()->always_capture_default();
@@ -31,6 +33,11 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   app.add_option("-i,--iterations", options.iterations, "Calls of each kind in a round")
       ->check(CLI::Range(10, 10'000'000));
   app.add_option("-r,--rounds", options.rounds, "Rounds")->check(CLI::Range(1, 1000));
+  app.add_option(
+         "-z,--zipf", options.zipf,
+         "Time steps of all ranks instead: each draws keys by Zipf's law with this exponent, 1 for words, "
+         "pulls, pushes and ends a clock")
+      ->check(CLI::Range(0.0, 10.0));
   app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
   try {
     app.parse(argc, argv);

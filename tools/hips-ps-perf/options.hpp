@@ -15,6 +15,7 @@ struct PsPerfOptions {
   std::size_t outstanding = 64;                 ///< calls of the rows in flight
   int iterations = 2000;
   int rounds = 3;
+  double zipf = 0;        ///< exponent of the law by which steps draw keys; 0: no steps
   std::string json_file;  ///< empty: none
 };
 
