@@ -30,6 +30,31 @@ using test::run;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// A file of the folder for temporary files.
+std::string written(const std::string& name, const std::string& text) {
+  std::string path = ::testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(TopoTool, TellsWhatItAssumedBeforeWhatItIgnored) {
+  // Six lines with keys that are ignored hide no other note.
+  std::string text;
+  for (int i = 0; i < 6; ++i) text += fmt::format("SwitchName=leaf{0} Nodes=n{0}-[1-2] Key{0}=1\n", i);
+  const std::string path = written("hips_ordered_notes.conf", text);
+  const std::string out = run("topo " + path + " 2>&1").out;
+  EXPECT_THAT(out, HasSubstr("assuming that a network joins them"));
+  EXPECT_LT(out.find("assuming"), out.find("ignored"));
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, CountsOneInTheSingular) {
+  const std::string path = written("hips_singular.csv", "a,b,rack\nn1,sw1,x\nn2,sw1,x\nn3,sw1,x\n");
+  const std::string out = run("topo " + path + " --columns a,,b, 2>&1").out;
+  EXPECT_THAT(out, Not(HasSubstr("in all")));
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, ReadsSlurmsTopologyConf) {
   const std::string path = ::testing::TempDir() + "hips_topology.conf";
   const auto write = [&](const std::string& text) { std::ofstream(path) << text; };

@@ -88,7 +88,8 @@ Result<Cabling> CablingBuilder::finish(std::string_view right) {
   std::vector<std::pair<std::int64_t, std::string>> notes;
   for (const auto& [what, noted] : noted_) {
     const std::string line = noted.line == 0 ? "" : fmt::format(":{}", noted.line);
-    notes.emplace_back(noted.line, fmt::format("{}{}: {} ({} in all)", file_, line, what, noted.count));
+    const std::string count = noted.count == 1 ? "" : fmt::format(" ({} in all)", noted.count);
+    notes.emplace_back(noted.line, fmt::format("{}{}: {}{}", file_, line, what, count));
   }
   std::ranges::sort(notes);
   for (auto& note : notes) result_.notes.push_back(std::move(note.second));

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/spec.hpp"
 #include "topology/union_find.hpp"
@@ -122,10 +123,10 @@ Result<ClusterTopology> stay_graph(std::string_view name, const ServerWiring& wi
   ClusterTopology cluster{.topology = std::move(*topology), .nodes = {}, .notes = wiring.notes};
   cluster.nodes.assign(wiring.names.begin(),
                        wiring.names.begin() + static_cast<std::ptrdiff_t>(wiring.num_servers));
-  cluster.notes.push_back(
-      fmt::format("{}: the cables of {} servers and {} switches are those of no family; they stay a "
-                  "graph, for trees and flat algorithms",
-                  name, wiring.num_servers, wiring.size() - wiring.num_servers));
+  cluster.notes.push_back(fmt::format(
+      "{}: the cables of {} and {} are those of no family; they stay a graph, for trees and flat algorithms",
+      name, counted(wiring.num_servers, "server"),
+      counted(wiring.size() - wiring.num_servers, "switch", "switches")));
   return cluster;
 }
 

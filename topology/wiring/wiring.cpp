@@ -12,6 +12,7 @@
 
 #include <hips/topology.hpp>
 
+#include "lib/base/counted.hpp"
 #include "topology/distances.hpp"
 #include "topology/most_common.hpp"
 #include "topology/rates.hpp"
@@ -62,7 +63,9 @@ class WiringMaker {
   void drop_loops() {
     const auto loops =
         std::erase_if(cabling_.cables, [](const Cable& cable) { return cable.a.node == cable.b.node; });
-    if (loops > 0) note(fmt::format("{} cables from a device to itself are left out", loops));
+    if (loops > 0)
+      note(fmt::format("{} from a device to itself {} left out", counted(loops, "cable"),
+                       loops == 1 ? "is" : "are"));
   }
 
   [[nodiscard]] bool at_server(const Cable& cable) const {
@@ -90,8 +93,9 @@ class WiringMaker {
       const double usual =
           2 * unknown > all ? kDefaultBandwidthBytesPerS : known.value_or(kDefaultBandwidthBytesPerS);
       const double rate = before > 0 ? before : usual;
-      note(fmt::format("the rate of {} {} is not known; assuming {}", unknown,
-                       servers ? "cables of servers" : "cables between switches", rate_text(rate)));
+      note(fmt::format("the rate of {} {} is not known; assuming {}", counted(unknown, "cable"),
+                       servers ? (unknown == 1 ? "of a server" : "of servers") : "between switches",
+                       rate_text(rate)));
       for (Cable& cable : cabling_.cables) {
         if (at_server(cable) != servers || cable.is_rate_told()) continue;
         cable.bandwidth_bytes_per_s = rate;

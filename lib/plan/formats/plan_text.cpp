@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "lib/plan/wide.hpp"
 
 namespace hips::plan {
@@ -174,13 +175,10 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 std::string shape_text(const PlanShape& shape, const Topology& topology, TextVolume volume) {
-  const auto plural = [](std::int64_t count, const char* word) {
-    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-  };
   std::string text =
       fmt::format("{}\n{}, {}, {}, {}, {}\n", shape.description, topology.name,
-                  plural(shape.num_ranks, "rank"), bytes_text(volume.count * volume.element_bytes),
-                  plural(shape.blocks.num_blocks, "block"), plural(shape.num_steps, "step"));
+                  counted(shape.num_ranks, "rank"), bytes_text(volume.count * volume.element_bytes),
+                  counted(shape.blocks.num_blocks, "block"), counted(shape.num_steps, "step"));
   const bool has_rings = std::ranges::any_of(topology.levels, [](const Level& level) {
     return level.kind == LevelKind::kRing && level.rails.size() > 1;
   });

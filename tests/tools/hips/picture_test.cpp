@@ -193,6 +193,9 @@ TEST(Picture, SlowLinksAreMarkedAndNamesAreEscaped) {
   EXPECT_THAT(dot, HasSubstr("label=\"c\\\"d\""));
   EXPECT_THAT(dot, HasSubstr("label=\"10Gb\""));
   EXPECT_THAT(dot, HasSubstr("style=dashed label=\"down\""));
+  // A cable that is down and slow: a second label would hide the first.
+  file.topology.overrides = {{0, 0, "", "", 1.25e9, false}};
+  EXPECT_EQ(count(value_or_throw(picture::topology_dot(file)), " label=\"10Gb\""), 0U);
 }
 
 /// A plan, its notes and its page.

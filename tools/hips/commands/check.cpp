@@ -13,6 +13,7 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/config/config.hpp"
+#include "lib/base/counted.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
@@ -45,10 +46,6 @@ struct CheckArguments {
   bool json = false;
 };
 
-std::string plural(std::int64_t count, const char* word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 const std::string& name_of(const PlanShape& shape) {
   return shape.description.empty() ? shape.algorithm : shape.description;
 }
@@ -68,7 +65,7 @@ struct CheckOutcome {
 
   /// Why the plan is not proved: "3 errors" or "too large".
   [[nodiscard]] std::string failure() const {
-    return report.only_too_large() ? "too large" : plural(report.num_errors(), "error");
+    return report.only_too_large() ? "too large" : counted(report.num_errors(), "error");
   }
 };
 
@@ -122,15 +119,15 @@ Plan stored_plan(const CheckArguments& arguments, const std::optional<Topology>&
 void print_text(const CheckOutcome& outcome) {
   const CheckReport& report = outcome.report;
   const std::string size =
-      fmt::format("{}, {}, {}", plural(report.num_ranks, "rank"), plural(report.num_blocks, "block"),
-                  plural(report.num_messages, "message"));
+      fmt::format("{}, {}, {}", counted(report.num_ranks, "rank"), counted(report.num_blocks, "block"),
+                  counted(report.num_messages, "message"));
   if (report.ok()) {
     const std::string segments =
         report.num_segments == 1 ? "" : fmt::format(" and {} segments", report.num_segments);
     fmt::print(
         "proved: {}: {}; every input reduced exactly once, no deadlock with {} or more{}, no overlapping "
         "access in place or out of place ({:.2f} s)\n",
-        outcome.title(), size, plural(report.num_credits, "credit"), segments, outcome.seconds);
+        outcome.title(), size, counted(report.num_credits, "credit"), segments, outcome.seconds);
   } else {
     // Nothing was counted if the plan is malformed or too large.
     fmt::print("{}: {}: {}{} ({:.2f} s)\n", report.only_too_large() ? "not checked" : "wrong",

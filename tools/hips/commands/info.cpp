@@ -8,6 +8,7 @@
 #include <hips/hips.h>
 
 #include "lib/base/config/config.hpp"
+#include "lib/base/counted.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/process_info.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
@@ -31,9 +32,6 @@ void list_algorithms() {
 /// The ports or interfaces of a transport on this node, or why it has none.
 std::string availability(const comm::TransportEntry& entry, const comm::ProcessInfo& process,
                          const Status& looked) {
-  const auto counted = [](std::size_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
   if (entry.name == "verbs") {
     if (!process.rdma_nics.empty()) return counted(process.rdma_nics.size(), "port");
     return "unavailable: " + (process.rdma_problem.empty() ? looked.message : process.rdma_problem);

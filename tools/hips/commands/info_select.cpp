@@ -10,6 +10,7 @@
 
 #include <hips/topology.hpp>
 
+#include "lib/base/counted.hpp"
 #include "lib/base/result.hpp"
 #include "lib/cost/select.hpp"
 #include "lib/cost/select_table.hpp"
@@ -68,7 +69,8 @@ const char* over_text(const cost::Medium& medium) {
 }
 
 void print_text(const Topology& topology, const cost::Selection& selection) {
-  fmt::print("{}, {} ranks, if no algorithm or pattern is named:\n\n", topology.name, topology.num_ranks());
+  fmt::print("{}, {}, if no algorithm or pattern is named:\n\n", topology.name,
+             counted(topology.num_ranks(), "rank"));
   std::size_t widest = 0;
   for (const auto& candidate : selection.candidates) widest = std::max(widest, candidate.name.size());
   for (const auto& candidate : selection.candidates) {

@@ -10,6 +10,7 @@
 
 #include <hips/topology.hpp>
 
+#include "lib/base/counted.hpp"
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
@@ -102,10 +103,6 @@ std::string rate(double bytes_per_s) {
   return fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9);
 }
 
-std::string count(std::int64_t number, const char* one, const char* many) {
-  return fmt::format("{} {}", number, number == 1 ? one : many);
-}
-
 /// "NIC 0", "NICs 0-3"
 std::string nics(const std::vector<Rail>& rails) {
   if (rails.empty()) return "no NIC";
@@ -119,13 +116,13 @@ std::string made_of(const Topology& topology, const Level& level) {
   const auto rails = static_cast<std::int64_t>(level.rails.size());
   switch (level.kind) {
     case LevelKind::kSwitch:
-      return count(groups * rails, "switch", "switches") + (rails > 1    ? ", one for each NIC"
-                                                            : groups > 1 ? ", one for each group"
-                                                                         : "");
+      return counted(groups * rails, "switch", "switches") + (rails > 1    ? ", one for each NIC"
+                                                              : groups > 1 ? ", one for each group"
+                                                                           : "");
     case LevelKind::kRing:
-      return count(groups, "ring", "rings") + " of cables, + and -";
+      return counted(groups, "ring") + " of cables, + and -";
     case LevelKind::kLine:
-      return count(groups, "line", "lines") + " of cables, + and -";
+      return counted(groups, "line") + " of cables, + and -";
     case LevelKind::kTree:
       return "switch tree";
     case LevelKind::kNode:
@@ -144,7 +141,7 @@ std::string relaying(const Topology& topology) {
   if (topology.relay_off) return "off: servers reach only their neighbours";
   if (!topology.servers_relay) return "no: switches connect any two servers in one hop";
   return fmt::format("servers forward messages; any two are at most {} apart",
-                     count(topology::diameter_hops(topology), "hop", "hops"));
+                     counted(topology::diameter_hops(topology), "hop"));
 }
 
 /// As many as the lines about tiers count.
@@ -169,7 +166,7 @@ std::size_t assumed_cables(const topology::TopologyFile& file) {
 void print_summary(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
   fmt::print("{}  ({})\n", topology.name, topology.spec);
-  fmt::print("  servers   {}, {} each\n", topology.num_servers(), count(topology.num_rails, "NIC", "NICs"));
+  fmt::print("  servers   {}, {} each\n", topology.num_servers(), counted(topology.num_rails, "NIC"));
   if (topology.ranks_per_server > 1) {
     fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
   }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/counted.hpp"
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/reading_options.hpp"
@@ -130,7 +131,7 @@ void print_text(const Side& before, const Side& now, const topology::CablingDiff
     fmt::print("~ rate of level {}: {} -> {}\n", one.name, health::rate_text(one.before),
                health::rate_text(one.now));
   for (const auto& one : difference.nics)
-    fmt::print("~ server {}: {} -> {} NICs\n", one.name, one.before, one.now);
+    fmt::print("~ server {}: {} -> {}\n", one.name, one.before, counted(one.now, "NIC"));
   if (shape(before) != shape(now)) fmt::print("~ {}\n", shape_change(before, now, difference));
   if (!before.seconds || !now.seconds) return;
   const std::string then = health::time_text(*before.seconds), today = health::time_text(*now.seconds);

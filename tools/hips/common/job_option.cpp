@@ -1,6 +1,8 @@
 #include "tools/hips/common/job_option.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,15 @@ bool is_given(const CLI::Option* option) {
 
 [[noreturn]] void refuse_list(std::string message) {
   throw Error(Status::error(Code::kInvalidArgument, std::move(message)));
+}
+
+/// By which notes are sorted: what was assumed, and an option can change, first; then what was left out; what was ignored last.
+int unimportance(std::string_view note) {
+  const auto says = [&](std::string_view word) { return note.find(word) != std::string_view::npos; };
+  if (says("assum")) return 0;
+  if (says("ignored")) return 3;
+  if (says("left out")) return 2;
+  return says(" --") ? 0 : 1;
 }
 
 /// The part of a topology that the job uses.
@@ -75,6 +86,7 @@ topology::TopologyFile load_for_job(const std::string& spec, const JobArguments&
     if (!part.file.notes) part.file.notes.emplace();
     part.file.notes->push_back(std::move(note));
   }
+  if (part.file.notes) std::ranges::stable_sort(*part.file.notes, {}, unimportance);
   return std::move(part.file);
 }
 

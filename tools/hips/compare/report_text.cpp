@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "lib/plan/formats/plan_text.hpp"
 #include "tools/hips/common/servers_memory.hpp"
 #include "tools/hips/compare/report.hpp"
@@ -128,8 +129,8 @@ std::string duration_text(double seconds) {
 
 std::string report_text(const Comparison& comparison) {
   const Topology& topology = comparison.topology;
-  std::string out = fmt::format("{} ({}): {} ranks, {} NIC{} a server", topology.name, topology.spec,
-                                topology.num_ranks(), topology.num_rails, topology.num_rails == 1 ? "" : "s");
+  std::string out = fmt::format("{} ({}): {}, {} a server", topology.name, topology.spec,
+                                counted(topology.num_ranks(), "rank"), counted(topology.num_rails, "NIC"));
   if (topology.num_servers() > 1) {
     out += fmt::format(
         ".\nNo allreduce of {} takes less than {} there: what {} send and receive at least, at full rate",

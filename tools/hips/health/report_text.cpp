@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/base/counted.hpp"
 #include "tools/hips/health/predicted.hpp"
 #include "tools/hips/health/report.hpp"
 #include "topology/health/cabling_of.hpp"
@@ -21,10 +22,6 @@ constexpr std::size_t kMostNamed = 6;
 
 /// Up to this factor the ratios of oversubscription of switches count as equal.
 constexpr double kSameRatio = 1.001;
-
-std::string number_of(std::size_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 /// "24", "23 to 24"
 template <typename Value>
@@ -85,7 +82,7 @@ class TextReport {
       const std::string where = low == 0      ? (high == 0 ? "between servers" : "of servers")
                                 : low == high ? "between " + word(low, 2)
                                               : fmt::format("between {} and {}", word(low, 2), word(high, 2));
-      between.push_back(number_of(count, "cable ", "cables ") + where);
+      between.push_back(counted(count, "cable") + " " + where);
     }
     add("tiers", fmt::format("{}; {}", fmt::join(counts, ", "), fmt::join(between, ", ")));
   }
@@ -158,20 +155,20 @@ class TextReport {
       for (const topology::Uneven& one : leaves)
         add("uneven",
             one.count < one.usual
-                ? fmt::format("{} has {} of {} servers", name(one.node), one.count, one.usual)
-                : fmt::format("{} has {}, {} {}", name(one.node), number_of(one.count, "server", "servers"),
+                ? fmt::format("{} has {} of {}", name(one.node), one.count, counted(one.usual, "server"))
+                : fmt::format("{} has {}, {} {}", name(one.node), counted(one.count, "server"),
                               leaves.size() == 1 ? "the others" : "most often", one.usual));
     }
     std::vector<std::string> lines;
     for (const topology::Uneven& one : health_.uplinks)
       lines.push_back(
           one.count < one.usual
-              ? fmt::format("{} has {} of {} cables up", name(one.node), one.count, one.usual)
-              : fmt::format("{} has {} up, {} {}", name(one.node), number_of(one.count, "cable", "cables"),
+              ? fmt::format("{} has {} of {} up", name(one.node), one.count, counted(one.usual, "cable"))
+              : fmt::format("{} has {} up, {} {}", name(one.node), counted(one.count, "cable"),
                             health_.uplinks.size() == 1 ? "the others" : "most often", one.usual));
     for (const topology::MissingCables& one : health_.missing)
-      lines.push_back(
-          fmt::format("{} -- {}: {} of {} cables", name(one.lower), name(one.upper), one.count, one.usual));
+      lines.push_back(fmt::format("{} -- {}: {} of {}", name(one.lower), name(one.upper), one.count,
+                                  counted(one.usual, "cable")));
     add_list("uneven", lines);
   }
 
@@ -226,7 +223,7 @@ class TextReport {
       if (all > kMostNamed) names.resize(3);
       add("NICs", fmt::format("{}{} {} {}, {} {}", fmt::join(names, " "),
                               all > names.size() ? fmt::format(" and {} more", all - names.size()) : "",
-                              all == 1 ? "has" : "have", number_of(counts.first, "NIC", "NICs"),
+                              all == 1 ? "has" : "have", counted(counts.first, "NIC"),
                               by_count.size() == 1 ? "the others" : "most often", counts.second));
     }
   }

@@ -72,9 +72,11 @@ Result<std::string> topology_dot(const topology::TopologyFile& file) {
     if (cable.is_rate_assumed) attributes += " assumed=true";
     if (cable.latency_ns != kDefaultLatencyNs)
       attributes += " latency=" + dot_string(topology::latency_text(cable.latency_ns));
-    if (const auto odd = usual.find(i); odd != usual.end() && odd->second != cable.bandwidth_bytes_per_s)
+    const auto odd = usual.find(i);
+    if (!cable.up)
+      attributes += " style=dashed label=\"down\"";
+    else if (odd != usual.end() && odd->second != cable.bandwidth_bytes_per_s)
       attributes += " label=" + rate;
-    if (!cable.up) attributes += " style=dashed label=\"down\"";
     text += fmt::format("  n{} -- n{} [{}];\n", cable.a.node, cable.b.node, attributes.substr(1));
   }
   return text + "}\n";

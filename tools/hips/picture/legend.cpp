@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "tools/hips/picture/drawing.hpp"
 #include "tools/hips/picture/label.hpp"
 
@@ -28,8 +29,7 @@ std::string legend(const LegendCounts& counts, double y, double width) {
     const char* style;
     std::string text;
   };
-  std::vector<Entry> entries{
-      {" usual", counts.cables == 1 ? "1 cable" : fmt::format("{} cables", counts.cables)}};
+  std::vector<Entry> entries{{" usual", counted(counts.cables, "cable")}};
   if (counts.slow > 0) entries.push_back({" slow", entry_text("slow", counts.slow, counts.first_slow)});
   if (counts.down > 0) entries.push_back({" down", entry_text("down", counts.down, counts.first_down)});
   if (counts.assumed) entries.push_back({" assumed", "cables that the file does not tell"});

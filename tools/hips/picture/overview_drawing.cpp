@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "tools/hips/picture/drawable.hpp"
 #include "tools/hips/picture/label.hpp"
 #include "tools/hips/picture/legend.hpp"
@@ -109,7 +110,7 @@ BoxText text_of(const PicturedCables& in, const OverviewBox& box) {
   text.title = fmt::format("{} {}", box.nodes.size(), box.is_switch ? "switches" : "servers");
   text.tooltip = fmt::format("{}: {} to {}", text.title, first, last);
   if (box.inner_cables > 0) {
-    text.detail = fmt::format("{} cables", box.inner_cables);
+    text.detail = counted(box.inner_cables, "cable");
   } else if (box.is_switch) {
     text.detail = common_name(in.cabling, box.nodes);
   } else if (box.most > 0 && box.most < box.nodes.size()) {
