@@ -48,6 +48,59 @@ TEST(TopoTool, TellsWhatItAssumedBeforeWhatItIgnored) {
   std::remove(path.c_str());
 }
 
+/// Seven leaves with 14, 3 and 1 nodes, below one switch.
+std::string uneven_slurm_tree() {
+  std::string text;
+  for (int i = 1; i <= 7; ++i)
+    text += fmt::format("SwitchName=leaf{0} Nodes=n{0}-[1-{1}]\n", i, i == 1 ? 14 : i == 2 ? 3 : 1);
+  return written("hips_uneven_tree.conf", text + "SwitchName=core Switches=leaf[1-7]\n");
+}
+
+TEST(TopoTool, CountsWhatTheFileTellsApartFromWhatIsAssumed) {
+  const std::string path = uneven_slurm_tree();
+  EXPECT_THAT(
+      run("topo " + path + " 2>&1").out,
+      HasSubstr("\n  switches  8; 14 assumed ones take the place of core\n  cables    22, and 98 assumed\n"));
+  const auto json = nlohmann::json::parse(run("topo --json " + path).out);
+  EXPECT_EQ(json["switches"], 8);
+  EXPECT_EQ(json["switches_assumed"], 14);
+  EXPECT_EQ(json["switches_replaced"], std::vector<std::string>{"core"});
+  EXPECT_EQ(json["cables"], 22);
+  EXPECT_EQ(json["cables_assumed"], 98);
+  EXPECT_EQ(json["levels"][0]["bandwidth_assumed"], true);
+  EXPECT_EQ(nlohmann::json::parse(run("topo --json leafspine:2,2").out)["levels"][0]["bandwidth_assumed"],
+            false);
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, AJobOnOneLeafHasOneSwitchAndNoTiers) {
+  const std::string path = uneven_slurm_tree();
+  const std::string job = "topo " + path + " --nodelist n1-[1-14]";
+  const std::string out = run(job).out;
+  EXPECT_THAT(out, HasSubstr("\n  switches  1\n  cables    14\n"));
+  EXPECT_THAT(out, Not(HasSubstr("tiers")));
+  EXPECT_THAT(out, HasSubstr("leaf1 joins all servers"));
+  EXPECT_THAT(run(job + " --format dot").out, Not(HasSubstr("assumed=true, style=dashed")));
+  EXPECT_THAT(run(job + " --format yaml").out, HasSubstr("- leaf1\n"));
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, CallsServersAndSwitchesByTheirNamesInAllCommands) {
+  const std::string path = uneven_slurm_tree();
+  const std::string job = " --nodelist n1-[1-3],n2-[1-3] ";
+  EXPECT_THAT(run("topo -v " + path + job).out,
+              HasSubstr("node n2-1\n  NIC 0  leaf2  leaf: n2-2 n2-3  spine: n1-1\n"));
+  const std::string plan = run("plan -t " + path + job + "-a flat-mesh").out;
+  EXPECT_THAT(plan, HasSubstr("\nserver n1-1, lane 0\n"));
+  EXPECT_THAT(plan, Not(HasSubstr("<")));
+  EXPECT_THAT(run("compare -t " + path + job + "-a flat-mesh,flat-ps").out,
+              HasSubstr("server n1-1 NIC 0 out"));
+  // JSON keeps the places.
+  EXPECT_THAT(run("compare --format json -t " + path + job + "-a flat-ps").out, HasSubstr("server <"));
+  EXPECT_THAT(run("plan -t torus:2x3").out, HasSubstr("Torus(2x3)"));
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, CountsOneInTheSingular) {
   const std::string path = written("hips_singular.csv", "a,b,rack\nn1,sw1,x\nn2,sw1,x\nn3,sw1,x\n");
   const std::string out = run("topo " + path + " --columns a,,b, 2>&1").out;

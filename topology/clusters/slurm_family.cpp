@@ -61,6 +61,10 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
     list_cables();
   }
   tell_switches(result_);
+  // The switches above leaves: the family has others.
+  for (const Node& node : nodes_)
+    if (!node.switches.empty() && !result_.told.assumed_switches.empty())
+      result_.told.replaced_switches.push_back(node.name);
   if (auto given = give_level_rates(result_, file_.name, options.tier_rates); !given)
     return fail(given.error());
   return std::move(result_);

@@ -233,7 +233,9 @@ Result<void> SlurmTree::keep_ways_to(const std::vector<std::string>& job) {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
     std::erase_if(node.below, [&](std::size_t below) { return kept_for[below] == SIZE_MAX; });
-    if (kept_for[i] == SIZE_MAX) node.nodes.clear();
+    if (kept_for[i] != SIZE_MAX) continue;
+    node.nodes.clear();
+    node.switches.clear();
   }
   return {};
 }

@@ -22,6 +22,9 @@ struct ToldWiring {
   std::vector<std::string> switch_names{};
   /// Numbers of switches that are not told: they and their cables are assumed.
   std::set<std::int64_t> assumed_switches{};
+  /// Names of switches of the file, above the others, which the topology does not have: the assumed ones take their place. Topology
+  /// files do not list them.
+  std::vector<std::string> replaced_switches{};
   /// Numbers of network levels whose rate is not told.
   std::set<std::size_t> assumed_rates{};
   /// By network level: how many cables join two switches. Empty: one.

@@ -1,6 +1,7 @@
 #include "topology/health/cabling_of.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -32,6 +33,9 @@ Cabling only(const Cabling& cabling, const std::vector<bool>& keep) {
     cable.b.node = number[cable.b.node];
     result.cables.push_back(std::move(cable));
   }
+  // Nothing has to join a single switch.
+  if (std::ranges::count(result.nodes, CabledNode::Kind::kSwitch, &CabledNode::kind) < 2)
+    result.has_uplinks = true;
   return result;
 }
 
@@ -48,12 +52,11 @@ void keep_switches_above(const Cabling& cabling, std::vector<bool>& keep) {
   }
 }
 
-Cabling without_assumed(const Cabling& cabling) {
+Cabling without_assumed(Cabling cabling) {
   std::vector<bool> keep;
   for (const CabledNode& node : cabling.nodes) keep.push_back(!node.is_assumed);
-  Cabling result = only(cabling, keep);
-  result.has_uplinks = result.nodes.size() == cabling.nodes.size();
-  return result;
+  cabling.has_uplinks = std::ranges::find(keep, false) == keep.end();
+  return only(cabling, keep);
 }
 
 /// Makes the cabling of the graph of a topology. Cables that the file lists have its ports.
@@ -66,15 +69,25 @@ class FromGraph {
     find_listed();
     const auto cables = cables_of_links(file_.topology, graph_, file_.told);
     const auto& assumed = file_.told.assumed_rates;
-    const auto levels = assumed.empty() ? std::vector<std::size_t>() : levels_of_links(file_.topology);
+    const auto levels = levels_of_links(file_.topology);
     for (std::size_t i = 0; i < graph_.links.size(); ++i) {
       const GraphLink& link = graph_.links[i];
       const bool is_assumed =
-          !levels.empty() && assumed.contains(levels[i]) && file_.topology.family != Family::kGraph &&
+          assumed.contains(levels[i]) && file_.topology.family != Family::kGraph &&
           link.bandwidth_bytes_per_s == network_levels(file_.topology)[levels[i]].bandwidth_bytes_per_s;
+      const std::size_t before = result_.cables.size();
       add_link(link, cables[i], is_assumed);
+      for (std::size_t cable = before; cable < result_.cables.size(); ++cable)
+        (result_.cables[cable].is_rate_assumed ? at_assumed_rates_ : at_told_rates_).insert(levels[i]);
     }
     return std::move(result_);
+  }
+
+  /// After make().
+  [[nodiscard]] std::set<std::size_t> levels_at_assumed_rates() const {
+    std::set<std::size_t> levels = file_.told.assumed_rates;
+    std::ranges::set_difference(at_assumed_rates_, at_told_rates_, std::inserter(levels, levels.end()));
+    return levels;
   }
 
  private:
@@ -144,6 +157,7 @@ class FromGraph {
   std::vector<std::size_t> number_;  ///< by node of the graph; SIZE_MAX: it is left out
   std::map<Names, std::vector<const Cable*>> listed_;
   Cabling result_;
+  std::set<std::size_t> at_assumed_rates_, at_told_rates_;  ///< levels of their cables
 };
 
 }  // namespace
@@ -169,8 +183,10 @@ Cabling cabling_with_assumed(const TopologyFile& file) {
   return FromGraph(file).make();
 }
 
-std::int64_t num_cables(const TopologyFile& file) {
-  return file.told.empty() ? file.topology.num_links : std::ssize(cabling_with_assumed(file).cables);
+std::set<std::size_t> levels_at_assumed_rates(const TopologyFile& file) {
+  FromGraph made(file);
+  made.make();
+  return made.levels_at_assumed_rates();
 }
 
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf) {

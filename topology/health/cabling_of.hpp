@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string_view>
 
 #include "topology/cabling/cabling.hpp"
@@ -22,8 +23,8 @@ Cabling cabling_of(const TopologyFile& file);
 /// switch.
 Cabling cabling_with_assumed(const TopologyFile& file);
 
-/// The number of cables with those that are assumed.
-std::int64_t num_cables(const TopologyFile& file);
+/// The network levels of whose cables no rate is told.
+std::set<std::size_t> levels_at_assumed_rates(const TopologyFile& file);
 
 /// A leaf switch and its servers alone, with the other switches to which every one of these has a cable.
 Cabling cabling_of_leaf(const Cabling& cabling, std::size_t leaf);

@@ -29,8 +29,10 @@ class PartTelling {
   bool run() {
     for (std::size_t i = 0; i < old_.links.size(); ++i) old_link_.emplace(ends_in_whole(old_.links[i]), i);
     if (!find_nodes()) return false;
+    leave_out_needless();
     if (part_.family != Family::kGraph && !whole_.told.switch_names.empty() && !name_switches()) return false;
     mark_assumed();
+    if (!told_.assumed_switches.empty()) told_.replaced_switches = whole_.told.replaced_switches;
     copy_cables();
     return true;
   }
@@ -124,6 +126,20 @@ class PartTelling {
     return true;
   }
 
+  [[nodiscard]] bool is_assumed_in_whole(std::size_t node) const {
+    return node_[node] >= 0 && whole_.told.assumed_switches.contains(old_node(node_[node]).id);
+  }
+
+  /// Servers of one switch need no switches above it that nobody has told.
+  void leave_out_needless() {
+    std::set<std::int64_t> at_servers;
+    for (const GraphLink& link : now_.links)
+      if (!now_node(link.a).is_switch) at_servers.insert(link.b);
+    if (at_servers.size() > 1) return;
+    for (std::size_t i = 0; i < now_.nodes.size(); ++i)
+      if (is_assumed_in_whole(i)) in_use_[i] = false;
+  }
+
   bool set_origin(std::int64_t node, std::int64_t old) {
     if (origin_of(node) >= 0) return origin_of(node) == old;
     origin_of(node) = old;
@@ -146,8 +162,7 @@ class PartTelling {
     for (std::size_t i = 0; i < now_.nodes.size(); ++i) {
       const GraphNode& node = now_.nodes[i];
       if (!node.is_switch || (part_.family != Family::kGraph && !in_use_[i])) continue;
-      const bool is_assumed = node_[i] < 0 ? !told_.switch_names.empty()
-                                           : whole_.told.assumed_switches.contains(old_node(node_[i]).id);
+      const bool is_assumed = node_[i] < 0 ? !told_.switch_names.empty() : is_assumed_in_whole(i);
       if (is_assumed) told_.assumed_switches.insert(node.id);
     }
   }

@@ -186,7 +186,7 @@ class Kept(unittest.TestCase):
             path = os.path.join(folder, "topology.conf")
             with open(path, "w", encoding="ascii") as file:
                 file.write(file_forms.SLURM)
-            self.assertIn("\n  switches  4, 2 of them assumed\n  cables    8, 4 of them assumed\n", hips("topo", path).stdout)
+            self.assertIn("\n  switches  3; 2 assumed ones take the place of spine\n  cables    4, and 4 assumed\n", hips("topo", path).stdout)
             none = self.text(self.write(path, (), "yaml"))
             self.assertNotIn("rate:", none)
             self.assertIn("  assumed:\n    - spine 0\n    - spine 1\n", none)
@@ -205,6 +205,8 @@ class Kept(unittest.TestCase):
 def counts(text):
     """The lines of a summary that count, without the spec."""
     lines = [line for line in text.splitlines()[1:] if not line.startswith("  nodes")]
+    # Files that hips topo writes do not list the switches whose place assumed ones take.
+    lines = [re.sub(r"^(  switches) .*\b(\d+) assumed.*", r"\1  \2 assumed", line) for line in lines]
     return [line for line in lines if re.match(r"  (servers|switches|cables|tiers|uneven|leaf|spine|single) ", line)]
 
 

@@ -22,6 +22,7 @@
 #include "lib/plan/formats/plan_file.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
+#include "tools/hips/common/place_names.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 
@@ -116,7 +117,7 @@ Plan stored_plan(const CheckArguments& arguments, const std::optional<Topology>&
   return plan;
 }
 
-void print_text(const CheckOutcome& outcome) {
+void print_text(const CheckOutcome& outcome, const PlaceNames& names) {
   const CheckReport& report = outcome.report;
   const std::string size =
       fmt::format("{}, {}, {}", counted(report.num_ranks, "rank"), counted(report.num_blocks, "block"),
@@ -137,8 +138,8 @@ void print_text(const CheckOutcome& outcome) {
   for (const Finding& finding : report.findings) ++listed[static_cast<std::size_t>(finding.kind)];
   for (const Finding& finding : report.findings) {
     fmt::print("{}: {}: {}\n", severity_of(finding.kind) == Severity::kError ? "error" : "note",
-               to_string(finding.kind), finding.text);
-    for (const std::string& line : finding.example) fmt::print("    {}\n", line);
+               to_string(finding.kind), names(finding.text));
+    for (const std::string& line : finding.example) fmt::print("    {}\n", names(line));
   }
   for (std::size_t kind = 0; kind < plan::kNumFindingKinds; ++kind) {
     const std::int64_t more = report.num_found[kind] - listed[kind];
@@ -196,9 +197,11 @@ void print_json(const CheckOutcome& outcome) {
 
 void run_check(const CheckArguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
+  topology::TopologyFile file;
   std::optional<Topology> topology;
   if (!arguments.topology.empty()) {
-    topology = load_for_plan(arguments.topology, arguments.job).topology;
+    file = load_for_plan(arguments.topology, arguments.job);
+    topology = file.topology;
   } else if (!arguments.job.hostfile.empty() || !arguments.job.nodelist.empty()) {
     throw Error(Status::error(Code::kInvalidArgument,
                               "check: --hostfile and --nodelist select servers of a topology; add -t"));
@@ -223,7 +226,7 @@ void run_check(const CheckArguments& arguments) {
   if (arguments.json) {
     print_json(outcome);
   } else {
-    print_text(outcome);
+    print_text(outcome, PlaceNames(file));
   }
   if (!report.ok()) {
     std::fflush(stdout);

@@ -15,6 +15,7 @@
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/output.hpp"
+#include "tools/hips/common/place_names.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
 #include "tools/hips/compare/entry.hpp"
@@ -102,6 +103,13 @@ void check_any_estimate(const compare::Comparison& comparison) {
                                         comparison.topology.spec, first->entry.name, first->reason)));
 }
 
+/// By the names of the file. Baselines have networks of their own.
+void name_links(const topology::TopologyFile& file, compare::Comparison& comparison) {
+  const PlaceNames names(file);
+  for (compare::PlanCost& plan : comparison.plans)
+    if (!plan.entry.baseline) plan.busiest = names(plan.busiest);
+}
+
 void run_theory(const CompareArguments& arguments) {
   compare::TheoryInput input = arguments.given;
   // One size, not the default range of the other table: VGG-19, as in the papers.
@@ -127,13 +135,13 @@ void run_theory(const CompareArguments& arguments) {
 }
 
 /// The part of a topology that a job uses. One that no spec describes is read by a name of its own.
-Topology topology_for_job(const std::string& spec, const JobArguments& job) {
+topology::TopologyFile topology_for_job(const std::string& spec, const JobArguments& job) {
   topology::TopologyFile part = load_for_plan(spec, job);
-  if (!part.topology.spec.starts_with(topology::kPartOf)) return part.topology;
+  if (!part.topology.spec.starts_with(topology::kPartOf)) return part;
   const std::string name = spec + ", hosts of the job";
   part.topology.spec = "file:" + name;
   topology::read_path_by(name, [part] { return Result<topology::TopologyFile>(part); });
-  return part.topology;
+  return part;
 }
 
 void run_compare(CompareArguments arguments) {
@@ -145,18 +153,19 @@ void run_compare(CompareArguments arguments) {
   if (arguments.topologies.empty()) arguments.topologies.push_back(required_topology("compare", ""));
   const auto sizes = value_or_throw(compare::parse_size_range(arguments.bytes, factor_of(arguments.factor)));
   // All arguments are checked before the first table is printed.
-  std::vector<Topology> topologies;
+  std::vector<topology::TopologyFile> files;
   std::vector<std::vector<compare::Entry>> entries;
   for (const std::string& spec : arguments.topologies) {
-    const Topology& topology = topologies.emplace_back(topology_for_job(spec, arguments.job));
+    const Topology& topology = files.emplace_back(topology_for_job(spec, arguments.job)).topology;
     auto& rows = entries.emplace_back(value_or_throw(compare::parse_entries(arguments.algorithms, topology)));
     if (!arguments.baseline) continue;
     for (compare::Entry& row : compare::baseline_entries(topology)) rows.push_back(std::move(row));
   }
   std::vector<compare::Comparison> comparisons;
-  for (std::size_t i = 0; i < topologies.size(); ++i) {
-    comparisons.push_back(compare::compare(topologies[i], entries[i], sizes));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    comparisons.push_back(compare::compare(files[i].topology, entries[i], sizes));
     check_any_estimate(comparisons.back());
+    if (arguments.format == "text") name_links(files[i], comparisons.back());
   }
   if (arguments.format == "text") {
     for (const compare::Comparison& comparison : comparisons)

@@ -28,6 +28,7 @@
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
 #include "tools/hips/common/output.hpp"
+#include "tools/hips/common/place_names.hpp"
 #include "tools/hips/common/plan_choice.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/servers_memory.hpp"
@@ -146,10 +147,12 @@ std::string duration(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
-void print_cost(const Topology& topology, const PlanShape& shape, const CostSummary& summary, Rank rank) {
+void print_cost(const Topology& topology, const PlaceNames& names, const PlanShape& shape,
+                const CostSummary& summary, Rank rank) {
   const cost::Cost& cost = summary.cost;
-  const std::string whose =
-      summary.all_servers ? "all servers" : fmt::format("the server of {} only", topology.address(rank));
+  const std::string whose = summary.all_servers
+                                ? "all servers"
+                                : fmt::format("the server of {} only", names(topology.address(rank)));
   fmt::print("steps       {} in sequence, {} of latency\n", shape.num_steps, duration(cost.latency_seconds));
   if (cost.loads.total.nics.empty()) {
     fmt::print("NICs        none used\n");
@@ -164,7 +167,7 @@ void print_cost(const Topology& topology, const PlanShape& shape, const CostSumm
     fmt::print("bound       0 s: nothing has to be sent\n");
   } else {
     fmt::print("bound       {}: the least that {} need to send and receive\n", duration(cost.bound_seconds),
-               cost.bound.cut().name);
+               names(cost.bound.cut().name));
   }
   fmt::print("ratio       {:.3f} times the bound; {:.3f} with barriers\n", cost.ratio, cost.barrier_ratio);
 }
@@ -226,12 +229,13 @@ void write_json(const PlanBuilder& builder, RankRange ranks, nlohmann::ordered_j
   writer.finish();
 }
 
-void print_programs(const Topology& topology, const PlanBuilder& builder, RankRange ranks,
-                    cost::Volume volume) {
+void print_programs(const Topology& topology, const PlaceNames& names, const PlanBuilder& builder,
+                    RankRange ranks, cost::Volume volume) {
   const plan::TextVolume text_volume{volume.count, volume.element_bytes};
   fmt::print("{}", plan::shape_text(builder.shape(), topology, text_volume));
   for (Rank rank = ranks.first; rank <= ranks.last; ++rank) {
-    fmt::print("\n{}", plan::program_text(builder.shape(), builder.program(rank), topology, text_volume));
+    fmt::print("\n{}",
+               names(plan::program_text(builder.shape(), builder.program(rank), topology, text_volume)));
   }
   fmt::print("\n");
 }
@@ -288,8 +292,9 @@ void run_plan(PlanArguments arguments) {
   } else if (arguments.json || arguments.format == "json") {
     write_json(builder, shown, std::move(notes));
   } else {
-    print_programs(topology, builder, shown, volume);
-    print_cost(topology, shape, summary, rank);
+    const PlaceNames names(file);
+    print_programs(topology, names, builder, shown, volume);
+    print_cost(topology, names, shape, summary, rank);
     print_choice(topology, choice, volume);
   }
 }

@@ -14,16 +14,16 @@
 #include "lib/base/result.hpp"
 #include "tools/hips/command.hpp"
 #include "tools/hips/common/job_option.hpp"
+#include "tools/hips/common/place_names.hpp"
 #include "tools/hips/common/reading_options.hpp"
 #include "tools/hips/common/topology_option.hpp"
-#include "tools/hips/health/predicted.hpp"
+#include "tools/hips/health/counts.hpp"
 #include "tools/hips/health/report.hpp"
 #include "tools/hips/picture/dot.hpp"
 #include "tools/hips/picture/svg.hpp"
 #include "topology/cables.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/topology_file.hpp"
-#include "topology/health/cabling_of.hpp"
 #include "topology/names.hpp"
 #include "topology/parts/components.hpp"
 #include "topology/spec.hpp"
@@ -79,8 +79,10 @@ Where servers relay and the job is not connected without others, a note names th
 
 JSON keys:
   spec name family servers ranks ranks_per_server nics_per_server switches cables servers_relay
+  switches_assumed cables_assumed: that plans use, beside those that the file tells; switches_replaced[]: names of switches of
+                  the file whose place the assumed ones take
   diameter_hops   null: the servers are not connected
-  levels[]:       name radix kind ("switch", "ring", "line", "tree", "node") nics[] bandwidth_bytes_per_s latency_ns
+  levels[]:       name radix kind ("switch", "ring", "line", "tree", "node") nics[] bandwidth_bytes_per_s bandwidth_assumed latency_ns
                   (a node level is shared memory: no NICs, and rates of 0)
   with --verbose, server_list[]:
                   server address first_rank nics[]: nic switch (null: a cable to a server) and
@@ -144,23 +146,20 @@ std::string relaying(const Topology& topology) {
                      counted(topology::diameter_hops(topology), "hop"));
 }
 
-/// As many as the lines about tiers count.
-std::int64_t shown_cables(const topology::TopologyFile& file) {
-  const std::int64_t links = file.topology.num_links;
-  return links > health::kMostCables ? links : topology::num_cables(file);
+/// ", and 14 assumed" of the cables, and of the switches, that plans use and the file does not tell.
+std::string and_assumed(std::int64_t assumed) {
+  return assumed == 0 ? "" : fmt::format(", and {} assumed", assumed);
 }
 
-/// ", 15 of them assumed" of the switches and cables that the plan has and the file does not tell.
-std::string of_them_assumed(std::size_t assumed) {
-  return assumed == 0 ? "" : fmt::format(", {} of them assumed", assumed);
-}
-
-std::size_t assumed_cables(const topology::TopologyFile& file) {
-  if (file.told.assumed_switches.empty() || file.topology.num_links > health::kMostCables) return 0;
-  const topology::Cabling cabling = topology::cabling_with_assumed(file);
-  return static_cast<std::size_t>(std::ranges::count_if(cabling.cables, [&](const topology::Cable& cable) {
-    return cabling.nodes[cable.a.node].is_assumed || cabling.nodes[cable.b.node].is_assumed;
-  }));
+/// "8; 14 assumed ones take the place of core"
+std::string switches_text(const health::WiringCounts& counts, const std::vector<std::string>& replaced) {
+  if (replaced.empty()) return fmt::format("{}{}", counts.switches, and_assumed(counts.assumed_switches));
+  constexpr std::size_t kMostReplaced = 3;
+  const std::string names = replaced.size() > kMostReplaced
+                                ? fmt::format("the {} above the leaves", replaced.size())
+                                : fmt::format("{}", fmt::join(replaced, ", "));
+  return fmt::format("{}; {} assumed {} the place of {}", counts.switches, counts.assumed_switches,
+                     counts.assumed_switches == 1 ? "one takes" : "ones take", names);
 }
 
 void print_summary(const topology::TopologyFile& file) {
@@ -170,8 +169,9 @@ void print_summary(const topology::TopologyFile& file) {
   if (topology.ranks_per_server > 1) {
     fmt::print("  ranks     {}, {} on each server\n", topology.num_ranks(), topology.ranks_per_server);
   }
-  fmt::print("  switches  {}{}\n", topology.num_switches, of_them_assumed(file.told.assumed_switches.size()));
-  fmt::print("  cables    {}{}\n", shown_cables(file), of_them_assumed(assumed_cables(file)));
+  const health::WiringCounts counts = health::count_wiring(file);
+  fmt::print("  switches  {}\n", switches_text(counts, file.told.replaced_switches));
+  fmt::print("  cables    {}{}\n", counts.cables, and_assumed(counts.assumed_cables));
   fmt::print("  relaying  {}\n", relaying(topology));
   if (topology.levels.empty()) return;
   fmt::print("  levels\n");
@@ -188,7 +188,7 @@ void print_summary(const topology::TopologyFile& file) {
     fmt::print("    {:<{}}  radix {:>{}}  {:<{}}  ", level.name, name_width, level.radix, radix_width,
                nics(level.rails), nics_width);
     if (level.kind != LevelKind::kNode) {
-      const bool is_assumed = file.told.assumed_rates.contains(network_level++);
+      const bool is_assumed = counts.assumed_rates.contains(network_level++);
       fmt::print("{}{}, {:g} us  ", rate(level.bandwidth_bytes_per_s), is_assumed ? " assumed" : "",
                  level.latency_ns / 1000);
     }
@@ -242,8 +242,8 @@ std::string cable_text(const Topology& topology, std::int64_t server, Rail rail)
 }
 
 /// Prints the neighbours of each NIC of a server, one line per NIC.
-void print_server(const Topology& topology, std::int64_t server, const std::string& node) {
-  const auto& entry = topology::entry_of(topology.family);
+void print_server(const Topology& topology, const PlaceNames& names, std::int64_t server,
+                  const std::string& node) {
   const std::int32_t first_level = topology::first_network_level(topology);
   const auto num_levels = static_cast<std::int32_t>(topology.levels.size());
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
@@ -253,20 +253,18 @@ void print_server(const Topology& topology, std::int64_t server, const std::stri
   fmt::print("\n");
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
     std::string line = fmt::format("  NIC {}", rail);
-    if (const std::string name = entry.switch_name(topology, topology.whole_server(server), rail);
-        !name.empty()) {
+    if (const std::string name = names.switch_at(topology, server, rail); !name.empty())
       line += fmt::format("  {}", name);
-    }
     for (std::int32_t l = first_level; l < num_levels; ++l) {
       const Level& level = topology.levels[static_cast<std::size_t>(l)];
       const auto served = std::find(level.rails.begin(), level.rails.end(), rail);
       if (served == level.rails.end()) continue;
       if (topology::is_of_cables(level)) {
         line += fmt::format("  {}{}  {}", level.name, served == level.rails.begin() ? '+' : '-',
-                            cable_text(topology, server, rail));
+                            names(cable_text(topology, server, rail)));
         continue;
       }
-      const std::string others = group_members(topology, server, l);
+      const std::string others = names(group_members(topology, server, l));
       if (level.kind == LevelKind::kTree) {
         // One NIC serves all tiers: name the tier through which each group is reached.
         line += fmt::format("  {}: {}", level.name, others.empty() ? "no server in use" : others);
@@ -288,19 +286,26 @@ nlohmann::ordered_json summary_json(const topology::TopologyFile& file) {
   json["ranks"] = topology.num_ranks();
   json["ranks_per_server"] = topology.ranks_per_server;
   json["nics_per_server"] = topology.num_rails;
-  json["switches"] = topology.num_switches;
-  json["cables"] = shown_cables(file);
+  const health::WiringCounts counts = health::count_wiring(file);
+  json["switches"] = counts.switches;
+  json["switches_assumed"] = counts.assumed_switches;
+  json["switches_replaced"] = file.told.replaced_switches;
+  json["cables"] = counts.cables;
+  json["cables_assumed"] = counts.assumed_cables;
   json["servers_relay"] = topology.servers_relay && !topology.relay_off;
   const bool connected = topology::num_components(topology) == 1;
   json["diameter_hops"] =
       connected ? nlohmann::ordered_json(topology::diameter_hops(topology)) : nlohmann::ordered_json(nullptr);
   json["levels"] = nlohmann::ordered_json::array();
+  std::size_t network_level = 0;
   for (const Level& level : topology.levels) {
+    const bool is_assumed = level.kind != LevelKind::kNode && counts.assumed_rates.contains(network_level++);
     json["levels"].push_back({{"name", level.name},
                               {"radix", level.radix},
                               {"kind", to_string(level.kind)},
                               {"nics", level.rails},
                               {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s},
+                              {"bandwidth_assumed", is_assumed},
                               {"latency_ns", level.latency_ns}});
   }
   return json;
@@ -403,8 +408,9 @@ void run(const TopoOptions& options) {
     if (!names.empty()) print_nodes(names);
     if (options.verbose) {
       fmt::print("\n");
+      const PlaceNames places(file);
       for (std::int64_t server = 0; server < topology.num_servers(); ++server)
-        print_server(topology, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
+        print_server(topology, places, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
     }
   }
 }

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <hips/topology.hpp>
+
+#include "topology/formats/topology_file.hpp"
+
+namespace hips::cli {
+
+/// The names that a file gives to servers and switches, for texts in which the library calls them by their places: "<01>",
+/// "leaf switch 2".
+class PlaceNames {
+ public:
+  /// Cost     linear in the servers and cables, if they have names.
+  explicit PlaceNames(const topology::TopologyFile& file);
+
+  /// "server <01> NIC 0 out" as "server n2 NIC 0 out", "leaf switch 2 in" as "leaf2 in". What has no name stays as it is.
+  [[nodiscard]] std::string operator()(std::string_view text) const;
+
+  /// The switch at a NIC of a server; "" where a cable leads to another server.
+  [[nodiscard]] std::string switch_at(const Topology& topology, std::int64_t server, Rail rail) const;
+
+ private:
+  std::unordered_map<std::string, std::string> servers_;   ///< by address
+  std::unordered_map<std::string, std::string> leaves_;    ///< "leaf switch 2"
+  std::unordered_map<std::string, std::string> switches_;  ///< by name in the graph
+};
+
+}  // namespace hips::cli
