@@ -105,6 +105,8 @@ TEST(TopoTool, CountsOneInTheSingular) {
   const std::string path = written("hips_singular.csv", "a,b,rack\nn1,sw1,x\nn2,sw1,x\nn3,sw1,x\n");
   const std::string out = run("topo " + path + " --columns a,,b, 2>&1").out;
   EXPECT_THAT(out, Not(HasSubstr("in all")));
+  EXPECT_THAT(run("topo " + path + " --columns a,,b, --nodelist n2 2>&1").out,
+              HasSubstr("  node      n2, as server 0\n"));
   std::remove(path.c_str());
 }
 

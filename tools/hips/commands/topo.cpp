@@ -365,6 +365,7 @@ void print_notes(const std::vector<std::string>& notes) {
 void print_nodes(const std::vector<std::string>& nodes) {
   std::vector<std::string> shown = nodes;
   if (nodes.size() > kMaxListed) shown = {nodes[0], nodes[1], "...", nodes.back()};
+  if (nodes.size() == 1) return fmt::print("  node      {}, as server 0\n", nodes.front());
   fmt::print("  nodes     {}, as servers 0 to {}\n", fmt::join(shown, " "), nodes.size() - 1);
 }
 
