@@ -44,7 +44,9 @@ PlaceNames::PlaceNames(const topology::TopologyFile& file) {
   for (std::int64_t leaf = 0; leaf < tiers.front().count; ++leaf) {
     const std::string place =
         topology::entry_of(topology.family).switch_name(topology, leaf * tiers.front().servers_below, 0);
-    leaves_.emplace(fmt::format("{} {}", tiers.front().one, leaf), switches_.at(place));
+    const auto known = switches_.find(place);
+    if (known != switches_.end())
+      leaves_.emplace(fmt::format("{} {}", tiers.front().one, leaf), known->second);
   }
 }
 
