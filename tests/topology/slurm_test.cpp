@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "tests/choices.hpp"
 #include "tests/topology/random_slurm_tree.hpp"
 
@@ -120,9 +122,22 @@ TEST(Slurm, ErrorsNameFileLineKeyValueAndRemedy) {
            {"SwitchName=t Switches=s0\n", "line 1: Switches: \"s0\" has no line; add SwitchName=s0"},
            {"SwitchName=s0 Nodes=a\nSwitchName=t Switches=s0,s0\n",
             "line 2: Switches: \"s0\" is named twice"},
-           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
-           {"SwitchName=a Switches=a\n", "form a cycle"},
-           {"SwitchName=s Nodes=n\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n", "form a cycle"},
+           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+            "line 1: the switches form a cycle: a > b > a; one must be on top"},
+           {"SwitchName=a Switches=a\n", "line 1: the switches form a cycle: a > a; one must be on top"},
+           {"SwitchName=s Nodes=n\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+            "line 2: the switches form a cycle: a > b > a; "},
+           // Not the switches below a cycle.
+           {"SwitchName=s Nodes=n\nSwitchName=l Nodes=m\nSwitchName=c Switches=a,l\nSwitchName=a Switches=b\n"
+            "SwitchName=b Switches=c\nSwitchName=t Switches=s\n",
+            "line 3: the switches form a cycle: c > a > b > c; one must be on top"},
+           {[] {
+              std::string ring;
+              for (int i = 0; i < 10; ++i)
+                ring += fmt::format("SwitchName=s{} Switches=s{}\n", i, (i + 1) % 10);
+              return ring;
+            }(),
+            "line 1: the switches form a cycle: s0 > s1 > s2 > s3 > s4 > s5 > s6 > s7 > (2 more) > s0; "},
            {"SwitchName=s0 Nodes=a BlockName=b0\n", "SwitchName and BlockName are on one line"},
            {"SwitchName=s0 Nodes=a\nBlockName=b0 Nodes=b\n", "line 2: the file has switches and blocks"},
            {"BlockName=b0 Switches=a\n", "Switches of a block"},

@@ -425,7 +425,7 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
       << "SwitchName=l0 Nodes=n[0-3]\nSwitchName=l1 Nodes=n[4-7]\nSwitchName=top Switches=l[0-1]\n"
          "SwitchName=x Switches=y\nSwitchName=y Switches=x\n";
   EXPECT_EQ(run("topo " + path + " 2>&1").out,
-            "hips: " + path + ": line 4: the switches form a cycle; one must be on top\n");
+            "hips: " + path + ": line 4: the switches form a cycle: x > y > x; one must be on top\n");
   EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2,5-6]").out, "leafspine:2,2\n");
   EXPECT_THAT(run("plan -t " + path + " --nodelist n[1-2,5-6] --rank 0").out,
               HasSubstr("Leaf-Spine(2,2,2), 4 ranks"));

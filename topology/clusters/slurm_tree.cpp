@@ -152,6 +152,28 @@ Result<void> SlurmTree::join(bool is_job) {
   return choose_parents();
 }
 
+/// Switches of which each is above the next, and the last above the first. Any of those above `node`, or itself.
+tl::unexpected<Status> SlurmTree::forms_cycle(std::size_t node) const {
+  std::unordered_set<std::size_t> seen;
+  while (seen.insert(node).second) node = nodes_[node].parent;
+  // Downwards, from the one that the file has first.
+  std::vector<std::size_t> cycle{node};
+  for (std::size_t above = nodes_[node].parent; above != node; above = nodes_[above].parent)
+    cycle.push_back(above);
+  std::ranges::reverse(cycle);
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  return names_cycle(cycle);
+}
+
+tl::unexpected<Status> SlurmTree::names_cycle(const std::vector<std::size_t>& cycle) const {
+  constexpr std::size_t kMostNamed = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) names += nodes_[cycle[i]].name + " > ";
+  if (cycle.size() > kMostNamed) names += fmt::format("({} more) > ", cycle.size() - kMostNamed);
+  return bad(nodes_[cycle.front()].line, fmt::format("the switches form a cycle: {}{}; one must be on top",
+                                                     names, nodes_[cycle.front()].name));
+}
+
 /// Switches that name each other are neighbours: none is above the other.
 Result<void> SlurmTree::drop_neighbours() {
   std::set<std::pair<std::size_t, std::size_t>> edges;
@@ -171,8 +193,8 @@ Result<void> SlurmTree::drop_neighbours() {
     if (nodes_[switch_node].below.empty() && nodes_[switch_node].nodes.empty())
       lost[switch_node].push_back(other);
   for (auto& [top, others] : lost) {
-    if (std::ranges::any_of(others, [&](std::size_t other) { return lost.contains(other); }))
-      return bad(nodes_[top].line, "the switches form a cycle; one must be on top");
+    const auto other = std::ranges::find_if(others, [&](std::size_t one) { return lost.contains(one); });
+    if (other != others.end()) return names_cycle({top, *other});
     nodes_[top].below = std::move(others);
   }
   std::erase_if(mutual,
@@ -227,8 +249,7 @@ Result<void> SlurmTree::keep_ways_to(const std::vector<std::string>& job) {
       continue;
     std::size_t node = leaf;
     for (; node != SIZE_MAX && kept_for[node] == SIZE_MAX; node = nodes_[node].parent) kept_for[node] = leaf;
-    if (node != SIZE_MAX && kept_for[node] == leaf)
-      return bad(nodes_[node].line, "the switches form a cycle; one must be on top");
+    if (node != SIZE_MAX && kept_for[node] == leaf) return forms_cycle(node);
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
@@ -243,23 +264,23 @@ Result<void> SlurmTree::keep_ways_to(const std::vector<std::string>& job) {
 /// Blocks, or the switches that are below no other, with nodes somewhere below them.
 Result<std::vector<std::size_t>> SlurmTree::find_tops(bool is_job) {
   std::vector<std::size_t> tops;
-  std::size_t seen = 0;
+  std::vector<bool> seen(nodes_.size(), false);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].parent != SIZE_MAX) continue;
     bool has_nodes = false;
     std::vector<std::size_t> next{i};
     while (!next.empty()) {
       const Node& node = nodes_[next.back()];
+      seen[next.back()] = true;
       next.pop_back();
-      ++seen;
       has_nodes = has_nodes || !node.nodes.empty();
       next.insert(next.end(), node.below.begin(), node.below.end());
     }
     if (has_nodes) tops.push_back(i);
   }
-  // Switches that are not below a top are below themselves.
-  if (seen < nodes_.size() && !is_job)
-    return bad(nodes_.front().line, "some switches form a cycle; all must be below one switch");
+  // A switch that is not below a top is in a cycle or below one.
+  const auto unseen = std::ranges::find(seen, false);
+  if (unseen != seen.end() && !is_job) return forms_cycle(static_cast<std::size_t>(unseen - seen.begin()));
   return tops;
 }
 

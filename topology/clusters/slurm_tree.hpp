@@ -75,6 +75,8 @@ class SlurmTree {
   Result<void> drop_neighbours();
   Result<void> choose_parents();
   [[nodiscard]] tl::unexpected<Status> has_both(const Node& node) const;
+  [[nodiscard]] tl::unexpected<Status> forms_cycle(std::size_t node) const;
+  [[nodiscard]] tl::unexpected<Status> names_cycle(const std::vector<std::size_t>& cycle) const;
   Result<void> keep_ways_to(const std::vector<std::string>& job);
   Result<std::vector<std::size_t>> find_tops(bool is_job);
   Result<void> find_leaves(const std::vector<std::size_t>& tops);
