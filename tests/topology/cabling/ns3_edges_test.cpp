@@ -72,6 +72,20 @@ TEST(Ns3Edges, TakesNoMemoryForNodesWithoutLinks) {
   EXPECT_THAT(cabling.notes, ElementsAre("f:1: nodes without links are left out (249997 in all)"));
 }
 
+TEST(Ns3Edges, RecognisesListsWhoseFirstLineIsWrong) {
+  for (const char* head : {"single 6", "7 1", "7", "7 1 6 8"}) {
+    const std::string text = std::string(head) + "\n6\n\n0 6 100Gbps 1000ns 0\n";
+    EXPECT_TRUE(is_ns3_edges(text)) << text;
+    EXPECT_EQ(
+        edges_error(text),
+        fmt::format("topology.txt:1: \"{}\" is not NODES SWITCHES LINKS; write three numbers such as 7 3 6",
+                    head));
+  }
+  EXPECT_FALSE(is_ns3_edges("single 6\n0 1\n"));
+  EXPECT_FALSE(is_ns3_edges("a\tb\tspeed\n1\t2\t10Gbps\n"));
+  EXPECT_FALSE(is_ns3_edges("words\nn1 n2 10Gbps\n"));
+}
+
 TEST(Ns3Edges, EndsBrokenListsWithOneLine) {
   EXPECT_EQ(edges_error("3 1\n"),
             "topology.txt:1: \"3 1\" is not NODES SWITCHES LINKS; write three numbers such as 7 3 6");
