@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -407,15 +408,39 @@ TEST(TopoTool, SaysOfLeavesOfMixedSizesWhatMostHave) {
 
 TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
   const std::string path = ::testing::TempDir() + "hips_no_format.txt";
-  std::ofstream(path) << "these are some words\n";
+  std::ofstream(path) << "\n \nthese are some words\nand others\n";
   const auto result = run("topo " + path + " 2>&1");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(
       result.out,
       "hips: " + path +
-          ": the text is of no format that HiPS knows: slurm, ibnetdiscover, lldp, containerlab, dot, ns3, "
-          "simgrid, table, or a topology file with the line \"hips-topology: 1\"; hips topo --from FORMAT tells "
+          ": line 3: \"these are some words\" begins no format that HiPS knows: slurm, ibnetdiscover, lldp, "
+          "containerlab, dot, ns3, simgrid, table, or a topology file with the line \"hips-topology: 1\"; hips topo --from FORMAT tells "
           "what is wrong with it as one of them\n");
+  std::remove(path.c_str());
+}
+
+TEST(TopoTool, NamesFilesThatAreNoTextAndSaysWhatToDo) {
+  const std::string path = ::testing::TempDir() + "hips_no_text.csv";
+  const auto error_of = [&](std::string_view bytes, const std::string& options = "") {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Outcome outcome = run("topo " + path + options + " 2>&1");
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.out;
+  };
+  const std::string excel = "hips: topology file \"" + path +
+                            "\" is a zip archive, as Excel files are, and no text; save the table as CSV\n";
+  EXPECT_EQ(error_of("PK\x03\x04\x14"), excel);
+  EXPECT_EQ(error_of("PK\x03\x04\x14", " --from slurm"), excel);
+  EXPECT_THAT(error_of("PK\x03\x04\x14", " --columns 1,2,3,4"), HasSubstr("save the table as CSV\n"));
+  EXPECT_THAT(error_of("\xd0\xcf\x11\xe0"), HasSubstr("is an old Excel file and no text; save"));
+  for (const std::string_view bytes : {"\xff\xfe"
+                                       "n",
+                                       "\xfe\xff"
+                                       "n"})
+    EXPECT_EQ(error_of(bytes),
+              "hips: topology file \"" + path +
+                  "\" is text in UTF-16; convert it to UTF-8, by iconv -f UTF-16 -t UTF-8 FILE > NEW\n");
   std::remove(path.c_str());
 }
 

@@ -34,6 +34,18 @@ bool all_digits(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
 }
 
+/// Why the bytes of a file are no text that a reader takes, and what to do; "" if they may be.
+std::string_view why_no_text(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("PK\x03\x04"sv))
+    return "is a zip archive, as Excel files are, and no text; save the table as CSV";
+  if (bytes.starts_with("\xd0\xcf\x11\xe0"sv))
+    return "is an old Excel file and no text; save the table as CSV";
+  if (bytes.starts_with("\xff\xfe"sv) || bytes.starts_with("\xfe\xff"sv))
+    return "is text in UTF-16; convert it to UTF-8, by iconv -f UTF-16 -t UTF-8 FILE > NEW";
+  return "";
+}
+
 /// Removes "#0123456789abcdef" from the end.
 std::optional<std::string> cut_digest(std::string_view& text) {
   if (text.size() <= kDigestDigits || text[text.size() - kDigestDigits - 1] != '#') return std::nullopt;
@@ -195,6 +207,7 @@ Result<std::string> read_text_file(const std::string& path, std::size_t most) {
     if (text.size() > most) return reject(fmt::format("is larger than {} MiB", most >> 20U));
   }
   if (file.bad()) return reject("cannot be read");
+  if (const std::string_view why = why_no_text(text); !why.empty()) return reject(why);
   return text;
 }
 
@@ -250,12 +263,16 @@ Result<TopologyFile> read_topology_file(const std::string& path) {
   if (read || !is_unlike || added_formats().empty() || named_formats().contains(path)) return read;
   std::string names;
   for (const TopologyFormat& format : added_formats()) names += std::string(format.name) + ", ";
+  const std::size_t first = text->find_first_not_of(" \t\r\n");
+  const std::string_view line =
+      std::string_view(*text).substr(first, text->find_first_of("\r\n", first) - first);
   return fail(
       Code::kInvalidArgument,
       fmt::format(
-          "{}: the text is of no format that HiPS knows: {}or a topology file with the line \"hips-topology: 1\"; "
+          "{}: line {}: {} begins no format that HiPS knows: {}or a topology file with the line \"hips-topology: 1\"; "
           "hips topo --from FORMAT tells what is wrong with it as one of them",
-          path, names));
+          path, 1 + std::count(text->begin(), text->begin() + static_cast<std::ptrdiff_t>(first), '\n'),
+          in_quotes(line), names));
 }
 
 Result<void> write_topology_file(const std::string& path, const TopologyFile& file) {
