@@ -14,6 +14,7 @@
 #include "topology/cabling/lldp.hpp"
 #include "topology/cabling/ns3_edges.hpp"
 #include "topology/cabling/simgrid/simgrid.hpp"
+#include "topology/clusters/slurm.hpp"
 #include "topology/formats/yaml_tree.hpp"
 #include "topology/wiring/kinds.hpp"
 #include "topology/wiring/recognise.hpp"
@@ -51,6 +52,14 @@ const CablingFormat* format_of(std::string_view text, const CablingOptions& opti
     return options.format.empty() ? format.recognises(text) : format.name == options.format;
   });
   return found == std::end(kFormats) ? nullptr : found;
+}
+
+/// The format of a text that is no table; empty if it may be one.
+std::string_view other_format_of(std::string_view text) {
+  if (is_slurm(text)) return "slurm";
+  if (text.find("hips-topology:") != std::string_view::npos) return "hips";
+  const CablingFormat* const format = format_of(text, {});
+  return format == nullptr || format->name == "table" ? "" : format->name;
 }
 
 }  // namespace
@@ -91,7 +100,14 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
 
 Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
                                   const CablingOptions& options) {
-  if (options.columns) return file_of_cables(name, read_cabling_list(name, text, options.columns), options);
+  if (options.columns) {
+    const std::string_view other = options.format.empty() ? other_format_of(text) : "";
+    if (!other.empty())
+      return fail(Code::kInvalidArgument,
+                  fmt::format("--columns is for tables, and {} is of the format {}; leave --columns out",
+                              name, other));
+    return file_of_cables(name, read_cabling_list(name, text, options.columns), options);
+  }
   const CablingFormat* const format = format_of(text, options);
   if (format == nullptr)
     return fail(Code::kInvalidArgument, fmt::format("{} is no list of cables; expected {}", name, kKnown));
@@ -100,6 +116,11 @@ Result<TopologyFile> read_cabling(std::string_view name, std::string_view text,
 
 Result<TopologyFile> read_cabling_folder(std::string_view name, std::span<const NamedText> texts,
                                          const CablingOptions& options) {
+  if (options.columns)
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("--columns is for tables, and {} is one of {} texts of hosts; leave --columns out",
+                    texts.front().name, texts.size()));
   std::vector<LldpText> hosts;
   // The usual loop over hosts leaves one of a host that did not answer.
   std::vector<std::string> empty;

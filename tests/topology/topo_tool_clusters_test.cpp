@@ -420,6 +420,29 @@ TEST(TopoTool, NamesTheFormatsWhereAFileIsOfNone) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, ColumnsAreForTables) {
+  const std::string path = ::testing::TempDir() + "hips_no_table.txt";
+  for (const auto& [format, text] : std::vector<std::pair<std::string, std::string>>{
+           {"slurm", "SwitchName=s0 Nodes=n[0-3]\n"},
+           {"hips", "hips-topology: 1\nshape: switch:4\n"},
+           {"dot", "graph { n0 -- s0; n1 -- s0 }\n"},
+           {"ns3", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"},
+           {"lldp", R"({"lldp": {"interface": []}})"},
+       }) {
+    std::ofstream(path) << text;
+    const Outcome outcome = run("topo " + path + " --columns 1,2,3,4 2>&1");
+    EXPECT_EQ(outcome.exit_code, 2) << format;
+    EXPECT_EQ(outcome.out, fmt::format("hips: --columns is for tables, and {} is of the format {}; leave "
+                                       "--columns out\n",
+                                       path, format));
+  }
+  EXPECT_THAT(run(fmt::format("topo {0} {0} --columns 1,2,3,4 2>&1", path)).out,
+              HasSubstr("hips: --columns is for tables, and " + path + " is one of 2 texts of hosts; leave"));
+  std::ofstream(path) << "0\t1\t100Gbps\n1\t2\t100Gbps\n";
+  EXPECT_EQ(run("topo " + path + " --columns 1,,2,,3 2>&1").exit_code, 0);
+  std::remove(path.c_str());
+}
+
 TEST(TopoTool, NamesFilesThatAreNoTextAndSaysWhatToDo) {
   const std::string path = ::testing::TempDir() + "hips_no_text.csv";
   const auto error_of = [&](std::string_view bytes, const std::string& options = "") {
