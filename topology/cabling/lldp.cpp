@@ -15,6 +15,7 @@
 #include "topology/cabling/host_texts.hpp"
 #include "topology/cabling/lldp_neighbours.hpp"
 #include "topology/cabling/text_lines.hpp"
+#include "topology/spec.hpp"
 
 namespace hips::topology {
 namespace {
@@ -42,10 +43,15 @@ std::string_view first_line(std::string_view text) {
   return without_blanks(text.substr(0, text.find('\n')));
 }
 
+/// "hosts/n7.json" without its folders.
+std::string_view without_folders(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
 /// "hosts/n7.example.com.json" is of the host "n7.example.com".
 std::string host_of_file(std::string_view name) {
-  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos)
-    name.remove_prefix(slash + 1);
+  name = without_folders(name);
   for (const std::string_view ending :
        {".json", ".json0", ".txt", ".out", ".kv", ".keyvalue", ".lldp", ".log"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) name.remove_suffix(ending.size());
@@ -79,6 +85,14 @@ std::string_view nic_of_vlan(std::string_view interface) {
   return is_vlan ? interface.substr(0, dot) : "";
 }
 
+/// Is the interface a port of a switch that runs Linux: "swp1" of Cumulus, "Ethernet0" of SONiC? NICs are not called so.
+bool is_switch_port(std::string_view interface) {
+  for (const std::string_view begin : {"swp", "Ethernet"})
+    if (interface.starts_with(begin) && interface.size() > begin.size() && is_digit(interface[begin.size()]))
+      return true;
+  return false;
+}
+
 /// Is an interface of Linux no NIC but what is made of others: a bond, a bridge, a tunnel?
 bool is_made_of_others(std::string_view interface) {
   const std::string known = in_lower_case(interface);
@@ -93,7 +107,16 @@ class LldpReader {
 
   Result<void> add(const LldpText& file) {
     const std::string_view text = without_mark(file.text);
-    if (begins_lldp(first_line(text))) return add_text(file.name, 1, {host_of_file(file.name)}, text);
+    if (begins_lldp(first_line(text))) {
+      const auto [known, is_new] = files_.emplace(without_folders(file.name), file.name);
+      if (!is_new)
+        return bad_line(
+            file.name, 1,
+            fmt::format("the host is {}, as that of {}; hosts have the names of their files: name each "
+                        "file for its host",
+                        in_quotes(host_of_file(file.name)), known->second));
+      return add_text(file.name, 1, {host_of_file(file.name)}, text);
+    }
     const auto texts = split_by_host(file.name, text);
     if (!texts) return fail(texts.error());
     if (std::ranges::all_of(*texts, [](const HostText& one) { return lldp_part(one.text).empty(); }))
@@ -125,11 +148,14 @@ class LldpReader {
       if (!is_made_of_others(heard.neighbour.interface))
         on_nics_.insert({heard.host, "to " + heard.neighbour.chassis});
       if (heard.neighbour.is_bridge) bridges_.insert(short_name(heard.neighbour.chassis));
+      if (is_switch_port(heard.neighbour.interface)) switches_.insert(heard.host);
     }
     for (const std::string& host : hosts_) {
       // A switch may be among those that tell their neighbours.
-      const bool may_be_switch = bridges_.contains(host);
-      builder_.node(host, may_be_switch ? CabledNode::Kind::kUnknown : CabledNode::Kind::kServer, 0);
+      const auto kind = switches_.contains(host)  ? CabledNode::Kind::kSwitch
+                        : bridges_.contains(host) ? CabledNode::Kind::kUnknown
+                                                  : CabledNode::Kind::kServer;
+      builder_.node(host, kind, 0);
     }
     for (const Heard& heard : heard_) add_cable(heard);
     if (silent_ > 0)
@@ -139,7 +165,8 @@ class LldpReader {
 
   /// Was none of those who told their neighbours a switch? After finish().
   [[nodiscard]] bool was_told_by_servers() const {
-    return std::ranges::none_of(hosts_, [&](const std::string& host) { return bridges_.contains(host); });
+    return switches_.empty() &&
+           std::ranges::none_of(hosts_, [&](const std::string& host) { return bridges_.contains(host); });
   }
 
  private:
@@ -214,7 +241,9 @@ class LldpReader {
       return builder_.note("neighbours of other protocols are ignored", neighbour.line);
     const bool has_name = neighbour.port_id_type != "mac" || neighbour.port_descr.empty();
     const std::string& port = has_name ? neighbour.port_id : neighbour.port_descr;
-    if (is_management(port) || is_management(neighbour.interface))
+    // The ports of such a switch have other names.
+    const bool is_own_eth = switches_.contains(heard.host) && neighbour.interface.starts_with("eth");
+    if (is_own_eth || is_management(port) || is_management(neighbour.interface))
       return builder_.note("neighbours on management ports are ignored", neighbour.line);
     std::string chassis = neighbour.chassis;
     if (chassis.empty()) {
@@ -244,11 +273,13 @@ class LldpReader {
   std::string first_silent_;      ///< what the first of them wrote
   std::size_t shared_bytes_ = 0;  ///< of texts that several hosts share, counted for each
   std::set<std::string> hosts_;
+  std::unordered_map<std::string, std::string> files_;  ///< of one host each, by their names without folders
   std::vector<Heard> heard_;
   std::unordered_map<std::string, std::string> name_of_;  ///< of chassis, by their identifiers
   std::set<std::pair<std::string, std::string>>
       on_nics_;  ///< hosts with their interfaces, and "to CHASSIS" that NICs have heard
-  std::unordered_set<std::string> bridges_;  ///< hosts that others have heard to bridge or route
+  std::unordered_set<std::string> switches_;  ///< hosts with ports of switches
+  std::unordered_set<std::string> bridges_;   ///< hosts that others have heard to bridge or route
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tests/choices.hpp"
 #include "tests/topology/cabling/random_cabling.hpp"
 #include "tests/topology/cabling/same_cabling.hpp"
+#include "topology/wiring/recognise.hpp"
 
 namespace hips::topology {
 namespace {
@@ -243,6 +244,48 @@ TEST(Lldp, KnowsHostsByShortNames) {
   EXPECT_EQ(cabling.nodes.size(), 2U);
   ASSERT_EQ(cabling.cables.size(), 1U);
   EXPECT_EQ(cabling.cables[0].bandwidth_bytes_per_s, 25e9 / 8);
+}
+
+TEST(Lldp, KnowsSwitchesThatTellTheirNeighboursByTheirPorts) {
+  // Two leaves of Cumulus and SONiC hear servers, which do not bridge, a spine and a switch for management.
+  std::vector<LldpText> texts;
+  for (int leaf = 0; leaf < 2; ++leaf) {
+    const std::string port = leaf == 0 ? "swp" : "Ethernet";
+    std::vector<HeardCable> heard = {{port + "9", "spine", fmt::format("p{}", leaf), "100GBaseCR4", true},
+                                     {"eth0", "oob-switch", "3", "1000BaseTFD", true}};
+    for (int n = 0; n < 3; ++n)
+      heard.push_back(
+          {port + std::to_string(n), fmt::format("n{}", 3 * leaf + n), "eth0", "100GBaseCR4", false});
+    texts.push_back({fmt::format("a{}.json", leaf), json_of(heard)});
+  }
+  const auto spec_of = [](const std::vector<LldpText>& some) {
+    return value_or_throw(topology_of("lldp", value_or_throw(read_lldp(some)))).topology.spec;
+  };
+  EXPECT_EQ(spec_of({texts.front()}), "switch:3");
+  EXPECT_EQ(spec_of(texts), "leafspine:2,3,1");
+  const Cabling of_switches = value_or_throw(read_lldp(texts));
+  EXPECT_FALSE(of_switches.heard_by_servers);
+  EXPECT_EQ(of_switches.cables.size(), 8U);
+  EXPECT_THAT(of_switches.notes,
+              ElementsAre(::testing::HasSubstr("neighbours on management ports are ignored (2 in all)")));
+  // Servers that tell theirs, too, add nothing.
+  for (int n = 0; n < 6; ++n)
+    texts.push_back(
+        {fmt::format("n{}.json", n),
+         json_of({{"eth0", fmt::format("a{}", n / 3), fmt::format("{}{}", n < 3 ? "swp" : "Ethernet", n % 3),
+                   "100GBaseCR4", true}})});
+  EXPECT_EQ(spec_of(texts), "leafspine:2,3,1");
+}
+
+TEST(Lldp, FilesOfOneNameAreNotOfTwoHosts) {
+  const std::vector<LldpText> texts = {{"a/lldp.json", json_of({{"eth0", "leaf", "p1", "x", true}})},
+                                       {"b/lldp.json", json_of({{"eth0", "leaf", "p2", "x", true}})}};
+  const auto read = read_lldp(texts);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(
+      read.error().message,
+      "b/lldp.json:1: the host is \"lldp\", as that of a/lldp.json; hosts have the names of their files: name "
+      "each file for its host");
 }
 
 TEST(Lldp, EndsBrokenTextsWithOneLine) {
