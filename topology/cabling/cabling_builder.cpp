@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "topology/cabling/text_lines.hpp"
+#include "topology/spec.hpp"
 
 namespace hips::topology {
 namespace {
@@ -53,7 +54,8 @@ void CablingBuilder::add_unnamed(Cable cable) {
 void CablingBuilder::add(Cable cable) {
   if (is_full()) return;
   if (cable.a.node == cable.b.node) {
-    note("cables from a node to itself are ignored", cable.line);
+    note("cables from a node to itself are ignored", cable.line, 1,
+         fmt::format("{} to {}", end_text(cable.a), end_text(cable.b)));
     return;
   }
   if (cable.a.port.empty() || cable.b.port.empty()) return add_unnamed(std::move(cable));
@@ -61,16 +63,27 @@ void CablingBuilder::add(Cable cable) {
   if (b < a) std::swap(a, b);
   const auto [known, is_new] = cables_.try_emplace(a + '\0' + b, result_.cables.size());
   if (!is_new) return complete(result_.cables[known->second], cable);
-  for (const std::string& port : {a, b}) {
-    if (++ports_[port] == 2) note("ports have more than one cable", cable.line);
+  for (const CableEnd& end : {cable.a, cable.b}) {
+    if (++ports_[key_of(end)] == 2) note("ports have more than one cable", cable.line, 1, end_text(end));
   }
   result_.cables.push_back(std::move(cable));
 }
 
-void CablingBuilder::note(std::string_view what, std::int64_t line, std::size_t count) {
+void CablingBuilder::note(std::string_view what, std::int64_t line, std::size_t count,
+                          std::string_view example) {
   auto found = noted_.find(what);
-  if (found == noted_.end()) found = noted_.emplace(std::string(what), Noted{line, 0}).first;
+  if (found == noted_.end()) {
+    const bool has_example = !example.empty();
+    std::string text = has_example ? fmt::format("{}, such as {}", what, example) : std::string(what);
+    found = noted_.emplace(std::string(what), Noted{line, 0, std::move(text), has_example}).first;
+  }
   found->second.count += count;
+}
+
+/// "n7 mlx5_0", of which an error or a note may be made.
+std::string CablingBuilder::end_text(const CableEnd& end) const {
+  const std::string& name = result_.nodes[end.node].name;
+  return in_quotes(end.port.empty() ? name : name + " " + end.port);
 }
 
 tl::unexpected<Status> CablingBuilder::bad(std::int64_t line, std::string_view problem) const {
@@ -84,15 +97,22 @@ Result<Cabling> CablingBuilder::finish(std::string_view right) {
     return bad(line, fmt::format("more than {} {}; give a file of one cluster",
                                  are_nodes ? kMostCabledNodes : kMostCables, are_nodes ? "nodes" : "cables"));
   }
-  if (result_.cables.empty()) return bad(1, fmt::format("the file has no cables; {}", right));
-  std::vector<std::pair<std::int64_t, std::string>> notes;
-  for (const auto& [what, noted] : noted_) {
-    const std::string line = noted.line == 0 ? "" : fmt::format(":{}", noted.line);
-    const std::string count = noted.count == 1 ? "" : fmt::format(" ({} in all)", noted.count);
-    notes.emplace_back(noted.line, fmt::format("{}{}: {}{}", file_, line, what, count));
+  std::vector<Noted> notes;
+  for (auto& [what, noted] : noted_) notes.push_back(std::move(noted));
+  std::ranges::sort(notes, {},
+                    [](const Noted& noted) { return std::pair(noted.line, std::string_view(noted.text)); });
+  for (Noted& noted : notes)
+    if (noted.count > 1) noted.text += fmt::format(" ({} in all)", noted.count);
+  if (result_.cables.empty()) {
+    const auto why = std::ranges::find(notes, true, &Noted::has_example);
+    if (why == notes.end()) return bad(1, fmt::format("the file has no cables; {}", right));
+    return bad(std::max<std::int64_t>(1, why->line),
+               fmt::format("the file has no cables: {}; {}", why->text, right));
   }
-  std::ranges::sort(notes);
-  for (auto& note : notes) result_.notes.push_back(std::move(note.second));
+  for (const Noted& noted : notes) {
+    const std::string line = noted.line == 0 ? "" : fmt::format(":{}", noted.line);
+    result_.notes.push_back(fmt::format("{}{}: {}", file_, line, noted.text));
+  }
   return std::move(result_);
 }
 

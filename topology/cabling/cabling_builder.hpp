@@ -35,8 +35,8 @@ class CablingBuilder {
   void add(Cable cable);
 
   /// Counts something that is ignored or assumed: "routers are ignored". The note tells the first line, unless it is 0,
-  /// and the number.
-  void note(std::string_view what, std::int64_t line, std::size_t count = 1);
+  /// the first example, unless it is empty, and the number.
+  void note(std::string_view what, std::int64_t line, std::size_t count = 1, std::string_view example = {});
 
   [[nodiscard]] tl::unexpected<Status> bad(std::int64_t line, std::string_view problem) const;
 
@@ -45,13 +45,16 @@ class CablingBuilder {
     return result_.nodes.size() > kMostCabledNodes || result_.cables.size() > kMostCables;
   }
 
-  /// Errors   kInvalidArgument: too many nodes or cables, or none; `right` says what the file should have.
+  /// Errors   kInvalidArgument: too many nodes or cables, or none; `right` says what the file should have. Where there is none, the
+  ///          first of the notes that have an example may tell why.
   Result<Cabling> finish(std::string_view right);
 
  private:
   struct Noted {
     std::int64_t line = 0;
     std::size_t count = 0;
+    std::string text;  ///< what was noted, with the example
+    bool has_example = false;
   };
   /// Cables between two nodes without ports, by the end that the file names first.
   struct Unnamed {
@@ -59,6 +62,7 @@ class CablingBuilder {
   };
 
   void add_unnamed(Cable cable);
+  [[nodiscard]] std::string end_text(const CableEnd& end) const;
   static void complete(Cable& known, const Cable& cable);
 
   std::string file_;

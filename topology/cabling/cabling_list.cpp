@@ -145,10 +145,6 @@ class ListReader {
                               fmt::join(counts_of_others(), ", ")),
                   others_);
     note_left_out("cables with several devices at both ends are left out", tangled_);
-    if (not_there_.count > 0 && others_.count > 0)
-      return builder_.finish("all that it lists are planned, decommissioning or no network cables");
-    if (not_there_.count > 0) return builder_.finish("all that it lists are planned or decommissioning");
-    if (others_.count > 0) return builder_.finish("all that it lists are no network cables");
     return builder_.finish("write a cable in each row below the header");
   }
 
@@ -335,7 +331,9 @@ class ListReader {
 
   Result<void> keep(Entry entry) {
     if (entry.a.node.empty() || entry.b.node.empty()) {
-      builder_.note("rows without a device at one end are ignored", entry.line);
+      const std::string& device = entry.a.node.empty() ? entry.b.node : entry.a.node;
+      builder_.note("rows without a device at one end are ignored", entry.line, 1,
+                    device.empty() ? "" : in_quotes(device));
       return {};
     }
     // A list may have each cable twice.
@@ -361,8 +359,7 @@ class ListReader {
   }
 
   void note_left_out(std::string_view what, const LeftOut& left_out) {
-    if (left_out.count > 0)
-      builder_.note(fmt::format("{}, such as {}", what, left_out.first), left_out.line, left_out.count);
+    if (left_out.count > 0) builder_.note(what, left_out.line, left_out.count, left_out.first);
   }
 
   [[nodiscard]] std::vector<std::string> counts_of_others() const {

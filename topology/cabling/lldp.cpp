@@ -131,7 +131,7 @@ class LldpReader {
   Result<void> add_neighbours(const std::string& file, std::int64_t line, const std::string& host,
                               std::vector<LldpNeighbour> neighbours) {
     hosts_.insert(host);
-    if (neighbours.empty()) builder_.note("hosts have heard no neighbour", 0);
+    if (neighbours.empty()) builder_.note("hosts have heard no neighbour", 0, 1, in_quotes(host));
     for (LldpNeighbour& neighbour : neighbours) {
       if (heard_.size() > 2 * kMostCables)
         return bad_line(file, line, "more neighbours than a cluster can have");

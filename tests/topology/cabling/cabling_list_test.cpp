@@ -129,11 +129,14 @@ TEST(CablingList, LeavesOutPowerAndConsoleCablesOfNetBox) {
   EXPECT_THAT(cabling.notes,
               ElementsAre(HasSubstr("\"Label\""), HasSubstr("no network cables (1 power), such as a PSU1"),
                           HasSubstr("planned or decommissioning")));
-  EXPECT_EQ(list_error(table + ",a,PSU1,pdu,1,Connected,Power\n"),
-            "cables.csv:1: the file has no cables; all that it lists are no network cables");
+  EXPECT_EQ(
+      list_error(table + ",a,PSU1,pdu,1,Connected,Power\n"),
+      "cables.csv:2: the file has no cables: cables are left out that are no network cables (1 power), such as "
+      "a PSU1 to pdu 1 (1 in all); write a cable in each row below the header");
   EXPECT_EQ(
       list_error(table + ",a,PSU1,pdu,1,Connected,Power\n,a,e1,b,e2,Planned,CAT6\n"),
-      "cables.csv:1: the file has no cables; all that it lists are planned, decommissioning or no network cables");
+      "cables.csv:2: the file has no cables: cables are left out that are no network cables (1 power), such as "
+      "a PSU1 to pdu 1 (1 in all); write a cable in each row below the header");
 }
 
 TEST(CablingList, LeavesOutCablesThatAreNotThere) {
@@ -151,8 +154,10 @@ TEST(CablingList, LeavesOutCablesThatAreNotThere) {
   EXPECT_EQ(value_or_throw(read_cabling_list("c", rows, *parse_list_columns("side_a_device,,side_b_device,")))
                 .cables.size(),
             2U);
-  EXPECT_EQ(list_error("Device A,Termination A,Device B,Termination B,Status\na,e1,b,e2,Planned\n"),
-            "cables.csv:1: the file has no cables; all that it lists are planned or decommissioning");
+  EXPECT_EQ(
+      list_error("Device A,Termination A,Device B,Termination B,Status\na,e1,b,e2,Planned\n"),
+      "cables.csv:2: the file has no cables: cables are left out that are planned or decommissioning, such as "
+      "a e1 to b e2 (1 in all); write a cable in each row below the header");
 }
 
 TEST(CablingList, BreakoutsOfNetBoxAreACableToEachDevice) {
@@ -230,6 +235,23 @@ TEST(CablingList, EndsBrokenListsWithOneLine) {
             "cables.csv:2: a \" is missing at the end of a cell in quotes; add it");
   EXPECT_EQ(list_error("StartDevice,StartPort,EndDevice,EndPort\n"),
             "cables.csv:1: the file has no cables; write a cable in each row below the header");
+}
+
+TEST(CablingList, NamesTheFirstOfWhatIsNoCable) {
+  const std::string header = "StartDevice,StartPort,EndDevice,EndPort\n";
+  EXPECT_EQ(
+      list_error(header + "n0,e0,n0,1\nn1,,n1,\n"),
+      "cables.csv:2: the file has no cables: cables from a node to itself are ignored, such as \"n0 e0\" to "
+      "\"n0 1\" (2 in all); write a cable in each row below the header");
+  EXPECT_EQ(
+      list_error(header + ",,,\nn2,e0,,\n,,n3,e0\n"),
+      "cables.csv:3: the file has no cables: rows without a device at one end are ignored, such as \"n2\" (2 in "
+      "all); write a cable in each row below the header");
+  const auto read = read_cabling_list("cables.csv", header + "n0,e0,s,1\nn1,e0,s,1\nn2,e0,,\n,,n3,e0\n");
+  EXPECT_THAT(
+      value_or_throw(read).notes,
+      ElementsAre("cables.csv:3: ports have more than one cable, such as \"s 1\" (1 in all)",
+                  "cables.csv:4: rows without a device at one end are ignored, such as \"n2\" (2 in all)"));
 }
 
 TEST(CablingList, CommentsMayStandBeforeTheHeader) {

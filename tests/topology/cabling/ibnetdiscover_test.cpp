@@ -173,9 +173,11 @@ TEST(Ibnetdiscover, DropsAggregationNodesAndCablesToTheSameSwitch) {
   EXPECT_THAT(lines_of(cabling), ElementsAre("cable leaf[1] n1[mlx5_0] 200.000Gb 0ns up",
                                              "cable leaf[2] n2[mlx5_0] 200.000Gb 0ns up", "node leaf 1",
                                              "node n1 0", "node n2 0"));
-  EXPECT_THAT(cabling.notes,
-              UnorderedElementsAre("net.txt:11: aggregation nodes are ignored",
-                                   "net.txt:4: cables from a node to itself are ignored (2 in all)"));
+  EXPECT_THAT(
+      cabling.notes,
+      UnorderedElementsAre(
+          "net.txt:11: aggregation nodes are ignored",
+          "net.txt:4: cables from a node to itself are ignored, such as \"leaf 7\" to \"leaf 8\" (2 in all)"));
 }
 
 TEST(Ibnetdiscover, NamesAdaptersWithoutAHostAndSwitchesOfOneNameByTheirGuids) {
