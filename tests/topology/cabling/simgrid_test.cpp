@@ -83,6 +83,18 @@ std::vector<Numbers> labels_of(std::size_t level, const Numbers& children, const
   return labels;
 }
 
+TEST(Simgrid, TheFirstSideOfATorusIsTheOneAlongWhichNumbersAreNext) {
+  // TorusZone of SimGrid: rank r is joined with r + 1 along the first side, with r + 3 along the second of "3,2".
+  const ClusterTopology torus_of_six = value_or_throw(topology_of("p.xml", cabling_of_text(torus({3, 2}))));
+  EXPECT_EQ(torus_of_six.topology.name, "Torus(3x2)");
+  EXPECT_THAT(torus_of_six.nodes, ::testing::ElementsAre("n0.x", "n1.x", "n2.x", "n3.x", "n4.x", "n5.x"));
+  std::vector<std::string> cables;
+  const Cabling cabling = cabling_of_text(torus({3, 2}));
+  for (const Cable& cable : cabling.cables)
+    if (cable.a.node == 0) cables.push_back(cabling.nodes[cable.b.node].name);
+  EXPECT_THAT(cables, ::testing::ElementsAre("n1.x", "n3.x"));
+}
+
 TEST(Simgrid, RandomFatTreesHaveTheCablesOfTheirLabels) {
   const std::uint64_t num_seeds = test::runs_a_sample() ? 60 : 300;
   for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {
