@@ -50,6 +50,19 @@ class Alone(unittest.TestCase):
         draft = run("--format", "yaml", HIPS_TRANSPORT="tcp")
         self.assertEqual(read(draft.stdout)["servers"], 1, draft.stderr)
 
+    def test_a_file_of_topologies_gets_the_draft_also_of_one_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "draft.yaml")
+            one_rank = {"HIPS_RANK": "0", "HIPS_SIZE": "1", "HIPS_ROOT": "127.0.0.1:18599"}
+            for arguments, environment in (([], {}), ([], one_rank), (["--hwloc", XML], {})):
+                done = run("-o", path, *arguments, HIPS_TRANSPORT="tcp", **environment)
+                self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+                with open(path, encoding="utf-8") as file:
+                    self.assertEqual(read(file.read())["servers"], 1)
+            self.assertEqual(run("-o", path, "--format", "text").returncode, 0)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn("\nNICs\n", file.read())
+
     def test_another_server_is_read_from_an_hwloc_file(self):
         text = run("--hwloc", XML).stdout
         self.assertTrue(text.startswith("node7: 2 packages, 2 NUMA nodes, 8 cores, 16 CPUs\n"), text)

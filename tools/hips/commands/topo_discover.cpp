@@ -45,7 +45,8 @@ one node are one server.
   mpirun --map-by ppr:1:node hips topo discover -o draft.yaml
   hips topo -t draft.yaml
 
-Formats: text, json, and yaml, which is a topology file (docs/topologies.md). The default is text alone, yaml in a job.
+Formats: text, json, and yaml, which is a topology file (docs/topologies.md). The default is text alone, yaml in a job and for
+-o FILE.yaml.
 
 JSON keys, alone:
   host packages cores cpus
@@ -64,6 +65,12 @@ struct DiscoverOptions {
   std::string output;
   int timeout_s = 120;
 };
+
+/// What one server alone writes: a topology file if -o names one.
+std::string format_alone(const DiscoverOptions& options) {
+  if (!options.format.empty()) return options.format;
+  return options.output.ends_with(".yaml") || options.output.ends_with(".yml") ? "yaml" : "text";
+}
 
 /// Writes to the file of -o, or to stdout.
 void write_output(const DiscoverOptions& options, std::string text) {
@@ -108,7 +115,7 @@ topology::Observation observation_of(const discover::Server& server) {
 
 void run_on_file(const DiscoverOptions& options) {
   const discover::Server server = value_or_throw(discover::read_server(options.hwloc));
-  if (options.format == "yaml") return write_draft(options, observation_of(server), "yaml");
+  if (format_alone(options) == "yaml") return write_draft(options, observation_of(server), "yaml");
   write_output(options,
                options.format == "json" ? discover::server_json(server) : discover::server_text(server));
 }
@@ -130,7 +137,7 @@ OwnNode inspect_own_node() {
 }
 
 void run_alone(const DiscoverOptions& options, const OwnNode& own) {
-  if (options.format == "yaml") {
+  if (format_alone(options) == "yaml") {
     const auto view = value_or_throw(discover::view_of(0, own.node, own.rails, own.config));
     const std::vector<discover::RankView> views{view};
     return write_draft(options, discover::observation_of(views, discover::servers_of(views)), "yaml");
@@ -259,7 +266,9 @@ void add_topo_discover(CLI::App& topo) {
       ->add_option("--hwloc", options->hwloc,
                    "Describe another server, on which lstopo FILE.xml has written this file")
       ->type_name("FILE.xml");
-  command->add_option("--format", options->format, "text, json or yaml; default: text alone, yaml in a job")
+  command
+      ->add_option("--format", options->format,
+                   "text, json or yaml; default: text alone, yaml in a job and for -o FILE.yaml")
       ->check(CLI::IsMember({"text", "json", "yaml"}));
   command->add_option("-o,--output", options->output, "Write to a file instead of stdout")->type_name("FILE");
   command->add_option("--timeout", options->timeout_s, "Seconds for all RDMA trials between ranks")
