@@ -228,7 +228,8 @@ Result<Topology> make_graph_topology(Graph graph) {
   topology.num_switches = static_cast<std::int64_t>(wiring.graph.nodes.size()) - wiring.num_servers;
   topology.num_links = static_cast<std::int64_t>(wiring.graph.links.size());
   topology.spec = "graph";
-  topology.name = fmt::format("Graph({} servers, {} switches)", wiring.num_servers, topology.num_switches);
+  topology.name = fmt::format("Graph({}, {})", counted(wiring.num_servers, "server"),
+                              counted(topology.num_switches, "switch"));
   if (wiring.num_servers > 1) {
     Level level;
     level.name = "network";

@@ -509,7 +509,7 @@ TEST(Graph, RejectsInvalidFilesWithOneLine) {
               HasSubstr("unknown switch \"core\""));
   EXPECT_THAT(
       message("cables:\n  - {server: 0, nic: 0, switch: leaf}\n  - {server: 0, nic: 0, switch: leaf}\n"),
-      HasSubstr("two cables are at NIC 0 of server 0"));
+      HasSubstr("g.yaml: line 7: NIC 0 of server 0 has a cable already, that of line 6; a NIC has one"));
   EXPECT_THAT(message("cables:\n  - {server: 0, nic: 0}\n"), HasSubstr("to and to-nic belong together"));
   EXPECT_THAT(message("links: []\ncables: []\n"), HasSubstr("links is not for shape: graph"));
 }

@@ -239,7 +239,7 @@ class ListReader {
       const auto [end, error] = std::from_chars(column->data(), column->data() + column->size(), number);
       if (error != std::errc() || number == 0 || number > width)
         return fail(Code::kInvalidArgument,
-                    fmt::format("the list has no column {}; it has columns 1 to {}", *column, width));
+                    fmt::format("the list has no column {}; it has {}", *column, counted(width, "column")));
       *place = number - 1;
     }
     const auto is_used = [&](std::size_t place) {
@@ -277,8 +277,9 @@ class ListReader {
   Result<void> take(const std::vector<std::string>& row, std::int64_t line) {
     const std::size_t needed = places_.last_needed();
     if (row.size() <= needed) {
-      return bad_line(file_, line,
-                      fmt::format("the row has {} cells; the header needs {}", row.size(), needed + 1));
+      return bad_line(
+          file_, line,
+          fmt::format("the row has {}; the header needs {}", counted(row.size(), "cell"), needed + 1));
     }
     const auto cell = [&](std::size_t place) { return place < row.size() ? row[place] : std::string(); };
     const std::string a = cell(places_.a_node), b = cell(places_.b_node);

@@ -66,8 +66,9 @@ class EdgesReader {
           fmt::format("{} is not NODES SWITCHES LINKS; write three numbers such as 7 3 6", in_quotes(line)));
     header_ = *header;
     if (header_.num_nodes == 0 || header_.num_nodes > kMostCabledNodes || header_.num_links > kMostCables) {
-      return bad(fmt::format("{} nodes and {} links are out of range (valid: 1 to {} and up to {})",
-                             header_.num_nodes, header_.num_links, kMostCabledNodes, kMostCables));
+      return bad(fmt::format("{} and {} are out of range (valid: 1 to {} and up to {})",
+                             counted(header_.num_nodes, "node"), counted(header_.num_links, "link"),
+                             kMostCabledNodes, kMostCables));
     }
     if (auto read = read_switches(); !read) return fail(read.error());
     if (auto read = read_links(); !read) return fail(read.error());
@@ -122,8 +123,8 @@ class EdgesReader {
     for (std::size_t i = 0; i < header_.num_links; ++i) {
       std::string_view line = next_line();
       if (line.empty())
-        return bad(fmt::format("the file has {} links, and the first line declares {}; make them equal", i,
-                               header_.num_links));
+        return bad(fmt::format("the file has {}, and the first line declares {}; make them equal",
+                               counted(i, "link"), header_.num_links));
       const auto from = read_node(take_word(line));
       if (!from) return fail(from.error());
       const auto to = read_node(take_word(line));

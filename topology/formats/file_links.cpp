@@ -183,7 +183,8 @@ class LinkReader {
     }
     if (auto list = values_.sequence(ends); !list) return list;
     if (ends.items.size() != 2)
-      return values_.bad(ends, fmt::format("switches has {} names; a cable joins two", ends.items.size()));
+      return values_.bad(
+          ends, fmt::format("switches has {}; a cable joins two", counted(ends.items.size(), "name")));
     const auto a = values_.text(ends.items[0]), b = values_.text(ends.items[1]);
     if (!a) return fail(a.error());
     if (!b) return fail(b.error());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,15 +22,22 @@ const YamlNode* FileValues::find(const YamlNode& mapping, std::string_view key) 
 }
 
 Result<void> FileValues::keys(const YamlNode& node, std::string_view what,
-                              std::span<const std::string_view> known) const {
+                              std::span<const std::string_view> known,
+                              std::span<const std::string_view> elsewhere) const {
+  const auto expected = [&] {
+    std::vector<std::string_view> keys(known.begin(), known.end());
+    std::erase_if(keys,
+                  [&](std::string_view key) { return std::ranges::find(elsewhere, key) != elsewhere.end(); });
+    return fmt::format("{}", fmt::join(keys, ", "));
+  };
   if (node.kind != YamlNode::Kind::kMapping) {
-    return bad(node, fmt::format("{} must be a mapping; write KEY: VALUE, with the keys {}", what,
-                                 fmt::join(known, ", ")));
+    return bad(node,
+               fmt::format("{} must be a mapping; write KEY: VALUE, with the keys {}", what, expected()));
   }
   for (const YamlNode& value : node.items) {
     if (std::ranges::find(known, value.key) == known.end())
       return bad(value, fmt::format("{} has the unknown key {}; expected {}", what, in_quotes(value.key),
-                                    fmt::join(known, ", ")));
+                                    expected()));
   }
   return {};
 }

@@ -22,9 +22,10 @@ class FileValues {
   /// The value of a key, or null.
   static const YamlNode* find(const YamlNode& mapping, std::string_view key);
 
-  /// Checks that the node is a mapping with these keys only. `what` names it in errors.
+  /// Checks that the node is a mapping with these keys only. `what` names it in errors, which do not list those of `elsewhere`.
   [[nodiscard]] Result<void> keys(const YamlNode& node, std::string_view what,
-                                  std::span<const std::string_view> known) const;
+                                  std::span<const std::string_view> known,
+                                  std::span<const std::string_view> elsewhere = {}) const;
   [[nodiscard]] Result<void> sequence(const YamlNode& node) const;
   [[nodiscard]] Result<std::string> text(const YamlNode& node) const;
   [[nodiscard]] Result<std::int64_t> number(const YamlNode& node, std::int64_t least,

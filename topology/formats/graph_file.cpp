@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -80,8 +81,8 @@ class GraphReader {
     const auto number = values_.number(*count, 0, kMostNodes);
     if (!number) return fail(number.error());
     if (*number == static_cast<std::int64_t>(switch_of_.size())) return {};
-    return values_.bad(*count,
-                       fmt::format("count is {}, but {} switches have names", *number, switch_of_.size()));
+    return values_.bad(
+        *count, fmt::format("count is {}, but names has {}", *number, counted(switch_of_.size(), "switch")));
   }
 
   Result<std::int64_t> read_switch(const YamlNode& node) {
@@ -116,8 +117,8 @@ class GraphReader {
       }
       if (auto list = values_.sequence(*switches); !list) return list;
       if (switches->items.size() != 2)
-        return values_.bad(*switches,
-                           fmt::format("switches has {} names; a cable joins two", switches->items.size()));
+        return values_.bad(*switches, fmt::format("switches has {}; a cable joins two",
+                                                  counted(switches->items.size(), "name")));
       const auto a = read_switch(switches->items[0]), b = read_switch(switches->items[1]);
       if (!a) return fail(a.error());
       if (!b) return fail(b.error());
@@ -141,6 +142,16 @@ class GraphReader {
     if (auto read = read_ends(node, link); !read) return read;
     if (link.a == link.b)
       return values_.bad(node, "the cable leads back to where it begins; it joins two devices");
+    for (const auto& [server, nic] : {std::pair(link.a, link.a_port), std::pair(link.b, link.b_port)}) {
+      if (graph_.nodes[static_cast<std::size_t>(server)].is_switch) continue;
+      const auto [known, is_new] = line_of_.try_emplace({server, nic}, node.line);
+      if (!is_new)
+        return values_.bad(
+            node, fmt::format("NIC {} of server {} has a cable already, that of line {}; a NIC has one", nic,
+                              file_.server_names.empty() ? std::to_string(server)
+                                                         : in_quotes(file_.server_name(server)),
+                              known->second));
+    }
     if (auto read = read_rates(node, link); !read) return read;
     auto state = read_link_state(values_, node, link.bandwidth_bytes_per_s);
     if (!state) return fail(state.error());
@@ -166,6 +177,7 @@ class GraphReader {
   Graph graph_;
   GraphLink usual_;
   std::unordered_map<std::string, std::int64_t> switch_of_;
+  std::map<std::pair<std::int64_t, Rail>, std::size_t> line_of_;  ///< of the cables of servers, by their NICs
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -25,6 +26,9 @@ namespace {
 constexpr auto kTopKeys =
     std::to_array<std::string_view>({"hips-topology", "spec", "shape", "ranks-per-server", "relay", "rate",
                                      "latency", "notes", "levels", "servers", "switches", "links", "cables"});
+/// Keys that are not for the other files; and "spec", which hips topo writes into a file that was made from another.
+constexpr auto kOfGraphs = std::to_array<std::string_view>({"spec", "cables"});
+constexpr auto kNotOfGraphs = std::to_array<std::string_view>({"spec", "relay", "levels", "links"});
 constexpr auto kLevelKeys =
     std::to_array<std::string_view>({"name", "radix", "kind", "nics", "rate", "latency", "cables"});
 constexpr auto kServersKeys = std::to_array<std::string_view>({"count", "names", "devices", "other-devices"});
@@ -53,12 +57,18 @@ class TopologyFileReader {
   Topology& topology() { return file_.topology; }
 
   Result<void> read_shape(const YamlNode& root) {
-    if (auto known = values_.keys(root, "the file", kTopKeys); !known) return known;
+    const YamlNode* shape = FileValues::find(root, "shape");
+    const bool is_graph = shape != nullptr && shape->scalar == kGraphShape;
+    using Keys = std::span<const std::string_view>;
+    const Keys elsewhere = is_graph ? Keys(kNotOfGraphs) : Keys(kOfGraphs);
+    if (auto known = values_.keys(root, "the file", kTopKeys, elsewhere); !known) return known;
     const YamlNode* version = FileValues::find(root, "hips-topology");
     if (version == nullptr)
       return values_.bad(root, "the key hips-topology is missing; begin with hips-topology: 1");
     if (auto read = values_.number(*version, 1, kTopologyFileVersion); !read) return fail(read.error());
-    const YamlNode* shape = FileValues::find(root, "shape");
+    const YamlNode* spec = FileValues::find(root, "spec");
+    if (shape == nullptr && spec != nullptr)
+      return values_.bad(*spec, "spec is not the key of a topology; write such as shape: bcube:3,1");
     if (shape == nullptr)
       return values_.bad(root, "the key shape is missing; write such as shape: bcube:3,1");
     const auto text = values_.text(*shape);
@@ -102,7 +112,6 @@ class TopologyFileReader {
       if (!number) return fail(number.error());
       ranks_per_server_ = *number;
     }
-    const YamlNode* spec = FileValues::find(root, "spec");
     return spec == nullptr ? Result<void>() : read_spec(*spec);
   }
 
@@ -156,8 +165,9 @@ class TopologyFileReader {
     if (levels == nullptr) return {};
     if (auto list = values_.sequence(*levels); !list) return list;
     if (levels->items.size() != topology().levels.size()) {
-      return values_.bad(*levels, fmt::format("{} levels are listed, but {} has {}", levels->items.size(),
-                                              topology().spec, topology().levels.size()));
+      return values_.bad(*levels,
+                         fmt::format("the list has {}, but {} has {}", counted(levels->items.size(), "level"),
+                                     topology().spec, topology().levels.size()));
     }
     for (std::size_t l = 0; l < levels->items.size(); ++l) {
       if (auto read = read_level(levels->items[l], topology().levels[l]); !read) return read;
@@ -269,8 +279,8 @@ class TopologyFileReader {
       if (*count > servers - file_.server_names.size()) {
         return values_.bad(
             entry,
-            fmt::format("names: {} and the entries before it are {} names, but {} has {} servers",
-                        in_quotes(*text), *count + file_.server_names.size(), topology().spec, servers));
+            fmt::format("names: {} and the entries before it are {} names, but {} has {}", in_quotes(*text),
+                        *count + file_.server_names.size(), topology().spec, counted(servers, "server")));
       }
       auto names = expand_names(*text, servers);
       for (std::string& name : *names) {
@@ -290,17 +300,19 @@ class TopologyFileReader {
       return added;
     }
     if (file_.server_names.size() == servers) return {};
-    return values_.bad(node, fmt::format("names: {} names are given, but {} has {} servers",
-                                         file_.server_names.size(), topology().spec, servers));
+    return values_.bad(
+        node, fmt::format("names: the list has {}, but {} has {}", counted(file_.server_names.size(), "name"),
+                          topology().spec, counted(servers, "server")));
   }
 
   Result<std::vector<std::string>> read_devices(const YamlNode& node) {
     if (auto list = values_.sequence(node); !list) return fail(list.error());
     const auto rails = static_cast<std::size_t>(topology().num_rails);
     if (node.items.size() != rails) {
-      return values_.bad(node, fmt::format("{} devices are listed, but a server of {} has {} NICs; list a "
-                                           "device for each NIC, in the order of their numbers",
-                                           node.items.size(), topology().spec, rails));
+      return values_.bad(
+          node, fmt::format("the list has {}, but a server of {} has {}; list a "
+                            "device for each NIC, in the order of their numbers",
+                            counted(node.items.size(), "device"), topology().spec, counted(rails, "NIC")));
     }
     std::vector<std::string> devices;
     for (const YamlNode& item : node.items) {
@@ -322,8 +334,9 @@ class TopologyFileReader {
     const auto names = read_switch_names(values_, *switches);
     if (!names) return fail(names.error());
     if (!names->empty() && std::ssize(*names) != topology().num_switches) {
-      return values_.bad(*switches, fmt::format("names: {} names are given, but {} has {} switches",
-                                                names->size(), topology().spec, topology().num_switches));
+      return values_.bad(*switches,
+                         fmt::format("names: the list has {}, but {} has {}", counted(names->size(), "name"),
+                                     topology().spec, counted(topology().num_switches, "switch")));
     }
     file_.told.switch_names = *names;
     return read_assumed_switches(values_, *switches, *names, file_.told);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hips/topology.hpp>
 
@@ -168,8 +169,22 @@ class WiringMaker {
       wiring_.names.push_back(node(i).name);
     }
     if (wiring_.num_servers > 0) return {};
-    return bad(fmt::format("no server has a cable: {} devices are listed, none of them as a connected server",
-                           cabling_.nodes.size()));
+    return bad(no_servers());
+  }
+
+  /// What is wrong where no server has a cable: the first servers have none, or the first nodes are none.
+  [[nodiscard]] std::string no_servers() const {
+    constexpr std::size_t kMostNamed = 4;
+    const auto is_server = [](const CabledNode& node) { return node.kind == Kind::kServer; };
+    const bool has_servers = std::ranges::any_of(cabling_.nodes, is_server);
+    std::vector<std::string> names;
+    std::size_t count = 0;
+    for (const CabledNode& node : cabling_.nodes)
+      if (is_server(node) == has_servers && ++count <= kMostNamed) names.push_back(in_quotes(node.name));
+    if (count > kMostNamed) names.push_back(fmt::format("{} more", count - kMostNamed));
+    return has_servers ? fmt::format("no server has a cable: {}; list their cables", fmt::join(names, ", "))
+                       : fmt::format("none of the nodes is a server: {}; tell which are by --hosts REGEX",
+                                     fmt::join(names, ", "));
   }
 
   /// Cables between the same two switches become one.

@@ -96,14 +96,14 @@ TEST(Ns3Edges, EndsBrokenListsWithOneLine) {
   EXPECT_EQ(edges_error("3 2 1\n2\n"),
             "topology.txt:2: 1 of 2 switches are named; name all of them behind the first line");
   EXPECT_EQ(edges_error("3 1 2\n2\n0 2 1Gbps 1ns 0\n"),
-            "topology.txt:3: the file has 1 links, and the first line declares 2; make them equal");
+            "topology.txt:3: the file has 1 link, and the first line declares 2; make them equal");
   EXPECT_EQ(edges_error("3 1 1\n2\n0 2 fast 1ns 0\n"),
             "topology.txt:3: \"fast\" is no rate; write such as 100Gbps");
   EXPECT_EQ(edges_error("3 1 1\n2\n0 2 1Gbps 1 0\n"),
             "topology.txt:3: \"1\" is no delay; write such as 1000ns");
   EXPECT_EQ(
       edges_error("999999999 1 1\n2\n"),
-      "topology.txt:1: 999999999 nodes and 1 links are out of range (valid: 1 to 250000 and up to 500000)");
+      "topology.txt:1: 999999999 nodes and 1 link are out of range (valid: 1 to 250000 and up to 500000)");
 }
 
 }  // namespace
