@@ -82,6 +82,9 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
     if (!cluster) return fail(cluster.error());
     return file_of(*std::move(cluster));
   }
+  std::vector<std::string> names;
+  for (const CabledNode& node : cabling->nodes) names.push_back(node.name);
+  if (auto known = check_job(name, names, kNotInFile); !known) return fail(known.error());
   auto cluster = topology_of(name, *cabling);
   if (!cluster) {
     decide_kinds(name, *cabling);
@@ -95,6 +98,9 @@ Result<TopologyFile> file_of_cables(std::string_view name, Result<Cabling> cabli
     if (!of_job) return fail(cluster.error());
     cluster = told_for_job(*std::move(of_job), cluster.error(), read);
   }
+  if (auto joined = check_job(name, cluster->nodes, "is no server with a cable there; list its cables");
+      !joined)
+    return fail(joined.error());
   return file_of(*std::move(cluster));
 }
 

@@ -1,8 +1,12 @@
 #include "lib/readers/job_reading.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "topology/formats/server_names.hpp"
+#include "topology/spec.hpp"
 
 namespace hips::topology {
 namespace {
@@ -22,6 +26,18 @@ const std::vector<std::string>& job_of_reading() {
   return hosts_of_job();
 }
 
+Result<void> check_job(std::string_view file, std::span<const std::string> names, std::string_view why) {
+  if (hosts_of_job().empty()) return {};
+  const HostNames known(names);
+  const auto is_unknown = [&](const std::string& host) { return !known.has(host); };
+  const auto count = std::ranges::count_if(hosts_of_job(), is_unknown);
+  if (count == 0) return {};
+  return fail(Code::kInvalidArgument,
+              fmt::format("{}: host {} of the job{} {}", file,
+                          in_quotes(*std::ranges::find_if(hosts_of_job(), is_unknown)),
+                          count > 1 ? fmt::format(" (and {} more)", count - 1) : "", why));
+}
+
 ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused, std::string_view read) {
   of_job.notes.push_back(fmt::format("{}; read for {}", refused.message, read));
   return of_job;
@@ -37,6 +53,7 @@ Result<TopologyFile> read_slurm_for_job(const std::string& path, std::string_vie
     if (of_job) cluster = told_for_job(*std::move(of_job), cluster.error());
   }
   if (!cluster) return fail(cluster.error());
+  if (auto known = check_job(path, cluster->nodes, kNotInFile); !known) return fail(known.error());
   return file_of(*std::move(cluster));
 }
 

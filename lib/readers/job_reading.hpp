@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,11 @@ void read_for_job(std::vector<std::string> hosts);
 
 /// The hosts of the job; none: all of a file is judged.
 const std::vector<std::string>& job_of_reading();
+
+inline constexpr std::string_view kNotInFile = "is not in the file; check its name, or add it";
+
+/// Errors   kInvalidArgument: a host of the job is none of `names`, `FILE: host "n7" of the job WHY`.
+Result<void> check_job(std::string_view file, std::span<const std::string> names, std::string_view why);
 
 /// A topology of the job's hosts, with a note why the whole file was refused, and what of it was read.
 ClusterTopology told_for_job(ClusterTopology of_job, const Status& refused,

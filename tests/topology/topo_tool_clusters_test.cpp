@@ -475,6 +475,9 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
   EXPECT_EQ(run("topo " + path + " 2>&1").out,
             "hips: " + path + ": line 4: the switches form a cycle: x > y > x; one must be on top\n");
   EXPECT_EQ(run("topo --spec " + path + " --nodelist n[1-2,5-6]").out, "leafspine:2,2\n");
+  EXPECT_EQ(run("topo " + path + " --nodelist n[1-2],z[3-4] 2>&1").out,
+            "hips: " + path +
+                ": host \"z3\" of the job (and 1 more) is not in the file; check its name, or add it\n");
   EXPECT_THAT(run("plan -t " + path + " --nodelist n[1-2,5-6] --rank 0").out,
               HasSubstr("Leaf-Spine(2,2,2), 4 ranks"));
   EXPECT_THAT(run("compare -t " + path + " --nodelist n[1-2,5-6]").out, HasSubstr("Leaf-Spine(2,2,2)"));
@@ -484,6 +487,10 @@ TEST(TopoTool, JudgesOnlyTheHostsOfAJobWhereTheWholeFileIsRefused) {
          "b1 [role=server]; b2 [role=server]; s1 [role=switch]; s2 [role=switch] }\n";
   EXPECT_THAT(run("topo " + path + " 2>&1").out, HasSubstr("no cables join"));
   EXPECT_EQ(run("topo --spec " + path + " --nodelist b[1-2]").out, "switch:2\n");
+  EXPECT_EQ(run("topo " + path + " --nodelist b[1-3] 2>&1").out,
+            "hips: " + path + ": host \"b3\" of the job is not in the file; check its name, or add it\n");
+  EXPECT_EQ(run("topo " + path + " --nodelist b1,s2 2>&1").out,
+            "hips: " + path + ": host \"s2\" of the job is no server with a cable there; list its cables\n");
   std::ofstream(path)
       << "side_a_device,side_a_name,side_b_device,side_b_name\nn1,e,leaf1,1\nn2,e,leaf1,2\nn3,e,leaf2,1\n"
          "n4,e,leaf2,2\nx9,e,y9,e\n";
