@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/most_common.hpp"
 #include "topology/spec.hpp"
 #include "topology/union_find.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,12 +26,6 @@ inline constexpr std::int64_t kMaxRails = 64;
 
 /// Quotes `text` for an error message: control and non-ASCII bytes as \xNN, cut to the length of a line.
 std::string in_quotes(std::string_view text);
-
-/// "1 cable", "2 cables", "2 switches".
-std::string counted(std::integral auto count, std::string_view thing) {
-  const std::string_view ending = count == 1 ? "" : thing.ends_with("ch") ? "es" : "s";
-  return std::to_string(count).append(" ").append(thing).append(ending);
-}
 
 /// Errors   kInvalidArgument: `topology "<spec>": <problem>`.
 tl::unexpected<Status> bad_spec(std::string_view spec, std::string_view problem);

@@ -8,10 +8,9 @@
 
 namespace hips {
 
-/// "1 cable", "2 cables"; `many` is for words whose plural is another: "3 switches".
-inline std::string counted(std::int64_t count, std::string_view one, std::string_view many = "") {
-  if (count == 1) return fmt::format("1 {}", one);
-  return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
+/// "1 cable", "2 cables", "2 switches".
+inline std::string counted(std::int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
 }
 
 }  // namespace hips

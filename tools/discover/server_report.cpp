@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/counted.hpp"
 #include "tools/discover/server.hpp"
 
 namespace hips::discover {
@@ -36,10 +37,6 @@ std::string rate_text(double bytes_per_s) {
   return bytes_per_s > 0 ? fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9) : "-";
 }
 
-std::string counted(std::int32_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 constexpr const char* kLegend =
     "  X  itself          PIX  at most one PCIe bridge   PXB  several PCIe bridges\n"
     "  PHB  the CPU       NODE  inside a NUMA node       SYS  between NUMA nodes    -  unknown\n";
@@ -48,7 +45,7 @@ constexpr const char* kLegend =
 
 std::string server_text(const Server& server) {
   std::string text = fmt::format("{}: {}, {}, {}, {}\n", server.host, counted(server.num_packages, "package"),
-                                 counted(static_cast<std::int32_t>(server.numa.size()), "NUMA node"),
+                                 counted(std::ssize(server.numa), "NUMA node"),
                                  counted(server.num_cores, "core"), counted(server.num_cpus, "CPU"));
   std::vector<Row> rows;
   for (const NumaNode& node : server.numa)

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/csv_rows.hpp"
 #include "topology/cabling/netbox_ports.hpp"

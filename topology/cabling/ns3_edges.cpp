@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/rate_words.hpp"
 #include "topology/cabling/text_lines.hpp"

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/cables.hpp"
 #include "topology/families/family.hpp"
 #include "topology/formats/told_wiring_file.hpp"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/formats/told_wiring_file.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/spec.hpp"

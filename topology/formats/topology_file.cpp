@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/base/counted.hpp"
 #include "topology/formats/file_links.hpp"
 #include "topology/formats/file_values.hpp"
 #include "topology/formats/graph_file.hpp"

@@ -125,8 +125,7 @@ Result<ClusterTopology> stay_graph(std::string_view name, const ServerWiring& wi
                        wiring.names.begin() + static_cast<std::ptrdiff_t>(wiring.num_servers));
   cluster.notes.push_back(fmt::format(
       "{}: the cables of {} and {} are those of no family; they stay a graph, for trees and flat algorithms",
-      name, counted(wiring.num_servers, "server"),
-      counted(wiring.size() - wiring.num_servers, "switch", "switches")));
+      name, counted(wiring.num_servers, "server"), counted(wiring.size() - wiring.num_servers, "switch")));
   return cluster;
 }
 

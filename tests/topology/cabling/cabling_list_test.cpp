@@ -132,11 +132,11 @@ TEST(CablingList, LeavesOutPowerAndConsoleCablesOfNetBox) {
   EXPECT_EQ(
       list_error(table + ",a,PSU1,pdu,1,Connected,Power\n"),
       "cables.csv:2: the file has no cables: cables are left out that are no network cables (1 power), such as "
-      "a PSU1 to pdu 1 (1 in all); write a cable in each row below the header");
+      "a PSU1 to pdu 1; write a cable in each row below the header");
   EXPECT_EQ(
       list_error(table + ",a,PSU1,pdu,1,Connected,Power\n,a,e1,b,e2,Planned,CAT6\n"),
       "cables.csv:2: the file has no cables: cables are left out that are no network cables (1 power), such as "
-      "a PSU1 to pdu 1 (1 in all); write a cable in each row below the header");
+      "a PSU1 to pdu 1; write a cable in each row below the header");
 }
 
 TEST(CablingList, LeavesOutCablesThatAreNotThere) {
@@ -157,7 +157,7 @@ TEST(CablingList, LeavesOutCablesThatAreNotThere) {
   EXPECT_EQ(
       list_error("Device A,Termination A,Device B,Termination B,Status\na,e1,b,e2,Planned\n"),
       "cables.csv:2: the file has no cables: cables are left out that are planned or decommissioning, such as "
-      "a e1 to b e2 (1 in all); write a cable in each row below the header");
+      "a e1 to b e2; write a cable in each row below the header");
 }
 
 TEST(CablingList, BreakoutsOfNetBoxAreACableToEachDevice) {
@@ -250,7 +250,7 @@ TEST(CablingList, NamesTheFirstOfWhatIsNoCable) {
   const auto read = read_cabling_list("cables.csv", header + "n0,e0,s,1\nn1,e0,s,1\nn2,e0,,\n,,n3,e0\n");
   EXPECT_THAT(
       value_or_throw(read).notes,
-      ElementsAre("cables.csv:3: ports have more than one cable, such as \"s 1\" (1 in all)",
+      ElementsAre("cables.csv:3: ports have more than one cable, such as \"s 1\"",
                   "cables.csv:4: rows without a device at one end are ignored, such as \"n2\" (2 in all)"));
 }
 

@@ -93,9 +93,8 @@ TEST(Dot, ReadsChainsDigraphsAndNamesWithoutQuotes) {
   EXPECT_THAT(lines_of(cabling), ElementsAre("cable leaf-1[swp1s0] n1[eth0] 0.000Gb 0ns up",
                                              "cable leaf-2[swp2] n1[eth0] 0.000Gb 0ns up", "node leaf-1 2",
                                              "node leaf-2 2", "node n1 2"));
-  EXPECT_THAT(cabling.notes,
-              ElementsAre("f:1: attributes of nodes and edges are ignored",
-                          "f:1: ports have more than one cable, such as \"n1 eth0\""));
+  EXPECT_THAT(cabling.notes, ElementsAre("f:1: attributes of nodes and edges are ignored",
+                                         "f:1: ports have more than one cable, such as \"n1 eth0\""));
 }
 
 TEST(Dot, AGroupAtTheEndOfAnEdgeHasACableOfEachNode) {

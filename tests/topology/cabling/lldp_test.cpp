@@ -200,10 +200,9 @@ TEST(Lldp, IgnoresManagementAndOtherProtocolsWithOneNoteEach) {
                                              "cable n1[eth3] sw2[swp2] 0.000Gb 0ns up",
                                              "cable n1[eth3] sw3[swp3] 0.000Gb 0ns up", "node 44:38 2",
                                              "node n1 0", "node sw2 2", "node sw3 2"));
-  EXPECT_THAT(cabling.notes,
-              ElementsAre("n1.txt:1: neighbours on management ports are ignored",
-                          "n1.txt:4: neighbours of other protocols are ignored",
-                          "n1.txt:13: ports have more than one cable, such as \"n1 eth3\""));
+  EXPECT_THAT(cabling.notes, ElementsAre("n1.txt:1: neighbours on management ports are ignored",
+                                         "n1.txt:4: neighbours of other protocols are ignored",
+                                         "n1.txt:13: ports have more than one cable, such as \"n1 eth3\""));
 }
 
 TEST(Lldp, CountsTheNicsOfABondAndNotTheBond) {
@@ -300,7 +299,7 @@ TEST(Lldp, EndsBrokenTextsWithOneLine) {
             "n1.json:1: the text is no output of lldpctl; give that of lldpctl -f json or -f keyvalue");
   EXPECT_EQ(
       lldp_error("{\"lldp\": {}}"),
-      "n1.json:1: the file has no cables: hosts have heard no neighbour, such as \"n1\" (1 in all); run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
+      "n1.json:1: the file has no cables: hosts have heard no neighbour, such as \"n1\"; run lldpctl where lldpd has run for a minute, with LLDP on at the switches");
   for (const char* text :
        {"{\"lldp\": [[[1]]]}", "{\"lldp\": {\"interface\": [1, {\"a\": [[]]}, {\"name\": \"x\"}]}}",
         "{\"lldp\": {\"interface\": {\"e\": {\"chassis\": {\"id\": 3}, \"port\": []}}}}"})

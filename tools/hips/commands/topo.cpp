@@ -118,9 +118,9 @@ std::string made_of(const Topology& topology, const Level& level) {
   const auto rails = static_cast<std::int64_t>(level.rails.size());
   switch (level.kind) {
     case LevelKind::kSwitch:
-      return counted(groups * rails, "switch", "switches") + (rails > 1    ? ", one for each NIC"
-                                                              : groups > 1 ? ", one for each group"
-                                                                           : "");
+      return counted(groups * rails, "switch") + (rails > 1    ? ", one for each NIC"
+                                                  : groups > 1 ? ", one for each group"
+                                                               : "");
     case LevelKind::kRing:
       return counted(groups, "ring") + " of cables, + and -";
     case LevelKind::kLine:
