@@ -161,7 +161,7 @@ tl::unexpected<Status> SlurmTree::forms_cycle(std::size_t node) const {
   for (std::size_t above = nodes_[node].parent; above != node; above = nodes_[above].parent)
     cycle.push_back(above);
   std::ranges::reverse(cycle);
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
   return names_cycle(cycle);
 }
 
