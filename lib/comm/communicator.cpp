@@ -194,7 +194,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   if (agreed->spare) {
     auto communicator = spares.use(*agreed->spare);
-    communicator->use_again(origin.options);
+    communicator->use_again(loaded.config, origin.options);
     communicator->origin_.options = std::move(origin.options);
     log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size, communicator->describe());
     return communicator;

@@ -21,6 +21,10 @@
 #include "lib/comm/calls/request.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 
+namespace hips {
+struct Config;
+}  // namespace hips
+
 namespace hips::comm {
 
 /// Options of create(). An empty value means: from the environment, else the default.
@@ -199,8 +203,8 @@ class Communicator {
     return fail(Code::kInternal, "this communicator derives no others");
   }
 
-  /// Ends retirement.
-  virtual void use_again(const CommunicatorOptions& /*options*/) {}
+  /// Ends retirement: calls follow these options from now on.
+  virtual void use_again(const Config& /*config*/, const CommunicatorOptions& /*options*/) {}
 
   static inline std::atomic<std::size_t> num_alive_{0};
   Origin origin_;

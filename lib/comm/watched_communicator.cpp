@@ -49,14 +49,17 @@ WatchedCommunicator::WatchedCommunicator(Bootstrap& bootstrap, const Config& con
 
 WatchedCommunicator::WatchedCommunicator(Rank rank, Rank size, const Config& config,
                                          const CommunicatorOptions& options)
-    : progress_(options.progress),
-      timeout_ns_(options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX))),
-      has_own_timeout_(options.timeout_ns.has_value()),
-      dead_after_ns_(config.dead_after_ns),
-      rank_(rank),
-      size_(size),
-      mode_(options.thread_mode),
-      has_progress_thread_(config.progress_thread.value_or(options.progress_thread)) {}
+    : dead_after_ns_(config.dead_after_ns), rank_(rank), size_(size) {
+  follow(config, options);
+}
+
+void WatchedCommunicator::follow(const Config& config, const CommunicatorOptions& options) {
+  progress_ = options.progress;
+  timeout_ns_ = options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX));
+  has_own_timeout_ = options.timeout_ns.has_value();
+  mode_ = options.thread_mode;
+  has_progress_thread_ = config.progress_thread.value_or(options.progress_thread);
+}
 
 Status WatchedCommunicator::set_up(Bootstrap& bootstrap, const Config& config, const Design& design,
                                    const std::vector<ProcessInfo>& processes, std::uint64_t id) {
@@ -479,13 +482,8 @@ std::optional<SpareNote> WatchedCommunicator::spare_note() const {
   return SpareNote{digest_, watch_->id(), watch_->record().last().index};
 }
 
-void WatchedCommunicator::use_again(const CommunicatorOptions& options) {
-  const Config config = load_process_config().config;
-  progress_ = options.progress;
-  timeout_ns_ = options.timeout_ns.value_or(config.timeout_ns.value_or(INT64_MAX));
-  has_own_timeout_ = options.timeout_ns.has_value();
-  mode_ = options.thread_mode;
-  has_progress_thread_ = config.progress_thread.value_or(options.progress_thread);
+void WatchedCommunicator::use_again(const Config& config, const CommunicatorOptions& options) {
+  follow(config, options);
   failed_call_ = 0;
   watch_->use_again();
 }

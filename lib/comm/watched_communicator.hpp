@@ -92,7 +92,9 @@ class WatchedCommunicator : public Communicator {
   std::string description_, backend_;  ///< set by make()
 
  private:
-  void use_again(const CommunicatorOptions& options) final;
+  void use_again(const Config& config, const CommunicatorOptions& options) final;
+  /// What calls follow and no other rank needs to know.
+  void follow(const Config& config, const CommunicatorOptions& options);
 
   friend class WatchedRequest;
   struct Waiter;
@@ -139,8 +141,8 @@ class WatchedCommunicator : public Communicator {
   bool has_own_timeout_ = false;
   std::int64_t dead_after_ns_;
   Rank rank_, size_;
-  ThreadMode mode_;
-  bool has_progress_thread_;
+  ThreadMode mode_{};
+  bool has_progress_thread_ = false;
   std::atomic<bool> in_call_{false};
   /// Held by the thread that makes progress, if a request is outstanding.
   std::atomic<bool> progressing_{false};
