@@ -26,6 +26,10 @@ class UnknownKinds {
     cabling_.cables.push_back(
         {.a = {.node = node(a)}, .b = {.node = node(b)}, .bandwidth_bytes_per_s = rate});
   }
+  void name_ports(const std::string& a, const std::string& b) {
+    cabling_.cables.back().a.port = a;
+    cabling_.cables.back().b.port = b;
+  }
   [[nodiscard]] const Cabling& cabling() const { return cabling_; }
 
  private:
@@ -152,6 +156,23 @@ TEST(Management, WhatAloneJoinsServersStays) {
   const auto cluster = value_or_throw(topology_of("c.csv", list.cabling()));
   EXPECT_EQ(cluster.topology.num_servers(), 6);
   EXPECT_EQ(cluster.topology.num_switches, 3);
+}
+
+TEST(Kinds, NodesAllOfWhosePortsAreThoseOfSwitchesAreSwitches) {
+  UnknownKinds list;
+  for (int rail = 0; rail < 2; ++rail) {
+    for (int host = 0; host < 4; ++host) {
+      list.add(fmt::format("gpu{}", host), fmt::format("rail-{}", rail));
+      list.name_ports(fmt::format("mlx5_{}", rail), fmt::format("swp{}", host));
+    }
+    for (int top = 0; top < 2; ++top) {
+      list.add(fmt::format("rail-{}", rail), fmt::format("sp{}", top));
+      list.name_ports(fmt::format("swp5{}", top), fmt::format("swp{}", rail));
+    }
+  }
+  const auto cluster = topology_of("c.csv", list.cabling());
+  ASSERT_TRUE(cluster);
+  EXPECT_THAT(cluster->nodes, testing::ElementsAre("gpu0", "gpu1", "gpu2", "gpu3"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Jobs whose servers reach each other only through servers outside the job.
+// Jobs whose servers reach each other only through servers outside the job, and jobs in trees with odd cables.
 
 #include <algorithm>
 #include <cctype>
@@ -16,11 +16,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/cost/bound.hpp"
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
 #include "lib/plan/check/check.hpp"
 #include "tests/choices.hpp"
 #include "topology/formats/parse.hpp"
+#include "topology/formats/part.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/parts/components.hpp"
 #include "topology/parts/folded.hpp"
@@ -334,6 +336,54 @@ TEST_P(AnyJob, IsAcceptedAndProved) {
   }
   std::cout << GetParam() << ": " << joined_by_others << " of " << trials << " jobs need others\n";
   EXPECT_TRUE(joined_by_others > 0 || test::runs_a_sample());
+}
+
+/// Cables between switches that are slow or down do not keep jobs elsewhere from being planned; those on their ways count.
+TEST(JobsOfTrees, WithOddCablesAreAcceptedAndHaveTheBoundOfTheWhole) {
+  std::mt19937_64 random(test::seed());
+  const int trials = test::runs_everything() ? 2000 : test::runs_a_sample() ? 20 : 200;
+  int with_odd_cables = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    const std::vector<std::string> specs = {"leafspine:3,2,1", "leafspine:6,8,4", "fattree:4", "fattree:6"};
+    TopologyFile whole = named(specs[random() % specs.size()]);
+    const Graph graph = whole.topology.graph();
+    std::vector<std::size_t> trunks;
+    for (std::size_t i = 0; i < graph.links.size(); ++i)
+      if (graph.nodes[static_cast<std::size_t>(graph.links[i].a)].is_switch) trunks.push_back(i);
+    const bool is_down = whole.topology.name != "Leaf-Spine(3,2,1)" && random() % 3 == 0;
+    const GraphLink& odd = graph.links[trunks[random() % trunks.size()]];
+    LinkOverride one;
+    one.bandwidth_bytes_per_s = odd.bandwidth_bytes_per_s / (is_down ? 1 : 8);
+    one.up = !is_down;
+    one.lower = graph.nodes[static_cast<std::size_t>(odd.a)].name;
+    one.upper = graph.nodes[static_cast<std::size_t>(odd.b)].name;
+    whole.topology.overrides.push_back(one);
+    const auto servers = static_cast<std::uint64_t>(whole.topology.num_servers());
+    std::set<std::int64_t> chosen;
+    const std::uint64_t size = 2 + random() % (servers - 1), first = random() % servers;
+    // Neighbours, as a scheduler chooses, or any.
+    const bool adjacent = random() % 2 == 0;
+    for (std::uint64_t i = 0; chosen.size() < size; ++i)
+      chosen.insert(static_cast<std::int64_t>((adjacent ? first + i : random()) % servers));
+    const std::string what =
+        fmt::format("{} of {}, {} to {}", fmt::join(chosen, ","), whole.topology.name, one.lower, one.upper);
+    const auto job = restrict_to(whole, hosts_of(chosen, 1));
+    ASSERT_TRUE(job) << what << ": " << job.error().message;
+    ASSERT_EQ(job->topology.num_servers(), static_cast<Rank>(size)) << what;
+    with_odd_cables += job->topology.overrides.empty() ? 0 : 1;
+    expect_proved(job->topology, what);
+    // A part of the whole is the same to the bound as the smaller topology that stands for it.
+    Topology part = whole.topology;
+    if (size < servers) {
+      const std::vector<std::int64_t> used(chosen.begin(), chosen.end());
+      part = value_or_throw(parse(fmt::format("{}[{}]", whole.topology.spec, part_text(used))));
+      part.overrides = whole.topology.overrides;
+    }
+    const double of_job = cost::bound(job->topology).seconds(1e6), of_part = cost::bound(part).seconds(1e6);
+    EXPECT_NEAR(of_job, of_part, 1e-9 * of_part) << what << ": " << job->topology.name;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(with_odd_cables, trials / 10);
 }
 
 }  // namespace

@@ -594,5 +594,29 @@ TEST(TopoTool, LeavesThatAreCabledToEachOtherHaveTiers) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, NamesSlowCablesBetweenSwitchesAndTheBoundAsTheFileDoes) {
+  std::string text = "src,sport,dst,dport,speed\n";
+  for (int leaf = 1; leaf <= 3; ++leaf) {
+    for (int n = 0; n < 2; ++n) text += fmt::format("n{},eth0,leaf{},{},100G\n", 2 * leaf - n, leaf, n);
+    text += fmt::format("leaf{0},4,spine1,{0},{1}\n", leaf, leaf == 3 ? "10G" : "100G");
+  }
+  const std::string path = written("hips_named_links.csv", text),
+                    columns = " --columns src,sport,dst,dport,speed ";
+  EXPECT_THAT(run("topo " + path + columns).out, HasSubstr("  link      leaf3 to spine1: 10 Gb/s\n"));
+  EXPECT_THAT(run("compare -t " + path + columns).out, HasSubstr("what servers n5, n6 and the others send"));
+  // Jobs elsewhere do not see it.
+  EXPECT_THAT(run("topo " + path + columns + "--nodelist 'n[1-2]'").out,
+              HasSubstr("Switch(2)  (switch:2)\n"));
+  const std::string part = run("topo " + path + columns + "--nodelist 'n[1-4]'").out;
+  EXPECT_THAT(part, HasSubstr("Leaf-Spine(2,2,1)"));
+  EXPECT_THAT(part, Not(HasSubstr("link ")));
+  // Its own file may be compared with a table that needs options.
+  const std::string kept =
+      written("hips_named_links.yaml", run("topo " + path + columns + "--format yaml").out);
+  const Outcome same = run("topo diff " + path + " " + kept + columns);
+  EXPECT_EQ(same.exit_code, 0) << same.out;
+  for (const std::string& one : {path, kept}) std::remove(one.c_str());
+}
+
 }  // namespace
 }  // namespace hips

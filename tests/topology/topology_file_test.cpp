@@ -200,6 +200,15 @@ TEST(TopologyFileTest, AFileKeepsATopologyThatNoSpecDescribes) {
   }
 }
 
+TEST(TopologyFileTest, NamesInAListMayHaveCharactersThatNoHostlistHas) {
+  const auto file = parse_topology_file(
+      "t.yaml", "hips-topology: 1\nshape: switch:3\nservers:\n  names: [\"server 0\", n1, \"n{2}\"]\n");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_THAT(file->server_names, ::testing::ElementsAre("server 0", "n1", "n{2}"));
+  EXPECT_FALSE(
+      parse_topology_file("t.yaml", "hips-topology: 1\nshape: switch:1\nservers: {names: \"a b\"}\n"));
+}
+
 // A cable to a server that is not in use is ignored at any rate.
 TEST(TopologyFileTest, CablesThatLeaveAPartAreIgnored) {
   for (const auto& [shape, links] : std::vector<std::pair<std::string, std::string>>{

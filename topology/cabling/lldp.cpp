@@ -14,6 +14,7 @@
 #include "topology/cabling/cabling_builder.hpp"
 #include "topology/cabling/host_texts.hpp"
 #include "topology/cabling/lldp_neighbours.hpp"
+#include "topology/cabling/switch_ports.hpp"
 #include "topology/cabling/text_lines.hpp"
 #include "topology/spec.hpp"
 
@@ -83,14 +84,6 @@ std::string_view nic_of_vlan(std::string_view interface) {
   const bool is_vlan = dot != std::string_view::npos && dot + 1 < interface.size() &&
                        interface.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
   return is_vlan ? interface.substr(0, dot) : "";
-}
-
-/// Is the interface a port of a switch that runs Linux: "swp1" of Cumulus, "Ethernet0" of SONiC? NICs are not called so.
-bool is_switch_port(std::string_view interface) {
-  for (const std::string_view begin : {"swp", "Ethernet"})
-    if (interface.starts_with(begin) && interface.size() > begin.size() && is_digit(interface[begin.size()]))
-      return true;
-  return false;
 }
 
 /// Is an interface of Linux no NIC but what is made of others: a bond, a bridge, a tunnel?

@@ -25,11 +25,16 @@ double rate_of_words(std::string_view text) {
   std::string unit = in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
   constexpr std::string_view kFullDuplex = "full";
   if (unit.ends_with(kFullDuplex)) unit.resize(unit.size() - kFullDuplex.size());
+  // "25gbase-cr" is a kind of Ethernet, as "1000base-t" is.
+  if (const std::size_t base = unit.find("base"); base != std::string::npos) unit.resize(base);
   // "100g-2" has two lanes.
   if (const std::size_t lanes = unit.find('-');
       lanes != std::string::npos && lanes > 0 && lanes + 2 == unit.size() && is_digit(unit.back()))
     unit.resize(lanes);
   double megabits = 0;
+  // Without a unit people write 400 and mean Gb/s, and SONiC writes 400000.
+  constexpr double kLeastMegabits = 1000;
+  if (unit.empty() && number < kLeastMegabits) unit = "g";
   for (const std::string_view known : {"", "m", "mb", "mbps", "mbit", "mbit/s", "mb/s"}) {
     if (unit == known) megabits = number;
   }

@@ -276,15 +276,18 @@ class TopologyFileReader {
       const auto text = values_.text(entry);
       if (!text) return fail(text.error());
       const auto count = count_names(*text);
-      if (!count) return values_.bad(entry, "names: " + count.error().message);
-      if (*count > servers - file_.server_names.size()) {
-        return values_.bad(
-            entry,
-            fmt::format("names: {} and the entries before it are {} names, but {} has {}", in_quotes(*text),
-                        *count + file_.server_names.size(), topology().spec, counted(servers, "server")));
+      // Names in a list may have characters that no hostlist has.
+      const bool is_one_name = &entry != &node && !text->empty() && text->find_first_of("[],") == text->npos;
+      if (!count && !is_one_name) return values_.bad(entry, "names: " + count.error().message);
+      if (count.value_or(1) > servers - file_.server_names.size()) {
+        return values_.bad(entry,
+                           fmt::format("names: {} and the entries before it are {} names, but {} has {}",
+                                       in_quotes(*text), count.value_or(1) + file_.server_names.size(),
+                                       topology().spec, counted(servers, "server")));
       }
-      auto names = expand_names(*text, servers);
-      for (std::string& name : *names) {
+      std::vector<std::string> names{*text};
+      if (count) names = *expand_names(*text, servers);
+      for (std::string& name : names) {
         const auto number = static_cast<std::int64_t>(file_.server_names.size());
         if (!by_name_.emplace(name, number).second)
           return values_.bad(entry,

@@ -1,8 +1,11 @@
 #include "topology/parts/restrict.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +15,7 @@
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
 #include "topology/formats/server_names.hpp"
+#include "topology/formats/told_wiring.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/parts/components.hpp"
 #include "topology/parts/folded.hpp"
@@ -42,7 +46,7 @@ class Restriction {
     auto base = parse(left->spec);
     if (!base) return fail(base.error());
     made_.topology = std::move(*base);
-    if (auto copied = copy_rates(*left); !copied) return fail(copied.error());
+    copy_rates(*left);
     levels_left_ = std::move(left->levels);
     const bool others_may_relay = file_.topology.servers_relay && !file_.topology.relay_off;
     if (!others_may_relay || num_components(made_.topology) == 1) return named();
@@ -221,7 +225,8 @@ class Restriction {
     return left;
   }
 
-  /// Trees: any servers below a switch, if all switches of a tier have equally many; otherwise a part.
+  /// Trees: any servers below a switch, if all switches of a tier have equally many and all cables between switches of the job
+  /// are alike; otherwise a part.
   Result<Remainder> tree() {
     Remainder left;
     std::vector<std::int64_t> radices;
@@ -240,6 +245,11 @@ class Restriction {
       for (const auto& [above, number] : children) parts.push_back(above);
     }
     const auto& topology = file_.topology;
+    const bool crosses_switches = !left.levels.empty() && left.levels.back() > 0;
+    const auto is_on_the_way = [&](const LinkOverride& link) {
+      return link.server < 0 && is_between_used_switches(link);
+    };
+    if (crosses_switches && std::ranges::any_of(topology.overrides, is_on_the_way)) return part();
     if (radices.size() < 2) {
       left.spec = fmt::format("switch:{}", servers_.size());
     } else if (radices.size() == 2) {
@@ -254,7 +264,19 @@ class Restriction {
     return left;
   }
 
-  Result<void> copy_rates(const Remainder& left) {
+  /// Whether servers of the job are joined through both ends, if all cables are up.
+  bool is_between_used_switches(const LinkOverride& link) {
+    if (!used_switches_) {
+      used_switches_.emplace();
+      const Graph graph = parse_topology(part().spec).graph();
+      const std::vector<bool> used = those_in_use(graph);
+      for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        if (graph.nodes[i].is_switch && used[i]) used_switches_->insert(graph.nodes[i].name);
+    }
+    return used_switches_->contains(link.lower) && used_switches_->contains(link.upper);
+  }
+
+  void copy_rates(const Remainder& left) {
     Topology& topology = made_.topology;
     // A single server of a switch or a rack has no level, but keeps its NICs.
     for (std::size_t i = 0; i < left.levels.size(); ++i) {
@@ -276,24 +298,18 @@ class Restriction {
     std::unordered_map<std::int64_t, std::int64_t> new_server;
     for (std::size_t i = 0; i < servers_.size(); ++i)
       new_server.emplace(servers_[i], static_cast<std::int64_t>(i));
-    if (auto copied = copy_overrides(new_server); !copied) return copied;
+    copy_overrides(new_server);
     copy_devices(new_server);
-    return {};
   }
 
-  Result<void> copy_overrides(const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
+  void copy_overrides(const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
     Topology& topology = made_.topology;
     const bool all = servers_.size() == static_cast<std::size_t>(file_.topology.num_servers());
     for (const LinkOverride& old : file_.topology.overrides) {
       if (old.server < 0) {
-        // A part keeps all switches and their names.
-        if (!all && topology.part.empty()) {
-          return unsupported(
-              fmt::format("the topology lists the link from {} to {}, which may be above them; remove it "
-                          "from the file",
-                          old.lower, old.upper));
-        }
-        topology.overrides.push_back(old);
+        // A part keeps all switches and their names; a job below one switch crosses no cable between switches.
+        if (all || (!topology.part.empty() && is_between_used_switches(old)))
+          topology.overrides.push_back(old);
         continue;
       }
       const auto server = new_server.find(old.server);
@@ -310,7 +326,6 @@ class Restriction {
     std::ranges::sort(topology.overrides, {}, [](const LinkOverride& link) {
       return std::tuple(link.server < 0, link.server, link.rail, link.lower, link.upper);
     });
-    return {};
   }
 
   void copy_devices(const std::unordered_map<std::int64_t, std::int64_t>& new_server) {
@@ -343,9 +358,10 @@ class Restriction {
   const TopologyFile& file_;
   const JobHosts& hosts_;
   std::span<const Level> levels_;
-  std::vector<std::int64_t> servers_;     ///< in use, ascending
-  std::vector<std::size_t> levels_left_;  ///< the old network levels that are kept
-  std::map<Rail, Rail> new_rail_;         ///< by old NIC
+  std::vector<std::int64_t> servers_;                             ///< in use, ascending
+  std::vector<std::size_t> levels_left_;                          ///< the old network levels that are kept
+  std::map<Rail, Rail> new_rail_;                                 ///< by old NIC
+  std::optional<std::unordered_set<std::string>> used_switches_;  ///< by name in the graph
   TopologyFile made_;
 };
 

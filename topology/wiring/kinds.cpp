@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/cabling/switch_ports.hpp"
 #include "topology/formats/server_names.hpp"
 
 namespace hips::topology {
@@ -53,8 +54,11 @@ Kind kind_of_name(std::string_view name) {
 
 class KindDecision {
  public:
-  explicit KindDecision(Cabling& cabling) : nodes_(cabling.nodes), near_(cabling.nodes.size()) {
+  explicit KindDecision(Cabling& cabling)
+      : nodes_(cabling.nodes), near_(cabling.nodes.size()), has_other_ports_(cabling.nodes.size()) {
     for (const Cable& cable : cabling.cables) {
+      for (const CableEnd& end : {cable.a, cable.b})
+        if (!is_switch_port(end.port)) has_other_ports_[end.node] = true;
       if (cable.a.node == cable.b.node) continue;
       near_[cable.a.node].push_back(cable.b.node);
       near_[cable.b.node].push_back(cable.a.node);
@@ -92,8 +96,10 @@ class KindDecision {
   /// their namesakes.
   void take_words() {
     bool has_switches = false;
-    for (CabledNode& node : nodes_) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      CabledNode& node = nodes_[i];
       if (node.kind == Kind::kUnknown) node.kind = kind_of_name(node.name);
+      if (node.kind == Kind::kUnknown && !near_[i].empty() && !has_other_ports_[i]) node.kind = Kind::kSwitch;
       has_switches = has_switches || node.kind == Kind::kSwitch;
     }
     if (!has_switches || knows(Kind::kServer)) return;
@@ -194,6 +200,7 @@ class KindDecision {
 
   std::vector<CabledNode>& nodes_;
   std::vector<std::vector<std::size_t>> near_;
+  std::vector<bool> has_other_ports_;  ///< than those of switches, or none
   std::vector<std::size_t> ends_;
 };
 

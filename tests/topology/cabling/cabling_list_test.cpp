@@ -215,6 +215,10 @@ TEST(CablingList, ReadsRatesAsPeopleWriteThem) {
   EXPECT_EQ(rate_of_words("EDR"), 12.5e9);
   EXPECT_EQ(rate_of_words("4xEDR"), 12.5e9);
   EXPECT_EQ(rate_of_words("0.8T"), 1e11);
+  EXPECT_EQ(rate_of_words("400"), 50e9);
+  EXPECT_EQ(rate_of_words("1000"), 125e6);
+  EXPECT_EQ(rate_of_words("25GBASE-CR"), 3.125e9);
+  EXPECT_EQ(rate_of_words("1000Base-T"), 125e6);
   for (const char* text : {"", "fast", "-1", "100 apples", "1e300", "nan", "inf"})
     EXPECT_EQ(rate_of_words(text), 0) << text;
 }

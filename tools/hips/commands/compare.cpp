@@ -106,6 +106,10 @@ void check_any_estimate(const compare::Comparison& comparison) {
 /// By the names of the file. Baselines have networks of their own.
 void name_links(const topology::TopologyFile& file, compare::Comparison& comparison) {
   const PlaceNames names(file);
+  if (!comparison.bound.cuts.empty()) {
+    std::string& cut = comparison.bound.cuts[comparison.bound.largest].name;
+    cut = names(cut);
+  }
   for (compare::PlanCost& plan : comparison.plans)
     if (!plan.entry.baseline) plan.busiest = names(plan.busiest);
 }

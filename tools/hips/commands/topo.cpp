@@ -375,11 +375,12 @@ topology::TopologyFile read_source(const TopoOptions& options) {
 }
 
 /// Prints the cables whose rate or state differs from their level's, one line each.
-void print_overrides(const topology::TopologyFile& file) {
+void print_overrides(const topology::TopologyFile& file, const PlaceNames& names) {
   for (const LinkOverride& link : file.topology.overrides) {
-    const std::string ends = link.server >= 0
-                                 ? fmt::format("server {} NIC {}", file.server_name(link.server), link.rail)
-                                 : fmt::format("{} to {}", link.lower, link.upper);
+    const std::string ends =
+        link.server >= 0
+            ? fmt::format("server {} NIC {}", file.server_name(link.server), link.rail)
+            : fmt::format("{} to {}", names.switch_named(link.lower), names.switch_named(link.upper));
     fmt::print("  link      {}: {}\n", ends, link.up ? rate(link.bandwidth_bytes_per_s) : "down");
   }
 }
@@ -404,12 +405,12 @@ void run(const TopoOptions& options) {
   } else {
     if (file.notes) print_notes(*file.notes);
     print_summary(file);
-    print_overrides(file);
+    const PlaceNames places(file);
+    print_overrides(file, places);
     fmt::print("{}", health::report_text(file));
     if (!names.empty()) print_nodes(names);
     if (options.verbose) {
       fmt::print("\n");
-      const PlaceNames places(file);
       for (std::int64_t server = 0; server < topology.num_servers(); ++server)
         print_server(topology, places, server, names.empty() ? "" : names[static_cast<std::size_t>(server)]);
     }

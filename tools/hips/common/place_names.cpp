@@ -67,11 +67,14 @@ std::string PlaceNames::operator()(std::string_view text) const {
   return result;
 }
 
-std::string PlaceNames::switch_at(const Topology& topology, std::int64_t server, Rail rail) const {
-  std::string place =
-      topology::entry_of(topology.family).switch_name(topology, topology.whole_server(server), rail);
+const std::string& PlaceNames::switch_named(const std::string& place) const {
   const auto found = switches_.find(place);
   return found == switches_.end() ? place : found->second;
+}
+
+std::string PlaceNames::switch_at(const Topology& topology, std::int64_t server, Rail rail) const {
+  return switch_named(
+      topology::entry_of(topology.family).switch_name(topology, topology.whole_server(server), rail));
 }
 
 }  // namespace hips::cli

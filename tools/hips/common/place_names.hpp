@@ -20,6 +20,9 @@ class PlaceNames {
   /// "server <01> NIC 0 out" as "server n2 NIC 0 out", "leaf switch 2 in" as "leaf2 in". What has no name stays as it is.
   [[nodiscard]] std::string operator()(std::string_view text) const;
 
+  /// A switch that the graph of the topology calls so: "leaf 2".
+  [[nodiscard]] const std::string& switch_named(const std::string& place) const;
+
   /// The switch at a NIC of a server; "" where a cable leads to another server.
   [[nodiscard]] std::string switch_at(const Topology& topology, std::int64_t server, Rail rail) const;
 
