@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "topology/most_common.hpp"
 
@@ -11,6 +12,12 @@ namespace hips::topology {
 namespace {
 
 using Likeness = std::tuple<std::size_t, std::size_t, std::string>;
+
+/// The ports of a cable between servers, in either direction: those of a torus' axis are the same everywhere.
+std::string both_ports(const Cable& cable) {
+  const auto [first, second] = std::minmax(cable.a.port, cable.b.port);
+  return first + " and " + second;
+}
 
 }  // namespace
 
@@ -21,13 +28,19 @@ std::vector<OddCable> odd_cables(const Cabling& cabling, const CableTiers& tiers
   for (const Cable& cable : cabling.cables)
     for (const CableEnd* end : {&cable.a, &cable.b})
       if (tiers.of[end->node] == 0) ++ports[end->port];
+  std::map<std::string, std::size_t> between_servers;
+  for (const Cable& cable : cabling.cables)
+    if (tiers.of[cable.a.node] == 0 && tiers.of[cable.b.node] == 0) ++between_servers[both_ports(cable)];
   const bool some_count =
       std::ranges::any_of(ports, [&](const auto& port) { return 2 * port.second >= servers; });
   const auto likeness = [&](const Cable& cable) {
     const auto [low, high] = std::minmax(tiers.of[cable.a.node], tiers.of[cable.b.node]);
-    // Cables between two servers have two such ports; either end would do.
+    if (high == 0) {
+      std::string ports_of_both = both_ports(cable);
+      return Likeness(0, 0, 2 * between_servers[ports_of_both] >= servers ? std::move(ports_of_both) : "");
+    }
     const CableEnd& lower = tiers.of[cable.a.node] == low ? cable.a : cable.b;
-    const bool counts = low == 0 && high > 0 && 2 * ports[lower.port] >= servers;
+    const bool counts = low == 0 && 2 * ports[lower.port] >= servers;
     if (counts) return Likeness(low, high, lower.port);
     // Where most servers have the same names of ports, the others' are like those at the same switch.
     const std::size_t upper = tiers.of[cable.a.node] == low ? cable.b.node : cable.a.node;

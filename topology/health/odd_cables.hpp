@@ -15,7 +15,8 @@ struct OddCable {
 };
 
 /// Cables are alike if they lead from the same tier to the same tier and, if at least half of the servers have a port of that
-/// name, from equal ports of servers; where only some names are so common, cables of other ports are like those at their switch. Of several rates that are as common, the highest is the usual one.
+/// name, from equal ports of servers; where only some names are so common, cables of other ports are like those at their switch. Cables
+/// between two servers are alike if they join the same two names of ports, or names that few have. Of several rates that are as common, the highest is the usual one.
 ///
 /// Cost     n log n in the cables.
 /// Returns  ascending.

@@ -222,6 +222,25 @@ TEST(Health, EqualPortsOfServersAreAlike) {
   EXPECT_THAT(examine(cabling_of(file)).odd, IsEmpty());
 }
 
+TEST(Health, ASlowCableBetweenServersIsOdd) {
+  for (const char* spec : {"torus:8", "torus:4x4", "mesh:3x3"}) {
+    TopologyFile file;
+    file.topology = *parse(spec);
+    // Axes may differ.
+    for (Level& level : file.topology.levels)
+      level.bandwidth_bytes_per_s = kRate / static_cast<double>(level.rails[0] + 1);
+    EXPECT_THAT(examine(cabling_of(file)).odd, IsEmpty()) << spec;
+    LinkOverride slow;
+    slow.server = 1;
+    slow.rail = 0;
+    slow.bandwidth_bytes_per_s = kRate / 10;
+    file.topology.overrides.push_back(slow);
+    const auto odd = examine(cabling_of(file)).odd;
+    ASSERT_EQ(odd.size(), 1U) << spec;
+    EXPECT_EQ(odd[0].usual_bytes_per_s, kRate) << spec;
+  }
+}
+
 TEST_P(HealthOf, SwitchesWithoutServersOfTheJobAreLeftOut) {
   TopologyFile file;
   file.cabling.value = std::make_shared<const Cabling>(cabling_);
