@@ -618,5 +618,20 @@ TEST(TopoTool, NamesSlowCablesBetweenSwitchesAndTheBoundAsTheFileDoes) {
   for (const std::string& one : {path, kept}) std::remove(one.c_str());
 }
 
+TEST(TopoTool, ErrorsOfPlansNameServersAndSayThatCablesAreDown) {
+  const std::string path =
+      written("hips_cut.yaml",
+              "hips-topology: 1\nshape: bcube:2,1\nservers: {names: [a, b, c, d]}\nlinks:\n"
+              "  - {server: a, nic: 0, state: down}\n  - {server: a, nic: 1, state: down}\n");
+  for (const char* command : {"plan", "check"}) {
+    const Outcome cut = run(std::string(command) + " -t " + path + " 2>&1");
+    EXPECT_EQ(cut.exit_code, 2);
+    EXPECT_THAT(
+        cut.out,
+        HasSubstr("not connected, as cables are down: 2 components, {a}, {b, c, d}. Write state: up"));
+  }
+  std::remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace hips

@@ -1,8 +1,8 @@
 #include "lib/plan/fabric/components.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 
 namespace hips::plan {
 
-Status check_joined(const Topology& topology, Forest& forest, std::string_view why, std::string_view remedy) {
+Status check_joined(const Topology& topology, Forest& forest) {
   std::map<std::int64_t, std::vector<std::string>> components;
   for (std::int64_t server = 0; server < topology.num_servers(); ++server) {
     components[forest.find(server)].push_back(topology::server_address(topology, server));
@@ -29,9 +29,14 @@ Status check_joined(const Topology& topology, Forest& forest, std::string_view w
     texts.push_back(
         fmt::format("{{{}{}}}", fmt::join(members, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
   }
-  return Status::error(Code::kUnsupported,
-                       fmt::format("plan: the servers of {} are not connected{}: {} components, {}. {}",
-                                   topology.spec, why, components.size(), fmt::join(texts, ", "), remedy));
+  const bool is_cut =
+      std::ranges::any_of(topology.overrides, [](const LinkOverride& link) { return !link.up; });
+  return Status::error(
+      Code::kUnsupported,
+      fmt::format(
+          "plan: the servers of {} are not connected, {}: {} components, {}. {}use only those of one component",
+          topology.spec, is_cut ? "as cables are down" : "unless others relay for them", components.size(),
+          fmt::join(texts, ", "), is_cut ? "Write state: up, or " : "Add servers that join them, or "));
 }
 
 Status check_switches_joined(const Topology& topology) {
@@ -42,8 +47,7 @@ Status check_switches_joined(const Topology& topology) {
   Forest forest(static_cast<std::int64_t>(graph.nodes.size()));
   for (const GraphLink& link : graph.links)
     if (link.up) forest.join(link.a, link.b);
-  return check_joined(topology, forest, ", as cables between switches are down",
-                      "Use only those of one component, or write state: up");
+  return check_joined(topology, forest);
 }
 
 }  // namespace hips::plan

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <string_view>
 #include <vector>
 
 #include <hips/status.hpp>
@@ -33,8 +32,8 @@ class Forest {
 };
 
 /// kUnsupported where the topology's servers are not one component of `forest`; the message shows the
-/// components. `why` continues "are not connected"; `remedy` is a sentence.
-Status check_joined(const Topology& topology, Forest& forest, std::string_view why, std::string_view remedy);
+/// components.
+Status check_joined(const Topology& topology, Forest& forest);
 
 /// The same for the wiring without cables that are down, if some of these are between switches.
 ///

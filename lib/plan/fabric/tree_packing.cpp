@@ -116,8 +116,7 @@ class Packer {
   [[nodiscard]] Status check_components() const {
     Forest forest(num_servers());
     for (const HopGraph::Candidate& hop : hops()) forest.join(hop.edge.a, hop.edge.b);
-    return check_joined(topology_, forest, ", unless others relay for them",
-                        "Add servers that join them, or use only those of one component");
+    return check_joined(topology_, forest);
   }
 
   /// Grows a tree edge by edge, the cheapest first. cost(hop) may rise, never fall, as edges are taken.

@@ -212,8 +212,10 @@ void run_check(const CheckArguments& arguments) {
   options.segments = arguments.segments;
   if (topology) options.topology = &*topology;
 
-  const Plan plan =
-      arguments.plan_file.empty() ? built_plan(arguments, *topology) : stored_plan(arguments, topology);
+  const PlaceNames names(file);
+  const Plan plan = arguments.plan_file.empty()
+                        ? names.in_errors_of([&] { return built_plan(arguments, *topology); })
+                        : stored_plan(arguments, topology);
   const CheckReport report = plan::check(plan, options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   CheckOutcome outcome{plan.shape, topology, report, took.count()};
@@ -226,7 +228,7 @@ void run_check(const CheckArguments& arguments) {
   if (arguments.json) {
     print_json(outcome);
   } else {
-    print_text(outcome, PlaceNames(file));
+    print_text(outcome, names);
   }
   if (!report.ok()) {
     std::fflush(stdout);

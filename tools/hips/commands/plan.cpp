@@ -274,8 +274,9 @@ void run_plan(PlanArguments arguments) {
   const Topology& topology = file.topology;
   check_format(arguments, topology);
   const cost::Volume volume = volume_of(arguments);
-  const PlanChoice choice =
-      choose_plan(topology, arguments.named, static_cast<std::uint64_t>(volume.bytes()));
+  const PlaceNames names(file);
+  const PlanChoice choice = names.in_errors_of(
+      [&] { return choose_plan(topology, arguments.named, static_cast<std::uint64_t>(volume.bytes())); });
   const PlanBuilder& builder = *choice.builder;
   const PlanShape& shape = builder.shape();
   const Rank rank = arguments.rank.value_or(0);
@@ -292,7 +293,6 @@ void run_plan(PlanArguments arguments) {
   } else if (arguments.json || arguments.format == "json") {
     write_json(builder, shown, std::move(notes));
   } else {
-    const PlaceNames names(file);
     print_programs(topology, names, builder, shown, volume);
     print_cost(topology, names, shape, summary, rank);
     print_choice(topology, choice, volume);

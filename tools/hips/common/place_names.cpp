@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/hips/health/predicted.hpp"
 #include "topology/families/family.hpp"
 #include "topology/tiers.hpp"
 
@@ -36,7 +37,7 @@ PlaceNames::PlaceNames(const topology::TopologyFile& file) {
   const Topology& topology = file.topology;
   for (std::int64_t server = 0; server < std::ssize(file.server_names); ++server)
     servers_.emplace(topology::server_address(topology, server), file.server_name(server));
-  if (file.told.switch_names.empty()) return;
+  if (file.told.switch_names.empty() || topology.num_links > health::kMostCables) return;
   for (const GraphNode& node : topology.graph().nodes)
     if (node.is_switch) switches_.emplace(node.name, topology::name_in_links(file.told, node));
   const auto tiers = topology::tiers(topology);
@@ -61,7 +62,7 @@ std::string PlaceNames::operator()(std::string_view text) const {
     const auto found = names.find(place);
     const std::size_t read = found == names.end() ? 1 : length;
     result += found == names.end() ? text.substr(0, 1) : std::string_view(found->second);
-    is_in_word = text[read - 1] != ' ' && text[read - 1] != '\n';
+    is_in_word = std::string_view(" \n{").find(text[read - 1]) == std::string_view::npos;
     text.remove_prefix(read);
   }
   return result;
