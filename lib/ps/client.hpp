@@ -48,8 +48,7 @@ class Client {
   /// `hash` is mixed(key).
   Found use(MailKind kind, Key key, std::uint64_t hash, const std::byte* given, std::byte* out) const {
     if (num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(hash)) return Found::kAbsent;
-    // Replicas of a row that is set are taken back first.
-    if (kind == MailKind::kSet && store_.mark() != 0) return Found::kAbsent;
+    bool may_have_replicas = false;
     const Found found = store_.with(key, hash, [&](std::byte* row) {
       if (kind == MailKind::kPull) {
         // Short rows are common, and copied in less time than a call takes.
@@ -61,9 +60,12 @@ class Client {
       } else if (kind == MailKind::kPush) {
         type_.apply(row, given);
       } else if (kind == MailKind::kSet) {
-        std::memcpy(row, given, row_bytes_);
+        // Replicas of a row that is set are taken back first. Read under the latch, under which rows are copied to others.
+        may_have_replicas = store_.mark() != 0;
+        if (!may_have_replicas) std::memcpy(row, given, row_bytes_);
       }
     });
+    if (may_have_replicas) return Found::kAbsent;
     if (found != Found::kAbsent || replicas_ == nullptr) return found;
     return replicas_->use(kind, key, hash, given, out);
   }

@@ -62,7 +62,6 @@ Status Replicas::add(Rank owner, Key key, const std::byte* value, bool is_old) {
   end.recalled = is_old;
   end.full = !is_old;
   drops_.push_back({.owner = owner, .key = key, .delta = {}});
-  send();
   return Status::success();
 }
 
@@ -108,7 +107,7 @@ Status Replicas::answered(Replica& replica) {
     return Status::error(Code::kMismatch, "an owner answered a delta that was not sent",
                          Scope::kCommunicator);
   --groups_[replica.groups.front() - first_group_].num_unanswered;
-  replica.groups.pop_front();
+  replica.groups.erase(replica.groups.begin());
   replica.missing.erase(replica.missing.begin());
   return Status::success();
 }

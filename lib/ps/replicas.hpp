@@ -37,7 +37,7 @@ class Replicas {
   [[nodiscard]] std::size_t num_replicas() const { return replicas_.size(); }
   [[nodiscard]] std::size_t num_ending() const { return ending_.size(); }
 
-  /// A row of its owner. Given up at once where there is no room, or it is too old to be read here.
+  /// A row of its owner. Given up where there is no room, or it is too old to be read here: with the next drop().
   Status add(Rank owner, Key key, const std::byte* value, bool is_old);
   /// Gives replicas up. Keys without one are left out.
   Status drop(std::span<const Key> keys);
@@ -65,8 +65,8 @@ class Replicas {
   struct Replica {
     Rank owner = -1;
     std::vector<std::vector<std::byte>>
-        missing;                       ///< deltas without an answer; empty: a request for the value
-    std::deque<std::uint64_t> groups;  ///< of those
+        missing;                        ///< deltas without an answer; empty: a request for the value
+    std::vector<std::uint64_t> groups;  ///< of those
   };
   struct Ending {
     Replica replica;

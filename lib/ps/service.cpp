@@ -330,7 +330,7 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
   switch (store_.take(key, row_.data())) {
     case Found::kHere:
       std::memcpy(transfers.add(key, 0), row_.data(), row_bytes_);
-      if (intents_.wants(key)) lost_.push_back(key);
+      if (replicas_ && intents_.wants(key)) lost_.push_back(key);
       return;
     case Found::kAbsent:
       return broke(
@@ -341,12 +341,25 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
 }
 
 void Service::on_transfer(const Batch& batch) {
-  for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) arrive(batch.record(i).key, batch.row(i));
+  {
+    Answers answers(mail_, row_bytes_, batch.size());
+    for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
+      arrive(batch.record(i).key, batch.row(i), answers);
+  }
   finish_moves();
 }
 
+/// Rows that were taken out of use while nodes had replicas of them.
+void Service::on_recalled(std::span<const Key> keys) {
+  Answers answers(mail_, row_bytes_, keys.size());
+  for (const Key key : keys) {
+    const auto recalled = recalls_.extract(key);
+    arrive(key, recalled.mapped().row.data(), answers);
+  }
+}
+
 /// The row that is waited for is here: what waits is served, then it stays, or leaves again.
-void Service::arrive(Key key, const std::byte* row) {
+void Service::arrive(Key key, const std::byte* row, Answers& answers) {
   const auto coming = coming_.find(key);
   if (coming == coming_.end())
     return broke(Status::error(Code::kInternal,
@@ -355,22 +368,20 @@ void Service::arrive(Key key, const std::byte* row) {
   coming->second.erase(coming->second.begin());
   if (coming->second.empty()) coming_.erase(coming);
   std::memcpy(row_.data(), row, row_bytes_);
-  {
-    Answers answers(mail_, row_bytes_, tenure.requests.size());
-    for (const Waiting& request : tenure.requests) {
-      const bool pulls = request.head.kind == MailKind::kPull;
-      if (!pulls) change(request.head.kind, row_.data(), request.row.data());
-      std::byte* const out = answers.add(request.head, key, request.position);
-      if (pulls) std::memcpy(out, row_.data(), row_bytes_);
-    }
-    if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
-    // "Was here, and its requests are served."
-    for (const Waiting& localize : tenure.localizes) answers.add(localize.head, key, localize.position);
+  for (const Waiting& request : tenure.requests) {
+    const bool pulls = request.head.kind == MailKind::kPull;
+    if (!pulls) change(request.head.kind, row_.data(), request.row.data());
+    std::byte* const out = answers.add(request.head, key, request.position);
+    if (pulls) std::memcpy(out, row_.data(), row_bytes_);
   }
+  if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
+  // "Was here, and its requests are served."
+  for (const Waiting& localize : tenure.localizes) answers.add(localize.head, key, localize.position);
   for (const std::int32_t node : tenure.replicates)
     (tenure.next_owner ? to_refuse_ : to_replicate_).emplace_back(node, key);
   if (!tenure.next_owner) return;
-  if (intents_.wants(key) && !is_coming(key)) lost_.push_back(key);
+  if (replicas_ && intents_.wants(key) && !is_coming(key)) lost_.push_back(key);
+  answers.close();
   BatchWriter writer(mail_, service(*tenure.next_owner), {.kind = MailKind::kTransfer}, row_bytes_, 1);
   std::memcpy(writer.add(key, 0), row_.data(), row_bytes_);
 }

@@ -111,7 +111,8 @@ class Service {
   void replicate(std::span<const Key> keys, std::int32_t node);
   void recall(Key key);
   void access_replicated(const Batch& batch, std::span<const std::size_t> records);
-  void arrive(Key key, const std::byte* row);
+  void arrive(Key key, const std::byte* row, Answers& answers);
+  void on_recalled(std::span<const Key> keys);
   void on_flush(const Batch& batch);
   void on_drop(const Batch& batch);
   void on_replica(const Batch& batch);

@@ -26,6 +26,14 @@ void for_each_node_of(std::vector<std::pair<std::int32_t, Key>>& nodes, Write&& 
   nodes.clear();
 }
 
+/// The row of a key that has replicas, or is to have some, was not found.
+Status not_here(Found found, Key key) {
+  if (found == Found::kLatchLost)
+    return Status::error(Code::kPeerLost, "a rank ended while it used a row of the table");
+  return Status::error(Code::kInternal,
+                       fmt::format("key {} has replicas of a node that does not own it", key));
+}
+
 }  // namespace
 
 void Service::on_mail_of_replicas(const Batch& batch) {
@@ -63,6 +71,8 @@ void Service::ask_owners_to_replicate(std::int32_t node, std::span<const Key> ke
 void Service::replicate(std::span<const Key> keys, std::int32_t node) {
   BatchWriter writer(mail_, service(node), {.kind = MailKind::kReplica, .requester = service(options_.node)},
                      row_bytes_, keys.size());
+  // Before the first row is copied: a set that comes later is seen.
+  store_.set_mark(static_cast<std::uint32_t>(replicated_.size() + keys.size()));
   for (const Key key : keys) {
     if (const auto coming = coming_.find(key); coming != coming_.end()) {
       coming->second.back().replicates.push_back(node);
@@ -75,10 +85,13 @@ void Service::replicate(std::span<const Key> keys, std::int32_t node) {
       std::memcpy(writer.add(key, static_cast<std::uint32_t>(all_clocks_)), row, row_bytes_);
     };
     Found found = store_.with(key, copy);
+    // An intent does not fail a node that has all the rows that it may have.
+    if (found == Found::kAbsent && store_.num_rows() + coming_.size() >= store_.max_rows()) {
+      if (nodes.empty()) replicated_.erase(key);
+      continue;
+    }
     if (found == Found::kAbsent && make_first_row(key)) found = store_.with(key, copy);
-    if (found != Found::kHere)
-      return broke(Status::error(Code::kInternal,
-                                 fmt::format("key {} is to be copied by a node that does not own it", key)));
+    if (found != Found::kHere) return broke(not_here(found, key));
     nodes.push_back(node);
   }
   store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
@@ -92,8 +105,8 @@ void Service::recall(Key key) {
   replicated_.erase(known);
   store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
   recalled.row.resize(row_bytes_);
-  if (store_.take(key, recalled.row.data()) != Found::kHere)
-    return broke(Status::error(Code::kInternal, fmt::format("key {} has replicas, and is not here", key)));
+  if (const Found found = store_.take(key, recalled.row.data()); found != Found::kHere)
+    return broke(not_here(found, key));
   coming_[key].emplace_back();
   for (const std::int32_t node : recalled.nodes) to_recall_.emplace_back(node, key);
 }
@@ -120,11 +133,14 @@ void Service::access_replicated(const Batch& batch, std::span<const std::size_t>
     // The replica has the change before the rank knows that it is done.
     BatchWriter values(mail_, through, {.kind = MailKind::kValue, .requester = own}, row_bytes_,
                        relayed.size());
-    for (const std::size_t i : relayed)
-      (void)store_.with(batch.record(i).key, [&](std::byte* row) {
+    for (const std::size_t i : relayed) {
+      const Key key = batch.record(i).key;
+      const Found found = store_.with(key, [&](std::byte* row) {
         change(head.kind, row, batch.row(i));
-        std::memcpy(values.add(batch.record(i).key, 0), row, row_bytes_);
+        std::memcpy(values.add(key, 0), row, row_bytes_);
       });
+      if (found != Found::kHere) return broke(not_here(found, key));
+    }
   }
   if (relayed.empty()) return;
   BatchWriter answers(mail_, through,
@@ -135,8 +151,14 @@ void Service::access_replicated(const Batch& batch, std::span<const std::size_t>
                       row_bytes_, relayed.size());
   for (const std::size_t i : relayed) {
     const Record record = batch.record(i);
-    std::byte* const out = answers.add(record.key, record.position);
-    if (pulls) (void)store_.with(record.key, [&](std::byte* row) { std::memcpy(out, row, row_bytes_); });
+    if (!pulls) {
+      answers.add(record.key, record.position);
+      continue;
+    }
+    const Found found = store_.with(record.key, [&](std::byte* row) {
+      std::memcpy(answers.add(record.key, record.position), row, row_bytes_);
+    });
+    if (found != Found::kHere) return broke(not_here(found, record.key));
   }
 }
 
@@ -154,9 +176,8 @@ void Service::on_flush(const Batch& batch) {
     };
     if (const auto recalled = recalls_.find(key); recalled != recalls_.end()) {
       use(recalled->second.row.data());
-    } else if (store_.with(key, use) != Found::kHere) {
-      return broke(
-          Status::error(Code::kInternal, fmt::format("a delta came for key {}, which is not here", key)));
+    } else if (const Found found = store_.with(key, use); found != Found::kHere) {
+      return broke(not_here(found, key));
     }
   }
 }
@@ -182,10 +203,7 @@ void Service::on_drop(const Batch& batch) {
     }
     store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
   }
-  for (const Key key : complete) {
-    const auto recalled = recalls_.extract(key);
-    arrive(key, recalled.mapped().row.data());
-  }
+  on_recalled(complete);
 }
 
 /// At a node that gets replicas.

@@ -175,5 +175,16 @@ TEST(Kinds, NodesAllOfWhosePortsAreThoseOfSwitchesAreSwitches) {
   EXPECT_THAT(cluster->nodes, testing::ElementsAre("gpu0", "gpu1", "gpu2", "gpu3"));
 }
 
+TEST(Kinds, PortsTellNothingWhereAllAreCalledAlike) {
+  UnknownKinds list;
+  for (int i = 0; i < 4; ++i) {
+    list.add(fmt::format("a{}", i), "b");
+    list.name_ports("Ethernet1", fmt::format("Ethernet{}", i));
+  }
+  const auto cluster = topology_of("c.csv", list.cabling());
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->topology.spec, "switch:4");
+}
+
 }  // namespace
 }  // namespace hips::topology

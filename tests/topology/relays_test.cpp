@@ -23,6 +23,7 @@
 #include "tests/choices.hpp"
 #include "topology/formats/parse.hpp"
 #include "topology/formats/part.hpp"
+#include "topology/formats/told_wiring.hpp"
 #include "topology/graph_wiring.hpp"
 #include "topology/parts/components.hpp"
 #include "topology/parts/folded.hpp"
@@ -384,6 +385,22 @@ TEST(JobsOfTrees, WithOddCablesAreAcceptedAndHaveTheBoundOfTheWhole) {
     if (HasFailure()) return;
   }
   EXPECT_GT(with_odd_cables, trials / 10);
+}
+
+TEST(JobsOfTrees, InOnePodDoNotSeeCablesAboveIt) {
+  TopologyFile whole = named("fattree:4");
+  const Graph graph = whole.topology.graph();
+  const std::vector<std::size_t> levels = levels_of_links(whole.topology);
+  const auto above = static_cast<std::size_t>(std::ranges::max_element(levels) - levels.begin());
+  LinkOverride slow;
+  slow.bandwidth_bytes_per_s = 1e9;
+  slow.lower = graph.nodes[static_cast<std::size_t>(graph.links[above].a)].name;
+  slow.upper = graph.nodes[static_cast<std::size_t>(graph.links[above].b)].name;
+  whole.topology.overrides.push_back(slow);
+  EXPECT_EQ(value_or_throw(restrict_to(whole, hosts_of({0, 1, 2, 3}, 1))).topology.spec, "leafspine:2,2");
+  EXPECT_EQ(
+      value_or_throw(restrict_to(whole, hosts_of({0, 1, 2, 3, 4, 5, 6, 7}, 1))).topology.overrides.size(),
+      1U);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
          "-z,--zipf", options.zipf,
          "Time steps of all ranks instead: each draws keys by Zipf's law with this exponent, 1 for words, "
          "pulls, pushes and ends a clock")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(CLI::Range(0.0, 2.0));
   app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
   try {
     app.parse(argc, argv);

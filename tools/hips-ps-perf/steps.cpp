@@ -35,7 +35,10 @@ std::vector<std::vector<Key>> keys_of_steps(const PsPerfOptions& options, std::s
   for (std::vector<Key>& keys : steps) {
     std::unordered_set<Key> drawn;
     while (drawn.size() < options.keys_per_call)
-      drawn.insert(static_cast<Key>(std::ranges::lower_bound(up_to, below(random)) - up_to.begin()));
+      // A random number may be rounded up to the sum.
+      drawn.insert(
+          std::min<Key>(options.num_keys - 1,
+                        static_cast<Key>(std::ranges::lower_bound(up_to, below(random)) - up_to.begin())));
     keys.assign(drawn.begin(), drawn.end());
   }
   return steps;

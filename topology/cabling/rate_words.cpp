@@ -23,6 +23,7 @@ double rate_of_words(std::string_view text) {
   constexpr double kMostMegabits = 1e8;
   if (error != std::errc() || !(number > 0)) return 0;
   std::string unit = in_lower_case(without_blanks(text.substr(static_cast<std::size_t>(end - text.data()))));
+  const bool is_bare = unit.empty();
   constexpr std::string_view kFullDuplex = "full";
   if (unit.ends_with(kFullDuplex)) unit.resize(unit.size() - kFullDuplex.size());
   // "25gbase-cr" is a kind of Ethernet, as "1000base-t" is.
@@ -34,7 +35,7 @@ double rate_of_words(std::string_view text) {
   double megabits = 0;
   // Without a unit people write 400 and mean Gb/s, and SONiC writes 400000.
   constexpr double kLeastMegabits = 1000;
-  if (unit.empty() && number < kLeastMegabits) unit = "g";
+  if (is_bare && number < kLeastMegabits) unit = "g";
   for (const std::string_view known : {"", "m", "mb", "mbps", "mbit", "mbit/s", "mb/s"}) {
     if (unit == known) megabits = number;
   }

@@ -63,7 +63,7 @@ Result<ClusterTopology> SlurmTree::finish(const SlurmOptions& options, std::vect
   tell_switches(result_);
   // The switches above leaves: the family has others.
   for (const Node& node : nodes_)
-    if (!node.switches.empty() && !result_.told.assumed_switches.empty())
+    if (!node.switches.empty() && node.nodes.empty() && !result_.told.assumed_switches.empty())
       result_.told.replaced_switches.push_back(node.name);
   if (auto given = give_level_rates(result_, file_.name, options.tier_rates); !given)
     return fail(given.error());

@@ -1,6 +1,7 @@
 #include "topology/parts/restrict.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -247,7 +248,7 @@ class Restriction {
     const auto& topology = file_.topology;
     const bool crosses_switches = !left.levels.empty() && left.levels.back() > 0;
     const auto is_on_the_way = [&](const LinkOverride& link) {
-      return link.server < 0 && is_between_used_switches(link);
+      return link.server < 0 && is_between_used_switches(link) && level_of(link) <= left.levels.back();
     };
     if (crosses_switches && std::ranges::any_of(topology.overrides, is_on_the_way)) return part();
     if (radices.size() < 2) {
@@ -264,7 +265,20 @@ class Restriction {
     return left;
   }
 
-  /// Whether servers of the job are joined through both ends, if all cables are up.
+  /// The network level of a link between switches.
+  std::size_t level_of(const LinkOverride& link) {
+    if (level_of_link_.empty()) {
+      const Graph graph = file_.topology.graph();
+      const std::vector<std::size_t> levels = levels_of_links(file_.topology);
+      const auto name = [&](std::int64_t node) { return graph.nodes[static_cast<std::size_t>(node)].name; };
+      for (std::size_t i = 0; i < graph.links.size(); ++i)
+        level_of_link_.emplace(std::pair(name(graph.links[i].a), name(graph.links[i].b)), levels[i]);
+    }
+    const auto known = level_of_link_.find({link.lower, link.upper});
+    return known == level_of_link_.end() ? 0 : known->second;
+  }
+
+  /// Whether both ends are switches, or above switches, of servers of the job.
   bool is_between_used_switches(const LinkOverride& link) {
     if (!used_switches_) {
       used_switches_.emplace();
@@ -358,9 +372,10 @@ class Restriction {
   const TopologyFile& file_;
   const JobHosts& hosts_;
   std::span<const Level> levels_;
-  std::vector<std::int64_t> servers_;                             ///< in use, ascending
-  std::vector<std::size_t> levels_left_;                          ///< the old network levels that are kept
-  std::map<Rail, Rail> new_rail_;                                 ///< by old NIC
+  std::vector<std::int64_t> servers_;     ///< in use, ascending
+  std::vector<std::size_t> levels_left_;  ///< the old network levels that are kept
+  std::map<Rail, Rail> new_rail_;         ///< by old NIC
+  std::map<std::pair<std::string, std::string>, std::size_t> level_of_link_;
   std::optional<std::unordered_set<std::string>> used_switches_;  ///< by name in the graph
   TopologyFile made_;
 };

@@ -96,10 +96,15 @@ class KindDecision {
   /// their namesakes.
   void take_words() {
     bool has_switches = false;
+    // Where all ports are called so they tell nothing.
+    bool ports_tell = false;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      ports_tell = ports_tell || (has_other_ports_[i] && !near_[i].empty());
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       CabledNode& node = nodes_[i];
       if (node.kind == Kind::kUnknown) node.kind = kind_of_name(node.name);
-      if (node.kind == Kind::kUnknown && !near_[i].empty() && !has_other_ports_[i]) node.kind = Kind::kSwitch;
+      if (node.kind == Kind::kUnknown && ports_tell && !near_[i].empty() && !has_other_ports_[i])
+        node.kind = Kind::kSwitch;
       has_switches = has_switches || node.kind == Kind::kSwitch;
     }
     if (!has_switches || knows(Kind::kServer)) return;

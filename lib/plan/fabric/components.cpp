@@ -3,13 +3,32 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "topology/families/family.hpp"
+#include "topology/graph_wiring.hpp"
+#include "topology/parts/components.hpp"
 
 namespace hips::plan {
+namespace {
+
+/// Whether the servers would be connected if all cables were up.
+bool is_cut_by_cables(const Topology& topology) {
+  if (topology.family != Family::kGraph) {
+    Topology healthy = topology;
+    healthy.overrides.clear();
+    return topology::num_components(healthy) == 1;
+  }
+  Graph graph = topology.graph();
+  for (GraphLink& link : graph.links) link.up = true;
+  const auto healthy = topology::make_graph_topology(std::move(graph));
+  return healthy && topology::num_components(*healthy) == 1;
+}
+
+}  // namespace
 
 Status check_joined(const Topology& topology, Forest& forest) {
   std::map<std::int64_t, std::vector<std::string>> components;
@@ -29,8 +48,7 @@ Status check_joined(const Topology& topology, Forest& forest) {
     texts.push_back(
         fmt::format("{{{}{}}}", fmt::join(members, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
   }
-  const bool is_cut =
-      std::ranges::any_of(topology.overrides, [](const LinkOverride& link) { return !link.up; });
+  const bool is_cut = is_cut_by_cables(topology);
   return Status::error(
       Code::kUnsupported,
       fmt::format(

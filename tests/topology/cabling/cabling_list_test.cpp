@@ -219,6 +219,8 @@ TEST(CablingList, ReadsRatesAsPeopleWriteThem) {
   EXPECT_EQ(rate_of_words("1000"), 125e6);
   EXPECT_EQ(rate_of_words("25GBASE-CR"), 3.125e9);
   EXPECT_EQ(rate_of_words("1000Base-T"), 125e6);
+  EXPECT_EQ(rate_of_words("100BASE-TX"), 12.5e6);
+  EXPECT_EQ(rate_of_words("auto 100full"), 12.5e6);
   for (const char* text : {"", "fast", "-1", "100 apples", "1e300", "nan", "inf"})
     EXPECT_EQ(rate_of_words(text), 0) << text;
 }
