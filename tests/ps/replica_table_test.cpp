@@ -10,6 +10,7 @@
 #include <hips/ps.hpp>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -163,6 +164,39 @@ TEST(Replicas, ShowOwnPushesAndNeverLessThanClocksPromise) {
   const int trials = hips::test::runs_everything() ? 200 : hips::test::runs_a_sample() ? 2 : 8;
   for (int i = 0; i < trials; ++i)
     expect_right([&](int rank) { return saw_what_it_may(rank, seed + static_cast<std::uint64_t>(i)); });
+}
+
+// The owner's rank sets rows in place while the service copies them to the other node.
+TEST(Replicas, ShowASetThatTookPlaceWhileTheyWereMade) {
+  const int rounds = hips::test::runs_a_sample() ? 5 : 30;
+  const std::string text =
+      run(2,
+          [&](int rank, const Ready&) -> std::string {
+            Communicator comm = Communicator::from_environment();
+            for (int round = 0; round < rounds; ++round) {
+              Table<float> table(comm, {.num_keys = 3000, .replicas_per_node = 3000});
+              std::vector<Key> keys(3000);
+              std::iota(keys.begin(), keys.end(), 0);
+              std::vector<float> rows(3000, 1);
+              if (rank == 0) table.localize(keys);
+              comm.barrier();
+              table.intent(keys, 0, 1);
+              if (rank == 0) {
+                std::this_thread::sleep_for(std::chrono::microseconds(20 * round));
+                // One by one, from the last: what is copied last may be set first.
+                for (std::size_t i = keys.size(); i-- > 0;)
+                  table.set(std::span(keys).subspan(i, 1), std::span(rows).subspan(i, 1));
+              }
+              comm.barrier();
+              table.pull(keys, rows);
+              const auto old = std::ranges::count(rows, 0.0F);
+              if (old > 0) return "round " + std::to_string(round) + ": " + std::to_string(old) + " old rows";
+              comm.barrier();
+            }
+            return "right";
+          },
+          {{"HIPS_TOPO", "switch:2"}});
+  EXPECT_EQ(text, "right");
 }
 
 TEST(Replicas, EndWithARankThatDies) {
