@@ -633,5 +633,15 @@ TEST(TopoTool, ErrorsOfPlansNameServersAndSayThatCablesAreDown) {
   std::remove(path.c_str());
 }
 
+TEST(TopoTool, SaysHasOfOneServer) {
+  const std::string path =
+      written("hips_one_cable.csv",
+              "src,sport,dst,dport,speed\nn1,e0,sw1,1,100G\nn1,e1,sw2,1,100G\nn2,e0,sw1,2,100G\n"
+              "n2,e1,sw2,2,100G\nn3,e0,sw1,3,100G\n");
+  EXPECT_THAT(run("topo " + path + " --columns src,sport,dst,dport,speed").out,
+              HasSubstr("1 of 3 servers has one cable"));
+  std::remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace hips

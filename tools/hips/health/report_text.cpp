@@ -112,7 +112,7 @@ class TextReport {
         most_above = std::max(most_above, load.above);
       }
       if (worst == nullptr) continue;
-      const std::string_view what = tier == 1 ? " servers" : " cables";
+      const std::string what = std::string(tier == 1 ? " server" : " cable") + (most_below == 1 ? "" : "s");
       const auto [below, above] = usual_rates(tier);
       if (most < kSameRatio * least) least = most;
       std::string line =
@@ -208,7 +208,7 @@ class TextReport {
     const std::size_t one = health_.servers_with_one_cable;
     if (one == servers) lines.emplace_back("each server has one cable");
     if (one > 0 && one < servers)
-      lines.push_back(fmt::format("{} of {} servers have one cable", one, servers));
+      lines.push_back(fmt::format("{} of {} servers {} one cable", one, servers, one == 1 ? "has" : "have"));
     add_list("single", lines);
   }
 
