@@ -48,7 +48,8 @@ class PsPerf(unittest.TestCase):
 
     def test_refuses_options_in_one_line(self):
         for args, text in ((["-n", "7"], "--keys"), (["--floats", "3"], 'unknown option "--floats"'),
-                           (["-n", "1000", "-k", "900"], "expected at least four times --keys-per-call")):
+                           (["-n", "1000", "-k", "900"], "expected at least four times --keys-per-call"),
+                           (["-n", "20000000", "-z", "1"], "expected at most 10000000 with --zipf")):
             done = ranks.run_ranks(1, [PROGRAM, *args])
             self.assertEqual(done[0].returncode, 2)
             self.assertIn(text, done[0].stderr)

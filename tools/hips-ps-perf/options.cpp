@@ -36,7 +36,7 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   app.add_option(
          "-z,--zipf", options.zipf,
          "Time steps of all ranks instead: each draws keys by Zipf's law with this exponent, 1 for words, "
-         "pulls, pushes and ends a clock")
+         "pulls, pushes and ends a clock; 0: no steps")
       ->check(CLI::Range(0.0, 2.0));
   app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
   try {
@@ -51,6 +51,13 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   }
   if (const std::string unknown = cli::unknown_argument(app); !unknown.empty()) {
     parsed.message = "hips-ps-perf: " + unknown + "; see hips-ps-perf --help\n";
+    parsed.exit_status = 2;
+  }
+  // A rank keeps two numbers for each key.
+  constexpr std::uint64_t kMostKeysOfSteps = 10'000'000;
+  if (options.zipf > 0 && options.num_keys > kMostKeysOfSteps && !parsed.message) {
+    parsed.message = "hips-ps-perf: --keys is " + std::to_string(options.num_keys) + "; expected at most " +
+                     std::to_string(kMostKeysOfSteps) + " with --zipf\n";
     parsed.exit_status = 2;
   }
   if (options.keys_per_call * 4 > options.num_keys && !parsed.message) {
