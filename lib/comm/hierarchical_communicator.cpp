@@ -57,7 +57,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   between_ = *std::move(between);
   first_between_ = static_cast<std::int32_t>(choices->size());
   std::vector<Design::Choice> programs = *choices;
-  programs.insert(programs.end(), between_.begin(), between_.end());
+  programs.insert(programs.end(), between_.choices.begin(), between_.choices.end());
   const auto found = [watch = watch_.get()](const Status& status) { watch->found(status); };
   const Config of_team = config_of_team(config_, nodes_.ranks_per_node);
   auto made = make_team({.config = of_team,
@@ -103,7 +103,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
       "allreduce{} in the shared memory of the {} ranks of a node and, between nodes, {} on {}; "
       "other calls {} on {}; {}; {}",
       for_all ? "" : " of sizes without a chosen algorithm", nodes_.ranks_per_node,
-      describe_choices(between_), wiring.name, describe_choices(*choices), design.topology.name,
+      describe_choices(between_.choices), wiring.name, describe_choices(*choices), design.topology.name,
       fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
   return team_->offer();
 }

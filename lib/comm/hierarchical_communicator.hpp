@@ -48,7 +48,7 @@ class HierarchicalCommunicator final : public WatchedCommunicator {
   std::unique_ptr<exec::Team> team_;
   std::unique_ptr<node::NodeTeam> node_;
   std::optional<TeamPlans> plans_;  ///< of all ranks; set by make()
-  std::vector<Design::Choice> between_;
+  PlansBetween between_;
   std::int32_t first_between_ = 0;
   WorkBuffers buffers_;
   std::unique_ptr<HierarchicalCalls> calls_;

@@ -86,7 +86,7 @@ class Member {
     plans_.emplace(choices, rank);
     between_ = value_or_throw(
         choose_plans_between(topology_of_nodes(design, nodes_), nodes_, cost::Medium::kMemory));
-    choices.insert(choices.end(), between_.begin(), between_.end());
+    choices.insert(choices.end(), between_.choices.begin(), between_.choices.end());
     exec::Team::Config config;
     config.id = id;
     config.rank = rank;
@@ -148,7 +148,7 @@ class Member {
   Rank rank_, size_ = 0;
   NodeGroups nodes_;
   std::optional<TeamPlans> plans_;
-  std::vector<Design::Choice> between_;
+  PlansBetween between_;
   std::int32_t first_between_ = 0;
   WorkBuffers buffers_;
   std::unique_ptr<exec::Team> team_;
@@ -375,6 +375,32 @@ TEST(NodeGroups, do_not_exist_if_a_plan_of_all_ranks_is_named_or_needed) {
   planned.choices.push_back({.automatic = true});
   EXPECT_TRUE(has(planned, {"a", "a", "b", "b"})) << "a plan is named for some sizes";
   EXPECT_TRUE(has(design_of("switch:2/2"), {"a", "a", "b", "b"}));
+}
+
+TEST(PlansBetween, send_whole_vectors_for_every_rank_only_where_the_NICs_hardly_notice) {
+  const auto processes = processes_on(std::vector<const char*>(9, "here"));
+  const Design design = design_of("rail:3,2/3");
+  const NodeGroups nodes = *NodeGroups::of(design, Config(), processes, 0);
+  const auto up_to = [&](std::optional<double> bytes_per_s, double message_seconds = 2e-6) {
+    const auto constants =
+        bytes_per_s
+            ? std::optional(cost::Constants{
+                  .hop_seconds = 10e-6, .message_seconds = message_seconds, .bytes_per_s = *bytes_per_s})
+            : std::nullopt;
+    return value_or_throw(choose_plans_between(topology_of_nodes(design, nodes), nodes,
+                                               cost::Medium::kSockets, constants))
+        .whole_up_to_bytes;
+  };
+  EXPECT_GE(up_to(std::nullopt), 4096u) << "100 Gbit/s";
+  EXPECT_LE(up_to(std::nullopt), 16384u) << "32 KiB more for two other ranks";
+  EXPECT_LE(up_to(25e6), 64u) << "200 Mbit/s: 5 us for 128 bytes of two other ranks";
+  EXPECT_GT(up_to(25e6, 100e-6), up_to(25e6)) << "ranks that wait for cores";
+  std::uint64_t before = 0;
+  for (double rate = 1e6; rate < 1e12; rate *= 2) {
+    EXPECT_GE(up_to(rate), before) << rate << " bytes/s";
+    before = up_to(rate);
+  }
+  EXPECT_EQ(before, 16384u);
 }
 
 TEST(ChosenPlans, leave_the_sizes_without_a_named_plan_to_hips) {

@@ -9,9 +9,6 @@
 namespace hips::comm {
 namespace {
 
-/// Up to this size times the number of other ranks on the node, sending the whole vector for every rank costs
-/// less than a second step in memory.
-constexpr std::uint64_t kShortBytes = 32U << 10U;
 /// A smaller share is not worth an operation, even if staging has room for less only.
 constexpr std::uint64_t kLeastShareBytes = 64U << 10U;
 
@@ -21,7 +18,7 @@ HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
   if (args.collective != Collective::kAllreduce || is_ordered(args.op)) return Path::kPlan;
   const std::uint64_t bytes = args.count * size_of(args.type);
   if (!parts_.team.plans.is_automatic(bytes)) return Path::kPlan;
-  if (bytes * static_cast<std::uint64_t>(parts_.nodes.ranks_per_node - 1) <= kShortBytes) return Path::kShort;
+  if (bytes <= parts_.between.whole_up_to_bytes) return Path::kShort;
   return parts_.node.layout().holds(size_of(args.type), parts_.nodes.ranks_per_node) ? Path::kLong
                                                                                      : Path::kPlan;
 }
@@ -51,11 +48,11 @@ Status HierarchicalCall::set(const CallArgs& args) {
   }
   // The plan depends on the bytes that pass the NICs of a node at once.
   const std::uint64_t elements = path_ == Path::kShort ? args.count * ranks_per_node : chunk_elements_;
-  const auto choice = std::ranges::find_if(parts_.between, [&](const Design::Choice& each) {
+  const auto choice = std::ranges::find_if(parts_.between.choices, [&](const Design::Choice& each) {
     return elements * element_bytes <= each.up_to_bytes;
   });
   between_args_ = {
-      .program = parts_.first_between + static_cast<std::int32_t>(choice - parts_.between.begin()),
+      .program = parts_.first_between + static_cast<std::int32_t>(choice - parts_.between.choices.begin()),
       .type = args.type,
       .op = args.op,
       .priority = args.priority};

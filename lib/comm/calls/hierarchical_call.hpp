@@ -27,7 +27,7 @@ struct HierarchicalParts {
   const NodeGroups& nodes;
   node::NodeTeam& node;
   TeamParts team;  ///< `team.plans` has the programs of all ranks, the first ones of the team
-  const std::vector<Design::Choice>& between;
+  const PlansBetween& between;
   std::int32_t first_between = 0;  ///< index of the team's first inter-node program
   HierarchicalCalls& calls;
 };
@@ -45,7 +45,8 @@ struct HierarchicalParts {
 /// (NodeTeam's allgather).
 ///
 /// Short vectors need one step less in memory: every rank of a node reduces the whole vector, and each local
-/// rank allreduces all of it between the nodes. There is nothing to gather then.
+/// rank allreduces all of it between the nodes. There is nothing to gather then. What is short depends on the NICs
+/// (PlansBetween): they carry the vector m times.
 ///
 /// The order of the steps in memory is the same on all ranks of a node and does not depend on the progress
 /// between nodes: the first kAhead chunks are scattered before the first one is gathered; after that, one

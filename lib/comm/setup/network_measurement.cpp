@@ -98,6 +98,15 @@ class TimedTeam {
     for (const cost::Candidate& candidate : candidates_)
       choices.push_back({.shape = std::make_shared<PlanShape>(candidate.builder->shape()),
                          .program = std::make_shared<Program>(candidate.builder->program(self_))});
+    // The trace of this process is named by its rank in the communicator, not in this team.
+    const Rank rank = members_[static_cast<std::size_t>(self_)];
+    auto engine =
+        process_engine({.clock = order.clock,
+                        .spin = spin_limits(order.processes, order.processes[static_cast<std::size_t>(rank)]),
+                        .rank = rank,
+                        .size = static_cast<Rank>(order.processes.size()),
+                        .trace_dir = order.config.trace_dir});
+    if (!engine) return fail(engine.error());
     auto made = make_team({.config = order.config,
                            .clock = order.clock,
                            .rank = self_,

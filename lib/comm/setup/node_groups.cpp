@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/node_communicator.hpp"
+#include "lib/cost/constants.hpp"
 #include "lib/cost/select.hpp"
 #include "topology/formats/parse.hpp"
 
@@ -43,6 +44,27 @@ Program of_ranks(Program program, const NodeGroups& nodes) {
   for (Source& source : program.sources)
     if (source.peer >= 0) source.peer = nodes.rank_of(source.peer, nodes.local_rank);
   return program;
+}
+
+/// What a second step in the memory of a node takes at least. Where ranks wait for a core it takes about as long as a message,
+/// which then waits for one, too.
+constexpr double kStepSeconds = 2.5e-6;
+/// To reduce this much more, in all, costs as much in memory as the second step.
+constexpr std::uint64_t kMostMoreBytes = 32U << 10U;
+
+std::uint64_t whole_up_to_bytes(const Topology& wiring, const cost::Selection& selection,
+                                Rank ranks_per_node) {
+  const auto m = static_cast<std::uint64_t>(ranks_per_node);
+  const auto seconds = [&](std::uint64_t bytes) {
+    return cost::expected_seconds(wiring, selection.medium, selection.of(bytes), bytes);
+  };
+  const double step_seconds = std::max(kStepSeconds, selection.medium.message_seconds);
+  std::uint64_t whole = 0;
+  for (std::uint64_t bytes = sizeof(float); (m - 1) * bytes <= kMostMoreBytes; bytes *= 2) {
+    if (seconds(m * bytes) - seconds(bytes) > step_seconds) break;
+    whole = bytes;
+  }
+  return whole;
 }
 
 }  // namespace
@@ -82,19 +104,22 @@ Topology topology_of_nodes(const Design& design, const NodeGroups& nodes) {
   return parse_topology(fmt::format("switch:{}", nodes.num_nodes));
 }
 
-Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
-                                                         cost::Medium medium,
-                                                         const std::optional<cost::Constants>& network) {
+Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
+                                          cost::Medium medium,
+                                          const std::optional<cost::Constants>& network) {
   auto selection = network ? cost::select(wiring, medium, *network) : cost::select(wiring, medium);
   if (!selection) return fail(selection.error());
-  std::vector<Design::Choice> choices;
+  PlansBetween between;
   for (const auto& choice : selection->choices) {
     const PlanBuilder& builder = selection->builder(choice);
-    choices.push_back({.shape = std::make_shared<PlanShape>(builder.shape()),
-                       .program = std::make_shared<Program>(of_ranks(builder.program(nodes.node), nodes)),
-                       .up_to_bytes = choice.up_to_bytes});
+    between.choices.push_back(
+        {.shape = std::make_shared<PlanShape>(builder.shape()),
+         .program = std::make_shared<Program>(of_ranks(builder.program(nodes.node), nodes)),
+         .up_to_bytes = choice.up_to_bytes});
   }
-  return choices;
+  between.whole_up_to_bytes = whole_up_to_bytes(network ? cost::with_constants(wiring, *network) : wiring,
+                                                *selection, nodes.ranks_per_node);
+  return between;
 }
 
 }  // namespace hips::comm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -40,13 +41,19 @@ struct NodeGroups {
 /// The topology between the nodes, without the ranks inside them.
 Topology topology_of_nodes(const Design& design, const NodeGroups& nodes);
 
-/// Returns the cheapest plans between the nodes over `medium`. They connect the ranks that have this rank's local
-/// rank on all nodes. Their programs use ranks of the communicator, so that a team can run them along with
-/// other programs.
+/// What runs between the nodes, for the ranks that have this rank's local rank on all nodes.
+struct PlansBetween {
+  std::vector<Design::Choice> choices;  ///< by the bytes that a node sends at once
+  /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each.
+  std::uint64_t whole_up_to_bytes = 0;
+};
+
+/// Returns the cheapest plans between the nodes over `medium`. Their programs use ranks of the communicator, so that a team can
+/// run them along with other programs.
 ///
 /// Errors   those of cost::select(), the same on all ranks.
-Result<std::vector<Design::Choice>> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
-                                                         cost::Medium medium,
-                                                         const std::optional<cost::Constants>& network = {});
+Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGroups& nodes,
+                                          cost::Medium medium,
+                                          const std::optional<cost::Constants>& network = {});
 
 }  // namespace hips::comm

@@ -121,6 +121,19 @@ class WithoutTopology(unittest.TestCase):
                         self.assertGreater(min(sent), 0.7 * max(sent))
                         self.assertGreater(sum(sent), 4 * (4 << 20))
 
+    def test_each_rank_writes_its_trace_also_those_that_measure_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run("-q", "-t", "switch:2", "--ranks-per-server", "2", "--without-topology", "-x", "HIPS_TRACE=" + folder, "--", PERF, "-b", "4K",
+                       "-e", "4K", "-n", "3")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), [f"trace-{rank}.json" for rank in range(4)])
+            for rank in range(4):
+                with open(os.path.join(folder, f"trace-{rank}.json"), encoding="utf-8") as file:
+                    events = json.load(file)
+                events = events["traceEvents"] if isinstance(events, dict) else events
+                operations = [event for event in events if event.get("cat") == "operation"]
+                self.assertEqual({event["pid"] for event in operations}, {rank})
+
     def test_the_selection_of_a_job_shows_what_was_measured_beside_the_defaults(self):
         done = run("-t", "rail:3,2", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
