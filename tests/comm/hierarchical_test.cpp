@@ -71,7 +71,7 @@ void expect_ok(const Status& status) {
   if (!status.ok()) throw Error(status);
 }
 
-/// What one rank has of a hierarchical communicator.
+/// What one rank has of a hierarchical communicator. One with an even id takes the other nodes for reached through sockets.
 class Member {
  public:
   Member(Engine& engine, transport::Transport* transport, const std::string& spec, std::uint64_t id,
@@ -84,8 +84,9 @@ class Member {
     auto choices = value_or_throw(choose_plans(design, rank, cost::Medium::kMemory));
     first_between_ = static_cast<std::int32_t>(choices.size());
     plans_.emplace(choices, rank);
-    between_ = value_or_throw(
-        choose_plans_between(topology_of_nodes(design, nodes_), nodes_, cost::Medium::kMemory));
+    between_ =
+        value_or_throw(choose_plans_between(topology_of_nodes(design, nodes_), nodes_,
+                                            id % 2 == 0 ? cost::Medium::kSockets : cost::Medium::kMemory));
     choices.insert(choices.end(), between_.choices.begin(), between_.choices.end());
     exec::Team::Config config;
     config.id = id;
@@ -233,17 +234,18 @@ TEST(HierarchicalCall, loses_no_wake_up_while_it_waits_for_memory_and_for_other_
   const std::uint64_t seed = test::seed();
   const bool sample = test::runs_a_sample();
   const int rounds = sample ? 3'000 : 100'000;
-  on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-    Member member(engine, transport, "switch:2/2", 1, rank, exchange);
-    std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
-    for (int round = 0; round < rounds; ++round) {
-      Sum sum(member, rank, count_for(program, sample), round, own() % 2 == 0);
-      const Status status = sum.call().wait(long_wait());
-      ASSERT_TRUE(status.ok()) << status.message << " in round " << round;
-      sum.check();
-    }
-    exchange.meet();
-  });
+  for (const std::uint64_t id : {1, 2})
+    on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
+      Member member(engine, transport, "switch:2/2", id, rank, exchange);
+      std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+      for (int round = 0; round < rounds / 2; ++round) {
+        Sum sum(member, rank, count_for(program, sample), round, own() % 2 == 0);
+        const Status status = sum.call().wait(long_wait());
+        ASSERT_TRUE(status.ok()) << status.message << " in round " << round;
+        sum.check();
+      }
+      exchange.meet();
+    });
 }
 
 TEST(HierarchicalCall, runs_with_other_outstanding_calls_on_several_communicators) {
@@ -307,31 +309,34 @@ TEST(HierarchicalCall, of_one_thread_makes_progress_on_calls_of_other_threads) {
 }
 
 TEST(HierarchicalCall, fails_wherever_it_waits_and_names_the_missing_ranks) {
-  // Rank 3 does not start the call: rank 2 waits for it in memory, ranks 0 and 1 for data of ranks 2 and 3.
-  on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-    Member member(engine, transport, "switch:2/2", 1, rank, exchange);
-    if (rank != 3) {
-      Sum sum(member, rank, 4, 0, false), behind(member, rank, 7, 0, false);
-      std::thread failure([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
-        EXPECT_FALSE(sum.call().done());
-        member.fail(Status::error(Code::kPeerLost, "rank 3 died"));
-      });
-      WaitOptions options = long_wait();
-      options.tick_ns = 20'000'000;
-      bool told = false;
-      options.on_tick = [&](std::int64_t) {
-        if (std::exchange(told, true)) return;
-        EXPECT_THAT(sum.call().waiting_for(), ElementsAre(rank == 2 ? 3 : rank + 2));
-        EXPECT_THAT(behind.call().waiting_for(), ElementsAre(rank == 2 ? 3 : rank + 2));
-      };
-      EXPECT_EQ(sum.call().wait(options).message, "rank 3 died");
-      EXPECT_EQ(behind.call().wait(options).message, "rank 3 died");
-      EXPECT_TRUE(told);
-      failure.join();
-    }
-    exchange.meet();
-  });
+  // Rank 3 does not start the call: rank 2 waits for it in memory, and ranks 0 and 1 for data of ranks 2 and 3, or, where
+  // rank 0 is the only leader of its node, rank 0 for data of rank 2 and rank 1 for rank 0.
+  for (const std::uint64_t id : {1, 2})
+    on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
+      Member member(engine, transport, "switch:2/2", id, rank, exchange);
+      const Rank missing = rank == 2 ? 3 : rank == 1 && id == 2 ? 0 : rank + 2;
+      if (rank != 3) {
+        Sum sum(member, rank, 4, 0, false), behind(member, rank, 7, 0, false);
+        std::thread failure([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          EXPECT_FALSE(sum.call().done());
+          member.fail(Status::error(Code::kPeerLost, "rank 3 died"));
+        });
+        WaitOptions options = long_wait();
+        options.tick_ns = 20'000'000;
+        bool told = false;
+        options.on_tick = [&](std::int64_t) {
+          if (std::exchange(told, true)) return;
+          EXPECT_THAT(sum.call().waiting_for(), ElementsAre(missing));
+          EXPECT_THAT(behind.call().waiting_for(), ElementsAre(missing));
+        };
+        EXPECT_EQ(sum.call().wait(options).message, "rank 3 died");
+        EXPECT_EQ(behind.call().wait(options).message, "rank 3 died");
+        EXPECT_TRUE(told);
+        failure.join();
+      }
+      exchange.meet();
+    });
 }
 
 // ---- Grouping ranks by node ----------------------------------------------------------------------------
@@ -375,6 +380,18 @@ TEST(NodeGroups, do_not_exist_if_a_plan_of_all_ranks_is_named_or_needed) {
   planned.choices.push_back({.automatic = true});
   EXPECT_TRUE(has(planned, {"a", "a", "b", "b"})) << "a plan is named for some sizes";
   EXPECT_TRUE(has(design_of("switch:2/2"), {"a", "a", "b", "b"}));
+}
+
+TEST(PlansBetween, let_one_rank_of_a_node_send_short_vectors_through_sockets) {
+  const auto processes = processes_on(std::vector<const char*>(4, "here"));
+  const Design design = design_of("switch:2/2");
+  const NodeGroups nodes = *NodeGroups::of(design, Config(), processes, 0);
+  const auto up_to = [&](cost::Medium medium) {
+    return value_or_throw(choose_plans_between(topology_of_nodes(design, nodes), nodes, medium))
+        .one_leader_up_to_bytes;
+  };
+  EXPECT_EQ(up_to(cost::Medium::kWires), 0u) << "each rank drives RDMA by itself";
+  EXPECT_EQ(up_to(cost::Medium::kSockets), 4096u);
 }
 
 TEST(PlansBetween, send_whole_vectors_for_every_rank_only_where_the_NICs_hardly_notice) {

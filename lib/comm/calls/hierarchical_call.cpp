@@ -18,7 +18,10 @@ HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
   if (args.collective != Collective::kAllreduce || is_ordered(args.op)) return Path::kPlan;
   const std::uint64_t bytes = args.count * size_of(args.type);
   if (!parts_.team.plans.is_automatic(bytes)) return Path::kPlan;
-  if (bytes <= parts_.between.whole_up_to_bytes) return Path::kShort;
+  // An empty vector cannot be divided.
+  if (bytes == 0 ||
+      (bytes > parts_.between.one_leader_up_to_bytes && bytes <= parts_.between.whole_up_to_bytes))
+    return Path::kShort;
   return parts_.node.layout().holds(size_of(args.type), parts_.nodes.ranks_per_node) ? Path::kLong
                                                                                      : Path::kPlan;
 }
@@ -43,8 +46,10 @@ Status HierarchicalCall::set(const CallArgs& args) {
     const std::uint64_t chunks = (args.count + most - 1) / most;
     chunk_elements_ = (args.count + chunks - 1) / chunks;
     num_chunks_ = (args.count + chunk_elements_ - 1) / chunk_elements_;
-    shares_ = parts_.calls.shares(chunk_elements_, element_bytes);
-    last_shares_ = parts_.calls.shares(elements_of(num_chunks_ - 1), element_bytes);
+    const bool one_leader = args.count * element_bytes <= parts_.between.one_leader_up_to_bytes;
+    const Rank num_leaders = one_leader ? 1 : parts_.nodes.ranks_per_node;
+    shares_ = parts_.calls.shares(chunk_elements_, element_bytes, num_leaders);
+    last_shares_ = parts_.calls.shares(elements_of(num_chunks_ - 1), element_bytes, num_leaders);
   }
   // The plan depends on the bytes that pass the NICs of a node at once.
   const std::uint64_t elements = path_ == Path::kShort ? args.count * ranks_per_node : chunk_elements_;
@@ -171,6 +176,7 @@ void HierarchicalCall::start_between() {
   between_args_.count = path_ == Path::kShort
                             ? args_.count
                             : shares_of(scattered_)->count(static_cast<std::size_t>(parts_.nodes.local_rank));
+  // Also without a share, which sends nothing: all ranks count the team's operations.
   between_[scattered_ % kAhead] = parts_.team.team.start_in_progress(between_args_);
   ++scattered_;
 }

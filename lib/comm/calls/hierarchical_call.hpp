@@ -42,9 +42,10 @@ struct HierarchicalParts {
 /// *Scatter*: the m ranks of a node reduce the chunk, each rank its own share (NodeTeam's reduce_scatter), into
 /// the share's position in the output. *Between*: the ranks with the same local rank on all nodes allreduce
 /// their share in place, by the inter-node plan. *Gather*: the ranks of a node copy each other's shares
-/// (NodeTeam's allgather).
+/// (NodeTeam's allgather). The ranks with a share are the leaders: all, or the first one of each node where messages cost more
+/// than bytes (PlansBetween).
 ///
-/// Short vectors need one step less in memory: every rank of a node reduces the whole vector, and each local
+/// Over RDMA short vectors need one step less in memory: every rank of a node reduces the whole vector, and each local
 /// rank allreduces all of it between the nodes. There is nothing to gather then. What is short depends on the NICs
 /// (PlansBetween): they carry the vector m times.
 ///
@@ -53,8 +54,8 @@ struct HierarchicalParts {
 /// gather and one scatter alternate.
 ///
 /// Result   each element is reduced in rank order within a node and then by the plan; equal on all ranks.
-/// Cost     two steps in memory, and the plan's messages for 1/m of each chunk. For a short vector: one step,
-///          and the plan's messages for the whole vector. In traces each step and each plan is an operation.
+/// Cost     two steps in memory, and the plan's messages for 1/m of each chunk, or one leader's for all of it. For a short
+///          vector over RDMA: one step, and the plan's messages for the whole vector. In traces each step and each plan is an operation.
 /// Source   Bayatpour et al., Scalable Reduction Collectives with Data Partitioning-based Multi-Leader
 ///          Design, SC 2017.
 /// Threads  start(), wait() and test() as for any call; advance() and what it uses: the progress owner.
@@ -79,7 +80,7 @@ class HierarchicalCall final : public PendingCall, public exec::Waitable {
   enum class Path : std::uint8_t {
     kPlan,   ///< a plan of all ranks
     kShort,  ///< hierarchical; every rank reduces the whole vector
-    kLong,   ///< hierarchical; every rank reduces its share of each chunk
+    kLong,   ///< hierarchical; every leader of a node reduces its share of each chunk
   };
   enum class State : std::uint8_t {
     kWaiting,  ///< for the calls before it

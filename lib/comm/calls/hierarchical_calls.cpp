@@ -78,17 +78,19 @@ void HierarchicalCalls::disarm() {
   if (std::exchange(armed_, false)) node_.disarm();
 }
 
-std::shared_ptr<const Sections> HierarchicalCalls::shares(std::uint64_t elements, std::size_t element_bytes) {
+std::shared_ptr<const Sections> HierarchicalCalls::shares(std::uint64_t elements, std::size_t element_bytes,
+                                                          Rank num_leaders) {
   constexpr std::size_t kMost = 16;
-  const std::pair key(elements, element_bytes);
+  const std::tuple key(elements, element_bytes, num_leaders);
   const auto known = std::ranges::find(shares_, key, [](const auto& entry) { return entry.first; });
   if (known != shares_.end()) {
     std::rotate(shares_.begin(), known, known + 1);
     return shares_.front().second;
   }
-  std::vector<std::uint64_t> counts;
-  for (Rank number = 0; number < ranks_per_node_; ++number)
-    counts.push_back(node::part_of(elements, element_bytes, number, ranks_per_node_).elements);
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_per_node_));
+  for (Rank number = 0; number < num_leaders; ++number)
+    counts[static_cast<std::size_t>(number)] =
+        node::part_of(elements, element_bytes, number, num_leaders).elements;
   auto made = std::make_shared<const Sections>(counts);
   if (shares_.size() == kMost) shares_.pop_back();
   shares_.insert(shares_.begin(), {key, made});

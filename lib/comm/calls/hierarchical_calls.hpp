@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,8 +44,8 @@ class HierarchicalCalls final : public exec::EngineClient {
   void add(HierarchicalCall& call);
   /// Reports the exception that is being handled.
   Status found_exception() noexcept;
-  /// Divides `elements` among the ranks of a node, as equally as whole cache lines allow.
-  std::shared_ptr<const Sections> shares(std::uint64_t elements, std::size_t element_bytes);
+  /// Divides `elements` among the first `num_leaders` ranks of a node, as equally as whole cache lines allow.
+  std::shared_ptr<const Sections> shares(std::uint64_t elements, std::size_t element_bytes, Rank num_leaders);
 
   /// The missing ranks of the active call, for which all later calls wait.
   [[nodiscard]] std::vector<Rank> waiting_for() const;
@@ -70,8 +71,9 @@ class HierarchicalCalls final : public exec::EngineClient {
   HierarchicalCall* active_ = nullptr;  ///< the call that uses shared memory
   std::uint64_t number_ = 0;            ///< of calls that have begun
   bool armed_ = false;
-  /// By number and size of elements; most recently used first.
-  std::vector<std::pair<std::pair<std::uint64_t, std::size_t>, std::shared_ptr<const Sections>>> shares_;
+  /// By number and size of elements and number of leaders; most recently used first.
+  std::vector<std::pair<std::tuple<std::uint64_t, std::size_t, Rank>, std::shared_ptr<const Sections>>>
+      shares_;
 
   std::mutex mutex_;  ///< guards the list of waiting calls
   HierarchicalCall* first_ = nullptr;

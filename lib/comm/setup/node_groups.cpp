@@ -49,6 +49,8 @@ Program of_ranks(Program program, const NodeGroups& nodes) {
 /// What a second step in the memory of a node takes at least. Where ranks wait for a core it takes about as long as a message,
 /// which then waits for one, too.
 constexpr double kStepSeconds = 2.5e-6;
+/// What a message through sockets costs hardly depends on its bytes up to this size.
+constexpr std::uint64_t kShortMessageBytes = 4U << 10U;
 /// To reduce this much more, in all, costs as much in memory as the second step.
 constexpr std::uint64_t kMostMoreBytes = 32U << 10U;
 
@@ -119,6 +121,9 @@ Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGrou
   }
   between.whole_up_to_bytes = whole_up_to_bytes(network ? cost::with_constants(wiring, *network) : wiring,
                                                 *selection, nodes.ranks_per_node);
+  // Ranks drive RDMA each on its own; the kernel's sockets and cores they share.
+  if (medium.message_seconds >= cost::kSocketMessageSeconds)
+    between.one_leader_up_to_bytes = kShortMessageBytes;
   return between;
 }
 

@@ -46,6 +46,8 @@ struct PlansBetween {
   std::vector<Design::Choice> choices;  ///< by the bytes that a node sends at once
   /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each.
   std::uint64_t whole_up_to_bytes = 0;
+  /// Up to this size one rank of a node sends for all of them, since a message costs more than a step in memory.
+  std::uint64_t one_leader_up_to_bytes = 0;
 };
 
 /// Returns the cheapest plans between the nodes over `medium`. Their programs use ranks of the communicator, so that a team can
