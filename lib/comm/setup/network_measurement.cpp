@@ -21,17 +21,16 @@ namespace {
 
 /// Elements for each block of a plan, so that every message has some; few, so that bytes hardly matter.
 constexpr std::uint64_t kOfABlock = 2;
-constexpr std::size_t kSmallCalls = 7, kMiddleCalls = 3, kShortMiddleCalls = 9;
-/// Plans that are expected to take this many times as long as the fastest are not tried again, or with the middle size.
-constexpr double kFarOff = 2.5;
+/// Plans are told apart in steps, each with more calls of fewer plans: those that took up to so many times as long as the fastest.
+constexpr std::size_t kFewCalls = 3;
+constexpr double kFarOff = 4, kOff = 2.5, kClose = 1.5;
 /// Small calls are tried again for this long each, when ranks have learnt to wait.
-constexpr double kAgainSeconds = 5e-3;
-constexpr std::size_t kMostSmallCalls = 63;
-constexpr double kShortSeconds = 2.5e-3;
+constexpr double kAgainSeconds = 3e-3;
+constexpr std::size_t kMostSmallCalls = 63, kMostMiddleCalls = 9;
+/// More calls of the middle size are not worth their time.
+constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
-/// Connections open, and waiting ranks learn whether to spin.
-constexpr int kFirstCalls = 8;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
 /// A call this long ends the search for the rate.
 constexpr double kLongSeconds = 10e-3;
@@ -135,13 +134,20 @@ class TimedTeam {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       calls[i] = cost::small_call(topology_, candidates_[i]);
       if (i > 0 && calls[i].num_hops > kMostHops) continue;
-      auto seconds = seconds_of(i, small, i == 0 ? kFirstCalls : 1, kSmallCalls);
+      auto seconds = seconds_of(i, small, 1, 1);
       if (!seconds) return fail(seconds.error());
       calls[i].seconds = *seconds;
+      if (calls[i].seconds < calls[quick_].seconds) quick_ = i;
     }
     auto rate = rate_above(calls.front().seconds);
     if (!rate) return fail(rate.error());
-    if (Status status = try_again(small, calls); !status.ok()) return fail(std::move(status));
+    if (Status status = try_again(small, calls, kFarOff, kFewCalls); !status.ok())
+      return fail(std::move(status));
+    const auto most_calls = static_cast<std::size_t>(kAgainSeconds / calls[quick_].seconds);
+    if (most_calls > kFewCalls) {
+      Status status = try_again(small, calls, kClose, std::min(most_calls, kMostSmallCalls));
+      if (!status.ok()) return fail(std::move(status));
+    }
     std::vector<cost::TriedTimes> tried;
     for (const cost::SmallCall& one : calls) tried.push_back({.small_seconds = one.seconds});
     std::erase_if(calls, [](const cost::SmallCall& one) { return one.seconds <= 0; });
@@ -154,42 +160,46 @@ class TimedTeam {
   }
 
  private:
-  /// Tries small calls of the plans that may be the fastest again: more of them, since they cost little and vary most.
-  Status try_again(std::uint64_t small, std::vector<cost::SmallCall>& calls) {
-    double least = calls.front().seconds;
-    for (const cost::SmallCall& one : calls)
-      if (one.seconds > 0) least = std::min(least, one.seconds);
-    const auto most_calls = static_cast<std::size_t>(kAgainSeconds / least);
-    if (most_calls <= kSmallCalls) return Status::success();
+  /// Tries small calls of the plans that took up to `factor` times as long as the fastest again.
+  Status try_again(std::uint64_t small, std::vector<cost::SmallCall>& calls, double factor,
+                   std::size_t num_calls) {
+    const double least = calls[quick_].seconds;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].seconds <= 0 || calls[i].seconds > kFarOff * least) continue;
-      auto seconds =
-          seconds_of(i, small, static_cast<int>(kSmallCalls), std::min(most_calls, kMostSmallCalls));
+      if (calls[i].seconds <= 0 || calls[i].seconds > factor * least) continue;
+      auto seconds = seconds_of(i, small, 1, num_calls);
       if (!seconds) return seconds.error();
       calls[i].seconds = *seconds;
     }
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].seconds > 0 && calls[i].seconds < calls[quick_].seconds) quick_ = i;
     return Status::success();
   }
 
   /// Tries calls of the middle size by the plans that may be the fastest there.
   Status try_middle(cost::Constants& constants) {
+    constexpr std::uint64_t kCount = cost::kMiddleBytes / sizeof(float);
+    constexpr double kNever = std::numeric_limits<double>::infinity();
     const Topology measured = cost::with_constants(topology_, constants);
-    std::vector<double> expected;
+    std::vector<double> seconds(candidates_.size(), kNever);
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       candidates_[i].tried = constants.tried[i];
-      expected.push_back(constants.tried[i].small_seconds > 0
-                             ? cost::expected_seconds(measured, {}, candidates_[i], cost::kMiddleBytes)
-                             : std::numeric_limits<double>::infinity());
+      if (constants.tried[i].small_seconds > 0)
+        seconds[i] = cost::expected_seconds(measured, {}, candidates_[i], cost::kMiddleBytes);
     }
-    const double least = *std::ranges::min_element(expected);
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (expected[i] > kFarOff * least) continue;
-      constexpr std::uint64_t kCount = cost::kMiddleBytes / sizeof(float);
-      auto seconds = seconds_of(i, kCount, 1, kMiddleCalls);
-      // Short calls vary more, and more of them cost little. All ranks have the same mean.
-      if (seconds && *seconds < kShortSeconds) seconds = seconds_of(i, kCount, 0, kShortMiddleCalls);
-      if (!seconds) return seconds.error();
-      constants.tried[i].middle_seconds = *seconds;
+    double factor = kOff;
+    for (const std::size_t num_calls : {std::size_t{1}, kFewCalls, kMostMiddleCalls}) {
+      const double least = *std::ranges::min_element(seconds);
+      if (static_cast<double>(num_calls) * least > kMostMiddleSeconds) break;
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        if (seconds[i] > factor * least) {
+          seconds[i] = kNever;
+          continue;
+        }
+        auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls);
+        if (!tried) return tried.error();
+        constants.tried[i].middle_seconds = seconds[i] = *tried;
+      }
+      factor = kClose;
     }
     return Status::success();
   }
@@ -227,7 +237,7 @@ class TimedTeam {
     }
     std::ranges::sort(times);
     double seconds = static_cast<double>(times[times.size() / 2]) / 1e9;
-    if (Status status = call(0, 1, &seconds, DataType::kFloat64); !status.ok())
+    if (Status status = call(quick_, 1, &seconds, DataType::kFloat64); !status.ok())
       return fail(std::move(status));
     return seconds / static_cast<double>(members_.size());
   }
@@ -236,7 +246,7 @@ class TimedTeam {
   Result<double> rate_above(double small_seconds) {
     double rate = 0;
     for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
-      auto seconds = seconds_of(0, bytes / sizeof(float), 1, 1);
+      auto seconds = seconds_of(0, bytes / sizeof(float), bytes == kFirstBytes ? 1 : 0, 1);
       if (!seconds) return seconds;
       const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .element_bytes = sizeof(float)};
@@ -265,6 +275,7 @@ class TimedTeam {
   std::vector<std::vector<std::uint32_t>> nics_;
   std::vector<cost::Candidate> candidates_;
   std::vector<float> vector_;
+  std::size_t quick_ = 0;  ///< the candidate that was the fastest so far
   MadeTeam made_;
   std::int64_t deadline_ns_ = 0;
 };

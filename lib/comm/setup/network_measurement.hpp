@@ -44,8 +44,9 @@ struct Measurement {
 /// Times small and middle-sized allreduces between the first ranks of the nodes, in a team of their own, while the others wait.
 /// All ranks call it and get the same constants.
 ///
-/// Cost     three exchanges of the bootstrap, some calls of few bytes and of cost::kMiddleBytes by each candidate, and calls of growing vectors
-///          until one takes 10 ms or shows the rate: some milliseconds on a fast network, up to 200 on a slow one.
+/// Cost     three exchanges of the bootstrap; two calls of few bytes by each candidate, and more by those that may be the fastest, there and
+///          with cost::kMiddleBytes; calls of growing vectors until one takes 10 ms or shows the rate. Some milliseconds on a fast
+///          network, up to 150 on a slow one.
 /// Errors   those of the bootstrap.
 Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder& order);
 
