@@ -25,10 +25,23 @@ std::size_t staging_of_node(const Config& config) {
   return config.staging_bytes * 3 / 8;
 }
 
-Config config_of_team(const Config& config, Rank ranks_per_node) {
-  const auto layout = node::StagingLayout::of(ranks_per_node, staging_of_node(config), kSlices);
+/// "3 ranks", "1 to 3 ranks"
+std::string ranks_text(const NodeGroups& nodes) {
+  const std::string most = fmt::format("{} ranks", nodes.most_ranks());
+  return nodes.least_ranks() == nodes.most_ranks() ? most
+                                                   : fmt::format("{} to {}", nodes.least_ranks(), most);
+}
+
+node::StagingLayout layout_of(const Config& config, Rank ranks) {
+  return node::StagingLayout::of(ranks, staging_of_node(config), kSlices);
+}
+
+Config config_of_team(const Config& config, const NodeGroups& nodes) {
+  // The same on all nodes: what is left on that whose staging is the largest.
+  const std::size_t staging = std::max(layout_of(config, nodes.least_ranks()).segment_bytes(),
+                                       layout_of(config, nodes.most_ranks()).segment_bytes());
   Config rest = config;
-  rest.staging_bytes -= std::min(layout.segment_bytes(), config.staging_bytes / 2);
+  rest.staging_bytes -= std::min(staging, config.staging_bytes / 2);
   return rest;
 }
 
@@ -59,7 +72,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   std::vector<Design::Choice> programs = *choices;
   programs.insert(programs.end(), between_.choices.begin(), between_.choices.end());
   const auto found = [watch = watch_.get()](const Status& status) { watch->found(status); };
-  const Config of_team = config_of_team(config_, nodes_.ranks_per_node);
+  const Config of_team = config_of_team(config_, nodes_);
   auto made = make_team({.config = of_team,
                          .clock = clock_,
                          .rank = rank(),
@@ -75,7 +88,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   plans_.emplace(*choices, rank());
 
   std::vector<Rank> names;
-  for (Rank number = 0; number < nodes_.ranks_per_node; ++number)
+  for (Rank number = 0; number < nodes_.ranks_here(); ++number)
     names.push_back(nodes_.rank_of(nodes_.node, number));
   auto segment = node_segment();
   if (!segment) return fail(segment.error());
@@ -84,7 +97,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   auto node = node::NodeTeam::create({.segment = *segment,
                                       .id = id + 1,
                                       .rank = nodes_.local_rank,
-                                      .size = nodes_.ranks_per_node,
+                                      .size = nodes_.ranks_here(),
                                       .max_staging_bytes = staging_of_node(config_),
                                       .num_slices = kSlices,
                                       .clock = &engine_->engine.clock(),
@@ -95,16 +108,20 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
                                       .on_error = found});
   if (!node) return fail(node.error());
   node_ = std::move(*node);
-  calls_ = std::make_unique<HierarchicalCalls>(engine_->engine, *node_, nodes_.ranks_per_node, found);
+  calls_ = std::make_unique<HierarchicalCalls>(
+      engine_->engine, *node_, nodes_, [&](Rank ranks) { return layout_of(config_, ranks); }, found);
 
   backend_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
   const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
   description_ = fmt::format(
-      "allreduce{} in the shared memory of the {} ranks of a node and, between nodes, {} on {}; "
+      "allreduce{} in the shared memory of the {} of a node and, between nodes, {} on {}; "
       "other calls {} on {}; {}; {}",
-      for_all ? "" : " of sizes without a chosen algorithm", nodes_.ranks_per_node,
-      describe_choices(between_.choices), wiring.name, describe_choices(*choices), design.topology.name,
-      fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
+      nodes_.least_ranks() == 1 ? fmt::format(" up to {} bytes", between_.one_leader_up_to_bytes)
+      : for_all                 ? ""
+                                : " of sizes without a chosen algorithm",
+      ranks_text(nodes_), describe_choices(between_.choices), wiring.name, describe_choices(*choices),
+      design.topology.name, fmt::join(made->transports, ", "),
+      describe_emulation(design.topology, processes));
   return team_->offer();
 }
 
@@ -129,7 +146,7 @@ Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers)
 }
 
 Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
-  std::vector<node::NodeName> names(static_cast<std::size_t>(nodes_.ranks_per_node));
+  std::vector<node::NodeName> names(static_cast<std::size_t>(nodes_.ranks_here()));
   std::vector<Blob> of_team;
   for (const Blob& address : addresses) {
     ByteReader reader(address);
@@ -138,7 +155,7 @@ Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
     if (!reader.ok()) return malformed(static_cast<Rank>(of_team.size()));
     of_team.emplace_back(bytes.begin(), bytes.end());
   }
-  for (Rank number = 0; number < nodes_.ranks_per_node; ++number) {
+  for (Rank number = 0; number < nodes_.ranks_here(); ++number) {
     const Rank rank = nodes_.rank_of(nodes_.node, number);
     const auto bytes = ByteReader(addresses[static_cast<std::size_t>(rank)]).get_bytes();
     if (bytes.size() != sizeof(node::NodeName)) return malformed(rank);

@@ -16,7 +16,7 @@
 
 namespace hips::comm {
 
-/// A communicator of several nodes with the same number of ranks each, more than one. It executes calls in the
+/// A communicator of several nodes, not all with one rank. It executes calls in the
 /// shared memory of each node and by a plan between the nodes. One team has the programs of all ranks and the
 /// inter-node programs, so that all calls have one order.
 class HierarchicalCommunicator final : public WatchedCommunicator {

@@ -100,6 +100,7 @@ class Team {
     std::size_t max_segment_bytes = 0;  ///< 0: chosen by transport
     /// Simulated time: staging has a size but no memory, and operations move no data.
     bool phantom = false;
+    bool traced = true;  ///< operations are in the engine's trace, if there is one
     /// Called by the progress owner on the first error that this rank finds (a mismatched signature, a dead
     /// peer). The operation remains outstanding until fail(). Without a callback the team fails itself.
     std::function<void(const Status&)> on_error;

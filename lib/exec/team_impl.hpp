@@ -177,6 +177,7 @@ class TeamImpl final : public Team {
   void end_all(const Status& status);
 
   EngineImpl& engine_;
+  TraceSink* const trace_sink_;  ///< null: no trace
   Config config_;
   ChannelTable channels_;
   std::deque<CompiledProgram> programs_;  ///< a deque: operations point into it

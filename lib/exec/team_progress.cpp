@@ -259,7 +259,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
       const std::uint64_t number =
           operation.in_base_[c] + layout.first_message[s] + static_cast<std::uint64_t>(state.next);
       if (!channel.arrived(number)) {
-        if (engine_.trace != nullptr) {
+        if (trace_sink_ != nullptr) {
           if (state.waiting_since_ns == 0) state.waiting_since_ns = now_if_traced();
           state.waiting_source = s;
         }
@@ -284,7 +284,7 @@ bool TeamImpl::run_local(OperationImpl& operation, StepId id) {
         std::memcpy(dst, operands_[0], elements * layout.element_bytes);
       }
     }
-    if (engine_.trace != nullptr) {
+    if (trace_sink_ != nullptr) {
       trace(TraceEvent::Kind::kReduce, operation, id, state.next, -1, kNoRail,
             static_cast<std::int64_t>(elements * layout.element_bytes), begin_ns);
     }
@@ -484,12 +484,12 @@ void TeamImpl::on_credits(std::int32_t c, std::uint32_t credits) {
 // ---- Tracing -------------------------------------------------------------------------------------------
 
 std::int64_t TeamImpl::now_if_traced() const {
-  return engine_.trace == nullptr ? 0 : engine_.clock->now_ns();
+  return trace_sink_ == nullptr ? 0 : engine_.clock->now_ns();
 }
 
 void TeamImpl::trace(TraceEvent::Kind kind, const OperationImpl& operation, StepId id, std::int32_t segment,
                      Rank peer, Rail rail, std::int64_t bytes, std::int64_t begin_ns) const {
-  if (engine_.trace == nullptr) return;
+  if (trace_sink_ == nullptr) return;
   TraceEvent event;
   event.kind = kind;
   event.begin_ns = begin_ns;
@@ -507,7 +507,7 @@ void TeamImpl::trace(TraceEvent::Kind kind, const OperationImpl& operation, Step
   event.peer = peer;
   event.segment = segment;
   event.bytes = bytes;
-  engine_.trace->record(event);
+  trace_sink_->record(event);
 }
 
 }  // namespace hips::exec

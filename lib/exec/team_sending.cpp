@@ -254,7 +254,7 @@ void TeamImpl::on_completion(const Posted& posted) {
   OperationImpl& operation = *posted.operation;
   --operation.posts_in_flight_;
   if (operation.done()) return;  // a failure has ended the operation
-  if (engine_.trace != nullptr) {
+  if (trace_sink_ != nullptr) {
     const Step& step = operation.program_->program->steps[posted.step];
     trace(TraceEvent::Kind::kWire, operation, posted.step, posted.segment, step.peer, step.rail, posted.bytes,
           posted.begin_ns);

@@ -73,7 +73,8 @@ Result<std::unique_ptr<Team>> Team::create(Engine& engine, Config config) {
   return team;
 }
 
-TeamImpl::TeamImpl(EngineImpl& engine, Config config) : engine_(engine), config_(std::move(config)) {
+TeamImpl::TeamImpl(EngineImpl& engine, Config config)
+    : engine_(engine), trace_sink_(config.traced ? engine.trace : nullptr), config_(std::move(config)) {
   channels_ = ChannelTable::of(config_.arrives_by_same_nic, config_.shapes, config_.programs);
   for (std::size_t i = 0; i < config_.programs.size(); ++i) {
     programs_.push_back(CompiledProgram::of(config_.shapes[i], config_.programs[i], channels_));

@@ -19,11 +19,10 @@ HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
   const std::uint64_t bytes = args.count * size_of(args.type);
   if (!parts_.team.plans.is_automatic(bytes)) return Path::kPlan;
   // An empty vector cannot be divided.
-  if (bytes == 0 ||
-      (bytes > parts_.between.one_leader_up_to_bytes && bytes <= parts_.between.whole_up_to_bytes))
-    return Path::kShort;
-  return parts_.node.layout().holds(size_of(args.type), parts_.nodes.ranks_per_node) ? Path::kLong
-                                                                                     : Path::kPlan;
+  if (bytes == 0 || bytes <= parts_.between.whole_up_to_bytes) return Path::kWhole;
+  // Where a node has one rank only, all nodes would have one leader, which long vectors keep busier than a plan of all ranks.
+  if (parts_.nodes.least_ranks() == 1 && bytes > parts_.between.one_leader_up_to_bytes) return Path::kPlan;
+  return parts_.calls.staging_holds(size_of(args.type)) ? Path::kShares : Path::kPlan;
 }
 
 Status HierarchicalCall::set(const CallArgs& args) {
@@ -34,25 +33,24 @@ Status HierarchicalCall::set(const CallArgs& args) {
     return planned_->set(args);
   }
   const std::size_t element_bytes = size_of(args.type);
-  const auto ranks_per_node = static_cast<std::uint64_t>(parts_.nodes.ranks_per_node);
+  const auto most_leaders = static_cast<std::uint64_t>(parts_.nodes.least_ranks());
   num_chunks_ = 1;
   chunk_elements_ = args.count;
-  if (path_ == Path::kLong) {
+  if (path_ == Path::kShares) {
     // A chunk is what the ranks of the node scatter without waiting for staging: on an oversubscribed node
     // every such wait yields the core, which took a third longer. Chunks are equal, so that the last is not short.
-    const std::uint64_t most = std::max(
-        {std::uint64_t{1}, ranks_per_node * kLeastShareBytes / element_bytes,
-         std::uint64_t{parts_.node.layout().elements_at_once(element_bytes, parts_.nodes.ranks_per_node)}});
+    const std::uint64_t most = std::max({std::uint64_t{1}, most_leaders * kLeastShareBytes / element_bytes,
+                                         parts_.calls.elements_at_once(element_bytes)});
     const std::uint64_t chunks = (args.count + most - 1) / most;
     chunk_elements_ = (args.count + chunks - 1) / chunks;
     num_chunks_ = (args.count + chunk_elements_ - 1) / chunk_elements_;
     const bool one_leader = args.count * element_bytes <= parts_.between.one_leader_up_to_bytes;
-    const Rank num_leaders = one_leader ? 1 : parts_.nodes.ranks_per_node;
+    const Rank num_leaders = one_leader ? 1 : parts_.nodes.least_ranks();
     shares_ = parts_.calls.shares(chunk_elements_, element_bytes, num_leaders);
     last_shares_ = parts_.calls.shares(elements_of(num_chunks_ - 1), element_bytes, num_leaders);
   }
   // The plan depends on the bytes that pass the NICs of a node at once.
-  const std::uint64_t elements = path_ == Path::kShort ? args.count * ranks_per_node : chunk_elements_;
+  const std::uint64_t elements = path_ == Path::kWhole ? args.count * most_leaders : chunk_elements_;
   const auto choice = std::ranges::find_if(parts_.between.choices, [&](const Design::Choice& each) {
     return elements * element_bytes <= each.up_to_bytes;
   });
@@ -139,7 +137,7 @@ bool HierarchicalCall::make_progress() {
     moved = true;
     if (!oldest.status().ok()) {
       status_ = oldest.status();
-    } else if (path_ == Path::kShort) {
+    } else if (path_ == Path::kWhole) {
       ++gathered_;
     } else {
       start_gather();
@@ -154,7 +152,7 @@ bool HierarchicalCall::all_between_done() const {
 std::size_t HierarchicalCall::share_at(std::uint64_t chunk) const {
   const std::uint64_t first =
       chunk * chunk_elements_ +
-      (path_ == Path::kShort ? 0
+      (path_ == Path::kWhole ? 0
                              : shares_of(chunk)->first(static_cast<std::size_t>(parts_.nodes.local_rank)));
   return first * size_of(args_.type);
 }
@@ -164,8 +162,8 @@ void HierarchicalCall::start_scatter() {
   node_call_.in = args_.in + begin;
   node_call_.out = args_.out + share_at(scattered_);
   node_call_.count = elements_of(scattered_);
-  node_call_.collective = path_ == Path::kShort ? Collective::kAllreduce : Collective::kReduceScatter;
-  node_call_.sections = path_ == Path::kShort ? nullptr : shares_of(scattered_).get();
+  node_call_.collective = path_ == Path::kWhole ? Collective::kAllreduce : Collective::kReduceScatter;
+  node_call_.sections = path_ == Path::kWhole ? nullptr : shares_of(scattered_).get();
   in_memory_ = true;
   gathering_ = false;
   parts_.node.start(node_call_);
@@ -173,7 +171,7 @@ void HierarchicalCall::start_scatter() {
 
 void HierarchicalCall::start_between() {
   between_args_.in = between_args_.out = args_.out + share_at(scattered_);
-  between_args_.count = path_ == Path::kShort
+  between_args_.count = path_ == Path::kWhole
                             ? args_.count
                             : shares_of(scattered_)->count(static_cast<std::size_t>(parts_.nodes.local_rank));
   // Also without a share, which sends nothing: all ranks count the team's operations.

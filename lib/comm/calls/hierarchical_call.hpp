@@ -78,9 +78,9 @@ class HierarchicalCall final : public PendingCall, public exec::Waitable {
  private:
   friend class HierarchicalCalls;
   enum class Path : std::uint8_t {
-    kPlan,   ///< a plan of all ranks
-    kShort,  ///< hierarchical; every rank reduces the whole vector
-    kLong,   ///< hierarchical; every leader of a node reduces its share of each chunk
+    kPlan,    ///< a plan of all ranks
+    kWhole,   ///< hierarchical; every rank reduces the whole vector
+    kShares,  ///< hierarchical; every leader of a node reduces its share of each chunk
   };
   enum class State : std::uint8_t {
     kWaiting,  ///< for the calls before it
@@ -126,7 +126,7 @@ class HierarchicalCall final : public PendingCall, public exec::Waitable {
   std::optional<TeamCall> planned_;
   exec::OperationArgs between_args_;
   node::Call node_call_;
-  // Used by kLong.
+  // Used by kShares.
   std::uint64_t num_chunks_ = 1, chunk_elements_ = 0;
   std::shared_ptr<const Sections> shares_, last_shares_;
 

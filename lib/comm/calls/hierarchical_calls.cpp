@@ -8,6 +8,31 @@
 
 namespace hips::comm {
 
+HierarchicalCalls::HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, const NodeGroups& nodes,
+                                     const std::function<node::StagingLayout(Rank ranks)>& layout_of,
+                                     std::function<void(const Status&)> on_error)
+    : engine_(engine),
+      node_(node),
+      ranks_here_(nodes.ranks_here()),
+      most_leaders_(nodes.least_ranks()),
+      stagings_{{{nodes.least_ranks(), layout_of(nodes.least_ranks())},
+                 {nodes.most_ranks(), layout_of(nodes.most_ranks())}}},
+      on_error_(std::move(on_error)) {}
+
+bool HierarchicalCalls::staging_holds(std::size_t element_bytes) const {
+  return std::ranges::all_of(
+      stagings_, [&](const auto& staging) { return staging.second.holds(element_bytes, staging.first); });
+}
+
+std::uint64_t HierarchicalCalls::elements_at_once(std::size_t element_bytes) const {
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [ranks, layout] : stagings_)
+    least =
+        std::min(least, std::uint64_t{layout.elements_at_once(element_bytes, ranks)} *
+                            static_cast<std::uint64_t>(most_leaders_) / static_cast<std::uint64_t>(ranks));
+  return least;
+}
+
 void HierarchicalCalls::add(HierarchicalCall& call) {
   {
     const std::lock_guard lock(mutex_);
@@ -87,7 +112,7 @@ std::shared_ptr<const Sections> HierarchicalCalls::shares(std::uint64_t elements
     std::rotate(shares_.begin(), known, known + 1);
     return shares_.front().second;
   }
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_per_node_));
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_here_));
   for (Rank number = 0; number < num_leaders; ++number)
     counts[static_cast<std::size_t>(number)] =
         node::part_of(elements, element_bytes, number, num_leaders).elements;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,10 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/sections.hpp"
+#include "lib/comm/setup/node_groups.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/engine_client.hpp"
+#include "lib/node/node_layout.hpp"
 #include "lib/node/node_team.hpp"
 
 namespace hips::comm {
@@ -31,10 +34,10 @@ class HierarchicalCall;
 /// Threads  add() and shares(): one at a time. All others: the progress owner.
 class HierarchicalCalls final : public exec::EngineClient {
  public:
-  /// `on_error` is told of a failure of this rank that its node and its team do not know. It ends their calls.
-  HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, Rank ranks_per_node,
-                    std::function<void(const Status&)> on_error)
-      : engine_(engine), node_(node), ranks_per_node_(ranks_per_node), on_error_(std::move(on_error)) {}
+  /// `layout_of` gives the staging of a node with so many ranks. `on_error` is told of a failure of this rank that its node and its team do not know. It ends their calls.
+  HierarchicalCalls(exec::Engine& engine, node::NodeTeam& node, const NodeGroups& nodes,
+                    const std::function<node::StagingLayout(Rank ranks)>& layout_of,
+                    std::function<void(const Status&)> on_error);
   /// No call is outstanding.
   ~HierarchicalCalls() override { engine_.remove(*this); }
   HierarchicalCalls(const HierarchicalCalls&) = delete;
@@ -44,6 +47,10 @@ class HierarchicalCalls final : public exec::EngineClient {
   void add(HierarchicalCall& call);
   /// Reports the exception that is being handled.
   Status found_exception() noexcept;
+  /// Whether the staging of every node has room for one element of each rank's section.
+  [[nodiscard]] bool staging_holds(std::size_t element_bytes) const;
+  /// The number of elements that every node scatters among as many leaders as it can have without waiting for staging.
+  [[nodiscard]] std::uint64_t elements_at_once(std::size_t element_bytes) const;
   /// Divides `elements` among the first `num_leaders` ranks of a node, as equally as whole cache lines allow.
   std::shared_ptr<const Sections> shares(std::uint64_t elements, std::size_t element_bytes, Rank num_leaders);
 
@@ -66,7 +73,9 @@ class HierarchicalCalls final : public exec::EngineClient {
 
   exec::Engine& engine_;
   node::NodeTeam& node_;
-  Rank ranks_per_node_;
+  Rank ranks_here_, most_leaders_;
+  /// The staging of nodes with the fewest and with the most ranks, with these numbers. Their sizes limit those between.
+  std::array<std::pair<Rank, node::StagingLayout>, 2> stagings_;
   std::function<void(const Status&)> on_error_;
   HierarchicalCall* active_ = nullptr;  ///< the call that uses shared memory
   std::uint64_t number_ = 0;            ///< of calls that have begun

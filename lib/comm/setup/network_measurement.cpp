@@ -27,7 +27,7 @@ constexpr double kFarOff = 4, kOff = 2.5, kClose = 1.5;
 /// Small calls are tried again for this long each, when ranks have learnt to wait.
 constexpr double kAgainSeconds = 3e-3;
 constexpr std::size_t kMostSmallCalls = 63, kMostMiddleCalls = 9;
-/// More calls of the middle size are not worth their time.
+/// Calls of the middle size by a plan that take longer in all are left out.
 constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
@@ -114,7 +114,8 @@ class TimedTeam {
                            .processes = processes_,
                            .nics = order.design.wiring ? &nics_ : nullptr,
                            .choices = choices,
-                           .on_error = {}});
+                           .on_error = {},
+                           .traced = false});
     if (!made) return fail(made.error());
     made_ = *std::move(made);
     return made_.team->offer();
@@ -139,10 +140,10 @@ class TimedTeam {
       calls[i].seconds = *seconds;
       if (calls[i].seconds < calls[quick_].seconds) quick_ = i;
     }
-    auto rate = rate_above(calls.front().seconds);
-    if (!rate) return fail(rate.error());
     if (Status status = try_again(small, calls, kFarOff, kFewCalls); !status.ok())
       return fail(std::move(status));
+    auto rate = rate_above(calls.front().seconds);
+    if (!rate) return fail(rate.error());
     const auto most_calls = static_cast<std::size_t>(kAgainSeconds / calls[quick_].seconds);
     if (most_calls > kFewCalls) {
       Status status = try_again(small, calls, kClose, std::min(most_calls, kMostSmallCalls));
@@ -160,15 +161,17 @@ class TimedTeam {
   }
 
  private:
-  /// Tries small calls of the plans that took up to `factor` times as long as the fastest again.
+  /// Tries small calls of the plans that took up to `factor` times as long as the fastest again, so many of them. Of the others
+  /// one more in case that something else took the first one's time.
   Status try_again(std::uint64_t small, std::vector<cost::SmallCall>& calls, double factor,
                    std::size_t num_calls) {
-    const double least = calls[quick_].seconds;
+    const double most = factor * calls[quick_].seconds;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].seconds <= 0 || calls[i].seconds > factor * least) continue;
-      auto seconds = seconds_of(i, small, 1, num_calls);
+      if (calls[i].seconds <= 0 || (calls[i].seconds > most && factor < kFarOff)) continue;
+      const bool is_far = calls[i].seconds > most;
+      auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls);
       if (!seconds) return seconds.error();
-      calls[i].seconds = *seconds;
+      calls[i].seconds = is_far ? std::min(calls[i].seconds, *seconds) : *seconds;
     }
     for (std::size_t i = 0; i < calls.size(); ++i)
       if (calls[i].seconds > 0 && calls[i].seconds < calls[quick_].seconds) quick_ = i;
@@ -186,6 +189,7 @@ class TimedTeam {
       if (constants.tried[i].small_seconds > 0)
         seconds[i] = cost::expected_seconds(measured, {}, candidates_[i], cost::kMiddleBytes);
     }
+    const std::vector<double> expected = seconds;
     double factor = kOff;
     for (const std::size_t num_calls : {std::size_t{1}, kFewCalls, kMostMiddleCalls}) {
       const double least = *std::ranges::min_element(seconds);
@@ -196,6 +200,10 @@ class TimedTeam {
           continue;
         }
         auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls);
+        if (tried && num_calls == 1 && *tried > kClose * expected[i]) {
+          auto again = seconds_of(i, kCount, 0, 1);
+          if (!again || *again < *tried) tried = again;
+        }
         if (!tried) return tried.error();
         constants.tried[i].middle_seconds = seconds[i] = *tried;
       }

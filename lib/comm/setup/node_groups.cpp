@@ -46,12 +46,11 @@ Program of_ranks(Program program, const NodeGroups& nodes) {
   return program;
 }
 
-/// What a second step in the memory of a node takes at least. Where ranks wait for a core it takes about as long as a message,
-/// which then waits for one, too.
+/// What a second step in the memory of a node takes.
 constexpr double kStepSeconds = 2.5e-6;
 /// What a message through sockets costs hardly depends on its bytes up to this size.
 constexpr std::uint64_t kShortMessageBytes = 4U << 10U;
-/// To reduce this much more, in all, costs as much in memory as the second step.
+/// To reduce this much more, in all, costs a rank as much as the second step.
 constexpr std::uint64_t kMostMoreBytes = 32U << 10U;
 
 std::uint64_t whole_up_to_bytes(const Topology& wiring, const cost::Selection& selection,
@@ -60,10 +59,9 @@ std::uint64_t whole_up_to_bytes(const Topology& wiring, const cost::Selection& s
   const auto seconds = [&](std::uint64_t bytes) {
     return cost::expected_seconds(wiring, selection.medium, selection.of(bytes), bytes);
   };
-  const double step_seconds = std::max(kStepSeconds, selection.medium.message_seconds);
   std::uint64_t whole = 0;
   for (std::uint64_t bytes = sizeof(float); (m - 1) * bytes <= kMostMoreBytes; bytes *= 2) {
-    if (seconds(m * bytes) - seconds(bytes) > step_seconds) break;
+    if (seconds(m * bytes) - seconds(bytes) > kStepSeconds) break;
     whole = bytes;
   }
   return whole;
@@ -82,11 +80,14 @@ std::optional<NodeGroups> NodeGroups::of(const Design& design, const Config& con
   const auto groups = servers ? by_server(design.topology) : by_node(processes);
   NodeGroups nodes;
   nodes.num_nodes = static_cast<Rank>(groups.size());
-  nodes.ranks_per_node = static_cast<Rank>(groups.front().size());
-  if (nodes.num_nodes < 2 || nodes.ranks_per_node < 2 || nodes.ranks_per_node > NodeCommunicator::kMostRanks)
+  const auto [least, most] = std::ranges::minmax(groups, {}, &std::vector<Rank>::size);
+  nodes.least_ = static_cast<Rank>(least.size());
+  nodes.most_ = static_cast<Rank>(most.size());
+  if (nodes.num_nodes < 2 || nodes.most_ < 2 || nodes.most_ > NodeCommunicator::kMostRanks)
     return std::nullopt;
+  nodes.first.push_back(0);
   for (std::size_t h = 0; h < groups.size(); ++h) {
-    if (groups[h].size() != groups.front().size()) return std::nullopt;
+    nodes.first.push_back(nodes.first.back() + static_cast<Rank>(groups[h].size()));
     const auto& first = processes[static_cast<std::size_t>(groups[h].front())];
     for (std::size_t number = 0; number < groups[h].size(); ++number) {
       const Rank member = groups[h][number];
@@ -114,16 +115,22 @@ Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGrou
   PlansBetween between;
   for (const auto& choice : selection->choices) {
     const PlanBuilder& builder = selection->builder(choice);
-    between.choices.push_back(
-        {.shape = std::make_shared<PlanShape>(builder.shape()),
-         .program = std::make_shared<Program>(of_ranks(builder.program(nodes.node), nodes)),
-         .up_to_bytes = choice.up_to_bytes});
+    Program program;
+    program.rank = nodes.rank_of(nodes.node, nodes.local_rank);
+    if (nodes.local_rank < nodes.least_ranks()) program = of_ranks(builder.program(nodes.node), nodes);
+    between.choices.push_back({.shape = std::make_shared<PlanShape>(builder.shape()),
+                               .program = std::make_shared<Program>(std::move(program)),
+                               .up_to_bytes = choice.up_to_bytes});
   }
-  between.whole_up_to_bytes = whole_up_to_bytes(network ? cost::with_constants(wiring, *network) : wiring,
-                                                *selection, nodes.ranks_per_node);
-  // Ranks drive RDMA each on its own; the kernel's sockets and cores they share.
-  if (medium.message_seconds >= cost::kSocketMessageSeconds)
-    between.one_leader_up_to_bytes = kShortMessageBytes;
+  if (medium.message_seconds >= cost::kSocketMessageSeconds) {
+    // Ranks share the kernel's sockets and the cores, where each message costs more than the leader's reduction for the others.
+    const auto others = static_cast<std::uint64_t>(nodes.most_ranks() - 1);
+    between.one_leader_up_to_bytes = std::min(kShortMessageBytes, kMostMoreBytes / others);
+  } else if (nodes.least_ranks() == nodes.most_ranks()) {
+    // Each rank drives RDMA by itself; on nodes with different numbers of ranks some have no counterpart to send to.
+    between.whole_up_to_bytes = whole_up_to_bytes(network ? cost::with_constants(wiring, *network) : wiring,
+                                                  *selection, nodes.least_ranks());
+  }
   return between;
 }
 

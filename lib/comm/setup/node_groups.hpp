@@ -15,36 +15,47 @@
 
 namespace hips::comm {
 
-/// The ranks of a communicator grouped by node. Exists for a hierarchical communicator only: several nodes, with
-/// the same number of ranks on each, at least two. Emulated servers count as nodes.
+/// The ranks of a communicator grouped by node. Exists for a hierarchical communicator only: several nodes, not all with one rank.
+/// Emulated servers count as nodes.
 struct NodeGroups {
   Rank num_nodes = 0;
-  Rank ranks_per_node = 0;  ///< m
   Rank node = -1;           ///< of this rank
-  Rank local_rank = -1;     ///< of this rank on its node, 0 to m-1
+  Rank local_rank = -1;     ///< of this rank on its node, 0 to ranks_here() - 1
   std::vector<Rank> ranks;  ///< by node, then by local rank
+  std::vector<Rank> first;  ///< by node, where its ranks begin in `ranks`; the last entry is the end
 
+  [[nodiscard]] Rank ranks_on(Rank of_node) const {
+    return first[static_cast<std::size_t>(of_node) + 1] - first[static_cast<std::size_t>(of_node)];
+  }
+  [[nodiscard]] Rank ranks_here() const { return ranks_on(node); }
+  /// Of the node with the fewest and of that with the most.
+  [[nodiscard]] Rank least_ranks() const { return least_; }
+  [[nodiscard]] Rank most_ranks() const { return most_; }
   [[nodiscard]] Rank rank_of(Rank of_node, Rank of_local_rank) const {
-    return ranks[static_cast<std::size_t>(of_node * ranks_per_node + of_local_rank)];
+    return ranks[static_cast<std::size_t>(first[static_cast<std::size_t>(of_node)] + of_local_rank)];
   }
 
   /// Groups the ranks, with the same result on all of them. Returns nothing if calls should use one plan of all
   /// ranks, or shared memory only:
   /// - there is only one node;
-  /// - the nodes have different numbers of ranks, one rank each, or more than NodeCommunicator::kMostRanks;
+  /// - the nodes have one rank each, or one has more than NodeCommunicator::kMostRanks;
   /// - the ranks of one server of the topology do not share memory;
   /// - the user named a transport, or a plan of all ranks for every size, or a reduction in rank order.
   static std::optional<NodeGroups> of(const Design& design, const Config& config,
                                       const std::vector<ProcessInfo>& processes, Rank rank);
+
+ private:
+  Rank least_ = 0, most_ = 0;
 };
 
 /// The topology between the nodes, without the ranks inside them.
 Topology topology_of_nodes(const Design& design, const NodeGroups& nodes);
 
-/// What runs between the nodes, for the ranks that have this rank's local rank on all nodes.
+/// What runs between the nodes, for the ranks that have this rank's local rank on all nodes. Where a node has no such rank the
+/// programs are empty.
 struct PlansBetween {
   std::vector<Design::Choice> choices;  ///< by the bytes that a node sends at once
-  /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each.
+  /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each. 0: it does.
   std::uint64_t whole_up_to_bytes = 0;
   /// Up to this size one rank of a node sends for all of them, since a message costs more than a step in memory.
   std::uint64_t one_leader_up_to_bytes = 0;

@@ -86,6 +86,7 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
   team.max_segment_bytes = order.config.segment_bytes.value_or(0);
   team.max_staging_bytes = order.config.staging_bytes;
   team.on_error = order.on_error;
+  team.traced = order.traced;
   team.routes.resize(processes.size());
   std::map<std::string_view, Rails> used;
   for (std::size_t r = 0; r < processes.size(); ++r) {

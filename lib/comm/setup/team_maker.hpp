@@ -32,6 +32,7 @@ struct TeamOrder {
   const std::vector<std::vector<std::uint32_t>>* nics = nullptr;
   const std::vector<Design::Choice>& choices;  ///< the team's programs, in this order
   std::function<void(const Status&)> on_error;
+  bool traced = true;  ///< its operations are in the trace of the process
 };
 
 struct MadeTeam {

@@ -121,7 +121,7 @@ class WithoutTopology(unittest.TestCase):
                         self.assertGreater(min(sent), 0.7 * max(sent))
                         self.assertGreater(sum(sent), 4 * (4 << 20))
 
-    def test_each_rank_writes_its_trace_also_those_that_measure_first(self):
+    def test_each_rank_writes_its_trace_of_the_program_and_not_of_what_is_measured_first(self):
         with tempfile.TemporaryDirectory() as folder:
             done = run("-q", "-t", "switch:2", "--ranks-per-server", "2", "--without-topology", "-x", "HIPS_TRACE=" + folder, "--", PERF, "-b", "4K",
                        "-e", "4K", "-n", "3")
@@ -133,6 +133,8 @@ class WithoutTopology(unittest.TestCase):
                 events = events["traceEvents"] if isinstance(events, dict) else events
                 operations = [event for event in events if event.get("cat") == "operation"]
                 self.assertEqual({event["pid"] for event in operations}, {rank})
+                # Those of the team that measures would name its ranks, 0 and 1, not 0 and 2.
+                self.assertTrue({event["args"]["peer"] for event in events if event.get("cat") == "wire"} <= {rank ^ 2})
 
     def test_the_selection_of_a_job_shows_what_was_measured_beside_the_defaults(self):
         done = run("-t", "rail:3,2", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
