@@ -79,6 +79,16 @@ std::set<std::int32_t> busiest_servers(const Topology& topology, const PlanBuild
   for (const LinkOverride& cable : topology.overrides) {
     if (cable.server >= 0 && cable.up) slow.emplace_back(cable.bandwidth_bytes_per_s, cable.server);
   }
+  if (const GraphWiring* const wiring = topology.wiring.value.get()) {
+    for (std::int64_t server = 0; server < wiring->num_servers; ++server) {
+      for (Rail rail = 0; rail < wiring->num_rails; ++rail) {
+        const std::int64_t cable = wiring->cable[wiring->nic(server, rail)];
+        if (cable < 0) continue;
+        const GraphLink& link = wiring->graph.links[static_cast<std::size_t>(cable)];
+        if (link.up) slow.emplace_back(link.bandwidth_bytes_per_s, server);
+      }
+    }
+  }
   std::ranges::sort(slow);
   for (std::size_t i = 0; i < std::min(slow.size(), kMostSlowCables); ++i)
     servers.insert(static_cast<std::int32_t>(slow[i].second));

@@ -9,8 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "lib/cost/estimate.hpp"
 #include "lib/plan/builder.hpp"
+#include "topology/formats/topology_file.hpp"
 
 namespace hips::cost {
 namespace {
@@ -46,6 +49,28 @@ TEST(Select, CandidatesKnowTheSlowestCable) {
         EXPECT_GE(one.bandwidth_seconds, 0.9 * every.bandwidth_seconds)
             << spec << ", server " << server << ", " << candidate.name;
       }
+    }
+  }
+}
+
+TEST(Select, CandidatesKnowTheSlowestCableOfAGraph) {
+  for (int slow = 0; slow < 9; ++slow) {
+    std::string text =
+        "hips-topology: 1\nshape: graph\nservers: {count: 9}\nswitches: {names: [x, y, z]}\ncables:\n"
+        "  - {switches: [x, y], rate: 400Gb}\n  - {switches: [y, z], rate: 400Gb}\n";
+    for (int server = 0; server < 9; ++server)
+      text += fmt::format("  - {{server: {}, nic: 0, switch: {}, rate: {}}}\n", server, "xyz"[server % 3],
+                          server == slow ? "10Gb" : "100Gb");
+    const auto file = topology::parse_topology_file("g.yaml", text);
+    ASSERT_TRUE(file) << file.error().message;
+    const auto all = candidates(file->topology);
+    ASSERT_TRUE(all);
+    for (const Candidate& candidate : *all) {
+      const Volume volume{.count = 4 << 20, .element_bytes = 4};
+      const Cost one = estimate(file->topology, candidate.builder->shape(), candidate.programs, volume);
+      const Cost every = estimate_all(file->topology, *candidate.builder, volume);
+      EXPECT_GE(candidate.uplinks_to_nics * one.bandwidth_seconds, 0.9 * every.bandwidth_seconds)
+          << "server " << slow << ", " << candidate.name;
     }
   }
 }
