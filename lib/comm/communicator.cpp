@@ -19,6 +19,7 @@
 #include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/team_communicator.hpp"
+#include "lib/cost/select.hpp"
 #include "lib/reduce/reduce.hpp"
 #include "lib/reduce/user_op.hpp"
 #include "topology/formats/topology_file.hpp"
@@ -231,7 +232,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   const bool in_memory = NodeCommunicator::serves(design, loaded.config, processes);
   if (in_memory) {
     communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
-  } else if (auto nodes = NodeGroups::of(design, loaded.config, processes, rank)) {
+  } else if (auto nodes = NodeGroups::of(design, loaded.config, processes, rank);
+             nodes && (nodes->share_long_vectors() ||
+                       medium_between(loaded.config.transport, processes).message_seconds >=
+                           cost::kSocketMessageSeconds)) {
     communicator =
         std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(nodes));
   } else {

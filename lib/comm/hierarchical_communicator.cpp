@@ -116,9 +116,9 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   description_ = fmt::format(
       "allreduce{} in the shared memory of the {} of a node and, between nodes, {} on {}; "
       "other calls {} on {}; {}; {}",
-      nodes_.least_ranks() == 1 ? fmt::format(" up to {} bytes", between_.one_leader_up_to_bytes)
-      : for_all                 ? ""
-                                : " of sizes without a chosen algorithm",
+      !nodes_.share_long_vectors() ? fmt::format(" up to {} bytes", between_.one_leader_up_to_bytes)
+      : for_all                    ? ""
+                                   : " of sizes without a chosen algorithm",
       ranks_text(nodes_), describe_choices(between_.choices), wiring.name, describe_choices(*choices),
       design.topology.name, fmt::join(made->transports, ", "),
       describe_emulation(design.topology, processes));

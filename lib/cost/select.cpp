@@ -75,23 +75,34 @@ std::set<std::int32_t> busiest_servers_by_position(const Topology& topology, con
 /// The same and those behind the slowest cables.
 std::set<std::int32_t> busiest_servers(const Topology& topology, const PlanBuilder& builder) {
   std::set<std::int32_t> servers = busiest_servers_by_position(topology, builder);
+  // By their rate in times of that of the fastest NIC with this number.
   std::vector<std::pair<double, std::int64_t>> slow;
+  const std::vector<double> nics = topology::rail_bandwidths(topology);
   for (const LinkOverride& cable : topology.overrides) {
-    if (cable.server >= 0 && cable.up) slow.emplace_back(cable.bandwidth_bytes_per_s, cable.server);
+    if (cable.server >= 0 && cable.up)
+      slow.emplace_back(cable.bandwidth_bytes_per_s / nics[static_cast<std::size_t>(cable.rail)],
+                        cable.server);
   }
   if (const GraphWiring* const wiring = topology.wiring.value.get()) {
-    for (std::int64_t server = 0; server < wiring->num_servers; ++server) {
-      for (Rail rail = 0; rail < wiring->num_rails; ++rail) {
+    for (Rail rail = 0; rail < wiring->num_rails; ++rail) {
+      std::vector<std::pair<double, std::int64_t>> rates;
+      for (std::int64_t server = 0; server < wiring->num_servers; ++server) {
         const std::int64_t cable = wiring->cable[wiring->nic(server, rail)];
         if (cable < 0) continue;
         const GraphLink& link = wiring->graph.links[static_cast<std::size_t>(cable)];
-        if (link.up) slow.emplace_back(link.bandwidth_bytes_per_s, server);
+        if (link.up) rates.emplace_back(link.bandwidth_bytes_per_s, server);
       }
+      if (rates.empty()) continue;
+      const double fastest = std::ranges::max(rates).first;
+      for (const auto& [rate, server] : rates)
+        if (rate < fastest) slow.emplace_back(rate / fastest, server);
     }
   }
   std::ranges::sort(slow);
-  for (std::size_t i = 0; i < std::min(slow.size(), kMostSlowCables); ++i)
-    servers.insert(static_cast<std::int32_t>(slow[i].second));
+  std::set<std::int64_t> behind;
+  for (const auto& [share, server] : slow)
+    if (behind.size() < kMostSlowCables && behind.insert(server).second)
+      servers.insert(static_cast<std::int32_t>(server));
   return servers;
 }
 

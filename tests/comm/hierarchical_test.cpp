@@ -410,6 +410,10 @@ TEST(NodeGroups, follow_shared_memory_or_the_servers_of_a_named_topology) {
   EXPECT_EQ(uneven->ranks_on(1), 1);
   EXPECT_EQ(uneven->rank_of(1, 0), 1);
   EXPECT_EQ(uneven->least_ranks(), 1);
+  EXPECT_FALSE(uneven->share_long_vectors());
+  const auto unlike = NodeGroups::of(unnamed, Config(), processes_on({"a", "b", "a", "b", "a"}), 0);
+  ASSERT_TRUE(unlike);
+  EXPECT_TRUE(unlike->share_long_vectors());
   const auto servers = NodeGroups::of(design_of("bcube:2,1@25Gb/2"), Config(),
                                       processes_on({"a", "a", "a", "a", "a", "a", "a", "a"}), 5);
   ASSERT_TRUE(servers);

@@ -20,8 +20,7 @@ HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
   if (!parts_.team.plans.is_automatic(bytes)) return Path::kPlan;
   // An empty vector cannot be divided.
   if (bytes == 0 || bytes <= parts_.between.whole_up_to_bytes) return Path::kWhole;
-  // Where a node has one rank only, all nodes would have one leader, which long vectors keep busier than a plan of all ranks.
-  if (parts_.nodes.least_ranks() == 1 && bytes > parts_.between.one_leader_up_to_bytes) return Path::kPlan;
+  if (!parts_.nodes.share_long_vectors() && bytes > parts_.between.one_leader_up_to_bytes) return Path::kPlan;
   return parts_.calls.staging_holds(size_of(args.type)) ? Path::kShares : Path::kPlan;
 }
 

@@ -74,7 +74,7 @@ class HierarchicalCalls final : public exec::EngineClient {
   exec::Engine& engine_;
   node::NodeTeam& node_;
   Rank ranks_here_, most_leaders_;
-  /// The staging of nodes with the fewest and with the most ranks, with these numbers. Their sizes limit those between.
+  /// The staging of nodes with the fewest and with the most ranks, with these numbers.
   std::array<std::pair<Rank, node::StagingLayout>, 2> stagings_;
   std::function<void(const Status&)> on_error_;
   HierarchicalCall* active_ = nullptr;  ///< the call that uses shared memory

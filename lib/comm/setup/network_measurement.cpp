@@ -32,7 +32,7 @@ constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
-/// A call this long ends the search for the rate.
+/// A call this long ends the search for the rate, and is not tried again.
 constexpr double kLongSeconds = 10e-3;
 /// Two sizes that give rates closer than this show the rate, and not what buffers on the path hold.
 constexpr double kSameRate = 1.25;
@@ -169,6 +169,7 @@ class TimedTeam {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (calls[i].seconds <= 0 || (calls[i].seconds > most && factor < kFarOff)) continue;
       const bool is_far = calls[i].seconds > most;
+      if (is_far && calls[i].seconds > kLongSeconds) continue;
       auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls);
       if (!seconds) return seconds.error();
       calls[i].seconds = is_far ? std::min(calls[i].seconds, *seconds) : *seconds;
@@ -200,7 +201,7 @@ class TimedTeam {
           continue;
         }
         auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls);
-        if (tried && num_calls == 1 && *tried > kClose * expected[i]) {
+        if (tried && num_calls == 1 && *tried > kClose * expected[i] && *tried < kLongSeconds) {
           auto again = seconds_of(i, kCount, 0, 1);
           if (!again || *again < *tried) tried = again;
         }

@@ -31,6 +31,9 @@ struct NodeGroups {
   /// Of the node with the fewest and of that with the most.
   [[nodiscard]] Rank least_ranks() const { return least_; }
   [[nodiscard]] Rank most_ranks() const { return most_; }
+  /// Whether shares for as many leaders as the smallest node has ranks keep the others busy enough for long vectors. A plan of all
+  /// ranks divides those of unlike nodes better.
+  [[nodiscard]] bool share_long_vectors() const { return least_ > 1 && most_ <= kMostUnlike * least_; }
   [[nodiscard]] Rank rank_of(Rank of_node, Rank of_local_rank) const {
     return ranks[static_cast<std::size_t>(first[static_cast<std::size_t>(of_node)] + of_local_rank)];
   }
@@ -45,6 +48,7 @@ struct NodeGroups {
                                       const std::vector<ProcessInfo>& processes, Rank rank);
 
  private:
+  static constexpr Rank kMostUnlike = 4;
   Rank least_ = 0, most_ = 0;
 };
 
