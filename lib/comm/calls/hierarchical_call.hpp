@@ -42,8 +42,8 @@ struct HierarchicalParts {
 /// *Scatter*: the m ranks of a node reduce the chunk, each rank its own share (NodeTeam's reduce_scatter), into
 /// the share's position in the output. *Between*: the ranks with the same local rank on all nodes allreduce
 /// their share in place, by the inter-node plan. *Gather*: the ranks of a node copy each other's shares
-/// (NodeTeam's allgather). The ranks with a share are the leaders: all, or the first one of each node where messages cost more
-/// than bytes (PlansBetween).
+/// (NodeTeam's allgather). The ranks with a share are the leaders: on each node as many as the
+/// smallest node has ranks, or the first one where messages cost more than bytes (PlansBetween).
 ///
 /// Over RDMA short vectors need one step less in memory: every rank of a node reduces the whole vector, and each local
 /// rank allreduces all of it between the nodes. There is nothing to gather then. What is short depends on the NICs

@@ -59,7 +59,7 @@ Topology topology_of_nodes(const Design& design, const NodeGroups& nodes);
 /// programs are empty.
 struct PlansBetween {
   std::vector<Design::Choice> choices;  ///< by the bytes that a node sends at once
-  /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each. 0: it does.
+  /// Up to this size of a vector, all of it for every rank takes hardly longer between the nodes than a share for each. 0: never.
   std::uint64_t whole_up_to_bytes = 0;
   /// Up to this size one rank of a node sends for all of them, since a message costs more than a step in memory.
   std::uint64_t one_leader_up_to_bytes = 0;
