@@ -1,149 +1,414 @@
 #include "lib/comm/communicator.hpp"
 
-#include <atomic>
-#include <cstring>
-#include <mutex>
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/log.hpp"
+#include "lib/comm/calls/call_request.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
+#include "lib/comm/control/wait_limits.hpp"
 #include "lib/comm/fork_guard.hpp"
-#include "lib/comm/hierarchical_communicator.hpp"
-#include "lib/comm/node_communicator.hpp"
-#include "lib/comm/process.hpp"
-#include "lib/comm/setup/design.hpp"
-#include "lib/comm/setup/network_measurement.hpp"
-#include "lib/comm/setup/node_groups.hpp"
-#include "lib/comm/setup/reach.hpp"
-#include "lib/comm/setup/spare_communicators.hpp"
-#include "lib/comm/setup/transport_registry.hpp"
-#include "lib/comm/team_communicator.hpp"
-#include "lib/cost/select.hpp"
-#include "lib/reduce/reduce.hpp"
+#include "lib/comm/progress_thread.hpp"
 #include "lib/reduce/user_op.hpp"
-#include "topology/formats/topology_file.hpp"
 
 namespace hips::comm {
 namespace {
 
 using log::Subsystem;
 
-/// A call of a single rank whose arguments check_arguments() accepts.
-void carry_out_alone(const CallArgs& args) {
-  if (reduces(args.collective)) {
-    reduce::fold(args.type, args.op, args.out, {&args.in, 1}, static_cast<std::size_t>(args.count));
-  } else if (args.collective == Collective::kScatter || args.collective == Collective::kAlltoall) {
-    if (args.count > 0 && args.out != args.in)
-      std::memcpy(args.out, args.in, args.count * size_of(args.type));
-  } else if (has_sections(args.collective) && args.count > 0) {
-    std::byte* const to = args.out + args.sections->displacement(0) * size_of(args.type);
-    if (to != args.in) std::memcpy(to, args.in, args.count * size_of(args.type));
-  }
+constexpr std::int64_t kCheckEveryNs = 200'000'000;
+/// Time in which the control threads of all ranks answer a query, as a rule.
+constexpr std::int64_t kAnswersNs = 200'000'000;
+constexpr std::int64_t kProgressEveryNs = 1'000'000;
+/// Time slice in which a waiting thread keeps other threads from their requests of the same communicator. It
+/// grows while no other thread waits.
+constexpr std::int64_t kSliceNs = 1'000'000, kLongestSliceNs = 16'000'000;
+
+/// The status of a complete call whose wait returned `status`. After kTimeout another thread has completed the
+/// call, so its own status counts.
+Status outcome(PendingCall& call, Status status) {
+  return status.code == Code::kTimeout ? call.wait({}) : status;
 }
-
-/// Why a communicator of one rank has failed, if it has. Any thread.
-class LoneFailure {
- public:
-  void set(Status status) {
-    const std::lock_guard lock(mutex_);
-    if (failed_.load(std::memory_order_relaxed)) return;
-    status_ = std::move(status);
-    failed_.store(true, std::memory_order_release);
-  }
-  [[nodiscard]] Status get() const {
-    if (!failed_.load(std::memory_order_acquire)) return Status::success();
-    return status_;  // set once
-  }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-  Status status_;
-};
-
-/// A call of a single rank: it has ended when start() returns.
-class LoneRequest final : public Request {
- public:
-  LoneRequest(const CallArgs& args, const LoneFailure& failure) : failure_(failure) { set(args); }
-  Status renew(const CallArgs& args) override {
-    if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
-    set(args);
-    return Status::success();
-  }
-  Status start() override {
-    if (Status status = check_not_forked(); !status.ok()) return status;
-    if (Status status = failure_.get(); !status.ok()) return status;
-    carry_out_alone(args_);
-    return Status::success();
-  }
-  [[nodiscard]] bool active() const override { return false; }
-  bool has_ended() override { return true; }
-  bool test() override { return true; }
-  Status wait() override { return Status::success(); }
-
- private:
-  void set(const CallArgs& args) {
-    op_hold_ = reduce::UserOpHold(args.op);
-    args_ = args;
-  }
-
-  const LoneFailure& failure_;
-  CallArgs args_;
-  reduce::UserOpHold op_hold_;
-};
-
-/// HIPS_TOPO_DUMP: what the first communicator of this process runs on.
-void dump_topology(const std::string& path, const Topology& topology) {
-  static std::atomic<bool> dumped{false};
-  if (path.empty() || dumped.exchange(true)) return;
-  topology::TopologyFile file;
-  file.topology = topology;
-  // The communicator works without the file; the user that asked for it has to know.
-  if (auto written = topology::write_topology_file(path, file); !written)
-    log::warn(Subsystem::kComm, "HIPS_TOPO_DUMP: {}", written.error().message);
-}
-
-void log_network(const std::string& name, const cost::Constants& network) {
-  log::info(
-      Subsystem::kComm,
-      "{}: measured between the nodes: {:.3g} us for a hop, {:.3g} us for a message, {:.3g} Gb/s for a NIC",
-      name, network.hop_seconds * 1e6, network.message_seconds * 1e6, network.bytes_per_s * 8e-9);
-}
-
-/// A communicator of one rank.
-class LoneCommunicator final : public Communicator {
- public:
-  [[nodiscard]] Rank rank() const override { return 0; }
-  [[nodiscard]] Rank size() const override { return 1; }
-  [[nodiscard]] const std::string& describe() const override { return description_; }
-  [[nodiscard]] const std::string& backend() const override { return backend_; }
-  Status call(const CallArgs& args) override {
-    if (Status status = check_not_forked(); !status.ok()) return status;
-    if (Status status = check_arguments(args, 0, 1); !status.ok()) return status;
-    if (Status status = failure_.get(); !status.ok()) return status;
-    carry_out_alone(args);
-    return Status::success();
-  }
-  Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) override {
-    if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-    if (Status status = check_arguments(args, 0, 1); !status.ok()) return fail(std::move(status));
-    return std::make_unique<LoneRequest>(args, failure_);
-  }
-  void note_delegated(const char* /*what*/) override {}
-  [[nodiscard]] Status failure() const override { return failure_.get(); }
-  Status abort(std::string_view text) override {
-    if (Status status = check_not_forked(); !status.ok()) return status;
-    failure_.set(aborted_by(0, text));
-    return Status::success();
-  }
-
- private:
-  LoneFailure failure_;
-  std::string description_ = "one rank: a copy", backend_ = "memory";
-};
 
 }  // namespace
+
+Communicator::Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config,
+                           const CommunicatorOptions& options)
+    : rank_(rank), size_(size) {
+  follow(std::move(config), options);
+  num_alive_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Communicator::~Communicator() {
+  num_alive_.fetch_sub(1, std::memory_order_relaxed);
+  if (in_forked_child()) {
+    // It belongs to the parent; closing it would disturb the peers.
+    (void)backend_.release();
+    return;
+  }
+  if (makes_requests_) OutstandingCalls::process().remove(*this);
+  watch_->leave();
+}
+
+void Communicator::follow(std::shared_ptr<const Config> config, const CommunicatorOptions& options) {
+  config_ = std::move(config);
+  progress_ = options.progress;
+  timeout_ns_ = options.timeout_ns.value_or(config_->timeout_ns.value_or(INT64_MAX));
+  has_own_timeout_ = options.timeout_ns.has_value();
+  mode_ = options.thread_mode;
+  has_progress_thread_ = config_->progress_thread.value_or(options.progress_thread);
+}
+
+Backend::Context Communicator::context() const {
+  return {.config = config_,
+          .clock = origin_.options.clock,
+          .rank = rank_,
+          .size = size_,
+          .on_error = [watch = watch_.get()](const Status& status) { watch->found(status); }};
+}
+
+/// The periodic work of a blocking call while it waits.
+struct Communicator::Waiter {
+  Communicator& communicator;
+  PendingCall& call;
+  WaitLimits wait_limits;
+  std::int64_t before_ns = 0;  ///< waited before this time slice
+  std::int64_t next_check_ns = kCheckEveryNs;
+
+  /// Nothing is locked here, so that the program's callback may create and free communicators.
+  void tick(std::int64_t in_slice_ns = 0) {
+    call.while_still([&] { check(before_ns + in_slice_ns); });
+    advance_others();
+  }
+
+ private:
+  void advance_others() {
+    if (communicator.progress_) communicator.progress_();
+    OutstandingCalls::process().advance_others(communicator);
+  }
+  void check(std::int64_t waited_ns) {
+    // The caller's runtime needs progress more often than this check is useful.
+    if (waited_ns < next_check_ns) return;
+    next_check_ns = waited_ns + kCheckEveryNs;
+    communicator.check_missing(call, wait_limits, waited_ns);
+  }
+};
+
+void Communicator::check_missing(const PendingCall& call, WaitLimits& wait_limits, std::int64_t waited_ns) {
+  const std::vector<Rank> missing = call.waiting_for();
+  watch_->waiting(missing, call.waiting_text());
+  const WaitLimits::Actions actions = wait_limits.at(waited_ns);
+  if (actions.ask) watch_->ask(missing);
+  if (actions.ask_all) watch_->ask_all();
+  if (actions.warn)
+    log::warn(Subsystem::kComm, "{} has waited {} s: {}", to_string(watch_->record().current()),
+              waited_ns / 1'000'000'000, watch_->missing());
+}
+
+Status Communicator::wait(PendingCall& call) {
+  try {
+    return wait_until_done(call);
+  } catch (...) {
+    // The call still uses the caller's buffers. The failure ends it on all ranks.
+    Status thrown = found_exception();
+    Status status = wait(call);
+    return status.ok() || watch_->failed() ? status : thrown;
+  }
+}
+
+Status Communicator::try_start(PendingCall& call) {
+  try {
+    call.start();
+    return Status::success();
+  } catch (...) {
+    Status status = found_exception();
+    (void)wait(call);  // a part of it may have been started
+    return status;
+  }
+}
+
+Status Communicator::finish_blocking(PendingCall& call, const CallArgs& args) {
+  if (Status status = call.set(args); !status.ok()) return status;
+  if (Status status = try_start(call); !status.ok()) return status;
+  return wait(call);
+}
+
+Status Communicator::found_exception() {
+  Status status = status_of_exception();
+  try {
+    status.rank = rank_;
+    status.message =
+        fmt::format("rank {}: {} in {}", rank_, status.message, to_string(watch_->record().current()));
+  } catch (const std::bad_alloc&) {  // the short message has to do
+  }
+  watch_->found(status);
+  return status;
+}
+
+Status Communicator::wait_until_done(PendingCall& call) {
+  Waiter waiter{*this, call, {}};
+  WaitOptions options;
+  const bool advances_others = progress_ || OutstandingCalls::process().has_others(*this);
+  options.tick_ns = advances_others ? kProgressEveryNs : kCheckEveryNs;
+  // Captures one pointer, so that std::function allocates nothing.
+  options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
+  if (timeout_ns_ != INT64_MAX) options.deadline_ns = backend_->clock().now_ns() + timeout_ns_;
+  Status status = wait_in_slices(call, options, waiter);
+  if (call.done()) return outcome(call, std::move(status));
+
+  // The user's deadline has passed. A short extra wait finds out who is missing, and may even complete the call.
+  watch_->ask_all();
+  options.deadline_ns = backend_->clock().now_ns() + kAnswersNs;
+  if (Status late = wait_in_slices(call, options, waiter); call.done()) return outcome(call, std::move(late));
+
+  // The operation owns the buffers until it is complete; the failure completes it on all ranks.
+  status.scope = Scope::kCommunicator;
+  const double seconds = static_cast<double>(timeout_ns_) / 1e9;
+  status.message =
+      fmt::format("rank {} gave up {} after {}: {}", rank_, to_string(watch_->record().current()),
+                  has_own_timeout_ ? fmt::format("its timeout of {:g} s", seconds)
+                                   : fmt::format("{:g} s (HIPS_TIMEOUT)", seconds),
+                  watch_->missing());
+  watch_->found(status);
+  options.deadline_ns = INT64_MAX;
+  return wait_in_slices(call, options, waiter);
+}
+
+Status Communicator::wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter) {
+  // Same condition as in ProgressLock: no other thread needs progress without requests or with one thread.
+  if (mode_ == ThreadMode::kSingle || num_outstanding_.load(std::memory_order_relaxed) == 0)
+    return call.wait(options);
+  const std::int64_t deadline_ns = options.deadline_ns, before_ns = waiter.before_ns;
+  std::int64_t now_ns = backend_->clock().now_ns();
+  const std::int64_t begin_ns = now_ns;
+  for (std::int64_t slice_ns = kSliceNs;;) {
+    options.deadline_ns = std::min(deadline_ns, now_ns + slice_ns);
+    Status status = call.wait(options);
+    if (call.done()) return outcome(call, std::move(status));
+    now_ns = backend_->clock().now_ns();
+    if (now_ns >= deadline_ns) return status;
+    waiter.before_ns = before_ns + now_ns - begin_ns;
+    waiter.tick();
+    slice_ns = yield_progress() ? kSliceNs : std::min(2 * slice_ns, kLongestSliceNs);
+  }
+}
+
+bool Communicator::yield_progress() {
+  constexpr int kMostYields = 100;  // a waiting thread may not be scheduled for long
+  const int num_wanting = num_wanting_.load(std::memory_order_relaxed);
+  if (num_wanting == 0) return false;
+  progressing_.store(false, std::memory_order_release);
+  for (int i = 0; i < kMostYields && num_wanting_.load(std::memory_order_relaxed) >= num_wanting; ++i)
+    sched_yield();
+  while (progressing_.exchange(true, std::memory_order_acquire)) sched_yield();
+  return true;
+}
+
+/// Makes this thread the only one that makes progress on the communicator's calls. A thread that waits for long
+/// yields from time to time: requests of other threads may be complete, and the awaited call may depend on what
+/// those threads do next.
+///
+/// Without outstanding requests nothing is locked, because no other thread needs progress. With a single thread
+/// the flag only guards against progress from inside its own wait, and costs a store.
+class Communicator::ProgressLock {
+ public:
+  explicit ProgressLock(Communicator& communicator)
+      : flag_(communicator.progressing_),
+        // Acquired: without a lock this thread touches what the thread that closed the last request has written.
+        locked_(communicator.num_outstanding_.load(std::memory_order_acquire) > 0) {
+    if (!locked_) return;
+    if (communicator.mode_ == ThreadMode::kSingle && !communicator.has_progress_thread_) {
+      flag_.store(true, std::memory_order_relaxed);
+    } else {
+      if (!flag_.exchange(true, std::memory_order_acquire)) return;
+      communicator.num_wanting_.fetch_add(1, std::memory_order_relaxed);
+      while (flag_.exchange(true, std::memory_order_acquire)) sched_yield();
+      communicator.num_wanting_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  ~ProgressLock() {
+    if (locked_) flag_.store(false, std::memory_order_release);
+  }
+  ProgressLock(const ProgressLock&) = delete;
+  ProgressLock& operator=(const ProgressLock&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+  bool locked_;
+};
+
+/// Detects concurrent calls of several threads.
+class Communicator::CallerGuard {
+ public:
+  // Finds most misuse at the cost of two plain stores. A thread sanitizer finds all of it.
+  explicit CallerGuard(Communicator& communicator)
+      : in_call_(communicator.in_call_),
+        alone_(communicator.mode_ != ThreadMode::kSerialized || !in_call_.load(std::memory_order_relaxed)) {
+    if (alone_) in_call_.store(true, std::memory_order_relaxed);
+  }
+  ~CallerGuard() {
+    if (alone_) in_call_.store(false, std::memory_order_relaxed);
+  }
+  CallerGuard(const CallerGuard&) = delete;
+  CallerGuard& operator=(const CallerGuard&) = delete;
+
+  [[nodiscard]] bool alone() const { return alone_; }
+  [[nodiscard]] static Status misuse() {
+    return Status::error(Code::kInvalidArgument,
+                         "another thread is in a call on this communicator; use one communicator per thread");
+  }
+
+ private:
+  std::atomic<bool>& in_call_;
+  bool alone_;
+};
+
+void Communicator::note_delegated(const char* what) {
+  if (in_forked_child()) return;
+  const ProgressLock lock(*this);  // another thread may be recording the completion of a request
+  watch_->record().add_delegated(what);
+}
+
+void Communicator::take_back_delegated() {
+  if (in_forked_child()) return;
+  const ProgressLock lock(*this);
+  watch_->record().take_back_delegated();
+}
+
+Status Communicator::execute(const CallArgs& args) {
+  const CallerGuard guard(*this);
+  if (!guard.alone()) return guard.misuse();
+  const ProgressLock lock(*this);
+  if (watch_->failed()) {
+    failed_call_ = watch_->record().last().index + 1;
+    return watch_->failure();
+  }
+  return run_recorded(args);
+}
+
+Status Communicator::run_recorded(const CallArgs& args) {
+  CallRecord& record = watch_->record();
+  const std::uint64_t index = record.begin(args);
+  // A call with count 0 returns at once, but it is recorded like any other: a peer that passed another count must
+  // not match its messages with this rank's next call.
+  Status status = run_with_memory(args);
+  if (!status.ok() && watch_->failed()) {
+    status = watch_->failure();
+    failed_call_ = index;
+  }
+  record.end(index);
+  return status;
+}
+
+Status Communicator::run_with_memory(const CallArgs& args) {
+  try {
+    return backend_->run(args, *this);
+  } catch (...) {
+    // The peers are in the call and wait for this rank.
+    return found_exception();
+  }
+}
+
+Status Communicator::call(const CallArgs& args) {
+  // Fast path: per-call overhead dominates small messages, so errors are described on the slow path only.
+  if (in_forked_child()) return check_not_forked();
+  if (!is_valid_allreduce(args)) return call_checked(args);
+  return execute(args);
+}
+
+Status Communicator::check(const CallArgs& args) const {
+  Status status = check_arguments(args, rank_, size_);
+  return status.ok() && is_bytes(args.type) ? backend_->refuse(args) : status;
+}
+
+Status Communicator::call_checked(const CallArgs& args) {
+  if (Status status = check(args); !status.ok()) return status;
+  const reduce::UserOpHold hold(args.op);
+  return execute(args);
+}
+
+// ---- Requests ------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Request>> Communicator::prepare_request(const CallArgs& args) {
+  if (Status status = check_not_forked(); !status.ok()) return fail(status);
+  if (Status status = check(args); !status.ok()) return fail(status);
+  auto request = std::make_unique<CallRequest>(*this, backend_->make_call());
+  if (Status status = request->set(args); !status.ok()) return fail(status);
+  return request;
+}
+
+Status Communicator::start(PendingCall& call, const CallArgs& args, std::uint64_t& index) {
+  const CallerGuard guard(*this);
+  if (!guard.alone()) return guard.misuse();
+  const ProgressLock lock(*this);
+  if (watch_->failed()) return watch_->failure();
+  index = watch_->record().begin(args);
+  if (Status status = try_start(call); !status.ok()) {
+    watch_->record().end(index);
+    return watch_->failed() ? watch_->failure() : status;
+  }
+  // From here on other threads may make progress on the call, and this thread needs the lock.
+  num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (!std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
+  if (has_progress_thread_) ProgressThread::process().wake();
+  return Status::success();
+}
+
+void Communicator::check_missing(PendingCall& call, Polls& polls) {
+  constexpr std::uint64_t kPollsPerCheck = 16;  // polls between two readings of the clock
+  if (++polls.num % kPollsPerCheck != 0) return;
+  const std::int64_t now_ns = backend_->clock().now_ns();
+  if (polls.num == kPollsPerCheck) polls = {.num = kPollsPerCheck, .begin_ns = now_ns};
+  const std::int64_t waited_ns = now_ns - polls.begin_ns;
+  if (waited_ns < polls.next_check_ns) return;
+  polls.next_check_ns = waited_ns + kCheckEveryNs;
+  call.while_still([&] { check_missing(call, polls.wait_limits, waited_ns); });
+}
+
+bool Communicator::has_ended(const PendingCall& call) {
+  if (mode_ == ThreadMode::kSingle && !has_progress_thread_)
+    return call.done();  // no other thread makes progress
+  const ProgressLock lock(*this);
+  return call.done();
+}
+
+std::optional<Status> Communicator::test(PendingCall& call, std::uint64_t index, Polls& polls) {
+  const ProgressLock lock(*this);
+  OutstandingCalls::process().advance_others(*this);
+  std::optional<Status> end = call.test();
+  if (end) {
+    close(*end, index);
+  } else {
+    check_missing(call, polls);
+  }
+  return end;
+}
+
+Status Communicator::finish(PendingCall& call, std::uint64_t index) {
+  const ProgressLock lock(*this);
+  // A small call is often complete by now; that saves setting up the wait.
+  backend_->advance();
+  Status status = call.done() ? call.wait({}) : wait(call);
+  close(status, index);
+  return status;
+}
+
+void Communicator::close(Status& status, std::uint64_t index) {
+  watch_->record().end(index);
+  num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  if (status.ok()) return;
+  if (watch_->failed())
+    status = watch_->failure();
+  else
+    watch_->found(status);  // a failure of this rank alone, such as no memory
+}
 
 Status aborted_by(Rank rank, std::string_view text) {
   // It travels in a control frame, which has a limit of its own.
@@ -155,119 +420,41 @@ Status aborted_by(Rank rank, std::string_view text) {
   return status;
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
-                                                           const CommunicatorOptions& options) {
-  if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-  LoadedConfig loaded = load_process_config();
-  log::configure(loaded.config.log, bootstrap.rank());
-  const Rank rank = bootstrap.rank(), size = bootstrap.size();
-
-  Announcement mine;
-  mine.status = loaded.status;
-  if (mine.status.ok()) mine.status = options.refused;
-  if (!mine.status.ok()) mine.status.scope = Scope::kCommunicator;
-  mine.process = this_process();
-  if (mine.status.ok()) mine.status = describe_networks(loaded.config, mine.process);
-  mine.id = ProcessUid::random().low;
-  Design design;
-  if (mine.status.ok()) {
-    auto made = make_design(options, loaded.config, rank, size);
-    if (made)
-      design = std::move(*made);
-    else
-      mine.status = made.error();
+Status Communicator::abort(std::string_view text) {
+  if (Status status = check_not_forked(); !status.ok()) return status;
+  watch_->found(aborted_by(rank_, text));
+  // The first failure is everybody's, which the lowest rank decides. Without an answer from it this rank
+  // fails alone, after two seconds.
+  constexpr std::int64_t kMostNs = 5'000'000'000;
+  const std::int64_t end_ns = SystemClock::instance().now_ns() + kMostNs;
+  while (!watch_->failed()) {
+    if (SystemClock::instance().now_ns() >= end_ns)
+      return Status::error(Code::kInternal, "abort: the control thread did not answer within 5 s");
+    const timespec nap{0, 100'000};
+    nanosleep(&nap, nullptr);
   }
-  mine.terms = design.terms;
-  mine.network = known_network();
-  auto spares = options.may_reuse ? SpareCommunicators::process().take() : SpareCommunicators::Taken();
-  mine.spares = spares.notes();
-  auto blobs = bootstrap.allgather(encode(mine));
-  if (!blobs) return fail(blobs.error());
-  auto agreed = compare(*blobs);
-  if (!agreed) return fail(agreed.error());
-  const std::vector<ProcessInfo>& processes = agreed->processes;
-  Origin origin{options, design.topology_named, design.topology};
-  if (!origin.options.progress) origin.options.progress = bootstrap.progress();
-  if (size == 1) {
-    std::unique_ptr<Communicator> lone = std::make_unique<LoneCommunicator>();
-    lone->origin_ = std::move(origin);
-    return lone;
-  }
-  if (agreed->spare) {
-    auto communicator = spares.use(*agreed->spare);
-    communicator->use_again(loaded.config, origin.options);
-    communicator->origin_.options = std::move(origin.options);
-    log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size, communicator->describe());
-    return communicator;
-  }
-  if (Status status = check_reach(loaded.config.transport, processes); !status.ok())
-    return fail(std::move(status));
-
-  design = with_wiring(std::move(design), options, loaded.config, rank, processes);
-  if (design.wiring) {
-    if (rank == 0)
-      log::info(Subsystem::kComm, "{}: the NICs show {}; HIPS_TOPO={} names it", options.name,
-                design.wiring->text, design.topology.spec);
-    // Not every two nodes share a network, so parts need to know which they are.
-    if (design.topology.servers_relay) origin = {origin.options, true, design.topology};
-  }
-  Measurement measurement;
-  if (wants_measurement(design, loaded.config, processes)) {
-    design.network = agreed->network;
-    if (!design.network) {
-      auto measured = measure_network(bootstrap, {.config = loaded.config,
-                                                  .clock = options.clock,
-                                                  .id = agreed->id,
-                                                  .design = design,
-                                                  .processes = processes});
-      if (!measured) return fail(measured.error());
-      measurement = *std::move(measured);
-      design.network = measurement.constants;
-      if (rank == 0 && design.network) log_network(options.name, *design.network);
-    }
-    if (design.network) remember_network(*design.network);
-  }
-  if (rank == 0) dump_topology(loaded.config.topology_dump, design.topology);
-  std::unique_ptr<WatchedCommunicator> communicator;
-  const bool in_memory = NodeCommunicator::serves(design, loaded.config, processes);
-  if (in_memory) {
-    communicator = std::make_unique<NodeCommunicator>(bootstrap, loaded.config, options);
-  } else if (auto nodes = NodeGroups::of(design, loaded.config, processes, rank);
-             nodes && (nodes->share_long_vectors() ||
-                       medium_between(loaded.config.transport, processes).message_seconds >=
-                           cost::kSocketMessageSeconds)) {
-    communicator =
-        std::make_unique<HierarchicalCommunicator>(bootstrap, loaded.config, options, *std::move(nodes));
-  } else {
-    communicator = std::make_unique<TeamCommunicator>(bootstrap, loaded.config, options);
-  }
-  if (Status status = communicator->set_up(bootstrap, loaded.config, design, processes, agreed->id);
-      !status.ok())
-    return fail(std::move(status));
-  if (options.may_reuse && !in_memory) communicator->allow_reuse(agreed->digest);
-  communicator->origin_ = std::move(origin);
-  log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
-  if (loaded.config.reproducible == Reproducible::kAny && rank == 0)
-    log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", options.name,
-              in_memory ? "calls in shared memory always are" : design.cost_comparison);
-  return communicator;
+  return Status::success();
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::derive(std::span<const Rank> members, std::uint64_t nth,
-                                                           std::uint64_t part,
-                                                           const CommunicatorOptions& options,
-                                                           IfFailed if_failed) {
-  if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-  try {
-    Result<std::unique_ptr<Communicator>> made = std::make_unique<LoneCommunicator>();
-    if (members.size() > 1) made = make_derived(members, nth, part, options, if_failed);
-    if (!made) return made;
-    (*made)->origin_ = {.options = options, .named = false, .topology = {}};
-    log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, members.size(), (*made)->describe());
-    return made;
-  } catch (const std::bad_alloc&) {
-    return fail(fail_derived(members, nth, part));
-  }
+bool Communicator::retire() {
+  if (digest_ == 0 || in_forked_child() || watch_->failed()) return false;
+  if (num_outstanding_.load(std::memory_order_acquire) > 0) return false;
+  if (std::exchange(makes_requests_, false)) OutstandingCalls::process().remove(*this);
+  watch_->retire();
+  return true;
+}
+
+std::optional<SpareNote> Communicator::spare_note() const {
+  if (!watch_->is_retired() || watch_->failed()) return std::nullopt;
+  return SpareNote{digest_, watch_->id(), watch_->record().last().index};
+}
+
+void Communicator::advance_if_free() {
+  if (num_outstanding_.load(std::memory_order_acquire) == 0) return;
+  if (progressing_.exchange(true, std::memory_order_acquire)) return;
+  // Checked again under the lock: without outstanding requests, calls take no lock.
+  if (num_outstanding_.load(std::memory_order_acquire) > 0) backend_->advance();
+  progressing_.store(false, std::memory_order_release);
 }
 
 }  // namespace hips::comm

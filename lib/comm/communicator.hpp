@@ -9,65 +9,33 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include <hips/status.hpp>
 #include <hips/topology.hpp>
 #include <hips/types.hpp>
 
+#include "lib/base/config/config.hpp"
 #include "lib/base/result.hpp"
-#include "lib/base/wait/clock.hpp"
+#include "lib/comm/backend.hpp"
 #include "lib/comm/calls/call_args.hpp"
+#include "lib/comm/calls/pending_call.hpp"
 #include "lib/comm/calls/request.hpp"
+#include "lib/comm/communicator_options.hpp"
+#include "lib/comm/control/failure_detector.hpp"
+#include "lib/comm/control/wait_limits.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
-
-namespace hips {
-struct Config;
-}  // namespace hips
+#include "lib/comm/setup/spare_note.hpp"
 
 namespace hips::comm {
 
-/// Options of create(). An empty value means: from the environment, else the default.
-struct CommunicatorOptions {
-  std::optional<std::string> topology{};   ///< "bcube:3,1"; default: one switch that connects all ranks
-  std::optional<std::string> algorithm{};  ///< default: chosen by size
-  std::optional<std::string> pattern{};    ///< "mesh,ring"; default: by size on switches, ring on cables
-  std::string name = "communicator";       ///< in logs and errors
-  ThreadMode thread_mode = ThreadMode::kSerialized;
-  /// Time of waits, deadlines and traces; null: SystemClock. Taken from the first communicator of a process.
-  Clock* clock = nullptr;
-  /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
-  /// waits. Empty: the bootstrap's.
-  std::function<void()> progress{};
-  /// Lets a progress thread make progress on non-blocking calls, unless HIPS_PROGRESS_THREAD says otherwise:
-  /// for callers that may wait elsewhere while peers wait for those calls.
-  bool progress_thread = false;
-  /// The communicator has only some of the job's ranks. Variables that name a topology, a pattern for each level
-  /// or a stored plan then do not apply.
-  bool is_part = false;
-  std::optional<std::int64_t> timeout_ns{};  ///< longest time that a call may wait; default: HIPS_TIMEOUT
-  /// Why this rank cannot take part, if not ok: the error of all ranks, with Scope::kCommunicator.
-  Status refused{};
-  /// Between nodes, a communicator of the same ranks that all have destroyed may be used again (SpareCommunicators). The same on
-  /// all ranks.
-  bool may_reuse = false;
-};
-
-/// A spare communicator, as its ranks compare it.
-struct SpareNote {
-  std::uint64_t digest = 0;  ///< of its ranks and terms
-  std::uint64_t id = 0;
-  std::uint64_t calls = 0;  ///< that it has had
-
-  friend bool operator==(const SpareNote&, const SpareNote&) = default;
-};
-
-/// A group of ranks that execute collectives together. The C API and the interposer are built on it.
+/// A group of ranks that execute collectives together. The C API and the interposer are built on it. It checks arguments, records
+/// calls for peers that ask, waits for them with deadlines, and acts on failures; its backend executes them.
 ///
 /// Threads  one call at a time per communicator, as in MPI; different communicators at the same time.
 /// Errors   every creation error reaches every rank. After a failed call the communicator stays failed: each
 ///          later call returns the same status.
-class Communicator {
+class Communicator final {
  public:
   /// Builds this rank's program, compares settings with the other ranks, and connects. Collective.
   ///
@@ -76,19 +44,23 @@ class Communicator {
   ///          does not run on this topology.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
                                                       const CommunicatorOptions& options);
-  Communicator() { num_alive_.fetch_add(1, std::memory_order_relaxed); }
-  virtual ~Communicator() {
-    num_alive_.fetch_sub(1, std::memory_order_relaxed);
-  }  ///< leaves; waits for no rank
+  /// A communicator of `size` ranks without a backend, with which no call is possible.
+  Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config,
+               const CommunicatorOptions& options);
+  ~Communicator();  ///< leaves; waits for no rank
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  [[nodiscard]] virtual Rank rank() const = 0;
-  [[nodiscard]] virtual Rank size() const = 0;
-  /// "HiPS on BCube(3,1), 2 lanes, mesh; shm; emulated: ..."
-  [[nodiscard]] virtual const std::string& describe() const = 0;
-  /// The backend or transports, as one word: "memory" that all ranks share, "shm", "shm,verbs".
-  [[nodiscard]] virtual const std::string& backend() const = 0;
+  /// What its backend has to know.
+  [[nodiscard]] Backend::Context context() const;
+  void use(std::unique_ptr<Backend> backend) { backend_ = std::move(backend); }
+
+  [[nodiscard]] Rank rank() const { return rank_; }
+  [[nodiscard]] Rank size() const { return size_; }
+  /// Backend::description()
+  [[nodiscard]] const std::string& describe() const { return backend_->description(); }
+  /// Backend::name()
+  [[nodiscard]] const std::string& backend() const { return backend_->name(); }
 
   /// Executes a collective call. Blocks; on return the buffers may be reused. A call that has nothing to send
   /// or receive returns at once, unless it is a barrier; a peer that passed another count finds that out by a
@@ -98,7 +70,7 @@ class Communicator {
   ///          out of range; the call then did not take place. kUnsupported: the plan has no section for some
   ///          rank.
   ///          kMismatch, kPeerLost, kTimeout, ...: the communicator has failed.
-  virtual Status call(const CallArgs& args) = 0;
+  Status call(const CallArgs& args);
 
   /// Starts a call, and returns. The buffers belong to the request until it says that the call has ended.
   /// Destroy requests before their communicator.
@@ -109,7 +81,7 @@ class Communicator {
     return request;
   }
   /// Makes a persistent request. What depends on the arguments is decided here. Local.
-  virtual Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args) = 0;
+  Result<std::unique_ptr<Request>> prepare_request(const CallArgs& args);
 
   // Short forms for allreduce; `in` equal to `out` means in place.
   static CallArgs allreduce_args(const void* in, void* out, std::uint64_t count, DataType type, ReduceOp op) {
@@ -135,41 +107,43 @@ class Communicator {
   /// Records that this rank's next collective is delegated to native MPI, so that a peer that executes the
   /// same call itself finds out instead of waiting for ever. `what` must live as long as the program (a
   /// literal).
-  virtual void note_delegated(const char* what) = 0;
+  void note_delegated(const char* what);
   /// Undoes the last note_delegated(): native MPI has refused the call on this rank alone, so it did not take place. No call
   /// in between.
-  virtual void take_back_delegated() {}
+  void take_back_delegated();
   /// The number of the last blocking call that ended with the communicator's failure, or was not begun for it; 0: none. After
   /// kMismatch it may be an earlier or a later one than `Status::call`, which this rank may have completed or delegated.
-  [[nodiscard]] virtual std::uint64_t failed_call() const { return 0; }
+  [[nodiscard]] std::uint64_t failed_call() const { return failed_call_; }
 
   /// Why the communicator has failed; ok while it has not.
-  [[nodiscard]] virtual Status failure() const = 0;
+  [[nodiscard]] Status failure() const { return watch_->failure(); }
 
   /// Ends all calls on all ranks, and every later one, with kAborted and a message that names this rank and
   /// `text`. Returns once the communicator has failed here. Without effect after another failure.
   ///
   /// Threads  any, also while others are in calls.
-  virtual Status abort(std::string_view /*text*/) {
-    return Status::error(Code::kUnsupported, "this communicator cannot be aborted");
-  }
+  Status abort(std::string_view text);
 
   /// The longest time that a call may wait; INT64_MAX for any.
-  [[nodiscard]] virtual std::int64_t timeout_ns() const { return INT64_MAX; }
+  [[nodiscard]] std::int64_t timeout_ns() const { return timeout_ns_; }
   /// How long a rank that can no longer wait for an outstanding call waits before it aborts: HIPS_TIMEOUT or,
   /// when none is set, HIPS_DEAD_AFTER.
-  [[nodiscard]] virtual std::int64_t abandon_after_ns() const { return 0; }
+  [[nodiscard]] std::int64_t abandon_after_ns() const {
+    return timeout_ns_ != INT64_MAX ? timeout_ns_ : config_->dead_after_ns;
+  }
 
   /// Its user has destroyed it here; peers that are still in a call hear of it. False if it cannot be used again.
-  virtual bool retire() { return false; }
+  bool retire();
   /// What its ranks compare before they use it again; empty unless it is retired and has not failed.
-  [[nodiscard]] virtual std::optional<SpareNote> spare_note() const { return std::nullopt; }
+  [[nodiscard]] std::optional<SpareNote> spare_note() const;
+  /// Its ranks may use it again; `digest`: digest_of() them, not 0.
+  void allow_reuse(std::uint64_t digest) { digest_ = digest; }
   /// Of this process, with those that are retired.
   static std::size_t num_alive() { return num_alive_.load(std::memory_order_relaxed); }
 
   enum class IfFailed : std::uint8_t { kFail, kDerive };
   /// Whether communicators of its ranks can be made without an exchange. The same on all ranks.
-  [[nodiscard]] virtual bool derives() const { return false; }
+  [[nodiscard]] bool derives() const { return backend_->derives(); }
   /// Makes a communicator of the ranks `members`, in this order, if derives(). Local: all of them call it with the same
   /// arguments. Its id follows from this one's, `nth` and `part`, which no other derivation from this one has.
   ///
@@ -179,10 +153,7 @@ class Communicator {
                                                std::uint64_t part, const CommunicatorOptions& options,
                                                IfFailed if_failed = IfFailed::kFail);
   /// In place of derive(), for a rank that has no memory for that: the others hear of it in their first call.
-  virtual Status fail_derived(std::span<const Rank> /*members*/, std::uint64_t /*nth*/,
-                              std::uint64_t /*part*/) {
-    return Status::error(Code::kInternal, "this communicator derives no others");
-  }
+  Status fail_derived(std::span<const Rank> members, std::uint64_t nth, std::uint64_t part);
   /// 1, 2, ...: for derivations that all ranks of this communicator make in the same order.
   std::uint64_t next_derivation() { return ++num_derivations_; }
 
@@ -194,21 +165,103 @@ class Communicator {
   };
   [[nodiscard]] const Origin& origin() const { return origin_; }
 
- private:
-  /// derive() for two members and more.
-  virtual Result<std::unique_ptr<Communicator>> make_derived(std::span<const Rank> /*members*/,
-                                                             std::uint64_t /*nth*/, std::uint64_t /*part*/,
-                                                             const CommunicatorOptions& /*options*/,
-                                                             IfFailed /*if_failed*/) {
-    return fail(Code::kInternal, "this communicator derives no others");
+  // For backends.
+  /// Executes a call that is not outstanding: sets its arguments, starts it, and waits.
+  Status finish_blocking(PendingCall& call, const CallArgs& args);
+  /// Waits like a blocking call of MPI: without limit for a late peer, which it queries and reports meanwhile.
+  /// Throws nothing: what is thrown while it waits fails the communicator, and the call ends with it.
+  Status wait(PendingCall& call);
+
+  // For OutstandingCalls.
+  /// Makes progress on the outstanding calls, unless there are none or another thread does.
+  void advance_if_free();
+  [[nodiscard]] bool has_outstanding_calls() const {
+    return num_outstanding_.load(std::memory_order_relaxed) > 0;
   }
+  /// True if it has ever started a request. Called by the thread that is in a call on this communicator.
+  [[nodiscard]] bool makes_requests() const { return makes_requests_; }
 
-  /// Ends retirement: calls follow these options from now on.
-  virtual void use_again(const Config& /*config*/, const CommunicatorOptions& /*options*/) {}
+ private:
+  friend class CallRequest;
+  struct Waiter;
+  class ProgressLock;
+  class CallerGuard;
 
-  static inline std::atomic<std::size_t> num_alive_{0};
+  // Set-up.
+  static std::unique_ptr<Communicator> of_one_rank(std::shared_ptr<const Config> config, Origin origin);
+  /// derive() for two members and more.
+  Result<std::unique_ptr<Communicator>> derive_several(std::span<const Rank> members, std::uint64_t id,
+                                                       Origin origin, IfFailed if_failed);
+  /// Connects to the other ranks. Collective. Each phase ends with an exchange of all ranks' status, so that
+  /// all continue or none does.
+  Status set_up(Bootstrap& bootstrap, const Design& design, const std::vector<ProcessInfo>& processes,
+                std::uint64_t id);
+  /// Ends retirement: calls follow these settings from now on.
+  void use_again(std::shared_ptr<const Config> config, CommunicatorOptions options);
+  /// What calls follow and no other rank needs to know.
+  void follow(std::shared_ptr<const Config> config, const CommunicatorOptions& options);
+
+  Status wait_until_done(PendingCall& call);
+  /// Reports the exception that is being handled, as this rank's failure of the current call.
+  Status found_exception();
+  /// call.wait() in time slices, between which other threads may test their requests.
+  Status wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter);
+  /// Lets waiting threads make progress. False if there are none.
+  bool yield_progress();
+  [[nodiscard]] Status check(const CallArgs& args) const;
+  /// The slow path, for calls that is_valid_allreduce() does not accept.
+  [[gnu::noinline]] Status call_checked(const CallArgs& args);
+  /// Inlined into both paths: per-call overhead dominates small messages.
+  [[gnu::always_inline]] inline Status execute(const CallArgs& args);
+  [[gnu::always_inline]] inline Status run_recorded(const CallArgs& args);
+  /// Backend::run(); reports to the peers if it runs out of memory.
+  [[gnu::always_inline]] inline Status run_with_memory(const CallArgs& args);
+
+  /// call.start(). If that throws, the communicator fails, and no part of the call is outstanding on return.
+  Status try_start(PendingCall& call);
+
+  // For requests.
+  Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
+  /// State of a request that is tested repeatedly: late peers are queried as in wait().
+  struct Polls {
+    std::uint64_t num = 0;  ///< since the start; the fields below are set by the first check
+    std::int64_t begin_ns = 0, next_check_ns = 0;
+    WaitLimits wait_limits{};
+  };
+  /// True if the call is complete.
+  bool has_ended(const PendingCall& call);
+  /// Empty if the call is still outstanding.
+  std::optional<Status> test(PendingCall& call, std::uint64_t index, Polls& polls);
+  void check_missing(PendingCall& call, Polls& polls);
+  /// Publishes the missing ranks of the call, and queries and reports them when it is time.
+  void check_missing(const PendingCall& call, WaitLimits& wait_limits, std::int64_t waited_ns);
+  Status finish(PendingCall& call, std::uint64_t index);
+  /// Records the completion of a started call. `status` becomes the status that its caller gets.
+  void close(Status& status, std::uint64_t index);
+
+  Rank rank_, size_;
+  std::shared_ptr<const Config> config_;
   Origin origin_;
   std::uint64_t num_derivations_ = 0;
+  std::shared_ptr<FailureDetector> watch_ = std::make_shared<FailureDetector>();
+  std::unique_ptr<Backend> backend_;
+
+  std::function<void()> progress_;
+  std::int64_t timeout_ns_ = INT64_MAX;
+  bool has_own_timeout_ = false;
+  ThreadMode mode_{};
+  bool has_progress_thread_ = false;
+  std::atomic<bool> in_call_{false};
+  /// Held by the thread that makes progress, if a request is outstanding.
+  std::atomic<bool> progressing_{false};
+  std::atomic<int> num_wanting_{0};  ///< threads that wait for `progressing_`
+  /// Started requests. Only the holder of `progressing_` changes it, so that a store suffices.
+  std::atomic<int> num_outstanding_{0};
+  bool makes_requests_ = false;
+  std::uint64_t failed_call_ = 0;
+  std::uint64_t digest_ = 0;  ///< 0: it is not used again
+
+  static inline std::atomic<std::size_t> num_alive_{0};
 };
 
 /// What ranks get after `rank` has aborted the communicator.

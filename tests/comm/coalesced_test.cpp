@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 
 #include "lib/comm/calls/coalesced.hpp"
 #include "lib/comm/calls/coalesced_request.hpp"
+#include "lib/comm/communicator.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
@@ -192,53 +195,64 @@ TEST(Coalesced, AcceptsSpansOfOneType) {
       "right");
 }
 
-/// Records the calls that are started. Each is complete at once.
-class RecordingCommunicator final : public hips::comm::Communicator {
- public:
-  struct Started {
-    const std::byte* in;
-    std::uint64_t count;
-    std::int32_t priority;
-    friend bool operator==(const Started&, const Started&) = default;
-  };
-  [[nodiscard]] hips::Rank rank() const override { return 0; }
-  [[nodiscard]] hips::Rank size() const override { return 2; }
-  [[nodiscard]] const std::string& describe() const override { return name_; }
-  [[nodiscard]] const std::string& backend() const override { return name_; }
-  hips::Status call(const hips::comm::CallArgs&) override { return {}; }
-  hips::Result<std::unique_ptr<hips::comm::Request>> prepare_request(
-      const hips::comm::CallArgs& args) override {
-    auto request = std::make_unique<RecordingRequest>(started);
-    (void)request->renew(args);
-    return request;
-  }
-  void note_delegated(const char*) override {}
-  [[nodiscard]] hips::Status failure() const override { return {}; }
+struct Started {
+  const std::byte* in;
+  std::uint64_t count;
+  std::int32_t priority;
+  friend bool operator==(const Started&, const Started&) = default;
+};
 
-  std::vector<Started> started;
+/// Records the calls that are started. Each is complete at once.
+class RecordingBackend final : public hips::comm::Backend {
+ public:
+  RecordingBackend(Context context, std::vector<Started>& started)
+      : Backend(std::move(context)), started_(started) {}
+  hips::Result<hips::comm::Blob> make(const hips::comm::Design&, const std::vector<hips::comm::ProcessInfo>&,
+                                      std::uint64_t) override {
+    return hips::comm::Blob();
+  }
+  hips::comm::FailureActions failure_actions() override { return {}; }
+  hips::Result<hips::comm::Blob> allocate(const std::vector<hips::comm::Blob>&) override {
+    return hips::comm::Blob();
+  }
+  hips::Status connect(const std::vector<hips::comm::Blob>&) override { return {}; }
+  hips::Status run(const hips::comm::CallArgs& args, hips::comm::Communicator& caller) override {
+    RecordingCall call(started_);
+    return caller.finish_blocking(call, args);
+  }
+  std::unique_ptr<hips::comm::PendingCall> make_call() override {
+    return std::make_unique<RecordingCall>(started_);
+  }
+  void advance() override {}
+  [[nodiscard]] hips::Clock& clock() const override { return hips::SystemClock::instance(); }
 
  private:
-  class RecordingRequest final : public hips::comm::Request {
+  class RecordingCall final : public hips::comm::PendingCall {
    public:
-    explicit RecordingRequest(std::vector<Started>& started) : started_(started) {}
-    hips::Status renew(const hips::comm::CallArgs& args) override {
+    explicit RecordingCall(std::vector<Started>& started) : started_(started) {}
+    hips::Status set(const hips::comm::CallArgs& args) override {
       args_ = args;
       return {};
     }
-    hips::Status start() override {
-      started_.push_back({args_.in, args_.count, args_.priority});
-      return {};
-    }
-    [[nodiscard]] bool active() const override { return false; }
-    bool has_ended() override { return true; }
-    bool test() override { return true; }
-    hips::Status wait() override { return {}; }
+    void start() override { started_.push_back({args_.in, args_.count, args_.priority}); }
+    std::optional<hips::Status> test() override { return hips::Status(); }
+    [[nodiscard]] bool done() const override { return true; }
+    hips::Status wait(const hips::WaitOptions&) override { return {}; }
+    [[nodiscard]] std::vector<hips::Rank> waiting_for() const override { return {}; }
+    [[nodiscard]] std::string waiting_text() const override { return {}; }
 
    private:
     std::vector<Started>& started_;
     hips::comm::CallArgs args_;
   };
-  std::string name_ = "recording";
+  std::vector<Started>& started_;
+};
+
+/// A communicator of two ranks with a RecordingBackend.
+struct Recording {
+  std::vector<Started> started;
+  hips::comm::Communicator communicator{0, 2, std::make_shared<const hips::Config>(), {}};
+  Recording() { communicator.use(std::make_unique<RecordingBackend>(communicator.context(), started)); }
 };
 
 TEST(Coalesced, NonBlockingListsStartTheSameCallsAsBlockingOnes) {
@@ -249,9 +263,9 @@ TEST(Coalesced, NonBlockingListsStartTheSameCallsAsBlockingOnes) {
     for (const hips_buffer_t& buffer : list.buffers)
       buffers.push_back({static_cast<const std::byte*>(buffer.out), static_cast<std::byte*>(buffer.out),
                          buffer.count, static_cast<hips::DataType>(buffer.type), buffer.priority});
-    RecordingCommunicator blocking, non_blocking;
-    ASSERT_TRUE(Coalescer(blocking).allreduce(buffers, ReduceOp::kSum).ok());
-    auto request = hips::comm::prepare_coalesced(non_blocking, buffers, ReduceOp::kSum);
+    Recording blocking, non_blocking;
+    ASSERT_TRUE(Coalescer(blocking.communicator).allreduce(buffers, ReduceOp::kSum).ok());
+    auto request = hips::comm::prepare_coalesced(non_blocking.communicator, buffers, ReduceOp::kSum);
     ASSERT_TRUE(request.has_value());
     EXPECT_TRUE(non_blocking.started.empty());
     ASSERT_TRUE((*request)->start().ok());
@@ -272,17 +286,17 @@ TEST(Coalesced, StartsByPriorityThenByListOrder) {
   const auto buffer = [&](std::size_t i, std::int32_t priority) {
     return hips::comm::CoalescedBuffer{large(i), large(i), kLarge, hips::DataType::kFloat32, priority};
   };
-  RecordingCommunicator communicator;
-  Coalescer coalescer(communicator);
+  Recording recording;
+  Coalescer coalescer(recording.communicator);
   const hips::comm::CoalescedBuffer list[] = {buffer(0, 7), buffer(1, -1), buffer(2, 7), buffer(3, 0),
                                               buffer(4, -1)};
   ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
-  const std::vector<RecordingCommunicator::Started> want = {{large(1), kLarge, -1},
-                                                            {large(4), kLarge, -1},
-                                                            {large(3), kLarge, 0},
-                                                            {large(0), kLarge, 7},
-                                                            {large(2), kLarge, 7}};
-  EXPECT_EQ(communicator.started, want);
+  const std::vector<Started> want = {{large(1), kLarge, -1},
+                                     {large(4), kLarge, -1},
+                                     {large(3), kLarge, 0},
+                                     {large(0), kLarge, 7},
+                                     {large(2), kLarge, 7}};
+  EXPECT_EQ(recording.started, want);
 }
 
 TEST(Coalesced, GivesABucketThePriorityOfItsFirstVector) {
@@ -291,13 +305,13 @@ TEST(Coalesced, GivesABucketThePriorityOfItsFirstVector) {
   const auto buffer = [&](std::size_t i, std::int32_t priority) {
     return hips::comm::CoalescedBuffer{bytes + 4 * i, bytes + 4 * i, 1, hips::DataType::kFloat32, priority};
   };
-  RecordingCommunicator communicator;
-  Coalescer coalescer(communicator);
+  Recording recording;
+  Coalescer coalescer(recording.communicator);
   const hips::comm::CoalescedBuffer list[] = {buffer(0, 3), buffer(1, 9), buffer(2, 2)};
   ASSERT_TRUE(coalescer.allreduce(list, ReduceOp::kSum).ok());
-  ASSERT_EQ(communicator.started.size(), 1U);
-  EXPECT_EQ(communicator.started[0].count, 3U);
-  EXPECT_EQ(communicator.started[0].priority, 2);
+  ASSERT_EQ(recording.started.size(), 1U);
+  EXPECT_EQ(recording.started[0].count, 3U);
+  EXPECT_EQ(recording.started[0].priority, 2);
 }
 
 TEST(Coalesced, NamesAnInvalidBufferAndReducesNothing) {

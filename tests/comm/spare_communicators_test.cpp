@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -143,43 +144,34 @@ TEST(SpareCommunicators, KeepFewOfMany) {
   });
 }
 
-/// A communicator that fails when the test says so.
-class FailingCommunicator final : public hips::comm::Communicator {
- public:
-  explicit FailingCommunicator(std::uint64_t id, const bool& failed) : id_(id), failed_(failed) {}
-  hips::Rank rank() const override { return 0; }
-  hips::Rank size() const override { return 2; }
-  const std::string& describe() const override { return text_; }
-  const std::string& backend() const override { return text_; }
-  hips::Status call(const hips::comm::CallArgs& /*args*/) override { return hips::Status::success(); }
-  hips::Result<std::unique_ptr<hips::comm::Request>> prepare_request(
-      const hips::comm::CallArgs& /*args*/) override {
-    return std::unique_ptr<hips::comm::Request>();
-  }
-  void note_delegated(const char* /*what*/) override {}
-  hips::Status failure() const override { return hips::Status::success(); }
-  bool retire() override { return true; }
-  std::optional<SpareNote> spare_note() const override {
-    return failed_ ? std::nullopt : std::optional(SpareNote{7, id_, 0});
-  }
-
- private:
-  std::uint64_t id_;
-  const bool& failed_;
-  std::string text_;
-};
+/// A communicator without peers that may be used again.
+std::unique_ptr<hips::comm::Communicator> make_reusable() {
+  auto made = std::make_unique<hips::comm::Communicator>(0, 2, std::make_shared<const hips::Config>(),
+                                                         hips::comm::CommunicatorOptions());
+  made->allow_reuse(7);
+  return made;
+}
 
 TEST(SpareCommunicators, ThatFailAfterTheyWereAnnouncedAreUsed) {
   using hips::comm::SpareCommunicators;
-  bool failed = false;
-  const FailingCommunicator other(1, failed);  // without another one the spare ones end
-  SpareCommunicators::process().retire(std::make_unique<FailingCommunicator>(2, failed));
+  const auto other = make_reusable();  // without another one the spare ones end
+  auto made = make_reusable();
+  hips::comm::Communicator& spare = *made;
+  SpareCommunicators::process().retire(std::move(made));
   auto taken = SpareCommunicators::process().take();
   ASSERT_EQ(taken.notes().size(), 1U);
-  failed = true;
-  EXPECT_NE(taken.use(2), nullptr);  // the other ranks use it, too
-  EXPECT_EQ(taken.use(2), nullptr);
-  SpareCommunicators::process().retire(std::make_unique<FailingCommunicator>(3, failed));
+  const std::uint64_t id = taken.notes()[0].id;
+  ASSERT_TRUE(spare.abort("test").ok());
+  EXPECT_NE(taken.use(id), nullptr);  // the other ranks use it, too
+  EXPECT_EQ(taken.use(id), nullptr);
+
+  made = make_reusable();
+  ASSERT_TRUE(made->abort("test").ok());
+  SpareCommunicators::process().retire(std::move(made));
+  made = make_reusable();
+  hips::comm::Communicator& later = *made;
+  SpareCommunicators::process().retire(std::move(made));
+  ASSERT_TRUE(later.abort("test").ok());
   EXPECT_THAT(SpareCommunicators::process().take().notes(), testing::IsEmpty());
   EXPECT_EQ(hips::comm::Communicator::num_alive(), 1U);
 }

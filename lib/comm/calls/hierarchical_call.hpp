@@ -22,7 +22,7 @@ namespace hips::comm {
 
 class HierarchicalCalls;
 
-/// The parts of a HierarchicalCommunicator that its calls share.
+/// The parts of a HierarchicalBackend that its calls share.
 struct HierarchicalParts {
   const NodeGroups& nodes;
   node::NodeTeam& node;

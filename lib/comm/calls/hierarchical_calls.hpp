@@ -25,7 +25,7 @@ namespace hips::comm {
 
 class HierarchicalCall;
 
-/// The outstanding calls of a HierarchicalCommunicator, in the order of their start. A call that uses shared
+/// The outstanding calls of a HierarchicalBackend, in the order of their start. A call that uses shared
 /// memory has it exclusively until it is complete, because the order of the steps in memory must be the same on
 /// all ranks of a node. Calls by a plan run concurrently, up to the next call that uses shared memory.
 ///

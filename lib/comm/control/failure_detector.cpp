@@ -26,13 +26,13 @@ void FailureDetector::start(Control& control, FailureActions actions, std::uint6
 
 void FailureDetector::start(const FailureDetector& from, bool depends, FailureActions actions,
                             std::uint64_t id, Rank rank, std::vector<Rank> members) {
-  prepare(*from.control_, std::move(actions), id, rank, members.size());
-  control_->derive({.from = from.id_,
-                    .depends = depends,
-                    .id = id,
-                    .rank = rank,
-                    .members = std::move(members),
-                    .listener = weak_from_this()});
+  prepare(*from.control_.load(), std::move(actions), id, rank, members.size());
+  control_.load()->derive({.from = from.id_,
+                           .depends = depends,
+                           .id = id,
+                           .rank = rank,
+                           .members = std::move(members),
+                           .listener = weak_from_this()});
 }
 
 void FailureDetector::leave() {
@@ -55,16 +55,23 @@ Status FailureDetector::failure() const {
 void FailureDetector::fail(Status status) {
   status.rank = -1;
   status.call = 0;
-  control_->report(id_, status);
+  report(status);
+}
+
+void FailureDetector::report(const Status& status) {
+  if (Control* control = control_.load(); control != nullptr)
+    control->report(id_, status);
+  else
+    on_failed(status);
 }
 
 void FailureDetector::found(Status status) {
-  if (status.code == Code::kPeerLost && status.rank >= 0) {
-    control_->suspect(id_, status.rank, status);
+  if (control_ != nullptr && status.code == Code::kPeerLost && status.rank >= 0) {
+    control_.load()->suspect(id_, status.rank, status);
     return;
   }
   if (status.code == Code::kMismatch && status.call == 0) status.call = record_.current().index;
-  control_->report(id_, status);
+  report(status);
 }
 
 void FailureDetector::waiting(std::span<const Rank> missing, std::string text) {
@@ -92,16 +99,16 @@ void FailureDetector::report_gone(Rank gone, const CallEntry& call, std::string_
                                 gone, how, to_string(call), rank_),
                     Scope::kCommunicator);
   status.rank = gone;
-  control_->report(id_, status);
+  report(status);
 }
 
 void FailureDetector::ask(std::span<const Rank> ranks) {
-  for (const Rank rank : ranks) control_->query(id_, rank, record_.current().index);
+  for (const Rank rank : ranks) control_.load()->query(id_, rank, record_.current().index);
 }
 
 void FailureDetector::ask_all() {
   for (std::size_t r = 0; r < left_.size(); ++r)
-    control_->query(id_, static_cast<Rank>(r), record_.current().index);
+    control_.load()->query(id_, static_cast<Rank>(r), record_.current().index);
 }
 
 std::string FailureDetector::missing() const {
@@ -164,7 +171,7 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
                     Scope::kCommunicator);
   status.rank = from;
   status.call = mine.index;
-  control_->report(id_, status);
+  report(status);
 }
 
 CallAnswer FailureDetector::answer(std::uint64_t call_index) const {

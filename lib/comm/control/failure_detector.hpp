@@ -76,12 +76,14 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   CallRecord record_;
   std::atomic<bool> failed_{false}, is_retired_{false};
   void prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank, std::size_t size);
+  /// To the control plane. Before start() there are no peers to hear of it, and the communicator fails here at once.
+  void report(const Status& status);
   /// `gone` does not take part in `call`.
   void report_gone(Rank gone, const CallEntry& call, std::string_view how);
 
-  mutable std::mutex mutex_;  ///< guards what follows
-  Control* control_ = nullptr;
-  FailureActions actions_;  ///< empty before start() and after leave()
+  std::atomic<Control*> control_{nullptr};  ///< set by start()
+  mutable std::mutex mutex_;                ///< guards what follows
+  FailureActions actions_;                  ///< empty before start() and after leave()
   std::uint64_t id_ = 0;
   Rank rank_ = -1;
   Status failure_;

@@ -8,10 +8,11 @@
 #include <hips/topology.hpp>
 
 #include "lib/base/config/config.hpp"
-#include "lib/comm/communicator.hpp"
+#include "lib/comm/communicator_options.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/process_info.hpp"
+#include "lib/comm/setup/spare_note.hpp"
 #include "lib/comm/setup/wiring.hpp"
 #include "lib/cost/constants.hpp"
 #include "lib/cost/select.hpp"
@@ -67,7 +68,7 @@ Result<Design> make_design(const CommunicatorOptions& options, const Config& con
 Design with_wiring(Design design, const CommunicatorOptions& options, const Config& config, Rank rank,
                    const std::vector<ProcessInfo>& processes);
 
-/// Returns the plans of a TeamCommunicator: the named ones and, for all other sizes, the cheapest ones over
+/// Returns the plans of a PlanBackend: the named ones and, for all other sizes, the cheapest ones over
 /// `medium`.
 ///
 /// Errors   those of cost::select(), the same on all ranks.

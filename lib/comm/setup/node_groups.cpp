@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/node_communicator.hpp"
+#include "lib/comm/shared_memory_backend.hpp"
 #include "lib/cost/constants.hpp"
 #include "lib/cost/select.hpp"
 #include "topology/formats/parse.hpp"
@@ -83,7 +83,7 @@ std::optional<NodeGroups> NodeGroups::of(const Design& design, const Config& con
   const auto [least, most] = std::ranges::minmax(groups, {}, &std::vector<Rank>::size);
   nodes.least_ = static_cast<Rank>(least.size());
   nodes.most_ = static_cast<Rank>(most.size());
-  if (nodes.num_nodes < 2 || nodes.most_ < 2 || nodes.most_ > NodeCommunicator::kMostRanks)
+  if (nodes.num_nodes < 2 || nodes.most_ < 2 || nodes.most_ > SharedMemoryBackend::kMostRanks)
     return std::nullopt;
   nodes.first.push_back(0);
   for (std::size_t h = 0; h < groups.size(); ++h) {

@@ -41,7 +41,7 @@ struct NodeGroups {
   /// Groups the ranks, with the same result on all of them. Returns nothing if calls should use one plan of all
   /// ranks, or shared memory only:
   /// - there is only one node;
-  /// - the nodes have one rank each, or one has more than NodeCommunicator::kMostRanks;
+  /// - the nodes have one rank each, or one has more than SharedMemoryBackend::kMostRanks;
   /// - the ranks of one server of the topology do not share memory;
   /// - the user named a transport, or a plan of all ranks for every size, or a reduction in rank order.
   static std::optional<NodeGroups> of(const Design& design, const Config& config,

@@ -1,4 +1,4 @@
-#include "lib/comm/calls/watched_request.hpp"
+#include "lib/comm/calls/call_request.hpp"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace hips::comm {
 
-WatchedRequest::~WatchedRequest() {
+CallRequest::~CallRequest() {
   if (in_forked_child()) {
     (void)call_.release();  // belongs to the parent
     return;
@@ -14,7 +14,7 @@ WatchedRequest::~WatchedRequest() {
   (void)wait();
 }
 
-Status WatchedRequest::renew(const CallArgs& args) {
+Status CallRequest::renew(const CallArgs& args) {
   if (same_allreduce(args, args_)) return Status::success();
   if (!is_valid_allreduce(args)) {
     if (Status status = communicator_.check(args); !status.ok()) return status;
@@ -22,7 +22,7 @@ Status WatchedRequest::renew(const CallArgs& args) {
   return set(args);
 }
 
-Status WatchedRequest::set(const CallArgs& args) {
+Status CallRequest::set(const CallArgs& args) {
   if (Status status = call_->set(args); !status.ok()) {
     args_ = {.collective = Collective::kBarrier};  // equal to no later arguments
     return status;
@@ -32,7 +32,7 @@ Status WatchedRequest::set(const CallArgs& args) {
   return Status::success();
 }
 
-Status WatchedRequest::start() {
+Status CallRequest::start() {
   if (in_forked_child()) return check_not_forked();
   if (active_)
     return Status::error(
@@ -45,11 +45,11 @@ Status WatchedRequest::start() {
   return Status::success();
 }
 
-bool WatchedRequest::has_ended() {
+bool CallRequest::has_ended() {
   return !active_ || (!in_forked_child() && communicator_.has_ended(*call_));
 }
 
-bool WatchedRequest::test() {
+bool CallRequest::test() {
   if (!active_) return true;
   if (in_forked_child()) return false;
   std::optional<Status> end = communicator_.test(*call_, index_, polls_);
@@ -59,7 +59,7 @@ bool WatchedRequest::test() {
   return true;
 }
 
-Status WatchedRequest::wait() {
+Status CallRequest::wait() {
   if (in_forked_child()) return check_not_forked();
   if (active_) {
     Status status = communicator_.finish(*call_, index_);

@@ -5,18 +5,18 @@
 
 #include "lib/comm/calls/pending_call.hpp"
 #include "lib/comm/calls/request.hpp"
-#include "lib/comm/watched_communicator.hpp"
+#include "lib/comm/communicator.hpp"
 #include "lib/reduce/user_op.hpp"
 
 namespace hips::comm {
 
-/// A non-blocking or persistent call of a WatchedCommunicator, which outlives it.
-class WatchedRequest final : public Request {
+/// A non-blocking or persistent call of a Communicator, which outlives it.
+class CallRequest final : public Request {
  public:
   /// The creator calls set() before it hands the request out.
-  WatchedRequest(WatchedCommunicator& communicator, std::unique_ptr<PendingCall> call)
+  CallRequest(Communicator& communicator, std::unique_ptr<PendingCall> call)
       : communicator_(communicator), call_(std::move(call)) {}
-  ~WatchedRequest() override;
+  ~CallRequest() override;
 
   /// Sets arguments that check_arguments() has found valid.
   Status set(const CallArgs& args);
@@ -28,14 +28,14 @@ class WatchedRequest final : public Request {
   Status wait() override;
 
  private:
-  WatchedCommunicator& communicator_;
+  Communicator& communicator_;
   CallArgs args_;
   reduce::UserOpHold op_hold_;
   std::unique_ptr<PendingCall> call_;
   bool active_ = false;
-  std::uint64_t index_ = 0;           ///< in the call record; 0 before the first start
-  WatchedCommunicator::Polls polls_;  ///< since the last start
-  Status status_;                     ///< of the last call that test() found complete
+  std::uint64_t index_ = 0;    ///< in the call record; 0 before the first start
+  Communicator::Polls polls_;  ///< since the last start
+  Status status_;              ///< of the last call that test() found complete
 };
 
 }  // namespace hips::comm

@@ -4,45 +4,38 @@
 #include <optional>
 #include <vector>
 
+#include "lib/comm/backend.hpp"
 #include "lib/comm/calls/hierarchical_call.hpp"
 #include "lib/comm/calls/hierarchical_calls.hpp"
 #include "lib/comm/calls/team_plans.hpp"
 #include "lib/comm/calls/work_buffers.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/node_groups.hpp"
-#include "lib/comm/watched_communicator.hpp"
 #include "lib/exec/team.hpp"
 #include "lib/node/node_team.hpp"
 
 namespace hips::comm {
 
-/// A communicator of several nodes, not all with one rank. It executes calls in the
-/// shared memory of each node and by a plan between the nodes. One team has the programs of all ranks and the
-/// inter-node programs, so that all calls have one order.
-class HierarchicalCommunicator final : public WatchedCommunicator {
+/// Executes calls of several nodes, not all with one rank: in the shared memory of each node and by a plan between the nodes. One
+/// team has the programs of all ranks and the inter-node programs, so that all calls have one order.
+class HierarchicalBackend final : public Backend {
  public:
-  HierarchicalCommunicator(Bootstrap& bootstrap, const Config& config, const CommunicatorOptions& options,
-                           NodeGroups nodes)
-      : WatchedCommunicator(bootstrap, config, options),
-        config_(config),
-        clock_(options.clock),
-        nodes_(std::move(nodes)) {}
-  ~HierarchicalCommunicator() override;
+  HierarchicalBackend(Context context, NodeGroups nodes)
+      : Backend(std::move(context)), nodes_(std::move(nodes)) {}
 
- private:
-  [[nodiscard]] HierarchicalParts parts();
-  Status run(const CallArgs& args) override;
-  std::unique_ptr<PendingCall> make_call() override;
-  void advance() override;
-  [[nodiscard]] Clock& clock() const override;
   Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                     std::uint64_t id) override;
   FailureActions failure_actions() override;
   Result<Blob> allocate(const std::vector<Blob>& offers) override;
   Status connect(const std::vector<Blob>& addresses) override;
+  Status run(const CallArgs& args, Communicator& caller) override;
+  std::unique_ptr<PendingCall> make_call() override;
+  void advance() override;
+  [[nodiscard]] Clock& clock() const override;
 
-  Config config_;
-  Clock* clock_;
+ private:
+  [[nodiscard]] HierarchicalParts parts();
+
   NodeGroups nodes_;
   std::shared_ptr<ProcessEngine> engine_;
   std::unique_ptr<exec::Team> team_;

@@ -1,4 +1,4 @@
-#include "lib/comm/hierarchical_communicator.hpp"
+#include "lib/comm/hierarchical_backend.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/comm/communicator.hpp"
 #include "lib/comm/control/wire.hpp"
-#include "lib/comm/fork_guard.hpp"
 #include "lib/comm/setup/agreement.hpp"
+#include "lib/comm/setup/design.hpp"
 #include "lib/comm/setup/reach.hpp"
 #include "lib/comm/setup/team_maker.hpp"
 
@@ -47,21 +48,9 @@ Config config_of_team(const Config& config, const NodeGroups& nodes) {
 
 }  // namespace
 
-HierarchicalCommunicator::~HierarchicalCommunicator() {
-  if (in_forked_child()) {
-    // All of this belongs to the parent; closing it would disturb the peers.
-    (void)calls_.release();
-    (void)node_.release();
-    (void)team_.release();
-    new std::shared_ptr<ProcessEngine>(std::move(engine_));
-    return;
-  }
-  leave();
-}
-
-Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vector<ProcessInfo>& processes,
-                                            std::uint64_t id) {
-  const cost::Medium medium = medium_between(config_.transport, processes);
+Result<Blob> HierarchicalBackend::make(const Design& design, const std::vector<ProcessInfo>& processes,
+                                       std::uint64_t id) {
+  const cost::Medium medium = medium_between(config().transport, processes);
   auto choices = choose_plans(design, rank(), medium);
   if (!choices) return fail(choices.error());
   const Topology wiring = topology_of_nodes(design, nodes_);
@@ -71,17 +60,16 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   first_between_ = static_cast<std::int32_t>(choices->size());
   std::vector<Design::Choice> programs = *choices;
   programs.insert(programs.end(), between_.choices.begin(), between_.choices.end());
-  const auto found = [watch = watch_.get()](const Status& status) { watch->found(status); };
-  const Config of_team = config_of_team(config_, nodes_);
+  const Config of_team = config_of_team(config(), nodes_);
   auto made = make_team({.config = of_team,
-                         .clock = clock_,
+                         .clock = context_.clock,
                          .rank = rank(),
                          .id = id,
                          .topology = design.topology,
                          .processes = processes,
                          .nics = design.wiring ? &design.wiring->nics : nullptr,
                          .choices = programs,
-                         .on_error = found});
+                         .on_error = context_.on_error});
   if (!made) return fail(made.error());
   engine_ = std::move(made->engine);
   team_ = std::move(made->team);
@@ -98,20 +86,21 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
                                       .id = id + 1,
                                       .rank = nodes_.local_rank,
                                       .size = nodes_.ranks_here(),
-                                      .max_staging_bytes = staging_of_node(config_),
+                                      .max_staging_bytes = staging_of_node(config()),
                                       .num_slices = kSlices,
                                       .clock = &engine_->engine.clock(),
                                       .trace = engine_->engine.trace(),
                                       .names = std::move(names),
                                       .uses_wake_pipes = true,
-                                      .direct = config_.node_direct,
-                                      .on_error = found});
+                                      .direct = config().node_direct,
+                                      .on_error = context_.on_error});
   if (!node) return fail(node.error());
   node_ = std::move(*node);
   calls_ = std::make_unique<HierarchicalCalls>(
-      engine_->engine, *node_, nodes_, [&](Rank ranks) { return layout_of(config_, ranks); }, found);
+      engine_->engine, *node_, nodes_, [&](Rank ranks) { return layout_of(config(), ranks); },
+      context_.on_error);
 
-  backend_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
+  name_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
   const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
   description_ = fmt::format(
       "allreduce{} in the shared memory of the {} of a node and, between nodes, {} on {}; "
@@ -125,7 +114,7 @@ Result<Blob> HierarchicalCommunicator::make(const Design& design, const std::vec
   return team_->offer();
 }
 
-FailureActions HierarchicalCommunicator::failure_actions() {
+FailureActions HierarchicalBackend::failure_actions() {
   // The team comes last: it wakes sleeping threads.
   return {.fail =
               [node = node_.get(), team = team_.get()](const Status& status) {
@@ -135,7 +124,7 @@ FailureActions HierarchicalCommunicator::failure_actions() {
           .left = [team = team_.get()](Rank rank) { team->peer_left(rank); }};
 }
 
-Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers) {
+Result<Blob> HierarchicalBackend::allocate(const std::vector<Blob>& offers) {
   auto address = team_->allocate(offers);
   if (!address) return address;
   ByteWriter writer;
@@ -145,7 +134,7 @@ Result<Blob> HierarchicalCommunicator::allocate(const std::vector<Blob>& offers)
   return writer.take();
 }
 
-Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
+Status HierarchicalBackend::connect(const std::vector<Blob>& addresses) {
   std::vector<node::NodeName> names(static_cast<std::size_t>(nodes_.ranks_here()));
   std::vector<Blob> of_team;
   for (const Blob& address : addresses) {
@@ -165,7 +154,7 @@ Status HierarchicalCommunicator::connect(const std::vector<Blob>& addresses) {
   return team_->connect(of_team);
 }
 
-HierarchicalParts HierarchicalCommunicator::parts() {
+HierarchicalParts HierarchicalBackend::parts() {
   return {.nodes = nodes_,
           .node = *node_,
           .team = {.engine = engine_->engine,
@@ -179,22 +168,20 @@ HierarchicalParts HierarchicalCommunicator::parts() {
           .calls = *calls_};
 }
 
-Status HierarchicalCommunicator::run(const CallArgs& args) {
+Status HierarchicalBackend::run(const CallArgs& args, Communicator& caller) {
   HierarchicalCall call(parts());
-  if (Status status = call.set(args); !status.ok()) return status;
-  if (Status status = try_start(call); !status.ok()) return status;
-  return wait(call);
+  return caller.finish_blocking(call, args);
 }
 
-std::unique_ptr<PendingCall> HierarchicalCommunicator::make_call() {
+std::unique_ptr<PendingCall> HierarchicalBackend::make_call() {
   return std::make_unique<HierarchicalCall>(parts());
 }
 
-void HierarchicalCommunicator::advance() {
+void HierarchicalBackend::advance() {
   engine_->engine.try_progress();
 }
 
-Clock& HierarchicalCommunicator::clock() const {
+Clock& HierarchicalBackend::clock() const {
   return engine_->engine.clock();
 }
 
