@@ -1,6 +1,7 @@
 #include "lib/cost/constants.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fit.hpp"
@@ -12,6 +13,27 @@ SmallCall small_call(const Topology& topology, const Candidate& candidate) {
       estimate(topology, candidate.builder->shape(), candidate.programs, {.count = 1, .element_bytes = 4});
   return {.num_hops = static_cast<double>(cost.num_steps) * candidate.hops_of_a_message,
           .num_messages = static_cast<double>(candidate.num_messages) * candidate.hops_of_a_message};
+}
+
+void correct_small(std::span<SmallCall> calls, std::size_t num_ranks) {
+  // Every rank but one has to be heard and to hear.
+  const double least_messages = 2.0 * static_cast<double>(num_ranks - 1);
+  const SmallCall* best = nullptr;
+  double least_hops = std::numeric_limits<double>::infinity();
+  for (const SmallCall& call : calls) {
+    if (call.seconds <= 0) continue;
+    least_hops = std::min(least_hops, call.num_hops);
+    if (call.num_messages * static_cast<double>(num_ranks) > least_messages) continue;
+    if (best == nullptr || call.num_hops < best->num_hops ||
+        (call.num_hops == best->num_hops && call.seconds < best->seconds))
+      best = &call;
+  }
+  if (best == nullptr || best->num_hops > least_hops) return;
+  // Clearly slower, so that the order of the plans does not decide.
+  constexpr double kSlower = 1.1;
+  const double seconds = best->seconds, hops = best->num_hops;
+  for (SmallCall& call : calls)
+    if (call.seconds > 0 && call.num_hops > hops) call.seconds = std::max(call.seconds, kSlower * seconds);
 }
 
 Constants fit_small(std::span<const SmallCall> calls) {

@@ -31,6 +31,10 @@ struct SmallCall {
 /// What the model counts in a small call by a candidate; `seconds` stays 0.
 SmallCall small_call(const Topology& topology, const Candidate& candidate);
 
+/// Corrects times that something else disturbed: no plan is faster than one with the fewest hops that has no more messages than
+/// every allreduce needs. Calls of 0 seconds were not tried. Between two nodes that is an exchange; between many there is none.
+void correct_small(std::span<SmallCall> calls, std::size_t num_ranks);
+
 /// The latency and the overhead per message that explain the times best, by least squares of relative errors; neither is below 0.
 /// Of plans in the same proportion of hops and messages, both get the same share of the time.
 ///

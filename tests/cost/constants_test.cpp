@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -38,6 +39,37 @@ TEST(Constants, small_calls_tell_latency_and_overhead) {
     const Constants noisy = fit_small(calls_on(spec, kSlow, 0.05, random));
     EXPECT_GE(noisy.hop_seconds, 0) << spec;
     EXPECT_NEAR(noisy.message_seconds, kSlow.message_seconds, 0.5 * kSlow.message_seconds) << spec;
+  }
+}
+
+TEST(Constants, between_two_nodes_no_plan_is_faster_than_an_exchange_of_the_vectors) {
+  std::mt19937 random(3);
+  for (const std::string spec : {"rail:2,2", "switch:2"}) {
+    std::vector<SmallCall> calls = calls_on(spec, kSlow, 0.6, random);
+    calls.push_back({.num_hops = 2, .num_messages = 1, .seconds = 0});  // was not tried
+    calls.push_back(
+        {.num_hops = 2, .num_messages = 1, .seconds = 1e-6});  // something else took the time of all others
+    const std::vector<SmallCall> before = calls;
+    correct_small(calls, 2);
+    double exchange = 1, others = 1;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].num_hops == 1) {
+        EXPECT_EQ(calls[i].seconds, before[i].seconds) << spec << " " << i;
+      }
+      EXPECT_GE(calls[i].seconds, before[i].seconds) << spec << " " << i;
+      if (calls[i].seconds > 0)
+        (calls[i].num_hops == 1 ? exchange : others) =
+            std::min(calls[i].num_hops == 1 ? exchange : others, calls[i].seconds);
+    }
+    EXPECT_LT(exchange, others) << spec;
+    EXPECT_EQ(calls[calls.size() - 2].seconds, 0);
+  }
+  // Between many nodes fewer hops take more messages: times stay as they were measured.
+  for (const std::string spec : {"rail:9,2", "switch:3", "bcube:3,1"}) {
+    std::vector<SmallCall> calls = calls_on(spec, kSlow, 0.6, random);
+    const std::vector<SmallCall> before = calls;
+    correct_small(calls, spec == "switch:3" ? 3 : 9);
+    for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i].seconds, before[i].seconds) << spec;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/log.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/reach.hpp"
 #include "lib/comm/setup/team_maker.hpp"
@@ -149,6 +150,8 @@ class TimedTeam {
       Status status = try_again(small, calls, kClose, std::min(most_calls, kMostSmallCalls));
       if (!status.ok()) return fail(std::move(status));
     }
+    log_calls(calls);
+    cost::correct_small(calls, members_.size());
     std::vector<cost::TriedTimes> tried;
     for (const cost::SmallCall& one : calls) tried.push_back({.small_seconds = one.seconds});
     std::erase_if(calls, [](const cost::SmallCall& one) { return one.seconds <= 0; });
@@ -161,22 +164,39 @@ class TimedTeam {
   }
 
  private:
+  /// What disturbs one round of many calls by each plan does not last for all of them: the least time counts.
+  static std::size_t rounds_of(std::size_t num_calls) { return num_calls >= kMostMiddleCalls ? 3 : 1; }
+
   /// Tries small calls of the plans that took up to `factor` times as long as the fastest again, so many of them. Of the others
   /// one more in case that something else took the first one's time.
   Status try_again(std::uint64_t small, std::vector<cost::SmallCall>& calls, double factor,
                    std::size_t num_calls) {
     const double most = factor * calls[quick_].seconds;
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].seconds <= 0 || (calls[i].seconds > most && factor < kFarOff)) continue;
-      const bool is_far = calls[i].seconds > most;
-      if (is_far && calls[i].seconds > kLongSeconds) continue;
-      auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls);
-      if (!seconds) return seconds.error();
-      calls[i].seconds = is_far ? std::min(calls[i].seconds, *seconds) : *seconds;
+    const std::vector<cost::SmallCall> before = calls;
+    const std::size_t num_rounds = rounds_of(num_calls);
+    for (std::size_t round = 0; round < num_rounds; ++round) {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        if (before[i].seconds <= 0 || (before[i].seconds > most && factor < kFarOff)) continue;
+        const bool is_far = before[i].seconds > most;
+        if (is_far && before[i].seconds > kLongSeconds) continue;
+        auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls / num_rounds);
+        if (!seconds) return seconds.error();
+        calls[i].seconds = is_far || round > 0 ? std::min(calls[i].seconds, *seconds) : *seconds;
+      }
     }
     for (std::size_t i = 0; i < calls.size(); ++i)
       if (calls[i].seconds > 0 && calls[i].seconds < calls[quick_].seconds) quick_ = i;
     return Status::success();
+  }
+
+  void log_calls(const std::vector<cost::SmallCall>& calls) const {
+    if (self_ != 0) return;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].seconds <= 0) continue;
+      log::debug(log::Subsystem::kComm, "measured: {:.4g} us for a small call by {} ({} hops, {} messages)",
+                 calls[i].seconds * 1e6, candidates_[i].builder->shape().description, calls[i].num_hops,
+                 calls[i].num_messages);
+    }
   }
 
   /// Tries calls of the middle size by the plans that may be the fastest there.
@@ -195,18 +215,24 @@ class TimedTeam {
     for (const std::size_t num_calls : {std::size_t{1}, kFewCalls, kMostMiddleCalls}) {
       const double least = *std::ranges::min_element(seconds);
       if (static_cast<double>(num_calls) * least > kMostMiddleSeconds) break;
-      for (std::size_t i = 0; i < candidates_.size(); ++i) {
-        if (seconds[i] > factor * least) {
-          seconds[i] = kNever;
-          continue;
+      std::vector<bool> is_close;
+      for (double& one : seconds) {
+        is_close.push_back(one <= factor * least);
+        if (!is_close.back()) one = kNever;
+      }
+      const std::size_t num_rounds = rounds_of(num_calls);
+      for (std::size_t round = 0; round < num_rounds; ++round) {
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
+          if (!is_close[i]) continue;
+          auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls / num_rounds);
+          if (tried && num_calls == 1 && *tried > kClose * expected[i] && *tried < kLongSeconds) {
+            auto again = seconds_of(i, kCount, 0, 1);
+            if (!again || *again < *tried) tried = again;
+          }
+          if (!tried) return tried.error();
+          seconds[i] = round > 0 ? std::min(seconds[i], *tried) : *tried;
+          constants.tried[i].middle_seconds = seconds[i];
         }
-        auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls);
-        if (tried && num_calls == 1 && *tried > kClose * expected[i] && *tried < kLongSeconds) {
-          auto again = seconds_of(i, kCount, 0, 1);
-          if (!again || *again < *tried) tried = again;
-        }
-        if (!tried) return tried.error();
-        constants.tried[i].middle_seconds = seconds[i] = *tried;
       }
       factor = kClose;
     }
