@@ -25,10 +25,10 @@ namespace hips::comm {
 class Communicator;
 struct Design;
 
-/// Executes the calls of one communicator: in shared memory, by a plan, by both, or alone. The communicator checks arguments,
-/// records calls, waits for them and knows failures; backends only execute.
+/// Executes the calls of one communicator: in shared memory, by a plan, by both, or for a single rank. The communicator checks
+/// arguments, records calls, waits for them and acts on failures.
 ///
-/// Threads  one at a time, but for failure_actions().
+/// Threads  run() and advance() one at a time; refuse(), make_call() and what failure_actions() returned also meanwhile.
 class Backend {
  public:
   /// What a backend knows of its communicator.
@@ -53,7 +53,7 @@ class Backend {
   // Set-up, in this order. The results of all ranks are the arguments of the next step.
   virtual Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
                             std::uint64_t id) = 0;
-  /// The functions that the failure detector calls; valid from make() to the end.
+  /// The functions that the failure detector calls, after make() or derive() and until the communicator has left.
   virtual FailureActions failure_actions() = 0;
   virtual Result<Blob> allocate(const std::vector<Blob>& offers) = 0;
   virtual Status connect(const std::vector<Blob>& addresses) = 0;
@@ -63,13 +63,13 @@ class Backend {
   /// Makes the backend of a communicator of the ranks `members` of this one, which needs no set-up. Local.
   virtual Result<std::unique_ptr<Backend>> derive(std::span<const Rank> /*members*/, std::uint64_t /*id*/,
                                                   Context /*context*/) {
-    return fail(Code::kInternal, "this communicator derives no others");
+    return fail(Code::kInternal, "this backend derives no others");
   }
 
   /// Returns why this backend does not support arguments that are valid as such. Called for elements of
   /// bytes_type() only. The same on all ranks.
   [[nodiscard]] virtual Status refuse(const CallArgs& /*args*/) const { return Status::success(); }
-  /// Executes a call by Communicator::finish_blocking(). A repeated call allocates nothing.
+  /// Executes a call, and waits by `caller` alone. A repeated call allocates nothing.
   virtual Status run(const CallArgs& args, Communicator& caller) = 0;
   /// Creates a call, which this backend outlives.
   virtual std::unique_ptr<PendingCall> make_call() = 0;
@@ -84,7 +84,7 @@ class Backend {
   [[nodiscard]] Rank size() const { return context_.size; }
 
   Context context_;
-  std::string description_, name_;  ///< set by make()
+  std::string description_, name_;  ///< set by make(), derive() or the constructor
 };
 
 }  // namespace hips::comm

@@ -39,22 +39,22 @@ Status outcome(PendingCall& call, Status status) {
 
 }  // namespace
 
-Communicator::Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config,
-                           const CommunicatorOptions& options)
-    : rank_(rank), size_(size) {
-  follow(std::move(config), options);
+Communicator::Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config, Origin origin)
+    : rank_(rank), size_(size), origin_(std::move(origin)) {
+  follow(std::move(config), origin_.options);
   num_alive_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Communicator::~Communicator() {
-  num_alive_.fetch_sub(1, std::memory_order_relaxed);
   if (in_forked_child()) {
     // It belongs to the parent; closing it would disturb the peers.
     (void)backend_.release();
-    return;
+  } else {
+    if (makes_requests_) OutstandingCalls::process().remove(*this);
+    watch_->leave();
+    backend_.reset();
   }
-  if (makes_requests_) OutstandingCalls::process().remove(*this);
-  watch_->leave();
+  num_alive_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Communicator::follow(std::shared_ptr<const Config> config, const CommunicatorOptions& options) {
@@ -63,7 +63,7 @@ void Communicator::follow(std::shared_ptr<const Config> config, const Communicat
   timeout_ns_ = options.timeout_ns.value_or(config_->timeout_ns.value_or(INT64_MAX));
   has_own_timeout_ = options.timeout_ns.has_value();
   mode_ = options.thread_mode;
-  has_progress_thread_ = config_->progress_thread.value_or(options.progress_thread);
+  has_progress_thread_ = size_ > 1 && config_->progress_thread.value_or(options.progress_thread);
 }
 
 Backend::Context Communicator::context() const {
@@ -356,7 +356,8 @@ Status Communicator::start(PendingCall& call, const CallArgs& args, std::uint64_
   }
   // From here on other threads may make progress on the call, and this thread needs the lock.
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  if (!std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
+  // A call of one rank has ended.
+  if (size_ > 1 && !std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
   if (has_progress_thread_) ProgressThread::process().wake();
   return Status::success();
 }

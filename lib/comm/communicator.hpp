@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <hips/status.hpp>
@@ -37,6 +38,13 @@ namespace hips::comm {
 ///          later call returns the same status.
 class Communicator final {
  public:
+  /// What split() and duplicate() need to make communicators of its ranks.
+  struct Origin {
+    CommunicatorOptions options;
+    bool named = false;  ///< `topology` was named by options or environment, not the default
+    Topology topology;
+  };
+
   /// Builds this rank's program, compares settings with the other ranks, and connects. Collective.
   ///
   /// Errors   kInvalidArgument: a malformed spec or variable, a topology of another size. kMismatch: names
@@ -44,14 +52,13 @@ class Communicator final {
   ///          does not run on this topology.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap,
                                                       const CommunicatorOptions& options);
-  /// A communicator of `size` ranks without a backend, with which no call is possible.
-  Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config,
-               const CommunicatorOptions& options);
+  /// A communicator of `size` ranks. No call is possible before use().
+  Communicator(Rank rank, Rank size, std::shared_ptr<const Config> config, Origin origin);
   ~Communicator();  ///< leaves; waits for no rank
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// What its backend has to know.
+  /// What the backend for use() has to know.
   [[nodiscard]] Backend::Context context() const;
   void use(std::unique_ptr<Backend> backend) { backend_ = std::move(backend); }
 
@@ -157,12 +164,6 @@ class Communicator final {
   /// 1, 2, ...: for derivations that all ranks of this communicator make in the same order.
   std::uint64_t next_derivation() { return ++num_derivations_; }
 
-  /// What split() and duplicate() need to make communicators of its ranks.
-  struct Origin {
-    CommunicatorOptions options;
-    bool named = false;  ///< `topology` was named by options or environment, not the default
-    Topology topology;
-  };
   [[nodiscard]] const Origin& origin() const { return origin_; }
 
   // For backends.

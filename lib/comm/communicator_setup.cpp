@@ -5,13 +5,12 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/hierarchical_backend.hpp"
 #include "lib/comm/plan_backend.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/design.hpp"
 #include "lib/comm/setup/network_measurement.hpp"
 #include "lib/comm/setup/node_groups.hpp"
@@ -44,6 +43,10 @@ void log_network(const std::string& name, const cost::Constants& network) {
       Subsystem::kComm,
       "{}: measured between the nodes: {:.3g} us for a hop, {:.3g} us for a message, {:.3g} Gb/s for a NIC",
       name, network.hop_seconds * 1e6, network.message_seconds * 1e6, network.bytes_per_s * 8e-9);
+}
+
+Status derives_none() {
+  return Status::error(Code::kInternal, "this communicator derives no others");
 }
 
 /// The same kind on all ranks.
@@ -140,8 +143,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
     if (design.network) remember_network(*design.network);
   }
   if (rank == 0) dump_topology(config->topology_dump, design.topology);
-  auto communicator = std::make_unique<Communicator>(rank, size, config, origin.options);
-  communicator->origin_ = std::move(origin);
+  auto communicator = std::make_unique<Communicator>(rank, size, config, std::move(origin));
   communicator->use(choose_backend(communicator->context(), design, processes));
   if (Status status = communicator->set_up(bootstrap, design, processes, agreed->id); !status.ok())
     return fail(std::move(status));
@@ -215,8 +217,7 @@ Status Communicator::set_up(Bootstrap& bootstrap, const Design& design,
 }
 
 std::unique_ptr<Communicator> Communicator::of_one_rank(std::shared_ptr<const Config> config, Origin origin) {
-  auto made = std::make_unique<Communicator>(0, 1, std::move(config), origin.options);
-  made->origin_ = std::move(origin);
+  auto made = std::make_unique<Communicator>(0, 1, std::move(config), std::move(origin));
   made->use(std::make_unique<SingleRankBackend>(made->context()));
   return made;
 }
@@ -233,6 +234,7 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(std::span<const Rank>
                                                            const CommunicatorOptions& options,
                                                            IfFailed if_failed) {
   if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
+  if (!derives()) return fail(derives_none());
   try {
     Origin origin{.options = options, .named = false, .topology = {}};
     auto made = members.size() == 1 ? of_one_rank(config_, std::move(origin))
@@ -251,8 +253,7 @@ Result<std::unique_ptr<Communicator>> Communicator::derive_several(std::span<con
                                                                    IfFailed if_failed) {
   const auto rank = static_cast<Rank>(std::ranges::find(members, rank_) - members.begin());
   auto made =
-      std::make_unique<Communicator>(rank, static_cast<Rank>(members.size()), config_, origin.options);
-  made->origin_ = std::move(origin);
+      std::make_unique<Communicator>(rank, static_cast<Rank>(members.size()), config_, std::move(origin));
   // A peer may not know of the failure yet, and wait in the new communicator.
   const bool depends = if_failed == IfFailed::kFail;
   Status status = depends ? failure() : Status::success();
@@ -271,8 +272,9 @@ Result<std::unique_ptr<Communicator>> Communicator::derive_several(std::span<con
 }
 
 Status Communicator::fail_derived(std::span<const Rank> members, std::uint64_t nth, std::uint64_t part) {
-  // Memory may be short for a moment only. A message this short needs none.
-  const Status status = Status::error(Code::kOutOfMemory, "out of memory", Scope::kCommunicator);
+  if (!derives()) return derives_none();
+  // Memory may be short for a moment only.
+  const Status status = node::NodeTeam::abandoned();
   const auto listener = std::make_shared<FailureDetector>();
   const auto rank = static_cast<Rank>(std::ranges::find(members, rank_) - members.begin());
   listener->start(*watch_, false, {}, derived_id(watch_->id(), nth, part), rank,

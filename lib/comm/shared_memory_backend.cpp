@@ -1,6 +1,5 @@
 #include "lib/comm/shared_memory_backend.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -12,6 +11,7 @@
 #include "lib/comm/setup/design.hpp"
 
 namespace hips::comm {
+
 bool SharedMemoryBackend::serves(const Design& design, const Config& config,
                                  const std::vector<ProcessInfo>& processes) {
   return !design.named && config.transport == "auto" && processes.size() <= kMostRanks &&

@@ -147,7 +147,7 @@ TEST(SpareCommunicators, KeepFewOfMany) {
 /// A communicator without peers that may be used again.
 std::unique_ptr<hips::comm::Communicator> make_reusable() {
   auto made = std::make_unique<hips::comm::Communicator>(0, 2, std::make_shared<const hips::Config>(),
-                                                         hips::comm::CommunicatorOptions());
+                                                         hips::comm::Communicator::Origin());
   made->allow_reuse(7);
   return made;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/setup/agreement.hpp"
 
 namespace hips::comm {
@@ -11,11 +12,11 @@ namespace hips::comm {
 void FailureDetector::prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
                               std::size_t size) {
   const std::lock_guard lock(mutex_);
-  control_ = &control;
   actions_ = std::move(actions);
   id_ = id;
   rank_ = rank;
   left_.assign(size, false);
+  control_ = &control;
 }
 
 void FailureDetector::start(Control& control, FailureActions actions, std::uint64_t id, Rank rank,
@@ -66,8 +67,9 @@ void FailureDetector::report(const Status& status) {
 }
 
 void FailureDetector::found(Status status) {
-  if (control_ != nullptr && status.code == Code::kPeerLost && status.rank >= 0) {
-    control_.load()->suspect(id_, status.rank, status);
+  Control* const control = control_.load();
+  if (control != nullptr && status.code == Code::kPeerLost && status.rank >= 0) {
+    control->suspect(id_, status.rank, status);
     return;
   }
   if (status.code == Code::kMismatch && status.call == 0) status.call = record_.current().index;
@@ -136,7 +138,7 @@ std::string FailureDetector::missing() const {
 void FailureDetector::on_failed(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (failed()) return;
-  failure_ = status;
+  failure_ = kept(status);
   failed_.store(true, std::memory_order_release);
   if (actions_.fail) actions_.fail(status);
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -76,7 +78,7 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   CallRecord record_;
   std::atomic<bool> failed_{false}, is_retired_{false};
   void prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank, std::size_t size);
-  /// To the control plane. Before start() there are no peers to hear of it, and the communicator fails here at once.
+  /// To the control plane. A communicator of one rank never starts, and fails at once.
   void report(const Status& status);
   /// `gone` does not take part in `call`.
   void report_gone(Rank gone, const CallEntry& call, std::string_view how);
