@@ -569,6 +569,22 @@ TEST(Control, TheHubReportsADeadMemberWithoutAnyMissingData) {
   EXPECT_TRUE(m.listeners[0]->waits_for_failure());
 }
 
+TEST(Control, ARankThatLeavesBecauseAnotherDiedIsNotBlamed) {
+  ControlProcess mortal;
+  Members m(4, {{3, &mortal}});
+  mortal.signal(SIGKILL);
+  std::this_thread::sleep_for(100ms);  // the hub sees the death, and holds it back
+  m.controls[2].reset();
+  ASSERT_TRUE(m.listeners[1]->waits_for_left(2));
+  Status left = Status::error(Code::kPeerLost, "rank 2 left without taking part");
+  left.rank = 2;
+  m.controls[1]->report(kGroup, left);
+  for (const Rank r : {0, 1}) {
+    ASSERT_TRUE(m.listeners[r]->waits_for_failure());
+    EXPECT_EQ(m.listeners[r]->failure().rank, 3) << m.listeners[r]->failure().message;
+  }
+}
+
 TEST(Control, EachMemberDetectsADeadHubWithTheSameMessage) {
   // Several jobs at once put members into every state of connecting to their hub: in its backlog or not yet.
   constexpr int kJobs = 12;

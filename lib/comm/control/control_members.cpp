@@ -142,6 +142,11 @@ void Control::Impl::suspect(std::uint64_t id, Rank rank, const Status& status) {
 /// remember it.
 void Control::Impl::fail_all(Group& group, std::uint64_t id, const Status& status) {
   if (group.failures.contains(id)) return;
+  if (status.code == Code::kPeerLost && !group.deaths.empty()) {
+    // That peer may have left because of the failure that another one's death has caused.
+    for (const auto& [rank, death] : std::exchange(group.deaths, {})) confirm_death(group, rank, death.cause);
+    if (group.failures.contains(id)) return;
+  }
   tell_members(group, status_frame(ControlFrame::kFailed, group.id, id, status), -1);
   fail_here(group, id, status);
 }
