@@ -123,21 +123,10 @@ Status Communicator::wait(PendingCall& call) {
   }
 }
 
-Status Communicator::try_start(PendingCall& call) {
-  try {
-    call.start();
-    return Status::success();
-  } catch (...) {
-    Status status = found_exception();
-    (void)wait(call);  // a part of it may have been started
-    return status;
-  }
-}
-
-Status Communicator::finish_blocking(PendingCall& call, const CallArgs& args) {
-  if (Status status = call.set(args); !status.ok()) return status;
-  if (Status status = try_start(call); !status.ok()) return status;
-  return wait(call);
+Status Communicator::end_unstarted(PendingCall& call) {
+  Status status = found_exception();
+  (void)wait(call);  // a part of it may have been started
+  return status;
 }
 
 Status Communicator::found_exception() {
@@ -350,7 +339,10 @@ Status Communicator::start(PendingCall& call, const CallArgs& args, std::uint64_
   const ProgressLock lock(*this);
   if (watch_->failed()) return watch_->failure();
   index = watch_->record().begin(args);
-  if (Status status = try_start(call); !status.ok()) {
+  try {
+    call.start();
+  } catch (...) {
+    Status status = end_unstarted(call);
     watch_->record().end(index);
     return watch_->failed() ? watch_->failure() : status;
   }

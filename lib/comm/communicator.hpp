@@ -168,7 +168,16 @@ class Communicator final {
 
   // For backends.
   /// Executes a call that is not outstanding: sets its arguments, starts it, and waits.
-  Status finish_blocking(PendingCall& call, const CallArgs& args);
+  template <typename Call>
+  Status finish_blocking(Call& call, const CallArgs& args) {
+    if (Status status = call.set(args); !status.ok()) return status;
+    try {
+      call.start();
+    } catch (...) {
+      return end_unstarted(call);
+    }
+    return wait(call);
+  }
   /// Waits like a blocking call of MPI: without limit for a late peer, which it queries and reports meanwhile.
   /// Throws nothing: what is thrown while it waits fails the communicator, and the call ends with it.
   Status wait(PendingCall& call);
@@ -218,8 +227,8 @@ class Communicator final {
   /// Backend::run(); reports to the peers if it runs out of memory.
   [[gnu::always_inline]] inline Status run_with_memory(const CallArgs& args);
 
-  /// call.start(). If that throws, the communicator fails, and no part of the call is outstanding on return.
-  Status try_start(PendingCall& call);
+  /// Handles what call.start() has thrown: the communicator fails, and no part of the call is outstanding on return.
+  Status end_unstarted(PendingCall& call);
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);
