@@ -165,7 +165,9 @@ def run_setting(setting, arguments):
     if arguments.programs:
         command += ["--programs", arguments.programs]
     if setting.nodes:
-        lab = [arguments.hips, "lab", "run", "--namespaces", "-t", setting.topology, "--mpirun"]
+        # A run that hangs is ended by launch(); the lab only has to outlive all of them.
+        runs = 3 * arguments.rounds * len(chosen(arguments.programs, PROGRAMS))
+        lab = [arguments.hips, "lab", "run", "--namespaces", "-t", setting.topology, "--mpirun", "--timeout", str(runs * LIMIT_S)]
         if setting.rate:
             lab += ["--rate", setting.rate]
         command = [*lab, "--", *command]
