@@ -109,8 +109,7 @@ Result<Blob> HierarchicalBackend::make(const Design& design, const std::vector<P
       : for_all                    ? ""
                                    : " of sizes without a chosen algorithm",
       ranks_text(nodes_), describe_choices(between_.choices), wiring.name, describe_choices(*choices),
-      design.topology.name, fmt::join(made->transports, ", "),
-      describe_emulation(design.topology, processes));
+      design.topology.name, fmt::join(made->transports, ", "), describe_emulation(design, processes));
   return team_->offer();
 }
 

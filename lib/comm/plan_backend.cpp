@@ -32,9 +32,8 @@ Result<Blob> PlanBackend::make(const Design& design, const std::vector<ProcessIn
   team_ = std::move(made->team);
   plans_.emplace(*choices, rank());
   name_ = fmt::format("{}", fmt::join(made->transports, ","));
-  description_ =
-      fmt::format("{} on {}; {}; {}", describe_choices(*choices), design.topology.name,
-                  fmt::join(made->transports, ", "), describe_emulation(design.topology, processes));
+  description_ = fmt::format("{} on {}; {}; {}", describe_choices(*choices), design.topology.name,
+                             fmt::join(made->transports, ", "), describe_emulation(design, processes));
   return team_->offer();
 }
 

@@ -262,6 +262,12 @@ TEST(Communicator, DescribesPlanTransportAndEmulation) {
                           HasSubstr("emulated: 9 servers on 1 node")));
 }
 
+TEST(Communicator, EmulatesNothingWithoutANamedTopology) {
+  const auto describe = [](int, const Ready&) { return hips::Communicator::from_environment().describe(); };
+  EXPECT_THAT(run(3, describe, {{"HIPS_TRANSPORT", "tcp"}}),
+              AllOf(HasSubstr("Switch(3); tcp; 3 ranks on 1 node"), testing::Not(HasSubstr("emulated"))));
+}
+
 TEST(Communicator, DerivesRanksPerServerFromTheSize) {
   const std::string text = run(8, [](int, const Ready&) {
     auto comm = hips::Communicator::from_environment({.topology = "bcube:2,1"});

@@ -120,13 +120,16 @@ std::string describe_choices(const std::vector<Design::Choice>& choices) {
   return text;
 }
 
-std::string describe_emulation(const Topology& topology, const std::vector<ProcessInfo>& processes) {
+std::string describe_emulation(const Design& design, const std::vector<ProcessInfo>& processes) {
   std::set<std::string_view> nodes;
   for (const ProcessInfo& process : processes) nodes.insert(process.node_key);
-  const auto num_servers = static_cast<std::size_t>(topology.num_servers());
+  const auto num_servers = static_cast<std::size_t>(design.topology.num_servers());
   if (num_servers <= nodes.size()) return "not emulated";
-  return fmt::format("emulated: {} servers on {} node{}", num_servers, nodes.size(),
-                     nodes.size() == 1 ? "" : "s");
+  // Without a name every rank is a server of one switch, and nothing that somebody asked for is emulated.
+  return fmt::format("{} on {} node{}",
+                     design.topology_named ? fmt::format("emulated: {} servers", num_servers)
+                                           : fmt::format("{} ranks", num_servers),
+                     nodes.size(), nodes.size() == 1 ? "" : "s");
 }
 
 }  // namespace hips::comm
