@@ -28,7 +28,7 @@ struct Design;
 /// Executes the calls of one communicator: in shared memory, by a plan, by both, or for a single rank. The communicator checks
 /// arguments, records calls, waits for them and acts on failures.
 ///
-/// Threads  run() and advance() one at a time; refuse(), make_call() and what failure_actions() returned also meanwhile.
+/// Threads  run() and advance() one at a time. refuse(), make_call() and what failure_actions() returned may run at the same time.
 class Backend {
  public:
   /// What a backend knows of its communicator.
@@ -69,7 +69,7 @@ class Backend {
   /// Returns why this backend does not support arguments that are valid as such. Called for elements of
   /// bytes_type() only. The same on all ranks.
   [[nodiscard]] virtual Status refuse(const CallArgs& /*args*/) const { return Status::success(); }
-  /// Executes a call, and waits by `caller` alone. A repeated call allocates nothing.
+  /// Executes a call, and waits only through `caller`. A repeated call allocates nothing.
   virtual Status run(const CallArgs& args, Communicator& caller) = 0;
   /// Creates a call, which this backend outlives.
   virtual std::unique_ptr<PendingCall> make_call() = 0;

@@ -123,7 +123,7 @@ Status Communicator::wait(PendingCall& call) {
   }
 }
 
-Status Communicator::end_unstarted(PendingCall& call) {
+Status Communicator::end_after_throw(PendingCall& call) {
   Status status = found_exception();
   (void)wait(call);  // a part of it may have been started
   return status;
@@ -342,13 +342,13 @@ Status Communicator::start(PendingCall& call, const CallArgs& args, std::uint64_
   try {
     call.start();
   } catch (...) {
-    Status status = end_unstarted(call);
+    Status status = end_after_throw(call);
     watch_->record().end(index);
     return watch_->failed() ? watch_->failure() : status;
   }
   // From here on other threads may make progress on the call, and this thread needs the lock.
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  // A call of one rank has ended.
+  // With one rank, the call is already complete.
   if (size_ > 1 && !std::exchange(makes_requests_, true)) OutstandingCalls::process().add(*this);
   if (has_progress_thread_) ProgressThread::process().wake();
   return Status::success();

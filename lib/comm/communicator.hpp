@@ -174,7 +174,7 @@ class Communicator final {
     try {
       call.start();
     } catch (...) {
-      return end_unstarted(call);
+      return end_after_throw(call);
     }
     return wait(call);
   }
@@ -228,7 +228,7 @@ class Communicator final {
   [[gnu::always_inline]] inline Status run_with_memory(const CallArgs& args);
 
   /// Handles what call.start() has thrown: the communicator fails, and no part of the call is outstanding on return.
-  Status end_unstarted(PendingCall& call);
+  Status end_after_throw(PendingCall& call);
 
   // For requests.
   Status start(PendingCall& call, const CallArgs& args, std::uint64_t& index);

@@ -15,25 +15,20 @@ SmallCall small_call(const Topology& topology, const Candidate& candidate) {
           .num_messages = static_cast<double>(candidate.num_messages) * candidate.hops_of_a_message};
 }
 
-void correct_small(std::span<SmallCall> calls, std::size_t num_ranks) {
-  // Every rank but one has to be heard and to hear.
-  const double least_messages = 2.0 * static_cast<double>(num_ranks - 1);
-  const SmallCall* best = nullptr;
-  double least_hops = std::numeric_limits<double>::infinity();
+void correct_between_two(std::span<SmallCall> calls) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double exchange = kNone, fastest = kNone;
   for (const SmallCall& call : calls) {
     if (call.seconds <= 0) continue;
-    least_hops = std::min(least_hops, call.num_hops);
-    if (call.num_messages * static_cast<double>(num_ranks) > least_messages) continue;
-    if (best == nullptr || call.num_hops < best->num_hops ||
-        (call.num_hops == best->num_hops && call.seconds < best->seconds))
-      best = &call;
+    fastest = std::min(fastest, call.seconds);
+    if (call.num_hops <= 1 && call.num_messages <= 1) exchange = std::min(exchange, call.seconds);
   }
-  if (best == nullptr || best->num_hops > least_hops) return;
-  // Clearly slower, so that the order of the plans does not decide.
+  constexpr double kFarOff = 2.5;
+  if (exchange > kFarOff * fastest) return;
+  // Clearly slower, so that what vectors of a few bytes add does not decide.
   constexpr double kSlower = 1.1;
-  const double seconds = best->seconds, hops = best->num_hops;
   for (SmallCall& call : calls)
-    if (call.seconds > 0 && call.num_hops > hops) call.seconds = std::max(call.seconds, kSlower * seconds);
+    if (call.seconds > 0 && call.num_hops > 1) call.seconds = std::max(call.seconds, kSlower * exchange);
 }
 
 Constants fit_small(std::span<const SmallCall> calls) {

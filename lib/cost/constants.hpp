@@ -31,9 +31,10 @@ struct SmallCall {
 /// What the model counts in a small call by a candidate; `seconds` stays 0.
 SmallCall small_call(const Topology& topology, const Candidate& candidate);
 
-/// Corrects times that something else disturbed: no plan is faster than one with the fewest hops that has no more messages than
-/// every allreduce needs. Calls of 0 seconds were not tried. Between two nodes that is an exchange; between many there is none.
-void correct_small(std::span<SmallCall> calls, std::size_t num_ranks);
+/// Corrects times of plans between two nodes that something else disturbed: no plan is faster than an exchange of the vectors, one
+/// message each way in one hop. Calls of 0 seconds were not tried. An exchange that took far longer than another plan was disturbed
+/// itself, and nothing changes.
+void correct_between_two(std::span<SmallCall> calls);
 
 /// The latency and the overhead per message that explain the times best, by least squares of relative errors; neither is below 0.
 /// Of plans in the same proportion of hops and messages, both get the same share of the time.

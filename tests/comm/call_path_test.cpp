@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hips/hips.hpp>
@@ -36,8 +37,13 @@ void add_and_look(const void* in, void* inout, std::uint64_t count, hips_type_t 
     static_cast<std::int64_t*>(inout)[i] += static_cast<const std::int64_t*>(in)[i];
 }
 
-/// The functions of this program by their addresses. Few are exported, so the symbol table has to tell them.
-std::map<std::uintptr_t, std::string> functions() {
+struct Function {
+  std::uintptr_t end = 0;
+  std::string name;
+};
+
+/// The functions of this program by where they begin. Few are exported, so the symbol table has to tell them.
+std::map<std::uintptr_t, Function> functions() {
   std::uintptr_t base = 0;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* into) {
@@ -45,16 +51,17 @@ std::map<std::uintptr_t, std::string> functions() {
         return 1;  // the first one is the program
       },
       &base);
-  std::map<std::uintptr_t, std::string> found;
+  std::map<std::uintptr_t, Function> found;
   const auto close = [](FILE* file) { pclose(file); };
-  const std::string command = "nm /proc/" + std::to_string(getpid()) + "/exe";
+  const std::string command = "nm -S /proc/" + std::to_string(getpid()) + "/exe";
   const std::unique_ptr<FILE, decltype(close)> names(popen(command.c_str(), "r"), close);
   std::array<char, 4096> line{};
   while (names != nullptr && fgets(line.data(), static_cast<int>(line.size()), names.get()) != nullptr) {
-    unsigned long address = 0;
+    unsigned long address = 0, bytes = 0;
     char kind = 0;
     int at = 0;
-    if (sscanf(line.data(), "%lx %c %n", &address, &kind, &at) < 2 || std::tolower(kind) != 't') continue;
+    if (sscanf(line.data(), "%lx %lx %c %n", &address, &bytes, &kind, &at) < 3) continue;
+    if (std::string("tTwW").find(kind) == std::string::npos) continue;
     std::string name(line.data() + at);
     name.resize(name.find_last_not_of('\n') + 1);
     int status = 0;
@@ -62,18 +69,42 @@ std::map<std::uintptr_t, std::string> functions() {
       name = readable;
       std::free(readable);
     }
-    found.emplace(base + address, std::move(name));
+    found.emplace(base + address, Function{base + address + bytes, std::move(name)});
   }
   return found;
 }
 
 /// "hips::comm::Communicator" of "hips::comm::Communicator::call(hips::comm::CallArgs const&)"; "" for other functions.
-std::string class_of(const std::string& function) {
-  const std::string name = function.substr(0, function.find('('));
+std::string class_of(std::string function) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (std::size_t at = 0; (at = function.find(kUnnamed)) != std::string::npos;)
+    function.erase(at, kUnnamed.size());
+  std::string name;  // without arguments of templates
+  int depth = 0;
+  for (const char c : function) {
+    depth -= c == '>' ? 1 : 0;
+    if (depth == 0 && c != '<' && c != '>') name += c;
+    depth += c == '<' ? 1 : 0;
+  }
+  name = name.substr(0, name.find('('));
+  name = name.substr(name.rfind(' ') + 1);  // without the type that a template returns
   const std::size_t end = name.rfind("::");
   if (!name.starts_with("hips::") || end == std::string::npos) return {};
   const std::size_t begin = name.rfind("::", end - 1) + 2;
   return std::isupper(static_cast<unsigned char>(name[begin])) != 0 ? name.substr(0, end) : std::string();
+}
+
+TEST(CallPath, TellsTheClassOfAFunction) {
+  EXPECT_EQ(class_of("hips::comm::Communicator::call(hips::comm::CallArgs const&)"),
+            "hips::comm::Communicator");
+  EXPECT_EQ(
+      class_of(
+          "hips::Status hips::comm::Communicator::finish_blocking<hips::comm::TeamCall>(hips::comm::TeamCall&)"),
+      "hips::comm::Communicator");
+  EXPECT_EQ(class_of("hips::comm::(anonymous namespace)::SingleRankCall::start()"),
+            "hips::comm::SingleRankCall");
+  EXPECT_EQ(class_of("hips::reduce::fold(hips::DataType)"), "");
+  EXPECT_EQ(class_of("main"), "");
 }
 
 /// From hips_allreduce() on, each once: "hips::comm::Communicator hips::comm::PlanBackend ...", up to the first of the executor.
@@ -84,7 +115,8 @@ std::vector<std::string> classes_on_the_stack() {
   for (int i = num_frames - 1; i >= 0; --i) {
     auto found = known.upper_bound(reinterpret_cast<std::uintptr_t>(frames[static_cast<std::size_t>(i)]) - 1);
     if (found == known.begin()) continue;
-    const std::string& function = std::prev(found)->second;
+    const auto& [end, function] = std::prev(found)->second;
+    if (reinterpret_cast<std::uintptr_t>(frames[static_cast<std::size_t>(i)]) > end) continue;
     is_call |= function == "hips_allreduce";
     const std::string one = class_of(function);
     if (!is_call || one.empty() || std::ranges::count(classes, one) > 0) continue;
@@ -94,7 +126,7 @@ std::vector<std::string> classes_on_the_stack() {
   return classes;
 }
 
-/// What rank 0, or the first rank that reduces, has seen.
+/// What this rank has seen: all ranks reduce a vector this short.
 std::string path_of_a_call() {
   hips_op_t op = HIPS_OP_NULL;
   if (hips_op_create(add_and_look, 1, nullptr, nullptr, &op) != HIPS_OK) return "no op";

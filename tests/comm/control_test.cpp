@@ -585,6 +585,18 @@ TEST(Control, ARankThatLeavesBecauseAnotherDiedIsNotBlamed) {
   }
 }
 
+TEST(Control, TheFirstOfTwoDeathsIsTheCause) {
+  ControlProcess first, second;
+  Members m(4, {{3, &first}, {1, &second}});
+  first.signal(SIGKILL);
+  std::this_thread::sleep_for(100ms);
+  second.signal(SIGKILL);
+  for (const Rank r : {0, 2}) {
+    ASSERT_TRUE(m.listeners[r]->waits_for_failure());
+    EXPECT_EQ(m.listeners[r]->failure().rank, 3) << m.listeners[r]->failure().message;
+  }
+}
+
 TEST(Control, EachMemberDetectsADeadHubWithTheSameMessage) {
   // Several jobs at once put members into every state of connecting to their hub: in its backlog or not yet.
   constexpr int kJobs = 12;

@@ -15,8 +15,6 @@ using log::Subsystem;
 
 /// How many departed groups are remembered, so that late joins get an answer.
 constexpr std::size_t kMostDeparted = 4096;
-/// How long a death is held back, so that the waiting thread can record what it misses from the dead rank.
-constexpr std::int64_t kMissingCheckNs = 400'000'000;
 /// How long a new hub waits for members to join before it connects to them.
 constexpr std::int64_t kRejoinWaitNs = 2'000'000'000;
 
@@ -73,8 +71,7 @@ void Control::Impl::leave(Group& group) {
   group.leaving = true;
   if (group.is_hub()) {
     // Report deaths before the next rank becomes the hub.
-    const std::map<Rank, Group::Death> deaths = std::exchange(group.deaths, {});
-    for (const auto& [rank, death] : deaths) confirm_death(group, rank, death.cause);
+    confirm_deaths(group, std::exchange(group.deaths, {}));
     tell_members(group, ranks_frame(ControlFrame::kLeave, group.id, group.rank, group.left()), -1);
     check_leaving_hub(group);
   } else if (group.hub_link != nullptr && !group.hub_link->broken) {
@@ -140,7 +137,7 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
       Group* group = find(id);
       if (!reader.ok() || group == nullptr) break;
       if (type == ControlFrame::kReport)
-        fail_all(*group, communicator, status);
+        take_report(*group, communicator, status);
       else
         fail_here(*group, communicator, status);
       break;
@@ -290,7 +287,7 @@ void Control::Impl::seek_hub(Group& group) {
   if (group.is_hub()) {
     if (takes_over) group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
     const auto reports = std::exchange(group.reports, {});
-    for (const auto& [id, report] : reports) fail_all(group, id, report.status);
+    for (const auto& [id, report] : reports) take_report(group, id, report.status);
     // Members may have joined before this was known.
     for (const auto& [id, status] : group.failures)
       tell_members(group, status_frame(ControlFrame::kFailed, group.id, id, status), -1);
@@ -331,7 +328,7 @@ void Control::Impl::process_died(const ProcessUid& uid, const std::string& cause
       if (group.member(r).uid != uid || group.of(r) != Presence::kPresent || r == group.rank) continue;
       // Wait before confirming: a leaving hub may still forward the leave message of that rank, and the
       // waiting thread updates what it misses only a few times per second.
-      group.deaths.try_emplace(r, Group::Death{cause, now_ns() + kMissingCheckNs});
+      group.deaths.try_emplace(r, Group::Death{cause, now_ns() + Group::kMissingCheckNs});
       for (auto& [communicator, member] : group.communicators) member.suspicions.erase(member.of(r));
     }
   }
@@ -401,7 +398,7 @@ void Control::Impl::expire(std::int64_t now_ns) {
       if (due) over.insert(entry);
       return due;
     });
-    for (const auto& [rank, death] : over) confirm_death(group, rank, death.cause);
+    if (!over.empty() || !group.held_reports.empty()) confirm_deaths(group, std::move(over));
     if (now_ns < group.rejoin_deadline_ns) continue;
     group.rejoin_deadline_ns = INT64_MAX;
     // Connect to the members that have not joined. That detects those that died while there was no hub.

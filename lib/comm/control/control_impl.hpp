@@ -131,12 +131,16 @@ class Control::Impl {
     std::map<std::uint64_t, Report> reports;
     /// The last communicators that this process has destroyed, and the number of the last call of each.
     std::deque<std::pair<std::uint64_t, std::uint64_t>> destroyed;
+    /// How long a death is held back, so that the waiting thread can record what it misses from the dead rank.
+    static constexpr std::int64_t kMissingCheckNs = 400'000'000;
     /// Processes that have ended; their leave messages may still be in transit.
     struct Death {
       std::string cause;
       std::int64_t deadline_ns = INT64_MAX;
     };
     std::map<Rank, Death> deaths;
+    /// By communicator; of ranks that have left. The deaths are confirmed first, since one may be the cause.
+    std::vector<std::pair<std::uint64_t, Status>> held_reports;
     std::map<Rank, std::string> causes;  ///< of those that are known to be dead
     std::int64_t rejoin_deadline_ns =
         INT64_MAX;  ///< when a new hub connects to the members that have not joined
@@ -205,6 +209,8 @@ class Control::Impl {
   void check_leaving_hub(Group& group);
   void process_died(const ProcessUid& uid, const std::string& cause);
   void confirm_death(Group& group, Rank rank, const std::string& cause);
+  /// In the order of their detection; then the reports that were held for them.
+  void confirm_deaths(Group& group, std::map<Rank, Group::Death> deaths);
   void take_death(Group& group, Rank rank, const std::string& cause);
   void expire(std::int64_t now_ns);
   void erase_done_groups();
@@ -223,6 +229,7 @@ class Control::Impl {
   void take_query(Link& link, Group& group, Asked of, Rank asker, Rank target, std::uint64_t call_index);
   void take_reply(Group& group, std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
   void report(Group& group, std::uint64_t id, const Status& status);
+  void take_report(Group& group, std::uint64_t id, const Status& status);
   void fail_all(Group& group, std::uint64_t id, const Status& status);
   void fail_here(Group& group, std::uint64_t id, const Status& status);
   void deliver_failure(const Member& member);

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -118,7 +119,7 @@ void Control::Impl::report(std::uint64_t id, const Status& status) {
 void Control::Impl::report(Group& group, std::uint64_t id, const Status& status) {
   if (group.failures.contains(id) || group.reports.contains(id)) return;
   if (group.is_hub()) {
-    fail_all(group, id, status);
+    take_report(group, id, status);
   } else {
     group.reports[id] = {status, now_ns() + kReportWaitNs};
     if (group.hub_link != nullptr)
@@ -138,15 +139,30 @@ void Control::Impl::suspect(std::uint64_t id, Rank rank, const Status& status) {
   wake();
 }
 
+/// A rank that was reported to have left may have done so only because a process died, whose death is held back. Then the control
+/// thread confirms that first (expire()).
+void Control::Impl::take_report(Group& group, std::uint64_t id, const Status& status) {
+  if (!group.is_hub() || status.code != Code::kPeerLost || group.deaths.empty()) {
+    fail_all(group, id, status);
+    return;
+  }
+  group.held_reports.emplace_back(id, status);
+  // Due, in their order.
+  for (auto& [rank, death] : group.deaths) death.deadline_ns -= Group::kMissingCheckNs;
+  wake();
+}
+
+void Control::Impl::confirm_deaths(Group& group, std::map<Rank, Group::Death> deaths) {
+  std::vector<std::pair<Rank, Group::Death>> by_time(deaths.begin(), deaths.end());
+  std::ranges::stable_sort(by_time, {}, [](const auto& entry) { return entry.second.deadline_ns; });
+  for (const auto& [rank, death] : by_time) confirm_death(group, rank, death.cause);
+  for (const auto& [id, status] : std::exchange(group.held_reports, {})) fail_all(group, id, status);
+}
+
 /// The hub's decision: the first failure becomes the failure of all members. Those that are not members, or not yet,
 /// remember it.
 void Control::Impl::fail_all(Group& group, std::uint64_t id, const Status& status) {
   if (group.failures.contains(id)) return;
-  if (status.code == Code::kPeerLost && !group.deaths.empty()) {
-    // That peer may have left because of the failure that another one's death has caused.
-    for (const auto& [rank, death] : std::exchange(group.deaths, {})) confirm_death(group, rank, death.cause);
-    if (group.failures.contains(id)) return;
-  }
   tell_members(group, status_frame(ControlFrame::kFailed, group.id, id, status), -1);
   fail_here(group, id, status);
 }

@@ -27,7 +27,7 @@ constexpr std::size_t kFewCalls = 3;
 constexpr double kFarOff = 4, kOff = 2.5, kClose = 1.5;
 /// Small calls are tried again for this long each, when ranks have learnt to wait.
 constexpr double kAgainSeconds = 3e-3;
-constexpr std::size_t kMostSmallCalls = 63, kMostMiddleCalls = 9;
+constexpr std::size_t kMostSmallCalls = 63, kMostMiddleCalls = 9, kLeastCallsOfRounds = 9;
 /// Calls of the middle size by a plan that take longer in all are left out.
 constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
@@ -151,9 +151,10 @@ class TimedTeam {
       if (!status.ok()) return fail(std::move(status));
     }
     log_calls(calls);
-    cost::correct_small(calls, members_.size());
+    std::vector<cost::SmallCall> corrected = calls;
+    if (members_.size() == 2) cost::correct_between_two(corrected);
     std::vector<cost::TriedTimes> tried;
-    for (const cost::SmallCall& one : calls) tried.push_back({.small_seconds = one.seconds});
+    for (const cost::SmallCall& one : corrected) tried.push_back({.small_seconds = one.seconds});
     std::erase_if(calls, [](const cost::SmallCall& one) { return one.seconds <= 0; });
     cost::Constants constants = cost::fit_small(calls);
     constants.bytes_per_s = *rate;
@@ -164,8 +165,8 @@ class TimedTeam {
   }
 
  private:
-  /// What disturbs one round of many calls by each plan does not last for all of them: the least time counts.
-  static std::size_t rounds_of(std::size_t num_calls) { return num_calls >= kMostMiddleCalls ? 3 : 1; }
+  /// A disturbance seldom lasts for all rounds, so the least time of a plan counts.
+  static std::size_t rounds_of(std::size_t num_calls) { return num_calls >= kLeastCallsOfRounds ? 3 : 1; }
 
   /// Tries small calls of the plans that took up to `factor` times as long as the fastest again, so many of them. Of the others
   /// one more in case that something else took the first one's time.
@@ -176,8 +177,11 @@ class TimedTeam {
     const std::size_t num_rounds = rounds_of(num_calls);
     for (std::size_t round = 0; round < num_rounds; ++round) {
       for (std::size_t i = 0; i < calls.size(); ++i) {
-        if (before[i].seconds <= 0 || (before[i].seconds > most && factor < kFarOff)) continue;
-        const bool is_far = before[i].seconds > most;
+        if (before[i].seconds <= 0) continue;
+        // Between two nodes an exchange is the fastest plan, whatever its first calls took.
+        const bool is_exchange = members_.size() == 2 && before[i].num_hops <= 1;
+        if (before[i].seconds > most && factor < kFarOff && !is_exchange) continue;
+        const bool is_far = before[i].seconds > most && !(is_exchange && factor < kFarOff);
         if (is_far && before[i].seconds > kLongSeconds) continue;
         auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls / num_rounds);
         if (!seconds) return seconds.error();
