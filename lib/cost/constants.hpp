@@ -31,8 +31,8 @@ struct SmallCall {
 /// What the model counts in a small call by a candidate; `seconds` stays 0.
 SmallCall small_call(const Topology& topology, const Candidate& candidate);
 
-/// Corrects times of plans between two nodes that something else disturbed: no plan is faster than an exchange of the vectors, one
-/// message each way in one hop. Calls of 0 seconds were not tried. An exchange that took far longer than another plan was disturbed
+/// Corrects times of plans between two nodes that something else disturbed: no plan of more hops is faster than an exchange of the
+/// vectors, one message each way. Calls of 0 seconds were not tried. An exchange that took far longer than another plan was disturbed
 /// itself, and nothing changes.
 void correct_between_two(std::span<SmallCall> calls);
 

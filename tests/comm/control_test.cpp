@@ -591,6 +591,10 @@ TEST(Control, TheFirstOfTwoDeathsIsTheCause) {
   first.signal(SIGKILL);
   std::this_thread::sleep_for(100ms);
   second.signal(SIGKILL);
+  std::this_thread::sleep_for(50ms);
+  Status left = Status::error(Code::kPeerLost, "rank 1 left without taking part");
+  left.rank = 1;
+  m.controls[2]->report(kGroup, left);
   for (const Rank r : {0, 2}) {
     ASSERT_TRUE(m.listeners[r]->waits_for_failure());
     EXPECT_EQ(m.listeners[r]->failure().rank, 3) << m.listeners[r]->failure().message;

@@ -142,6 +142,7 @@ void Control::Impl::suspect(std::uint64_t id, Rank rank, const Status& status) {
 /// A rank that was reported to have left may have done so only because a process died, whose death is held back. Then the control
 /// thread confirms that first (expire()).
 void Control::Impl::take_report(Group& group, std::uint64_t id, const Status& status) {
+  if (group.failures.contains(id)) return;
   if (!group.is_hub() || status.code != Code::kPeerLost || group.deaths.empty()) {
     fail_all(group, id, status);
     return;
@@ -156,6 +157,8 @@ void Control::Impl::confirm_deaths(Group& group, std::map<Rank, Group::Death> de
   std::vector<std::pair<Rank, Group::Death>> by_time(deaths.begin(), deaths.end());
   std::ranges::stable_sort(by_time, {}, [](const auto& entry) { return entry.second.deadline_ns; });
   for (const auto& [rank, death] : by_time) confirm_death(group, rank, death.cause);
+  // Others may have been detected meanwhile, and are due when they are the cause.
+  if (!group.deaths.empty()) return;
   for (const auto& [id, status] : std::exchange(group.held_reports, {})) fail_all(group, id, status);
 }
 

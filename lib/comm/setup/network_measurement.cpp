@@ -178,8 +178,9 @@ class TimedTeam {
     for (std::size_t round = 0; round < num_rounds; ++round) {
       for (std::size_t i = 0; i < calls.size(); ++i) {
         if (before[i].seconds <= 0) continue;
-        // Between two nodes an exchange is the fastest plan, whatever its first calls took.
-        const bool is_exchange = members_.size() == 2 && before[i].num_hops <= 1;
+        // Between two nodes an exchange is the fastest plan, even if something disturbed its first calls.
+        const bool is_exchange = members_.size() == 2 && before[i].num_hops <= 1 &&
+                                 before[i].num_messages <= 1 && before[i].seconds <= kAgainSeconds;
         if (before[i].seconds > most && factor < kFarOff && !is_exchange) continue;
         const bool is_far = before[i].seconds > most && !(is_exchange && factor < kFarOff);
         if (is_far && before[i].seconds > kLongSeconds) continue;
