@@ -125,11 +125,13 @@ std::string describe_emulation(const Design& design, const std::vector<ProcessIn
   for (const ProcessInfo& process : processes) nodes.insert(process.node_key);
   const auto num_servers = static_cast<std::size_t>(design.topology.num_servers());
   if (num_servers <= nodes.size()) return "not emulated";
-  // Without a name every rank is a server of one switch, and nothing that somebody asked for is emulated.
-  return fmt::format("{} on {} node{}",
-                     design.topology_named ? fmt::format("emulated: {} servers", num_servers)
-                                           : fmt::format("{} ranks", num_servers),
-                     nodes.size(), nodes.size() == 1 ? "" : "s");
+  // Without a name or a stored plan every rank is a server of one switch, and nothing that somebody asked for is emulated.
+  const bool is_default =
+      !design.topology_named && design.topology.spec == fmt::format("switch:{}", processes.size());
+  return fmt::format(
+      "{} on {} node{}",
+      is_default ? fmt::format("{} ranks", num_servers) : fmt::format("emulated: {} servers", num_servers),
+      nodes.size(), nodes.size() == 1 ? "" : "s");
 }
 
 }  // namespace hips::comm

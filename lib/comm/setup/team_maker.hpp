@@ -49,7 +49,7 @@ Result<MadeTeam> make_team(const TeamOrder& order);
 
 /// "recursive doubling up to 65536 bytes, else HiPS, mesh"
 std::string describe_choices(const std::vector<Design::Choice>& choices);
-/// "emulated: 9 servers on 1 node", "not emulated"; if no topology was named, "3 ranks on 2 nodes"
+/// "emulated: 9 servers on 1 node", "not emulated"; without a named topology or a stored plan "3 ranks on 2 nodes"
 std::string describe_emulation(const Design& design, const std::vector<ProcessInfo>& processes);
 
 }  // namespace hips::comm
