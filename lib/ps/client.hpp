@@ -94,9 +94,7 @@ class Client {
     return counters_[counter_of(hash)].load(std::memory_order_relaxed) != 0;
   }
   void count(Key key, int change);
-  [[nodiscard]] Rank own_service() const {
-    return places_.service_of[static_cast<std::size_t>(places_.node_of[static_cast<std::size_t>(rank_)])];
-  }
+  [[nodiscard]] Rank own_service() const { return places_.service_at(rank_); }
 
   Rank rank_;
   RankPlaces places_;

@@ -43,9 +43,8 @@ enum class MailKind : std::uint8_t {
   kClock,  ///< from a rank to its service: clocks that it has ended, in place of a key; so in the next two
   kNodeClock,  ///< from a service to another one: clocks that all ranks of its node have ended
   kAllClocks,  ///< from a service to the ranks of its node: clocks that all ranks have ended
-  kGreeting,   ///< the connection is ready
 };
-inline constexpr auto kLastMailKind = MailKind::kGreeting;
+inline constexpr auto kLastMailKind = MailKind::kAllClocks;
 
 /// Is it for the calls of a rank, and not for a service?
 constexpr bool is_answer(MailKind kind) {
@@ -94,6 +93,8 @@ class Mail {
   /// Ends the batch that begin() began: its first `bytes` bytes are sent; a multiple of 8; 0: none are.
   virtual void end(Rank to, std::size_t bytes) = 0;
   [[nodiscard]] virtual std::size_t most_bytes() const = 0;
+  /// Whether a batch to `to` would leave soon: what is long and can wait is better written in parts, when there is room.
+  [[nodiscard]] virtual bool has_room(Rank to) const = 0;
 };
 
 /// Writes records to one rank, in as many batches as it takes. One writer for a rank at a time.

@@ -102,7 +102,6 @@ Status Service::on_mail(const Batch& batch) {
     case MailKind::kRows:
     case MailKind::kDone:
     case MailKind::kAllClocks:
-    case MailKind::kGreeting:
       broke(Status::error(Code::kInternal, "an answer reached the service of a table"));
       break;
   }

@@ -14,27 +14,13 @@
 
 #include "lib/ps/intents.hpp"
 #include "lib/ps/mail.hpp"
+#include "lib/ps/rank_places.hpp"
 #include "lib/ps/replica_store.hpp"
 #include "lib/ps/replicas.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
 
 namespace hips::ps {
-
-/// Where the ranks of a table are. The same on all ranks.
-struct RankPlaces {
-  std::vector<std::int32_t> node_of;  ///< by rank: 0, 1, ...
-  std::vector<Rank> service_of;       ///< by node: its lowest rank, which serves
-
-  [[nodiscard]] std::int32_t num_nodes() const { return static_cast<std::int32_t>(service_of.size()); }
-  /// The node that knows who owns a key. It is the first owner.
-  [[nodiscard]] std::int32_t home_of(Key key) const {
-    return static_cast<std::int32_t>((mixed(key) >> 32U) * service_of.size() >> 32U);
-  }
-  [[nodiscard]] Rank home_service(Key key) const {
-    return service_of[static_cast<std::size_t>(home_of(key))];
-  }
-};
 
 /// Serves the rows of one node: answers requests for rows that are here, forwards those for keys whose home is here, and
 /// moves rows from node to node.

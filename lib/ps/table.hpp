@@ -1,25 +1,21 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <hips/status.hpp>
 
-#include "lib/base/os/unique_fd.hpp"
-#include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/ps/client.hpp"
+#include "lib/ps/mail_driver.hpp"
 #include "lib/ps/replica_store.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/service.hpp"
-#include "lib/ps/transport_mail.hpp"
 
 namespace hips::ps {
 
@@ -34,8 +30,7 @@ struct RowTableOptions {
 
 /// Rows that all ranks of a communicator read and change by key. A row is on one node at a time; it can move.
 ///
-/// The lowest rank of each node has a thread that serves the other nodes while programs compute; it sleeps when there is no
-/// mail, and leaves progress to threads of the program that wait.
+/// The lowest rank of each node serves the other nodes while programs compute: see MailDriver.
 ///
 /// Owns     connections of its own to the services of all nodes, and the rows of the node, which end with its last rank.
 /// Threads  any number at once.
@@ -46,7 +41,7 @@ class RowTable {
   ///
   /// Errors   kInvalidArgument: an option; ranks that disagree: kMismatch. kUnsupported: no transport between two ranks.
   static Result<std::unique_ptr<RowTable>> create(comm::Communicator& members, RowTableOptions options);
-  ~RowTable();  ///< no call is outstanding, on any rank: see leave()
+  ~RowTable() = default;  ///< no call is outstanding, on any rank: see leave()
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
 
@@ -72,17 +67,16 @@ class RowTable {
   Status advance_clock();
 
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
-  Status leave();
+  Status leave() { return driver_.leave(); }
 
   [[nodiscard]] const RowTableOptions& options() const { return options_; }
   [[nodiscard]] const RankPlaces& places() const { return places_; }
-  [[nodiscard]] Status failure();
+  [[nodiscard]] Status failure() { return driver_.failure(); }
 
  private:
   RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
-  Status begin_to_serve();
-  class Waiting;
+  Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
   Status begin_call(std::span<const Key> keys);
   Status check_keys(std::span<const Key> keys) const;
   template <typename Use>
@@ -90,47 +84,19 @@ class RowTable {
   Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
              const std::byte* given);
   Status receive(std::span<const std::byte> batches);
-  bool step();
-  bool step_locked();
-  template <typename Write>
-  Status send(Write&& write);
-  void fail_locked(const Status& status);
-  void tell_others();
-  bool look_for_failure();
-  void time_out(const char* what, std::int64_t limit_ns);
-  /// Makes progress until is_done() or the table has failed; `what` did not come, for an error.
-  template <typename IsDone>
-  void wait_until(IsDone&& is_done, const char* what);
-  void sleep(std::int64_t most_ns);
-  void serve();
-  void wake() const;
 
   comm::Communicator& members_;
   RowTableOptions options_;
   RankPlaces places_;
   std::unique_ptr<RowStore> store_;
   std::unique_ptr<ReplicaStore> replicas_;
-  std::unique_ptr<WaitPolicy> waits_;
-  std::mutex mutex_;  ///< of what follows
-  std::unique_ptr<TransportMail> mail_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<Service> service_;                    ///< of the node; null where another rank serves
+  std::mutex mutex_;                                    ///< of the next
   std::vector<std::unique_ptr<TableCall>> unanswered_;  ///< that the failure has ended
-  Status failure_;
-  std::int64_t lost_since_ns_ = 0;  ///< a connection; 0: none
-  bool leaves_ = false;
-  std::atomic<std::size_t> num_greeted_{0};         ///< peers
-  std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
-  std::atomic<std::uint32_t> num_starts_{0};        ///< of about as many calls
-  std::vector<pollfd> armed_fds_;
-  int num_sleepers_ = 0;
-  std::uint64_t clock_ = 0;          ///< clocks that this rank has ended
-  std::atomic<int> num_waiting_{0};  ///< threads of the program that make progress
-  std::condition_variable nobody_waits_;
-  std::atomic<bool> parked_{false};  ///< the service's thread waits for that
-  std::atomic<bool> stops_{false};
-  UniqueFd wake_fd_;
-  std::thread thread_;
+  std::atomic<std::uint32_t> num_starts_{0};            ///< of about as many calls
+  std::uint64_t clock_ = 0;                             ///< clocks that this rank has ended
+  MailDriver driver_;                                   ///< uses the above
 };
 
 }  // namespace hips::ps

@@ -1,19 +1,14 @@
 #include "lib/ps/table_setup.hpp"
 
-#include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
-#include "lib/comm/setup/member_exchange.hpp"
-#include "lib/comm/setup/transport_registry.hpp"
+#include "lib/ps/mail_setup.hpp"
 #include "lib/ps/table.hpp"
 
 namespace hips::ps {
@@ -22,7 +17,6 @@ namespace {
 using comm::Blob;
 using comm::ByteReader;
 using comm::ByteWriter;
-using comm::ProcessInfo;
 
 Status check(const RowTableOptions& options) {
   const auto invalid = [](std::string text) {
@@ -47,52 +41,47 @@ Status check(const RowTableOptions& options) {
   return Status::success();
 }
 
-/// What each rank says first.
-struct Announced {
-  Status status;
-  ProcessInfo process;
-  RowTableOptions options;
-};
-
-Blob encode(const Announced& mine) {
+Blob encode(const RowTableOptions& mine) {
   ByteWriter writer;
-  writer.put_status(mine.status);
-  comm::put_process(writer, mine.process);
-  writer.put(mine.options.num_keys);
-  writer.put(mine.options.rows_per_node);
-  writer.put(mine.options.staleness);
-  writer.put(mine.options.replicas_per_node);
-  writer.put(mine.options.type.type);
-  writer.put(mine.options.type.count);
+  writer.put(mine.num_keys);
+  writer.put(mine.rows_per_node);
+  writer.put(mine.staleness);
+  writer.put(mine.replicas_per_node);
+  writer.put(mine.type.type);
+  writer.put(mine.type.count);
   // Functions have other values in other processes.
-  writer.put(is_user(mine.options.type.update) ? ReduceOp{0xfe} : mine.options.type.update);
-  writer.put_bytes(mine.options.first_row);
+  writer.put(is_user(mine.type.update) ? ReduceOp{0xfe} : mine.type.update);
+  writer.put_bytes(mine.first_row);
   return writer.take();
 }
 
-std::optional<Announced> decode(const Blob& blob) {
+std::optional<RowTableOptions> decode(const Blob& blob) {
   ByteReader reader(blob);
-  Announced read;
-  read.status = reader.get_status();
-  read.process = comm::get_process(reader);
-  read.options.num_keys = reader.get<std::uint64_t>();
-  read.options.rows_per_node = reader.get<std::uint64_t>();
-  read.options.staleness = reader.get<std::uint64_t>();
-  read.options.replicas_per_node = reader.get<std::uint64_t>();
-  read.options.type.type = reader.get<DataType>();
-  read.options.type.count = reader.get<std::uint32_t>();
-  read.options.type.update = reader.get<ReduceOp>();
+  RowTableOptions read;
+  read.num_keys = reader.get<std::uint64_t>();
+  read.rows_per_node = reader.get<std::uint64_t>();
+  read.staleness = reader.get<std::uint64_t>();
+  read.replicas_per_node = reader.get<std::uint64_t>();
+  read.type.type = reader.get<DataType>();
+  read.type.count = reader.get<std::uint32_t>();
+  read.type.update = reader.get<ReduceOp>();
   const auto row = reader.get_bytes();
-  read.options.first_row.assign(row.begin(), row.end());
+  read.first_row.assign(row.begin(), row.end());
   if (!reader.ok()) return std::nullopt;
   return read;
 }
 
 /// The first rank that differs from rank 0, and in what.
-Status compare(const std::vector<Announced>& all) {
-  const RowTableOptions& first = all[0].options;
+Status compare(const std::vector<Blob>& announced) {
+  std::vector<RowTableOptions> all;
+  for (std::size_t r = 0; r < announced.size(); ++r) {
+    auto read = decode(announced[r]);
+    if (!read) return comm::malformed(static_cast<Rank>(r));
+    all.push_back(std::move(*read));
+  }
+  const RowTableOptions& first = all[0];
   for (std::size_t r = 1; r < all.size(); ++r) {
-    const RowTableOptions& other = all[r].options;
+    const RowTableOptions& other = all[r];
     std::string what;
     if (other.num_keys != first.num_keys) {
       what = fmt::format("num_keys {}, rank 0 {}", other.num_keys, first.num_keys);
@@ -118,22 +107,6 @@ Status compare(const std::vector<Announced>& all) {
   return Status::success();
 }
 
-RankPlaces group(const comm::Communicator& members, const std::vector<Announced>& all) {
-  const auto& origin = members.origin();
-  const bool by_server = origin.named || origin.topology.ranks_per_server > 1;
-  std::map<std::pair<Rank, std::string>, std::int32_t> known;
-  RankPlaces places;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    const auto server =
-        by_server ? static_cast<Rank>(r) / static_cast<Rank>(origin.topology.ranks_per_server) : Rank{0};
-    const auto [at, is_new] = known.emplace(std::pair(server, all[r].process.node_key),
-                                            static_cast<std::int32_t>(places.service_of.size()));
-    if (is_new) places.service_of.push_back(static_cast<Rank>(r));
-    places.node_of.push_back(at->second);
-  }
-  return places;
-}
-
 void put_name(ByteWriter& writer, const SharedMemoryName& name) {
   writer.put(name.file.pid);
   writer.put(name.file.fd);
@@ -154,74 +127,41 @@ SharedMemoryName get_name(ByteReader& reader) {
   return name;
 }
 
-/// The ranks that this one has a connection with: the services, and for a service all ranks.
-std::vector<Rank> peers_of(Rank rank, const RankPlaces& places) {
-  const auto serves = [&](Rank r) {
-    return places.service_of[static_cast<std::size_t>(places.node_of[static_cast<std::size_t>(r)])] == r;
-  };
-  std::vector<Rank> peers;
-  for (Rank r = 0; r < static_cast<Rank>(places.node_of.size()); ++r)
-    if (r != rank && (serves(rank) || serves(r))) peers.push_back(r);
-  return peers;
-}
-
 /// A rank's part of the set-up, a step for each exchange.
 class TableSetup {
  public:
   TableSetup(comm::Communicator& members, const RowTableOptions& options)
-      : members_(members), options_(options), exchange_(members), loaded_(load_process_config()) {}
+      : rank_(members.rank()), options_(options), setup_(members, "table") {}
 
   Result<TableParts> run(TransportMail::Receive receive) {
-    Announced mine{.status = loaded_.status, .process = comm::this_process(), .options = options_};
-    if (mine.status.ok()) mine.status = check(options_);
-    if (mine.status.ok()) mine.status = comm::describe_networks(loaded_.config, mine.process);
-    auto blobs = exchange_.allgather(encode(mine));
-    if (!blobs) return fail(blobs.error());
-    std::vector<Status> statuses;
-    for (std::size_t r = 0; r < blobs->size(); ++r) {
-      auto read = decode((*blobs)[r]);
-      if (!read) return fail(comm::malformed(static_cast<Rank>(r)));
-      statuses.push_back(read->status);
-      all_.push_back(std::move(*read));
-    }
-    if (Status status = comm::first_failure(statuses); !status.ok()) return fail(std::move(status));
-    if (Status status = compare(all_); !status.ok()) return fail(std::move(status));
-    parts_.places = group(members_, all_);
-    std::vector<ProcessInfo> processes;
-    for (const Announced& announced : all_) processes.push_back(announced.process);
-    parts_.spin = comm::spin_limits(processes, processes[static_cast<std::size_t>(members_.rank())]);
-
-    Blob introductions;
-    Status status = open(std::move(receive), introductions);
-    auto opened = exchange_.allgather(with_status(status, introductions));
+    const auto announced = setup_.announce(check(options_), encode(options_));
+    if (!announced) return fail(announced.error());
+    if (Status status = compare(*announced); !status.ok()) return fail(std::move(status));
+    parts_.places = setup_.places();
+    parts_.spin = setup_.spin();
+    ByteWriter names;
+    const Status made = make_stores(names);
+    // A slot holds several rows, and a rank's rings stay small.
+    const std::size_t longest = 2 * (options_.type.bytes() + sizeof(Record)) + 64;
+    const auto opened = setup_.open(made, names.blob(), longest, std::move(receive));
     if (!opened) return fail(opened.error());
-    status = connect(*opened);
-    if (Status agreed = comm::agree(exchange_, status); !agreed.ok()) return fail(std::move(agreed));
+    auto mail = setup_.connect(attach_stores((*opened)[static_cast<std::size_t>(setup_.service())]));
+    if (!mail) return fail(mail.error());
+    parts_.mail = std::move(*mail);
     return std::move(parts_);
   }
 
  private:
-  static Blob with_status(const Status& status, const Blob& rest) {
-    ByteWriter writer;
-    writer.put_status(status);
-    writer.put_bytes(rest);
-    return writer.take();
-  }
-
   /// A single node has all rows.
   [[nodiscard]] bool has_replicas() const {
     return options_.replicas_per_node != 0 && parts_.places.num_nodes() > 1;
   }
 
-  /// Makes the stores, where this rank serves, and an endpoint for each peer.
-  Status open(TransportMail::Receive receive, Blob& introductions) {
-    const Rank rank = members_.rank();
-    const auto node = static_cast<std::size_t>(parts_.places.node_of[static_cast<std::size_t>(rank)]);
-    const std::size_t row_bytes = options_.type.bytes();
-    ByteWriter writer;
+  /// Where this rank serves.
+  Status make_stores(ByteWriter& names) {
     SharedMemoryName name, replicas_name;
-    if (parts_.places.service_of[node] == rank) {
-      auto store = RowStore::create(row_bytes,
+    if (setup_.service() == rank_) {
+      auto store = RowStore::create(options_.type.bytes(),
                                     options_.rows_per_node != 0 ? options_.rows_per_node : options_.num_keys,
                                     options_.type.alignment());
       if (!store) return store.error();
@@ -234,85 +174,30 @@ class TableSetup {
         replicas_name = parts_.replicas->name();
       }
     }
-    put_name(writer, name);
-    put_name(writer, replicas_name);
-    TransportMail::Options options{
-        .rank = rank, .peers = peers_of(rank, parts_.places), .service = parts_.places.service_of[node]};
-    // A slot holds several rows, and a rank's rings stay small.
-    while (options.slot_bytes < 2 * (row_bytes + sizeof(Record)) + 64) options.slot_bytes *= 2;
-    auto mail = TransportMail::create(std::move(options), std::move(receive));
-    if (!mail) return mail.error();
-    parts_.mail = std::move(*mail);
-    std::map<std::string_view, std::size_t> transports;
-    for (const Rank peer : peers_of(rank, parts_.places)) {
-      const ProcessInfo& self = all_[static_cast<std::size_t>(rank)].process;
-      const ProcessInfo& other = all_[static_cast<std::size_t>(peer)].process;
-      const comm::TransportEntry* entry = comm::transport_between(loaded_.config.transport, self, other);
-      if (entry == nullptr)
-        return Status::error(Code::kUnsupported,
-                             fmt::format("table: no transport between ranks {} and {}: {}", rank, peer,
-                                         comm::obstacles_between(loaded_.config.transport, self, other)));
-      const auto [at, is_new] = transports.emplace(entry->name, 0);
-      if (is_new) {
-        auto made = entry->make(loaded_.config);
-        if (!made) return made.error();
-        auto added = parts_.mail->add(std::move(made->transports[made->by_rail.at(0)]));
-        if (!added) return added.error();
-        at->second = *added;
-      }
-      auto introduction = parts_.mail->open(peer, at->second);
-      if (!introduction) return introduction.error();
-      writer.put(peer);
-      writer.put_bytes(*introduction);
-    }
-    introductions = writer.take();
+    put_name(names, name);
+    put_name(names, replicas_name);
     return Status::success();
   }
 
-  Status connect(const std::vector<Blob>& opened) {
-    const Rank rank = members_.rank();
-    const Rank service =
-        parts_.places
-            .service_of[static_cast<std::size_t>(parts_.places.node_of[static_cast<std::size_t>(rank)])];
-    std::vector<Status> statuses;
-    std::vector<std::span<const std::byte>> introductions;
-    for (std::size_t r = 0; r < opened.size(); ++r) {
-      ByteReader reader(opened[r]);
-      statuses.push_back(reader.get_status());
-      introductions.push_back(reader.get_bytes());
-      if (!reader.ok()) return comm::malformed(static_cast<Rank>(r));
-    }
-    if (Status status = comm::first_failure(statuses); !status.ok()) return status;
-    for (std::size_t r = 0; r < opened.size(); ++r) {
-      const auto other = static_cast<Rank>(r);
-      ByteReader reader(introductions[r]);
-      const SharedMemoryName name = get_name(reader), replicas_name = get_name(reader);
-      if (other == service && rank != service) {
-        auto store = RowStore::attach(name);
-        if (!store) return store.error();
-        parts_.store = std::make_unique<RowStore>(std::move(*store));
-        if (has_replicas()) {
-          auto replicas = ReplicaStore::attach(options_.type, replicas_name);
-          if (!replicas) return replicas.error();
-          parts_.replicas = std::make_unique<ReplicaStore>(std::move(*replicas));
-        }
-      }
-      while (reader.ok() && !reader.rest().empty()) {
-        const Rank peer = reader.get<Rank>();
-        const auto introduction = reader.get_bytes();
-        if (!reader.ok()) return comm::malformed(other);
-        if (peer != rank) continue;
-        if (Status status = parts_.mail->connect(other, introduction); !status.ok()) return status;
-      }
-    }
+  /// Where another rank of the node serves.
+  Status attach_stores(const Blob& names) {
+    if (setup_.service() == rank_) return Status::success();
+    ByteReader reader(names);
+    const SharedMemoryName name = get_name(reader), replicas_name = get_name(reader);
+    if (!reader.ok()) return comm::malformed(setup_.service());
+    auto store = RowStore::attach(name);
+    if (!store) return store.error();
+    parts_.store = std::make_unique<RowStore>(std::move(*store));
+    if (!has_replicas()) return Status::success();
+    auto replicas = ReplicaStore::attach(options_.type, replicas_name);
+    if (!replicas) return replicas.error();
+    parts_.replicas = std::make_unique<ReplicaStore>(std::move(*replicas));
     return Status::success();
   }
 
-  comm::Communicator& members_;
+  Rank rank_;
   const RowTableOptions& options_;
-  comm::MemberExchange exchange_;
-  LoadedConfig loaded_;
-  std::vector<Announced> all_;
+  MailSetup setup_;
   TableParts parts_;
 };
 

@@ -23,8 +23,7 @@ struct TableParts {
   SpinLimits spin;  ///< of a thread that waits
 };
 
-/// Groups the ranks by node, gives each node a store, and connects every rank with the services of all nodes. Servers of an
-/// emulated topology count as nodes. Collective.
+/// Connects the ranks, and gives each node a store. Collective.
 ///
 /// Cost     three exchanges of all ranks; the table itself makes another and a greeting on each connection.
 /// Errors   the same on all ranks; see RowTable::create().

@@ -121,8 +121,9 @@ void TransportMail::end(Rank to, std::size_t bytes) {
 }
 
 /// What has been written so far becomes a frame.
-void TransportMail::close_frame(Peer& to) {
-  const FrameHead head{.number = to.written, .bytes = static_cast<std::uint32_t>(to.open_bytes)};
+void TransportMail::close_frame(Peer& to, bool greets) {
+  const FrameHead head{
+      .number = to.written, .bytes = static_cast<std::uint32_t>(to.open_bytes), .greets = greets ? 1U : 0U};
   std::memcpy(slot(to.sent, to.written), &head, sizeof head);
   ++to.written;
   to.open_bytes = 0;
@@ -201,10 +202,13 @@ Status TransportMail::lost() const {
 }
 
 void TransportMail::greet_all() {
-  for (const Peer& to : peers_) {
-    BatchWriter writer(*this, to.rank, {.kind = MailKind::kGreeting}, 0, 1);
-    writer.add(0, 0);
-  }
+  for (Peer& to : peers_) close_frame(to, true);
+}
+
+bool TransportMail::has_room(Rank to) const {
+  if (to == options_.rank) return to_self_.size() < options_.slot_bytes;
+  const Peer& peer_to = peers_[index_.at(to)];
+  return peer_to.overflow.empty() && peer_to.written - peer_to.consumed < kWindow;
 }
 
 void TransportMail::on_event(Port& port, const Event& event) {
@@ -226,8 +230,8 @@ void TransportMail::on_event(Port& port, const Event& event) {
         lost_ = event.error;
         lost_.code = Code::kPeerLost;
         lost_.rank = peers_[port.peers[static_cast<std::size_t>(event.peer)]].rank;
-        lost_.message =
-            fmt::format("table: lost the connection to rank {}: {}", lost_.rank, event.error.message);
+        lost_.message = fmt::format("{}: lost the connection to rank {}: {}", options_.name, lost_.rank,
+                                    event.error.message);
       }
       return;
     case Event::Kind::kPortDown:
@@ -255,6 +259,7 @@ Status TransportMail::take(Peer& from) {
     if (const std::uint32_t more = head.consumed - from.consumed; more <= from.posted - from.consumed)
       from.consumed += more;
     from.arrived[from.taken % options_.num_slots] = false;
+    if (head.greets != 0) num_greeted_.fetch_add(1, std::memory_order_release);
     Status status = receive_(from.rank, {frame + sizeof head, head.bytes});
     ++from.taken;
     if (!status.ok()) return status;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/base/os/shared_memory.hpp"
@@ -35,6 +36,7 @@ namespace hips::ps {
 class TransportMail final : public Mail {
  public:
   struct Options {
+    std::string name;  ///< of what the mail is for, for errors
     Rank rank = 0;
     std::size_t slot_bytes = 32U << 10U;
     std::uint32_t num_slots = 16;
@@ -62,6 +64,7 @@ class TransportMail final : public Mail {
   std::byte* begin(Rank to, std::size_t bytes) override;
   void end(Rank to, std::size_t bytes) override;
   [[nodiscard]] std::size_t most_bytes() const override;
+  [[nodiscard]] bool has_room(Rank to) const override;
 
   /// Receives what has arrived and sends what waits; true if there was any.
   ///
@@ -70,8 +73,11 @@ class TransportMail final : public Mail {
   /// The first connection that broke, or a NIC that is down; ok: neither. The peer may have left because of another failure.
   [[nodiscard]] Status lost() const;
   [[nodiscard]] std::size_t num_peers() const { return peers_.size(); }
-  /// Writes a greeting to every peer.
+  /// Greets every peer: the connection is ready.
   void greet_all();
+  /// Peers that have greeted. From any thread.
+  [[nodiscard]] std::size_t num_greeted() const { return num_greeted_.load(std::memory_order_acquire); }
+
   /// Whether something that was written to the service of this node is not yet with a transport. Of other peers it may stay for
   /// long: until they make calls. From any thread.
   [[nodiscard]] bool has_unsent() const { return has_unsent_.load(std::memory_order_acquire); }
@@ -89,7 +95,7 @@ class TransportMail final : public Mail {
     std::uint32_t number = 0;
     std::uint32_t consumed = 0;  ///< frames that the sender has consumed of the receiver's
     std::uint32_t bytes = 0;     ///< that follow
-    std::uint32_t reserved = 0;
+    std::uint32_t greets = 0;
   };
   static_assert(sizeof(FrameHead) == 16);
 
@@ -135,7 +141,7 @@ class TransportMail final : public Mail {
   std::byte* slot(std::byte* ring, std::uint32_t number) const {
     return ring + (number % options_.num_slots) * options_.slot_bytes;
   }
-  void close_frame(Peer& to);
+  void close_frame(Peer& to, bool greets = false);
   void post(Peer& to);
   void tell(Peer& to);
   void refill(Peer& to);
@@ -154,6 +160,7 @@ class TransportMail final : public Mail {
   std::vector<transport::Event> events_;
   Status lost_;
   std::atomic<bool> has_unsent_{false};
+  std::atomic<std::size_t> num_greeted_{0};
 };
 
 }  // namespace hips::ps

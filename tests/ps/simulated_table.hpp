@@ -59,6 +59,7 @@ class SimulatedMail final : public Mail {
     if (bytes > 0) network_.send(rank_, to, std::move(batch));
   }
   [[nodiscard]] std::size_t most_bytes() const override { return most_bytes_; }
+  [[nodiscard]] bool has_room(Rank /*to*/) const override { return true; }
 
  private:
   SimulatedNetwork& network_;

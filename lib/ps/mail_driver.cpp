@@ -1,0 +1,225 @@
+#include "lib/ps/mail_driver.hpp"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace hips::ps {
+namespace {
+
+constexpr std::int64_t kGraceNs = 1'000'000'000;
+
+}  // namespace
+
+Status MailDriver::start(std::unique_ptr<TransportMail> mail, SpinLimits spin, bool serves,
+                         AfterMail after_mail) {
+  mail_ = std::move(mail);
+  after_mail_ = std::move(after_mail);
+  waits_ = std::make_unique<WaitPolicy>(spin);
+  wake_fd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_.valid())
+    return Status::error(Code::kSystem,
+                         fmt::format("{}: cannot create an eventfd; see \"ulimit -n\"", name_));
+  if (!serves) return Status::success();
+  // Signals are for threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error& error) {
+    status = Status::error(Code::kSystem, fmt::format("{}: cannot start a thread: {}", name_, error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+Status MailDriver::greet() {
+  // A connection may need both ends to poll until it is ready, and ranks need not call for long.
+  if (Status status = send([&] { mail_->greet_all(); }); !status.ok()) return status;
+  const auto is_connected = [&] {
+    return mail_->num_greeted() == mail_->num_peers() && !mail_->has_unsent();
+  };
+  wait_until(is_connected, "the connections of all ranks");
+  return is_connected() ? Status::success() : failure();
+}
+
+MailDriver::~MailDriver() {
+  stops_.store(true, std::memory_order_seq_cst);
+  wake();
+  {
+    const std::lock_guard lock(mutex_);
+    nobody_waits_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+MailDriver::Waiting::~Waiting() {
+  const bool last = driver_.num_waiting_.fetch_sub(1, std::memory_order_seq_cst) == 1;
+  if (!last || !driver_.parked_.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(driver_.mutex_);
+  driver_.nobody_waits_.notify_one();
+}
+
+Status MailDriver::no_memory() const {
+  return Status::error(Code::kOutOfMemory, fmt::format("{}: no memory to go on", name_));
+}
+
+bool MailDriver::step_locked() {
+  if (!failure_.ok()) return false;
+  try {
+    auto moved = mail_->progress();
+    if (moved && after_mail_) {
+      const auto more = after_mail_();
+      if (more)
+        moved = *moved || *more;
+      else
+        moved = fail(more.error());
+    }
+    if (moved) return *moved;
+    // A latch is given up because the communicator has failed, which names who died.
+    const Status known = members_.failure();
+    fail_locked(known.ok() ? moved.error() : known);
+  } catch (const std::bad_alloc&) {
+    fail_locked(no_memory());
+  }
+  return true;
+}
+
+bool MailDriver::step() {
+  bool moved = false;
+  {
+    const std::lock_guard lock(mutex_);
+    moved = step_locked();
+  }
+  tell_others();
+  return moved;
+}
+
+void MailDriver::step_with_others() {
+  comm::OutstandingCalls::process().advance_all();
+  if (!step()) (void)look_for_failure();
+}
+
+void MailDriver::fail_locked(const Status& status) {
+  if (!failure_.ok() || stops_.load(std::memory_order_acquire)) return;
+  failure_ = status;
+  tells_.store(true, std::memory_order_relaxed);
+  failed_.store(true, std::memory_order_release);
+}
+
+void MailDriver::fail_with(const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    fail_locked(status);
+  }
+  tell_others();
+}
+
+/// Ranks that wait for this one end, too: the communicator has failed. Without the lock.
+void MailDriver::tell_others() {
+  if (!tells_.load(std::memory_order_relaxed) || !tells_.exchange(false, std::memory_order_relaxed)) return;
+  if (members_.failure().ok()) (void)members_.abort(failure().message);
+}
+
+/// The communicator knows who died. Where a connection broke it gets time to find out: the peer may live, and have left because
+/// it knew sooner.
+bool MailDriver::look_for_failure() {
+  const Status status = members_.failure();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status.ok()) fail_locked(status);
+    const Status lost = leaves_ ? Status::success() : mail_->lost();
+    if (lost.ok()) lost_since_ns_ = 0;
+    if (failure_.ok() && !lost.ok()) {
+      const std::int64_t now_ns = SystemClock::instance().now_ns();
+      if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
+      if (now_ns - lost_since_ns_ > members_.abandon_after_ns() + kGraceNs) fail_locked(lost);
+    }
+  }
+  tell_others();
+  return failed();
+}
+
+Status MailDriver::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void MailDriver::time_out(const char* what, std::int64_t limit_ns) {
+  fail_with(Status::error(Code::kTimeout, fmt::format("{}: {} did not come within {} s", name_, what,
+                                                      static_cast<double>(limit_ns) / 1e9)));
+}
+
+/// Sleeps until there is mail. Several threads may, on what the first of them has armed.
+void MailDriver::sleep(std::int64_t most_ns) {
+  std::vector<pollfd> fds;
+  {
+    const std::lock_guard lock(mutex_);
+    if (num_sleepers_ == 0) {
+      armed_fds_.assign(1, {wake_fd_.get(), POLLIN, 0});
+      const bool quiet = mail_->arm(armed_fds_);
+      if (!quiet || step_locked() || !failure_.ok()) {
+        mail_->disarm();
+        return;
+      }
+    } else if (step_locked() || !failure_.ok()) {
+      return;
+    }
+    ++num_sleepers_;
+    fds = armed_fds_;
+  }
+  const timespec limit{most_ns / 1'000'000'000, static_cast<long>(most_ns % 1'000'000'000)};
+  (void)ppoll(fds.data(), fds.size(), &limit, nullptr);
+  const std::lock_guard lock(mutex_);
+  if (--num_sleepers_ == 0) mail_->disarm();
+}
+
+/// The serving thread.
+void MailDriver::serve() {
+  // More mail often follows at once. The program may want the core, so the policy learns.
+  WaitPolicy brief({.spin_polls = 100, .yield_polls = 20});
+  Waiter waiter(brief, WaitKind::kPlan, SystemClock::instance());
+  while (!stops_.load(std::memory_order_acquire)) {
+    if (num_waiting_.load(std::memory_order_seq_cst) > 0) {
+      std::unique_lock lock(mutex_);
+      parked_.store(true, std::memory_order_seq_cst);
+      nobody_waits_.wait(lock, [&] {
+        return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops_.load(std::memory_order_acquire);
+      });
+      parked_.store(false, std::memory_order_seq_cst);
+      continue;
+    }
+    if (failed()) return tell_others();
+    if (step()) {
+      waiter.moved();
+    } else if (!waiter.stay_awake()) {
+      sleep(1'000'000'000);
+      (void)look_for_failure();
+    }
+  }
+}
+
+void MailDriver::wake() const {
+  const std::uint64_t one = 1;
+  if (wake_fd_.valid()) (void)!::write(wake_fd_.get(), &one, sizeof one);
+}
+
+Status MailDriver::leave() {
+  {
+    // Ranks that are through close their connections.
+    const std::lock_guard lock(mutex_);
+    leaves_ = true;
+  }
+  return members_.call({.collective = Collective::kBarrier});
+}
+
+}  // namespace hips::ps

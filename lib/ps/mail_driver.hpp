@@ -1,0 +1,168 @@
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <hips/status.hpp>
+
+#include "lib/base/os/unique_fd.hpp"
+#include "lib/base/wait/clock.hpp"
+#include "lib/base/wait/wait_policy.hpp"
+#include "lib/base/wait/waiter.hpp"
+#include "lib/comm/calls/outstanding_calls.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/ps/transport_mail.hpp"
+
+namespace hips::ps {
+
+/// Makes progress with the mail of a table or a model on one rank, and ends its waits when the communicator fails.
+///
+/// Threads that wait make progress. On a rank that serves its node a thread of its own does while none waits, so others are
+/// served while the program computes; it sleeps when there is no mail.
+///
+/// Threads  any number at once, but for serve() and the destructor. What receives mail, and what send() calls, has the lock.
+/// Errors   a failure of the communicator is one of the mail, and the other way round. It stays failed.
+class MailDriver {
+ public:
+  /// Called with the lock after mail has arrived, and when `after_mail` has said that there is more to do; may write mail. True:
+  /// call again, without waiting for mail.
+  using AfterMail = std::function<Result<bool>()>;
+
+  /// `name`: of what is driven, for errors.
+  MailDriver(comm::Communicator& members, std::string name) : members_(members), name_(std::move(name)) {}
+  ~MailDriver();
+  MailDriver(const MailDriver&) = delete;
+  MailDriver& operator=(const MailDriver&) = delete;
+
+  /// Before all else. What receives the mail may now be called at any time.
+  ///
+  /// Errors   kSystem: no descriptor, no thread.
+  Status start(std::unique_ptr<TransportMail> mail, SpinLimits spin, bool serves, AfterMail after_mail = {});
+  /// Waits until every peer's connection is ready. All ranks call it.
+  ///
+  /// Errors   the failure.
+  Status greet();
+
+  [[nodiscard]] TransportMail& mail() { return *mail_; }
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] Status failure();
+  /// The failure, if there is none yet. Others are told.
+  void fail_with(const Status& status);
+  /// Asks the communicator for failures; true if there is one. For ranks that send nothing for long.
+  bool look_for_failure();
+
+  /// Calls write(), which may write mail, and sends it. The failure, where it did not.
+  template <typename Write>
+  Status send(Write&& write) {
+    Status status;
+    {
+      const std::lock_guard lock(mutex_);
+      status = failure_;
+      if (status.ok()) try {
+          write();
+          if (Status sent = mail_->send_and_take_own(); !sent.ok()) fail_locked(sent);
+        } catch (const std::bad_alloc&) {
+          fail_locked(no_memory());
+        }
+    }
+    tell_others();
+    return status;
+  }
+
+  /// Makes some progress; true if there was any.
+  bool step();
+  /// Makes progress, with collectives that are outstanding, too.
+  void step_with_others();
+  /// Makes progress until is_done() or a failure; `what` did not come, for an error.
+  template <typename IsDone>
+  void wait_until(IsDone&& is_done, const char* what) {
+    if (is_done()) return;
+    const Waiting waiting(*this);
+    Clock& clock = SystemClock::instance();
+    const std::int64_t limit_ns = members_.timeout_ns();
+    const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
+    Waiter waiter(*waits_, WaitKind::kPlan, clock);
+    auto& collectives = comm::OutstandingCalls::process();
+    const auto& progress = members_.origin().options.progress;
+    constexpr int kRoundsPerLook = 1024;
+    for (int round = 1; !is_done() && !failed(); ++round) {
+      bool looks = round % kRoundsPerLook == 0;
+      // A peer may wait for a collective that this rank has started.
+      const bool others = collectives.any_outstanding();
+      if (others) collectives.advance_all();
+      if (step()) {
+        waiter.moved();
+      } else if (!waiter.stay_awake()) {
+        sleep(others ? kShortNapNs : kNapNs);
+        looks = true;
+      }
+      if (!looks) continue;
+      (void)look_for_failure();
+      if (progress) progress();
+      if (limit_ns != INT64_MAX && clock.now_ns() - begin_ns > limit_ns) time_out(what, limit_ns);
+    }
+  }
+
+  /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
+  Status leave();
+
+ private:
+  /// While it exists a thread of the program makes progress, and the serving thread need not.
+  class Waiting {
+   public:
+    explicit Waiting(MailDriver& driver) : driver_(driver) {
+      driver_.num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    MailDriver& driver_;
+  };
+
+  static constexpr std::int64_t kShortNapNs = 50'000;  ///< where collectives are outstanding, too
+  static constexpr std::int64_t kNapNs =
+      50'000'000;  ///< of a sleeping waiter, between two looks for a failure
+
+  [[nodiscard]] Status no_memory() const;
+  bool step_locked();
+  void fail_locked(const Status& status);
+  void tell_others();
+  void time_out(const char* what, std::int64_t limit_ns);
+  void sleep(std::int64_t most_ns);
+  void serve();
+  void wake() const;
+
+  comm::Communicator& members_;
+  std::string name_;
+  AfterMail after_mail_;
+  std::unique_ptr<WaitPolicy> waits_;
+  std::mutex mutex_;  ///< of what follows, and of what receives mail
+  std::unique_ptr<TransportMail> mail_;
+  Status failure_;
+  std::int64_t lost_since_ns_ = 0;  ///< a connection; 0: none
+  bool leaves_ = false;
+  std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
+  std::vector<pollfd> armed_fds_;
+  int num_sleepers_ = 0;
+  std::atomic<int> num_waiting_{0};  ///< threads of the program that make progress
+  std::condition_variable nobody_waits_;
+  std::atomic<bool> parked_{false};  ///< the serving thread waits for that
+  std::atomic<bool> stops_{false};
+  UniqueFd wake_fd_;
+  std::thread thread_;
+};
+
+}  // namespace hips::ps

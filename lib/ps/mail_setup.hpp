@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/config/config.hpp"
+#include "lib/base/result.hpp"
+#include "lib/base/wait/wait_policy.hpp"
+#include "lib/comm/communicator.hpp"
+#include "lib/comm/process.hpp"
+#include "lib/comm/setup/member_exchange.hpp"
+#include "lib/ps/rank_places.hpp"
+#include "lib/ps/transport_mail.hpp"
+
+namespace hips::ps {
+
+/// Connects the ranks of a communicator for mail: groups them by node, and connects every rank with the services of all nodes.
+/// Servers of an emulated topology count as nodes. Each step is collective; what a rank adds to it reaches all others.
+///
+/// Errors   the same on all ranks. kUnsupported: no transport between two ranks.
+class MailSetup {
+ public:
+  /// `name`: of what is set up, for errors.
+  MailSetup(comm::Communicator& members, std::string name);
+
+  /// First step: tells all ranks `mine`, unless `status` or this process is in error. Gives what each rank told.
+  Result<std::vector<comm::Blob>> announce(Status status, const comm::Blob& mine);
+  /// Second step: opens a connection to each peer, if `status` is ok. `longest`: bytes that some slots have to hold at once.
+  Result<std::vector<comm::Blob>> open(Status status, const comm::Blob& mine, std::size_t longest,
+                                       TransportMail::Receive receive);
+  /// Last step: connects, if `status` is ok.
+  Result<std::unique_ptr<TransportMail>> connect(Status status);
+
+  // After announce().
+  [[nodiscard]] const RankPlaces& places() const { return places_; }
+  /// The rank that serves on this one's node.
+  [[nodiscard]] Rank service() const { return places_.service_at(members_.rank()); }
+  /// Of a thread that waits.
+  [[nodiscard]] SpinLimits spin() const;
+
+ private:
+  Status open_all(std::size_t longest, TransportMail::Receive receive, comm::ByteWriter& introductions);
+  Status connect_all();
+
+  comm::Communicator& members_;
+  std::string name_;
+  comm::MemberExchange exchange_;
+  LoadedConfig loaded_;
+  RankPlaces places_;
+  std::vector<comm::ProcessInfo> processes_;  ///< by rank
+  std::vector<comm::Blob> introductions_;     ///< by rank: of its connections
+  std::unique_ptr<TransportMail> mail_;
+};
+
+}  // namespace hips::ps
