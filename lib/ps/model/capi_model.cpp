@@ -1,0 +1,209 @@
+#include <hips/ps_model.h>
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/comm/capi/capi.hpp"
+#include "lib/comm/fork_guard.hpp"
+#include "lib/ps/model/shared_model.hpp"
+
+using hips::Code;
+using hips::Status;
+using hips::comm::capi::guarded;
+using hips::comm::capi::null_argument;
+using hips::comm::capi::SharedHold;
+using hips::ps::ModelCall;
+using hips::ps::SharedModel;
+
+struct hips_ps_model {
+  SharedHold comm;  ///< outlives the model
+  std::shared_ptr<SharedModel> model;
+};
+
+namespace {
+
+/// A fetch or a push that has not ended at its start.
+class ModelRequest final : public hips::comm::Request {
+ public:
+  ModelRequest(std::shared_ptr<SharedModel> model, std::unique_ptr<ModelCall> call)
+      : model_(std::move(model)), call_(std::move(call)) {}
+  ~ModelRequest() override {
+    if (!hips::comm::in_forked_child()) {
+      (void)end();
+      return;
+    }
+    // The call is the parent's.
+    (void)call_.release();
+    new std::shared_ptr<SharedModel>(std::move(model_));  // NOLINT
+  }
+
+  Status renew(const hips::comm::CallArgs& /*args*/) override {
+    return Status::error(Code::kUnsupported, "a call of a model is made anew each time");
+  }
+  Status start() override { return Status::success(); }
+  [[nodiscard]] bool active() const override { return call_ != nullptr; }
+  [[nodiscard]] bool has_ended() override { return !call_ || call_->done.load(std::memory_order_acquire); }
+  bool test() override { return !call_ || model_->test(*call_); }
+  Status wait() override { return end(); }
+
+ private:
+  Status end() { return call_ ? model_->wait(std::move(call_)) : Status::success(); }
+
+  std::shared_ptr<SharedModel> model_;
+  std::unique_ptr<ModelCall> call_;
+};
+
+struct Transfer {
+  const char* name;
+  bool pushes, fetches;
+  const void* update;
+  unsigned char* applied;
+  void* values;
+};
+
+Status start(const Transfer& transfer, hips_ps_model_t handle, std::unique_ptr<ModelCall>& call) {
+  if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
+  if (handle == nullptr) return null_argument(transfer.name, "model");
+  if (transfer.pushes && transfer.update == nullptr) return null_argument(transfer.name, "update");
+  if (transfer.fetches && transfer.values == nullptr) return null_argument(transfer.name, "values");
+  return handle->model->start(call, static_cast<const std::byte*>(transfer.update), transfer.applied,
+                              static_cast<std::byte*>(transfer.values));
+}
+
+hips_status_t run(const Transfer& transfer, hips_ps_model_t handle) {
+  return guarded([&]() -> Status {
+    std::unique_ptr<ModelCall> call;
+    Status status = start(transfer, handle, call);
+    return status.ok() ? handle->model->wait(std::move(call)) : status;
+  });
+}
+
+hips_status_t start(const Transfer& transfer, hips_ps_model_t handle, hips_request_t* request) {
+  return guarded([&]() -> Status {
+    if (request == nullptr) return null_argument(transfer.name, "request");
+    auto made = std::make_unique<hips_request>();
+    std::unique_ptr<ModelCall> call;
+    if (Status status = start(transfer, handle, call); !status.ok()) return status;
+    made->shared = SharedHold(*handle->comm);
+    made->call = std::make_unique<ModelRequest>(handle->model, std::move(call));
+    made->reusable = false;
+    made->outstanding = true;
+    *request = made.release();
+    return Status::success();
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_model_config_t* config,
+                                   hips_ps_model_t* model) {
+  return guarded([&]() -> Status {
+    constexpr const char* kName = "hips_ps_model_create";
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument(kName, "comm");
+    if (config == nullptr) return null_argument(kName, "config");
+    if (model == nullptr) return null_argument(kName, "model");
+    if (config->struct_size < sizeof(hips_ps_model_config_t))
+      return Status::error(
+          Code::kInvalidArgument,
+          fmt::format(
+              "{}: config.struct_size is {}; begin with HIPS_PS_MODEL_CONFIG_INIT, which sets it to {}",
+              kName, config->struct_size, sizeof(hips_ps_model_config_t)));
+    hips::ps::SharedModelOptions options{.count = config->count,
+                                         .type = static_cast<hips::DataType>(config->type),
+                                         .num_shards = config->num_shards,
+                                         .delay_max = config->delay_max,
+                                         .schedules = config->sends_at_once == 0};
+    const int type = static_cast<int>(config->type);
+    // What is wrong with the type is reported on all ranks.
+    if (config->first != nullptr && type >= 0 && type < hips::kNumDataTypes)
+      options.first = {static_cast<const std::byte*>(config->first), config->count * size_of(options.type)};
+    auto handle = std::make_unique<hips_ps_model>();
+    handle->comm = SharedHold(*comm->shared);
+    auto made = SharedModel::create(*comm->shared->communicator, options);
+    if (!made) return made.error();
+    handle->model = std::move(*made);
+    *model = handle.release();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_model_destroy(hips_ps_model_t model) {
+  return guarded([&]() -> Status {
+    if (model == nullptr) return Status::success();
+    const std::unique_ptr<hips_ps_model> owned(model);
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) {
+      // The threads and connections are the parent's.
+      new std::shared_ptr<SharedModel>(std::move(owned->model));  // NOLINT
+      return status;
+    }
+    return owned->model->leave();
+  });
+}
+
+hips_status_t hips_ps_model_abort(hips_ps_model_t model, const char* text) {
+  return guarded([&]() -> Status {
+    if (model == nullptr) return Status::success();
+    if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
+    const std::unique_ptr<hips_ps_model> owned(model);
+    return owned->comm->communicator->abort(text != nullptr ? text : "");
+  });
+}
+
+hips_status_t hips_ps_model_num_shards(hips_ps_model_t model, uint32_t* num_shards) {
+  return guarded([&]() -> Status {
+    if (model == nullptr) return null_argument("hips_ps_model_num_shards", "model");
+    if (num_shards == nullptr) return null_argument("hips_ps_model_num_shards", "num_shards");
+    *num_shards = model->model->shards().num;
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_model_shard(hips_ps_model_t model, uint32_t shard, uint64_t* begin, uint64_t* length) {
+  return guarded([&]() -> Status {
+    constexpr const char* kName = "hips_ps_model_shard";
+    if (model == nullptr) return null_argument(kName, "model");
+    if (begin == nullptr) return null_argument(kName, "begin");
+    if (length == nullptr) return null_argument(kName, "length");
+    const hips::ps::Shards& shards = model->model->shards();
+    if (shard >= shards.num)
+      return Status::error(Code::kInvalidArgument,
+                           fmt::format("{}: shard {} is out of range [0, {})", kName, shard, shards.num));
+    *begin = shards.begin(shard);
+    *length = shards.length(shard);
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_model_fetch(hips_ps_model_t model, void* values) {
+  return run({"hips_ps_model_fetch", false, true, nullptr, nullptr, values}, model);
+}
+
+hips_status_t hips_ps_model_push(hips_ps_model_t model, const void* update, unsigned char* applied) {
+  return run({"hips_ps_model_push", true, false, update, applied, nullptr}, model);
+}
+
+hips_status_t hips_ps_model_push_fetch(hips_ps_model_t model, const void* update, unsigned char* applied,
+                                       void* values) {
+  return run({"hips_ps_model_push_fetch", true, true, update, applied, values}, model);
+}
+
+hips_status_t hips_ps_model_ifetch(hips_ps_model_t model, void* values, hips_request_t* request) {
+  return start({"hips_ps_model_ifetch", false, true, nullptr, nullptr, values}, model, request);
+}
+
+hips_status_t hips_ps_model_ipush(hips_ps_model_t model, const void* update, unsigned char* applied,
+                                  hips_request_t* request) {
+  return start({"hips_ps_model_ipush", true, false, update, applied, nullptr}, model, request);
+}
+
+hips_status_t hips_ps_model_ipush_fetch(hips_ps_model_t model, const void* update, unsigned char* applied,
+                                        void* values, hips_request_t* request) {
+  return start({"hips_ps_model_ipush_fetch", true, true, update, applied, values}, model, request);
+}
+
+}  // extern "C"

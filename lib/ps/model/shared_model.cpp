@@ -1,0 +1,191 @@
+#include "lib/ps/model/shared_model.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/base/wait/clock.hpp"
+#include "lib/comm/setup/agreement.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/member_exchange.hpp"
+#include "lib/ps/mail_setup.hpp"
+
+namespace hips::ps {
+namespace {
+
+using comm::Blob;
+using comm::ByteReader;
+using comm::ByteWriter;
+
+/// Shorter shards are sent at once: it takes less time than to ask.
+constexpr std::uint64_t kLeastScheduledBytes = 64U << 10U;
+
+Status check(const SharedModelOptions& options) {
+  const auto invalid = [](std::string text) {
+    return Status::error(Code::kInvalidArgument, "model: " + std::move(text));
+  };
+  if (options.count == 0) return invalid("count is 0; expected the number of elements");
+  const int type = static_cast<int>(options.type);
+  if (type < 0 || type >= kNumDataTypes)
+    return invalid(fmt::format("invalid datatype {} (valid: 0 to {})", type, kNumDataTypes - 1));
+  if (!applies_to(ReduceOp::kSum, options.type))
+    return invalid(fmt::format("elements of {} cannot be added", to_string(options.type)));
+  if (options.num_shards > UINT16_MAX)
+    return invalid(fmt::format("num_shards is {}; at most {} are possible", options.num_shards, UINT16_MAX));
+  return Status::success();
+}
+
+Blob encode(const SharedModelOptions& mine) {
+  ByteWriter writer;
+  writer.put(mine.count);
+  writer.put(mine.type);
+  writer.put(mine.num_shards);
+  writer.put(mine.delay_max);
+  writer.put(static_cast<std::uint8_t>(mine.schedules));
+  return writer.take();
+}
+
+/// The first rank that differs from rank 0, and in what.
+Status compare(const std::vector<Blob>& told) {
+  SharedModelOptions first;
+  for (std::size_t r = 0; r < told.size(); ++r) {
+    ByteReader reader(told[r]);
+    SharedModelOptions other;
+    other.count = reader.get<std::uint64_t>();
+    other.type = reader.get<DataType>();
+    other.num_shards = reader.get<std::uint32_t>();
+    other.delay_max = reader.get<std::uint64_t>();
+    other.schedules = reader.get<std::uint8_t>() != 0;
+    if (!reader.ok()) return comm::malformed(static_cast<Rank>(r));
+    if (r == 0) first = other;
+    std::string what;
+    if (other.count != first.count) {
+      what = fmt::format("count {}, rank 0 {}", other.count, first.count);
+    } else if (other.type != first.type) {
+      what = fmt::format("elements of {}, rank 0 of {}", to_string(other.type), to_string(first.type));
+    } else if (other.num_shards != first.num_shards) {
+      what = fmt::format("num_shards {}, rank 0 {}", other.num_shards, first.num_shards);
+    } else if (other.delay_max != first.delay_max) {
+      what = fmt::format("delay_max {}, rank 0 {}", other.delay_max, first.delay_max);
+    } else if (other.schedules != first.schedules) {
+      what = "another policy than rank 0";
+    }
+    if (what.empty()) continue;
+    Status status = Status::error(Code::kMismatch, fmt::format("model: rank {} has {}", r, what));
+    status.rank = static_cast<Rank>(r);
+    return status;
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+SharedModel::SharedModel(comm::Communicator& members, SharedModelOptions options)
+    : members_(members), options_(options), driver_(members, "model") {}
+
+Result<std::unique_ptr<SharedModel>> SharedModel::create(comm::Communicator& members,
+                                                         SharedModelOptions options) {
+  std::unique_ptr<SharedModel> model(new SharedModel(members, options));
+  if (Status status = model->set_up(); !status.ok()) return fail(std::move(status));
+  return model;
+}
+
+Status SharedModel::set_up() {
+  MailSetup setup(members_, "model");
+  const auto told = setup.announce(check(options_), encode(options_));
+  if (!told) return told.error();
+  if (Status status = compare(*told); !status.ok()) return status;
+  const auto num_nodes = static_cast<std::uint64_t>(setup.places().num_nodes());
+  std::uint64_t num_shards = options_.num_shards != 0 ? options_.num_shards : num_nodes;
+  num_shards = std::min({num_shards, num_nodes, options_.count, std::uint64_t{UINT16_MAX}});
+  shards_ = {.count = options_.count, .type = options_.type, .num = static_cast<std::uint16_t>(num_shards)};
+  constexpr std::size_t kLongest = 0;  // any slot has room for a part
+  const auto opened =
+      setup.open(Status::success(), {}, kLongest,
+                 [this](Rank /*from*/, std::span<const std::byte> messages) { return receive(messages); });
+  if (!opened) return opened.error();
+  auto mail = setup.connect(Status::success());
+  if (!mail) return mail.error();
+  comm::MemberExchange exchange(members_);
+  const Status serves = begin_to_serve(setup.places(), std::move(*mail), setup.spin());
+  if (Status status = comm::agree(exchange, serves); !status.ok()) return status;
+  return driver_.greet();
+}
+
+/// Local; afterwards this rank can call and be called.
+Status SharedModel::begin_to_serve(const RankPlaces& places, std::unique_ptr<TransportMail> mail,
+                                   SpinLimits spin) {
+  const Rank rank = members_.rank();
+  const Rank service = places.service_at(rank);
+  client_ = std::make_unique<ModelClient>(rank, service, shards_, *mail);
+  if (service == rank)
+    agent_ = std::make_unique<ModelAgent>(
+        ModelAgent::Options{.rank = rank,
+                            .places = places,
+                            .shards = shards_,
+                            .delay_max = options_.delay_max,
+                            .least_scheduled_bytes = options_.schedules ? kLeastScheduledBytes : UINT64_MAX,
+                            .first = options_.first},
+        *mail, SystemClock::instance());
+  options_.first = {};
+  return driver_.start(std::move(mail), spin, service == rank, [this]() -> Result<bool> {
+    bool moved = client_->advance();
+    if (agent_) moved |= agent_->advance();
+    return moved;
+  });
+}
+
+/// A frame's messages, to the agent of the node or to this rank's calls.
+Status SharedModel::receive(std::span<const std::byte> messages) {
+  while (!messages.empty()) {
+    const auto message = ModelMessage::take(messages);
+    if (!message) return message.error();
+    const bool answers = is_answer(message->head.kind);
+    if (!answers && !agent_)
+      return Status::error(Code::kInternal, "model: a request reached a rank that does not serve",
+                           Scope::kCommunicator);
+    if (Status status = answers ? client_->on_mail(*message) : agent_->on_mail(*message); !status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
+Status SharedModel::start(std::unique_ptr<ModelCall>& call, const std::byte* given, unsigned char* applied,
+                          std::byte* out) {
+  if (driver_.failed()) return driver_.failure();
+  auto made = std::make_unique<ModelCall>();
+  made->given = given;
+  made->applied_out = applied;
+  made->out = out;
+  const Status status = driver_.send([&] {
+    if (given == nullptr) return client_->fetch(*made);
+    made->versions = client_->versions();
+    client_->push(*made);
+    (void)client_->advance();
+  });
+  if (status.ok()) call = std::move(made);
+  return status;
+}
+
+bool SharedModel::test(const ModelCall& call) {
+  if (call.done.load(std::memory_order_acquire)) return true;
+  driver_.step_with_others();
+  return call.done.load(std::memory_order_acquire) || driver_.failed();
+}
+
+Status SharedModel::wait(std::unique_ptr<ModelCall> call) {
+  const auto is_done = [&] { return call->done.load(std::memory_order_acquire); };
+  driver_.wait_until(is_done, "the end of a call");
+  if (is_done()) return Status::success();
+  // The client still knows of it; nothing is written to the caller's memory any more.
+  Status status = driver_.failure();
+  call->out = nullptr;
+  call->applied_out = nullptr;
+  const std::lock_guard lock(mutex_);
+  unanswered_.push_back(std::move(call));
+  return status;
+}
+
+}  // namespace hips::ps

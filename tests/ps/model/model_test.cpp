@@ -1,0 +1,178 @@
+// Models of whole processes: on one node, on emulated nodes, over shared memory and TCP.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <hips/hips.hpp>
+#include <hips/ps_model.hpp>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/choices.hpp"
+#include "tests/comm/whole_ranks.hpp"
+
+namespace {
+
+using hips::Communicator;
+using hips::Request;
+using hips::ps::Model;
+using hips::test::Environment;
+using hips::test::error_text;
+using hips::test::Ready;
+using hips::test::run;
+
+/// One node; two nodes of two ranks and four of one, in shared memory; the same over TCP.
+const Environment kPlaces[] = {{},
+                               {{"HIPS_TOPO", "switch:2/2"}},
+                               {{"HIPS_TOPO", "switch:4"}},
+                               {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
+                               {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_TRANSPORT", "tcp"}}};
+
+template <typename Body>
+void expect_everywhere(const std::string& text, const Body& body) {
+  (void)hips::test::seed();  // printed once, by this process
+  for (const Environment& place : kPlaces) {
+    std::string described;
+    for (const auto& [name, value] : place) described += name + "=" + value + " ";
+    EXPECT_EQ(run(
+                  4, [&](int rank, const Ready&) { return body(rank); }, place),
+              text)
+        << described;
+  }
+}
+
+/// Every rank adds to its own elements, those with e % 4 == rank; `steps` times, with parts that are handed back added again.
+template <typename T>
+std::string train(int rank, std::uint64_t count, int steps, const hips::ps::ModelOptions<T>& options) {
+  Communicator comm = Communicator::from_environment();
+  Model<T> model(comm, options);
+  std::vector<T> values(count), update(count);
+  std::vector<unsigned char> applied(model.num_shards());
+  std::vector<std::int64_t> expected(model.num_shards(), 0);
+  std::mt19937_64 random(hips::test::seed() + static_cast<std::uint64_t>(rank));
+  for (std::uint64_t e = 0; e < count; ++e)
+    update[e] = static_cast<T>(e % 4 == static_cast<std::uint64_t>(rank));
+  model.fetch(values);
+  for (int step = 0; step < steps; ++step) {
+    switch (random() % 4) {
+      case 0:
+        model.push(update, applied);
+        model.fetch(values);
+        break;
+      case 1: {
+        Request request = model.ipush_fetch(update, values, applied);
+        request.wait();
+        break;
+      }
+      default:
+        model.push_fetch(update, values, applied);
+    }
+    for (std::uint32_t s = 0; s < model.num_shards(); ++s) {
+      expected[s] += applied[s];
+      const auto [begin, length] = model.shard(s);
+      for (std::uint64_t e = begin; e < begin + length; ++e)
+        if (e % 4 == static_cast<std::uint64_t>(rank) && values[e] != static_cast<T>(expected[s]))
+          return "own updates are not seen";
+    }
+  }
+  comm.barrier();
+  model.fetch(values);
+  // Of each shard all ranks' updates, once.
+  std::vector<std::int64_t> all(4 * model.num_shards());
+  comm.allgather(expected, all);
+  for (std::uint32_t s = 0; s < model.num_shards(); ++s) {
+    const auto [begin, length] = model.shard(s);
+    for (std::uint64_t e = begin; e < begin + length; ++e)
+      if (values[e] != static_cast<T>(all[e % 4 * model.num_shards() + s]))
+        return "an update is lost or doubled";
+  }
+  return "right";
+}
+
+TEST(Model, AppliesTheUpdatesOfAllRanksOnce) {
+  // Shards below and above the size from which they are scheduled.
+  for (const std::uint64_t count : {3, 1001, 200'000}) {
+    expect_everywhere("right", [&](int rank) {
+      return train<std::int32_t>(rank, count, count > 100'000 ? 10 : 40, {.count = count});
+    });
+  }
+}
+
+TEST(Model, HandsBackWhatIsTooLateAndLosesNothing) {
+  expect_everywhere("right", [](int rank) {
+    return train<double>(rank, 60'000, 15, {.count = 60'000, .num_shards = 2, .delay_max = 1});
+  });
+}
+
+TEST(Model, CanSendAllAtOnce) {
+  expect_everywhere("right", [](int rank) {
+    return train<float>(rank, 100'000, 10, {.count = 100'000, .delay_max = 2, .sends_at_once = true});
+  });
+}
+
+TEST(Model, BeginsWithItsFirstValues) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    std::vector<float> first(5000), values(5000);
+    std::iota(first.begin(), first.end(), 0.5F);
+    Model<float> model(comm, {.count = first.size(), .first = first});
+    model.fetch(values);
+    if (values != first) return "other values";
+    const auto text = error_text([&] { model.fetch(std::span(values).first(7)); });
+    if (text.find("model: values has 7 elements; expected 5000") == std::string::npos) return text;
+    return rank >= 0 ? "right" : "";
+  });
+}
+
+TEST(Model, RanksThatDisagreeGetOneError) {
+  EXPECT_EQ(run(2,
+                [](int rank, const Ready&) -> std::string {
+                  Communicator comm = Communicator::from_environment();
+                  return error_text(
+                      [&] { Model<float> model(comm, {.count = 10U + static_cast<unsigned>(rank)}); });
+                }),
+            "mismatch: model: rank 1 has count 11, rank 0 10");
+  EXPECT_EQ(run(2,
+                [](int, const Ready&) -> std::string {
+                  Communicator comm = Communicator::from_environment();
+                  return error_text([&] { Model<float> model(comm, {.count = 0}); });
+                }),
+            "invalid argument: model: count is 0; expected the number of elements");
+}
+
+TEST(Model, ADeathEndsTheCallsOfAllRanks) {
+  for (const Environment& place : {kPlaces[0], kPlaces[2], kPlaces[3]}) {
+    hips::test::RankProcesses ranks(
+        4,
+        [](int rank, const Ready& ready) -> std::string {
+          Communicator comm = Communicator::from_environment();
+          Model<float> model(comm, {.count = 100'000});
+          std::vector<float> values(100'000), update(100'000, 1);
+          model.fetch(values);
+          comm.barrier();
+          ready();
+          return error_text([&] {
+            for (int step = 0;; ++step) {
+              if (rank == 2 && step == 3) (void)raise(SIGKILL);
+              model.push_fetch(update, values);
+            }
+          });
+        },
+        place);
+    const auto outcomes = ranks.wait();
+    for (const std::size_t rank : {0, 1, 3}) {
+      EXPECT_FALSE(outcomes[rank].hung) << "rank " << rank;
+      EXPECT_THAT(outcomes[rank].text, testing::StartsWith("peer lost: ")) << "rank " << rank;
+      EXPECT_THAT(outcomes[rank].text, testing::HasSubstr("rank 2")) << "rank " << rank;
+    }
+  }
+}
+
+}  // namespace
