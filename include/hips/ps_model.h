@@ -31,7 +31,8 @@ typedef struct hips_ps_model* hips_ps_model_t;
 /*
  * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the nodes of shards only; null:
  * zeros. num_shards: shard s lies on node s; 0: one on each node; never more than nodes. delay_max: UINT64_MAX: no
- * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB.
+ * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB or on more than half of the
+ * nodes.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_ps_model_config_t) */

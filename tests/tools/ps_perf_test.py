@@ -46,10 +46,19 @@ class PsPerf(unittest.TestCase):
         self.assertEqual([(line["operation"], line["rows"], line["row_length"]) for line in figures["lines"]],
                          [("step", rows, length) for length in (1, 8) for rows in ("unmoved", "localized", "intents", "replicas")])
 
+    def test_times_updates_of_a_model_and_loses_none(self):
+        figures, text = self.run_json(4, "--model", "40000", "--shards", "1", "--workers", "3", "--seconds", "0.2", HIPS_TOPO="switch:4")
+        self.assertIn("# a model of 40000 floats, 4 ranks; steps of the last 3, each 0.2 s, medians of 1 rounds", text)
+        self.assertEqual([(line["operation"], line["rows"], line["row_length"], line["keys"]) for line in figures["lines"]],
+                         [("update", "scheduled", 40000, 1), ("update", "at-once", 40000, 1)])
+        for line in figures["lines"]:
+            self.assertGreater(line["keys_per_s"], 0)
+
     def test_refuses_options_in_one_line(self):
         for args, text in ((["-n", "7"], "--keys"), (["--floats", "3"], 'unknown option "--floats"'),
                            (["-n", "1000", "-k", "900"], "expected at least four times --keys-per-call"),
-                           (["-n", "20000000", "-z", "1"], "expected at most 10000000 with --zipf")):
+                           (["-n", "20000000", "-z", "1"], "expected at most 10000000 with --zipf"),
+                           (["-z", "1", "-m", "100"], "--zipf and --model are both given; expected one of them")):
             done = ranks.run_ranks(1, [PROGRAM, *args])
             self.assertEqual(done[0].returncode, 2)
             self.assertIn(text, done[0].stderr)

@@ -19,11 +19,18 @@ namespace {
 
 void print(const PsPerfResult& result, const PsPerfOptions& options, const Communicator& comm) {
   fmt::print("# {}\n", comm.describe());
-  fmt::print("# {} keys, {} ranks; {}, medians of {} rounds\n", options.num_keys, comm.size(),
-             options.zipf > 0 ? fmt::format("steps of all ranks with Zipf's law, exponent {}", options.zipf)
-                              : "rank 0 calls",
-             options.rounds);
-  if (options.zipf > 0) {
+  if (options.model_floats > 0)
+    fmt::print(
+        "# a model of {} floats, {} ranks; {}, each {} s, medians of {} rounds\n", options.model_floats,
+        comm.size(),
+        options.num_workers > 0 ? fmt::format("steps of the last {}", options.num_workers) : "steps of all",
+        options.seconds, options.rounds);
+  else
+    fmt::print("# {} keys, {} ranks; {}, medians of {} rounds\n", options.num_keys, comm.size(),
+               options.zipf > 0 ? fmt::format("steps of all ranks with Zipf's law, exponent {}", options.zipf)
+                                : "rank 0 calls",
+               options.rounds);
+  if (options.zipf > 0 || options.model_floats > 0) {
     // Rank 0 has no peer of its own.
   } else if (result.peer < 0) {
     fmt::print("# all ranks are on one node: its rows only\n");

@@ -9,6 +9,7 @@
 #include "tools/hips-ps-perf/measurements.hpp"
 #include "tools/hips-ps-perf/ping_pong.hpp"
 #include "tools/hips-ps-perf/steps.hpp"
+#include "tools/hips-ps-perf/updates.hpp"
 
 namespace hips::ps_perf {
 namespace {
@@ -164,6 +165,10 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
   std::vector<double> ping_pongs;
   const auto size = static_cast<Key>(comm.size());
   for (int round = 0; round < options.rounds; ++round) {
+    if (options.model_floats > 0) {
+      measure_updates(comm, options, lines);
+      continue;
+    }
     if (options.zipf > 0) {
       measure_steps(comm, options, lines);
       continue;

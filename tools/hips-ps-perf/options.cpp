@@ -18,7 +18,9 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
       "Rank 0 calls; each rank's rows are on its node. Medians over rounds.\n"
       "The time of an intent is that from the call until the rows are local, found by polling.\n"
       "With --zipf a call is a step, and keys/s are those of all ranks; once without moving rows, then with localize(), with\n"
-      "intents, and with intents and replicas.",
+      "intents, and with intents and replicas.\n"
+      "With --model a call is a worker's step: it pushes an update of the model and fetches. keys/s are updates of all workers, and\n"
+      "keys the shards; once with transfers that are scheduled, once with all sent at once.",
       "hips-ps-perf");
   app.allow_extras();
   app.option_defaults()->always_capture_default();
@@ -38,6 +40,20 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
          "Time steps of all ranks instead: each draws keys by Zipf's law with this exponent, 1 for words, "
          "pulls, pushes and ends a clock; 0: no steps")
       ->check(CLI::Range(0.0, 2.0));
+  app.add_option("-m,--model", options.model_floats,
+                 "Time updates of a model of so many floats instead; 0: no model")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("--shards", options.num_shards,
+                 "Shards of the model, on the first nodes; 0: one on each node")
+      ->check(CLI::Range(0, 65'535));
+  app.add_option("--workers", options.num_workers, "Ranks that train, the last ones; 0: all")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--delay-max", options.delay_max, "Updates that may be applied between a fetch and the push")
+      ->default_str("no limit");
+  app.add_option("--seconds", options.seconds, "Time of each measurement of a model")
+      ->check(CLI::Range(0.01, 3600.0));
+  app.add_option("--compute", options.compute_ms, "Milliseconds that a worker sleeps in each step")
+      ->check(CLI::Range(0.0, 60'000.0));
   app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
   try {
     app.parse(argc, argv);
@@ -51,6 +67,10 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
   }
   if (const std::string unknown = cli::unknown_argument(app); !unknown.empty()) {
     parsed.message = "hips-ps-perf: " + unknown + "; see hips-ps-perf --help\n";
+    parsed.exit_status = 2;
+  }
+  if (options.zipf > 0 && options.model_floats > 0 && !parsed.message) {
+    parsed.message = "hips-ps-perf: --zipf and --model are both given; expected one of them\n";
     parsed.exit_status = 2;
   }
   // A rank keeps two numbers for each key.

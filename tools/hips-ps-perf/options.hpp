@@ -15,7 +15,12 @@ struct PsPerfOptions {
   std::size_t outstanding = 64;                 ///< calls of the rows in flight
   int iterations = 2000;
   int rounds = 3;
-  double zipf = 0;        ///< exponent of the law by which steps draw keys; 0: no steps
+  double zipf = 0;                 ///< exponent of the law by which steps draw keys; 0: no steps
+  std::uint64_t model_floats = 0;  ///< of a model whose updates are timed; 0: none
+  std::uint32_t num_shards = 0;    ///< 0: one on each node
+  int num_workers = 0;             ///< the last ranks; 0: all
+  std::uint64_t delay_max = UINT64_MAX;
+  double seconds = 2, compute_ms = 0;
   std::string json_file;  ///< empty: none
 };
 

@@ -21,6 +21,8 @@ using comm::ByteWriter;
 
 /// Shorter shards are sent at once: it takes less time than to ask.
 constexpr std::uint64_t kLeastScheduledBytes = 64U << 10U;
+/// Where fewer nodes share the NIC of a shard, it receives hardly more than each of them sends: to combine updates gains nothing.
+constexpr std::uint64_t kLeastNodesPerShard = 2;
 
 Status check(const SharedModelOptions& options) {
   const auto invalid = [](std::string text) {
@@ -119,6 +121,8 @@ Status SharedModel::begin_to_serve(const RankPlaces& places, std::unique_ptr<Tra
                                    SpinLimits spin) {
   const Rank rank = members_.rank();
   const Rank service = places.service_at(rank);
+  const bool schedules = options_.schedules &&
+                         static_cast<std::uint64_t>(places.num_nodes()) >= kLeastNodesPerShard * shards_.num;
   client_ = std::make_unique<ModelClient>(rank, service, shards_, *mail);
   if (service == rank)
     agent_ = std::make_unique<ModelAgent>(
@@ -126,7 +130,7 @@ Status SharedModel::begin_to_serve(const RankPlaces& places, std::unique_ptr<Tra
                             .places = places,
                             .shards = shards_,
                             .delay_max = options_.delay_max,
-                            .least_scheduled_bytes = options_.schedules ? kLeastScheduledBytes : UINT64_MAX,
+                            .least_scheduled_bytes = schedules ? kLeastScheduledBytes : UINT64_MAX,
                             .first = options_.first},
         *mail, SystemClock::instance());
   options_.first = {};

@@ -97,11 +97,14 @@ std::string train(int rank, std::uint64_t count, int steps, const hips::ps::Mode
 }
 
 TEST(Model, AppliesTheUpdatesOfAllRanksOnce) {
-  // Shards below and above the size from which they are scheduled.
+  // Shards below and above the size from which they are scheduled, on all nodes and on few.
   for (const std::uint64_t count : {3, 1001, 200'000}) {
-    expect_everywhere("right", [&](int rank) {
-      return train<std::int32_t>(rank, count, count > 100'000 ? 10 : 40, {.count = count});
-    });
+    for (const std::uint32_t num_shards : {0, 1, 2}) {
+      expect_everywhere("right", [&](int rank) {
+        return train<std::int32_t>(rank, count, count > 100'000 ? 10 : 40,
+                                   {.count = count, .num_shards = num_shards});
+      });
+    }
   }
 }
 
@@ -153,7 +156,7 @@ TEST(Model, ADeathEndsTheCallsOfAllRanks) {
         4,
         [](int rank, const Ready& ready) -> std::string {
           Communicator comm = Communicator::from_environment();
-          Model<float> model(comm, {.count = 100'000});
+          Model<float> model(comm, {.count = 100'000, .num_shards = 1});
           std::vector<float> values(100'000), update(100'000, 1);
           model.fetch(values);
           comm.barrier();
