@@ -30,7 +30,7 @@ typedef struct hips_ps_model* hips_ps_model_t;
 
 /*
  * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the nodes of shards only; null:
- * zeros. num_shards: shard s lies on node s; 0: one on each node; never more than nodes. delay_max: UINT64_MAX: no
+ * zeros. num_shards: shard s lies on node s; 0: one on each node, where nothing is scheduled; never more than nodes. delay_max: UINT64_MAX: no
  * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB or on more than half of the
  * nodes.
  */
@@ -50,10 +50,11 @@ typedef struct {
 /*
  * Makes a model; all ranks pass the same, but for `first`. Collective over `comm`, which may be destroyed before the model. Cost: four
  * small exchanges; connections between each rank and one rank of each node, and a thread on that one, which sleeps while there is
- * nothing to do. Memory: the shard of a node, an update for each outstanding push of its ranks, and values that pass.
+ * nothing to do; 1 MiB of buffers for each pair of ranks that talk. Memory: the shard of a node, a copy of each version that is being
+ * sent, a vector for each update or group that arrives, two for each outstanding push of a rank, and values that pass.
  *
  * HIPS_ERR_INVALID_ARGUMENT, HIPS_ERR_MISMATCH: config; says what and on which rank. HIPS_ERR_UNSUPPORTED: no transport between
- * two ranks. On all ranks alike.
+ * two ranks, HIPS_ERR_OUT_OF_MEMORY. On all ranks alike, but for null arguments and struct_size: then other ranks wait.
  */
 HIPS_API hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_model_config_t* config,
                                             hips_ps_model_t* model);
@@ -82,8 +83,8 @@ HIPS_API hips_status_t hips_ps_model_shard(hips_ps_model_t model, uint32_t shard
  */
 HIPS_API hips_status_t hips_ps_model_fetch(hips_ps_model_t model, void* values);
 /*
- * model += update[0, count). The update was computed from the values that this rank fetched last; those of the beginning, if it
- * never did. Blocks until each part was applied or is handed back; applied[s]: 1, or 0 where the part of shard s is handed
+ * model += update[0, count). The update was computed from the values of the last fetch of this rank that has ended in a call of it, such as
+ * hips_wait(); of the first values, if there is none. Blocks until each part was applied or is handed back; applied[s]: 1, or 0 where the part of shard s is handed
  * back: not applied, and the rank may add it to its next one. Null: the caller does not want to know.
  */
 HIPS_API hips_status_t hips_ps_model_push(hips_ps_model_t model, const void* update, unsigned char* applied);
@@ -95,7 +96,8 @@ HIPS_API hips_status_t hips_ps_model_push_fetch(hips_ps_model_t model, const voi
                                                 unsigned char* applied, void* values);
 
 /*
- * The same without blocking; hips_wait(), hips_test() and their like end them. All buffers belong to the request until then.
+ * The same without blocking; hips_wait(), hips_test() and their like end them. All buffers belong to the request until then. On a
+ * rank that does not serve its node they make progress during calls of the rank.
  */
 HIPS_API hips_status_t hips_ps_model_ifetch(hips_ps_model_t model, void* values, hips_request_t* request);
 HIPS_API hips_status_t hips_ps_model_ipush(hips_ps_model_t model, const void* update, unsigned char* applied,

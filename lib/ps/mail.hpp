@@ -81,7 +81,7 @@ constexpr std::size_t record_bytes(MailKind kind, std::size_t row_bytes) {
   return sizeof(Record) + (has_rows(kind) ? (row_bytes + 7) / 8 * 8 : 0);
 }
 
-/// Carries batches between the ranks of a table. Those from one rank to another arrive in the order in which they were
+/// Carries batches, records of a table or messages of a model, between ranks. Those from one rank to another arrive in the order in which they were
 /// begun, each once.
 ///
 /// Threads  one at a time.

@@ -78,11 +78,11 @@ bool MailDriver::step_locked() {
   try {
     auto moved = mail_->progress();
     if (moved && after_mail_) {
-      const auto more = after_mail_();
-      if (more)
-        moved = *moved || *more;
+      const auto wrote = after_mail();
+      if (wrote)
+        moved = *moved || *wrote;
       else
-        moved = fail(more.error());
+        moved = fail(wrote.error());
     }
     if (moved) return *moved;
     // A latch is given up because the communicator has failed, which names who died.
@@ -92,6 +92,26 @@ bool MailDriver::step_locked() {
     fail_locked(no_memory());
   }
   return true;
+}
+
+/// What it writes is sent at once: nobody may make another step for long.
+Result<bool> MailDriver::after_mail() {
+  bool wrote = false;
+  while (true) {
+    const auto more = after_mail_();
+    if (!more) return more;
+    if (!*more) return wrote;
+    wrote = true;
+    if (Status sent = mail_->send_and_take_own(); !sent.ok()) return fail(std::move(sent));
+  }
+}
+
+/// Sends what was written.
+void MailDriver::send_locked() {
+  Status sent = mail_->send_and_take_own();
+  if (sent.ok() && after_mail_)
+    if (const auto wrote = after_mail(); !wrote) sent = wrote.error();
+  if (!sent.ok()) fail_locked(sent);
 }
 
 bool MailDriver::step() {
@@ -174,13 +194,21 @@ void MailDriver::sleep(std::int64_t most_ns) {
     } else if (step_locked() || !failure_.ok()) {
       return;
     }
-    ++num_sleepers_;
     fds = armed_fds_;
+    ++num_sleepers_;
   }
   const timespec limit{most_ns / 1'000'000'000, static_cast<long>(most_ns % 1'000'000'000)};
   (void)ppoll(fds.data(), fds.size(), &limit, nullptr);
   const std::lock_guard lock(mutex_);
   if (--num_sleepers_ == 0) mail_->disarm();
+}
+
+void MailDriver::sleep_or_fail(std::int64_t most_ns) {
+  try {
+    sleep(most_ns);
+  } catch (const std::bad_alloc&) {
+    fail_with(no_memory());
+  }
 }
 
 /// The serving thread.
@@ -202,7 +230,7 @@ void MailDriver::serve() {
     if (step()) {
       waiter.moved();
     } else if (!waiter.stay_awake()) {
-      sleep(1'000'000'000);
+      sleep_or_fail(1'000'000'000);
       (void)look_for_failure();
     }
   }

@@ -35,8 +35,7 @@ namespace hips::ps {
 /// Errors   a failure of the communicator is one of the mail, and the other way round. It stays failed.
 class MailDriver {
  public:
-  /// Called with the lock after mail has arrived, and when `after_mail` has said that there is more to do; may write mail. True:
-  /// call again, without waiting for mail.
+  /// Called with the lock after mail has arrived or was written; may write mail. True: it did, and may write more.
   using AfterMail = std::function<Result<bool>()>;
 
   /// `name`: of what is driven, for errors.
@@ -71,13 +70,20 @@ class MailDriver {
       status = failure_;
       if (status.ok()) try {
           write();
-          if (Status sent = mail_->send_and_take_own(); !sent.ok()) fail_locked(sent);
+          send_locked();
         } catch (const std::bad_alloc&) {
           fail_locked(no_memory());
         }
     }
     tell_others();
     return status;
+  }
+
+  /// Calls use() with the lock.
+  template <typename Use>
+  void locked(Use&& use) {
+    const std::lock_guard lock(mutex_);
+    use();
   }
 
   /// Makes some progress; true if there was any.
@@ -104,7 +110,7 @@ class MailDriver {
       if (step()) {
         waiter.moved();
       } else if (!waiter.stay_awake()) {
-        sleep(others ? kShortNapNs : kNapNs);
+        sleep_or_fail(others ? kShortNapNs : kNapNs);
         looks = true;
       }
       if (!looks) continue;
@@ -138,10 +144,13 @@ class MailDriver {
 
   [[nodiscard]] Status no_memory() const;
   bool step_locked();
+  void send_locked();
+  Result<bool> after_mail();
   void fail_locked(const Status& status);
   void tell_others();
   void time_out(const char* what, std::int64_t limit_ns);
   void sleep(std::int64_t most_ns);
+  void sleep_or_fail(std::int64_t most_ns);
   void serve();
   void wake() const;
 

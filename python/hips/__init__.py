@@ -17,9 +17,10 @@ from ._comm import Op, version as _version
 from .arrays import empty
 from .communicator import Communicator, Request, wait_all, wait_any
 from .errors import ArgumentError, Error
+from .model import Model
 from .plans import Comparison, Plan, Topology, algorithms, compare
 from .table import Table
 
-__all__ = ["ArgumentError", "Communicator", "Comparison", "Error", "Op", "Plan", "Request", "Table", "Topology", "algorithms", "compare", "empty",
+__all__ = ["ArgumentError", "Communicator", "Comparison", "Error", "Model", "Op", "Plan", "Request", "Table", "Topology", "algorithms", "compare", "empty",
            "wait_all", "wait_any"]
 __version__ = _version()

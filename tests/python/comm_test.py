@@ -108,6 +108,42 @@ def random_collectives():
             Trial(comm, number).run()
 
 
+def models():
+    comm = hips.Communicator(name="models")
+    size, rank = comm.size, comm.rank
+    with hips.Model(comm, numpy.full((300, 200), 0.5), num_shards=1, delay_max=10 * size) as model:
+        values = model.fetch()
+        assert values.shape == (300, 200) and values.dtype == "float64" and (values == 0.5).all()
+        comm.barrier()
+        update = numpy.zeros((300, 200))
+        update[rank] = 1
+        values, applied = model.push_fetch(update)
+        assert applied.tolist() == [True] and (values[rank] == 1.5).all()
+        assert model.ipush(update).wait().all()
+        values, applied = model.ipush_fetch(update, out=values).wait()
+        assert applied.all() and (values[rank] == 3.5).all()
+        comm.barrier()
+        out = numpy.zeros((300, 200))
+        assert model.fetch(out=out) is out and (out[:size] == 3.5).all() and (out[size:] == 0.5).all()
+        assert (model.ifetch().wait() == out).all()
+        assert model.shards == [slice(0, 60000)] and "(300, 200)" in repr(model)
+        for call, error in ((lambda: model.push(numpy.zeros(5)), "update has 5 elements; expected 60000"),
+                            (lambda: model.fetch(out=numpy.zeros((300, 200), "float32")), "out has type float32; the model has float64")):
+            try:
+                call()
+            except (TypeError, ValueError) as found:
+                assert error in str(found), found
+            else:
+                raise AssertionError(error)
+        comm.barrier()
+    try:
+        model.fetch()
+    except ValueError as found:
+        assert "closed" in str(found)
+    else:
+        raise AssertionError("a closed model")
+
+
 def tables_of_rows():
     comm = hips.Communicator(name="tables")
     size, rank = comm.size, comm.rank
@@ -343,7 +379,8 @@ def page():
     with open(os.path.join(os.path.dirname(__file__), "../../docs/python.md"), encoding="utf-8") as file:
         blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
     assert len(blocks) > 4
-    names = {"compute": lambda: None, "use": lambda array: None, "open": lambda name, mode: io.StringIO()}
+    names = {"compute": lambda: None, "use": lambda array: None, "open": lambda name, mode: io.StringIO(), "batches": [None] * 3,
+             "weights": numpy.zeros(1000, "float32"), "step_of": lambda weights, batch: 1 - weights}
     try:
         import torch
     except ImportError:
@@ -390,6 +427,12 @@ class Ranks(unittest.TestCase):
 
     def test_tables_of_rows_between_nodes(self):
         self.check("tables_of_rows", (3,), HIPS_TOPO="switch:3", HIPS_TRANSPORT="tcp")
+
+    def test_models(self):
+        self.check("models")
+
+    def test_models_between_nodes(self):
+        self.check("models", (3,), HIPS_TOPO="switch:3", HIPS_TRANSPORT="tcp")
 
     def test_requests_and_communicators(self):
         self.check("requests")

@@ -18,19 +18,12 @@ struct DueUpdate {
   std::int64_t latest = 0;
 };
 
-/// How many updates may be applied before a group; negative: it is possible at no place.
-std::int64_t latest_begin(std::vector<std::int64_t> latest) {
-  std::ranges::sort(latest);
+/// How many updates may be applied before a group whose `latest` are sorted; negative: it is possible at no place.
+std::int64_t latest_begin(std::span<const std::int64_t> latest) {
   std::int64_t begin = kNever;
   for (std::size_t i = 0; i < latest.size(); ++i)
     begin = std::min(begin, latest[i] - static_cast<std::int64_t>(i));
   return begin;
-}
-
-bool all_in_time(const std::vector<DueUpdate>& updates) {
-  std::vector<std::int64_t> latest;
-  for (const DueUpdate& update : updates) latest.push_back(update.latest);
-  return latest_begin(std::move(latest)) >= 0;
 }
 
 /// As many updates as can be applied in time, short ones rather than long ones, which come first. They form a matroid, so taking
@@ -38,9 +31,13 @@ bool all_in_time(const std::vector<DueUpdate>& updates) {
 std::vector<DueUpdate> possible(std::vector<DueUpdate> updates) {
   std::ranges::stable_sort(updates, {}, &DueUpdate::time_ns);
   std::vector<DueUpdate> taken;
+  std::vector<std::int64_t> latest;
   for (const DueUpdate& update : updates) {
-    taken.push_back(update);
-    if (!all_in_time(taken)) taken.pop_back();
+    const auto at = latest.insert(std::ranges::upper_bound(latest, update.latest), update.latest);
+    if (latest_begin(latest) >= 0)
+      taken.push_back(update);
+    else
+      latest.erase(at);
   }
   return taken;
 }
@@ -52,7 +49,8 @@ std::vector<std::size_t> numbers(std::span<const DueUpdate> group) {
 }
 
 /// The best of the orders in which no update comes after a longer one. `updates` are all possible, and ordered by time.
-std::vector<std::vector<std::size_t>> ordered_by_time(std::span<const DueUpdate> updates) {
+/// `presses`: whether a delay may come near its limit.
+std::vector<std::vector<std::size_t>> ordered_by_time(std::span<const DueUpdate> updates, bool presses) {
   const std::size_t n = updates.size();
   // Of the first i updates: the least sum, and where their last group begins.
   std::vector<std::int64_t> least(n + 1, kNever);
@@ -62,8 +60,10 @@ std::vector<std::vector<std::size_t>> ordered_by_time(std::span<const DueUpdate>
     if (least[from] == kNever) continue;
     std::vector<std::int64_t> latest;
     for (std::size_t to = from + 1; to <= n; ++to) {
-      latest.push_back(updates[to - 1].latest);
-      if (latest_begin(latest) < static_cast<std::int64_t>(from)) continue;
+      if (presses) {
+        latest.insert(std::ranges::upper_bound(latest, updates[to - 1].latest), updates[to - 1].latest);
+        if (latest_begin(latest) < static_cast<std::int64_t>(from)) continue;
+      }
       // All from here on wait for this group.
       const std::int64_t sum = least[from] + updates[to - 1].time_ns * static_cast<std::int64_t>(n - from);
       if (sum >= least[to]) continue;
@@ -91,7 +91,8 @@ std::vector<std::vector<std::size_t>> best_of_all(std::span<const DueUpdate> upd
       latest.push_back(updates[i].latest);
       longest[set] = std::max(longest[set], updates[i].time_ns);
     }
-    begin[set] = latest_begin(std::move(latest));
+    std::ranges::sort(latest);
+    begin[set] = latest_begin(latest);
   }
   std::vector<std::uint32_t> last(num_sets, 0);  // group of a set
   least[0] = 0;
@@ -142,7 +143,7 @@ Batches plan_batches(std::span<const WaitingUpdate> updates, std::uint64_t versi
   });
   Batches batches;
   batches.groups =
-      presses && all.size() <= kMostExact ? best_of_all(all, taken.size()) : ordered_by_time(taken);
+      presses && all.size() <= kMostExact ? best_of_all(all, taken.size()) : ordered_by_time(taken, presses);
   std::vector<bool> is_applied(n, false);
   for (const auto& group : batches.groups)
     for (const std::size_t number : group) is_applied[number] = true;

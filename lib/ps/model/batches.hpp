@@ -26,7 +26,7 @@ struct Batches {
 /// update is the version that it is applied to less the one that its rank read; within a group as if its members were applied one
 /// by one.
 ///
-/// Cost     O(n^2 log n) for n updates. Exact where no delay comes near its limit, and for at most 10 updates; for more it may
+/// Cost     O(n^2) for n updates, O(n^3) where delays come near their limit. Exact where no delay comes near its limit, and for at most 10 updates; for more it may
 ///          miss orders in which a slow update that is due overtakes fast ones that are not.
 /// Threads  pure.
 /// Source   without limits, a machine that executes jobs in batches: Brucker et al., Scheduling a batching machine, 1998.

@@ -27,32 +27,30 @@ namespace {
 /// A fetch or a push that has not ended at its start.
 class ModelRequest final : public hips::comm::Request {
  public:
-  ModelRequest(std::shared_ptr<SharedModel> model, std::unique_ptr<ModelCall> call)
-      : model_(std::move(model)), call_(std::move(call)) {}
+  std::shared_ptr<SharedModel> model;
+  std::unique_ptr<ModelCall> call;
+
   ~ModelRequest() override {
     if (!hips::comm::in_forked_child()) {
       (void)end();
       return;
     }
     // The call is the parent's.
-    (void)call_.release();
-    new std::shared_ptr<SharedModel>(std::move(model_));  // NOLINT
+    (void)call.release();
+    new std::shared_ptr<SharedModel>(std::move(model));  // NOLINT
   }
 
   Status renew(const hips::comm::CallArgs& /*args*/) override {
     return Status::error(Code::kUnsupported, "a call of a model is made anew each time");
   }
   Status start() override { return Status::success(); }
-  [[nodiscard]] bool active() const override { return call_ != nullptr; }
-  [[nodiscard]] bool has_ended() override { return !call_ || call_->done.load(std::memory_order_acquire); }
-  bool test() override { return !call_ || model_->test(*call_); }
+  [[nodiscard]] bool active() const override { return call != nullptr; }
+  [[nodiscard]] bool has_ended() override { return !call || call->done.load(std::memory_order_acquire); }
+  bool test() override { return !call || model->test(*call); }
   Status wait() override { return end(); }
 
  private:
-  Status end() { return call_ ? model_->wait(std::move(call_)) : Status::success(); }
-
-  std::shared_ptr<SharedModel> model_;
-  std::unique_ptr<ModelCall> call_;
+  Status end() { return call ? model->wait(std::move(call)) : Status::success(); }
 };
 
 struct Transfer {
@@ -75,8 +73,11 @@ Status start(const Transfer& transfer, hips_ps_model_t handle, std::unique_ptr<M
 hips_status_t run(const Transfer& transfer, hips_ps_model_t handle) {
   return guarded([&]() -> Status {
     std::unique_ptr<ModelCall> call;
-    Status status = start(transfer, handle, call);
-    return status.ok() ? handle->model->wait(std::move(call)) : status;
+    if (Status status = start(transfer, handle, call); !status.ok()) return status;
+    // Another thread may abort the model, which frees the handle.
+    const std::shared_ptr<SharedModel> model = handle->model;
+    const SharedHold comm(*handle->comm);
+    return model->wait(std::move(call));
   });
 }
 
@@ -84,10 +85,11 @@ hips_status_t start(const Transfer& transfer, hips_ps_model_t handle, hips_reque
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument(transfer.name, "request");
     auto made = std::make_unique<hips_request>();
-    std::unique_ptr<ModelCall> call;
-    if (Status status = start(transfer, handle, call); !status.ok()) return status;
+    auto owner = std::make_unique<ModelRequest>();
+    if (Status status = start(transfer, handle, owner->call); !status.ok()) return status;
+    owner->model = handle->model;
     made->shared = SharedHold(*handle->comm);
-    made->call = std::make_unique<ModelRequest>(handle->model, std::move(call));
+    made->call = std::move(owner);
     made->reusable = false;
     made->outstanding = true;
     *request = made.release();
@@ -115,13 +117,10 @@ hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_model_config_
               kName, config->struct_size, sizeof(hips_ps_model_config_t)));
     hips::ps::SharedModelOptions options{.count = config->count,
                                          .type = static_cast<hips::DataType>(config->type),
+                                         .first = static_cast<const std::byte*>(config->first),
                                          .num_shards = config->num_shards,
                                          .delay_max = config->delay_max,
                                          .schedules = config->sends_at_once == 0};
-    const int type = static_cast<int>(config->type);
-    // What is wrong with the type is reported on all ranks.
-    if (config->first != nullptr && type >= 0 && type < hips::kNumDataTypes)
-      options.first = {static_cast<const std::byte*>(config->first), config->count * size_of(options.type)};
     auto handle = std::make_unique<hips_ps_model>();
     handle->comm = SharedHold(*comm->shared);
     auto made = SharedModel::create(*comm->shared->communicator, options);

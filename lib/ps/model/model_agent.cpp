@@ -24,8 +24,8 @@ Status broken_mail(const char* what) {
 ModelAgent::ModelAgent(Options options, Mail& mail, const Clock& clock)
     : options_(std::move(options)),
       mail_(mail),
-      to_nodes_(mail, clock),
-      to_ranks_(mail, clock),
+      to_nodes_(mail, clock, options_.rank),
+      to_ranks_(mail, clock, options_.rank),
       fetching_(options_.shards.num) {
   for (std::uint16_t shard = 0; shard < options_.shards.num; ++shard) {
     if (!is_local(shard)) continue;
@@ -51,10 +51,13 @@ ModelAgent::Vector ModelAgent::empty_vector(std::uint16_t shard) const {
   return made;
 }
 
-ModelAgent::Vector ModelAgent::copy_of_shard() const {
+ModelAgent::Vector ModelAgent::copy_of_shard() {
+  if (Vector last = copy_.lock(); last && copied_version_ == version_) return last;
   auto made = std::make_shared<PartialVector>();
   made->bytes = values_;
   made->ready = values_.size();
+  copy_ = made;
+  copied_version_ = version_;
   return made;
 }
 
@@ -348,7 +351,8 @@ void ModelAgent::deliver(std::uint16_t shard, const Wanting& to, const Vector& v
 
 bool ModelAgent::advance() {
   const bool moved = static_cast<int>(to_nodes_.advance()) + static_cast<int>(to_ranks_.advance()) > 0;
-  if (const auto measured = to_nodes_.take_measured(kMeasuredBytes)) {
+  if (const auto measured = to_nodes_.take_measured(kMeasuredBytes);
+      measured && options_.least_scheduled_bytes != UINT64_MAX) {
     ModelHead out{.kind = ModelMail::kRate,
                   .offset = measured->bytes,
                   .version = static_cast<std::uint64_t>(measured->ns)};

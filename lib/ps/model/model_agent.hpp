@@ -25,7 +25,9 @@ namespace hips::ps {
 /// A node's part in a model: keeps its shard, sends the updates of its ranks, adds them to those of other nodes that pass, and
 /// passes values on. On the rank that serves the node.
 ///
-/// Cost     memory: the shard; an update of each shard for each outstanding push of a rank; the values that are being passed on.
+/// Cost     memory: the shard, a copy of it for each version that is being sent, and a vector of its size for each group or
+///          unscheduled update that arrives; for each outstanding push of a local rank up to twice the update; values that are being
+///          passed on.
 /// Threads  one at a time.
 /// Errors   kMismatch, kInternal: the mail cannot be; the model has then failed.
 class ModelAgent {
@@ -89,7 +91,7 @@ class ModelAgent {
   [[nodiscard]] Rank scheduler() const { return options_.places.service_of[0]; }
   [[nodiscard]] Status check(const ModelMessage& message) const;
   [[nodiscard]] Vector empty_vector(std::uint16_t shard) const;
-  [[nodiscard]] Vector copy_of_shard() const;
+  Vector copy_of_shard();
   void add(std::byte* to, const std::byte* part, std::size_t bytes) const;
 
   Status on_update(const ModelMessage& message);
@@ -112,10 +114,12 @@ class ModelAgent {
   Mail& mail_;
   PartSender to_nodes_, to_ranks_;
   std::optional<UpdateScheduler> scheduler_;
-  std::uint16_t shard_ = 0;         ///< the node's, if it has one
-  std::vector<std::byte> values_;   ///< of that shard
-  std::uint64_t version_ = 0;       ///< updates that it contains
-  std::vector<Expected> expected_;  ///< in their order
+  std::uint16_t shard_ = 0;            ///< the node's, if it has one
+  std::vector<std::byte> values_;      ///< of that shard
+  std::uint64_t version_ = 0;          ///< updates that it contains
+  std::weak_ptr<PartialVector> copy_;  ///< of the values, while somebody is sent them
+  std::uint64_t copied_version_ = 0;
+  std::vector<Expected> expected_;                                               ///< in their order
   std::map<std::tuple<std::uint64_t, Rank, std::uint32_t>, Arriving> arriving_;  ///< by number, rank, update
   std::map<UpdateId, OwnUpdate> updates_;
   std::map<std::pair<std::uint16_t, std::uint64_t>, Passing> passing_;  ///< by shard and number

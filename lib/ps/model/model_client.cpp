@@ -35,14 +35,13 @@ void ModelClient::push(ModelCall& call) {
 }
 
 bool ModelClient::advance() {
-  constexpr std::size_t kPart = 16U << 10U;
+  // Two fill a frame.
+  const std::uint64_t most = (mail_.most_bytes() / 2 - sizeof(ModelHead)) / 64 * 64;
   bool moved = false;
   while (!sending_.empty() && mail_.has_room(agent_)) {
     Sending& next = sending_.front();
     const std::uint64_t size = shards_.bytes(next.shard);
-    const std::uint64_t bytes =
-        std::min({size - next.offset, static_cast<std::uint64_t>(kPart),
-                  static_cast<std::uint64_t>(mail_.most_bytes() - sizeof(ModelHead)) / 64 * 64});
+    const std::uint64_t bytes = std::min(size - next.offset, most);
     ModelHead head{.kind = ModelMail::kUpdate, .shard = next.shard, .rank = rank_, .update = next.number};
     head.bytes = static_cast<std::uint32_t>(bytes);
     head.offset = next.offset;
@@ -66,6 +65,8 @@ Status ModelClient::on_mail(const ModelMessage& message) {
     if (Status status = on_values(call, message); !status.ok()) return status;
     if (call.received[head.shard] < shards_.bytes(head.shard)) return Status::success();
   } else {
+    if (call.given == nullptr)
+      return Status::error(Code::kMismatch, "model: a fetch ended as a push", Scope::kCommunicator);
     call.applied[head.shard] = head.flag;
     call.found[head.shard] = head.version;
     if (call.out != nullptr) {
@@ -74,7 +75,6 @@ Status ModelClient::on_mail(const ModelMessage& message) {
     }
   }
   if (--call.num_missing > 0) return Status::success();
-  if (call.out != nullptr) versions_ = call.versions;
   if (call.applied_out != nullptr) std::ranges::copy(call.applied, call.applied_out);
   calls_.erase(at);
   call.done.store(true, std::memory_order_release);

@@ -47,9 +47,6 @@ class ModelClient {
   /// Sends parts of updates that there is room for; true if there was any.
   bool advance();
 
-  /// Of the last fetch of this rank that has ended; zeros before.
-  [[nodiscard]] const std::vector<std::uint64_t>& versions() const { return versions_; }
-
  private:
   /// An update that is on its way to the agent.
   struct Sending {
@@ -68,7 +65,6 @@ class ModelClient {
   std::uint32_t last_number_ = 0;
   std::map<std::uint32_t, ModelCall*> calls_;
   std::vector<Sending> sending_;
-  std::vector<std::uint64_t> versions_ = std::vector<std::uint64_t>(shards_.num, 0);
 };
 
 }  // namespace hips::ps

@@ -57,7 +57,7 @@ struct ModelHead {
   std::uint64_t number = 0;  ///< of a group or of a chain of nodes; 0: not of the scheduler's
   Rank rank = -1;            ///< whose update; who asks; kSum, not to the shard: whose update is added next
   std::uint32_t update = 0;  ///< its rank's number of it, or of the fetch
-  Rank next = -1;  ///< kJoin: rank of the next member; kRelay, kRate: service of the next node; -1: none
+  Rank next = -1;            ///< kJoin: rank of the next member; kRelay: service of the next node; -1: none
   std::uint32_t more =
       0;  ///< kJoin: the next member's update, or if there is none as of kSum: members; kExpect: members
 };

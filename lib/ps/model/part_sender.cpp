@@ -10,8 +10,10 @@ namespace {
 constexpr std::size_t kPartsOfVector = 64, kLeastPart = 4096, kPartGranularity = 64;
 
 std::size_t part_of(std::size_t bytes, std::size_t most_bytes) {
-  const std::size_t part = std::max(bytes / kPartsOfVector, kLeastPart);
-  return std::min(part, most_bytes - sizeof(ModelHead)) / kPartGranularity * kPartGranularity;
+  const std::size_t wanted = std::max(bytes / kPartsOfVector, kLeastPart) + sizeof(ModelHead);
+  // A whole number of them fills a frame.
+  const std::size_t num = std::max<std::size_t>(1, most_bytes / wanted);
+  return (most_bytes / num - sizeof(ModelHead)) / kPartGranularity * kPartGranularity;
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ void PartSender::send(Rank to, const ModelHead& head, std::shared_ptr<const Part
 }
 
 void PartSender::set_waits(Sending& sending, bool waits) {
-  if (sending.waits == waits) return;
+  if (sending.waits == waits || sending.to == self_) return;
   sending.waits = waits;
   num_waiting_ = waits ? num_waiting_ + 1 : num_waiting_ - 1;
   if (waits && num_waiting_ == 1) since_ns_ = clock_.now_ns();
@@ -51,7 +53,7 @@ bool PartSender::advance(Sending& sending) {
     head.bytes = static_cast<std::uint32_t>(bytes);
     write(mail_, sending.to, head, sending.vector->bytes.data() + sending.offset);
     sending.offset += bytes;
-    if (num_waiting_ > 0) measured_.bytes += bytes;
+    if (num_waiting_ > 0 && sending.to != self_) measured_.bytes += bytes;
     moved = true;
   }
   set_waits(sending, false);

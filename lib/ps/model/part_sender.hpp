@@ -33,7 +33,7 @@ class PartSender {
   };
   using Sent = std::function<void()>;
 
-  PartSender(Mail& mail, const Clock& clock) : mail_(mail), clock_(clock) {}
+  PartSender(Mail& mail, const Clock& clock, Rank self) : mail_(mail), clock_(clock), self_(self) {}
 
   /// Sends all of `vector`, each part with `head` and its offset; then calls `sent`, which may be empty.
   void send(Rank to, const ModelHead& head, std::shared_ptr<const PartialVector> vector, Sent sent = {});
@@ -57,6 +57,7 @@ class PartSender {
 
   Mail& mail_;
   const Clock& clock_;
+  Rank self_;  ///< what it sends to itself tells nothing of the network
   std::vector<Sending> vectors_;
   std::size_t num_waiting_ = 0;  ///< vectors
   std::int64_t since_ns_ = 0;    ///< while some wait: from then on

@@ -1,6 +1,8 @@
 #include "lib/ps/model/shared_model.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -34,6 +36,9 @@ Status check(const SharedModelOptions& options) {
     return invalid(fmt::format("invalid datatype {} (valid: 0 to {})", type, kNumDataTypes - 1));
   if (!applies_to(ReduceOp::kSum, options.type))
     return invalid(fmt::format("elements of {} cannot be added", to_string(options.type)));
+  if (options.count > PTRDIFF_MAX / size_of(options.type))
+    return invalid(
+        fmt::format("count is {}; no memory holds as many {}", options.count, to_string(options.type)));
   if (options.num_shards > UINT16_MAX)
     return invalid(fmt::format("num_shards is {}; at most {} are possible", options.num_shards, UINT16_MAX));
   return Status::success();
@@ -111,7 +116,14 @@ Status SharedModel::set_up() {
   auto mail = setup.connect(Status::success());
   if (!mail) return mail.error();
   comm::MemberExchange exchange(members_);
-  const Status serves = begin_to_serve(setup.places(), std::move(*mail), setup.spin());
+  Status serves;
+  try {
+    serves = begin_to_serve(setup.places(), std::move(*mail), setup.spin());
+  } catch (const std::bad_alloc&) {
+    // All ranks hear of it.
+    serves = Status::error(Code::kOutOfMemory,
+                           fmt::format("model: no memory for a shard of {} bytes", shards_.bytes(0)));
+  }
   if (Status status = comm::agree(exchange, serves); !status.ok()) return status;
   return driver_.greet();
 }
@@ -123,17 +135,20 @@ Status SharedModel::begin_to_serve(const RankPlaces& places, std::unique_ptr<Tra
   const Rank service = places.service_at(rank);
   const bool schedules = options_.schedules &&
                          static_cast<std::uint64_t>(places.num_nodes()) >= kLeastNodesPerShard * shards_.num;
+  versions_.assign(shards_.num, 0);
   client_ = std::make_unique<ModelClient>(rank, service, shards_, *mail);
   if (service == rank)
     agent_ = std::make_unique<ModelAgent>(
-        ModelAgent::Options{.rank = rank,
-                            .places = places,
-                            .shards = shards_,
-                            .delay_max = options_.delay_max,
-                            .least_scheduled_bytes = schedules ? kLeastScheduledBytes : UINT64_MAX,
-                            .first = options_.first},
+        ModelAgent::Options{
+            .rank = rank,
+            .places = places,
+            .shards = shards_,
+            .delay_max = options_.delay_max,
+            .least_scheduled_bytes = schedules ? kLeastScheduledBytes : UINT64_MAX,
+            .first = {options_.first,
+                      options_.first != nullptr ? options_.count * size_of(options_.type) : 0}},
         *mail, SystemClock::instance());
-  options_.first = {};
+  options_.first = nullptr;
   return driver_.start(std::move(mail), spin, service == rank, [this]() -> Result<bool> {
     bool moved = client_->advance();
     if (agent_) moved |= agent_->advance();
@@ -165,9 +180,8 @@ Status SharedModel::start(std::unique_ptr<ModelCall>& call, const std::byte* giv
   made->out = out;
   const Status status = driver_.send([&] {
     if (given == nullptr) return client_->fetch(*made);
-    made->versions = client_->versions();
+    made->versions = versions_;
     client_->push(*made);
-    (void)client_->advance();
   });
   if (status.ok()) call = std::move(made);
   return status;
@@ -182,7 +196,10 @@ bool SharedModel::test(const ModelCall& call) {
 Status SharedModel::wait(std::unique_ptr<ModelCall> call) {
   const auto is_done = [&] { return call->done.load(std::memory_order_acquire); };
   driver_.wait_until(is_done, "the end of a call");
-  if (is_done()) return Status::success();
+  if (is_done()) {
+    if (call->out != nullptr) driver_.locked([&] { versions_ = std::move(call->versions); });
+    return Status::success();
+  }
   // The client still knows of it; nothing is written to the caller's memory any more.
   Status status = driver_.failure();
   call->out = nullptr;

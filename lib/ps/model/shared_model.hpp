@@ -20,7 +20,7 @@ namespace hips::ps {
 struct SharedModelOptions {
   std::uint64_t count = 0;  ///< elements
   DataType type = DataType::kFloat32;
-  std::span<const std::byte> first{};    ///< values in the beginning; empty: zeros. Used by create()
+  const std::byte* first = nullptr;      ///< values in the beginning; null: zeros. Used by create()
   std::uint32_t num_shards = 0;          ///< on the first nodes; 0: one on each
   std::uint64_t delay_max = UINT64_MAX;  ///< of an update that is applied
   bool schedules = true;                 ///< false: all is sent at once
@@ -42,7 +42,8 @@ class SharedModel {
   SharedModel(const SharedModel&) = delete;
   SharedModel& operator=(const SharedModel&) = delete;
 
-  /// Starts a call: of `out`, `given` or both. An update is of the versions that this rank fetched last. `applied`, by shard,
+  /// Starts a call: of `out`, `given` or both. An update is of the versions of the last fetch of this rank
+  /// that wait() has ended. `applied`, by shard,
   /// may be null.
   ///
   /// Errors   the failure of the model.
@@ -66,6 +67,7 @@ class SharedModel {
   comm::Communicator& members_;
   SharedModelOptions options_;
   Shards shards_;
+  std::vector<std::uint64_t> versions_;  ///< of the last fetch; with the lock of the driver
   std::unique_ptr<ModelClient> client_;
   std::unique_ptr<ModelAgent> agent_;                   ///< of the node; null where another rank serves
   std::mutex mutex_;                                    ///< of the next

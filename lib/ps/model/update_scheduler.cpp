@@ -14,7 +14,7 @@
 namespace hips::ps {
 namespace {
 
-// With more at once each is slower and fewer updates travel as one; with fewer, updates wait. Longer chains couple more nodes: the
+// With so many groups outstanding updates wait for the next plan. With more at once each is slower and fewer updates travel as one; with fewer, updates wait. Longer chains couple more nodes: the
 // slowest decides. Where others are on their way a group, or a chain of nodes that values are sent to, waits until it has so many
 // members for each of them. By simulation of 24 workers and 4 shards, tests/ps/model/model_protocol_test.cpp.
 constexpr std::size_t kMostOutstandingGroups = 3, kMostMembers = 8, kLeastMembers = 2;
@@ -47,6 +47,7 @@ Status UpdateScheduler::on_mail(const ModelHead& head) {
       send_values(head.shard);
       return Status::success();
     case ModelMail::kSent:
+      if (shard.num_sending == 0) return broken("a shard's node has sent values that nobody asked for");
       --shard.num_sending;
       send_values(head.shard);
       return Status::success();

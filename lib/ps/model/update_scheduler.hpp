@@ -34,7 +34,7 @@ class UpdateScheduler {
 
   UpdateScheduler(Options options, Mail& mail);
 
-  /// Errors   kMismatch, kInternal: the message cannot be.
+  /// Errors   kMismatch: the message cannot be.
   Status on_mail(const ModelHead& head);
 
  private:

@@ -5,6 +5,7 @@
 
 #include "python/hips/src/comm/communicator.hpp"
 #include "python/hips/src/comm/memory.hpp"
+#include "python/hips/src/comm/model.hpp"
 #include "python/hips/src/comm/request.hpp"
 #include "python/hips/src/comm/table.hpp"
 
@@ -78,6 +79,14 @@ PYBIND11_MODULE(_comm, module) {
       .def("run", &RowsByKey::run)
       .def("start", &RowsByKey::start)
       .def("pull_if_local", &RowsByKey::pull_if_local);
+  py::class_<SharedValues>(module, "Model")
+      .def(py::init<const Comm&, const py::object&, std::uint32_t, std::uint64_t, bool>())
+      .def("close", &SharedValues::close)
+      .def("abort", &SharedValues::abort)
+      .def("num_shards", &SharedValues::num_shards)
+      .def("shard", &SharedValues::shard)
+      .def("run", &SharedValues::run)
+      .def("start", &SharedValues::start);
   py::class_<Memory>(module, "Memory", py::buffer_protocol()).def(py::init<std::size_t>()).def_buffer(&Memory::view);
   module.def("wait_all", &Request::wait_all);
   module.def("wait_any", &Request::wait_any);
