@@ -8,6 +8,7 @@
 
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/ps/call_request.hpp"
 #include "lib/ps/table.hpp"
 #include "lib/reduce/user_op.hpp"
 
@@ -29,37 +30,6 @@ struct hips_ps_table {
 };
 
 namespace {
-
-/// A call that has not ended at its start.
-class TableRequest final : public hips::comm::Request {
- public:
-  TableRequest(std::shared_ptr<RowTable> table, std::unique_ptr<TableCall> call)
-      : table_(std::move(table)), call_(std::move(call)) {}
-  ~TableRequest() override {
-    if (!hips::comm::in_forked_child()) {
-      (void)end();
-      return;
-    }
-    // The call is the parent's.
-    (void)call_.release();
-    new std::shared_ptr<RowTable>(std::move(table_));  // NOLINT
-  }
-
-  Status renew(const hips::comm::CallArgs& /*args*/) override {
-    return Status::error(Code::kUnsupported, "a call of a table is made anew each time");
-  }
-  Status start() override { return Status::success(); }
-  [[nodiscard]] bool active() const override { return call_ != nullptr; }
-  [[nodiscard]] bool has_ended() override { return !call_ || call_->done.load(std::memory_order_acquire); }
-  bool test() override { return !call_ || table_->test(*call_); }
-  Status wait() override { return end(); }
-
- private:
-  Status end() { return call_ ? table_->wait(std::move(call_)) : Status::success(); }
-
-  std::shared_ptr<RowTable> table_;
-  std::unique_ptr<TableCall> call_;
-};
 
 struct Access {
   const char* name;
@@ -100,20 +70,12 @@ hips_status_t start(const Access& access, hips_ps_table_t handle, hips_request_t
   return guarded([&]() -> Status {
     if (Status status = check(access, handle); !status.ok()) return status;
     if (request == nullptr) return null_argument(access.name, "request");
-    std::unique_ptr<TableCall> call;
-    auto made = std::make_unique<hips_request>();
-    Status status = handle->table->start(call, access.kind, {access.keys, access.num},
-                                         static_cast<const std::byte*>(access.given),
-                                         static_cast<std::byte*>(access.out));
-    if (!status.ok()) return status;
-    *request = HIPS_REQUEST_NULL;
-    if (!call) return Status::success();
-    made->shared = SharedHold(*handle->comm);
-    made->call = std::make_unique<TableRequest>(handle->table, std::move(call));
-    made->reusable = false;
-    made->outstanding = true;
-    *request = made.release();
-    return Status::success();
+    return hips::ps::start_request<TableCall>(
+        handle->table, *handle->comm, request, [&](std::unique_ptr<TableCall>& call) {
+          return handle->table->start(call, access.kind, {access.keys, access.num},
+                                      static_cast<const std::byte*>(access.given),
+                                      static_cast<std::byte*>(access.out));
+        });
   });
 }
 

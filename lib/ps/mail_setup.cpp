@@ -49,13 +49,13 @@ SpinLimits MailSetup::spin() const {
   return comm::spin_limits(processes_, processes_[static_cast<std::size_t>(members_.rank())]);
 }
 
-Result<std::vector<Blob>> MailSetup::announce(Status status, const Blob& mine) {
-  ProcessInfo process = comm::this_process();
-  if (!loaded_.status.ok()) status = loaded_.status;
-  if (status.ok()) status = comm::describe_networks(loaded_.config, process);
+/// Tells all ranks how this one stands and what it adds, in a part for the set-up and one for the caller. Gives the latter of each
+/// rank, and the former in `parts`.
+Result<std::vector<Blob>> MailSetup::tell(const Status& status, const Blob& part, const Blob& mine,
+                                          std::vector<Blob>& parts) {
   ByteWriter writer;
   writer.put_status(status);
-  comm::put_process(writer, process);
+  writer.put_bytes(part);
   writer.put_bytes(mine);
   const auto blobs = exchange_.allgather(writer.take());
   if (!blobs) return fail(blobs.error());
@@ -64,12 +64,29 @@ Result<std::vector<Blob>> MailSetup::announce(Status status, const Blob& mine) {
   for (std::size_t r = 0; r < blobs->size(); ++r) {
     ByteReader reader((*blobs)[r]);
     statuses.push_back(reader.get_status());
-    processes_.push_back(comm::get_process(reader));
-    const auto bytes = reader.get_bytes();
+    const auto of_setup = reader.get_bytes(), of_caller = reader.get_bytes();
     if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
-    told.emplace_back(bytes.begin(), bytes.end());
+    parts.emplace_back(of_setup.begin(), of_setup.end());
+    told.emplace_back(of_caller.begin(), of_caller.end());
   }
   if (Status failure = comm::first_failure(statuses); !failure.ok()) return fail(std::move(failure));
+  return told;
+}
+
+Result<std::vector<Blob>> MailSetup::announce(Status status, const Blob& mine) {
+  ProcessInfo process = comm::this_process();
+  if (!loaded_.status.ok()) status = loaded_.status;
+  if (status.ok()) status = comm::describe_networks(loaded_.config, process);
+  ByteWriter writer;
+  comm::put_process(writer, process);
+  std::vector<Blob> processes;
+  auto told = tell(status, writer.blob(), mine, processes);
+  if (!told) return told;
+  for (std::size_t r = 0; r < processes.size(); ++r) {
+    ByteReader reader(processes[r]);
+    processes_.push_back(comm::get_process(reader));
+    if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
+  }
   places_ = group(members_, processes_);
   return told;
 }
@@ -78,24 +95,7 @@ Result<std::vector<Blob>> MailSetup::open(Status status, const Blob& mine, std::
                                           TransportMail::Receive receive) {
   ByteWriter opened;
   if (status.ok()) status = open_all(longest, std::move(receive), opened);
-  ByteWriter writer;
-  writer.put_status(status);
-  writer.put_bytes(opened.blob());
-  writer.put_bytes(mine);
-  const auto blobs = exchange_.allgather(writer.take());
-  if (!blobs) return fail(blobs.error());
-  std::vector<Status> statuses;
-  std::vector<Blob> told;
-  for (std::size_t r = 0; r < blobs->size(); ++r) {
-    ByteReader reader((*blobs)[r]);
-    statuses.push_back(reader.get_status());
-    const auto connections = reader.get_bytes(), bytes = reader.get_bytes();
-    if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
-    introductions_.emplace_back(connections.begin(), connections.end());
-    told.emplace_back(bytes.begin(), bytes.end());
-  }
-  if (Status failure = comm::first_failure(statuses); !failure.ok()) return fail(std::move(failure));
-  return told;
+  return tell(status, opened.blob(), mine, introductions_);
 }
 
 Status MailSetup::open_all(std::size_t longest, TransportMail::Receive receive, ByteWriter& introductions) {

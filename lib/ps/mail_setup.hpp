@@ -42,6 +42,8 @@ class MailSetup {
   [[nodiscard]] SpinLimits spin() const;
 
  private:
+  Result<std::vector<comm::Blob>> tell(const Status& status, const comm::Blob& part, const comm::Blob& mine,
+                                       std::vector<comm::Blob>& parts);
   Status open_all(std::size_t longest, TransportMail::Receive receive, comm::ByteWriter& introductions);
   Status connect_all();
 

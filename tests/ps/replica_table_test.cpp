@@ -16,37 +16,23 @@
 #include <vector>
 
 #include "tests/choices.hpp"
-#include "tests/comm/whole_ranks.hpp"
+#include "tests/ps/places.hpp"
 
 namespace {
 
 using hips::Communicator;
 using hips::ps::Key;
 using hips::ps::Table;
-using hips::test::Environment;
 using hips::test::error_text;
 using hips::test::Ready;
 using hips::test::run;
 
-/// One node, where nothing is replicated; two nodes of two ranks and four of one; the same over TCP.
-const Environment kNodes[] = {{},
-                              {{"HIPS_TOPO", "switch:2/2"}},
-                              {{"HIPS_TOPO", "switch:4"}},
-                              {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
-                              {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_TRANSPORT", "tcp"}}};
-
 constexpr int kRanks = 4;
 
+/// On one node nothing is replicated.
 template <typename Body>
 void expect_right(const Body& body) {
-  for (const Environment& nodes : kNodes) {
-    std::string described;
-    for (const auto& [name, value] : nodes) described += name + "=" + value + " ";
-    EXPECT_EQ(run(
-                  kRanks, [&](int rank, const Ready&) { return body(rank); }, nodes),
-              "right")
-        << described;
-  }
+  hips::ps::test::expect_everywhere("right", body);
 }
 
 TEST(Replicas, AreOnEveryNodeThatHasAnIntentAndGetWhatOthersPush) {

@@ -22,6 +22,7 @@
 
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/ps/places.hpp"
 
 namespace {
 
@@ -29,30 +30,13 @@ using hips::Communicator;
 using hips::Request;
 using hips::ps::Key;
 using hips::ps::Table;
+using hips::ps::test::expect_everywhere;
+using hips::ps::test::kPlaces;
 using hips::test::Environment;
 using hips::test::error_text;
 using hips::test::Ready;
 using hips::test::run;
 using namespace std::chrono_literals;
-
-/// One node; two nodes of two ranks and four of one, in shared memory; the same over TCP.
-const Environment kPlaces[] = {{},
-                               {{"HIPS_TOPO", "switch:2/2"}},
-                               {{"HIPS_TOPO", "switch:4"}},
-                               {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
-                               {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_TRANSPORT", "tcp"}}};
-
-template <typename Body>
-void expect_everywhere(const std::string& text, const Body& body) {
-  for (const Environment& place : kPlaces) {
-    std::string described;
-    for (const auto& [name, value] : place) described += name + "=" + value + " ";
-    EXPECT_EQ(run(
-                  4, [&](int rank, const Ready&) { return body(rank); }, place),
-              text)
-        << described;
-  }
-}
 
 TEST(Table, HasWhatAllRanksPushed) {
   expect_everywhere("right", [](int rank) -> std::string {

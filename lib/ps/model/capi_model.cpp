@@ -7,6 +7,7 @@
 
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/ps/call_request.hpp"
 #include "lib/ps/model/shared_model.hpp"
 
 using hips::Code;
@@ -23,35 +24,6 @@ struct hips_ps_model {
 };
 
 namespace {
-
-/// A fetch or a push that has not ended at its start.
-class ModelRequest final : public hips::comm::Request {
- public:
-  std::shared_ptr<SharedModel> model;
-  std::unique_ptr<ModelCall> call;
-
-  ~ModelRequest() override {
-    if (!hips::comm::in_forked_child()) {
-      (void)end();
-      return;
-    }
-    // The call is the parent's.
-    (void)call.release();
-    new std::shared_ptr<SharedModel>(std::move(model));  // NOLINT
-  }
-
-  Status renew(const hips::comm::CallArgs& /*args*/) override {
-    return Status::error(Code::kUnsupported, "a call of a model is made anew each time");
-  }
-  Status start() override { return Status::success(); }
-  [[nodiscard]] bool active() const override { return call != nullptr; }
-  [[nodiscard]] bool has_ended() override { return !call || call->done.load(std::memory_order_acquire); }
-  bool test() override { return !call || model->test(*call); }
-  Status wait() override { return end(); }
-
- private:
-  Status end() { return call ? model->wait(std::move(call)) : Status::success(); }
-};
 
 struct Transfer {
   const char* name;
@@ -84,16 +56,10 @@ hips_status_t run(const Transfer& transfer, hips_ps_model_t handle) {
 hips_status_t start(const Transfer& transfer, hips_ps_model_t handle, hips_request_t* request) {
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument(transfer.name, "request");
-    auto made = std::make_unique<hips_request>();
-    auto owner = std::make_unique<ModelRequest>();
-    if (Status status = start(transfer, handle, owner->call); !status.ok()) return status;
-    owner->model = handle->model;
-    made->shared = SharedHold(*handle->comm);
-    made->call = std::move(owner);
-    made->reusable = false;
-    made->outstanding = true;
-    *request = made.release();
-    return Status::success();
+    if (handle == nullptr) return null_argument(transfer.name, "model");
+    return hips::ps::start_request<ModelCall>(
+        handle->model, *handle->comm, request,
+        [&](std::unique_ptr<ModelCall>& call) { return start(transfer, handle, call); });
   });
 }
 

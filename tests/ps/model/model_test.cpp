@@ -17,36 +17,19 @@
 
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/ps/places.hpp"
 
 namespace {
 
 using hips::Communicator;
 using hips::Request;
 using hips::ps::Model;
+using hips::ps::test::expect_everywhere;
+using hips::ps::test::kPlaces;
 using hips::test::Environment;
 using hips::test::error_text;
 using hips::test::Ready;
 using hips::test::run;
-
-/// One node; two nodes of two ranks and four of one, in shared memory; the same over TCP.
-const Environment kPlaces[] = {{},
-                               {{"HIPS_TOPO", "switch:2/2"}},
-                               {{"HIPS_TOPO", "switch:4"}},
-                               {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRANSPORT", "tcp"}},
-                               {{"HIPS_TOPO", "switch:2/2"}, {"HIPS_TRANSPORT", "tcp"}}};
-
-template <typename Body>
-void expect_everywhere(const std::string& text, const Body& body) {
-  (void)hips::test::seed();  // printed once, by this process
-  for (const Environment& place : kPlaces) {
-    std::string described;
-    for (const auto& [name, value] : place) described += name + "=" + value + " ";
-    EXPECT_EQ(run(
-                  4, [&](int rank, const Ready&) { return body(rank); }, place),
-              text)
-        << described;
-  }
-}
 
 /// Every rank adds to its own elements, those with e % 4 == rank; `steps` times, with parts that are handed back added again.
 template <typename T>
