@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-BEGIN, END = "<!-- ps-report: begin -->", "<!-- ps-report: end -->"
+# Where the tables of rows begin and end in the page, and the one of models.
+ROWS = ("<!-- ps-report: begin -->", "<!-- ps-report: end -->")
+MODELS = ("<!-- ps-report: models begin -->", "<!-- ps-report: models end -->")
 # Where two ranks are: heading, environment, whether in namespaces.
 PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, False), ("TCP on loopback", {"HIPS_TOPO": "switch:2", "HIPS_TRANSPORT": "tcp"}, False),
           ("TCP between namespaces", {}, True)]
@@ -18,6 +20,8 @@ LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local
          ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1),
          ("intent", "remote", 1, 1, 1), ("intent", "remote", 1, 100, 1)]
 NODES = (1, 2, 4)
+# Models of 250,000 floats: nodes with a shard, nodes with a worker, rate of each NIC.
+MODEL_NODES = [(4, 16, "100mbit"), (2, 8, "200mbit"), (1, 4, "1gbit")]
 
 
 def run(command, **environment):
@@ -92,6 +96,25 @@ def text_of_factorization(arguments):
             f"by at most {100 * farthest:.2f} % from that of one node.")
 
 
+def table_of_models(arguments):
+    perf = os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf")
+    rows = ["| One MB of model, in namespaces | scheduled | all sent at once | |", "|---|---|---|---|"]
+    for shards, workers, rate in MODEL_NODES:
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            run([os.path.join(arguments.build, "tools/hips/hips"), "lab", "run", "--namespaces", "-q", "-t", f"switch:{shards + workers}", "--rate", rate,
+                 "--", perf, "--model", "250000", "--shards", str(shards), "--workers", str(workers), "--seconds", "4", "-r", str(arguments.rounds),
+                 "-J", file.name])
+            per_s = {line["rows"]: line["keys_per_s"] for line in json.load(file)["lines"]}
+        rows.append(f"| {workers} workers, {shards} shard{'s' if shards > 1 else ''}, {rate[:-4]} {rate[-4].upper()}bit/s | {per_s['scheduled']:.0f} updates/s | "
+                    f"{per_s['at-once']:.0f} updates/s | {per_s['scheduled'] / per_s['at-once']:.2f} times as many |")
+    return "\n".join(rows)
+
+
+def put(page, markers, text):
+    head, rest = page.split(markers[0])
+    return f"{head}{markers[0]}\n\n{text}\n\n{markers[1]}{rest.split(markers[1])[1]}"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/ps-report", description=__doc__)
     parser.add_argument("--build", required=True, help="the build folder")
@@ -102,15 +125,16 @@ def main():
         sys.exit(f"ps-report: --rounds {arguments.rounds}: expected 1 or more")
     with open(arguments.output, encoding="utf-8") as file:
         page = file.read()
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        sys.exit(f"ps-report: {arguments.output} has no lines {BEGIN} and {END} between which the tables go")
+    for begin, end in (ROWS, MODELS):
+        if page.count(begin) != 1 or page.count(end) != 1:
+            sys.exit(f"ps-report: {arguments.output} has no lines {begin} and {end} between which tables go")
     report = (f"`tools/ps-report` measured this: two ranks as two nodes on {os.cpu_count()} cores; medians of {arguments.rounds} rounds.\n\n"
               f"{table_of_times(arguments)}\n\n{text_of_factorization(arguments)}")
-    head, rest = page.split(BEGIN)
-    page = f"{head}{BEGIN}\n\n{report}\n\n{END}{rest.split(END)[1]}"
+    models = table_of_models(arguments)
+    page = put(put(page, ROWS, report), MODELS, models)
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(page)
-    print(report)
+    print(f"{report}\n\n{models}")
 
 
 if __name__ == "__main__":

@@ -48,4 +48,18 @@ std::uint64_t Sections::extent() const {
   return end;
 }
 
+std::shared_ptr<const Sections> SectionsCache::of(std::size_t num_ranks, std::uint64_t count) {
+  if (!last_ || !last_->packed() || last_->longest() != count || last_->num_ranks() != num_ranks ||
+      last_->total() != num_ranks * count)
+    last_ = std::make_shared<const Sections>(num_ranks, count);
+  return last_;
+}
+
+std::shared_ptr<const Sections> SectionsCache::of(std::span<const std::uint64_t> counts,
+                                                  std::span<const std::uint64_t> displacements) {
+  if (!last_ || !last_->is_of(counts, displacements))
+    last_ = std::make_shared<const Sections>(counts, displacements);
+  return last_;
+}
+
 }  // namespace hips

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,22 @@ class Sections {
   std::vector<std::uint64_t> displacements_;  ///< empty: equal to first_
   std::uint64_t longest_ = 0;
   std::uint32_t digest_ = 0;
+};
+
+/// Keeps the last sections that were asked for: making them takes longer than a small call, and the next call often has the same.
+///
+/// Threads  one at a time.
+class SectionsCache {
+ public:
+  /// Sections of `count` elements each.
+  std::shared_ptr<const Sections> of(std::size_t num_ranks, std::uint64_t count);
+  /// See Sections().
+  std::shared_ptr<const Sections> of(std::span<const std::uint64_t> counts,
+                                     std::span<const std::uint64_t> displacements = {});
+  void clear() { last_.reset(); }
+
+ private:
+  std::shared_ptr<const Sections> last_;
 };
 
 }  // namespace hips

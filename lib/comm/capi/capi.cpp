@@ -87,21 +87,6 @@ Status null_argument(const char* call, const char* name) {
   return Status::error(Code::kInvalidArgument, fmt::format("{}: {} is null", call, name));
 }
 
-std::shared_ptr<const Sections> Shared::sections(std::uint64_t count) {
-  const auto size = static_cast<std::size_t>(communicator->size());
-  if (!last_sections_ || !last_sections_->packed() || last_sections_->longest() != count ||
-      last_sections_->total() != size * count)
-    last_sections_ = std::make_shared<const Sections>(size, count);
-  return last_sections_;
-}
-
-std::shared_ptr<const Sections> Shared::sections(std::span<const std::uint64_t> counts,
-                                                 std::span<const std::uint64_t> places) {
-  if (!last_sections_ || !last_sections_->is_of(counts, places))
-    last_sections_ = std::make_shared<const Sections>(counts, places);
-  return last_sections_;
-}
-
 }  // namespace hips::comm::capi
 
 namespace {

@@ -54,21 +54,15 @@ class Shared {
     return before;
   }
 
-  /// Sections of these counts and places. The last ones are kept, because making them takes longer than a
-  /// small call.
-  std::shared_ptr<const Sections> sections(std::uint64_t count);
-  std::shared_ptr<const Sections> sections(std::span<const std::uint64_t> counts,
-                                           std::span<const std::uint64_t> places);
-
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Coalescer> coalescer;  ///< made by the first call that needs it
+  SectionsCache sections;
 
  private:
   // An atomic read-modify-write costs a small call measurable time; a single thread needs none.
   const bool single_;
   std::atomic<std::size_t> holders_{0};
   std::atomic<hips_request*> spare_{nullptr};
-  std::shared_ptr<const Sections> last_sections_;
 };
 
 /// One of the holders of a Shared.

@@ -42,7 +42,7 @@ std::shared_ptr<const Sections> sections_of(hips_comm_t comm, const std::uint64_
     if (places != nullptr && counts[rank] > 0 && places[rank] > most_elements(type) - counts[rank])
       return nullptr;
   }
-  return comm->shared->sections({counts, size}, {places, places != nullptr ? size : 0});
+  return comm->shared->sections.of({counts, size}, {places, places != nullptr ? size : 0});
 }
 
 /// `in` of an allgather: this rank's section, in place where that belongs.
@@ -93,7 +93,7 @@ Result<CallArgs> reduce_scatter_block_args(const char* call, const void* in, voi
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   const auto data_type = static_cast<DataType>(type);
   if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
-  return scattered(in, out, comm->shared->sections(count), data_type, op);
+  return scattered(in, out, comm->shared->sections.of(size_of_comm(comm), count), data_type, op);
 }
 
 Result<CallArgs> reduce_scatter_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
@@ -111,7 +111,7 @@ Result<CallArgs> allgather_args(const char* call, const void* in, void* out, std
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   const auto data_type = static_cast<DataType>(type);
   if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
-  return gathered(in, out, comm->shared->sections(count), data_type, comm);
+  return gathered(in, out, comm->shared->sections.of(size_of_comm(comm), count), data_type, comm);
 }
 
 Result<CallArgs> allgatherv_args(const char* call, const void* in, void* out, const std::uint64_t* counts,
@@ -184,7 +184,7 @@ Result<CallArgs> scatter_args(const char* call, const void* in, void* out, std::
                   .count = size_of_comm(comm) * count,
                   .type = data_type,
                   .root = root,
-                  .sections = comm->shared->sections(count)};
+                  .sections = comm->shared->sections.of(size_of_comm(comm), count)};
 }
 
 Result<CallArgs> alltoall_args(const char* call, const void* in, void* out, std::uint64_t count,
@@ -200,7 +200,7 @@ Result<CallArgs> alltoall_args(const char* call, const void* in, void* out, std:
                   .out = bytes(out),
                   .count = size_of_comm(comm) * count,
                   .type = data_type,
-                  .sections = comm->shared->sections(count)};
+                  .sections = comm->shared->sections.of(size_of_comm(comm), count)};
 }
 
 Result<CallArgs> barrier_args(const char* call, hips_comm_t comm) {

@@ -439,7 +439,7 @@ bool CommRecord::renew() {
   if (!waits_ || weak_from_this().use_count() > 1) return false;
   waits_ = has_ended_ = error_printed_ = false;
   num_waiting_ = num_meetings_ = 0;
-  last_sections_.reset();
+  sections_.clear();
   class_times_.clear();
   other_native_ns_ = 0;
   return true;

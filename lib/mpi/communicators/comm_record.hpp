@@ -102,9 +102,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// Sections of these lengths and offsets; the last ones are cached for the next call.
   std::shared_ptr<const Sections> sections(const std::vector<std::uint64_t>& counts,
                                            const std::vector<std::uint64_t>& places) {
-    if (!last_sections_ || !last_sections_->is_of(counts, places))
-      last_sections_ = std::make_shared<const Sections>(counts, places);
-    return last_sections_;
+    return sections_.of(counts, places);
   }
 
   /// The communicator whose error handler gets errors of requests; MPI_COMM_WORLD after this one was freed.
@@ -171,7 +169,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   TuningScope scope_;
   bool error_printed_ = false, has_made_requests_ = false;
   std::optional<CallClass> owed_;
-  std::shared_ptr<const Sections> last_sections_;
+  SectionsCache sections_;
   bool counts_ = false;
   ClassTimes class_times_;
   std::int64_t other_native_ns_ = 0;

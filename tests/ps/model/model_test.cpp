@@ -81,10 +81,10 @@ std::string train(int rank, std::uint64_t count, int steps, const hips::ps::Mode
 
 TEST(Model, AppliesTheUpdatesOfAllRanksOnce) {
   // Shards below and above the size from which they are scheduled, on all nodes and on few.
-  for (const std::uint64_t count : {3, 1001, 200'000}) {
+  for (const std::uint64_t count : {3, 1001, 60'000}) {
     for (const std::uint32_t num_shards : {0, 1, 2}) {
       expect_everywhere("right", [&](int rank) {
-        return train<std::int32_t>(rank, count, count > 100'000 ? 10 : 40,
+        return train<std::int32_t>(rank, count, count > 10'000 ? 8 : 30,
                                    {.count = count, .num_shards = num_shards});
       });
     }
