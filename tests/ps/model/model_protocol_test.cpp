@@ -233,9 +233,11 @@ double updates_per_s(bool schedules, bool changes, double for_s) {
 TEST(ModelProtocol, SchedulingIsFasterThanSendingAtOnce) {
   // Updates per second, by virtual time. Bounds of the NICs of workers, each of which has to send and to pass on: 131 and 47.7
   // where NICs are equal.
-  const double for_s = hips::test::runs_everything() ? 60 : 10;
-  EXPECT_GT(updates_per_s(true, false, for_s), 2.2 * updates_per_s(false, false, for_s));
-  EXPECT_GT(updates_per_s(true, true, for_s), 3.0 * updates_per_s(false, true, for_s));
+  // A sample has little more than its first steps, in which all workers do the same.
+  const bool is_sample = hips::test::runs_a_sample();
+  const double for_s = hips::test::runs_everything() ? 60 : is_sample ? 2 : 10;
+  EXPECT_GT(updates_per_s(true, false, for_s), (is_sample ? 1.5 : 2.2) * updates_per_s(false, false, for_s));
+  EXPECT_GT(updates_per_s(true, true, for_s), (is_sample ? 1.5 : 3.0) * updates_per_s(false, true, for_s));
 }
 
 TEST(ModelProtocol, AWaveOfUpdatesTakesAThirdOfTheTime) {
