@@ -56,8 +56,6 @@ class MailDriver {
   [[nodiscard]] TransportMail& mail() { return *mail_; }
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status failure();
-  /// The failure, if there is none yet. Others are told.
-  void fail_with(const Status& status);
   /// Asks the communicator for failures; true if there is one. For ranks that send nothing for long.
   bool look_for_failure();
 
@@ -139,14 +137,16 @@ class MailDriver {
   };
 
   static constexpr std::int64_t kShortNapNs = 50'000;  ///< where collectives are outstanding, too
-  static constexpr std::int64_t kNapNs =
-      50'000'000;  ///< of a sleeping waiter, between two looks for a failure
+  /// Of a sleeping waiter, between two looks for a failure.
+  static constexpr std::int64_t kNapNs = 50'000'000;
 
   [[nodiscard]] Status no_memory() const;
   bool step_locked();
   void send_locked();
   Result<bool> after_mail();
   void fail_locked(const Status& status);
+  /// The failure, if there is none yet. Others are told.
+  void fail_with(const Status& status);
   void tell_others();
   void time_out(const char* what, std::int64_t limit_ns);
   void sleep(std::int64_t most_ns);

@@ -51,15 +51,15 @@ struct ModelHead {
   std::uint16_t shard = 0;
   std::uint32_t bytes = 0;
   std::uint64_t offset = 0;  ///< in bytes, of the part in the shard; kRate: bytes
-  std::uint64_t version =
-      0;  ///< of the shard: that the update's rank read, that the update found, of the values; kRate: ns; kExpect: updates
-          ///< that may overtake
+  /// Of the shard: that the update's rank read, that the update found, of the values. kRate: ns; kExpect: updates that may
+  /// overtake.
+  std::uint64_t version = 0;
   std::uint64_t number = 0;  ///< of a group or of a chain of nodes; 0: not of the scheduler's
   Rank rank = -1;            ///< whose update; who asks; kSum, not to the shard: whose update is added next
   std::uint32_t update = 0;  ///< its rank's number of it, or of the fetch
   Rank next = -1;            ///< kJoin: rank of the next member; kRelay: service of the next node; -1: none
-  std::uint32_t more =
-      0;  ///< kJoin: the next member's update, or if there is none as of kSum: members; kExpect: members
+  /// kJoin: the next member's update, or if there is none as of kSum: members; kExpect: members.
+  std::uint32_t more = 0;
 };
 static_assert(sizeof(ModelHead) == 48);
 
