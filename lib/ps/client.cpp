@@ -18,6 +18,21 @@ Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail
       mail_(mail),
       replicas_(replicas) {}
 
+Found Client::set(Key key, const RowStore::Place& place, const std::byte* given) const {
+  if (may_be_outstanding(place)) return Found::kAbsent;
+  bool may_have_replicas = false;
+  const Found found = store_.with(key, place, [&](std::byte* row) {
+    // Replicas of a row that is set are taken back first. Read under the latch, under which rows are copied to others.
+    may_have_replicas = store_.mark() != 0;
+    if (!may_have_replicas) std::memcpy(row, given, row_bytes_);
+  });
+  return may_have_replicas ? Found::kAbsent : found;
+}
+
+Found Client::look(Key key, const RowStore::Place& place) const {
+  return may_be_outstanding(place) ? Found::kAbsent : store_.with(key, place, [](std::byte* /*row*/) {});
+}
+
 void Client::count(Key key, int change) {
   // One thread at a time changes them.
   auto& counter = counters_[counter_of(mixed(key))];

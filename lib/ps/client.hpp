@@ -44,31 +44,21 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Uses the row if this node has it, and no call of this rank on it may be outstanding.
-  /// `hash` is mixed(key).
-  Found use(MailKind kind, Key key, std::uint64_t hash, const std::byte* given, std::byte* out) const {
-    if (num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(hash)) return Found::kAbsent;
-    bool may_have_replicas = false;
-    const Found found = store_.with(key, hash, [&](std::byte* row) {
-      if (kind == MailKind::kPull) {
-        // Short rows are common, and copied in less time than a call takes.
-        if (row_bytes_ == 4) {
-          std::memcpy(out, row, 4);
-        } else {
-          std::memcpy(out, row, row_bytes_);
-        }
-      } else if (kind == MailKind::kPush) {
-        type_.apply(row, given);
-      } else if (kind == MailKind::kSet) {
-        // Replicas of a row that is set are taken back first. Read under the latch, under which rows are copied to others.
-        may_have_replicas = store_.mark() != 0;
-        if (!may_have_replicas) std::memcpy(row, given, row_bytes_);
-      }
-    });
-    if (may_have_replicas) return Found::kAbsent;
-    if (found != Found::kAbsent || replicas_ == nullptr) return found;
-    return replicas_->use(kind, key, hash, given, out);
+  // The row of a key is used if this node has it, and no call of this rank on it may be outstanding.
+
+  [[gnu::always_inline]] Found pull(Key key, const RowStore::Place& place, std::byte* out) const {
+    if (may_be_outstanding(place)) return Found::kAbsent;
+    const Found found = store_.copy(key, place, out, row_bytes_);
+    return found != Found::kAbsent || replicas_ == nullptr ? found : replicas_->read(key, out);
   }
+  [[gnu::always_inline]] Found push(Key key, const RowStore::Place& place, const std::byte* given) const {
+    if (may_be_outstanding(place)) return Found::kAbsent;
+    const Found found = store_.with(key, place, [&](std::byte* row) { type_.apply(row, given); });
+    return found != Found::kAbsent || replicas_ == nullptr ? found : replicas_->push(key, given);
+  }
+  Found set(Key key, const RowStore::Place& place, const std::byte* given) const;
+  /// Whether the row is here.
+  Found look(Key key, const RowStore::Place& place) const;
 
   /// Asks for keys[p], for p in `positions`. `call` has kind, out and num_keys, and lives until it is done or this object
   /// ends. `given`: rows of all keys, for kPush and kSet.
@@ -92,6 +82,9 @@ class Client {
   [[nodiscard]] static std::size_t counter_of(std::uint64_t hash) { return hash % kCounters; }
   [[nodiscard]] bool outstanding(std::uint64_t hash) const {
     return counters_[counter_of(hash)].load(std::memory_order_relaxed) != 0;
+  }
+  [[nodiscard]] bool may_be_outstanding(const RowStore::Place& place) const {
+    return num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(place.hash());
   }
   void count(Key key, int change);
   [[nodiscard]] Rank own_service() const { return places_.service_at(rank_); }

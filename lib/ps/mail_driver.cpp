@@ -46,7 +46,7 @@ Status MailDriver::greet() {
   // A connection may need both ends to poll until it is ready, and ranks need not call for long.
   if (Status status = send([&] { mail_->greet_all(); }); !status.ok()) return status;
   const auto is_connected = [&] {
-    return mail_->num_greeted() == mail_->num_peers() && !mail_->has_unsent();
+    return mail_->num_greeted() == mail_->num_connections() && !mail_->has_unsent();
   };
   wait_until(is_connected, "the connections of all ranks");
   return is_connected() ? Status::success() : failure();

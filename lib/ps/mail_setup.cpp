@@ -1,13 +1,14 @@
 #include "lib/ps/mail_setup.hpp"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "lib/comm/setup/agreement.hpp"
-#include "lib/comm/setup/transport_registry.hpp"
 
 namespace hips::ps {
 namespace {
@@ -31,6 +32,12 @@ RankPlaces group(const comm::Communicator& members, const std::vector<ProcessInf
   }
   return places;
 }
+
+/// The transports of one kind, one for each NIC, and the numbers of those that the mail has.
+struct Made {
+  comm::TransportSet set;
+  std::map<std::size_t, std::optional<std::size_t>> numbers;
+};
 
 /// The ranks that this one has a connection with: the services, and for a service all ranks.
 std::vector<Rank> peers_of(Rank rank, const RankPlaces& places) {
@@ -88,6 +95,7 @@ Result<std::vector<Blob>> MailSetup::announce(Status status, const Blob& mine) {
     if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
   }
   places_ = group(members_, processes_);
+  wiring_ = comm::wiring_of(loaded_.config.transport, processes_);
   return told;
 }
 
@@ -98,6 +106,23 @@ Result<std::vector<Blob>> MailSetup::open(Status status, const Blob& mine, std::
   return tell(status, opened.blob(), mine, introductions_);
 }
 
+/// Our NICs, as ProcessInfo numbers them, that lead to NICs of a peer; the peer finds those in the same order.
+std::vector<std::size_t> MailSetup::nics_to(Rank peer, const comm::TransportEntry& entry) const {
+  const auto self = static_cast<std::size_t>(members_.rank()), other = static_cast<std::size_t>(peer);
+  std::vector<std::size_t> ours;
+  if (!wiring_ || processes_[self].node_key == processes_[other].node_key) return {0};
+  const auto subnet = [&](std::size_t rank, std::uint32_t nic) -> const std::string& {
+    return entry.nics(processes_[rank])[nic].subnet;
+  };
+  // In the order of the lower rank's NICs.
+  const std::size_t low = std::min(self, other), high = std::max(self, other);
+  for (const std::uint32_t of_low : wiring_->nics[low])
+    for (const std::uint32_t of_high : wiring_->nics[high])
+      if (!subnet(low, of_low).empty() && subnet(low, of_low) == subnet(high, of_high))
+        ours.push_back(low == self ? of_low : of_high);
+  return ours.empty() ? std::vector<std::size_t>{0} : ours;
+}
+
 Status MailSetup::open_all(std::size_t longest, TransportMail::Receive receive, ByteWriter& introductions) {
   const Rank rank = members_.rank();
   const std::vector<Rank> peers = peers_of(rank, places_);
@@ -106,7 +131,7 @@ Status MailSetup::open_all(std::size_t longest, TransportMail::Receive receive, 
   auto mail = TransportMail::create(std::move(options), std::move(receive));
   if (!mail) return mail.error();
   mail_ = std::move(*mail);
-  std::map<std::string_view, std::size_t> transports;
+  std::map<std::string_view, Made> made;
   for (const Rank peer : peers) {
     const ProcessInfo& self = processes_[static_cast<std::size_t>(rank)];
     const ProcessInfo& other = processes_[static_cast<std::size_t>(peer)];
@@ -115,15 +140,24 @@ Status MailSetup::open_all(std::size_t longest, TransportMail::Receive receive, 
       return Status::error(Code::kUnsupported,
                            fmt::format("{}: no transport between ranks {} and {}: {}", name_, rank, peer,
                                        comm::obstacles_between(loaded_.config.transport, self, other)));
-    const auto [at, is_new] = transports.emplace(entry->name, 0);
+    const auto [at, is_new] = made.try_emplace(entry->name);
     if (is_new) {
-      auto made = entry->make(loaded_.config);
-      if (!made) return made.error();
-      auto added = mail_->add(std::move(made->transports[made->by_rail.at(0)]));
-      if (!added) return added.error();
-      at->second = *added;
+      auto set = entry->make(loaded_.config);
+      if (!set) return set.error();
+      at->second.set = *std::move(set);
     }
-    auto introduction = mail_->open(peer, at->second);
+    std::vector<std::size_t> transports;
+    for (const std::size_t nic : nics_to(peer, *entry)) {
+      const std::size_t transport = at->second.set.by_rail.at(nic);
+      auto& number = at->second.numbers[transport];
+      if (!number) {
+        auto added = mail_->add(std::move(at->second.set.transports[transport]));
+        if (!added) return added.error();
+        number = *added;
+      }
+      transports.push_back(*number);
+    }
+    auto introduction = mail_->open(peer, transports);
     if (!introduction) return introduction.error();
     introductions.put(peer);
     introductions.put_bytes(*introduction);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,13 +13,16 @@
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
+#include "lib/comm/setup/transport_registry.hpp"
+#include "lib/comm/setup/wiring.hpp"
 #include "lib/ps/rank_places.hpp"
 #include "lib/ps/transport_mail.hpp"
 
 namespace hips::ps {
 
 /// Connects the ranks of a communicator for mail: groups them by node, and connects every rank with the services of all nodes.
-/// Servers of an emulated topology count as nodes. Each step is collective; what a rank adds to it reaches all others.
+/// Servers of an emulated topology count as nodes. Between nodes all NICs carry mail that their wiring shows to be for data, as
+/// with collectives: see wiring_of(). Each step is collective; what a rank adds to it reaches all others.
 ///
 /// Errors   the same on all ranks. kUnsupported: no transport between two ranks.
 class MailSetup {
@@ -44,6 +48,7 @@ class MailSetup {
  private:
   Result<std::vector<comm::Blob>> tell(const Status& status, const comm::Blob& part, const comm::Blob& mine,
                                        std::vector<comm::Blob>& parts);
+  [[nodiscard]] std::vector<std::size_t> nics_to(Rank peer, const comm::TransportEntry& entry) const;
   Status open_all(std::size_t longest, TransportMail::Receive receive, comm::ByteWriter& introductions);
   Status connect_all();
 
@@ -53,6 +58,7 @@ class MailSetup {
   LoadedConfig loaded_;
   RankPlaces places_;
   std::vector<comm::ProcessInfo> processes_;  ///< by rank
+  std::optional<comm::NodeWiring> wiring_;    ///< between their nodes
   std::vector<comm::Blob> introductions_;     ///< by rank: of its connections
   std::unique_ptr<TransportMail> mail_;
 };

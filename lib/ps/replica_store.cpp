@@ -17,14 +17,8 @@ Result<ReplicaStore> ReplicaStore::attach(const RowType& type, const SharedMemor
   return ReplicaStore(type, std::move(*store));
 }
 
-Found ReplicaStore::use(MailKind kind, Key key, std::uint64_t hash, const std::byte* given,
-                        std::byte* out) const {
-  if (kind != MailKind::kPull && kind != MailKind::kPush) return Found::kAbsent;
-  return store_.with(key, hash, [&](std::byte* replica) {
-    if (kind == MailKind::kPull) {
-      std::memcpy(out, replica, row_bytes_);
-      return;
-    }
+Found ReplicaStore::push(Key key, const std::byte* given) const {
+  return store_.with(key, [&](std::byte* replica) {
     type_.apply(replica, given);
     type_.apply(replica + delta_offset_, given);
     *has_delta(replica) = std::byte{1};
@@ -50,7 +44,7 @@ Found ReplicaStore::refresh(Key key, const std::byte* value,
 }
 
 Found ReplicaStore::read(Key key, std::byte* out) const {
-  return store_.with(key, [&](std::byte* replica) { std::memcpy(out, replica, row_bytes_); });
+  return store_.copy(key, store_.place_of(key), out, row_bytes_);
 }
 
 Found ReplicaStore::take_delta(Key key, std::vector<std::byte>& delta) {

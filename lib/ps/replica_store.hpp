@@ -20,7 +20,7 @@ namespace hips::ps {
 ///
 /// Only rows that pushes add to: deltas of several nodes can be added in any order.
 ///
-/// Threads  use(): any, of any process. The rest: one at a time, of the process that created it.
+/// Threads  read(), push(): any, of any process. The rest: one at a time, of the process that created it.
 class ReplicaStore {
  public:
   /// Whether rows of a type can have replicas.
@@ -31,14 +31,13 @@ class ReplicaStore {
   void set_given_up(std::function<bool()> given_up) { store_.set_given_up(std::move(given_up)); }
   [[nodiscard]] const SharedMemoryName& name() const { return store_.name(); }
 
-  /// A pull or push. A set is for the owner.
-  Found use(MailKind kind, Key key, std::uint64_t hash, const std::byte* given, std::byte* out) const;
+  Found read(Key key, std::byte* out) const;
+  Found push(Key key, const std::byte* given) const;
 
   /// Adds a replica without a delta. False: there is no room.
   bool insert(Key key, const std::byte* value);
   /// The owner's row is `value`, to which it has not yet added `missing`.
   Found refresh(Key key, const std::byte* value, std::span<const std::vector<std::byte>> missing);
-  Found read(Key key, std::byte* out) const;
   /// Moves the delta to `delta`, which stays empty where nothing was pushed.
   Found take_delta(Key key, std::vector<std::byte>& delta);
   /// The same, and removes the replica.

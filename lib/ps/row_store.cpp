@@ -61,13 +61,10 @@ Result<RowStore> RowStore::over(SharedMemory memory) {
   return store;
 }
 
-bool RowStore::lock_slowly(Bucket& bucket) const {
+bool RowStore::latch_slowly(Bucket& bucket) const {
   constexpr int kSpins = 200, kYieldsPerLook = 1000;
   for (int round = 1;; ++round) {
-    std::uint32_t unlocked = 0;
-    if (bucket.latch.load(std::memory_order_relaxed) == 0 &&
-        bucket.latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire))
-      return true;
+    if (latch(bucket)) return true;
     if (round < kSpins) {
       Waiter::relax();
       continue;
@@ -86,7 +83,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
         fmt::format("the node has {} rows of the table, which is its limit", header.num_rows));
   if (number == kNoSlot) number = header.num_slots;
   const std::uint64_t hash = mixed(key);
-  Bucket* const bucket = lock_bucket(hash);
+  Bucket* const bucket = latch_bucket(hash);
   if (bucket == nullptr) return latch_lost();
   Status status = add_entry(bucket, tag_of(hash), static_cast<std::uint32_t>(number));
   if (status.ok()) {
@@ -99,7 +96,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
     std::memcpy(slot(number) + row_offset_, row, header.row_bytes);
     ++header.num_rows;
   }
-  bucket->latch.store(0, std::memory_order_release);
+  unlatch(*bucket);
   if (status.ok() && header.num_rows > kMeanEntries * num_buckets() && num_buckets() < header.max_buckets)
     return split();
   return status;
@@ -107,7 +104,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
 
 Found RowStore::take(Key key, std::byte* row) {
   const std::uint64_t hash = mixed(key);
-  Bucket* const locked = lock_bucket(hash);
+  Bucket* const locked = latch_bucket(hash);
   if (locked == nullptr) return Found::kLatchLost;
   Entry found;
   for (Bucket* bucket = locked; found.bucket == nullptr; bucket = overflow_ + bucket->next - 1) {
@@ -123,7 +120,7 @@ Found RowStore::take(Key key, std::byte* row) {
     header_->free_slot = number;
     --header_->num_rows;
   }
-  locked->latch.store(0, std::memory_order_release);
+  unlatch(*locked);
   return found.bucket != nullptr ? Found::kHere : Found::kAbsent;
 }
 
@@ -171,9 +168,7 @@ Status RowStore::split() {
   Header& header = *header_;
   const std::uint64_t num = num_buckets();
   Bucket* const old = buckets_ + (num - std::bit_floor(num));
-  std::uint32_t unlocked = 0;
-  if (!old->latch.compare_exchange_strong(unlocked, 1, std::memory_order_acquire) && !lock_slowly(*old))
-    return latch_lost();
+  if (!latch(*old) && !latch_slowly(*old)) return latch_lost();
   std::vector<std::pair<std::uint16_t, std::uint32_t>> entries;
   for (Bucket* bucket = old;; bucket = overflow_ + bucket->next - 1) {
     for (std::size_t i = 0; i < bucket->count; ++i) entries.emplace_back(bucket->tags[i], bucket->slots[i]);
@@ -195,7 +190,7 @@ Status RowStore::split() {
     if (Status added = add_entry(moves ? fresh : old, tag, number); !added.ok()) status = std::move(added);
   }
   header.state.store(state_of(num + 1), std::memory_order_release);
-  old->latch.store(0, std::memory_order_release);
+  unlatch(*old);
   return status;
 }
 

@@ -131,7 +131,9 @@ void Service::on_access(const Batch& batch) {
     BatchWriter answers(mail_, head.requester,
                         {.kind = pulls ? MailKind::kRows : MailKind::kDone, .request = head.request},
                         row_bytes_, batch.size());
-    for (std::size_t i = 0; i < batch.size(); ++i) store_.prefetch(mixed(batch.record(i).key));
+    places_.resize(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) store_.expect(batch.record(i).key, places_[i]);
+    for (std::size_t i = 0; i < batch.size(); ++i) store_.look(batch.record(i).key, places_[i]);
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
       const Record record = batch.record(i);
       const auto use = [&](std::byte* row) {
@@ -146,7 +148,7 @@ void Service::on_access(const Batch& batch) {
         relayed.push_back(i);
         continue;
       }
-      Found found = store_.with(record.key, use);
+      Found found = store_.with(record.key, places_[i], use);
       if (found == Found::kAbsent) {
         if (const auto coming = coming_.find(record.key);
             coming != coming_.end() && !coming->second.back().next_owner) {
@@ -250,7 +252,7 @@ void Service::tell_homes(MailKind kind, std::span<const Key> keys) {
 void Service::on_told(const Batch& batch) {
   const std::vector<Key> keys = keys_of(batch);
   for (const Key key : keys) {
-    store_.prefetch(mixed(key));
+    store_.prefetch(key);
     if (!is_home(key))
       return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", key)));
   }

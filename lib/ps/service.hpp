@@ -173,6 +173,7 @@ class Service {
   std::uint64_t all_clocks_ = 0;            ///< the least of those
   std::vector<std::byte> row_;              ///< work space
   std::vector<Forward> forwards_;
+  std::vector<RowStore::Place> places_;
   std::vector<Key> keys_;
   Status failure_;
 };

@@ -69,24 +69,53 @@ Status RowTable::check_keys(std::span<const Key> keys) const {
   return Status::success();
 }
 
-/// Uses each key's row; fetches what the next ones need meanwhile. False: the table has failed.
+/// Uses each key's row. False: the table has failed.
 template <typename Use>
 bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
-  constexpr std::size_t kBlock = 16;
-  std::array<std::uint64_t, kBlock> hashes;
-  for (std::size_t begin = 0; begin < keys.size(); begin += kBlock) {
-    const std::size_t num = std::min(kBlock, keys.size() - begin);
-    for (std::size_t i = 0; i < num; ++i) {
-      hashes[i] = mixed(keys[begin + i]);
-      if (num > 1) store_->prefetch(hashes[i]);
-    }
-    for (std::size_t i = 0; i < num; ++i) {
-      if (use(begin + i, hashes[i]) != Found::kLatchLost) continue;
-      (void)driver_.look_for_failure();
-      return false;
+  Found found = Found::kHere;
+  if (keys.size() == 1) {
+    found = use(0, store_->place_of(keys.front()));
+  } else {
+    // Rows of a block come to the cache at the same time.
+    constexpr std::size_t kBlock = 16;
+    std::array<RowStore::Place, kBlock> places;
+    for (std::size_t begin = 0; begin < keys.size() && found != Found::kLatchLost; begin += kBlock) {
+      const std::size_t num = std::min(kBlock, keys.size() - begin);
+      for (std::size_t i = 0; i < num; ++i) store_->expect(keys[begin + i], places[i]);
+      for (std::size_t i = 0; i < num; ++i) store_->look(keys[begin + i], places[i]);
+      for (std::size_t i = 0; i < num && found != Found::kLatchLost; ++i) found = use(begin + i, places[i]);
     }
   }
-  return true;
+  if (found == Found::kLatchLost) (void)driver_.look_for_failure();
+  return found != Found::kLatchLost;
+}
+
+/// The same, and says of which keys the rows are not here.
+bool RowTable::use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
+                         std::vector<std::uint32_t>& absent) {
+  const std::size_t row_bytes = options_.type.bytes();
+  const auto note = [&](Found found, std::size_t i) {
+    if (found == Found::kAbsent) absent.push_back(static_cast<std::uint32_t>(i));
+    return found;
+  };
+  switch (kind) {
+    case MailKind::kPull:
+      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
+        return note(client_->pull(keys[i], place, out + i * row_bytes), i);
+      });
+    case MailKind::kPush:
+      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
+        return note(client_->push(keys[i], place, given + i * row_bytes), i);
+      });
+    case MailKind::kSet:
+      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
+        return note(client_->set(keys[i], place, given + i * row_bytes), i);
+      });
+    default:
+      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
+        return note(client_->look(keys[i], place), i);
+      });
+  }
 }
 
 Status RowTable::begin_call(std::span<const Key> keys) {
@@ -101,15 +130,8 @@ Status RowTable::begin_call(std::span<const Key> keys) {
 Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
                        const std::byte* given, std::byte* out) {
   if (Status status = begin_call(keys); !status.ok()) return status;
-  const std::size_t given_bytes = given != nullptr ? options_.type.bytes() : 0;
-  const std::size_t out_bytes = out != nullptr ? options_.type.bytes() : 0;
   std::vector<std::uint32_t> remote;
-  const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
-    const Found found = client_->use(kind, keys[i], hash, given + i * given_bytes, out + i * out_bytes);
-    if (found == Found::kAbsent) remote.push_back(static_cast<std::uint32_t>(i));
-    return found;
-  });
-  if (!used) return failure();
+  if (!use_local(kind, keys, given, out, remote)) return failure();
   if (remote.empty()) return Status::success();
   auto made = std::make_unique<TableCall>();
   made->kind = kind;
@@ -131,16 +153,12 @@ Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
   if (Status status = begin_call(keys); !status.ok()) return status;
   if (driver_.mail().has_unsent()) (void)driver_.step();
-  bool lacks = false;
-  const bool used = use_local(keys, [&](std::size_t i, std::uint64_t hash) {
-    const Found found =
-        client_->use(MailKind::kPull, keys[i], hash, nullptr, out + i * options_.type.bytes());
-    here[i] = found == Found::kHere ? 1 : 0;
-    lacks = lacks || here[i] == 0;
-    return found;
-  });
+  std::vector<std::uint32_t> absent;
+  const bool used = use_local(MailKind::kPull, keys, nullptr, out, absent);
+  std::fill_n(here, keys.size(), static_cast<unsigned char>(1));
+  for (const std::uint32_t i : absent) here[i] = 0;
   // A program that asks until a row has come must not keep the service from its core.
-  if (lacks) (void)driver_.step();
+  if (!absent.empty()) (void)driver_.step();
   return used ? Status::success() : failure();
 }
 

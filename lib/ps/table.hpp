@@ -81,6 +81,8 @@ class RowTable {
   Status check_keys(std::span<const Key> keys) const;
   template <typename Use>
   bool use_local(std::span<const Key> keys, Use&& use);
+  bool use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
+                 std::vector<std::uint32_t>& absent);
   Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
              const std::byte* given);
   Status receive(std::span<const std::byte> batches);

@@ -57,32 +57,36 @@ Result<std::size_t> TransportMail::add(std::unique_ptr<transport::Transport> mad
   return ports_.size() - 1;
 }
 
-Result<std::vector<std::byte>> TransportMail::open(Rank rank, std::size_t transport) {
+Result<std::vector<std::byte>> TransportMail::open(Rank rank, std::span<const std::size_t> transports) {
   Peer& to = peer(rank);
-  Port& port = ports_[transport];
-  auto address = port.transport->open(port.num_peers);
-  if (!address) return fail(std::move(address).error());
-  to.port = transport;
-  to.id = port.num_peers++;
-  port.peers.push_back(index_.at(rank));
   comm::ByteWriter writer;
-  writer.put_bytes(*address);
-  for (const std::uint64_t part : port.region.key) writer.put(part);
-  writer.put(port.region.bytes);
   writer.put(static_cast<std::uint64_t>(to.received - memory_.data()));
+  for (const std::size_t transport : transports) {
+    Port& port = ports_[transport];
+    auto address = port.transport->open(port.num_peers);
+    if (!address) return fail(std::move(address).error());
+    to.paths.push_back({.port = transport, .id = port.num_peers++});
+    port.peers.push_back(index_.at(rank));
+    writer.put_bytes(*address);
+    for (const std::uint64_t part : port.region.key) writer.put(part);
+    writer.put(port.region.bytes);
+  }
   return writer.take();
 }
 
 Status TransportMail::connect(Rank rank, std::span<const std::byte> introduction) {
   Peer& to = peer(rank);
   comm::ByteReader reader(introduction);
-  const auto address = reader.get_bytes();
-  for (std::uint64_t& part : to.remote.key) part = reader.get<std::uint64_t>();
-  to.remote.bytes = reader.get<std::uint64_t>();
   to.remote_offset = reader.get<std::uint64_t>();
-  if (!reader.ok())
-    return Status::error(Code::kMismatch, fmt::format("rank {} sent an incomplete address", rank));
-  return ports_[to.port].transport->connect(to.id, address);
+  for (Path& path : to.paths) {
+    const auto address = reader.get_bytes();
+    for (std::uint64_t& part : path.remote.key) part = reader.get<std::uint64_t>();
+    path.remote.bytes = reader.get<std::uint64_t>();
+    if (!reader.ok())
+      return Status::error(Code::kMismatch, fmt::format("rank {} sent an incomplete address", rank));
+    if (Status status = ports_[path.port].transport->connect(path.id, address); !status.ok()) return status;
+  }
+  return Status::success();
 }
 
 std::size_t TransportMail::most_bytes() const {
@@ -132,9 +136,9 @@ void TransportMail::close_frame(Peer& to, bool greets) {
 
 /// Posts complete frames, as many as the transport accepts.
 void TransportMail::post(Peer& to) {
-  Port& port = ports_[to.port];
-  const bool completes = port.transport->query().completes_on_post;
   while (to.posted != to.written) {
+    Path& path = to.paths[to.posted % to.paths.size()];
+    Port& port = ports_[path.port];
     std::byte* const frame = slot(to.sent, to.posted);
     FrameHead head;
     std::memcpy(&head, frame, sizeof head);
@@ -142,11 +146,11 @@ void TransportMail::post(Peer& to) {
     std::memcpy(frame, &head, sizeof head);
     WorkRequest request;
     request.verb = Verb::kPutNotify;
-    request.peer = to.id;
-    request.remote = &to.remote;
+    request.peer = path.id;
+    request.remote = &path.remote;
     request.remote_offset = to.remote_offset + (to.posted % options_.num_slots) * options_.slot_bytes;
     request.token = to.posted & ~kCreditBit;
-    request.signalled = !completes;
+    request.signalled = !port.transport->query().completes_on_post;
     request.num_pieces = 1;
     request.pieces[0] = {.address = frame, .bytes = sizeof head + head.bytes, .memory = port.memory};
     if (port.transport->post({&request, 1}) == 0) return;
@@ -157,10 +161,11 @@ void TransportMail::post(Peer& to) {
 
 /// Tells a peer, without a frame, how many of its frames are consumed.
 void TransportMail::tell(Peer& to) {
-  Port& port = ports_[to.port];
+  const Path& path = to.paths.front();
+  Port& port = ports_[path.port];
   WorkRequest request;
   request.verb = Verb::kPutNotify;
-  request.peer = to.id;
+  request.peer = path.id;
   request.token = kCreditBit | (to.taken & ~kCreditBit);
   request.signalled = !port.transport->query().completes_on_post;
   if (port.transport->post({&request, 1}) == 1) to.told = to.taken;
@@ -202,7 +207,14 @@ Status TransportMail::lost() const {
 }
 
 void TransportMail::greet_all() {
-  for (Peer& to : peers_) close_frame(to, true);
+  for (Peer& to : peers_)
+    for (std::size_t i = 0; i < to.paths.size(); ++i) close_frame(to, true);
+}
+
+std::size_t TransportMail::num_connections() const {
+  std::size_t num = 0;
+  for (const Peer& to : peers_) num += to.paths.size();
+  return num;
 }
 
 bool TransportMail::has_room(Rank to) const {

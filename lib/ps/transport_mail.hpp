@@ -28,6 +28,8 @@ namespace hips::ps {
 ///              <--- in the next frame's head,    "n + 1 frames are consumed"
 ///                   or a notification alone
 ///
+/// Where several NICs lead to a peer, frames go over them by turns; what arrives first waits for the frames before it.
+///
 /// Batches that are written while several frames are not yet consumed share the next frame. What finds no free slot waits in
 /// memory, so a sender never blocks.
 ///
@@ -56,8 +58,9 @@ class TransportMail final : public Mail {
   ///
   /// Errors   those of register_memory().
   Result<std::size_t> add(std::unique_ptr<transport::Transport> made);
-  /// Opens an endpoint for a peer, by the transport of that number. Gives what the peer passes to its connect().
-  Result<std::vector<std::byte>> open(Rank peer, std::size_t transport);
+  /// Opens an endpoint for a peer by each of the transports of these numbers, each once; the peer names as many, which these lead to
+  /// one by one. Gives what the peer passes to its connect().
+  Result<std::vector<std::byte>> open(Rank peer, std::span<const std::size_t> transports);
   /// Errors   kMismatch: the bytes are not of open(). Those of Transport::connect().
   Status connect(Rank peer, std::span<const std::byte> introduction);
 
@@ -72,10 +75,10 @@ class TransportMail final : public Mail {
   Result<bool> progress();
   /// The first connection that broke, or a NIC that is down; ok: neither. The peer may have left because of another failure.
   [[nodiscard]] Status lost() const;
-  [[nodiscard]] std::size_t num_peers() const { return peers_.size(); }
-  /// Greets every peer: the connection is ready.
+  /// Greets every peer over each connection: it is ready.
   void greet_all();
-  /// Peers that have greeted. From any thread.
+  /// Connections to all peers, and those over which a peer has greeted. From any thread.
+  [[nodiscard]] std::size_t num_connections() const;
   [[nodiscard]] std::size_t num_greeted() const { return num_greeted_.load(std::memory_order_acquire); }
 
   /// Whether something that was written to the service of this node is not yet with a transport. Of other peers it may stay for
@@ -107,11 +110,15 @@ class TransportMail final : public Mail {
     std::vector<std::size_t> peers;  ///< by PeerId: number in peers_
     Status down;
   };
-  struct Peer {
-    Rank rank = -1;
+  /// A connection with a peer.
+  struct Path {
     std::size_t port = 0;
     transport::PeerId id = -1;
     transport::RemoteRegion remote{};
+  };
+  struct Peer {
+    Rank rank = -1;
+    std::vector<Path> paths;  ///< frame n takes number n modulo their number
     std::uint64_t remote_offset = 0;
     std::byte* received = nullptr;  ///< ring of slots
     std::byte* sent = nullptr;      ///< the same, of what we send

@@ -68,6 +68,12 @@ std::optional<std::string> broken_of_key(std::vector<History::Access> accesses, 
 
 }  // namespace
 
+std::uint64_t History::num_unended_pushes(std::size_t worker, Key key) const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(accesses_, [&](const Access& access) {
+    return access.is_push && access.end == UINT64_MAX && access.worker == worker && access.key == key;
+  }));
+}
+
 std::optional<std::string> History::broken() const {
   std::map<Key, std::vector<Access>> by_key;
   for (const Access& access : accesses_) by_key[access.key].push_back(access);

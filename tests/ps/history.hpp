@@ -25,6 +25,8 @@ class History {
     std::vector<std::uint64_t> row{};  ///< read
   };
   void add(Access access) { accesses_.push_back(std::move(access)); }
+  /// Pushes of a worker to a key that may have taken place.
+  [[nodiscard]] std::uint64_t num_unended_pushes(std::size_t worker, Key key) const;
 
   /// Nothing where the history is linearizable and keeps each worker's order per key; else what it breaks. One pass over the
   /// accesses of each key in the order of time.

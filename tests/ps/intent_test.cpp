@@ -127,7 +127,7 @@ class ReplicaWorkers {
     made->call.num_keys = 1;
     auto* const row = made->call.out = reinterpret_cast<std::byte*>(made->row.data());
     const std::uint32_t position = 0;
-    if (client.use(kind, key, mixed(key), row, row) == Found::kAbsent)
+    if (table_.use(static_cast<Rank>(w), kind, key, row) == Found::kAbsent)
       client.ask(made->call, std::span(&key, 1), std::span(&position, 1), row);
     worker.outstanding.push_back(std::move(made));
   }

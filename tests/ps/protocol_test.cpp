@@ -53,6 +53,20 @@ TEST(Protocol, IntentsRightOrWrongChangeNoResult) {
                      .intent = 0.2});
 }
 
+TEST(Protocol, UntilOthersHearOfADeathTheyKeepAllThatIsPromised) {
+  expect_guarantees({.nodes = 2, .ranks_per_node = 2, .num_keys = 3, .kills = true});
+  expect_guarantees(
+      {.nodes = 3, .ranks_per_node = 2, .num_keys = 4, .calls = 30, .localize = 0.4, .kills = true});
+  expect_guarantees({.nodes = 4,
+                     .ranks_per_node = 1,
+                     .num_keys = 3,
+                     .outstanding = 6,
+                     .calls = 50,
+                     .localize = 0.4,
+                     .intent = 0.2,
+                     .kills = true});
+}
+
 /// Workers that pull, push 1 to their own counter and end a clock, as fast as the clocks of the others allow.
 class StaleWorkers {
  public:
@@ -109,7 +123,7 @@ class StaleWorkers {
     auto* const row = worker.call.out = reinterpret_cast<std::byte*>(worker.row.data());
     const Key key = kKey;
     const std::uint32_t position = 0;
-    if (client.use(kind, key, mixed(key), row, row) == Found::kAbsent)
+    if (table_.use(static_cast<Rank>(w), kind, key, row) == Found::kAbsent)
       client.ask(worker.call, std::span(&key, 1), std::span(&position, 1), row);
   }
   std::optional<std::string> go_on(std::size_t w) {

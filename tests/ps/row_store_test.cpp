@@ -2,9 +2,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -129,6 +134,70 @@ TEST(RowStore, CountsWhatSeveralProcessesAddWhileRowsComeAndGo) {
         store.with(key, [&](const std::byte* row) { sum += *reinterpret_cast<const std::uint64_t*>(row); }),
         Found::kHere);
   EXPECT_EQ(sum, std::uint64_t{kProcesses} * kAdds);
+}
+
+TEST(RowStore, DoesNotUseAPlaceThatAnotherRowHasTaken) {
+  RowStore store = value_or_throw(RowStore::create(8, 10));
+  const std::uint64_t first = 1, second = 2;
+  std::uint64_t row = 0;
+  auto* const bytes = reinterpret_cast<std::byte*>(&row);
+  ASSERT_TRUE(store.insert(1, reinterpret_cast<const std::byte*>(&first)).ok());
+  const RowStore::Place place = store.place_of(1);
+  ASSERT_EQ(store.take(1, bytes), Found::kHere);
+  ASSERT_TRUE(store.insert(2, reinterpret_cast<const std::byte*>(&second)).ok());
+  EXPECT_EQ(store.copy(1, place, bytes, sizeof row), Found::kAbsent);
+  EXPECT_EQ(store.with(1, place, [](std::byte* /*row*/) { FAIL(); }), Found::kAbsent);
+  ASSERT_TRUE(store.insert(1, reinterpret_cast<const std::byte*>(&first)).ok());
+  EXPECT_EQ(store.copy(1, place, bytes, sizeof row), Found::kHere);
+  EXPECT_EQ(row, 1U);
+}
+
+TEST(RowStore, CopiesWholeRowsWhileOthersChangeAndMoveThem) {
+  constexpr Key kKeys = 2;
+  constexpr int kCopies = 200'000;
+  constexpr std::uint64_t kChanges = 200'000;  // of some row
+  using Row = std::array<std::uint64_t, 64>;   // all elements are the same, and rise
+  RowStore store = value_or_throw(RowStore::create(sizeof(Row), 1000));
+  const auto bytes_of = [](auto& row) { return reinterpret_cast<std::byte*>(row.data()); };
+  Row row{};
+  for (Key key = 0; key < kKeys; ++key) ASSERT_TRUE(store.insert(key, bytes_of(row)).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::mt19937_64 random(hips::test::seed());
+    const pid_t parent = getppid();
+    while (getppid() == parent)
+      (void)store.with(random() % kKeys, [](std::byte* found) {
+        auto* const elements = reinterpret_cast<std::uint64_t*>(found);
+        for (std::size_t i = 0; i < Row().size(); ++i) ++elements[i];
+      });
+    _exit(0);
+  }
+  std::atomic<bool> stops{false};
+  std::thread owner([&] {
+    std::mt19937_64 random(hips::test::seed() + 1);
+    Row taken{};
+    while (!stops) {
+      const Key key = random() % kKeys;
+      if (store.take(key, bytes_of(taken)) == Found::kHere) (void)store.insert(key, bytes_of(taken));
+    }
+  });
+  std::mt19937_64 random(hips::test::seed() + 2);
+  std::array<std::uint64_t, kKeys> last{};
+  std::string wrong;
+  for (int copies = 0; wrong.empty() && (copies < kCopies || *std::ranges::max_element(last) < kChanges);) {
+    const Key key = random() % kKeys;
+    if (store.copy(key, store.place_of(key), bytes_of(row), sizeof row) != Found::kHere) continue;
+    ++copies;
+    for (const std::uint64_t element : row)
+      if (element != row[0]) wrong = "a row is half of one state and half of another";
+    if (row[0] < last[key]) wrong = "a row is older than it was before";
+    last[key] = row[0];
+  }
+  stops = true;
+  owner.join();
+  kill(child, SIGKILL);
+  (void)waitpid(child, nullptr, 0);
+  EXPECT_EQ(wrong, "");
 }
 
 TEST(RowStore, GivesUpALatchWhoseHolderEnded) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -21,10 +22,21 @@ class SimulatedNetwork {
  public:
   using Link = std::pair<Rank, Rank>;
   void send(Rank from, Rank to, std::vector<std::byte> batch) {
+    if (dead_.contains(to)) return;
     links_[{from, to}].push_back(std::move(batch));
     ++num_waiting_;
   }
   [[nodiscard]] bool empty() const { return num_waiting_ == 0; }
+  /// The rank has died: what is on its way to it is lost, and the last of what it has sent, on each link.
+  void kill(Rank rank, std::mt19937_64& random) {
+    dead_.insert(rank);
+    for (auto& [link, batches] : links_) {
+      if (link.first != rank && link.second != rank) continue;
+      const std::size_t left = link.second == rank ? 0 : random() % (batches.size() + 1);
+      num_waiting_ -= batches.size() - left;
+      batches.resize(left);
+    }
+  }
   /// The oldest batch of a link that is chosen at random.
   std::pair<Link, std::vector<std::byte>> take(std::mt19937_64& random) {
     std::vector<Link> loaded;
@@ -39,6 +51,7 @@ class SimulatedNetwork {
 
  private:
   std::map<Link, std::deque<std::vector<std::byte>>> links_;
+  std::set<Rank> dead_;
   std::size_t num_waiting_ = 0;
 };
 
@@ -98,10 +111,23 @@ class SimulatedTable {
 
   [[nodiscard]] Rank num_ranks() const { return static_cast<Rank>(clients_.size()); }
   Client& client(Rank rank) { return *clients_[static_cast<std::size_t>(rank)]; }
+  /// As a rank's calls do.
+  Found use(Rank rank, MailKind kind, Key key, std::byte* row) {
+    const RowStore::Place place = store(places_.node_of[static_cast<std::size_t>(rank)]).place_of(key);
+    return kind == MailKind::kPull   ? client(rank).pull(key, place, row)
+           : kind == MailKind::kPush ? client(rank).push(key, place, row)
+           : kind == MailKind::kSet  ? client(rank).set(key, place, row)
+                                     : client(rank).look(key, place);
+  }
   Service& service(std::int32_t node) { return *services_[static_cast<std::size_t>(node)]; }
   RowStore& store(std::int32_t node) { return *stores_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] const RankPlaces& places() const { return places_; }
   [[nodiscard]] bool idle() const { return network_.empty(); }
+  /// The ranks of a node die. The others have not heard of it yet, and go on.
+  void kill(std::int32_t node, std::mt19937_64& random) {
+    for (Rank rank = 0; rank < num_ranks(); ++rank)
+      if (places_.node_of[static_cast<std::size_t>(rank)] == node) network_.kill(rank, random);
+  }
 
   /// Delivers one batch.
   void deliver(std::mt19937_64& random) {

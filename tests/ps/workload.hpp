@@ -30,6 +30,7 @@ class Workload {
     int calls = 60;               ///< of a worker
     double localize = 0.2;        ///< of the calls
     double intent = 0;            ///< of the calls; as often a clock ends
+    bool kills = false;           ///< a node dies; the others go on without knowing of it
   };
 
   Workload(Shape shape, std::uint64_t seed)
@@ -40,16 +41,20 @@ class Workload {
         table_(shape.nodes, shape.ranks_per_node, type_, 64,
                sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes())),
         history_(num_ranks_),
-        workers_(num_ranks_) {}
+        workers_(num_ranks_) {
+    if (shape.kills) killed_at_ = random_() % (2 * num_ranks_ * static_cast<std::size_t>(shape.calls));
+  }
 
   /// Runs all calls to their end; nothing, or what was broken.
   std::optional<std::string> run() {
     std::vector<std::size_t> ready;
     while (true) {
+      if (now_ >= killed_at_ && dead_node_ < 0) kill();
       ready.clear();
       for (std::size_t w = 0; w < num_ranks_; ++w) {
         collect(w);
-        if (workers_[w].calls_left(shape_.calls) && workers_[w].outstanding.size() < shape_.outstanding)
+        if (is_alive(w) && workers_[w].calls_left(shape_.calls) &&
+            workers_[w].outstanding.size() < shape_.outstanding)
           ready.push_back(w);
       }
       if (table_.idle() && ready.empty()) {
@@ -64,8 +69,10 @@ class Workload {
       }
       ++now_;
     }
-    for (const Worker& worker : workers_)
-      if (!worker.outstanding.empty()) return "a call was never answered";
+    for (Worker& worker : workers_) {
+      if (!worker.outstanding.empty() && dead_node_ < 0) return "a call was never answered";
+      for (const auto& call : worker.outstanding) keep(*call);
+    }
     return end_state();
   }
   [[nodiscard]] SimulatedTable& table() { return table_; }
@@ -85,10 +92,22 @@ class Workload {
     [[nodiscard]] bool calls_left(int calls) const { return started < calls; }
   };
 
+  void kill() {
+    dead_node_ = static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(shape_.nodes));
+    table_.kill(dead_node_, random_);
+  }
+  [[nodiscard]] bool is_alive(std::size_t w) const { return table_.places().node_of[w] != dead_node_; }
+  /// Of a call that has not ended: its pushes may have taken place.
+  void keep(const Outstanding& call) {
+    for (const History::Access& access : call.accesses)
+      if (access.is_push || access.end != UINT64_MAX) history_.add(access);
+  }
+
   /// All intents have ended, so that nothing may be left of them.
   void end_intents() {
     ended_ = true;
-    for (std::size_t w = 0; w < num_ranks_; ++w) table_.client(static_cast<Rank>(w)).tell_clock(1000);
+    for (std::size_t w = 0; w < num_ranks_; ++w)
+      if (is_alive(w)) table_.client(static_cast<Rank>(w)).tell_clock(1000);
   }
 
   /// Tells an intent, right or wrong, or ends a clock; false: neither.
@@ -141,7 +160,7 @@ class Workload {
                                   .own_before = worker.pushes[key]});
         if (made->call.kind == MailKind::kPush) ++worker.pushes[key];
       }
-      if (client.use(made->call.kind, key, mixed(key), row, row) == Found::kAbsent) {
+      if (table_.use(static_cast<Rank>(w), made->call.kind, key, row) == Found::kAbsent) {
         remote.push_back(i);
       } else if (!localizes) {
         finish(*made, i);
@@ -176,25 +195,31 @@ class Workload {
     }
   }
 
-  /// Every push is there once, each row in one place, nothing is left on its way.
+  /// Each row is in one place, every push is in it once, nothing is left on its way. What a dead node had is lost.
   std::optional<std::string> end_state() {
     if (auto broken = history_.broken()) return broken;
-    std::uint64_t num_rows = 0;
-    for (std::int32_t node = 0; node < shape_.nodes; ++node) {
-      num_rows += table_.store(node).num_rows();
+    for (std::int32_t node = 0; node < shape_.nodes && dead_node_ < 0; ++node) {
       if (table_.service(node).num_coming() != 0) return "a row is still waited for";
       if (table_.service(node).num_wanted() != 0) return "an intent is left";
     }
-    if (num_rows > shape_.num_keys) return "a row is in two places";
     for (Key key = 0; key < shape_.num_keys; ++key) {
       std::vector<std::uint64_t> found(num_ranks_);
+      int places = 0;
       for (std::int32_t node = 0; node < shape_.nodes; ++node)
-        (void)table_.store(node).with(key,
-                                      [&](std::byte* row) { std::memcpy(found.data(), row, type_.bytes()); });
-      for (std::size_t w = 0; w < num_ranks_; ++w)
-        if (found[w] != workers_[w].pushes[key])
+        if (node != dead_node_ && table_.store(node).with(key, [&](std::byte* row) {
+              std::memcpy(found.data(), row, type_.bytes());
+            }) == Found::kHere)
+          ++places;
+      if (places > 1) return "a row is in two places";
+      if (places == 0 && dead_node_ >= 0) continue;
+      for (std::size_t w = 0; w < num_ranks_; ++w) {
+        const std::uint64_t most = workers_[w].pushes[key],
+                            least = most - history_.num_unended_pushes(w, key);
+        if (found[w] < least || found[w] > most)
           return "counter " + std::to_string(w) + " of key " + std::to_string(key) + " is " +
-                 std::to_string(found[w]) + " after " + std::to_string(workers_[w].pushes[key]) + " pushes";
+                 std::to_string(found[w]) + " after " + std::to_string(least) + " to " +
+                 std::to_string(most) + " pushes";
+      }
     }
     return std::nullopt;
   }
@@ -208,6 +233,8 @@ class Workload {
   std::vector<Worker> workers_;
   std::uint64_t now_ = 0;
   bool ended_ = false;
+  std::uint64_t killed_at_ = UINT64_MAX;
+  std::int32_t dead_node_ = -1;
 };
 
 inline std::uint64_t num_seeds() {
