@@ -43,6 +43,26 @@ void Client::count(Key key, int change) {
       std::memory_order_relaxed);
 }
 
+/// The service that gets a request on a key, and those that follow while it is outstanding.
+Rank Client::first_for(Key key) {
+  const std::uint64_t hash = mixed(key);
+  std::int32_t& route = routes_[counter_of(hash)];
+  if (!outstanding(hash)) route = owners_.owner_of(key, hash);
+  return route == kToHome ? places_.home_service(key) : places_.service_of[static_cast<std::size_t>(route)];
+}
+
+/// A node has answered a request on a key, so it owned the row.
+void Client::learn(Key key, Rank from) {
+  const std::uint64_t hash = mixed(key);
+  const std::int32_t node = places_.node_of[static_cast<std::size_t>(from)];
+  // What comes from this rank's own node may be passed on by its service.
+  if (node == places_.home_of(key) || from == own_service()) {
+    owners_.forget(key, hash);
+  } else {
+    owners_.learn(key, hash, node);
+  }
+}
+
 void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
                  const std::byte* given) {
   const bool moves = call.kind == MailKind::kLocalize;
@@ -51,8 +71,10 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   call.number = ++last_number_;
   calls_[call.number] = &call;
   order_.clear();
-  for (const std::uint32_t at : positions)
-    order_.emplace_back(moves ? own_service() : places_.home_service(keys[at]), at);
+  for (const std::uint32_t at : positions) {
+    order_.emplace_back(moves ? own_service() : first_for(keys[at]), at);
+    if (!moves) count(keys[at], 1);
+  }
   if (order_.size() > 1)
     std::stable_sort(order_.begin(), order_.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -66,7 +88,6 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
       const std::uint32_t at = order_[begin].second;
       std::byte* const row = writer.add(keys[at], at);
       if (has_rows(call.kind)) std::memcpy(row, given + at * row_bytes_, row_bytes_);
-      if (!moves) count(keys[at], 1);
     }
   }
 }
@@ -89,7 +110,7 @@ void Client::tell_clock(std::uint64_t clock) {
   writer.add(clock, 0);
 }
 
-Status Client::on_mail(const Batch& batch) {
+Status Client::on_mail(Rank from, const Batch& batch) {
   const BatchHead& head = batch.head();
   if (head.kind == MailKind::kAllClocks) {
     all_clocks_.store(batch.record(0).key, std::memory_order_release);
@@ -118,7 +139,9 @@ Status Client::on_mail(const Batch& batch) {
                            Scope::kCommunicator);
     if (rows && call.out != nullptr)
       std::memcpy(call.out + record.position * row_bytes_, batch.row(i), row_bytes_);
-    if (call.kind != MailKind::kLocalize) count(record.key, -1);
+    if (call.kind == MailKind::kLocalize) continue;
+    count(record.key, -1);
+    learn(record.key, from);
   }
   call.num_missing -= batch.size();
   if (call.num_missing > 0) return Status::success();

@@ -13,6 +13,7 @@
 #include <hips/status.hpp>
 
 #include "lib/ps/mail.hpp"
+#include "lib/ps/owner_cache.hpp"
 #include "lib/ps/replica_store.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
@@ -32,8 +33,12 @@ struct TableCall {
 
 /// A rank's side of a table: uses rows that its node has, and asks the homes of the others.
 ///
-/// Calls of a rank on one key take place in the order of their start: while one is outstanding, a later one follows it by way
-/// of the home, even if the row has come to this node meanwhile.
+/// A request goes to the node that answered the last one on its key, else to the home. A node that does not own the key any more
+/// passes it on to the home.
+///
+/// Calls of a rank on one key take place in the order of their start: while one is outstanding, a later one follows it over the
+/// same node, even if the row has come to this one meanwhile. That node passed the first one on before it asked for the row
+/// itself, if it did, so the home has had that first.
 ///
 /// Threads  use() from any; the rest one at a time.
 class Client {
@@ -71,7 +76,7 @@ class Client {
   /// Clocks that all ranks have ended, as far as this one knows.
   [[nodiscard]] std::uint64_t all_clocks() const { return all_clocks_.load(std::memory_order_acquire); }
   /// Errors   kMismatch: an answer to nothing.
-  Status on_mail(const Batch& batch);
+  Status on_mail(Rank from, const Batch& batch);
   [[nodiscard]] std::uint64_t num_outstanding() const {
     return num_outstanding_.load(std::memory_order_relaxed);
   }
@@ -79,6 +84,7 @@ class Client {
  private:
   /// Outstanding accesses by a hash of their key: zero where no call on the key is outstanding.
   static constexpr std::size_t kCounters = 4096;
+  static constexpr std::int32_t kToHome = OwnerCache::kUnknown;
   [[nodiscard]] static std::size_t counter_of(std::uint64_t hash) { return hash % kCounters; }
   [[nodiscard]] bool outstanding(std::uint64_t hash) const {
     return counters_[counter_of(hash)].load(std::memory_order_relaxed) != 0;
@@ -87,6 +93,8 @@ class Client {
     return num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(place.hash());
   }
   void count(Key key, int change);
+  [[nodiscard]] Rank first_for(Key key);
+  void learn(Key key, Rank from);
   [[nodiscard]] Rank own_service() const { return places_.service_at(rank_); }
 
   Rank rank_;
@@ -99,6 +107,8 @@ class Client {
   std::unordered_map<std::uint32_t, TableCall*> calls_;
   std::uint32_t last_number_ = 0;
   std::array<std::atomic<std::uint32_t>, kCounters> counters_{};
+  std::array<std::int32_t, kCounters> routes_{};  ///< while outstanding: the node that they went to; kToHome
+  OwnerCache owners_;
   std::atomic<std::uint64_t> num_outstanding_{0};  ///< accesses
   std::uint64_t clock_ = 0;                        ///< that the service has been told
   std::atomic<std::uint64_t> all_clocks_{0};

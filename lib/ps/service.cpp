@@ -162,7 +162,8 @@ void Service::on_access(const Batch& batch) {
           found = store_.with(record.key, use);
         } else if (failure_.ok()) {
           const std::int32_t home = options_.places.home_of(record.key);
-          forwards_.push_back({home == options_.node ? owner_.at(record.key) : home, i});
+          const bool is_here = home == options_.node;
+          forwards_.push_back({is_here ? owner_.at(record.key) : home, i, is_here});
           continue;
         }
       }
@@ -179,7 +180,7 @@ void Service::on_access(const Batch& batch) {
   for_each_node([&](std::int32_t node, std::size_t begin, std::size_t end) {
     BatchHead forwarded = head;
     forwarded.count = 0;
-    forwarded.forwarded = is_home(batch.record(forwards_[begin].record).key) ? 1 : 0;
+    forwarded.forwarded = forwards_[begin].by_home ? 1 : 0;
     BatchWriter writer(mail_, service(node), forwarded, row_bytes_, end - begin);
     for (; begin < end; ++begin) {
       const std::size_t i = forwards_[begin].record;
@@ -193,11 +194,11 @@ void Service::on_access(const Batch& batch) {
 
 template <typename Write>
 void Service::for_each_node(Write&& write) {
-  const auto by_node = [](const Forward& a, const Forward& b) { return a.node < b.node; };
-  if (!std::is_sorted(forwards_.begin(), forwards_.end(), by_node))
-    std::stable_sort(forwards_.begin(), forwards_.end(), by_node);
+  const auto by_group = [](const Forward& a, const Forward& b) { return a.group() < b.group(); };
+  if (!std::is_sorted(forwards_.begin(), forwards_.end(), by_group))
+    std::stable_sort(forwards_.begin(), forwards_.end(), by_group);
   for (std::size_t begin = 0, end = 0; begin < forwards_.size(); begin = end) {
-    while (end < forwards_.size() && forwards_[end].node == forwards_[begin].node) ++end;
+    while (end < forwards_.size() && forwards_[end].group() == forwards_[begin].group()) ++end;
     write(forwards_[begin].node, begin, end);
   }
 }

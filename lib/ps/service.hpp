@@ -75,6 +75,8 @@ class Service {
   struct Forward {
     std::int32_t node = 0;
     std::size_t record = 0;
+    bool by_home = false;  ///< of the key
+    [[nodiscard]] auto group() const { return std::pair(node, by_home); }
   };
   /// A row that its owner has taken out of use, until nodes have given their replicas up.
   struct Recall {
@@ -93,6 +95,7 @@ class Service {
   void on_intent(const Batch& batch);
   void on_alone(const Batch& batch);
   void act_on_intents();
+  void pass_on(Key key, const Waiting& request);
   void ask_owners_to_replicate(std::int32_t node, std::span<const Key> keys);
   void replicate(std::span<const Key> keys, std::int32_t node);
   void recall(Key key);
@@ -146,7 +149,7 @@ class Service {
     return options_.places.service_of[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] bool is_home(Key key) const { return options_.places.home_of(key) == options_.node; }
-  /// Calls write(node, begin, end) for each range of forwards_ to one node.
+  /// Calls write(node, begin, end) for each range of forwards_ of one group().
   template <typename Write>
   void for_each_node(Write&& write);
   /// A row whose home is here, which nobody has changed or moved, is made at its first use.

@@ -105,17 +105,30 @@ void Service::stay(std::span<const Key> keys) {
   std::vector<Key> localized;
   for (const Key key : keys) {
     const auto coming = coming_.find(key);
-    if (coming == coming_.end() || coming->second.back().next_owner ||
-        !coming->second.back().requests.empty())
+    if (coming == coming_.end() || coming->second.back().next_owner)
       return broke(Status::error(Code::kInternal, "a row that was not asked for stays"));
     if (!coming->second.back().localizes.empty()) {
       localized.push_back(key);
       continue;
     }
+    // Ranks that believe that this node owns the row may have asked meanwhile.
+    for (const Waiting& request : coming->second.back().requests) pass_on(key, request);
     coming->second.pop_back();
     if (coming->second.empty()) coming_.erase(coming);
   }
   tell_homes(MailKind::kMove, localized);
+}
+
+/// To the home, which knows the owner.
+void Service::pass_on(Key key, const Waiting& request) {
+  if (request.head.forwarded != 0)
+    return broke(
+        Status::error(Code::kInternal, "a request waits for a row that its home has sent elsewhere"));
+  BatchHead head = request.head;
+  head.count = 0;
+  BatchWriter writer(mail_, service(options_.places.home_of(key)), head, row_bytes_, 1);
+  std::byte* const row = writer.add(key, request.position);
+  if (has_rows(head.kind)) std::memcpy(row, request.row.data(), row_bytes_);
 }
 
 void Service::on_alone(const Batch& batch) {

@@ -29,8 +29,8 @@ Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, 
 }
 
 Status RowTable::set_up() {
-  auto parts = set_up_table(members_, options_, [this](Rank /*from*/, std::span<const std::byte> batches) {
-    return receive(batches);
+  auto parts = set_up_table(members_, options_, [this](Rank from, std::span<const std::byte> batches) {
+    return receive(from, batches);
   });
   if (!parts) return parts.error();
   places_ = std::move(parts->places);
@@ -163,7 +163,7 @@ Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsign
 }
 
 /// A frame's batches, to the service of the node or to this rank's calls.
-Status RowTable::receive(std::span<const std::byte> batches) {
+Status RowTable::receive(Rank from, std::span<const std::byte> batches) {
   const std::size_t row_bytes = options_.type.bytes();
   while (!batches.empty()) {
     const auto batch = Batch::take(batches, row_bytes);
@@ -172,7 +172,7 @@ Status RowTable::receive(std::span<const std::byte> batches) {
     if (!answers && !service_)
       return Status::error(Code::kInternal, "table: a request reached a rank that does not serve",
                            Scope::kCommunicator);
-    if (Status status = answers ? client_->on_mail(*batch) : service_->on_mail(*batch); !status.ok())
+    if (Status status = answers ? client_->on_mail(from, *batch) : service_->on_mail(*batch); !status.ok())
       return status;
   }
   return Status::success();

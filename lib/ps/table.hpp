@@ -85,7 +85,7 @@ class RowTable {
                  std::vector<std::uint32_t>& absent);
   Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
              const std::byte* given);
-  Status receive(std::span<const std::byte> batches);
+  Status receive(Rank from, std::span<const std::byte> batches);
 
   comm::Communicator& members_;
   RowTableOptions options_;

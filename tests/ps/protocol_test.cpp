@@ -67,6 +67,35 @@ TEST(Protocol, UntilOthersHearOfADeathTheyKeepAllThatIsPromised) {
                      .kills = true});
 }
 
+TEST(Protocol, ARankAsksTheOwnerThatAnsweredItBeforeAndTheHomeWhenItHasChanged) {
+  std::mt19937_64 random(hips::test::seed());
+  SimulatedTable table(4, 1, counters(4), 64, 4096);
+  Key key = 0;
+  while (table.places().home_of(key) != 0) ++key;
+  const auto call = [&](Rank rank, MailKind kind) {
+    std::vector<std::uint64_t> row(4, 0);
+    row[static_cast<std::size_t>(rank)] = 1;
+    TableCall made{.kind = kind, .out = reinterpret_cast<std::byte*>(row.data()), .num_keys = 1};
+    const std::uint32_t position = 0;
+    if (table.use(rank, kind, key, made.out) == Found::kAbsent)
+      table.client(rank).ask(made, std::span(&key, 1), std::span(&position, 1), made.out);
+    int messages = 0;
+    for (; !table.idle(); ++messages) table.deliver(random);
+    EXPECT_TRUE(made.done);
+    return messages;
+  };
+  (void)call(1, MailKind::kLocalize);
+  EXPECT_EQ(call(3, MailKind::kPush), 3);  // by way of the home
+  EXPECT_EQ(call(3, MailKind::kPush), 2);
+  EXPECT_EQ(call(3, MailKind::kPull), 2);
+  (void)call(2, MailKind::kLocalize);
+  EXPECT_EQ(call(3, MailKind::kPush), 4);  // the last owner, the home, the owner, and back
+  EXPECT_EQ(call(3, MailKind::kPush), 2);
+  (void)call(0, MailKind::kLocalize);
+  EXPECT_EQ(call(3, MailKind::kPush), 3);
+  EXPECT_EQ(call(3, MailKind::kPull), 2);
+}
+
 /// Workers that pull, push 1 to their own counter and end a clock, as fast as the clocks of the others allow.
 class StaleWorkers {
  public:

@@ -135,8 +135,8 @@ class SimulatedTable {
     std::span<const std::byte> left(bytes);
     const Batch batch = value_or_throw(Batch::take(left, type_.bytes()));
     const auto node = places_.node_of[static_cast<std::size_t>(link.second)];
-    const Status status =
-        is_answer(batch.head().kind) ? client(link.second).on_mail(batch) : service(node).on_mail(batch);
+    const Status status = is_answer(batch.head().kind) ? client(link.second).on_mail(link.first, batch)
+                                                       : service(node).on_mail(batch);
     if (!status.ok()) throw Error(status);
   }
 
