@@ -150,11 +150,43 @@ bool are_all_once(std::vector<std::uint64_t> found) {
   return true;
 }
 
-TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
-  std::uint64_t num_handed_back = 0;
-  const int seeds = hips::test::runs_everything() ? 100'000 : hips::test::runs_a_sample() ? 100 : 1000;
-  for (int seed = 1; seed <= seeds; ++seed) {
-    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+int num_seeds() {
+  return hips::test::runs_everything() ? 100'000 : hips::test::runs_a_sample() ? 100 : 1000;
+}
+
+/// Any model, any NICs, any workers.
+class RandomRun {
+ public:
+  explicit RandomRun(int seed)
+      : random_(static_cast<std::uint64_t>(seed)),
+        options_(make_options(random_)),
+        model_(options_),
+        work_{.workers = ranks(0, model_.num_ranks()),
+              .rounds = static_cast<int>(1 + random_() % 8),
+              .most_compute_ns = static_cast<std::int64_t>(random_() % 5'000'000),
+              .seed = random_()} {
+    for (std::int32_t node = 0; node < options_.num_nodes; ++node)
+      model_.nics().nic(static_cast<std::size_t>(node)).rate *= 1 + static_cast<double>(random_() % 4);
+    model_.nics().set_jitter(static_cast<std::int64_t>(1 + random_() % 3'000'000), random_());
+    workers_ = std::make_unique<Workers>(model_, work_);
+  }
+  /// Until nothing happens any more.
+  void run() { ASSERT_FALSE(model_.nics().run_until(INT64_MAX)); }
+  /// A node dies within the first `within_ns` of time.
+  void kill(std::int64_t within_ns) {
+    const auto node = static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(options_.num_nodes));
+    model_.nics().at(static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(within_ns)),
+                     [this, node] { model_.kill(node); });
+  }
+  [[nodiscard]] std::uint64_t num_pushes() const {
+    return work_.workers.size() * static_cast<std::uint64_t>(work_.rounds);
+  }
+  SimulatedModel::Options& options() { return options_; }
+  SimulatedModel& model() { return model_; }
+  Workers& workers() { return *workers_; }
+
+ private:
+  static SimulatedModel::Options make_options(std::mt19937_64& random) {
     SimulatedModel::Options options{.num_nodes = static_cast<std::int32_t>(1 + random() % 5),
                                     .ranks_per_node = static_cast<std::int32_t>(1 + random() % 3)};
     options.num_shards =
@@ -162,26 +194,50 @@ TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
     options.count = options.num_shards * (20 + random() % 2000);
     options.delay_max = random() % 4 == 0 ? UINT64_MAX : random() % 20;
     options.schedules = random() % 4 != 0;
-    SimulatedModel model(options);
-    for (std::int32_t node = 0; node < options.num_nodes; ++node)
-      model.nics().nic(static_cast<std::size_t>(node)).rate *= 1 + static_cast<double>(random() % 4);
-    model.nics().set_jitter(static_cast<std::int64_t>(1 + random() % 3'000'000), random());
-    const Work work{.workers = ranks(0, model.num_ranks()),
-                    .rounds = static_cast<int>(1 + random() % 8),
-                    .most_compute_ns = static_cast<std::int64_t>(random() % 5'000'000),
-                    .seed = random()};
-    Workers workers(model, work);
-    ASSERT_FALSE(model.nics().run_until(INT64_MAX)) << "seed " << seed;
-    Seen& seen = workers.seen();
-    ASSERT_EQ(seen.wrong, "") << "seed " << seed;
-    ASSERT_EQ(workers.num_ended(), work.workers.size() * static_cast<std::size_t>(work.rounds))
-        << "seed " << seed;
-    ASSERT_EQ(seen.num_applied + seen.num_handed_back, workers.num_ended() * options.num_shards);
-    ASSERT_LE(seen.longest_delay, options.delay_max) << "seed " << seed;
-    for (const auto& found : seen.found) ASSERT_TRUE(are_all_once(found)) << "seed " << seed;
+    return options;
+  }
+
+  std::mt19937_64 random_;
+  SimulatedModel::Options options_;
+  SimulatedModel model_;
+  Work work_;
+  std::unique_ptr<Workers> workers_;
+};
+
+TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
+  std::uint64_t num_handed_back = 0;
+  for (int seed = 1; seed <= num_seeds(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomRun run(seed);
+    ASSERT_NO_FATAL_FAILURE(run.run());
+    const Seen& seen = run.workers().seen();
+    ASSERT_EQ(seen.wrong, "");
+    ASSERT_EQ(run.workers().num_ended(), run.num_pushes());
+    ASSERT_EQ(seen.num_applied + seen.num_handed_back, run.num_pushes() * run.options().num_shards);
+    ASSERT_LE(seen.longest_delay, run.options().delay_max);
+    for (const auto& found : seen.found) ASSERT_TRUE(are_all_once(found));
     num_handed_back += seen.num_handed_back;
   }
   EXPECT_GT(num_handed_back, 0U);
+}
+
+TEST(ModelProtocol, UntilOthersHearOfADeathValuesAndDelaysAreAsPromised) {
+  int num_cut_short = 0;
+  for (int seed = 1; seed <= num_seeds(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomRun run(seed);
+    run.kill(50'000'000);
+    ASSERT_NO_FATAL_FAILURE(run.run());
+    Seen& seen = run.workers().seen();
+    ASSERT_EQ(seen.wrong, "");
+    ASSERT_LE(seen.longest_delay, run.options().delay_max);
+    for (auto& found : seen.found) {
+      std::ranges::sort(found);
+      ASSERT_EQ(std::ranges::adjacent_find(found), found.end()) << "two updates found the same version";
+    }
+    if (run.workers().num_ended() < run.num_pushes()) ++num_cut_short;
+  }
+  EXPECT_GT(num_cut_short, num_seeds() / 2);
 }
 
 /// Updates per second of 24 workers and 4 nodes with a shard each, with cross-traffic and NICs that become slow.

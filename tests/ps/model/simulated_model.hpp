@@ -164,6 +164,7 @@ class SimulatedModel {
     for (Rank rank = 0; rank < num_ranks(); ++rank) {
       mails_.push_back(
           std::make_unique<NicMail>(nics_, rank, [this, rank](Rank to, std::vector<std::byte> batch) {
+            if (is_dead(rank) || is_dead(to)) return;
             nics_.send(
                 rank, to, std::move(batch),
                 [this](Rank from, Rank at, std::span<const std::byte> bytes) { receive(from, at, bytes); },
@@ -188,6 +189,8 @@ class SimulatedModel {
   [[nodiscard]] const Shards& shards() const { return shards_; }
   ModelClient& client(Rank rank) { return *clients_[static_cast<std::size_t>(rank)]; }
   SimulatedNics& nics() { return nics_; }
+  /// The ranks of a node die, with what they have sent and nobody has yet. The others have not heard of it, and go on.
+  void kill(std::int32_t node) { dead_node_ = node; }
 
   /// Calls done() when a call of a rank has ended.
   void fetch(Rank rank, ModelCall& call, std::function<void()> done) {
@@ -212,12 +215,17 @@ class SimulatedModel {
     outstanding_[rank].push_back({&call, std::move(done)});
     advance(rank);
   }
+  [[nodiscard]] bool is_dead(Rank rank) const {
+    return places_.node_of[static_cast<std::size_t>(rank)] == dead_node_;
+  }
   void advance(Rank rank) {
+    if (is_dead(rank)) return;
     const auto r = static_cast<std::size_t>(rank);
     while (clients_[r]->advance() | (agents_[r] && agents_[r]->advance())) {
     }
   }
-  void receive(Rank /*from*/, Rank at, std::span<const std::byte> bytes) {
+  void receive(Rank from, Rank at, std::span<const std::byte> bytes) {
+    if (is_dead(from) || is_dead(at)) return;
     const auto r = static_cast<std::size_t>(at);
     const ModelMessage message = value_or_throw(ModelMessage::take(bytes));
     const bool answers = is_answer(message.head.kind);
@@ -248,6 +256,7 @@ class SimulatedModel {
   std::vector<std::unique_ptr<ModelClient>> clients_;
   std::vector<std::unique_ptr<ModelAgent>> agents_;
   std::map<Rank, std::vector<Outstanding>> outstanding_;
+  std::int32_t dead_node_ = -1;
 };
 
 }  // namespace hips::ps::test
